@@ -1,0 +1,33 @@
+# Compiler and linker flags of every target, as one interface target.
+add_library(plumbline_flags INTERFACE)
+target_include_directories(plumbline_flags INTERFACE
+  "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+# -ffp-contract=off: results must not depend on whether the CPU has fused multiply-add.
+target_compile_options(plumbline_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch -Wnon-virtual-dtor -Werror
+  -ffp-contract=off -fstack-protector-strong)
+target_link_options(plumbline_flags INTERFACE -Wl,-z,relro,-z,now -Wl,-z,noexecstack)
+# glibc's fortification needs optimisation and clashes with the sanitizers' interceptors.
+if(NOT PLUMBLINE_SANITIZE)
+  target_compile_definitions(plumbline_flags INTERFACE
+    $<$<OR:$<CONFIG:Release>,$<CONFIG:RelWithDebInfo>>:_FORTIFY_SOURCE=2>)
+else()
+  target_compile_options(plumbline_flags INTERFACE
+    -fsanitize=${PLUMBLINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(plumbline_flags INTERFACE -fsanitize=${PLUMBLINE_SANITIZE})
+endif()
+
+# plumbline_layer(NAME SOURCES a.cc b.cc [LINK targets...] [TESTS a_test.cc ...])
+# One static library per folder of src/, and one test program per folder.
+function(plumbline_layer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
+  add_library(plumbline_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(plumbline_${name} PUBLIC plumbline_flags ${arg_LINK})
+  if(PLUMBLINE_TESTS AND arg_TESTS)
+    add_executable(${name}_test ${arg_TESTS})
+    target_link_libraries(${name}_test PRIVATE plumbline_${name} ${arg_TEST_LINK}
+      GTest::gtest GTest::gtest_main)
+    # The tests of a folder run as one process; gtest's own summary counts the cases.
+    add_test(NAME ${name} COMMAND ${name}_test)
+  endif()
+endfunction()

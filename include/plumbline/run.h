@@ -1,0 +1,68 @@
+// Open a dump directory of any known kind, list and read its calls.
+
+#ifndef PLUMBLINE_RUN_H_
+#define PLUMBLINE_RUN_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/record.h"
+
+namespace plumbline {
+
+// First fields of dump.json. Missing fields are inferred (docs/formats/dump_json.md, "dialects").
+struct RunHeader {
+  std::string task;           // "statistics", "tensor", ...
+  std::string level;          // "L0", "L1", "mix", ...
+  std::string framework;      // "pytorch", "mindspore", "mindtorch"
+  std::string dump_data_dir;  // as written by the recorder; empty if null
+};
+
+// What could not be read, and where. Zero everywhere for a complete run.
+struct RunLoss {
+  bool truncated = false;        // dump.json ended early; `byte_offset` says where
+  uint64_t byte_offset = 0;      // end of the last complete record
+  uint64_t duplicate_names = 0;  // entries that occurred again; the last one is used
+  uint64_t recorder_drops = 0;   // calls the recorder itself reported as lost
+};
+
+struct OpenOptions {
+  bool salvage = false;  // read a truncated dump.json up to its last complete entry
+};
+
+// One rank of one step: what is in dump.json, stack.json, construct.json and dump_tensor_data.
+// Immutable after Open; thread-safe for reading. References stay valid while the run lives.
+class Run {
+ public:
+  // `path` is a dump.json, a rank directory, or a step or dump directory that holds exactly one
+  // rank. kNotFound, kInvalidArgument (several ranks: the message lists them), kCorrupt (truncated
+  // or not JSON: the message has the byte offset), kIo.
+  static Result<Run> Open(const std::string& path, const OpenOptions& options = {});
+
+  [[nodiscard]] const RunHeader& header() const;
+  [[nodiscard]] const RunLoss& loss() const;
+  [[nodiscard]] const std::string& dump_json_path() const;
+  // In file order.
+  [[nodiscard]] const std::vector<Call>& calls() const;
+  // Call stack of a forward entry, innermost frame first; empty if unknown.
+  [[nodiscard]] const std::vector<std::string>& StackOf(std::string_view call_name) const;
+  // Name of the enclosing module entry, or empty (no parent, unknown entry, or no construct.json).
+  [[nodiscard]] std::string_view ParentOf(std::string_view call_name) const;
+  // Full path of a tensor file named by TensorRecord::data_name.
+  [[nodiscard]] std::string TensorPath(std::string_view data_name) const;
+
+  Run(Run&&) noexcept;
+  Run& operator=(Run&&) noexcept;
+  ~Run();
+
+ private:
+  struct Impl;
+  explicit Run(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_RUN_H_

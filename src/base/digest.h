@@ -1,0 +1,44 @@
+// Digests: CRC-32 (the checksum upstream calls md5) and XXH3-128 (content address).
+
+#ifndef PLUMBLINE_BASE_DIGEST_H_
+#define PLUMBLINE_BASE_DIGEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace plumbline {
+
+// CRC-32 with zlib's polynomial and conventions, continued from `crc` (0 to start). Empty input
+// returns `crc`. Check value: "123456789" gives 0xcbf43926.
+uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc = 0);
+// CRC-32C (Castagnoli), for journal records.
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
+// Eight lower-case hex digits.
+std::string Crc32Hex(uint32_t crc);
+
+struct Digest128 {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  friend auto operator<=>(const Digest128&, const Digest128&) = default;
+};
+
+// XXH3-128 over bytes that arrive in pieces; equal to the digest of their concatenation.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
+  void Reset();
+  void Update(std::span<const std::byte> bytes);
+  [[nodiscard]] Digest128 Finish() const;
+
+ private:
+  void* state_;  // XXH3_state_t, kept out of this header
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_DIGEST_H_

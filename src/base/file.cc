@@ -1,0 +1,282 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace plumbline {
+namespace {
+
+constexpr mode_t kFileMode = 0640;
+constexpr mode_t kDirectoryMode = 0750;
+
+int OpenCall(const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); }
+
+Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view action) {
+  for (;;) {
+    const int fd = Syscalls().open(path.c_str(), flags | O_CLOEXEC, kFileMode);
+    if (fd >= 0) return fd;
+    if (errno != EINTR) return ErrnoError(errno, path, action);
+  }
+}
+
+}  // namespace
+
+SyscallTable& Syscalls() {
+  static SyscallTable table = {OpenCall, ::read,   ::write, ::pwrite, ::fsync,
+                               ::close,  ::rename, ::link,  ::unlink, ::mkdir};
+  return table;
+}
+
+Error ErrnoError(int errno_value, std::string_view path, std::string_view action) {
+  const bool missing = errno_value == ENOENT || errno_value == ENOTDIR;
+  return Error(missing ? ErrorCode::kNotFound : ErrorCode::kIo,
+               fmt::format("{}: cannot {}: {}", path, action,
+                           std::generic_category().message(errno_value)));
+}
+
+File::File(File&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+
+File& File::operator=(File&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) Syscalls().close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+    path_ = std::move(other.path_);
+  }
+  return *this;
+}
+
+File::~File() {
+  if (fd_ >= 0) Syscalls().close(fd_);
+}
+
+Result<File> File::OpenRead(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY, "open"));
+  return File(fd, path);
+}
+
+Result<File> File::Create(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+  return File(fd, path);
+}
+
+Result<File> File::OpenAppend(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDWR | O_CREAT | O_APPEND, "open"));
+  return File(fd, path);
+}
+
+Status File::Write(std::span<const std::byte> bytes) {
+  const size_t total = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t n = Syscalls().write(fd_, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoError(errno, path_, fmt::format("write {} bytes", total));
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status File::Write(std::string_view text) { return Write(std::as_bytes(std::span(text))); }
+
+Status File::Sync() {
+  if (Syscalls().fsync(fd_) != 0) return ErrnoError(errno, path_, "sync");
+  return {};
+}
+
+Status File::Close() {
+  if (fd_ < 0) return {};
+  // Linux releases the descriptor even when close reports EINTR.
+  const int result = Syscalls().close(std::exchange(fd_, -1));
+  if (result != 0 && errno != EINTR) return ErrnoError(errno, path_, "close");
+  return {};
+}
+
+Result<bool> File::TryLock() {
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return ErrnoError(errno, path_, "lock");
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  struct stat info {};
+  if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (!S_ISREG(info.st_mode)) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
+  }
+  std::span<const std::byte> bytes;
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
+    if (address == MAP_FAILED) return ErrnoError(errno, path, "map");
+    bytes = {static_cast<const std::byte*>(address), size};
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(bytes, path));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) {
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  struct stat info {};
+  if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (S_ISDIR(info.st_mode)) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory", path));
+  }
+  std::string text(static_cast<size_t>(info.st_size) + 1, '\0');
+  size_t filled = 0;
+  for (;;) {
+    if (filled == text.size()) text.resize(text.size() * 2);
+    const ssize_t n = Syscalls().read(file.fd(), text.data() + filled, text.size() - filled);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoError(errno, path, "read");
+    }
+    if (n == 0) break;
+    filled += static_cast<size_t>(n);
+  }
+  text.resize(filled);
+  return text;
+}
+
+Result<AtomicFile> AtomicFile::Create(const std::string& path) {
+  const std::string temporary =
+      JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
+  PL_TRY_ASSIGN(File file, File::Create(temporary));
+  return AtomicFile(std::move(file), path);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      path_(std::move(other.path_)),
+      committed_(std::exchange(other.committed_, true)) {}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) Syscalls().unlink(file_.path().c_str());
+}
+
+Status AtomicFile::Commit(bool durable) {
+  if (durable) PL_TRY(file_.Sync());
+  PL_TRY(file_.Close());
+  PL_TRY(RenameFile(file_.path(), path_));
+  committed_ = true;
+  if (durable) PL_TRY(SyncDirectory(std::string(DirectoryOf(path_))));
+  return {};
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  PL_TRY(file.Write(text));
+  return file.Commit(durable);
+}
+
+Status MakeDirectories(const std::string& path) {
+  if (path.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "directory name is empty");
+  }
+  for (size_t end = 1; end <= path.size(); ++end) {
+    if (end < path.size() && path[end] != '/') continue;
+    const std::string prefix = path.substr(0, end);
+    if (Syscalls().mkdir(prefix.c_str(), kDirectoryMode) == 0) continue;
+    const int error = errno;
+    if (KindOf(prefix) == PathKind::kDirectory) continue;
+    return ErrnoError(error, prefix, "create directory");
+  }
+  return {};
+}
+
+Status SyncDirectory(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY | O_DIRECTORY, "open"));
+  const int result = Syscalls().fsync(fd);
+  const int error = errno;
+  Syscalls().close(fd);
+  // Some network file systems cannot sync a directory; the rename itself is still ordered.
+  if (result != 0 && error != EINVAL) return ErrnoError(error, path, "sync");
+  return {};
+}
+
+Status RemoveFile(const std::string& path) {
+  if (Syscalls().unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return ErrnoError(errno, path, "remove");
+}
+
+Status RenameFile(const std::string& from, const std::string& to) {
+  if (Syscalls().rename(from.c_str(), to.c_str()) == 0) return {};
+  return ErrnoError(errno, from, fmt::format("rename to {}", to));
+}
+
+Status LinkFile(const std::string& from, const std::string& to) {
+  if (Syscalls().link(from.c_str(), to.c_str()) == 0) return {};
+  switch (errno) {
+    case EPERM:
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EMLINK:
+    case EXDEV:
+      return Error(ErrorCode::kUnsupported, fmt::format("{}: no hard links here", to));
+    default:
+      return ErrnoError(errno, to, fmt::format("link to {}", from));
+  }
+}
+
+PathKind KindOf(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return PathKind::kMissing;
+  if (S_ISREG(info.st_mode)) return PathKind::kFile;
+  if (S_ISDIR(info.st_mode)) return PathKind::kDirectory;
+  return PathKind::kOther;
+}
+
+Result<uint64_t> FileSize(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Result<std::vector<std::string>> ListDirectory(const std::string& path) {
+  DIR* directory = ::opendir(path.c_str());
+  if (directory == nullptr) return ErrnoError(errno, path, "list");
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(directory);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string JoinPath(std::string_view directory, std::string_view name) {
+  if (directory.empty()) return std::string(name);
+  if (directory.back() == '/') return fmt::format("{}{}", directory, name);
+  return fmt::format("{}/{}", directory, name);
+}
+
+std::string_view BaseName(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string_view DirectoryOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace plumbline

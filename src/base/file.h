@@ -1,0 +1,140 @@
+// File-system calls. Only this module opens, writes, renames, links or maps files.
+
+#ifndef PLUMBLINE_BASE_FILE_H_
+#define PLUMBLINE_BASE_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+
+namespace plumbline {
+
+// The system calls used below; tests replace single members to make them fail (errno semantics).
+struct SyscallTable {
+  int (*open)(const char* path, int flags, mode_t mode);
+  ssize_t (*read)(int fd, void* buffer, size_t size);
+  ssize_t (*write)(int fd, const void* buffer, size_t size);
+  ssize_t (*pwrite)(int fd, const void* buffer, size_t size, off_t offset);
+  int (*fsync)(int fd);
+  int (*close)(int fd);
+  int (*rename)(const char* from, const char* to);
+  int (*link)(const char* from, const char* to);
+  int (*unlink)(const char* path);
+  int (*mkdir)(const char* path, mode_t mode);
+};
+// The table in use. Not synchronised: replace it only while no other thread uses this module.
+SyscallTable& Syscalls();
+
+// Error with code kNotFound (ENOENT, ENOTDIR) or kIo: "path: cannot <action>: <strerror>".
+Error ErrnoError(int errno_value, std::string_view path, std::string_view action);
+
+// Open file, closed on destruction (an error of that close is lost: call Close() after writing).
+// Move-only. Thread-compatible.
+class File {
+ public:
+  File() = default;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  static Result<File> OpenRead(const std::string& path);
+  // Creates or truncates; mode 0640.
+  static Result<File> Create(const std::string& path);
+  // Creates if absent, appends; mode 0640.
+  static Result<File> OpenAppend(const std::string& path);
+
+  // Writes everything; EINTR is retried, short writes are continued.
+  Status Write(std::span<const std::byte> bytes);
+  Status Write(std::string_view text);
+  Status Sync();
+  Status Close();
+  // Advisory exclusive lock (flock), not waiting: false if another process holds it.
+  Result<bool> TryLock();
+
+  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  int fd_ = -1;
+  std::string path_;
+};
+
+// A whole file mapped read-only, shared by the views into it. Empty files map to an empty span.
+// Thread-safe for reading. A file truncated by another process while mapped raises SIGBUS; readers
+// of files that may still be growing use ReadFile.
+class MappedFile {
+ public:
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::span<const std::byte> bytes, std::string path)
+      : bytes_(bytes), path_(std::move(path)) {}
+  std::span<const std::byte> bytes_;
+  std::string path_;
+};
+
+// The whole file in memory.
+Result<std::string> ReadFile(const std::string& path);
+
+// A file that appears under its name only when complete: written as `.{name}.tmp` in the same
+// directory, then renamed by Commit(). Destroyed without Commit, the temporary is removed.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> Create(const std::string& path);
+  AtomicFile(AtomicFile&&) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  Status Write(std::string_view text) { return file_.Write(text); }
+  Status Write(std::span<const std::byte> bytes) { return file_.Write(bytes); }
+  // Renames to the final name. With `durable`, fsyncs the file before and the directory after.
+  Status Commit(bool durable);
+
+ private:
+  AtomicFile(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  File file_;
+  std::string path_;
+  bool committed_ = false;
+};
+
+// Create, write and commit in one call.
+Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable);
+
+// Creates the directory and its missing parents, mode 0750. An existing directory is success.
+Status MakeDirectories(const std::string& path);
+Status SyncDirectory(const std::string& path);
+Status RemoveFile(const std::string& path);  // absent is success
+Status RenameFile(const std::string& from, const std::string& to);
+// Hard link; kUnsupported where the file system has none (the caller copies instead).
+Status LinkFile(const std::string& from, const std::string& to);
+
+enum class PathKind : uint8_t { kMissing, kFile, kDirectory, kOther };
+PathKind KindOf(const std::string& path);  // follows symbolic links
+Result<uint64_t> FileSize(const std::string& path);
+// Names (not paths) of the entries except "." and "..", sorted bytewise.
+Result<std::vector<std::string>> ListDirectory(const std::string& path);
+
+std::string JoinPath(std::string_view directory, std::string_view name);
+std::string_view BaseName(std::string_view path);
+std::string_view DirectoryOf(std::string_view path);  // "." when there is no slash
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_FILE_H_

@@ -1,0 +1,21 @@
+// Numbers spelled exactly as Python spells them.
+
+#ifndef PLUMBLINE_BASE_NUMBER_TEXT_H_
+#define PLUMBLINE_BASE_NUMBER_TEXT_H_
+
+#include <string>
+
+namespace plumbline {
+
+// Appends repr(value) of Python's float: shortest digits that read back to the same double, fixed
+// notation for exponents -4 to 15 ("3.0", "0.0001"), otherwise scientific with sign and at least
+// two exponent digits ("1e-05", "1e+16"). Not-finite values as "nan", "inf", "-inf".
+void AppendPythonFloat(double value, std::string& out);
+std::string PythonFloat(double value);
+
+// The same with json.dumps' tokens for not-finite values: "NaN", "Infinity", "-Infinity".
+void AppendJsonFloat(double value, std::string& out);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_NUMBER_TEXT_H_

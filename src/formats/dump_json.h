@@ -1,0 +1,64 @@
+// dump.json, stack.json and construct.json: keys, writer and reader (docs/formats/dump_json.md).
+//
+// The writer produces release 1.2.2's text form byte for byte (one space per level, Python's number
+// spelling, ASCII with \u escapes). The reader accepts every dialect: flat and grouped stack files,
+// NaN and Infinity tokens, [parent, micro_step] values, unknown keys, truncated files.
+
+#ifndef PLUMBLINE_FORMATS_DUMP_JSON_H_
+#define PLUMBLINE_FORMATS_DUMP_JSON_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plumbline/record.h"
+#include "plumbline/run.h"
+
+namespace plumbline::dump_json {
+
+// Members of a call entry.
+inline constexpr std::string_view kInputArgs = "input_args";
+inline constexpr std::string_view kInputKwargs = "input_kwargs";
+inline constexpr std::string_view kOutput = "output";
+inline constexpr std::string_view kInput = "input";
+inline constexpr std::string_view kParameters = "parameters";
+inline constexpr std::string_view kIsRecompute = "is_recompute";
+
+// Builds the text of dump.json piece by piece. `out` must outlive the writer; it may be drained
+// (written to a file and cleared) between calls. Single-threaded.
+class DumpWriter {
+ public:
+  explicit DumpWriter(std::string& out) : out_(out) {}
+  void Begin(const RunHeader& header);
+  void Add(const Call& call);
+  void End();
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+// call name -> frames (innermost first), in order of recording.
+using StackTable = std::vector<std::pair<std::string, std::vector<std::string>>>;
+// call name -> parent; an empty parent is null.
+using ConstructTable = std::vector<std::pair<std::string, std::string>>;
+
+std::string FormatStack(const StackTable& stack);          // flat form of 1.2.2
+std::string FormatConstruct(const ConstructTable& parents);
+
+struct DumpFile {
+  RunHeader header;
+  std::vector<Call> calls;
+  RunLoss loss;
+};
+
+// kNotFound, kIo, kCorrupt (message holds the byte offset of the damage). With `salvage` a
+// truncated file yields its complete entries and loss.truncated.
+Result<DumpFile> ReadDump(const std::string& path, bool salvage);
+Result<StackTable> ReadStack(const std::string& path);
+Result<ConstructTable> ReadConstruct(const std::string& path);
+
+}  // namespace plumbline::dump_json
+
+#endif  // PLUMBLINE_FORMATS_DUMP_JSON_H_

@@ -1,0 +1,49 @@
+// PyTorch .pt files that hold one tensor: a stored zip with a small pickle (docs/formats/torch_pt.md).
+//
+// Reading executes nothing: the pickle machine knows tensor rebuild functions and storages only.
+
+#ifndef PLUMBLINE_FORMATS_TORCH_PT_H_
+#define PLUMBLINE_FORMATS_TORCH_PT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::torch_pt {
+
+// A .pt file around `data_bytes` bytes of contiguous element data: file = head + data + tail.
+// The data starts at a multiple of 64. The bytes do not depend on the file's name, so files of
+// equal tensors are identical and can be hard links of each other. torch.load(weights_only=True)
+// reads them.
+struct Frame {
+  std::string head;
+  std::string tail;
+};
+// `data_crc32` is the CRC-32 (zlib's polynomial) of the element bytes.
+Frame MakeFrame(DType dtype, std::span<const int64_t> sizes, uint64_t data_bytes,
+                uint32_t data_crc32);
+
+// A mapped .pt file and the tensor in it. Movable; view() stays valid while the object lives.
+class PtFile {
+ public:
+  // kNotFound, kIo, kCorrupt (damaged container or pickle, storage too short), kUnsupported (an
+  // object that is not one plain tensor, or a pickle that names anything but tensor parts).
+  static Result<PtFile> Open(const std::string& path);
+  [[nodiscard]] TensorView view() const;
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  std::string owned_;  // legacy or big-endian files are converted here
+  DType dtype_ = DType::kFloat32;
+  const std::byte* data_ = nullptr;
+  Shape sizes_;
+  std::vector<int64_t> strides_;
+};
+
+}  // namespace plumbline::torch_pt
+
+#endif  // PLUMBLINE_FORMATS_TORCH_PT_H_
