@@ -5,9 +5,9 @@
 namespace plumbline {
 namespace {
 
-constexpr uint8_t kHasParent = 1;
+constexpr int kHasParent = 1;
 // Optional fields of a packed tensor.
-constexpr uint8_t kHasGrad = 1, kGradTrue = 2, kHasMaxFinite = 4, kHasMinFinite = 8, kHasDigest = 16,
+constexpr int kHasGrad = 1, kGradTrue = 2, kHasMaxFinite = 4, kHasMinFinite = 8, kHasDigest = 16,
                   kHasDataName = 32;
 constexpr int kMaxDepth = 500;  // deeper than any walk packs (400): damaged bytes
 
@@ -197,14 +197,15 @@ void EntryPacker::Stat(const Statistic& value) {
 }
 
 void EntryPacker::Tensor(const PackedTensor& tensor) {
-  uint8_t flags = 0;
-  if (tensor.requires_grad) flags |= *tensor.requires_grad ? kHasGrad | kGradTrue : kHasGrad;
+  int flags = 0;
+  if (tensor.requires_grad) flags |= kHasGrad;
+  if (tensor.requires_grad == true) flags |= kGradTrue;
   if (tensor.max_finite) flags |= kHasMaxFinite;
   if (tensor.min_finite) flags |= kHasMinFinite;
   if (!tensor.digest.empty()) flags |= kHasDigest;
   if (!tensor.data_name.empty()) flags |= kHasDataName;
   Tag(PackTag::kTensor);
-  Number(flags);
+  Number(static_cast<uint8_t>(flags));
   Text(tensor.type);
   Text(tensor.dtype_text);
   Number(static_cast<uint8_t>(tensor.shape.size()));
