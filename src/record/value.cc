@@ -28,16 +28,18 @@ class Unpacker {
     return value;
   }
 
-  std::string Text() {
+  std::string_view BorrowText() {
     const auto length = Number<uint32_t>();
     if (failed_ || bytes_.size() < length) {
       failed_ = true;
       return {};
     }
-    std::string text(reinterpret_cast<const char*>(bytes_.data()), length);
+    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), length);
     bytes_ = bytes_.subspan(length);
     return text;
   }
+
+  std::string Text() { return std::string(BorrowText()); }
 
   PackTag Tag() { return static_cast<PackTag>(Number<uint8_t>()); }
 
@@ -129,6 +131,7 @@ class Unpacker {
     return map;
   }
 
+  [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool ok() const { return !failed_ && bytes_.empty(); }
 
  private:
@@ -234,6 +237,19 @@ void EntryPacker::Raw(std::span<const std::byte> packed) {
 std::span<const std::byte> EntryPacker::Finish() {
   Tag(PackTag::kEnd);
   return buffer_;
+}
+
+Result<EntryHead> PeekEntry(std::span<const std::byte> packed) {
+  Unpacker in(packed);
+  EntryHead head;
+  const auto flags = in.Number<uint8_t>();
+  head.stack_id = in.Number<uint32_t>();
+  head.name = in.BorrowText();
+  head.has_parent = (flags & kHasParent) != 0;
+  if (head.has_parent) head.parent = in.BorrowText();
+  head.has_members = in.Tag() != PackTag::kEnd;
+  if (in.failed()) return Error(ErrorCode::kCorrupt, "journal entry: damaged packed values");
+  return head;
 }
 
 Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed) {

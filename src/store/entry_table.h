@@ -13,18 +13,17 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file.h"
 #include "plumbline/result.h"
 #include "plumbline/run.h"
 #include "record/value.h"
 
 namespace plumbline {
 
-// Keeps entries packed, in order of first appearance. The text of entries that did not change is
-// reused by the next Write (up to kKeptTextBytes). Single-threaded.
+// Keeps entries packed, in order of first appearance; they are unpacked one at a time when written.
+// Single-threaded.
 class EntryTable {
  public:
-  EntryTable();
-
   // Copies the bytes. kCorrupt when they do not start like a packed entry.
   Status Add(std::span<const std::byte> packed);
   void Remove(std::string_view name);
@@ -42,11 +41,10 @@ class EntryTable {
   // Writes dump.json, stack.json and construct.json into `directory`, each by rename, dump.json
   // last. With `durable` each is synced first.
   Result<WriteResult> Write(const std::string& directory, const RunHeader& header,
-                            const KeepTensor& keep_tensor, bool durable);
+                            const KeepTensor& keep_tensor, bool durable) const;
 
  private:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
-  static constexpr size_t kKeptTextBytes = size_t{64} << 20;
   static constexpr uint32_t kNone = 0xffffffff;
 
   // One recorded part of an entry; parts of one entry form a list.
@@ -63,14 +61,14 @@ class EntryTable {
     bool has_parent = false;
     bool has_members = false;
     bool removed = false;
-    uint64_t text_begin = 0;  // in text_, when text_size is not 0
-    uint64_t text_size = 0;
   };
 
   std::span<const std::byte> Keep(std::span<const std::byte> bytes);
   Result<Call> Merge(const Slot& slot) const;
   std::string StackText() const;
   std::string ConstructText() const;
+  Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
+                   WriteResult& result) const;
 
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
   size_t chunk_used_ = 0;
@@ -80,7 +78,6 @@ class EntryTable {
   std::unordered_map<std::string_view, uint32_t> index_;
   std::unordered_map<uint32_t, std::vector<std::string>> stacks_;
   size_t call_count_ = 0;
-  std::string text_;  // entries as last written
 };
 
 }  // namespace plumbline

@@ -1,4 +1,5 @@
-// The append-only log of one rank directory (docs/formats/journal.md): what a killed process leaves.
+// The append-only log of one rank directory (docs/formats/journal.md): what a killed process
+// leaves.
 //
 //   journal = "PLJRNL1\n" { u32 length, u32 crc32c(kind, payload), u8 kind, payload[length] }
 // Little-endian. A reader stops at the first record that is cut or damaged.
@@ -45,6 +46,9 @@ struct Loss {
   std::string sentence;
 };
 
+// Adds `loss` to the one of its counter in `losses`, or appends it.
+void MergeLoss(std::vector<Loss>& losses, const Loss& loss);
+
 // Writer. Each Append hands its record to the kernel with one write() before it returns, so a
 // SIGKILL loses at most the record in flight; nothing is synced (Sync does that). Move-only.
 // Thread-compatible.
@@ -84,6 +88,7 @@ struct JournalScan {
   uint64_t records = 0;        // intact records, the header included
   uint64_t bytes_dropped = 0;  // from the first cut or damaged record to the end
   bool sealed = false;         // the last record is a seal
+  bool damaged = false;        // the scan ended at a whole record with a wrong checksum: not a cut
 };
 
 // Calls `visit` for every intact record in order; an error of `visit` ends the scan and is

@@ -22,14 +22,14 @@ struct Recovery {
   std::vector<Loss> losses;      // what the recorder itself had counted
   bool in_use = false;           // a process is writing there: nothing was done
   bool already_final = false;    // sealed: the final files were complete, the journal was removed
+  bool journal_damaged = false;  // not only cut at its end: kept as ".dump.journal.damaged"
   std::vector<std::string> stale_journals;  // names of journals of earlier runs; left alone
 };
 
 // Writes the final files of every rank directory at or below `path` that holds a journal (links
-// are not followed), then removes the journal, or keeps it as ".dump.journal.damaged" when it had
-// records after the first damaged one. Running it again does nothing. kNotFound when there is no
-// such directory; an empty list when there is no journal. Directories that fail do not stop the
-// others: the first error is returned in `failures`.
+// are not followed), then removes the journal, or renames it when it was damaged. Running it again
+// does nothing. kNotFound when there is no such directory; an empty list when there is no journal.
+// Directories that fail do not stop the others: their errors are in `failures`.
 struct RecoverReport {
   std::vector<Recovery> directories;
   std::vector<Error> failures;

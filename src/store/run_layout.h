@@ -47,7 +47,7 @@ class TensorNames {
   // A name not handed out before.
   std::string Reserve(std::string_view tensor_name);
   // The name for a tensor that replaces an earlier one of the same name (gradient accumulation).
-  static std::string Replace(std::string_view tensor_name) { return TensorFileName(tensor_name); }
+  std::string Replace(std::string_view tensor_name);
 
  private:
   std::unordered_map<std::string, uint32_t> uses_;

@@ -99,15 +99,18 @@ class RunWriter {
 
  private:
   RunWriter(StoreThreads& threads, std::string directory, RunHeader header, Journal journal);
-  void Journaled(Status status);  // Requires: mutex_ held
+  [[nodiscard]] bool has_tensors() const { return !header_.dump_data_dir.empty(); }
+  // The rest require mutex_.
+  void Journaled(const Status& status);
+  void AddLossLocked(const Loss& loss);
   Status PublishLocked();
-  void DropMissingTensors();
-  void WriteErrorLog();
+  Status WriteErrorLog(const EntryTable::WriteResult& result) const;
 
   StoreThreads& threads_;
   const std::string directory_;
   const std::string tensor_directory_;
   const RunHeader header_;
+  const pid_t pid_;
 
   mutable std::mutex mutex_;  // guards what follows
   Journal journal_;
@@ -115,7 +118,7 @@ class RunWriter {
   EntryTable entries_;
   std::vector<Loss> losses_;
   run_layout::TensorNames names_;
-  std::unordered_map<std::string, ContentKey> key_of_file_;   // files that own contents
+  std::unordered_map<std::string, ContentKey> key_of_file_;  // files that own contents
   struct KeyHash {
     size_t operator()(const ContentKey& key) const { return static_cast<size_t>(key.low); }
   };

@@ -62,11 +62,11 @@ struct TensorJob {
 };
 
 struct TensorWriterStats {
-  uint64_t files = 0;           // written with their contents
-  uint64_t links = 0;           // hard links (or copies) of a file written before
-  uint64_t bytes = 0;           // written, links not counted
-  uint64_t lost = 0;            // tensors without a file because writing failed
-  uint64_t waits = 0;           // times Acquire had to wait for the budget
+  uint64_t files = 0;  // written with their contents
+  uint64_t links = 0;  // hard links (or copies) of a file written before
+  uint64_t bytes = 0;  // written, links not counted
+  uint64_t lost = 0;   // tensors without a file because writing failed
+  uint64_t waits = 0;  // times Acquire had to wait for the budget
   double wait_seconds = 0;
 };
 
