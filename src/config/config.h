@@ -59,9 +59,6 @@ Result<Config> ParseConfig(std::string_view text, const std::string& path,
 // From a file, with the path rules of collection 2.1; without a path from the defaults alone.
 Result<Config> LoadConfig(const std::optional<std::string>& path, const ConfigOverrides& overrides);
 
-// Checks an output path: absolute form of at most 4096 bytes out of [a-zA-Z0-9_./-].
-Status CheckDumpPath(const std::string& dump_path);
-
 // Value of `rank` or `step`: a JSON list of ints 0 to 1000000 and "a-b" ranges; null is [].
 Result<std::vector<int64_t>> ParseNumberList(std::string_view field, std::string_view json_text);
 

@@ -74,8 +74,6 @@ Status CheckScopeName(std::string_view name, Level level) {
                            kApiForm, kModuleForm));
 }
 
-bool IsForwardSide(CallKind kind) { return kind == CallKind::kForward; }
-
 }  // namespace
 
 bool WantsRank(const Config& config, std::optional<int> rank) {

@@ -26,13 +26,13 @@ void ForEachTensor(Value& value, const Visit& visit) {
 }
 
 void MergeMembers(ValueMap& into, ValueMap&& later) {
-  for (auto& [key, value] : later) {
+  for (auto& added : later) {
     const auto it = std::find_if(into.begin(), into.end(),
-                                 [&](const auto& member) { return member.first == key; });
+                                 [&](const auto& known) { return known.first == added.first; });
     if (it != into.end()) {
-      it->second = std::move(value);
+      it->second = std::move(added.second);
     } else {
-      into.emplace_back(std::move(key), std::move(value));
+      into.push_back(std::move(added));
     }
   }
 }
