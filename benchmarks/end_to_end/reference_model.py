@@ -2,7 +2,7 @@
 
 Every benchmark and the reference dumps use this one definition, so that figures of different tools
 and releases are about the same work. transformers is imported here, before any recorder: upstream
-patches torch functions in a way that breaks later imports of transformers.
+patches torch functions in a way that breaks later imports of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import transformers
+from transformers import LlamaConfig, LlamaForCausalLM  # not lazily: see above
 
 SEED = 1234
 BATCH = 2
@@ -49,7 +49,7 @@ def build(defect: bool = False, layers: int = 4) -> Training:
     """Makes the reference model; `defect` sets a wrong epsilon in one norm of layer 2."""
     torch.set_num_threads(THREADS)
     torch.manual_seed(SEED)
-    config = transformers.LlamaConfig(
+    config = LlamaConfig(
         hidden_size=512,
         intermediate_size=1536,
         num_hidden_layers=layers,
@@ -57,7 +57,7 @@ def build(defect: bool = False, layers: int = 4) -> Training:
         vocab_size=VOCABULARY,
         attn_implementation="eager",
     )
-    model = transformers.LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config)
     model.train()
     if defect:
         model.get_submodule(DEFECT_MODULE).variance_epsilon = DEFECT_EPSILON
