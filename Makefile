@@ -1,0 +1,45 @@
+# Two commands are enough: `make demo` and `make test`. Both install what is missing first.
+
+PYTHON := .venv/bin/python
+# Compiled in parallel; lower it on a machine with little memory (each job may take 1 GB).
+JOBS ?= $(shell nproc)
+export JOBS
+export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+
+.PHONY: help setup demo test test-quick test-clang bench check clean
+
+help:
+	@echo 'make demo        set up, then find a wrong epsilon in a small Llama'
+	@echo 'make test        set up, then run every test'
+	@echo 'make test-quick  without the sanitizer build and the slow tests'
+	@echo 'make test-clang  unit tests built by clang++-14'
+	@echo 'make bench       set up, then run every benchmark (about 30 minutes)'
+	@echo 'make check       layers, sizes, documents, lint'
+	@echo 'make setup       only install and build what is missing'
+	@echo 'make clean       remove build/ and .venv/'
+
+setup:
+	@tools/bootstrap.sh
+
+demo: setup
+	@$(PYTHON) -W ignore examples/find_wrong_epsilon.py
+
+test:
+	@tools/bootstrap.sh packages python native upstream
+	@$(PYTHON) tools/run_tests.py
+
+test-quick: setup
+	@$(PYTHON) tools/run_tests.py --quick
+
+test-clang: setup
+	@$(PYTHON) tools/run_tests.py --only clang
+
+check: setup
+	@$(PYTHON) tools/run_tests.py --only checks
+
+bench:
+	@tools/bootstrap.sh packages python native upstream
+	@$(PYTHON) benchmarks/run_all.py
+
+clean:
+	rm -rf build .venv

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Installs what is missing and builds what is stale. Each part leaves a stamp that holds the hash of
+# its inputs, so that a second run only compares hashes.
+#
+#   tools/bootstrap.sh [packages] [python] [native] [upstream]     (no argument: the first three)
+#
+#   packages   Debian packages of tools/debian-packages.txt (needs root or sudo only if any is missing)
+#   python     .venv with the locked requirements
+#   native     plumbline and the program plumb, installed into .venv
+#   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
+set -euo pipefail
+cd "$(dirname "$0")/.."
+stamps=build/stamps
+mkdir -p "$stamps"
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: error: %s\n' "$*" >&2; exit 3; }
+
+# up_to_date NAME HASH: whether the stamp NAME holds HASH.
+up_to_date() { [ "$(cat "$stamps/$1" 2>/dev/null)" = "$2" ]; }
+hash_text() { sha256sum | cut -d' ' -f1; }
+
+install_packages() {
+  command -v dpkg-query >/dev/null || {
+    say 'not a Debian system: packages are not checked; install what tools/debian-packages.txt names'
+    return 0
+  }
+  local wanted missing=() as_root=()
+  wanted=$(grep -v '^#' tools/debian-packages.txt)
+  local package
+  for package in $wanted; do
+    dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then
+    say 'system packages: complete'
+    return 0
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null || {
+      fail "these system packages are missing and this user may not install them:
+  ${missing[*]}
+Ask an administrator to run:
+  apt-get install ${missing[*]}"
+    }
+    as_root=(sudo -n)
+  fi
+  say "installing system packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq || say 'apt-get update failed; trying with the lists at hand'
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    fail "apt-get could not install: ${missing[*]}"
+}
+
+# An interrupted pip leaves a broken environment; its stamp is removed first and written last.
+make_python() {
+  local python=${PYTHON:-python3} hash
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+    fail "$python: Python 3.10 or newer is needed; set PYTHON to one"
+  hash=$({ "$python" -c 'import sys; print(sys.version)'; cat requirements/dev.txt; } | hash_text)
+  if up_to_date python "$hash" && [ -x .venv/bin/python ]; then
+    say 'Python environment .venv: up to date'
+    return 0
+  fi
+  say 'Python environment .venv: installing requirements/dev.txt (about 1 GB, some minutes)'
+  rm -f "$stamps/python"
+  [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 ||
+    "$python" -m venv --clear .venv || fail 'cannot create .venv (package python3-venv)'
+  .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt ||
+    fail 'pip could not install requirements/dev.txt; is a package index reachable?'
+  printf '%s' "$hash" >"$stamps/python"
+}
+
+native_hash() {
+  { cat "$stamps/python"
+    find CMakeLists.txt pyproject.toml README.md LICENSE cmake include src cli python tests/CMakeLists.txt \
+      -name __pycache__ -prune -o -type f -print0 2>/dev/null |
+      LC_ALL=C sort -z | xargs -0 sha256sum; } | hash_text
+}
+
+build_native() {
+  local hash log=build/wheel.log
+  hash=$(native_hash)
+  if up_to_date native "$hash" && [ -x .venv/bin/plumb ]; then
+    say 'plumbline and plumb: up to date'
+    return 0
+  fi
+  say "plumbline and plumb: building (log in $log)"
+  rm -f "$stamps/native"
+  if ! CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
+      --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    fail "the native build failed; the whole log is $log"
+  fi
+  printf '%s' "$hash" >"$stamps/native"
+}
+
+# torch and transformers are shared with .venv through a .pth file: own packages come first on
+# sys.path, so upstream's older NumPy wins where it is pinned.
+make_upstream() {
+  local version env list hash site
+  for version in 1.2.2 26.2.0; do
+    env=build/upstream/$version
+    list=requirements/upstream-$version.txt
+    hash=$({ cat "$stamps/python" "$list"; pwd; } | hash_text)
+    if up_to_date "upstream-$version" "$hash" && [ -x "$env/bin/python" ]; then
+      say "upstream $version: up to date"
+      continue
+    fi
+    say "upstream $version: installing $list into $env"
+    rm -rf "$env" "$stamps/upstream-$version"
+    .venv/bin/python -m venv --without-pip "$env"
+    site=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+      >"$site/shared_with_main_environment.pth"
+    .venv/bin/python -m pip --python "$env/bin/python" install -q --disable-pip-version-check \
+      --no-deps -r "$list" || fail "pip could not install $list"
+    "$env/bin/python" -W ignore -c 'import transformers, msprobe.pytorch' >/dev/null ||
+      fail "$env: upstream $version does not import"
+    printf '%s' "$hash" >"$stamps/upstream-$version"
+  done
+}
+
+[ $# -gt 0 ] || set -- packages python native
+for part in "$@"; do
+  case $part in
+    packages) install_packages ;;
+    python) make_python ;;
+    native) build_native ;;
+    upstream) make_upstream ;;
+    *) fail "unknown part \"$part\" (expected packages, python, native, upstream)" ;;
+  esac
+done

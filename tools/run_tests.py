@@ -1,0 +1,204 @@
+"""Runs the test suites one after the other and adds up their counts.
+
+The last line is `N passed, N failed, N skipped`, summed over unit tests, golden cases, Python tests
+and structure checks; it is also written to build/test-summary.txt. Exit status 1 if anything
+failed or a suite that should exist ran no test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+SUMMARY_LINE = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
+
+
+@dataclass
+class Counts:
+    """How many tests ended which way."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Counts) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def run(command: list[str], **environment: str) -> int:
+    """Runs `command` in the repository root; its output goes to the terminal."""
+    print("$", " ".join(command), flush=True)
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False).returncode
+
+
+def count_gtest(report: Path) -> Counts:
+    """Counts of one gtest JSON report."""
+    counts = Counts()
+    for suite in json.loads(report.read_text())["testsuites"]:
+        for case in suite["testsuite"]:
+            if case.get("failures"):
+                counts.failed += 1
+            elif case.get("result") in ("SKIPPED", "SUPPRESSED"):
+                counts.skipped += 1
+            else:
+                counts.passed += 1
+    return counts
+
+
+def count_junit(report: Path) -> Counts:
+    """Counts of one JUnit XML report, as pytest and ctest write it."""
+    counts = Counts()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            counts.failed += 1
+        elif case.find("skipped") is not None:
+            counts.skipped += 1
+        else:
+            counts.passed += 1
+    return counts
+
+
+def unit_tests(preset: str) -> Counts:
+    """Builds a CMake preset and runs its unit tests."""
+    if run(["cmake", "--preset", preset, "--log-level=WARNING"]) != 0:
+        return Counts(failed=1)
+    if run(["cmake", "--build", "--preset", preset]) != 0:
+        return Counts(failed=1)
+    reports = BUILD / preset / "reports"
+    reports.mkdir(exist_ok=True)
+    for old in reports.glob("*"):
+        old.unlink()
+    junit = reports / "ctest.xml"
+    status = run(["ctest", "--preset", preset, "--output-junit", str(junit)],
+                 GTEST_OUTPUT=f"json:{reports}/")
+    if not junit.exists():
+        return Counts(failed=1)
+    counts = Counts()
+    # A test program that is not gtest, or that crashed before its report, counts as one test.
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        report = reports / f"{case.get('name')}_test.json"
+        crashed = case.find("failure") is not None
+        if report.exists():
+            of_program = count_gtest(report)
+            if crashed and of_program.failed == 0:
+                of_program.failed = 1
+            counts.add(of_program)
+        elif crashed:
+            counts.failed += 1
+        else:
+            counts.passed += 1
+    if status != 0 and counts.failed == 0:
+        counts.failed = 1
+    return counts
+
+
+def python_tests(quick: bool) -> Counts:
+    """Runs pytest over tests/python, tests/compat and tests/crash."""
+    folders = [f"tests/{name}" for name in ("python", "compat", "crash")
+               if (ROOT / "tests" / name).is_dir()]
+    report = BUILD / "pytest.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *folders]
+    if quick:
+        command += ["-m", "not slow and not upstream"]
+    status = run(command)
+    if not report.exists():
+        return Counts(failed=1)
+    counts = count_junit(report)
+    if status != 0 and counts.failed == 0:
+        counts.failed = 1
+    return counts
+
+
+def golden_tests() -> Counts:
+    """Runs tests/golden/run.py, which ends with a summary line of the same form as ours."""
+    command = [sys.executable, "tests/golden/run.py"]
+    print("$", " ".join(command), flush=True)
+    plumb = str(Path(sys.executable).parent / "plumb")
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PLUMB": plumb}, check=False,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(done.stdout, end="", flush=True)
+    found = SUMMARY_LINE.findall(done.stdout)
+    if not found:
+        return Counts(failed=1)
+    counts = Counts(*(int(number) for number in found[-1]))
+    if done.returncode != 0 and counts.failed == 0:
+        counts.failed = 1
+    return counts
+
+
+def checks() -> Counts:
+    """Structure and lint; each program is one test."""
+    commands = [
+        ["tools/check_layers.py"],
+        ["tools/check_sizes.py"],
+        ["tools/check_docs.py"],
+        ["-m", "ruff", "check", "-q", "."],
+    ]
+    if (ROOT / "python/plumbline").is_dir():
+        commands.append(["-m", "mypy", "--no-error-summary", "python/plumbline"])
+    counts = Counts()
+    for command in commands:
+        failed = run([sys.executable, *command]) != 0
+        counts.add(Counts(failed=1) if failed else Counts(passed=1))
+    return counts
+
+
+def suites(quick: bool) -> dict[str, Callable[[], Counts]]:
+    """The suites by name, in the order they run: quick answers first."""
+    table: dict[str, Callable[[], Counts]] = {"checks": checks}
+    table["release"] = lambda: unit_tests("release")
+    if (ROOT / "tests/golden/run.py").exists():
+        table["golden"] = golden_tests
+    table["python"] = lambda: python_tests(quick)
+    if not quick:
+        table["asan"] = lambda: unit_tests("asan")
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="no sanitizers, no slow tests")
+    parser.add_argument("--only", action="append", help="run only this suite (may be repeated)")
+    args = parser.parse_args()
+    table = suites(args.quick)
+    if args.only:
+        table["clang"] = lambda: unit_tests("clang")
+        unknown = set(args.only) - set(table)
+        if unknown:
+            parser.error(f"unknown suite {sorted(unknown)[0]!r} (expected one of {list(table)})")
+        table = {name: table[name] for name in args.only}
+    total, lines = Counts(), []
+    for name, suite in table.items():
+        print(f"\n=== {name}", flush=True)
+        began = time.monotonic()
+        counts = suite()
+        if counts.passed + counts.failed == 0:
+            counts.failed = 1  # a suite that ran nothing proves nothing
+        lines.append(f"{name:8} {counts} ({time.monotonic() - began:.0f} s)")
+        total.add(counts)
+    print("\n" + "\n".join(lines))
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "test-summary.txt").write_text(f"{total}\n")
+    print(total, flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
