@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 
 namespace plumbline {
@@ -32,16 +34,16 @@ Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view 
 }  // namespace
 
 SyscallTable& Syscalls() {
-  static SyscallTable table = {OpenCall, ::read,   ::write, ::pwrite, ::fsync,
-                               ::close,  ::rename, ::link,  ::unlink, ::mkdir};
+  static SyscallTable table = {OpenCall, ::read, ::write,  ::pwrite, ::fsync, ::close,
+                               ::rename, ::link, ::unlink, ::mkdir,  ::syncfs};
   return table;
 }
 
 Error ErrnoError(int errno_value, std::string_view path, std::string_view action) {
   const bool missing = errno_value == ENOENT || errno_value == ENOTDIR;
-  return Error(missing ? ErrorCode::kNotFound : ErrorCode::kIo,
-               fmt::format("{}: cannot {}: {}", path, action,
-                           std::generic_category().message(errno_value)));
+  return Error(
+      missing ? ErrorCode::kNotFound : ErrorCode::kIo,
+      fmt::format("{}: cannot {}: {}", path, action, std::generic_category().message(errno_value)));
 }
 
 File::File(File&& other) noexcept
@@ -156,8 +158,7 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
-  const std::string temporary =
-      JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
+  const std::string temporary = JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
   PL_TRY_ASSIGN(File file, File::Create(temporary));
   return AtomicFile(std::move(file), path);
 }
@@ -211,6 +212,15 @@ Status SyncDirectory(const std::string& path) {
   return {};
 }
 
+Status SyncFileSystem(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY, "open"));
+  const int result = Syscalls().syncfs(fd);
+  const int error = errno;
+  Syscalls().close(fd);
+  if (result != 0) return ErrnoError(error, path, "sync the file system of");
+  return {};
+}
+
 Status RemoveFile(const std::string& path) {
   if (Syscalls().unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   return ErrnoError(errno, path, "remove");
@@ -243,10 +253,52 @@ PathKind KindOf(const std::string& path) {
   return PathKind::kOther;
 }
 
+Result<PathFacts> Inspect(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  PathFacts facts;
+  facts.kind = S_ISREG(info.st_mode)   ? PathKind::kFile
+               : S_ISDIR(info.st_mode) ? PathKind::kDirectory
+                                       : PathKind::kOther;
+  facts.is_link = S_ISLNK(info.st_mode);
+  facts.is_shared_writable = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+  facts.is_own = ::geteuid() == 0 || info.st_uid == ::geteuid();
+  facts.size_bytes = static_cast<uint64_t>(info.st_size);
+  return facts;
+}
+
+Result<std::string> RealPath(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return ErrnoError(errno, path, "resolve");
+  std::string result(resolved);
+  std::free(resolved);
+  return result;
+}
+
+Result<std::string> AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error) return ErrnoError(error.value(), path, "make absolute");
+  std::string text = absolute.lexically_normal().string();
+  if (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
 Result<uint64_t> FileSize(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   return static_cast<uint64_t>(info.st_size);
+}
+
+Result<bool> IsOpenAs(const File& file, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(file.fd(), &opened) != 0) return ErrnoError(errno, file.path(), "inspect");
+  if (::stat(path.c_str(), &named) != 0) {
+    if (errno == ENOENT) return false;
+    return ErrnoError(errno, path, "inspect");
+  }
+  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {

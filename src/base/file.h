@@ -15,7 +15,6 @@
 
 #include "plumbline/result.h"
 
-
 namespace plumbline {
 
 // The system calls used below; tests replace single members to make them fail (errno semantics).
@@ -30,6 +29,7 @@ struct SyscallTable {
   int (*link)(const char* from, const char* to);
   int (*unlink)(const char* path);
   int (*mkdir)(const char* path, mode_t mode);
+  int (*syncfs)(int fd);
 };
 // The table in use. Not synchronised: replace it only while no other thread uses this module.
 SyscallTable& Syscalls();
@@ -120,6 +120,8 @@ Status WriteFileAtomically(const std::string& path, std::string_view text, bool 
 // Creates the directory and its missing parents, mode 0750. An existing directory is success.
 Status MakeDirectories(const std::string& path);
 Status SyncDirectory(const std::string& path);
+// Everything written so far to the file system that holds `path`.
+Status SyncFileSystem(const std::string& path);
 Status RemoveFile(const std::string& path);  // absent is success
 Status RenameFile(const std::string& from, const std::string& to);
 // Hard link; kUnsupported where the file system has none (the caller copies instead).
@@ -127,7 +129,22 @@ Status LinkFile(const std::string& from, const std::string& to);
 
 enum class PathKind : uint8_t { kMissing, kFile, kDirectory, kOther };
 PathKind KindOf(const std::string& path);  // follows symbolic links
+// What stands at a path itself; a symbolic link is not followed (kind kOther).
+struct PathFacts {
+  PathKind kind = PathKind::kMissing;
+  bool is_link = false;
+  bool is_shared_writable = false;  // by group or others
+  bool is_own = false;              // belongs to the calling user, or the caller is root
+  uint64_t size_bytes = 0;
+};
+Result<PathFacts> Inspect(const std::string& path);
+// Absolute path without links, "." and ".."; kNotFound when a part does not exist.
+Result<std::string> RealPath(const std::string& path);
+// Absolute form by text alone: the working directory in front, "." and ".." resolved.
+Result<std::string> AbsolutePath(const std::string& path);
 Result<uint64_t> FileSize(const std::string& path);
+// True if `path` still names the file that is open: not removed, renamed or replaced since.
+Result<bool> IsOpenAs(const File& file, const std::string& path);
 // Names (not paths) of the entries except "." and "..", sorted bytewise.
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 

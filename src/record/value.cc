@@ -8,7 +8,7 @@ namespace {
 constexpr int kHasParent = 1;
 // Optional fields of a packed tensor.
 constexpr int kHasGrad = 1, kGradTrue = 2, kHasMaxFinite = 4, kHasMinFinite = 8, kHasDigest = 16,
-                  kHasDataName = 32;
+              kHasDataName = 32;
 constexpr int kMaxDepth = 500;  // deeper than any walk packs (400): damaged bytes
 
 // Cursor over packed bytes. Every read checks what remains; failed_ sticks.
@@ -28,16 +28,18 @@ class Unpacker {
     return value;
   }
 
-  std::string Text() {
+  std::string_view BorrowText() {
     const auto length = Number<uint32_t>();
     if (failed_ || bytes_.size() < length) {
       failed_ = true;
       return {};
     }
-    std::string text(reinterpret_cast<const char*>(bytes_.data()), length);
+    const std::string_view text(reinterpret_cast<const char*>(bytes_.data()), length);
     bytes_ = bytes_.subspan(length);
     return text;
   }
+
+  std::string Text() { return std::string(BorrowText()); }
 
   PackTag Tag() { return static_cast<PackTag>(Number<uint8_t>()); }
 
@@ -129,6 +131,7 @@ class Unpacker {
     return map;
   }
 
+  [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] bool ok() const { return !failed_ && bytes_.empty(); }
 
  private:
@@ -136,7 +139,21 @@ class Unpacker {
   bool failed_ = false;
 };
 
+const Value* FindMember(const ValueMap& map, std::string_view key) {
+  for (const auto& [name, value] : map) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+const Value* Value::Find(std::string_view key) const {
+  const auto* map = As<ValueMap>();
+  return map == nullptr ? nullptr : FindMember(*map, key);
+}
+
+const Value* Call::Find(std::string_view key) const { return FindMember(members, key); }
 
 template <class T>
 void EntryPacker::Number(T value) {
@@ -234,6 +251,19 @@ void EntryPacker::Raw(std::span<const std::byte> packed) {
 std::span<const std::byte> EntryPacker::Finish() {
   Tag(PackTag::kEnd);
   return buffer_;
+}
+
+Result<EntryHead> PeekEntry(std::span<const std::byte> packed) {
+  Unpacker in(packed);
+  EntryHead head;
+  const auto flags = in.Number<uint8_t>();
+  head.stack_id = in.Number<uint32_t>();
+  head.name = in.BorrowText();
+  head.has_parent = (flags & kHasParent) != 0;
+  if (head.has_parent) head.parent = in.BorrowText();
+  head.has_members = in.Tag() != PackTag::kEnd;
+  if (in.failed()) return Error(ErrorCode::kCorrupt, "journal entry: damaged packed values");
+  return head;
 }
 
 Result<UnpackedEntry> UnpackEntry(std::span<const std::byte> packed) {

@@ -89,6 +89,18 @@ class EntryPacker {
   std::vector<std::byte> buffer_;
 };
 
+// What stands before the members of a packed entry. Views into the packed bytes.
+struct EntryHead {
+  std::string_view name;
+  std::string_view parent;  // empty with has_parent: a root
+  uint32_t stack_id = 0;
+  bool has_parent = false;
+  bool has_members = false;  // at least one
+};
+
+// kCorrupt when the bytes do not start like a packed entry.
+Result<EntryHead> PeekEntry(std::span<const std::byte> packed);
+
 // An entry read back.
 struct UnpackedEntry {
   Call call;

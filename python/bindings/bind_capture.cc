@@ -1,0 +1,203 @@
+#include "bind_capture.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <tuple>
+
+#include "call_probe.h"
+#include "config/config.h"
+#include "errors.h"
+#include "patch_set.h"
+#include "recorder.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+PyObject* Take(const nb::dict& parts, const char* key) {
+  return nb::object(parts[key]).release().ptr();
+}
+
+FrameworkTypes TypesFrom(const nb::dict& parts) {
+  FrameworkTypes types;
+  types.tensor = Take(parts, "tensor");
+  types.dtype = Take(parts, "dtype");
+  types.device = Take(parts, "device");
+  types.size = Take(parts, "size");
+  types.memory_format = Take(parts, "memory_format");
+  types.describe = Take(parts, "describe");
+  return types;
+}
+
+FrameworkHooks HooksFrom(const nb::dict& parts) {
+  FrameworkHooks hooks;
+  hooks.to_host = Take(parts, "to_host");
+  hooks.describe_tensor = Take(parts, "describe_tensor");
+  hooks.pop_mode = Take(parts, "pop_mode");
+  hooks.push_mode = Take(parts, "push_mode");
+  return hooks;
+}
+
+// Null for None.
+PyObject* OrNull(const nb::object& object) { return object.is_none() ? nullptr : object.ptr(); }
+
+std::string_view OutcomeName(capture::StartOutcome outcome) {
+  switch (outcome) {
+    case capture::StartOutcome::kCollecting:
+      return "collecting";
+    case capture::StartOutcome::kNotSelected:
+      return "not selected";
+    case capture::StartOutcome::kFinished:
+      return "finished";
+  }
+  return "";
+}
+
+// Window calls write and sync files: without the interpreter lock.
+Status WithoutLock(Status (capture::Observer::*call)(), capture::Observer& observer) {
+  const nb::gil_scoped_release release;
+  return (observer.*call)();
+}
+
+void BindConfig(nb::module_& m) {
+  nb::class_<Config>(m, "Config", "A checked config.json with the constructor's overrides.")
+      .def_prop_ro("task", [](const Config& c) { return std::string(TaskName(c.task)); })
+      .def_prop_ro("level", [](const Config& c) { return std::string(LevelName(c.level)); })
+      .def_ro("dump_path", &Config::dump_path)
+      .def_ro("enable_dataloader", &Config::enable_dataloader)
+      .def_prop_ro("wants_backward", [](const Config& c) { return c.data_mode.backward; })
+      .def_ro("warnings", &Config::warnings);
+  m.def(
+      "load_config",
+      [](const std::optional<std::string>& path, const std::optional<std::string>& task,
+         const std::optional<std::string>& dump_path, const std::optional<std::string>& level,
+         const std::optional<std::string>& step_json) {
+        return ValueOrRaise(LoadConfig(path, {task, dump_path, level, step_json}));
+      },
+      nb::arg("path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
+      nb::arg("level").none(), nb::arg("step_json").none(),
+      "Reads and checks a configuration; ValueError names field, value and what was expected.");
+}
+
+void BindRecorder(nb::module_& m) {
+  using Class = Recorder;
+  nb::class_<Class>(m, "Recorder", "Turns hook events into entries of the open step.")
+      .def("start",
+           [](Class& self, std::optional<int> rank) {
+             return std::string(OutcomeName(ValueOrRaise(self.observer().Start(rank))));
+           }, nb::arg("rank").none())
+      .def("stop",
+           [](Class& self) {
+             self.ForgetTensors();
+             ValueOrRaise(WithoutLock(&capture::Observer::Stop, self.observer()));
+           })
+      .def("step",
+           [](Class& self) {
+             self.EndStep();
+             ValueOrRaise(WithoutLock(&capture::Observer::Step, self.observer()));
+           })
+      .def("close",
+           [](Class& self) {
+             self.EndStep();
+             ValueOrRaise(WithoutLock(&capture::Observer::Close, self.observer()));
+           })
+      .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
+      .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
+      .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
+      .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); })
+      .def("register",
+           [](Class& self, std::string_view name) {
+             return self.observer().counters().Register(name);
+           })
+      .def("probe",
+           [](Class& self, nb::object original, std::string_view name, bool is_method) {
+             PyObject* probe = NewProbe(self, original.ptr(), name, is_method);
+             if (probe == nullptr) throw nb::python_error();
+             return nb::steal(probe);
+           })
+      .def("enter_module",
+           [](Class& self, uint32_t module, nb::tuple args, nb::object kwargs) {
+             uint64_t token = 0;
+             const uint32_t number =
+                 self.EnterModule(module, args.ptr(), OrNull(kwargs), &token);
+             return std::make_tuple(token, number);
+           }, nb::arg("module"), nb::arg("args"), nb::arg("kwargs").none())
+      .def("leave_module",
+           [](Class& self, uint64_t token, nb::object output, bool raised, nb::object parameters) {
+             self.LeaveModule(token, raised ? nullptr : output.ptr(), OrNull(parameters));
+           }, nb::arg("token"), nb::arg("output").none(), nb::arg("raised"),
+           nb::arg("parameters").none())
+      .def("parent_module",
+           [](Class&) -> std::optional<std::string> {
+             const auto& modules = ThisThread().modules;
+             if (modules.size() < 2) return std::nullopt;
+             return modules[modules.size() - 2].name;
+           })
+      .def("record_backward",
+           [](Class& self, std::string_view name, const std::optional<std::string>& parent,
+              nb::object grad_outputs, nb::object grad_inputs) {
+             self.RecordBackward(name, parent.value_or(std::string()), true, OrNull(grad_outputs),
+                                 OrNull(grad_inputs));
+           }, nb::arg("name"), nb::arg("parent").none(), nb::arg("grad_outputs").none(),
+           nb::arg("grad_inputs").none())
+      .def("enter_backward", &Class::EnterBackward)
+      .def("leave_backward", &Class::LeaveBackward)
+      .def("reserve_parameter_gradients",
+           [](Class& self, std::string_view entry, nb::list names) {
+             self.ReserveParameterGradients(entry, names.ptr());
+           })
+      .def("record_parameter_gradient",
+           [](Class& self, std::string_view entry, std::string_view parameter, nb::object grad) {
+             self.RecordParameterGradient(entry, parameter, grad.ptr());
+           })
+      .def("push_region", &Class::PushRegion)
+      .def("pop_region", &Class::PopRegion)
+      .def("enter_tool", [](Class&) { ++ThisThread().in_tool; })
+      .def("leave_tool", [](Class&) { --ThisThread().in_tool; })
+      .def("set_net", [](Class&, bool on) { ThisThread().has_net = on; })
+      .def("count_loss",
+           [](Class& self, std::string_view counter, std::string_view what) {
+             self.observer().CountLoss(counter, what);
+           })
+      .def("set_own_directory",
+           [](Class& self, std::string directory) {
+             self.stacks().set_own_directory(std::move(directory));
+           });
+  m.def(
+      "new_recorder",
+      [](const Config& config, const nb::dict& framework) {
+        auto observer = ValueOrRaise(capture::Observer::Create(config));
+        return new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
+      },
+      nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+void BindCapture(nb::module_& m) {
+  BindConfig(m);
+  BindRecorder(m);
+  nb::class_<PatchSet>(m, "PatchSet", "Attribute replacements applied and taken back as a whole.")
+      .def(nb::init<>())
+      .def("add",
+           [](PatchSet& self, nb::object owner, nb::str name, nb::object replacement) {
+             self.Add(owner.ptr(), name.ptr(), replacement.ptr());
+           })
+      .def("apply", &PatchSet::Apply)
+      .def("restore", &PatchSet::Restore)
+      .def_prop_ro("is_applied", &PatchSet::is_applied)
+      .def_prop_ro("skipped", &PatchSet::skipped)
+      .def("__len__", &PatchSet::size);
+  m.def("original_of", [](nb::object object) -> nb::object {
+    PyObject* original = OriginalOf(object.ptr());
+    return original == nullptr ? nb::none() : nb::borrow(original);
+  }, "The wrapped callable of a probe, or None.");
+}
+
+}  // namespace plumbline::python

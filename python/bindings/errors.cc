@@ -1,0 +1,55 @@
+#include "errors.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+// Exception classes live as long as the interpreter; the module holds the reference that counts.
+PyObject* unsupported_error = nullptr;
+PyObject* corrupt_data_error = nullptr;
+PyObject* internal_error = nullptr;
+
+PyObject* NewException(nb::module_& m, const char* name, const char* doc, PyObject* base) {
+  const std::string full = std::string("plumbline.") + name;
+  PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
+  if (type == nullptr) throw nb::python_error();
+  m.attr(name) = nb::borrow(type);
+  return type;
+}
+
+PyObject* TypeFor(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return PyExc_ValueError;
+    case ErrorCode::kNotFound:
+      return PyExc_FileNotFoundError;
+    case ErrorCode::kUnsupported:
+      return unsupported_error;
+    case ErrorCode::kCorrupt:
+      return corrupt_data_error;
+    case ErrorCode::kIo:
+      return PyExc_OSError;
+    case ErrorCode::kInternal:
+      return internal_error;
+  }
+  return internal_error;
+}
+
+}  // namespace
+
+void BindErrors(nb::module_& m) {
+  unsupported_error = NewException(m, "UnsupportedError",
+                                   "Valid input that plumbline cannot handle.", PyExc_RuntimeError);
+  corrupt_data_error = NewException(
+      m, "CorruptDataError", "A file whose bytes contradict its own format.", PyExc_RuntimeError);
+  internal_error =
+      NewException(m, "InternalError", "A defect of plumbline itself.", PyExc_RuntimeError);
+}
+
+void Raise(const Error& error) {
+  PyErr_SetString(TypeFor(error.code()), error.message().c_str());
+  throw nb::python_error();
+}
+
+}  // namespace plumbline::python

@@ -1,0 +1,29 @@
+// Error to Python exception, at one place.
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_ERRORS_H_
+#define PLUMBLINE_PYTHON_BINDINGS_ERRORS_H_
+
+#include <nanobind/nanobind.h>
+
+#include <utility>
+
+#include "plumbline/result.h"
+
+namespace plumbline::python {
+
+// Defines UnsupportedError, CorruptDataError and InternalError in `m`.
+void BindErrors(nanobind::module_& m);
+
+// Raises the Python exception of an error (style: ValueError, FileNotFoundError, UnsupportedError,
+// CorruptDataError, OSError, InternalError).
+[[noreturn]] void Raise(const Error& error);
+
+template <class T>
+T ValueOrRaise(Result<T> result) {
+  if (!result) Raise(result.error());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_ERRORS_H_

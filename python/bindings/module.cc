@@ -1,0 +1,19 @@
+// The extension module plumbline._core: C++ side of the Python package.
+
+#include <nanobind/nanobind.h>
+
+#include "bind_capture.h"
+#include "call_probe.h"
+#include "errors.h"
+#include "grad_hook.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native core of plumbline.";
+  if (!plumbline::python::InitProbeTypes() || !plumbline::python::InitGradHookType()) {
+    throw nb::python_error();
+  }
+  plumbline::python::BindErrors(m);
+  plumbline::python::BindCapture(m);
+}

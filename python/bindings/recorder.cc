@@ -1,0 +1,408 @@
+#include "recorder.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "formats/dump_json.h"
+#include "grad_hook.h"
+
+namespace plumbline::python {
+namespace {
+
+using dump_json::kInput;
+using dump_json::kInputArgs;
+using dump_json::kInputKwargs;
+using dump_json::kIsRecompute;
+using dump_json::kOutput;
+using dump_json::kParameters;
+
+// Set in a forked child: nothing of it may reach the parent's files. DataLoader workers fork.
+std::atomic<bool> is_forked_child = false;
+void MarkForkedChild() { is_forked_child.store(true, std::memory_order_relaxed); }
+
+// Keeps a raised exception while plumbline's own code runs.
+class KeepException {
+ public:
+  KeepException() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~KeepException() { PyErr_Restore(type_, value_, traceback_); }
+  KeepException(const KeepException&) = delete;
+  KeepException& operator=(const KeepException&) = delete;
+
+ private:
+  PyObject* type_;
+  PyObject* value_;
+  PyObject* traceback_;
+};
+
+// Takes plumbline's own function mode off the stack while an original runs, so that nothing it
+// calls is offered to the recorder again, and puts it back. Another mode on top stays.
+class ModeOff {
+ public:
+  ModeOff(const FrameworkHooks& hooks, bool has_net) : push_(hooks.push_mode) {
+    if (has_net) mode_ = PyObject_CallNoArgs(hooks.pop_mode);
+    if (has_net && mode_ == nullptr) PyErr_Clear();
+  }
+  ~ModeOff() {
+    if (mode_ == nullptr) return;
+    const KeepException keep;
+    PyObject* done = PyObject_CallOneArg(push_, mode_);
+    if (done == nullptr) PyErr_Clear();
+    Py_XDECREF(done);
+    Py_DECREF(mode_);
+  }
+  ModeOff(const ModeOff&) = delete;
+  ModeOff& operator=(const ModeOff&) = delete;
+
+ private:
+  PyObject* push_;
+  PyObject* mode_ = nullptr;
+};
+
+bool RequiresGrad(PyObject* tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
+  PyObject* value = PyObject_GetAttr(tensor, name);
+  if (value == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool truth = value == Py_True;
+  Py_DECREF(value);
+  return truth;
+}
+
+// The backward name of a forward entry or parent: the last ".forward" becomes ".backward".
+std::string BackwardName(std::string_view forward) {
+  constexpr std::string_view kForward = ".forward";
+  const size_t at = forward.rfind(kForward);
+  if (at == std::string_view::npos) return std::string(forward);
+  std::string name(forward.substr(0, at));
+  name += ".backward";
+  name += forward.substr(at + kForward.size());
+  return name;
+}
+
+}  // namespace
+
+ThreadState& ThisThread() {
+  // Recording state belongs to a thread, and the wrapped APIs have no argument to carry it.
+  thread_local ThreadState state;
+  return state;
+}
+
+Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types,
+                   FrameworkHooks hooks)
+    : observer_(std::move(observer)), types_(types), hooks_(hooks), reader_(types.tensor) {
+  const Config& config = observer_->config();
+  wants_tensors_ = config.task == Task::kTensor;
+  wants_digest_ = config.summary_mode == SummaryMode::kMd5;
+  wants_parents_ = config.level != Level::kL1;
+  pthread_atfork(nullptr, nullptr, MarkForkedChild);
+}
+
+Recorder::~Recorder() {
+  for (PyObject* object : {types_.tensor, types_.dtype, types_.device, types_.size,
+                           types_.memory_format, types_.describe, hooks_.to_host,
+                           hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode}) {
+    Py_XDECREF(object);
+  }
+}
+
+bool Recorder::Recording(const ThreadState& thread) const {
+  return observer_->is_collecting() && thread.in_tool == 0 &&
+         !is_forked_child.load(std::memory_order_relaxed);
+}
+
+uint32_t Recorder::UseStack(StackInfo* info) {
+  *info = stacks_.Current();
+  if (stacks_written_.insert(info->id).second) {
+    observer_->writer().AddStack(info->id, stacks_.FramesOf(info->id));
+  }
+  return info->id;
+}
+
+void Recorder::AppendEntry(std::span<const std::byte> packed) {
+  observer_->writer().AddEntry(packed);
+}
+
+void Recorder::CountFailures(const ValueWalker& walker) {
+  for (int i = 0; i < walker.failures(); ++i) {
+    observer_->CountLoss("values_unreadable", entry_name_ + ": a value that cannot be read");
+  }
+}
+
+PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
+                            PyObject* kwnames) {
+  ThreadState& thread = ThisThread();
+  if (thread.in_api > 0 || !Recording(thread)) {
+    return PyObject_Vectorcall(original, args, nargsf, kwnames);
+  }
+  const ModeOff mode_off(hooks_, thread.has_net);
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  const DataMode& parts = observer_->config().data_mode;
+  const std::string& api_name = observer_->counters().NameOf(api);
+  const uint32_t number = observer_->counters().Next(api);
+  std::string name = api_name;
+  name += '.';
+  name += std::to_string(number);
+  name += ".forward";
+  bool selected = true;
+  {
+    const InTool in_tool(thread);
+    if (!observer_->selection().selects_all()) selected = observer_->selection().SelectApi(name);
+    StackInfo stack;
+    if (selected) UseStack(&stack);
+    const std::string_view parent =
+        thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
+    thread.call.Begin(name, wants_parents_ ? &parent : nullptr, stack.id);
+    if (selected && WantsInput(parts, CallKind::kForward)) {
+      entry_name_ = name;
+      ValueWalker walker(types_, *this, wants_tensors_);
+      walker.List(kInputArgs, "input", args, count, thread.call);
+      walker.Keywords(kInputKwargs, kwnames, args + count, thread.call);
+      CountFailures(walker);
+    }
+    if (selected && WantsDirection(parts, CallKind::kForward)) {
+      thread.call.Key(kIsRecompute);
+      thread.call.Bool(stack.is_recompute);
+    }
+  }
+  ++thread.in_api;
+  PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
+  --thread.in_api;
+  if (!observer_->is_step_open()) return result;  // the call itself ended the step
+  const InTool in_tool(thread);
+  if (result == nullptr) {
+    const KeepException keep;
+    AppendEntry(thread.call.Finish());
+    return nullptr;
+  }
+  if (selected && WantsOutput(parts, CallKind::kForward)) {
+    entry_name_ = name;
+    ValueWalker walker(types_, *this, wants_tensors_);
+    walker.Result(kOutput, "output", result, thread.call);
+    CountFailures(walker);
+  }
+  AppendEntry(thread.call.Finish());
+  if (WantsDirection(parts, CallKind::kBackward)) HookGradient(result, api_name, number, thread);
+  return result;
+}
+
+void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
+                            const ThreadState& thread) {
+  PyObject* tensor = FirstTensor(result, types_.tensor);
+  if (tensor == nullptr || !RequiresGrad(tensor)) return;
+  std::string name(api_name);
+  name += '.';
+  name += std::to_string(number);
+  name += ".backward";
+  if (!observer_->selection().selects_all() && !observer_->selection().SelectApi(name)) return;
+  std::string parent;
+  if (!thread.modules.empty()) parent = BackwardName(thread.modules.back().name);
+  AttachGradHook(tensor, *this, std::move(name), std::move(parent), wants_parents_);
+}
+
+uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs,
+                               uint64_t* token) {
+  *token = 0;
+  ThreadState& thread = ThisThread();
+  if (!Recording(thread)) return 0;
+  const InTool in_tool(thread);
+  const uint32_t number = observer_->counters().Next(module);
+  ModuleFrame frame;
+  frame.name = observer_->counters().NameOf(module);
+  frame.name += ".forward.";
+  frame.name += std::to_string(number);
+  frame.token = *token = next_token_++;
+  if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
+  if (WantsInput(observer_->config().data_mode, CallKind::kForward)) {
+    entry_name_ = frame.name;
+    EntryPacker& out = thread.event;
+    out.Clear();
+    ValueWalker walker(types_, *this, wants_tensors_);
+    walker.List(kInputArgs, "input", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), out);
+    walker.Dict(kInputKwargs, "kwargs", kwargs, out);
+    CountFailures(walker);
+    frame.inputs.assign(out.bytes().begin(), out.bytes().end());
+  }
+  thread.modules.push_back(std::move(frame));
+  return number;
+}
+
+void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameters) {
+  ThreadState& thread = ThisThread();
+  bool known = false;
+  for (const ModuleFrame& frame : thread.modules) known |= frame.token == token;
+  if (token == 0 || !known) return;
+  const InTool in_tool(thread);
+  Selection& selection = observer_->selection();
+  while (thread.modules.back().token != token) {
+    if (!selection.selects_all()) (void)selection.LeaveModule(thread.modules.back().name);
+    thread.modules.pop_back();
+  }
+  const ModuleFrame frame = std::move(thread.modules.back());
+  thread.modules.pop_back();
+  const bool selected = selection.selects_all() || selection.LeaveModule(frame.name);
+  if (!observer_->is_step_open() || is_forked_child.load(std::memory_order_relaxed)) return;
+  const DataMode& parts = observer_->config().data_mode;
+  StackInfo stack;
+  if (selected) UseStack(&stack);
+  const std::string_view parent =
+      thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
+  EntryPacker& out = thread.event;
+  out.Begin(frame.name, &parent, stack.id);
+  if (selected && WantsDirection(parts, CallKind::kForward)) {
+    out.Raw(frame.inputs);
+    entry_name_ = frame.name;
+    ValueWalker walker(types_, *this, wants_tensors_);
+    if (output != nullptr && WantsOutput(parts, CallKind::kForward)) {
+      walker.Result(kOutput, "output", output, out);
+    }
+    walker.Dict(kParameters, "parameters", parameters, out);
+    CountFailures(walker);
+    out.Key(kIsRecompute);
+    out.Bool(stack.is_recompute);
+  }
+  AppendEntry(out.Finish());
+}
+
+void Recorder::RecordBackward(std::string_view name, std::string_view parent, bool has_parent,
+                              PyObject* grad_outputs, PyObject* grad_inputs) {
+  ThreadState& thread = ThisThread();
+  if (thread.in_tool > 0 || !observer_->is_step_open() ||
+      is_forked_child.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const InTool in_tool(thread);
+  const DataMode& parts = observer_->config().data_mode;
+  const std::string entry(name);
+  EntryPacker& out = thread.event;
+  out.Begin(entry, has_parent ? &parent : nullptr, 0);
+  entry_name_ = entry;
+  ValueWalker walker(types_, *this, wants_tensors_);
+  if (WantsInput(parts, CallKind::kBackward) && grad_outputs != nullptr) {
+    walker.Result(kInput, "input", grad_outputs, out);
+  }
+  if (WantsOutput(parts, CallKind::kBackward) && grad_inputs != nullptr) {
+    walker.Result(kOutput, "output", grad_inputs, out);
+  }
+  CountFailures(walker);
+  AppendEntry(out.Finish());
+}
+
+void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* parameter_names) {
+  ThreadState& thread = ThisThread();
+  if (!observer_->is_step_open()) return;
+  EntryPacker& out = thread.event;
+  out.Begin(entry, nullptr, 0);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameter_names); ++i) {
+    out.Key(TextOf(PyList_GET_ITEM(parameter_names, i)));
+    out.BeginList();
+    out.Null();
+    out.EndList();
+  }
+  AppendEntry(out.Finish());
+}
+
+void Recorder::RecordParameterGradient(std::string_view entry, std::string_view parameter,
+                                       PyObject* grad) {
+  ThreadState& thread = ThisThread();
+  if (thread.in_tool > 0 || !observer_->is_collecting() ||
+      is_forked_child.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const InTool in_tool(thread);
+  const std::string name(entry);
+  EntryPacker& out = thread.event;
+  out.Begin(name, nullptr, 0);
+  out.Key(parameter);
+  out.BeginList();
+  entry_name_ = name;
+  ValueWalker walker(types_, *this, wants_tensors_);
+  if (wants_tensors_) walker.set_path(parameter);
+  walker.Value(grad, out);
+  out.EndList();
+  CountFailures(walker);
+  AppendEntry(out.Finish());
+}
+
+void Recorder::EnterBackward(std::string_view name) {
+  Selection& selection = observer_->selection();
+  if (!selection.selects_all()) selection.EnterModule(name);
+}
+
+bool Recorder::LeaveBackward(std::string_view name) {
+  Selection& selection = observer_->selection();
+  return selection.selects_all() || selection.LeaveModule(name);
+}
+
+void Recorder::PushRegion(std::string_view name) {
+  ThreadState& thread = ThisThread();
+  if (!Recording(thread)) return;
+  if (regions_written_.insert(std::string(name)).second) {
+    const std::string_view root;
+    thread.event.Begin(name, &root, 0);
+    AppendEntry(thread.event.Finish());
+  }
+  ModuleFrame frame;
+  frame.name = name;
+  frame.token = next_token_++;
+  thread.modules.push_back(std::move(frame));
+}
+
+void Recorder::PopRegion(std::string_view name) {
+  auto& modules = ThisThread().modules;
+  for (size_t i = modules.size(); i-- > 0;) {
+    if (modules[i].name != name) continue;
+    modules.resize(i);
+    return;
+  }
+}
+
+void Recorder::ForgetTensors() { cache_.Clear(); }
+
+void Recorder::EndStep() {
+  cache_.Clear();
+  stacks_written_.clear();
+  regions_written_.clear();
+  ThisThread().modules.clear();
+}
+
+void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  HostTensor host;
+  PyObject* copy = nullptr;  // a plain host tensor of the same values, when memory is not readable
+  bool readable = reader_.Read(tensor, &host);
+  const bool lazy = readable && InfoOf(host.dtype).kind == DTypeKind::kComplex;
+  if (readable && (!host.on_host || lazy)) {
+    // Device memory, or complex values whose conjugation may not have been carried out yet.
+    copy = PyObject_CallOneArg(hooks_.to_host, tensor);
+    if (copy == nullptr) PyErr_Clear();
+    Py_XDECREF(host.capsule);
+    host.capsule = nullptr;
+    readable = copy != nullptr && reader_.Read(copy, &host) && host.on_host;
+  }
+  if (!readable) {
+    Py_XDECREF(copy);
+    PackUnreadable(tensor, out);
+    return;
+  }
+  PyObject* identity = copy != nullptr ? copy : tensor;
+  TensorFacts computed;
+  TensorFacts* facts = cache_.Find(identity, host);
+  std::string data_name;
+  if (facts == nullptr) {
+    facts = &computed;
+    if (wants_tensors_) {
+      data_name = SaveTensor(path, host, facts);
+    } else {
+      ScanTensorInto(host, facts);
+    }
+    if (copy == nullptr) (void)cache_.Store(tensor, host, computed);
+  } else if (wants_tensors_) {
+    data_name = SaveTensor(path, host, facts);
+  }
+  PackFacts(host, *facts, data_name, RequiresGrad(tensor), out);
+  Py_XDECREF(copy);
+}
+
+}  // namespace plumbline::python

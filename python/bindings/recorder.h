@@ -1,0 +1,143 @@
+// The recorder behind every hook: turns Python calls into entries of the open step.
+//
+// One per process, owned by the Python debugger. All methods need the interpreter lock, except
+// where they say otherwise. Nothing here raises into training: a value that cannot be read is
+// counted as a loss, and the wrapped call goes on.
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_RECORDER_H_
+#define PLUMBLINE_PYTHON_BINDINGS_RECORDER_H_
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "capture/observer.h"
+#include "frames.h"
+#include "record/value.h"
+#include "tensor_cache.h"
+#include "tensor_from_python.h"
+#include "values.h"
+
+namespace plumbline::python {
+
+// A module call that has begun and not ended.
+struct ModuleFrame {
+  std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
+  std::vector<std::byte> inputs;  // packed members, taken before the module could change them
+  uint64_t token = 0;             // identifies the frame to Leave()
+};
+
+// Per-thread recording state.
+struct ThreadState {
+  int in_tool = 0;  // inside plumbline's own work: record nothing
+  int in_api = 0;   // inside a recorded API: only the outermost one is an entry
+  EntryPacker call;   // the API entry in flight
+  EntryPacker event;  // entries that are complete in one go (modules, gradients)
+  std::vector<ModuleFrame> modules;
+  bool has_net = false;  // the function mode is on this thread's stack
+};
+ThreadState& ThisThread();
+
+// Marks plumbline's own work on this thread.
+class InTool {
+ public:
+  explicit InTool(ThreadState& thread) : thread_(thread) { ++thread_.in_tool; }
+  ~InTool() { --thread_.in_tool; }
+  InTool(const InTool&) = delete;
+  InTool& operator=(const InTool&) = delete;
+
+ private:
+  ThreadState& thread_;
+};
+
+// Callables of the framework, owned references.
+struct FrameworkHooks {
+  PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
+  PyObject* describe_tensor = nullptr;  // (type text, dtype text, shape) of an unreadable tensor
+  PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
+  PyObject* push_mode = nullptr;        // put one on
+};
+
+class Recorder : public TensorSink {
+ public:
+  // Takes over the references in `types` and `hooks`.
+  Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types, FrameworkHooks hooks);
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  capture::Observer& observer() { return *observer_; }
+  StackTable& stacks() { return stacks_; }
+
+  // Calls `original` and records the call under the counter `api`. The result is the original's,
+  // a new reference or null with its exception set.
+  PyObject* CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
+                    PyObject* kwnames);
+
+  // Module events. Enter returns the call number and sets *token for Leave; inputs are read here.
+  uint32_t EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, uint64_t* token);
+  // `parameters`: dict name -> tensor, or null. Frames above the token's (calls that raised) are
+  // dropped. `output` null: the module raised.
+  void LeaveModule(uint64_t token, PyObject* output, PyObject* parameters);
+
+  // A backward entry: gradients of the outputs and of the inputs (tuples; null: not recorded).
+  void RecordBackward(std::string_view name, std::string_view parent, bool has_parent,
+                      PyObject* grad_outputs, PyObject* grad_inputs);
+  // {name: [null]} for every parameter, so that the entry has its place and order.
+  void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
+  void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
+  // Begin and end of a backward region, for scope filters only.
+  void EnterBackward(std::string_view name);
+  bool LeaveBackward(std::string_view name);
+
+  // Pseudo modules "optimizer" and "clip_grad": parents of the APIs called inside.
+  void PushRegion(std::string_view name);
+  void PopRegion(std::string_view name);
+
+  // Forgets tensors seen (values may change unseen from here on) and per-step state.
+  void ForgetTensors();
+  void EndStep();
+
+  void PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) override;
+
+ private:
+  [[nodiscard]] bool Recording(const ThreadState& thread) const;
+  uint32_t UseStack(StackInfo* info);
+  void AppendEntry(std::span<const std::byte> packed);
+  void CountFailures(const ValueWalker& walker);
+  void HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
+                    const ThreadState& thread);
+  // One pass over the memory: statistics and, in md5 mode, the digest.
+  void ScanTensorInto(const HostTensor& host, TensorFacts* facts);
+  // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
+  // yet. Returns the file name, empty if the tensor was lost (counted).
+  std::string SaveTensor(std::string_view path, const HostTensor& host, TensorFacts* facts);
+  // Type, dtype and shape of a tensor whose memory cannot be read, with absent statistics.
+  void PackUnreadable(PyObject* tensor, EntryPacker& out);
+  void PackFacts(const HostTensor& host, const TensorFacts& facts, std::string_view data_name,
+                 bool requires_grad, EntryPacker& out);
+
+  std::unique_ptr<capture::Observer> observer_;
+  FrameworkTypes types_;
+  FrameworkHooks hooks_;
+  TensorReader reader_;
+  TensorCache cache_;
+  StackTable stacks_;
+  std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
+  std::unordered_set<std::string> regions_written_;
+  uint64_t next_token_ = 1;
+  bool wants_tensors_ = false;
+  bool wants_digest_ = false;
+  bool wants_parents_ = false;
+  bool api_filter_ = false;
+  std::string entry_name_;  // name of the entry being packed: first part of tensor file names
+};
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_RECORDER_H_

@@ -1,0 +1,124 @@
+// The tensor half of the recorder: one pass over memory, statistics, digest, file.
+
+#include "base/digest.h"
+#include "kernels/tensor_scan.h"
+#include "recorder.h"
+
+namespace plumbline::python {
+namespace {
+
+// Tensors from this size on are reduced without the interpreter lock.
+constexpr size_t kReleaseLockBytes = size_t{1} << 20;
+
+kernels::TensorScan Scan(const TensorView& view, const kernels::ScanWants& wants) {
+  if (view.size_bytes() < kReleaseLockBytes) return kernels::ScanTensor(view, wants);
+  kernels::TensorScan scan;
+  Py_BEGIN_ALLOW_THREADS;
+  scan = kernels::ScanTensor(view, wants);
+  Py_END_ALLOW_THREADS;
+  return scan;
+}
+
+// Copies what a scan found into the facts of a tensor.
+void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_digest,
+          TensorFacts* facts) {
+  facts->stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
+  facts->has_digest = has_digest;
+  // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
+  facts->digest = view.dtype == DType::kBFloat16 ? scan.crc32_float : scan.crc32;
+}
+
+}  // namespace
+
+void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
+  kernels::ScanWants wants;
+  wants.moments = true;
+  wants.crc32 = wants_digest_ && host.dtype != DType::kBFloat16;
+  wants.crc32_float = wants_digest_ && host.dtype == DType::kBFloat16;
+  const TensorView view = host.view();
+  Fill(view, Scan(view, wants), wants_digest_, facts);
+}
+
+std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
+                                 TensorFacts* facts) {
+  RunWriter& writer = observer_->writer();
+  std::string tensor_name = entry_name_;
+  if (!path.empty()) {
+    tensor_name += '.';
+    tensor_name += path;
+  }
+  // A parameter's gradient of a later backward pass replaces the earlier one.
+  const bool replaces = KindOfCall(entry_name_) == CallKind::kParametersGrad;
+  const std::string file_name = writer.ReserveTensorName(
+      tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
+  if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
+  const TensorView view = host.view();
+  TensorBuffer buffer = writer.AcquireBuffer(view.size_bytes());
+  if (!buffer.is_valid()) {
+    writer.CountLostTensor();
+    ScanTensorInto(host, facts);
+    return {};
+  }
+  kernels::ScanWants wants;
+  wants.moments = true;
+  wants.crc32 = true;
+  wants.crc32_float = wants_digest_ && host.dtype == DType::kBFloat16;
+  wants.xxh3 = true;
+  wants.copy_to = buffer.bytes().data();
+  const kernels::TensorScan scan = Scan(view, wants);
+  Fill(view, scan, wants_digest_, facts);
+  facts->content = MakeContentKey(scan.xxh3, view.dtype, view.sizes);
+  facts->has_content = true;
+  if (writer.LinkIfKnown(facts->content, file_name)) return file_name;
+  writer.SaveTensor({file_name, view.dtype, view.sizes, scan.crc32, facts->content},
+                    std::move(buffer));
+  return file_name;
+}
+
+void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
+                         std::string_view data_name, bool requires_grad, EntryPacker& out) {
+  PackedTensor packed;
+  packed.type = "torch.Tensor";
+  packed.dtype_text = InfoOf(host.dtype).torch_name;
+  packed.shape = host.sizes;
+  packed.max = facts.stats.max;
+  packed.min = facts.stats.min;
+  packed.mean = facts.stats.mean;
+  packed.norm = facts.stats.norm;
+  packed.max_finite = facts.stats.max_finite;
+  packed.min_finite = facts.stats.min_finite;
+  packed.requires_grad = requires_grad;
+  const std::string digest = facts.has_digest ? Crc32Hex(facts.digest) : std::string();
+  packed.digest = digest;
+  packed.data_name = data_name;
+  out.Tensor(packed);
+}
+
+void Recorder::PackUnreadable(PyObject* tensor, EntryPacker& out) {
+  // (type text, dtype text, shape, requires_grad); the framework part never raises by contract,
+  // but a user's subclass may.
+  PyObject* answer = PyObject_CallOneArg(hooks_.describe_tensor, tensor);
+  if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 4) {
+    PyErr_Clear();
+    Py_XDECREF(answer);
+    observer_->CountLoss("tensors_unreadable", entry_name_ + ": a tensor that cannot be described");
+    out.Null();
+    return;
+  }
+  PackedTensor packed;
+  packed.type = TextOf(PyTuple_GET_ITEM(answer, 0));
+  packed.dtype_text = TextOf(PyTuple_GET_ITEM(answer, 1));
+  Shape shape;
+  PyObject* sizes = PyTuple_GET_ITEM(answer, 2);
+  for (Py_ssize_t i = 0; PyTuple_Check(sizes) && i < PyTuple_GET_SIZE(sizes); ++i) {
+    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
+    if (size == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // symbolic size
+    shape.push_back(size);
+  }
+  packed.shape = shape;
+  packed.requires_grad = PyTuple_GET_ITEM(answer, 3) == Py_True;
+  out.Tensor(packed);
+  Py_DECREF(answer);
+}
+
+}  // namespace plumbline::python

@@ -1,0 +1,61 @@
+"""The Adapter protocol: all that a framework must provide to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from plumbline import _core
+
+
+class Adapter(Protocol):
+    """One framework, as the debugger sees it.
+
+    An adapter registers and removes hooks, wraps and restores functions, reads attributes of
+    framework objects and hands memory to `_core`. It names no file, counts no call, formats no
+    number and decides nothing about what is observed.
+    """
+
+    name: str
+    """Stored as `framework` in dump.json: "pytorch"."""
+
+    def version(self) -> tuple[int, ...]:
+        """Version of the framework, parsed once."""
+
+    def rank(self) -> int | None:
+        """Global rank; None until the distributed layer is up. Never raises."""
+
+    def is_module(self, value: object) -> bool:
+        """Whether `value` is a module of the framework."""
+
+    def framework_parts(self) -> dict[str, Any]:
+        """Types and callables of the framework that `_core.new_recorder` asks for."""
+
+    def apis(self) -> Iterable[tuple[str, str, object, str]]:
+        """Wrapped APIs as (prefix, name, owner, attribute): owner.attribute is replaced."""
+
+    def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
+        """Starts recording API calls; idempotent.
+
+        With `with_regions`, calls inside the optimizer and gradient clipping get those as parent.
+        """
+
+    def uninstall_apis(self) -> None:
+        """Restores every replaced attribute by identity; idempotent."""
+
+    def install_modules(
+        self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
+    ) -> None:
+        """Hooks modules given as (entry prefix "Module.name.Class", module); idempotent."""
+
+    def uninstall_modules(self) -> None:
+        """Removes the module hooks; gradients of recorded calls still arrive until `end_step`."""
+
+    def end_step(self) -> None:
+        """Forgets what belonged to the step that ended."""
+
+    def module_tree(self, model: Any) -> Iterable[tuple[str, Any]]:
+        """Sub-modules of `model` as (qualified name, module), depth first, without the root."""
+
+    def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
+        """Fixes every random generator of the framework."""

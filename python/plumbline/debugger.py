@@ -1,0 +1,239 @@
+"""PrecisionDebugger: the window a training script opens, written once for every framework."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from plumbline import _core
+from plumbline.adapter import Adapter
+
+_MODULE_LEVELS = ("L0", "mix")
+_API_LEVELS = ("L1", "mix")
+
+
+class DebuggerBase:
+    """Records the calls between `start()` and `stop()`, one output directory per step and rank.
+
+    One per process, as upstream: constructing it again returns the first one. A framework's
+    package derives its `PrecisionDebugger` from this class and sets `_adapter`.
+
+    Args:
+        config_path: config.json; without it the defaults with the arguments below.
+        task: "statistics" or "tensor"; wins over the file.
+        dump_path: output directory; wins over the file.
+        level: "L0" (modules), "L1" (APIs) or "mix" (both); wins over the file.
+        model: deprecated, pass it to `start()`.
+        step: step numbers to record, as ints or "a-b" ranges; wins over the file.
+
+    Raises:
+        ValueError: a setting is unknown, of the wrong type or out of range.
+        FileNotFoundError: config_path does not exist.
+        OSError: the output directory cannot be made.
+
+    Example:
+        >>> debugger = PrecisionDebugger(dump_path="./out", level="mix")  # doctest: +SKIP
+        >>> debugger.start(model=model)                                   # doctest: +SKIP
+        >>> loss = model(batch).sum(); loss.backward()                    # doctest: +SKIP
+        >>> debugger.stop(); debugger.step()                              # doctest: +SKIP
+    """
+
+    _adapter: Adapter
+    _instance: DebuggerBase | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> DebuggerBase:
+        """Returns the one debugger of the process."""
+        if DebuggerBase._instance is None:
+            instance = super().__new__(cls)
+            instance._ready = False
+            return instance
+        return DebuggerBase._instance
+
+    _ready: bool
+
+    def __init__(
+        self,
+        config_path: str | None = None,
+        task: str | None = None,
+        dump_path: str | None = None,
+        level: str | None = None,
+        model: Any = None,
+        step: list[int | str] | None = None,
+    ) -> None:
+        arguments = (config_path, task, dump_path, level, step)
+        if self._ready:
+            if arguments != self._arguments:
+                _core.log_warning(
+                    "PrecisionDebugger exists already; the arguments of this second construction "
+                    "are ignored"
+                )
+            return
+        _check_texts(config_path=config_path, task=task, dump_path=dump_path, level=level)
+        step_json = None if step is None else json.dumps(step, default=str)
+        self._config = _core.load_config(
+            config_path, task or None, dump_path or None, level or None, step_json
+        )
+        for warning in self._config.warnings:
+            _core.log_warning(warning)
+        self._arguments = arguments
+        self._recorder = _core.new_recorder(self._config, self._adapter.framework_parts())
+        self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
+        self._model = model
+        self._modules: list[tuple[str, Any]] = []
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        if model is not None:
+            _core.log_warning("the argument `model` is deprecated: pass it to start(model=...)")
+        atexit.register(self._close)
+        self._ready = True
+        DebuggerBase._instance = self
+
+    @classmethod
+    def start(cls, model: Any = None) -> None:
+        """Opens the window for the current step.
+
+        Args:
+            model: module, or list or tuple of modules; required at levels L0 and mix.
+
+        Raises:
+            ValueError: the model is missing or of the wrong type.
+        """
+        self = cls._get()
+        with self._lock:
+            self._start(model)
+
+    @classmethod
+    def stop(cls) -> None:
+        """Closes the window and writes the step's files. Nothing stays patched."""
+        self = cls._get()
+        with self._lock:
+            self._uninstall()
+            self._guarded(self._recorder.stop)
+
+    @classmethod
+    def forward_backward_dump_end(cls) -> None:
+        """The same as `stop()`, under the name older scripts use."""
+        cls.stop()
+
+    @classmethod
+    def step(cls) -> None:
+        """Ends the current step: call numbers start at 0 again."""
+        self = cls._get()
+        with self._lock:
+            self._uninstall()
+            self._guarded(self._recorder.step)
+            self._adapter.end_step()
+
+    @classmethod
+    def monitor(cls, model: Any) -> None:
+        """Accepted for scripts written for upstream; acts with task grad_probe only."""
+        cls._get()
+
+    @classmethod
+    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Accepted for scripts written for upstream; acts at level debug only."""
+        cls._get()
+
+    def dump_one_module(self, module: Any, name: str) -> None:
+        """Records only `module`, under `name`, until called with None (see module_dump)."""
+        with self._lock:
+            if not self._recorder.is_collecting:
+                return
+            self._uninstall()
+            if module is None:
+                self._install()
+            else:
+                prefix = f"Module.{name}.{type(module).__name__}"
+                self._adapter.install_modules(
+                    self._recorder, [(prefix, module)], self._config.wants_backward
+                )
+
+    @property
+    def run_directory(self) -> str:
+        """Directory of the current step and rank; empty before the first `start()`."""
+        return self._recorder.run_directory
+
+    @classmethod
+    def _get(cls) -> Any:
+        if DebuggerBase._instance is None:
+            raise RuntimeError("PrecisionDebugger instance is not created.")
+        return DebuggerBase._instance
+
+    def _start(self, model: Any) -> None:
+        if os.getpid() != self._pid:
+            return
+        level = self._config.level
+        if level in _MODULE_LEVELS:
+            self._use_model(self._model if model is None else model)
+        try:
+            outcome = self._recorder.start(self._adapter.rank())
+        except OSError as error:
+            # The disk is the user's trouble, not the training's: say it, go on without recording.
+            _core.log_error(f"step {self._recorder.current_step} is not recorded: {error}")
+            return
+        if outcome == "finished":
+            _core.log_info("****************************************")
+            _core.log_info("*   plumbline recorded every step asked for   *")
+            _core.log_info("****************************************")
+        if outcome != "collecting":
+            return
+        _core.log_info(f"Dump switch is turned on at step {self._recorder.current_step}. ")
+        _core.log_info(f"Dump data will be saved in {self._recorder.run_directory}.")
+        self._install()
+
+    def _use_model(self, model: Any) -> None:
+        """Lists the modules to hook; again only when the model is another object."""
+        if model is None:
+            raise ValueError(
+                f"start(): the model is missing. At level {self._config.level} call "
+                "start(model=your_module)."
+            )
+        is_list = isinstance(model, (list, tuple))
+        models = list(model) if is_list else [model]
+        if not models or not all(self._adapter.is_module(one) for one in models):
+            raise ValueError(
+                "start(): model must be a module or a list of modules "
+                f"(got {type(model).__name__})"
+            )
+        modules = []
+        for index, one in enumerate(models):
+            prefix = f"Module.{index}." if is_list else "Module."
+            for name, module in self._adapter.module_tree(one):
+                modules.append((f"{prefix}{name}.{type(module).__name__}", module))
+        self._modules = modules
+
+    def _install(self) -> None:
+        level = self._config.level
+        if level in _MODULE_LEVELS:
+            self._adapter.install_modules(
+                self._recorder, self._modules, self._config.wants_backward
+            )
+        if level in _API_LEVELS:
+            self._adapter.install_apis(self._recorder, with_regions=level == "mix")
+
+    def _uninstall(self) -> None:
+        self._adapter.uninstall_apis()
+        self._adapter.uninstall_modules()
+
+    def _guarded(self, action: Any) -> None:
+        """Runs a window call; a failing disk is reported and never raised into training."""
+        if os.getpid() != self._pid:
+            return
+        try:
+            action()
+        except OSError as error:
+            _core.log_error(f"step {self._recorder.current_step}: {error}")
+
+    def _close(self) -> None:
+        self._uninstall()
+        self._guarded(self._recorder.close)
+
+
+def _check_texts(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"{name} must be a string (got {type(value).__name__})")

@@ -1,0 +1,147 @@
+#include "base/csv.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+namespace plumbline::csv {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kAsciiTriggers = "=+-@%";
+// Full-width = + - @ % (U+FF1D, U+FF0B, U+FF0D, U+FF20, U+FF05).
+constexpr std::array<std::string_view, 5> kWideTriggers = {
+    "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0", "\xEF\xBC\x85"};
+
+bool StartsWithTrigger(std::string_view text) {
+  if (text.empty()) return false;
+  if (kAsciiTriggers.find(text[0]) != std::string_view::npos) return true;
+  for (const std::string_view wide : kWideTriggers) {
+    if (text.starts_with(wide)) return true;
+  }
+  return false;
+}
+
+bool IsNumber(std::string_view text) {
+  if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
+  // A second sign is no number ("+-1"), although from_chars would take the minus.
+  if (text.empty() || text[0] == '-') return false;
+  double value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size();
+}
+
+void AppendCell(std::string_view cell, std::string& out) {
+  const bool guard = LooksLikeFormula(cell);
+  const bool quote = cell.find_first_of(",\"\r\n") != std::string_view::npos;
+  if (quote) out += '"';
+  if (guard) out += ' ';
+  for (const char c : cell) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  if (quote) out += '"';
+}
+
+template <class Cell>
+void AppendCells(std::span<const Cell> cells, std::string& out) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) out += ',';
+    AppendCell(cells[i], out);
+  }
+  // A lone empty cell must not look like a row without cells.
+  if (cells.size() == 1 && cells[0].empty()) out += "\"\"";
+  out += '\n';
+}
+
+// Splits a text into rows; `at_` only moves forward.
+class Splitter {
+ public:
+  explicit Splitter(std::string_view text) : text_(text) {}
+
+  Result<std::vector<Row>> Run() {
+    std::vector<Row> rows;
+    while (at_ < text_.size()) {
+      Row row;
+      if (!AtLineEnd()) PL_TRY(ReadRow(row));
+      SkipLineEnd();
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+ private:
+  [[nodiscard]] bool AtLineEnd() const {
+    return at_ == text_.size() || text_[at_] == '\n' || text_[at_] == '\r';
+  }
+
+  void SkipLineEnd() {
+    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+    if (at_ < text_.size() && text_[at_] == '\n') ++at_;
+  }
+
+  Status ReadRow(Row& row) {
+    for (;;) {
+      PL_TRY_ASSIGN(std::string cell, ReadCell());
+      row.push_back(std::move(cell));
+      if (AtLineEnd()) return {};
+      ++at_;  // the comma
+    }
+  }
+
+  Result<std::string> ReadCell() {
+    if (at_ < text_.size() && text_[at_] == '"') return ReadQuoted();
+    const size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
+    std::string cell(text_.substr(at_, end - at_));
+    at_ = end;
+    return cell;
+  }
+
+  Result<std::string> ReadQuoted() {
+    const size_t start = at_++;
+    std::string cell;
+    for (;;) {
+      const size_t quote = text_.find('"', at_);
+      if (quote == std::string_view::npos) {
+        return Error(ErrorCode::kCorrupt, fmt::format("quoted cell at byte {} never ends", start));
+      }
+      cell += text_.substr(at_, quote - at_);
+      at_ = quote + 1;
+      if (at_ == text_.size() || text_[at_] != '"') break;
+      cell += '"';
+      ++at_;
+    }
+    if (!AtLineEnd() && text_[at_] != ',') {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("text after the closing quote at byte {} (expected a comma)", at_));
+    }
+    return cell;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+bool LooksLikeFormula(std::string_view cell) {
+  if (StartsWithTrigger(cell)) return !IsNumber(cell);
+  for (size_t at = cell.find(';'); at != std::string_view::npos; at = cell.find(';', at + 1)) {
+    if (StartsWithTrigger(cell.substr(at + 1))) return true;
+  }
+  return false;
+}
+
+void AppendRow(std::span<const std::string_view> cells, std::string& out) {
+  AppendCells(cells, out);
+}
+
+void AppendRow(std::span<const std::string> cells, std::string& out) { AppendCells(cells, out); }
+
+Result<std::vector<Row>> Parse(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return Splitter(text).Run();
+}
+
+}  // namespace plumbline::csv

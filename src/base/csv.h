@@ -1,0 +1,35 @@
+// Comma-separated files: quoting as Python's csv module does it, and a guard against spreadsheet
+// formulas.
+
+#ifndef PLUMBLINE_BASE_CSV_H_
+#define PLUMBLINE_BASE_CSV_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::csv {
+
+using Row = std::vector<std::string>;
+
+// True if a spreadsheet program may take `cell` for a formula: it starts with = + - @ % or their
+// full-width forms, or has one of them after a semicolon, and is not a number as Python reads it
+// ("-1.5", "+2", "-inf").
+bool LooksLikeFormula(std::string_view cell);
+
+// Appends one line that ends in LF. A cell that looks like a formula gets a leading space; cells
+// holding a comma, quote or line break are quoted, quotes are doubled.
+void AppendRow(std::span<const std::string_view> cells, std::string& out);
+void AppendRow(std::span<const std::string> cells, std::string& out);
+
+// All rows of a text; lines end in LF, CR LF or CR, a UTF-8 byte order mark is skipped, blank lines
+// are rows without cells. Rows may have different lengths. kCorrupt for a quoted cell that never
+// ends and for text after a closing quote.
+Result<std::vector<Row>> Parse(std::string_view text);
+
+}  // namespace plumbline::csv
+
+#endif  // PLUMBLINE_BASE_CSV_H_

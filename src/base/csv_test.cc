@@ -1,0 +1,63 @@
+#include "base/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace plumbline::csv {
+namespace {
+
+std::string Written(const Row& row) {
+  std::string out;
+  AppendRow(std::span<const std::string>(row), out);
+  return out;
+}
+
+TEST(Csv, QuotesOnlyWhereNeeded) {
+  EXPECT_EQ(Written({"a", "b c", "x,y", "say \"hi\"", "two\nlines", ""}),
+            "a,b c,\"x,y\",\"say \"\"hi\"\"\",\"two\nlines\",\n");
+  EXPECT_EQ(Written({""}), "\"\"\n");
+}
+
+TEST(Csv, FormulaCellsGetALeadingSpace) {
+  EXPECT_EQ(Written({"=1+1", "@x", "+cmd", "-a", "%x", "a;=b"}), " =1+1, @x, +cmd, -a, %x, a;=b\n");
+  EXPECT_EQ(Written({"=A,B"}), "\" =A,B\"\n");
+  EXPECT_EQ(Written({"\xEF\xBC\x9D"}), " \xEF\xBC\x9D\n");
+}
+
+TEST(Csv, NumbersAreNoFormulas) {
+  EXPECT_EQ(Written({"-1", "+2.5", "-1e-05", "-inf", "-nan", "-0.0"}),
+            "-1,+2.5,-1e-05,-inf,-nan,-0.0\n");
+  EXPECT_TRUE(LooksLikeFormula("--1"));
+  EXPECT_TRUE(LooksLikeFormula("-1+2"));
+  EXPECT_TRUE(LooksLikeFormula("-"));
+}
+
+TEST(Csv, ReadsEveryLineEndAndTheByteOrderMark) {
+  const auto rows = Parse(
+                        "\xEF\xBB\xBF"
+                        "a,b\r\n\nc\rd,\"e\"\"\n\"")
+                        .value();
+  EXPECT_EQ(rows, (std::vector<Row>{{"a", "b"}, {}, {"c"}, {"d", "e\"\n"}}));
+  EXPECT_TRUE(Parse("").value().empty());
+}
+
+TEST(Csv, DamagedQuotesAreCorrupt) {
+  EXPECT_EQ(Parse("a,\"b").error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(Parse("\"a\"b").error().code(), ErrorCode::kCorrupt);
+}
+
+TEST(Csv, RandomRowsComeBack) {
+  std::mt19937 random(3);
+  constexpr std::string_view kAlphabet = "ab,\"\n\r; ";
+  for (int round = 0; round < 2000; ++round) {
+    Row row(1 + random() % 4);
+    for (std::string& cell : row) {
+      for (size_t i = random() % 6; i > 0; --i) cell += kAlphabet[random() % kAlphabet.size()];
+    }
+    EXPECT_EQ(Parse(Written(row)).value(), std::vector<Row>{row});
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::csv

@@ -1,0 +1,152 @@
+#include "base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace plumbline::json {
+namespace {
+
+std::string FromHex(std::string_view hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
+}
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  AppendString(text, out);
+  return out;
+}
+
+// The document's error, or "" if it is well formed.
+std::string ErrorOf(std::string_view text, int max_depth = 512) {
+  Reader in(text, max_depth);
+  if (in.SkipValue() && in.ReadEnd()) return "";
+  return in.error().message();
+}
+
+Number NumberIn(std::string_view text) {
+  Reader in(text);
+  Number value;
+  EXPECT_EQ(in.Peek(), Kind::kNumber) << text;
+  EXPECT_TRUE(in.ReadNumber(value) && in.ReadEnd()) << text;
+  return value;
+}
+
+TEST(Json, StringsAreEscapedAndReadAsPythonDoes) {
+  std::ifstream in(PLUMBLINE_TEST_DATA "/python_text/strings.txt");
+  std::string line;
+  int count = 0;
+  while (std::getline(in, line)) {
+    const size_t space = line.find(' ');
+    const std::string text = FromHex(std::string_view(line).substr(0, space));
+    const std::string json = line.substr(space + 1);
+    EXPECT_EQ(Escaped(text), json);
+    Reader reader(json);
+    std::string_view value;
+    EXPECT_TRUE(reader.ReadString(value) && reader.ReadEnd()) << json;
+    EXPECT_EQ(value, text) << json;
+    ++count;
+  }
+  EXPECT_GT(count, 900);
+}
+
+TEST(Json, BytesThatAreNotUtf8AreWrittenAsLowSurrogates) {
+  EXPECT_EQ(Escaped("a\xff\xc3z\xe4\xb8"), "\"a\\udcff\\udcc3z\\udce4\\udcb8\"");
+  EXPECT_EQ(Escaped("\xc0\x80\xf5\x80\x80\x80"), "\"\\udcc0\\udc80\\udcf5\\udc80\\udc80\\udc80\"");
+}
+
+TEST(Json, RawUtf8IsReadAndDamagedUtf8IsCorrupt) {
+  Reader in("\"\xe4\xb8\xad-0123456789\"");
+  std::string_view value;
+  ASSERT_TRUE(in.ReadString(value));
+  EXPECT_EQ(value, "\xe4\xb8\xad-0123456789");
+  for (const char* bad :
+       {"\"\xff\"", "\"\xe4\xb8\"", "\"\xed\xa0\x80\"", "\"\xc0\x80\"", "\"\x80 \"",
+        "\"\xf4\x90\x80\x80\"", "\"\\n\xff\"", "\"a\nb\"", "\"01234567\x1f\""}) {
+    EXPECT_NE(ErrorOf(bad), "") << bad;
+  }
+}
+
+TEST(Json, NumbersKeepTheirKind) {
+  EXPECT_EQ(std::get<int64_t>(NumberIn("-42")), -42);
+  EXPECT_EQ(std::get<int64_t>(NumberIn("9223372036854775807")), INT64_MAX);
+  EXPECT_EQ(std::get<int64_t>(NumberIn("-9223372036854775808")), INT64_MIN);
+  EXPECT_EQ(std::get<std::string_view>(NumberIn("9223372036854775808")), "9223372036854775808");
+  EXPECT_EQ(std::get<std::string_view>(NumberIn("-123456789012345678901")),
+            "-123456789012345678901");
+  EXPECT_EQ(std::get<double>(NumberIn("2.0")), 2.0);
+  EXPECT_EQ(std::get<double>(NumberIn("1e-05")), 1e-05);
+  EXPECT_TRUE(std::signbit(std::get<double>(NumberIn("-0.0"))));
+}
+
+TEST(Json, SpecialAndHugeNumbersAreAccepted) {
+  for (const char* text : {"NaN", "nan", "-nan"}) {
+    EXPECT_TRUE(std::isnan(std::get<double>(NumberIn(text)))) << text;
+  }
+  for (const char* text : {"Infinity", "inf", "1e400"}) {
+    EXPECT_EQ(std::get<double>(NumberIn(text)), INFINITY) << text;
+  }
+  for (const char* text : {"-Infinity", "-inf", "-1e400"}) {
+    EXPECT_EQ(std::get<double>(NumberIn(text)), -INFINITY) << text;
+  }
+  EXPECT_EQ(std::get<double>(NumberIn("1e-400")), 0.0);
+}
+
+TEST(Json, MalformedTextIsCorruptWithItsByte) {
+  EXPECT_EQ(ErrorOf("[1, x]"), "byte 4: not JSON (expected a value, got 0x78)");
+  EXPECT_EQ(ErrorOf("{\"a\" 1}"), "byte 5: not JSON (expected a colon, got 0x31)");
+  for (const char* bad :
+       {"[1,]",  "[1 2]", "{\"a\":1,}", "{a:1}",   "01",  "1.",   "-",       "+1",
+        ".5",    "1e",    "tru",        "nul",     "Nan", "[1]]", "\"\\x\"", "\"\\u12g4\"",
+        "{1:2}", "",      "[",          "{\"a\":", "Inf", "1 2"}) {
+    EXPECT_NE(ErrorOf(bad), "") << bad;
+  }
+}
+
+TEST(Json, EveryTruncationIsReportedAsTruncated) {
+  const std::string text =
+      R"({"name": [1.5, -2, NaN, "te\u4e2dxt", true, null, {"deep": [[], {}]}], "b": false})";
+  EXPECT_EQ(ErrorOf(text), "");
+  for (size_t size = 0; size < text.size(); ++size) {
+    // A copy of exactly this size, so that a read beyond the end is caught by the sanitizer.
+    const std::vector<char> cut(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));
+    Reader in(std::string_view(cut.data(), cut.size()));
+    EXPECT_FALSE(in.SkipValue() && in.ReadEnd());
+    EXPECT_EQ(in.failure(), Reader::Failure::kTruncated) << size;
+    EXPECT_LE(in.offset(), size);
+  }
+}
+
+TEST(Json, TooDeepIsUnsupported) {
+  EXPECT_EQ(ErrorOf("[[[]]]", 3), "");
+  Reader in("[[[[]]]]", 3);
+  EXPECT_FALSE(in.SkipValue());
+  EXPECT_EQ(in.error().code(), ErrorCode::kUnsupported);
+  EXPECT_NE(ErrorOf(std::string(1000000, '[')), "");
+}
+
+TEST(Json, ByteOrderMarkIsSkipped) { EXPECT_EQ(ErrorOf("\xEF\xBB\xBF{}"), ""); }
+
+TEST(Json, MembersComeInOrderWithDecodedKeys) {
+  Reader in(R"({"a\n": {}, "b": []})");
+  std::string_view key;
+  ASSERT_TRUE(in.EnterObject());
+  ASSERT_TRUE(in.NextMember(key));
+  EXPECT_EQ(key, "a\n");
+  ASSERT_TRUE(in.SkipValue());
+  ASSERT_TRUE(in.NextMember(key));
+  EXPECT_EQ(key, "b");
+  ASSERT_TRUE(in.SkipValue());
+  EXPECT_FALSE(in.NextMember(key));
+  EXPECT_TRUE(in.ReadEnd());
+}
+
+}  // namespace
+}  // namespace plumbline::json

@@ -1,0 +1,44 @@
+// Log lines of the recorder: `YYYY-MM-DD HH:MM:SS (pid) [rank R] [LEVEL] text` on stdout.
+//
+// The level comes from PLUMBLINE_LOG_LEVEL, else MSPROBE_LOG_LEVEL: 0 debug, 1 info (default, also
+// for anything else), 2 warning, 3 error, 4 silent. Nothing happens before the first line is
+// logged, so importing or linking this costs nothing. Thread-safe.
+
+#ifndef PLUMBLINE_BASE_LOG_H_
+#define PLUMBLINE_BASE_LOG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumbline {
+
+enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kSilent = 4 };
+
+// The level a setting asks for; null or not one of "0".."4": kInfo.
+LogLevel ParseLogLevel(const char* setting);
+// The lowest level that is printed now.
+LogLevel CurrentLogLevel();
+void SetLogLevel(LogLevel level);
+
+// Rank shown in every following line; nothing while it is unknown.
+void SetLogRank(std::optional<int> rank);
+
+// Where lines go. stdout is upstream's choice and the default; `plumb` uses stderr, because its
+// stdout carries results.
+enum class LogStream : uint8_t { kStdout, kStderr };
+void SetLogStream(LogStream stream);
+
+void LogDebug(std::string_view text);
+void LogInfo(std::string_view text);
+void LogWarning(std::string_view text);
+void LogError(std::string_view text);
+
+// The same text with control characters, and their percent-encoded forms, replaced by '_', so that
+// a name taken from user data cannot forge a line.
+std::string OneLine(std::string_view text);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_LOG_H_

@@ -1,0 +1,91 @@
+#include "capture/observer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/log.h"
+
+namespace plumbline::capture {
+namespace {
+
+// Distinguishes process runs that write into the same directory one after the other.
+std::string MakeRunId() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return fmt::format("{}-{}",
+                     std::chrono::duration_cast<std::chrono::microseconds>(now).count(), getpid());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Observer>> Observer::Create(Config config) {
+  PL_TRY_ASSIGN(Selection selection, Selection::Create(config));
+  return std::unique_ptr<Observer>(new Observer(std::move(config), std::move(selection)));
+}
+
+Observer::Observer(Config config, Selection selection)
+    : config_(std::move(config)), selection_(std::move(selection)), run_id_(MakeRunId()) {}
+
+Observer::~Observer() { (void)Close(); }
+
+Result<StartOutcome> Observer::Start(std::optional<int> rank) {
+  if (finished_) return StartOutcome::kNotSelected;
+  if (IsPastLastStep(config_, step_)) {
+    finished_ = true;
+    return StartOutcome::kFinished;
+  }
+  if (!WantsStep(config_, step_) || !WantsRank(config_, rank)) return StartOutcome::kNotSelected;
+  if (writer_ == nullptr) {
+    RunOptions options;
+    options.header.task = TaskName(config_.task);
+    options.header.level = LevelName(config_.level);
+    options.header.framework = "pytorch";
+    options.dump_path = config_.dump_path;
+    options.step = step_;
+    options.rank = rank;
+    options.has_tensors = config_.task == Task::kTensor;
+    options.run_id = run_id_;
+    PL_TRY_ASSIGN(writer_, RunWriter::Open(options, threads_));
+    run_directory_ = writer_->directory();
+  }
+  is_collecting_.store(true, std::memory_order_relaxed);
+  return StartOutcome::kCollecting;
+}
+
+Status Observer::Stop() {
+  is_collecting_.store(false, std::memory_order_relaxed);
+  if (writer_ == nullptr) return {};
+  return writer_->Publish();
+}
+
+Status Observer::FinishStep() {
+  if (writer_ == nullptr) return {};
+  const Status status = writer_->Finish();
+  writer_.reset();
+  return status;
+}
+
+Status Observer::Step() {
+  is_collecting_.store(false, std::memory_order_relaxed);
+  const Status status = FinishStep();
+  ++step_;
+  ++epoch_;
+  counters_.Reset();
+  return status;
+}
+
+Status Observer::Close() {
+  is_collecting_.store(false, std::memory_order_relaxed);
+  return FinishStep();
+}
+
+void Observer::CountLoss(std::string_view counter, std::string_view what) {
+  const std::lock_guard lock(loss_mutex_);
+  if (writer_ != nullptr) writer_->AddLoss(counter, 1, what);
+  if (reported_.contains(what)) return;
+  reported_.emplace(what);
+  LogWarning(fmt::format("not recorded: {} (further ones are only counted)", what));
+}
+
+}  // namespace plumbline::capture

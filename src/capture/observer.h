@@ -1,0 +1,93 @@
+// The start / stop / step state machine of one process, and where its entries go.
+
+#ifndef PLUMBLINE_CAPTURE_OBSERVER_H_
+#define PLUMBLINE_CAPTURE_OBSERVER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "capture/call_counter.h"
+#include "config/config.h"
+#include "config/selection.h"
+#include "store/run_writer.h"
+
+namespace plumbline::capture {
+
+// What a start() led to.
+enum class StartOutcome : uint8_t {
+  kCollecting,  // the window is open
+  kNotSelected, // this step or rank is filtered out, or collection ended earlier
+  kFinished,    // the last selected step is over: this call ended collection for good
+};
+
+// Decides whether the process is being observed and hands finished entries to the store.
+// Window calls (Start, Stop, Step, Close) come from one thread at a time; the rest is thread-safe.
+// No method throws; a failing disk is reported once and counted, never raised into training.
+class Observer {
+ public:
+  // kInvalidArgument when the scope does not fit the level.
+  static Result<std::unique_ptr<Observer>> Create(Config config);
+  ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  // Opens the window for the current step. `rank`: unknown without a process group.
+  // kIo when the output directory cannot be made (nothing is collected then).
+  Result<StartOutcome> Start(std::optional<int> rank);
+  // Closes the window and publishes the files of the step. Without a window: nothing.
+  Status Stop();
+  // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
+  Status Step();
+  // Publishes what is open and waits for the background work. Called at interpreter exit.
+  Status Close();
+
+  [[nodiscard]] const Config& config() const { return config_; }
+  // True between Start and Stop of a selected step. One relaxed load.
+  [[nodiscard]] bool is_collecting() const {
+    return is_collecting_.load(std::memory_order_relaxed);
+  }
+  // True from Start to Step: gradients of calls recorded in the window still have a place.
+  [[nodiscard]] bool is_step_open() const { return writer_ != nullptr; }
+  // Grows by one at each Step(); a gradient of an earlier epoch has no place any more.
+  [[nodiscard]] uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] int step() const { return step_; }
+  // Directory of the current step and rank; empty before the first Start.
+  [[nodiscard]] const std::string& run_directory() const { return run_directory_; }
+
+  CallCounter& counters() { return counters_; }
+  Selection& selection() { return selection_; }
+  // The store of the open step. Requires: is_step_open().
+  RunWriter& writer() { return *writer_; }
+
+  // Counts something that could not be recorded; reported once per `what`.
+  void CountLoss(std::string_view counter, std::string_view what);
+
+ private:
+  Observer(Config config, Selection selection);
+  Status FinishStep();
+
+  const Config config_;
+  Selection selection_;
+  CallCounter counters_;
+  const std::string run_id_;
+  StoreThreads threads_;                // outlives writer_
+  std::unique_ptr<RunWriter> writer_;
+  std::mutex loss_mutex_;
+  std::set<std::string, std::less<>> reported_;  // sentences already logged
+  std::atomic<bool> is_collecting_ = false;
+  bool finished_ = false;
+  int step_ = 0;
+  uint64_t epoch_ = 1;
+  std::string run_directory_;
+};
+
+}  // namespace plumbline::capture
+
+#endif  // PLUMBLINE_CAPTURE_OBSERVER_H_

@@ -1,0 +1,488 @@
+#include "config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/file.h"
+#include "config/path_rules.h"
+#include "config/selection.h"
+
+namespace plumbline {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMaxNumber = 1'000'000;  // largest rank or step, and longest list of them
+
+// "field: is VALUE (expected WHAT)".
+Error Invalid(std::string_view field, const Json& value, std::string_view expected) {
+  constexpr size_t kShownBytes = 60;
+  std::string shown = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > kShownBytes) shown = shown.substr(0, kShownBytes) + "...";
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: is {} (expected {})", field, shown, expected));
+}
+
+Error NotBuilt(std::string_view field, std::string_view value, std::string_view expected) {
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("{}: \"{}\" is not built yet. Use {}", field, value, expected));
+}
+
+template <class T, size_t N>
+std::string Join(const T (&names)[N]) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result<std::string> AsString(std::string_view field, const Json& value) {
+  const auto* text = value.get_ptr<const std::string*>();
+  if (text == nullptr) return Invalid(field, value, "a string");
+  return *text;
+}
+
+Result<bool> AsBool(std::string_view field, const Json& value) {
+  const auto* truth = value.get_ptr<const bool*>();
+  if (truth == nullptr) return Invalid(field, value, "true or false");
+  return *truth;
+}
+
+Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
+  std::vector<std::string> list;
+  if (!value.is_array()) return Invalid(field, value, "a list of strings");
+  for (const Json& item : value) {
+    const auto* text = item.get_ptr<const std::string*>();
+    if (text == nullptr) return Invalid(field, value, "a list of strings");
+    list.push_back(*text);
+  }
+  return list;
+}
+
+Result<std::string> OneOf(std::string_view field, const Json& value,
+                          std::span<const std::string_view> allowed) {
+  const auto* text = value.get_ptr<const std::string*>();
+  if (text != nullptr && std::ranges::count(allowed, *text) > 0) return *text;
+  return Invalid(field, value, fmt::format("one of {}", fmt::join(allowed, ", ")));
+}
+
+bool IsDecimal(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A value of at most kMaxNumber; larger ones, of any length, give kMaxNumber + 1.
+int64_t DecimalValue(std::string_view digits) {
+  int64_t value = 0;
+  for (const char c : digits) value = std::min(value * 10 + (c - '0'), kMaxNumber + 1);
+  return value;
+}
+
+Result<std::pair<int64_t, int64_t>> ParseRange(std::string_view field, const Json& item) {
+  const auto& text = *item.get_ptr<const std::string*>();
+  const std::string_view view = text;
+  const size_t hyphen = view.find('-');
+  if (hyphen == std::string_view::npos || view.find('-', hyphen + 1) != std::string_view::npos) {
+    return Invalid(field, item, "an integer or a range such as \"3-5\"");
+  }
+  const std::string_view left = view.substr(0, hyphen);
+  const std::string_view right = view.substr(hyphen + 1);
+  if (!IsDecimal(left) || !IsDecimal(right)) {
+    return Invalid(field, item, "a range with a decimal number on both sides of the hyphen");
+  }
+  const auto range = std::pair(DecimalValue(left), DecimalValue(right));
+  if (range.first > kMaxNumber || range.second > kMaxNumber) {
+    return Invalid(field, item, "range boundaries from 0 to 1000000");
+  }
+  if (range.first > range.second) {
+    return Invalid(field, item, "a left boundary that is not greater than the right one");
+  }
+  return range;
+}
+
+Result<std::vector<int64_t>> NumberList(std::string_view field, const Json& value) {
+  if (value.is_null()) return std::vector<int64_t>();
+  if (!value.is_array()) return Invalid(field, value, "a list such as [0, \"2-5\"]");
+  if (value.size() > static_cast<size_t>(kMaxNumber)) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: has {} elements (expected at most {})", field, value.size(), kMaxNumber));
+  }
+  std::vector<int64_t> numbers;
+  for (const Json& item : value) {
+    if (item.is_string()) {
+      PL_TRY_ASSIGN(const auto range, ParseRange(field, item));
+      for (int64_t n = range.first; n <= range.second; ++n) numbers.push_back(n);
+      // Overlapping long ranges must not add up to unbounded memory.
+      if (numbers.size() > 4 * static_cast<size_t>(kMaxNumber)) {
+        std::ranges::sort(numbers);
+        numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+      }
+      continue;
+    }
+    if (!item.is_number_integer()) {
+      return Invalid(field, item, "every element to be an integer or a range such as \"3-5\"");
+    }
+    const bool huge = item.is_number_unsigned() && item.get<uint64_t>() > uint64_t{kMaxNumber};
+    if (huge || item.get<int64_t>() < 0) {
+      return Invalid(field, item, "every element to be between 0 and 1000000");
+    }
+    numbers.push_back(item.get<int64_t>());
+  }
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+constexpr std::string_view kTasks[] = {
+    "statistics", "tensor",    "overflow_check", "free_benchmark", "run_ut",   "grad_probe",
+    "structure",  "acc_check", "diff_check",     "exception_dump", "nan_check"};
+constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
+constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor"};
+constexpr std::string_view kFileFormats[] = {"npy", "bin"};
+constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
+constexpr size_t kMaxDataModes = 4;
+
+Status SetTask(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string task, OneOf(field, value, kTasks));
+  if (task == "run_ut" || task == "acc_check") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: \"{}\" configures the offline API check, not the recorder "
+                             "(expected statistics or tensor)",
+                             field, task));
+  }
+  if (task != "statistics" && task != "tensor") {
+    return NotBuilt(field, task, "statistics or tensor");
+  }
+  config.task = task == "tensor" ? Task::kTensor : Task::kStatistics;
+  return {};
+}
+
+Status SetLevel(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kLevels));
+  if (level == "L2" || level == "debug") return NotBuilt(field, level, "L0, L1 or mix");
+  config.level = level == "L0" ? Level::kL0 : level == "L1" ? Level::kL1 : Level::kMix;
+  return {};
+}
+
+Status SetDumpPath(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.dump_path, AsString(field, value));
+  return {};
+}
+
+Status SetRank(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.ranks, NumberList(field, value));
+  return {};
+}
+
+Status SetStep(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.steps, NumberList(field, value));
+  return {};
+}
+
+Status SetDataloader(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.enable_dataloader, AsBool(field, value));
+  if (config.enable_dataloader) {
+    config.warnings.push_back(
+        "enable_dataloader: is deprecated; call start(), stop() and step() in the loop instead");
+  }
+  return {};
+}
+
+Status SetAsync(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.async_dump, AsBool(field, value));
+  return {};
+}
+
+Status SetScope(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.scope, AsStringList(field, value));
+  return {};
+}
+
+Status SetList(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.list, AsStringList(field, value));
+  return {};
+}
+
+Status SetDataMode(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
+  const auto has = [&](std::string_view mode) { return std::ranges::count(modes, mode) > 0; };
+  if (modes.size() > kMaxDataModes) return Invalid(field, value, "at most 4 elements");
+  for (const std::string& mode : modes) {
+    if (std::ranges::count(kDataModes, mode) > 0) continue;
+    return Invalid(field, Json(mode), "elements out of " + Join(kDataModes));
+  }
+  if (has("all") && modes.size() > 1) return Invalid(field, value, "\"all\" to stand alone");
+  const bool any_direction = !has("forward") && !has("backward");
+  const bool any_side = !has("input") && !has("output");
+  config.data_mode = {.forward = any_direction || has("forward"),
+                      .backward = any_direction || has("backward"),
+                      .input = any_side || has("input"),
+                      .output = any_side || has("output")};
+  return {};
+}
+
+Status SetSummaryMode(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kSummaryModes));
+  if (mode == "xor") return NotBuilt(field, mode, "statistics or md5");
+  config.summary_mode = mode == "md5" ? SummaryMode::kMd5 : SummaryMode::kStatistics;
+  return {};
+}
+
+Status CheckFileFormat(std::string_view field, const Json& value, Config&) {
+  // Only static graphs choose; PyTorch tensors are .pt files whatever it says.
+  PL_TRY(OneOf(field, value, kFileFormats));
+  return {};
+}
+
+Status CheckOnline(std::string_view field, const Json& value, Config&) {
+  PL_TRY_ASSIGN(const bool online, AsBool(field, value));
+  if (online) return NotBuilt(field, "true", "false");
+  return {};
+}
+
+// A switch of later releases that this version does not act on.
+Status IgnoreBool(std::string_view field, const Json& value, Config& config) {
+  PL_TRY(AsBool(field, value));
+  config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+  return {};
+}
+
+Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
+  if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+  return {};
+}
+
+Status Ignore(std::string_view field, const Json&, Config& config) {
+  config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+  return {};
+}
+
+Status Accept(std::string_view, const Json&, Config&) { return {}; }
+
+// Every key config.json may hold. Rows of one section are applied in this order, which is the order
+// in which errors are found. Values that are null, and absent keys, keep the default in Config.
+struct Option {
+  std::string_view section;  // empty: top level
+  std::string_view name;
+  Status (*apply)(std::string_view field, const Json& value, Config& config);
+};
+constexpr std::string_view kStatistics = "statistics";
+constexpr std::string_view kTensor = "tensor";
+constexpr Option kOptions[] = {
+    {"", "rank", SetRank},
+    {"", "step", SetStep},
+    {"", "task", SetTask},
+    {"", "dump_path", SetDumpPath},
+    {"", "level", SetLevel},
+    {"", "enable_dataloader", SetDataloader},
+    {"", "async_dump", SetAsync},
+    {"", "dump_enable", IgnoreBool},
+    {"", "extra_info", IgnoreBool},
+    {"", "precision", Ignore},
+    {"", "risk_level", Ignore},
+    {"", "custom_op_namespaces", IgnoreStringList},
+    {kStatistics, "scope", SetScope},
+    {kStatistics, "list", SetList},
+    {kStatistics, "data_mode", SetDataMode},
+    {kStatistics, "summary_mode", SetSummaryMode},
+    {kStatistics, "tensor_list", IgnoreStringList},
+    {kStatistics, "slice", Ignore},
+    {kStatistics, "request_id", Ignore},
+    {kStatistics, "device", Accept},
+    {kStatistics, "precision", Accept},
+    {kTensor, "scope", SetScope},
+    {kTensor, "list", SetList},
+    {kTensor, "data_mode", SetDataMode},
+    {kTensor, "summary_mode", SetSummaryMode},
+    {kTensor, "file_format", CheckFileFormat},
+    {kTensor, "online_run_ut", CheckOnline},
+    {kTensor, "nfs_path", Accept},
+    {kTensor, "host", Accept},
+    {kTensor, "port", Accept},
+    {kTensor, "tls_path", Accept},
+    {kTensor, "online_run_ut_recompute", Accept},
+    {kTensor, "bench_path", Ignore},
+    {kTensor, "diff_nums", Accept},
+    {kTensor, "slice", Ignore},
+    {kTensor, "request_id", Ignore},
+};
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string_view> KnownKeys(std::string_view section) {
+  std::vector<std::string_view> keys;
+  for (const Option& option : kOptions) {
+    if (option.section == section) keys.push_back(option.name);
+  }
+  // At the top level the sections of all tasks may stand side by side.
+  if (section.empty()) keys.insert(keys.end(), std::begin(kTasks), std::end(kTasks));
+  return keys;
+}
+
+void WarnOfUnknownKeys(std::string_view section, const Json& object, Config& config) {
+  const std::vector<std::string_view> known = KnownKeys(section);
+  constexpr size_t kLongestKey = 100;  // not worth a guess beyond
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::count(known, key) > 0) continue;
+    const std::string shown = section.empty() ? key : fmt::format("{}.{}", section, key);
+    if (key.size() > kLongestKey) {
+      config.warnings.push_back(
+          fmt::format("{}...: unknown key, ignored", shown.substr(0, kLongestKey)));
+      continue;
+    }
+    const auto closest = std::ranges::min_element(
+        known, {}, [&, &name = key](std::string_view k) { return EditDistance(name, k); });
+    config.warnings.push_back(
+        fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", shown, *closest));
+  }
+}
+
+// Finds where a text stops being JSON; the DOM parser reports errors without a place.
+class ErrorFinder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
+    position_ = position;
+    return false;
+  }
+  [[nodiscard]] size_t position() const { return position_; }
+
+ private:
+  size_t position_ = 0;
+};
+
+Result<Json> ParseJson(std::string_view text) {
+  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_discarded()) return json;
+  ErrorFinder finder;
+  (void)Json::sax_parse(text.begin(), text.end(), &finder);
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("not valid JSON at byte {} of {} (expected strict JSON: no comments, no "
+                           "trailing commas)",
+                           finder.position(), text.size()));
+}
+
+// Applies the rows of one section in order.
+Status ApplySection(std::string_view section, const Json& object, Config& config) {
+  for (const Option& option : kOptions) {
+    if (option.section != section) continue;
+    const auto it = object.find(option.name);
+    if (it == object.end() || it->is_null()) continue;
+    const std::string field =
+        section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
+    PL_TRY(option.apply(field, *it, config));
+  }
+  return {};
+}
+
+// Puts the constructor's arguments over the file's values. Empty texts do not count as given.
+Status Override(const ConfigOverrides& overrides, Json& json) {
+  const auto put = [&](const char* key, const std::optional<std::string>& value) {
+    if (value && !value->empty()) json[key] = *value;
+  };
+  put("task", overrides.task);
+  put("dump_path", overrides.dump_path);
+  put("level", overrides.level);
+  if (!overrides.step_json) return {};
+  Result<Json> step = ParseJson(*overrides.step_json);
+  if (!step) return step.error().In("step");
+  if (!step->is_null()) json["step"] = *std::move(step);
+  return {};
+}
+
+Result<Config> Build(Json json, const ConfigOverrides& overrides) {
+  if (!json.is_object()) return Invalid("top level", json, "an object { ... }");
+  PL_TRY(Override(overrides, json));
+  Config config;
+  // An empty text means "not given", as for the constructor.
+  for (const char* key : {"task", "level"}) {
+    if (json.value(key, Json()) == Json("")) json.erase(key);
+  }
+  WarnOfUnknownKeys("", json, config);
+  PL_TRY(ApplySection("", json, config));
+  const std::string_view section = TaskName(config.task);
+  const Json values = json.value(section, Json());
+  if (!values.is_null()) {
+    if (!values.is_object()) return Invalid(section, values, "an object { ... }");
+    WarnOfUnknownKeys(section, values, config);
+    PL_TRY(ApplySection(section, values, config));
+  }
+  if (config.async_dump && config.task == Task::kTensor && config.list.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.list: is empty (expected at least one name with async_dump)");
+  }
+  PL_TRY(CheckDumpPath(config.dump_path));
+  PL_TRY(Selection::Create(config));
+  return config;
+}
+
+}  // namespace
+
+std::string_view TaskName(Task task) { return task == Task::kTensor ? kTensor : kStatistics; }
+
+std::string_view LevelName(Level level) {
+  switch (level) {
+    case Level::kL0:
+      return "L0";
+    case Level::kL1:
+      return "L1";
+    case Level::kMix:
+      break;
+  }
+  return "mix";
+}
+
+Result<std::vector<int64_t>> ParseNumberList(std::string_view field, std::string_view json_text) {
+  Result<Json> json = ParseJson(json_text);
+  if (!json) return json.error().In(field);
+  return NumberList(field, *json);
+}
+
+Result<Config> ParseConfig(std::string_view text, const std::string& path,
+                           const ConfigOverrides& overrides) {
+  Result<Json> json = ParseJson(text);
+  if (!json) return json.error().In(path);
+  Result<Config> config = Build(*std::move(json), overrides);
+  if (!config) return config.error().In(path);
+  for (std::string& warning : config->warnings) warning = fmt::format("{}: {}", path, warning);
+  return config;
+}
+
+Result<Config> LoadConfig(const std::optional<std::string>& path,
+                          const ConfigOverrides& overrides) {
+  if (!path) return Build(Json::object(), overrides);
+  std::vector<std::string> warnings;
+  PL_TRY(CheckConfigFile(*path, warnings));
+  PL_TRY_ASSIGN(const std::string text, ReadFile(*path));
+  PL_TRY_ASSIGN(Config config, ParseConfig(text, *path, overrides));
+  config.warnings.insert(config.warnings.begin(), warnings.begin(), warnings.end());
+  return config;
+}
+
+}  // namespace plumbline

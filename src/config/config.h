@@ -1,0 +1,67 @@
+// What the user asked for: config.json and the constructor's arguments, checked and with defaults.
+
+#ifndef PLUMBLINE_CONFIG_CONFIG_H_
+#define PLUMBLINE_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline {
+
+enum class Task : uint8_t { kStatistics, kTensor };
+enum class Level : uint8_t { kL0, kL1, kMix };
+enum class SummaryMode : uint8_t { kStatistics, kMd5 };
+
+std::string_view TaskName(Task task);
+std::string_view LevelName(Level level);
+
+// Which parts of an entry are recorded (`data_mode`).
+struct DataMode {
+  bool forward = true;
+  bool backward = true;
+  bool input = true;
+  bool output = true;
+};
+
+struct Config {
+  Task task = Task::kStatistics;
+  Level level = Level::kL1;
+  std::string dump_path;
+  std::vector<int64_t> ranks;  // ascending, unique; empty: all
+  std::vector<int64_t> steps;  // the same
+  bool enable_dataloader = false;
+  bool async_dump = false;
+  std::vector<std::string> scope;  // empty or two names
+  std::vector<std::string> list;
+  DataMode data_mode;
+  SummaryMode summary_mode = SummaryMode::kStatistics;
+  // Sentences to log once: unknown keys with the closest known one, settings without effect.
+  std::vector<std::string> warnings;
+};
+
+// The constructor's arguments; they win over the file. Nullopt: not given.
+struct ConfigOverrides {
+  std::optional<std::string> task;
+  std::optional<std::string> dump_path;
+  std::optional<std::string> level;
+  std::optional<std::string> step_json;  // JSON text of the list, so that one parser checks both
+};
+
+// From the text of config.json; `path` is used in messages. kInvalidArgument names field, value
+// and what was expected; kUnsupported for valid tasks and levels that are not built yet.
+Result<Config> ParseConfig(std::string_view text, const std::string& path,
+                           const ConfigOverrides& overrides);
+// From a file, with the path rules of collection 2.1; without a path from the defaults alone.
+Result<Config> LoadConfig(const std::optional<std::string>& path, const ConfigOverrides& overrides);
+
+// Value of `rank` or `step`: a JSON list of ints 0 to 1000000 and "a-b" ranges; null is [].
+Result<std::vector<int64_t>> ParseNumberList(std::string_view field, std::string_view json_text);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_CONFIG_CONFIG_H_

@@ -1,0 +1,163 @@
+#include "config/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+constexpr std::string_view kApiPrefixes[] = {
+    "Distributed", "Functional", "Torch", "Tensor", "Mint", "MintFunctional",
+    "Primitive",   "Aten",       "VF",    "NPU",    "Jit"};
+constexpr std::string_view kModulePrefixes[] = {"Module", "Cell"};
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool IsDirection(std::string_view text) { return text == "forward" || text == "backward"; }
+
+// A complete entry name: "{prefix}.{anything}.{second to last}.{last}".
+struct NameParts {
+  std::string_view prefix, second_last, last;
+};
+
+std::optional<NameParts> Split(std::string_view name) {
+  const size_t first = name.find('.');
+  const size_t last = name.rfind('.');
+  if (first == std::string_view::npos || last == first) return std::nullopt;
+  const size_t before = name.rfind('.', last - 1);
+  // At least one byte stands between the prefix and the last two parts.
+  if (before == first || before <= first + 1) return std::nullopt;
+  return NameParts{name.substr(0, first), name.substr(before + 1, last - before - 1),
+                   name.substr(last + 1)};
+}
+
+bool IsApiName(std::string_view name) {
+  const auto parts = Split(name);
+  return parts && std::ranges::count(kApiPrefixes, parts->prefix) > 0 &&
+         IsNumber(parts->second_last) && IsDirection(parts->last);
+}
+
+bool IsModuleName(std::string_view name) {
+  const auto parts = Split(name);
+  return parts && std::ranges::count(kModulePrefixes, parts->prefix) > 0 &&
+         IsDirection(parts->second_last) && IsNumber(parts->last);
+}
+
+constexpr std::string_view kApiForm = "an API such as Functional.linear.0.forward";
+constexpr std::string_view kModuleForm = "a module such as Module.fc.Linear.forward.0";
+
+Status CheckScopeName(std::string_view name, Level level) {
+  const bool api = IsApiName(name);
+  const bool module = IsModuleName(name);
+  switch (level) {
+    case Level::kL1:
+      if (api) return {};
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("scope: \"{}\" is not a complete name (expected {} at level L1)",
+                               name, kApiForm));
+    case Level::kL0:
+      if (module) return {};
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("scope: \"{}\" is not a complete name (expected {} at level L0)",
+                               name, kModuleForm));
+    case Level::kMix:
+      break;
+  }
+  if (api || module) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("scope: \"{}\" is not a complete name (expected {} or {})", name,
+                           kApiForm, kModuleForm));
+}
+
+}  // namespace
+
+bool WantsRank(const Config& config, std::optional<int> rank) {
+  if (config.ranks.empty()) return true;
+  return rank && std::ranges::binary_search(config.ranks, int64_t{*rank});
+}
+
+bool WantsStep(const Config& config, int64_t step) {
+  return config.steps.empty() || std::ranges::binary_search(config.steps, step);
+}
+
+bool IsPastLastStep(const Config& config, int64_t step) {
+  return !config.steps.empty() && step > config.steps.back();
+}
+
+bool WantsDirection(const DataMode& mode, CallKind kind) {
+  switch (kind) {
+    case CallKind::kForward:
+      return mode.forward;
+    case CallKind::kBackward:
+    case CallKind::kParametersGrad:
+      return mode.backward;
+    case CallKind::kOther:
+      break;
+  }
+  return true;
+}
+
+bool WantsInput(const DataMode& mode, CallKind kind) {
+  return WantsDirection(mode, kind) && mode.input;
+}
+
+bool WantsOutput(const DataMode& mode, CallKind kind) {
+  // Gradients of parameters have no sides: they are recorded with the backward direction.
+  if (kind == CallKind::kParametersGrad) return mode.backward;
+  return WantsDirection(mode, kind) && mode.output;
+}
+
+Result<Selection> Selection::Create(const Config& config) {
+  Selection selection;
+  selection.level_ = config.level;
+  selection.scope_ = config.scope;
+  selection.list_ = config.list;
+  if (config.scope.empty()) return selection;
+  if (config.scope.size() != 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("scope: has {} names (expected 2, the first and the last of a range)",
+                             config.scope.size()));
+  }
+  for (const std::string& name : config.scope) PL_TRY(CheckScopeName(name, config.level));
+  return selection;
+}
+
+bool Selection::InList(std::string_view name) const {
+  if (list_.empty()) return true;
+  return std::ranges::any_of(
+      list_, [&](const std::string& item) { return name.find(item) != std::string_view::npos; });
+}
+
+bool Selection::SelectApi(std::string_view name) {
+  if (selects_all()) return true;
+  bool inside = true;
+  if (!scope_.empty()) {
+    if (name == scope_[0]) open_ = true;
+    inside = open_;
+    if (name == scope_[1]) open_ = false;
+  }
+  return inside && (!expanding_.empty() || InList(name));
+}
+
+void Selection::EnterModule(std::string_view name) {
+  if (selects_all()) return;
+  if (!scope_.empty() && name == scope_[0]) open_ = true;
+  const bool expands = level_ == Level::kMix && !list_.empty() && InList(name);
+  if (expands && std::ranges::count(expanding_, name) == 0) expanding_.emplace_back(name);
+}
+
+bool Selection::LeaveModule(std::string_view name) {
+  if (selects_all()) return true;
+  const bool inside = scope_.empty() || open_;
+  const bool selected = inside && (!expanding_.empty() || InList(name));
+  if (!scope_.empty() && name == scope_[1]) open_ = false;
+  std::erase(expanding_, name);
+  return selected;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,58 @@
+// Which steps, ranks, calls and parts of calls are recorded. Pure state over names; no I/O.
+
+#ifndef PLUMBLINE_CONFIG_SELECTION_H_
+#define PLUMBLINE_CONFIG_SELECTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "plumbline/record.h"
+
+namespace plumbline {
+
+// A non-empty rank list selects nothing while the rank is unknown.
+bool WantsRank(const Config& config, std::optional<int> rank);
+bool WantsStep(const Config& config, int64_t step);
+// No later step can be wanted: the recorder may remove itself.
+bool IsPastLastStep(const Config& config, int64_t step);
+
+// Whether the part of an entry is recorded at all. Parts are decided per direction and side.
+bool WantsDirection(const DataMode& mode, CallKind kind);
+bool WantsInput(const DataMode& mode, CallKind kind);
+bool WantsOutput(const DataMode& mode, CallKind kind);
+
+// The scope and list filters of one process. The range stays open over steps until its end name
+// occurs. Feed it events in program order; thread-compatible (the recorder's lock).
+//
+// APIs: SelectApi(name) once, when the entry begins; its answer holds for all parts of the entry,
+// so the closing entry of a range is complete. Modules: EnterModule(name) when forward or backward
+// begins and LeaveModule(name) when it ends, whose answer decides the module's entry.
+class Selection {
+ public:
+  // kInvalidArgument: scope is not two complete names of the level's kind.
+  static Result<Selection> Create(const Config& config);
+
+  [[nodiscard]] bool SelectApi(std::string_view name);
+  void EnterModule(std::string_view name);
+  [[nodiscard]] bool LeaveModule(std::string_view name);
+
+  // Neither scope nor list: everything is selected and no event needs to be fed.
+  [[nodiscard]] bool selects_all() const { return scope_.empty() && list_.empty(); }
+
+ private:
+  [[nodiscard]] bool InList(std::string_view name) const;
+
+  Level level_ = Level::kL1;
+  std::vector<std::string> scope_;
+  std::vector<std::string> list_;
+  bool open_ = false;                   // inside the scope
+  std::vector<std::string> expanding_;  // running modules named by the list (mix)
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_CONFIG_SELECTION_H_

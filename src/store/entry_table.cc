@@ -1,0 +1,174 @@
+#include "store/entry_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/dump_json.h"
+#include "store/run_layout.h"
+
+namespace plumbline {
+namespace {
+
+// Text is handed to the file in pieces of about this size.
+constexpr size_t kDrainBytes = size_t{1} << 20;
+constexpr size_t kUsualEntryBytes = 4096;
+
+// Calls `visit` for every tensor below `value`.
+template <class Visit>
+void ForEachTensor(Value& value, const Visit& visit) {
+  if (auto* tensor = value.As<TensorRecord>()) {
+    visit(*tensor);
+  } else if (auto* list = value.As<ValueList>()) {
+    for (Value& item : *list) ForEachTensor(item, visit);
+  } else if (auto* map = value.As<ValueMap>()) {
+    for (auto& [key, item] : *map) ForEachTensor(item, visit);
+  }
+}
+
+void MergeMembers(ValueMap& into, ValueMap&& later) {
+  for (auto& added : later) {
+    const auto it = std::find_if(into.begin(), into.end(),
+                                 [&](const auto& known) { return known.first == added.first; });
+    if (it != into.end()) {
+      it->second = std::move(added.second);
+    } else {
+      into.push_back(std::move(added));
+    }
+  }
+}
+
+// Removes the file names that `keep` refuses; returns how many.
+uint64_t DropTensors(Call& call, const EntryTable::KeepTensor& keep) {
+  uint64_t dropped = 0;
+  for (auto& [key, member] : call.members) {
+    ForEachTensor(member, [&](TensorRecord& tensor) {
+      if (!tensor.data_name || keep(*tensor.data_name)) return;
+      tensor.data_name.reset();
+      ++dropped;
+    });
+  }
+  return dropped;
+}
+
+}  // namespace
+
+std::span<const std::byte> EntryTable::Keep(std::span<const std::byte> bytes) {
+  if (chunk_size_ - chunk_used_ < bytes.size()) {
+    chunk_size_ = std::max(kChunkBytes, bytes.size());
+    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
+    chunk_used_ = 0;
+  }
+  std::byte* at = chunks_.back().get() + chunk_used_;
+  std::memcpy(at, bytes.data(), bytes.size());
+  chunk_used_ += bytes.size();
+  return {at, bytes.size()};
+}
+
+Status EntryTable::Add(std::span<const std::byte> packed) {
+  PL_TRY(PeekEntry(packed));
+  const std::span<const std::byte> kept = Keep(packed);
+  PL_TRY_ASSIGN(const EntryHead head, PeekEntry(kept));
+  const auto [it, is_new] = index_.try_emplace(head.name, static_cast<uint32_t>(slots_.size()));
+  if (is_new) slots_.emplace_back().name = head.name;
+  Slot& slot = slots_[it->second];
+  if (slot.stack_id == 0) slot.stack_id = head.stack_id;
+  if (head.has_parent) {
+    slot.has_parent = true;
+    slot.parent = head.parent;
+  }
+  if (!head.has_members) return {};
+  if (!slot.has_members) ++call_count_;
+  slot.has_members = true;
+  const auto part = static_cast<uint32_t>(parts_.size());
+  parts_.push_back({kept, kNone});
+  if (slot.last_part == kNone) {
+    slot.first_part = part;
+  } else {
+    parts_[slot.last_part].next = part;
+  }
+  slot.last_part = part;
+  return {};
+}
+
+void EntryTable::Remove(std::string_view name) {
+  const auto it = index_.find(name);
+  if (it == index_.end()) return;
+  Slot& slot = slots_[it->second];
+  if (slot.has_members) --call_count_;
+  slot.removed = true;
+  index_.erase(it);
+}
+
+void EntryTable::AddStack(uint32_t id, std::vector<std::string> frames) {
+  stacks_.insert_or_assign(id, std::move(frames));
+}
+
+Result<Call> EntryTable::Merge(const Slot& slot) const {
+  Call call;
+  for (uint32_t part = slot.first_part; part != kNone; part = parts_[part].next) {
+    PL_TRY_ASSIGN(UnpackedEntry entry, UnpackEntry(parts_[part].bytes));
+    if (part == slot.first_part) {
+      call = std::move(entry.call);
+    } else {
+      MergeMembers(call.members, std::move(entry.call.members));
+    }
+  }
+  return call;
+}
+
+std::string EntryTable::StackText() const {
+  dump_json::StackTable table;
+  for (const Slot& slot : slots_) {
+    if (slot.removed || slot.stack_id == 0) continue;
+    const auto it = stacks_.find(slot.stack_id);
+    if (it != stacks_.end()) table.emplace_back(slot.name, it->second);
+  }
+  return dump_json::FormatStack(table);
+}
+
+std::string EntryTable::ConstructText() const {
+  dump_json::ConstructTable table;
+  for (const Slot& slot : slots_) {
+    if (!slot.removed && slot.has_parent) table.emplace_back(slot.name, slot.parent);
+  }
+  return dump_json::FormatConstruct(table);
+}
+
+Result<EntryTable::WriteResult> EntryTable::Write(const std::string& directory,
+                                                  const RunHeader& header,
+                                                  const KeepTensor& keep_tensor,
+                                                  bool durable) const {
+  using run_layout::kConstructJson, run_layout::kDumpJson, run_layout::kStackJson;
+  PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), durable));
+  PL_TRY(WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), durable));
+  WriteResult result;
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, kDumpJson)));
+  PL_TRY(WriteDump(file, header, keep_tensor, result));
+  PL_TRY(file.Commit(durable));
+  return result;
+}
+
+Status EntryTable::WriteDump(AtomicFile& file, const RunHeader& header,
+                             const KeepTensor& keep_tensor, WriteResult& result) const {
+  std::string text;
+  text.reserve(std::min(kDrainBytes + kDrainBytes / 8, kUsualEntryBytes * slots_.size()));
+  dump_json::DumpWriter writer(text);
+  writer.Begin(header);
+  for (const Slot& slot : slots_) {
+    if (slot.removed || !slot.has_members) continue;
+    Result<Call> call = Merge(slot);
+    if (!call) {
+      ++result.entries_damaged;
+      continue;
+    }
+    if (keep_tensor) result.tensors_dropped += DropTensors(*call, keep_tensor);
+    writer.Add(*call);
+    if (text.size() < kDrainBytes) continue;
+    PL_TRY(file.Write(text));
+    text.clear();
+  }
+  writer.End();
+  return file.Write(text);
+}
+
+}  // namespace plumbline

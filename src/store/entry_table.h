@@ -1,0 +1,85 @@
+// The entries of one rank directory in memory, and the three JSON files made of them.
+
+#ifndef PLUMBLINE_STORE_ENTRY_TABLE_H_
+#define PLUMBLINE_STORE_ENTRY_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+#include "plumbline/result.h"
+#include "plumbline/run.h"
+#include "record/value.h"
+
+namespace plumbline {
+
+// Keeps entries packed, in order of first appearance; they are unpacked one at a time when written.
+// Single-threaded.
+class EntryTable {
+ public:
+  // Copies the bytes. kCorrupt when they do not start like a packed entry.
+  Status Add(std::span<const std::byte> packed);
+  void Remove(std::string_view name);
+  void AddStack(uint32_t id, std::vector<std::string> frames);
+
+  // Entries with at least one member: what dump.json will list.
+  [[nodiscard]] size_t call_count() const { return call_count_; }
+
+  // `keep_tensor` decides whether a recorded tensor file is named in dump.json (null: all are).
+  using KeepTensor = std::function<bool(const std::string& data_name)>;
+  struct WriteResult {
+    uint64_t tensors_dropped = 0;
+    uint64_t entries_damaged = 0;  // their bytes could not be unpacked; left out
+  };
+  // Writes dump.json, stack.json and construct.json into `directory`, each by rename, dump.json
+  // last. With `durable` each is synced first.
+  Result<WriteResult> Write(const std::string& directory, const RunHeader& header,
+                            const KeepTensor& keep_tensor, bool durable) const;
+
+ private:
+  static constexpr size_t kChunkBytes = size_t{1} << 20;
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  // One recorded part of an entry; parts of one entry form a list.
+  struct Part {
+    std::span<const std::byte> bytes;
+    uint32_t next = kNone;
+  };
+  struct Slot {
+    std::string_view name;  // into a chunk
+    std::string_view parent;
+    uint32_t first_part = kNone;
+    uint32_t last_part = kNone;
+    uint32_t stack_id = 0;
+    bool has_parent = false;
+    bool has_members = false;
+    bool removed = false;
+  };
+
+  std::span<const std::byte> Keep(std::span<const std::byte> bytes);
+  Result<Call> Merge(const Slot& slot) const;
+  std::string StackText() const;
+  std::string ConstructText() const;
+  Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
+                   WriteResult& result) const;
+
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  size_t chunk_used_ = 0;
+  size_t chunk_size_ = 0;
+  std::vector<Part> parts_;
+  std::vector<Slot> slots_;
+  std::unordered_map<std::string_view, uint32_t> index_;
+  std::unordered_map<uint32_t, std::vector<std::string>> stacks_;
+  size_t call_count_ = 0;
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_STORE_ENTRY_TABLE_H_

@@ -1,0 +1,155 @@
+#include "store/recover.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "store/entry_table.h"
+#include "store/run_layout.h"
+
+namespace plumbline {
+namespace {
+
+using run_layout::kJournal;
+
+// Name of a journal that had damage before its end, kept for a closer look.
+constexpr std::string_view kDamagedJournal = ".dump.journal.damaged";
+constexpr size_t kMaxDepth = 16;  // directory levels below the given path
+
+// What the intact records of a journal hold.
+struct JournalContent {
+  std::optional<JournalHeader> header;
+  EntryTable entries;
+};
+
+Status Take(const JournalRecord& record, JournalContent& content, Recovery& recovery) {
+  switch (record.kind) {
+    case RecordKind::kHeader: {
+      PL_TRY_ASSIGN(content.header, ParseJournalHeader(record.payload));
+      break;
+    }
+    case RecordKind::kEntry:
+      if (!content.entries.Add(record.payload)) ++recovery.entries_damaged;
+      break;
+    case RecordKind::kStack: {
+      PL_TRY_ASSIGN(StackDefinition stack, ParseStack(record.payload));
+      content.entries.AddStack(stack.id, std::move(stack.frames));
+      break;
+    }
+    case RecordKind::kLoss: {
+      PL_TRY_ASSIGN(const Loss loss, ParseLoss(record.payload));
+      MergeLoss(recovery.losses, loss);
+      break;
+    }
+    case RecordKind::kRemove: {
+      PL_TRY_ASSIGN(const std::string name, ParseRemove(record.payload));
+      content.entries.Remove(name);
+      break;
+    }
+    case RecordKind::kSeal:
+      break;
+    default:
+      // A kind of a later version; its checksum is right, so it is skipped, not an error.
+      ++recovery.entries_damaged;
+  }
+  return {};
+}
+
+// The three files, from an unsealed journal.
+Status WriteFiles(const JournalContent& content, Recovery& recovery) {
+  const std::string tensors = JoinPath(recovery.directory, run_layout::kTensorDirectory);
+  const auto has_file = [&](const std::string& name) {
+    return KindOf(JoinPath(tensors, name)) == PathKind::kFile;
+  };
+  PL_TRY_ASSIGN(const EntryTable::WriteResult written,
+                content.entries.Write(recovery.directory, content.header->run, has_file,
+                                      /*durable=*/true));
+  recovery.calls = content.entries.call_count() - written.entries_damaged;
+  recovery.tensors_missing = written.tensors_dropped;
+  recovery.entries_damaged += written.entries_damaged;
+  return {};
+}
+
+bool IsJournalDirectory(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (name == kJournal) return true;
+  }
+  return false;
+}
+
+void Walk(const std::string& directory, size_t depth, RecoverReport& report) {
+  const auto names = ListDirectory(directory);
+  if (!names) {
+    report.failures.push_back(names.error());
+    return;
+  }
+  if (IsJournalDirectory(*names)) {
+    auto recovery = RecoverDirectory(directory);
+    if (recovery) {
+      report.directories.push_back(*std::move(recovery));
+    } else {
+      report.failures.push_back(std::move(recovery).error());
+    }
+  }
+  if (depth == kMaxDepth) return;
+  for (const std::string& name : *names) {
+    if (name == run_layout::kTensorDirectory) continue;
+    const std::string path = JoinPath(directory, name);
+    const auto facts = Inspect(path);
+    if (facts && facts->kind == PathKind::kDirectory) Walk(path, depth + 1, report);
+  }
+}
+
+}  // namespace
+
+Result<Recovery> RecoverDirectory(const std::string& directory) {
+  Recovery recovery;
+  recovery.directory = directory;
+  const std::string path = JoinPath(directory, kJournal);
+  if (KindOf(path) == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no journal to recover from", directory));
+  }
+  PL_TRY_ASSIGN(File lock, File::OpenRead(path));
+  PL_TRY_ASSIGN(const bool locked, lock.TryLock());
+  recovery.in_use = !locked;
+  if (!locked) return recovery;
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    if (run_layout::IsStaleJournal(name)) recovery.stale_journals.push_back(name);
+  }
+  JournalContent content;
+  {
+    PL_TRY_ASSIGN(const auto bytes, MappedFile::Open(path));
+    const auto scan = ReadJournal(bytes->bytes(), [&](const JournalRecord& record) {
+      return Take(record, content, recovery);
+    });
+    if (!scan) return scan.error().In(path);
+    recovery.bytes_dropped = scan->bytes_dropped;
+    recovery.already_final = scan->sealed;
+    recovery.journal_damaged = scan->damaged;
+  }
+  // Without a header not even the empty files were complete: nothing was recorded yet.
+  if (!recovery.already_final && content.header) PL_TRY(WriteFiles(content, recovery));
+  if (recovery.journal_damaged) {
+    PL_TRY(RenameFile(path, JoinPath(directory, kDamagedJournal)));
+  } else {
+    PL_TRY(RemoveFile(path));
+  }
+  PL_TRY(SyncDirectory(directory));
+  return recovery;
+}
+
+Result<RecoverReport> RecoverAll(const std::string& path) {
+  if (KindOf(path) != PathKind::kDirectory) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: no such directory (expected a dump, step or rank directory)", path));
+  }
+  RecoverReport report;
+  Walk(path, 0, report);
+  return report;
+}
+
+}  // namespace plumbline

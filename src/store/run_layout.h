@@ -1,0 +1,58 @@
+// Every directory and file name plumbline can create below a dump path (docs/formats/dump_json.md).
+//
+//   {dump_path}/step{N}/rank{R}/dump.json, stack.json, construct.json, dump_error_info.log,
+//                               .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
+
+#ifndef PLUMBLINE_STORE_RUN_LAYOUT_H_
+#define PLUMBLINE_STORE_RUN_LAYOUT_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace plumbline::run_layout {
+
+inline constexpr std::string_view kDumpJson = "dump.json";
+inline constexpr std::string_view kStackJson = "stack.json";
+inline constexpr std::string_view kConstructJson = "construct.json";
+inline constexpr std::string_view kTensorDirectory = "dump_tensor_data";
+inline constexpr std::string_view kJournal = ".dump.journal";
+inline constexpr std::string_view kErrorLog = "dump_error_info.log";
+
+std::string StepDirectory(std::string_view dump_path, int64_t step);
+// "rank{R}", or "rank" when the rank is unknown.
+std::string RankName(std::optional<int> rank);
+std::string RankDirectory(std::string_view dump_path, int64_t step, std::optional<int> rank);
+// Where a process writes when another one holds `rank_directory`: "{rank_directory}_{pid}".
+std::string ContestedDirectory(std::string_view rank_directory, pid_t pid);
+// Name an unfinished journal of an earlier run is moved to: ".dump.journal.{yyyymmddHHMMSS}", local
+// time. `attempt` > 0 appends ".{attempt}".
+std::string StaleJournalName(std::time_t when, int attempt);
+// True for names made by StaleJournalName.
+bool IsStaleJournal(std::string_view name);
+
+// Name of the file for a tensor, from "{entry}.{part}.{path}": bytes outside [a-zA-Z0-9_.-] become
+// '_', names over 200 bytes are cut to 180 plus a hash of the full text, ".pt" is appended.
+std::string TensorFileName(std::string_view tensor_name);
+
+// The tensor file names of one directory. Two tensors whose names fall together get ".dup{k}".
+// Single-threaded.
+class TensorNames {
+ public:
+  // A name not handed out before.
+  std::string Reserve(std::string_view tensor_name);
+  // The name for a tensor that replaces an earlier one of the same name (gradient accumulation).
+  std::string Replace(std::string_view tensor_name);
+
+ private:
+  std::unordered_map<std::string, uint32_t> uses_;
+};
+
+}  // namespace plumbline::run_layout
+
+#endif  // PLUMBLINE_STORE_RUN_LAYOUT_H_

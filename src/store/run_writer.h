@@ -1,0 +1,133 @@
+// Owns one rank directory of one step while it is recorded: journal in, final files out.
+
+#ifndef PLUMBLINE_STORE_RUN_WRITER_H_
+#define PLUMBLINE_STORE_RUN_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "plumbline/run.h"
+#include "store/entry_table.h"
+#include "store/journal.h"
+#include "store/run_layout.h"
+#include "store/tensor_writer.h"
+#include "store/worker.h"
+
+namespace plumbline {
+
+// The background threads of one recorder, shared by the run writers of its steps, which must be
+// destroyed first. Destroying this waits until everything is on disk.
+struct StoreThreads {
+  explicit StoreThreads(size_t tensor_budget_bytes = TensorWriter::kDefaultBudgetBytes)
+      : tensors(tensor_budget_bytes), sync("plumb-sync") {}
+  TensorWriter tensors;
+  Worker sync;
+};
+
+struct RunOptions {
+  RunHeader header;       // dump_data_dir is filled in by the writer
+  std::string dump_path;  // as the user gave it; kept relative
+  int64_t step = 0;
+  std::optional<int> rank;
+  bool has_tensors = false;  // create dump_tensor_data and name it in the header
+  std::string run_id;        // one text per process run
+};
+
+// Calls that record never fail outward: a failing disk switches the journal off with one logged
+// line, is counted, and entries are still kept in memory for Publish(). Thread-safe.
+class RunWriter {
+ public:
+  // Creates the directories, locks the journal, moves an unfinished journal of an earlier run
+  // aside, and writes empty dump.json, stack.json and construct.json. When another process holds
+  // the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
+  // kInvalidArgument (path is a file).
+  static Result<std::unique_ptr<RunWriter>> Open(const RunOptions& options, StoreThreads& threads);
+  // Logs when entries were added since the last Publish(): the journal stays for `plumb recover`.
+  ~RunWriter();
+
+  // The bytes of EntryPacker::Finish(). A later entry of the same name merges into the first: the
+  // value of a known key is replaced where it stands, new keys are appended. An entry without
+  // members is listed in stack.json and construct.json only.
+  void AddEntry(std::span<const std::byte> packed);
+  void RemoveEntry(std::string_view name);
+  // Before the first entry that uses the id; ids are this directory's own and start at 1.
+  void AddStack(uint32_t id, std::span<const std::string> frames);
+  void AddLoss(std::string_view counter, uint64_t count, std::string_view sentence);
+
+  // Tensor files (dump-format 6). `tensor_name` is "{entry}.{part}.{path}". Returns the file name
+  // to record as data_name.
+  enum class NameUse : uint8_t { kNew, kReplace };
+  std::string ReserveTensorName(std::string_view tensor_name, NameUse use = NameUse::kNew);
+  // If these contents were given to SaveTensor before in this directory, makes `file_name` a link
+  // of that file and returns true: no data needed.
+  bool LinkIfKnown(const ContentKey& key, std::string_view file_name);
+  // Memory to copy the elements into; invalid: skip the tensor with CountLostTensor().
+  TensorBuffer AcquireBuffer(size_t bytes) { return threads_.tensors.Acquire(bytes); }
+  struct SaveRequest {
+    std::string_view file_name;
+    DType dtype = DType::kFloat32;
+    std::span<const int64_t> sizes;
+    uint32_t crc32 = 0;
+    ContentKey key;
+  };
+  // Queues the file. The contents count as known from here on.
+  void SaveTensor(const SaveRequest& request, TensorBuffer buffer);
+  void CountLostTensor() { threads_.tensors.CountLost(1); }
+
+  // Writes dump.json, stack.json and construct.json from everything added so far, after the tensor
+  // files of this directory are complete. On return the new files stand under their names; they are
+  // synced in the background. Nothing new since the last call: does nothing. On error the previous
+  // files are intact and the journal remains.
+  Status Publish();
+  // Publish(), then syncs the files and deletes the journal in the background. No calls after it.
+  Status Finish();
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] const RunHeader& header() const { return header_; }
+  // The journal is switched off: a kill now loses what was not published.
+  [[nodiscard]] bool failed() const;
+  [[nodiscard]] std::vector<Loss> losses() const;
+
+ private:
+  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, Journal journal);
+  [[nodiscard]] bool has_tensors() const { return !header_.dump_data_dir.empty(); }
+  // The rest require mutex_.
+  void Journaled(const Status& status);
+  void AddLossLocked(const Loss& loss);
+  Status PublishLocked();
+  Status WriteErrorLog(const EntryTable::WriteResult& result) const;
+
+  StoreThreads& threads_;
+  const std::string directory_;
+  const std::string tensor_directory_;
+  const RunHeader header_;
+  const pid_t pid_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  Journal journal_;
+  bool journal_failed_ = false;
+  EntryTable entries_;
+  std::vector<Loss> losses_;
+  run_layout::TensorNames names_;
+  std::unordered_map<std::string, ContentKey> key_of_file_;  // files that own contents
+  struct KeyHash {
+    size_t operator()(const ContentKey& key) const { return static_cast<size_t>(key.low); }
+  };
+  std::unordered_map<ContentKey, std::string, KeyHash> file_of_key_;
+  uint64_t last_ticket_ = 0;
+  uint64_t unjournaled_ = 0;  // records since the journal failed
+  bool changed_ = false;      // since the last Publish
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_STORE_RUN_WRITER_H_

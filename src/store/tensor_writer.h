@@ -1,0 +1,130 @@
+// Background writing of tensor files, with a byte budget and recycled buffers.
+
+#ifndef PLUMBLINE_STORE_TENSOR_WRITER_H_
+#define PLUMBLINE_STORE_TENSOR_WRITER_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/digest.h"
+#include "plumbline/result.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline {
+
+class TensorWriter;
+
+// Identity of a tensor's contents: equal keys mean equal files.
+using ContentKey = Digest128;
+// `content` is the XXH3-128 of the contiguous element bytes.
+ContentKey MakeContentKey(const Digest128& content, DType dtype, std::span<const int64_t> sizes);
+
+// Memory for one tensor's bytes, borrowed from the writer's pool and given back on destruction.
+// Move-only. Must not outlive the writer.
+class TensorBuffer {
+ public:
+  TensorBuffer() = default;
+  TensorBuffer(TensorBuffer&& other) noexcept;
+  TensorBuffer& operator=(TensorBuffer&& other) noexcept;
+  ~TensorBuffer();
+
+  [[nodiscard]] bool is_valid() const { return owner_ != nullptr; }
+  // Exactly the bytes asked for; 64-byte aligned.
+  [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  friend class TensorWriter;
+  TensorWriter* owner_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+// A tensor to store. `buffer` holds contiguous elements.
+struct TensorJob {
+  std::string path;       // final path; appears by rename when complete
+  std::string link_from;  // not empty: make `path` a hard link of this file (copy where there are
+                          // no links); the rest is unused
+  DType dtype = DType::kFloat32;
+  Shape sizes;
+  uint32_t crc32 = 0;  // of the element bytes
+  TensorBuffer buffer;
+};
+
+struct TensorWriterStats {
+  uint64_t files = 0;  // written with their contents
+  uint64_t links = 0;  // hard links (or copies) of a file written before
+  uint64_t bytes = 0;  // written, links not counted
+  uint64_t lost = 0;   // tensors without a file because writing failed
+  uint64_t waits = 0;  // times Acquire had to wait for the budget
+  double wait_seconds = 0;
+};
+
+// Writes files on one thread, in the order of Submit. The first failure (disk full, directory gone)
+// switches writing off: one line is logged, later tensors are counted as lost, nothing else
+// happens. Thread-safe. The thread starts with the first job; a forked child owns nothing.
+class TensorWriter {
+ public:
+  static constexpr size_t kDefaultBudgetBytes = size_t{512} << 20;
+
+  explicit TensorWriter(size_t budget_bytes = kDefaultBudgetBytes);
+  ~TensorWriter();  // waits for all jobs
+  TensorWriter(const TensorWriter&) = delete;
+  TensorWriter& operator=(const TensorWriter&) = delete;
+
+  // Memory for `size` bytes. Waits while the buffers handed out exceed the budget (one larger
+  // buffer alone is allowed). Invalid when memory runs out or writing is switched off: count the
+  // tensor with CountLost() and go on.
+  TensorBuffer Acquire(size_t size);
+  // Returns a ticket for WaitFor.
+  uint64_t Submit(TensorJob job);
+  // Waits until the job of that ticket and all before it are done.
+  void WaitFor(uint64_t ticket);
+  void CountLost(uint64_t tensors);
+
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  [[nodiscard]] TensorWriterStats stats() const;
+
+ private:
+  friend class TensorBuffer;
+  struct Block {
+    std::byte* data;
+    size_t capacity;
+  };
+  void Run();
+  void Process(TensorJob& job);
+  Status WriteFile(const TensorJob& job);
+  Status WriteLink(const TensorJob& job);
+  void Release(std::byte* data, size_t capacity);
+  std::optional<Block> TakeFree(size_t capacity);
+
+  const size_t budget_bytes_;
+  const pid_t pid_;
+  std::atomic<bool> failed_ = false;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<TensorJob> jobs_;
+  uint64_t submitted_ = 0;
+  uint64_t finished_ = 0;
+  size_t handed_out_bytes_ = 0;
+  size_t free_bytes_ = 0;
+  std::vector<Block> free_;
+  TensorWriterStats stats_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_STORE_TENSOR_WRITER_H_
