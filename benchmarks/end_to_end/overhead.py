@@ -2,11 +2,14 @@
 
     python benchmarks/end_to_end/overhead.py [--tool T ...] [--mode M ...] [--steps N]
 
-A variant and a baseline without recorder are two processes that take turns, one step each, so
-that a drift of the machine hits both; the ratio is the median over the pairs. Timed is the whole
-step: start, forward, backward, stop, optimizer, step(). Before a ratio is printed, the last
-recorded step must hold the number of entries that EXPECTED_ENTRIES gives. Writes a table to
-standard output and JSON lines to --json.
+Steps with and without recorder take turns, so that a drift of the machine hits both; the ratio is
+the median over the pairs. Timed is the whole step: start, forward, backward, stop, optimizer,
+step(). A recorder that leaves nothing behind outside its window is paired with steps of the same
+process, which cancels that processes differ by some percent in their luck with memory; upstream
+patches at construction and is paired with a second process. --pairing overrides this.
+
+Before a ratio is printed, the last recorded step must hold the number of entries that
+EXPECTED_ENTRIES gives. Writes a table to standard output and JSON lines to --json.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ PAUSE_S = 0.02  # lets the other process's idle threads fall asleep
 
 
 def worker(tool: str, mode: str, work: Path) -> None:
-    """Steps once per line on standard input and answers with the seconds the step took."""
+    """Steps once per line on standard input and answers with the seconds the step took.
+
+    The line "off" asks for a step without any call of the recorder.
+    """
     answers = os.fdopen(os.dup(1), "w")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
@@ -49,16 +55,20 @@ def worker(tool: str, mode: str, work: Path) -> None:
     recorder = tut.make_recorder(tool, mode, work)
     training = reference_model.build()
     print("ready", file=answers, flush=True)
-    for count, _ in enumerate(sys.stdin):
+    bare, recorded = tut.NoRecorder(), 0
+    for count, line in enumerate(sys.stdin):
+        active = bare if line.strip() == "off" else recorder
         began = time.perf_counter()
-        recorder.start(training.model)
+        active.start(training.model)
         training.forward_backward(count)
-        recorder.stop()
+        active.stop()
         training.update()
-        recorder.step()
+        active.step()
         seconds = time.perf_counter() - began
-        # Only the newest step is kept: tensor steps take 660 MB each.
-        shutil.rmtree(work / "dump" / f"step{count - 1}", ignore_errors=True)
+        if active is recorder:
+            # Only the newest step is kept: tensor steps take 660 MB each.
+            shutil.rmtree(work / "dump" / f"step{recorded - 1}", ignore_errors=True)
+            recorded += 1
         print(json.dumps({"s": seconds, "records": getattr(recorder, "records", 0)}),
               file=answers, flush=True)
 
@@ -81,9 +91,9 @@ class Worker:
                                f"{self._process.wait()}); set BENCH_SHOW_ERRORS=1 to see why")
         return line
 
-    def step(self) -> dict:
+    def step(self, recording: bool = True) -> dict:
         time.sleep(PAUSE_S)
-        self._process.stdin.write("step\n")
+        self._process.stdin.write("on\n" if recording else "off\n")
         self._process.stdin.flush()
         return json.loads(self._read())
 
@@ -110,25 +120,28 @@ def check_result(tool: str, mode: str, work: Path, last_step: int, records: int)
     return {"entries": entries, "files_per_step": files, "bytes_per_step": size}
 
 
-def measure(tool: str, mode: str, steps: int, work: Path) -> dict:
+def measure(tool: str, mode: str, steps: int, work: Path, pairing: str) -> dict:
     """Runs one variant against its baseline."""
     python = tut.python_of(tool)
-    base = Worker("none", "none", python, work / "none")
     variant = Worker(tool, mode, python, work)
+    base = variant
+    if pairing == "separate":
+        base = Worker("none", "none", python, work.with_name(f"{work.name}-base"))
     pairs: list[tuple[float, float]] = []
     answer: dict = {}
     try:
         # Strictly in turns: two steps of one process in a row would find warm caches.
-        before = base.step()["s"]
+        before = base.step(recording=False)["s"]
         for index in range(WARM_UP_STEPS + steps):
             answer = variant.step()
-            after = base.step()["s"]
+            after = base.step(recording=False)["s"]
             if index >= WARM_UP_STEPS:
                 pairs.append(((before + after) / 2, answer["s"]))
             before = after
     finally:
-        base.close()
         variant.close()
+        if base is not variant:
+            base.close()
     facts = check_result(tool, mode, work, WARM_UP_STEPS + steps - 1, answer["records"])
     ratios = [with_tool / without for without, with_tool in pairs]
     ratio = statistics.median(ratios)
@@ -136,7 +149,7 @@ def measure(tool: str, mode: str, steps: int, work: Path) -> dict:
     shutil.rmtree(work, ignore_errors=True)
     return {
         "benchmark": "overhead", "tool": tool, "mode": mode, "ratio": round(ratio, 4),
-        "mad": round(spread, 4), "noisy": spread > 0.03 * ratio, "steps": steps,
+        "mad": round(spread, 4), "noisy": spread > 0.03 * ratio, "steps": steps, "pairing": pairing,
         "base_ms": round(1e3 * statistics.median(pair[0] for pair in pairs), 1),
         "tool_ms": round(1e3 * statistics.median(pair[1] for pair in pairs), 1), **facts,
     }
@@ -171,6 +184,7 @@ def main() -> int:
     parser.add_argument("--tool", action="append", choices=tut.TOOLS)
     parser.add_argument("--mode", action="append")
     parser.add_argument("--steps", type=int, help="pairs per variant (default 20; upstream 6)")
+    parser.add_argument("--pairing", choices=("same", "separate"), help="baseline's process")
     parser.add_argument("--work", type=Path, default=tut.ROOT / "build/bench/overhead")
     parser.add_argument("--json", type=Path, help="append JSON lines here")
     parser.add_argument("--worker", choices=tut.TOOLS, help=argparse.SUPPRESS)
@@ -183,9 +197,11 @@ def main() -> int:
         for mode in MODES_OF.get(tool, ALL_MODES):
             if args.mode and mode not in args.mode:
                 continue
-            steps = args.steps or (6 if tool.startswith("upstream") else 20)
+            upstream = tool.startswith("upstream")
+            pairing = args.pairing or ("separate" if upstream else "same")
+            steps = args.steps or (6 if upstream else 20)
             try:
-                result = measure(tool, mode, steps, args.work / f"{tool}-{mode}")
+                result = measure(tool, mode, steps, args.work / f"{tool}-{mode}", pairing)
             except RuntimeError as error:
                 print(f"error: {error}", file=sys.stderr, flush=True)
                 failures += 1
