@@ -31,6 +31,7 @@ class DumpWriter {
  public:
   explicit DumpWriter(std::string& out) : out_(out) {}
   void Begin(const RunHeader& header);
+  // A call whose only member has an empty name is written as that member's value (debug.json).
   void Add(const Call& call);
   void End();
 
@@ -44,7 +45,7 @@ using StackTable = std::vector<std::pair<std::string, std::vector<std::string>>>
 // call name -> parent; an empty parent is null.
 using ConstructTable = std::vector<std::pair<std::string, std::string>>;
 
-std::string FormatStack(const StackTable& stack);          // flat form of 1.2.2
+std::string FormatStack(const StackTable& stack);  // flat form of 1.2.2
 std::string FormatConstruct(const ConstructTable& parents);
 
 struct DumpFile {
@@ -58,6 +59,11 @@ struct DumpFile {
 Result<DumpFile> ReadDump(const std::string& path, bool salvage);
 Result<StackTable> ReadStack(const std::string& path);
 Result<ConstructTable> ReadConstruct(const std::string& path);
+
+// The same for texts in memory.
+Result<DumpFile> ParseDump(std::string_view text, bool salvage);
+Result<StackTable> ParseStack(std::string_view text);
+Result<ConstructTable> ParseConstruct(std::string_view text);
 
 }  // namespace plumbline::dump_json
 

@@ -1,4 +1,5 @@
-// PyTorch .pt files that hold one tensor: a stored zip with a small pickle (docs/formats/torch_pt.md).
+// PyTorch .pt files that hold one tensor: a stored zip with a small pickle
+// (docs/formats/torch_pt.md).
 //
 // Reading executes nothing: the pickle machine knows tensor rebuild functions and storages only.
 

@@ -8,7 +8,7 @@ namespace {
 constexpr int kHasParent = 1;
 // Optional fields of a packed tensor.
 constexpr int kHasGrad = 1, kGradTrue = 2, kHasMaxFinite = 4, kHasMinFinite = 8, kHasDigest = 16,
-                  kHasDataName = 32;
+              kHasDataName = 32;
 constexpr int kMaxDepth = 500;  // deeper than any walk packs (400): damaged bytes
 
 // Cursor over packed bytes. Every read checks what remains; failed_ sticks.
@@ -136,7 +136,21 @@ class Unpacker {
   bool failed_ = false;
 };
 
+const Value* FindMember(const ValueMap& map, std::string_view key) {
+  for (const auto& [name, value] : map) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+const Value* Value::Find(std::string_view key) const {
+  const auto* map = As<ValueMap>();
+  return map == nullptr ? nullptr : FindMember(*map, key);
+}
+
+const Value* Call::Find(std::string_view key) const { return FindMember(members, key); }
 
 template <class T>
 void EntryPacker::Number(T value) {

@@ -1,0 +1,215 @@
+// dump.json -> header, calls and losses.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "formats/dump_json.h"
+#include "formats/dump_json_keys.h"
+#include "formats/dump_json_value.h"
+#include "formats/keep_last.h"
+#include "record/value.h"
+
+namespace plumbline::dump_json {
+namespace {
+
+using json::Kind;
+
+// Nesting of argument values that is read; upstream's newest release has the same limit.
+constexpr int kMaxValueDepth = 400;
+// The document, "data", and the entry itself.
+constexpr int kOuterDepth = 3;
+constexpr std::string_view kDebugLevel = "debug";
+
+// Calls f for every tensor below `value`, until it returns true. Depth is bounded by the reader.
+template <class F>
+bool AnyTensor(const Value& value, const F& f) {
+  if (const auto* tensor = value.As<TensorRecord>()) return f(*tensor);
+  if (const auto* list = value.As<ValueList>()) {
+    return std::any_of(list->begin(), list->end(), [&](const Value& v) { return AnyTensor(v, f); });
+  }
+  if (const auto* map = value.As<ValueMap>()) {
+    return std::any_of(map->begin(), map->end(),
+                       [&](const auto& member) { return AnyTensor(member.second, f); });
+  }
+  return false;
+}
+
+template <class F>
+bool AnyTensorOf(const std::vector<Call>& calls, const F& f) {
+  return std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+    return std::any_of(call.members.begin(), call.members.end(),
+                       [&](const auto& member) { return AnyTensor(member.second, f); });
+  });
+}
+
+std::string_view InferLevel(const std::vector<Call>& calls) {
+  bool modules = false, apis = false;
+  for (const Call& call : calls) {
+    const bool module = call.name.starts_with("Module.") || call.name.starts_with("Cell.");
+    (module ? modules : apis) = true;
+  }
+  if (modules) return apis ? "mix" : "L0";
+  return "L1";
+}
+
+bool LooksLikeMindSpore(const TensorRecord& tensor) {
+  // PyTorch spells "torch.float32", NumPy "float32", MindSpore "Float32".
+  return tensor.type.starts_with("mindspore.") ||
+         (!tensor.dtype_text.empty() && tensor.dtype_text[0] >= 'A' && tensor.dtype_text[0] <= 'Z');
+}
+
+void InferHeader(DumpFile& file) {
+  if (file.header.task.empty()) {
+    const bool tensors =
+        AnyTensorOf(file.calls, [](const TensorRecord& t) { return t.data_name.has_value(); });
+    file.header.task = tensors ? "tensor" : "statistics";
+  }
+  if (file.header.level.empty()) file.header.level = InferLevel(file.calls);
+  if (file.header.framework.empty()) {
+    file.header.framework = AnyTensorOf(file.calls, LooksLikeMindSpore) ? "mindspore" : "pytorch";
+  }
+}
+
+class DumpReader {
+ public:
+  explicit DumpReader(std::string_view text)
+      : text_(text), in_(text, kMaxValueDepth + kOuterDepth), values_(text_, in_) {}
+
+  Result<DumpFile> Run(bool salvage) {
+    Status read = ReadDocument();
+    if (!read) {
+      if (!Salvageable(salvage)) return Explain(read.error());
+      file_.loss.truncated = true;
+      file_.loss.byte_offset = complete_;
+    }
+    file_.loss.duplicate_names = KeepLastOfEach(
+        file_.calls, [](const Call& call) -> const std::string& { return call.name; });
+    InferHeader(file_);
+    return std::move(file_);
+  }
+
+ private:
+  // Damage of the text itself; wrong types and too deep values are not a matter of truncation.
+  [[nodiscard]] bool Damaged() const {
+    return in_.failure() == json::Reader::Failure::kTruncated ||
+           in_.failure() == json::Reader::Failure::kSyntax;
+  }
+  [[nodiscard]] bool Salvageable(bool salvage) const { return salvage && in_data_ && Damaged(); }
+
+  [[nodiscard]] Error Explain(const Error& error) const {
+    if (!in_data_ || !Damaged()) return error;
+    return Error(error.code(),
+                 fmt::format("{}; the {} complete entries before it end at byte {}. Read these "
+                             "alone with --salvage",
+                             error.message(), file_.calls.size(), complete_));
+  }
+
+  Status ReadDocument() {
+    std::string_view key;
+    if (!in_.EnterObject()) return in_.error();
+    while (in_.NextMember(key)) {
+      if (key == kData) {
+        PL_TRY(ReadEntries());
+      } else {
+        PL_TRY(ReadHeaderMember(key));
+      }
+    }
+    if (in_.failed() || !in_.ReadEnd()) return in_.error();
+    if (!in_data_) {
+      return Error(ErrorCode::kCorrupt,
+                   "no \"data\" object (expected the dump.json of a recording)");
+    }
+    return {};
+  }
+
+  Status ReadHeaderMember(std::string_view key) {
+    std::string* field = nullptr;
+    if (key == kTask) field = &file_.header.task;
+    if (key == kLevel) field = &file_.header.level;
+    if (key == kFramework) field = &file_.header.framework;
+    if (key == kDumpDataDir) field = &file_.header.dump_data_dir;
+    const Kind kind = in_.Peek();
+    if (field == nullptr || kind == Kind::kNull || kind == Kind::kNone) {
+      if (!in_.SkipValue()) return in_.error();
+      return {};
+    }
+    const std::string name(key);
+    std::string_view text;
+    if (kind != Kind::kString) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("header field {} is no text (byte {})", name, in_.offset()));
+    }
+    if (!in_.ReadString(text)) return in_.error();
+    *field = text;
+    return {};
+  }
+
+  Status ReadEntries() {
+    if (in_.Peek() != Kind::kObject && in_.Peek() != Kind::kNone) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("\"data\" is no object (byte {})", in_.offset()));
+    }
+    std::string_view key;
+    in_data_ = in_.EnterObject();
+    complete_ = in_.offset();
+    while (in_.NextMember(key)) {
+      Call call;
+      call.name = key;
+      PL_TRY(ReadEntry(call));
+      file_.calls.push_back(std::move(call));
+      complete_ = in_.offset();
+    }
+    if (in_.failed()) return in_.error();
+    return {};
+  }
+
+  Status ReadEntry(Call& call) {
+    call.kind = KindOfCall(call.name);
+    bool read = false;
+    // debug.json holds the saved structure itself: a tensor, list or null becomes one nameless
+    // member.
+    if (file_.header.level == kDebugLevel) {
+      Value value;
+      read = values_.Read(value);
+      if (auto* members = value.As<ValueMap>()) {
+        call.members = std::move(*members);
+      } else {
+        call.members.emplace_back("", std::move(value));
+      }
+    } else if (in_.Peek() == Kind::kObject || in_.Peek() == Kind::kNone) {
+      read = values_.ReadMembers(call.members);
+    } else {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: the entry is no object (byte {})", call.name, in_.offset()));
+    }
+    if (read) return {};
+    if (in_.failed()) return in_.error().In(call.name);
+    return Error(ErrorCode::kCorrupt, fmt::format("{}: {} (before byte {})", call.name,
+                                                  values_.problem(), in_.offset()));
+  }
+
+  std::string_view text_;
+  json::Reader in_;
+  ValueReader values_;
+  DumpFile file_;
+  bool in_data_ = false;
+  size_t complete_ = 0;  // end of the last complete entry
+};
+
+}  // namespace
+
+Result<DumpFile> ParseDump(std::string_view text, bool salvage) {
+  return DumpReader(text).Run(salvage);
+}
+
+Result<DumpFile> ReadDump(const std::string& path, bool salvage) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  auto file = ParseDump(text, salvage);
+  if (!file) return file.error().In(path);
+  return file;
+}
+
+}  // namespace plumbline::dump_json
