@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "kernels/cpu_target.h"
 #include "load/compare_request.h"
 #include "plumbline/compare.h"
 
@@ -116,6 +117,8 @@ bool Fails(const std::vector<std::string>& conditions, const Comparison& compari
 }
 
 Result<int> RunCompare(Arguments& arguments) {
+  // A CPU target that this machine cannot run is an error, not a silent fallback.
+  PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   ChooseFormats(arguments);
   arguments.options.on_progress = TerminalProgress();

@@ -55,16 +55,13 @@ Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden
   }
   const auto count = static_cast<size_t>(target.element_count());
   const size_t blocks = (count + kernels::kBlockElements - 1) / kernels::kBlockElements;
-  const kernels::KernelTable& table = kernels::ActiveTable();
   const size_t target_size = InfoOf(target.dtype).size_bytes;
   const size_t golden_size = InfoOf(golden.dtype).size_bytes;
   const auto run_block = [&](size_t block) {
     const size_t begin = block * kernels::kBlockElements;
-    kernels::Pairwise sums;
-    table.pairwise(target.dtype, target.data + begin * target_size, golden.dtype,
-                   golden.data + begin * golden_size,
-                   std::min(kernels::kBlockElements, count - begin), &sums);
-    return sums;
+    return kernels::PairwiseOf({target.dtype, target.data + begin * target_size, golden.dtype,
+                                golden.data + begin * golden_size,
+                                std::min(kernels::kBlockElements, count - begin)});
   };
   if (blocks == 1) return run_block(0);
   std::vector<kernels::Pairwise> parts(blocks);
