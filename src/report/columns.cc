@@ -76,7 +76,8 @@ Cell StatisticCell(const RowContext& context) {
 template <Side side>
 Cell DigestCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  return item == nullptr ? Text(kNotAvailable) : Cell(item->digest);
+  if (item == nullptr) return Text(kNotAvailable);
+  return item->digest.empty() ? Text(kNone) : Cell(item->digest);
 }
 
 template <size_t index>
