@@ -28,7 +28,7 @@ class RunReader : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(root_ / name) << text;
   }
-  Result<Run> Open(bool salvage = false) { return Run::Open(root_.string(), {.salvage = salvage}); }
+  Result<plumbline::Run> Open(bool salvage = false) { return plumbline::Run::Open(root_.string(), {.salvage = salvage}); }
 
   std::filesystem::path root_;
 };
@@ -37,7 +37,7 @@ TEST_F(RunReader, CallsStacksAndParentsAreFound) {
   Write("dump.json", kDump);
   Write("stack.json", R"({"Torch.abs.0.forward": ["File a.py, line 1, in f, \n x"]})");
   Write("construct.json", R"({"Torch.abs.0.forward": "Module.m.M.forward.0", "Torch.abs.1.forward": null})");
-  const Result<Run> run = Open();
+  const Result<plumbline::Run> run = Open();
   ASSERT_TRUE(run) << run.error().message();
   ASSERT_EQ(run->calls().size(), 2u);
   EXPECT_EQ(run->calls()[1].name, "Torch.abs.1.forward");
@@ -51,14 +51,14 @@ TEST_F(RunReader, CallsStacksAndParentsAreFound) {
 TEST_F(RunReader, GroupedStacksOfNewestReleaseAreRead) {
   Write("dump.json", kDump);
   Write("stack.json", R"({"0": [["Torch.abs.0.forward", "Torch.abs.1.forward"], ["File a.py"]]})");
-  const Result<Run> run = Open();
+  const Result<plumbline::Run> run = Open();
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_EQ(run->StackOf("Torch.abs.1.forward").front(), "File a.py");
 }
 
 TEST_F(RunReader, SideFilesMayBeMissing) {
   Write("dump.json", kDump);
-  const Result<Run> run = Open();
+  const Result<plumbline::Run> run = Open();
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->StackOf("Torch.abs.0.forward").empty());
 }
@@ -66,11 +66,11 @@ TEST_F(RunReader, SideFilesMayBeMissing) {
 TEST_F(RunReader, TruncatedDumpIsCorruptAndSalvageable) {
   const std::string text = kDump;
   Write("dump.json", text.substr(0, text.find("Torch.abs.1") + 20));
-  const Result<Run> refused = Open();
+  const Result<plumbline::Run> refused = Open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kCorrupt);
   EXPECT_NE(refused.error().message().find("byte"), std::string::npos);
-  const Result<Run> salvaged = Open(true);
+  const Result<plumbline::Run> salvaged = Open(true);
   ASSERT_TRUE(salvaged) << salvaged.error().message();
   EXPECT_EQ(salvaged->calls().size(), 1u);
   EXPECT_TRUE(salvaged->loss().truncated);
