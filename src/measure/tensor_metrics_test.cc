@@ -38,7 +38,7 @@ TEST(TensorMetrics, IdenticalTensors) {
   EXPECT_EQ(Number(m.max_relative_error), 0.0);
   EXPECT_EQ(Number(m.below_thousandth_ratio), 1.0);
   EXPECT_EQ(Number(m.relative_l2), 0.0);
-  EXPECT_TRUE(m.bitwise_equal_values);
+  EXPECT_EQ(m.mismatch_count, 0u);
 }
 
 TEST(TensorMetrics, ValuesByHand) {
@@ -75,7 +75,6 @@ TEST(TensorMetrics, NonFiniteAtOtherPositionsOrOfOtherSign) {
   EXPECT_EQ(std::get<Absent>(Measure({inf, 1}, {-inf, 1}, {2}).cosine), Absent::kNonFinite);
   const TensorMetrics same = Measure({inf, 1, nan}, {inf, 1, nan}, {3});
   EXPECT_EQ(Number(same.below_thousandth_ratio), 1.0);
-  EXPECT_FALSE(same.bitwise_equal_values);
 }
 
 TEST(TensorMetrics, ScalarsAndSingleElements) {
@@ -131,7 +130,20 @@ TEST(TensorMetrics, StridedViewEqualsItsCopy) {
   a.strides = {1, 2};
   a.view.strides = a.strides;
   const Owned b(DType::kFloat32, plain.data(), {2, 3});
-  EXPECT_TRUE(MeasureTensors(a.view, b.view)->bitwise_equal_values);
+  EXPECT_EQ(MeasureTensors(a.view, b.view)->mismatch_count, 0u);
+  EXPECT_EQ(Number(MeasureTensors(a.view, b.view)->cosine), 1.0);
+}
+
+// Equal bytes take a short cut; negative zero against zero is equal in value but not in bytes.
+TEST(TensorMetrics, ShortCutAndFullPassAgree) {
+  const TensorMetrics bytes = Measure({0, 1, -2}, {0, 1, -2}, {3});
+  const TensorMetrics values = Measure({-0.0f, 1, -2}, {0, 1, -2}, {3});
+  EXPECT_EQ(bytes.cosine, values.cosine);
+  EXPECT_EQ(bytes.max_abs_error, values.max_abs_error);
+  EXPECT_EQ(bytes.max_relative_error, values.max_relative_error);
+  EXPECT_EQ(bytes.below_thousandth_ratio, values.below_thousandth_ratio);
+  EXPECT_EQ(bytes.relative_l2, values.relative_l2);
+  EXPECT_EQ(bytes.mismatch_count, values.mismatch_count);
 }
 
 TEST(TensorMetrics, BlocksGiveTheSameAsOneThread) {

@@ -194,7 +194,7 @@ constexpr std::array kVerdict = {
 
 template <size_t count>
 void Append(const std::array<Column, count>& group, std::vector<Column>& columns) {
-  columns.insert(columns.end(), group.begin(), group.end());
+  for (const Column& column : group) columns.push_back(column);
 }
 
 }  // namespace
@@ -206,12 +206,14 @@ std::vector<Column> ColumnsOf(const Comparison& comparison) {
     case CompareMode::kTensor:
       Append(kTensorMetrics, columns);
       Append(kStatistics, columns);
-      columns.insert(columns.end(), {kAccuracy, kMessage});
+      columns.push_back(kAccuracy);
+      columns.push_back(kMessage);
       break;
     case CompareMode::kStatistics:
       Append(kDifferences, columns);
       Append(kStatistics, columns);
-      columns.insert(columns.end(), {kResult, kMessage});
+      columns.push_back(kResult);
+      columns.push_back(kMessage);
       break;
     case CompareMode::kDigest:
       Append(kDigests, columns);

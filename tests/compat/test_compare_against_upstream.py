@@ -78,6 +78,10 @@ def run_both(tmp_path, target, golden):
     return read_sheet(theirs), read_sheet(ours)
 
 
+def close(a, b):
+    return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a - b) <= 1e-4 * abs(b)
+
+
 def repaired(mode, column, row, header):
     """True where plumbline differs on purpose (docs/reference/compare.md, "repairs")."""
     cell = dict(zip(header, row))
@@ -109,6 +113,8 @@ def test_cells_equal(mode, dumps, tmp_path):
                 nan = "Nan" in theirs  # coloured and noted here, ignored there
                 assert (a is None) == (b is None) or nan or mode == "tensor", (number, a, b)
                 continue
+            if column == "MaxRelativeErr" and mode == "tensor" and close(a, b):
+                continue  # upstream divides in the tensors' own precision, plumbline in double
             if a != b and not repaired(mode, column, theirs, header):
                 different.append((number, theirs[0], column, a, b))
     assert not different, different[:20]
