@@ -82,7 +82,6 @@ struct TensorMetrics {
   uint64_t element_count = 0;
   uint64_t mismatch_count = 0;              // elements whose values differ
   uint64_t golden_zero_mismatch_count = 0;  // golden is 0 and target is not
-  bool bitwise_equal_values = false;        // no element differs and none is NaN or infinite
 };
 
 // Differences of the four recorded statistics, in the order max, min, mean, norm.
@@ -124,7 +123,8 @@ struct ComparedCall {
   uint32_t first_row = 0, row_count = 0;
   Verdict verdict = Verdict::kNotComparable;  // worst of its outputs
   std::string unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
-  std::string unmatched_detail;  // where shapes, dtypes or arguments differ; may be empty
+  // Where shapes, dtypes or arguments differ; empty when only a null value is missing.
+  std::string unmatched_detail;
 
   [[nodiscard]] bool paired() const { return unmatched_reason.empty(); }
   [[nodiscard]] const std::string& name() const {

@@ -19,7 +19,7 @@ struct CallPair {
   size_t golden = kNone;
   // Empty when paired. "no-golden", "no-target": no such name on the other side. "shape-differs",
   // "dtype-differs", "structure-differs": the name is there, but the call is not the same; `detail`
-  // says where, `role` which part of the call it is and `counterpart` the call of that name.
+  // says where (empty when only nulls are missing), `role` which part of the call it is and `counterpart` the call of that name.
   std::string reason;
   std::string detail;
   std::optional<ItemRole> role;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,20 @@ Metric RelativeL2(const kernels::Pairwise& sums) {
   if (sums.difference_squares == 0) return 0.0;
   if (!(sums.golden_squares > 0)) return Absent::kZeroNorm;
   return std::sqrt(sums.difference_squares / sums.golden_squares);
+}
+
+// Bit patterns equal throughout: every sum is known without computing it. The comparison stops at
+// the first difference, so unequal tensors lose nothing.
+bool HaveEqualBytes(const TensorView& target, const TensorView& golden) {
+  return target.dtype == golden.dtype && target.is_contiguous() && golden.is_contiguous() &&
+         std::memcmp(target.data, golden.data, target.size_bytes()) == 0;
+}
+
+// What a pass over equal tensors of finite elements yields, as far as metrics use it.
+kernels::Pairwise SumsOfEqual(size_t count) {
+  kernels::Pairwise sums;
+  sums.count = sums.below_1e3 = sums.below_5e3 = count;
+  return sums;
 }
 
 Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden) {
@@ -87,7 +102,6 @@ TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) 
   metrics.element_count = sums.count;
   metrics.mismatch_count = sums.mismatch_count;
   metrics.golden_zero_mismatch_count = sums.golden_zero_mismatch;
-  metrics.bitwise_equal_values = sums.mismatch_count == 0 && sums.nonfinite_count == 0;
   if (sums.nonfinite_mismatch > 0) return metrics;
   const auto count = static_cast<double>(sums.count);
   // Positions that are NaN or infinite on both sides count as equal, as in upstream's masks.
@@ -115,6 +129,10 @@ Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView&
   if (!std::equal(target.sizes.begin(), target.sizes.end(), golden.sizes.begin(),
                   golden.sizes.end())) {
     return AbsentMetrics(Absent::kShapeMismatch);
+  }
+  if (HaveEqualBytes(target, golden)) {
+    return MetricsFromSums(SumsOfEqual(static_cast<size_t>(target.element_count())),
+                           target.sizes.size());
   }
   PL_TRY_ASSIGN(const kernels::Pairwise sums, Sum(target, golden));
   return MetricsFromSums(sums, target.sizes.size());

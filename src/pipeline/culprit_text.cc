@@ -171,7 +171,7 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
     case CulpritEvent::Kind::kInput:
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
-      return call.unmatched_detail.empty() ? call.unmatched_reason : call.unmatched_detail;
+      return call.unmatched_detail;
     case CulpritEvent::Kind::kOutput:
       break;
   }

@@ -128,7 +128,8 @@ class Judge {
       row.reason = call.unmatched_reason;
       row.error = std::nan("");
     }
-    const bool structural = call.unmatched_reason.ends_with("-differs");
+    const bool structural =
+        call.unmatched_reason.ends_with("-differs") && !call.unmatched_detail.empty();
     if (structural && !call.target_name.empty()) {
       events_.push_back({index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
     }

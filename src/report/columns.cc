@@ -76,7 +76,8 @@ Cell StatisticCell(const RowContext& context) {
 template <Side side>
 Cell DigestCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  return item == nullptr ? Text(kNotAvailable) : Cell(item->digest);
+  if (item == nullptr) return Text(kNotAvailable);
+  return item->digest.empty() ? Text(kNone) : Cell(item->digest);
 }
 
 template <size_t index>
@@ -193,7 +194,7 @@ constexpr std::array kVerdict = {
 
 template <size_t count>
 void Append(const std::array<Column, count>& group, std::vector<Column>& columns) {
-  columns.insert(columns.end(), group.begin(), group.end());
+  for (const Column& column : group) columns.push_back(column);
 }
 
 }  // namespace
@@ -205,12 +206,14 @@ std::vector<Column> ColumnsOf(const Comparison& comparison) {
     case CompareMode::kTensor:
       Append(kTensorMetrics, columns);
       Append(kStatistics, columns);
-      columns.insert(columns.end(), {kAccuracy, kMessage});
+      columns.push_back(kAccuracy);
+      columns.push_back(kMessage);
       break;
     case CompareMode::kStatistics:
       Append(kDifferences, columns);
       Append(kStatistics, columns);
-      columns.insert(columns.end(), {kResult, kMessage});
+      columns.push_back(kResult);
+      columns.push_back(kMessage);
       break;
     case CompareMode::kDigest:
       Append(kDigests, columns);

@@ -1,0 +1,106 @@
+#include "match/expand.h"
+
+#include <gtest/gtest.h>
+
+namespace plumbline::match {
+namespace {
+
+Value TensorValue(const std::string& data_name = {}) {
+  TensorRecord tensor;
+  tensor.type = "torch.Tensor";
+  tensor.dtype_text = "torch.float32";
+  tensor.shape = {2, 3};
+  tensor.max = 1.5;
+  tensor.min = -1.5;
+  if (!data_name.empty()) tensor.data_name = data_name;
+  return Value(tensor);
+}
+
+Value Typed(const std::string& type, Value value) {
+  return Value(ValueMap{{"type", Value(type)}, {"value", std::move(value)}});
+}
+
+Call ForwardCall(ValueMap members) {
+  return {"Torch.f.0.forward", CallKind::kForward, std::move(members)};
+}
+
+TEST(Expand, RowsAreInputsParametersOutputs) {
+  const Call call = ForwardCall({{"input_args", Value(ValueList{TensorValue()})},
+                                 {"output", Value(ValueList{TensorValue()})},
+                                 {"parameters", Value(ValueMap{{"weight", TensorValue()}})}});
+  const Result<CallItems> result = ExpandCall(call);
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->items.size(), 3u);
+  EXPECT_EQ(result->items[0].name, "Torch.f.0.forward.input.0");
+  EXPECT_EQ(result->items[1].name, "Torch.f.0.forward.parameters.weight");
+  EXPECT_EQ(result->items[2].name, "Torch.f.0.forward.output.0");
+  EXPECT_EQ(*result->items[0].shape_text, "[2, 3]");
+}
+
+TEST(Expand, KeywordTensorIsNamedAfterItsFile) {
+  const Call with_file = ForwardCall(
+      {{"input_kwargs", Value(ValueMap{{"k", TensorValue("Torch.f.0.forward.kwargs.k.pt")}})}});
+  EXPECT_EQ(ExpandCall(with_file)->items[0].name, "Torch.f.0.forward.kwargs.k");
+  const Call without = ForwardCall({{"input_kwargs", Value(ValueMap{{"k", TensorValue()}})}});
+  EXPECT_EQ(ExpandCall(without)->items[0].name, "Torch.f.0.forward.input.k");
+}
+
+TEST(Expand, ScalarsHaveTypeTextAndDigestOfTheirValue) {
+  const Call call = ForwardCall({{"input_args", Value(ValueList{Typed("float", Value(1e-5)),
+                                                               Typed("bool", Value(false)), Value()})}});
+  const std::vector<Item> items = ExpandCall(call)->items;
+  ASSERT_EQ(items.size(), 3u);
+  EXPECT_EQ(*items[0].dtype, "<class 'float'>");
+  EXPECT_EQ(*items[0].shape_text, "[]");
+  EXPECT_EQ(items[0].statistics[3], Recorded(1e-5));
+  EXPECT_EQ(items[0].digest, "effb4679");  // zlib.crc32(b"1e-05")
+  EXPECT_EQ(items[1].statistics[0], Recorded(false));
+  EXPECT_FALSE(items[2].dtype.has_value());
+}
+
+TEST(Expand, SpecialTypes) {
+  const Value size(ValueList{Value(int64_t{2}), Value(int64_t{3})});
+  const Value slice(ValueList{Value(), Value(int64_t{1}), Value()});
+  const Value group(ValueMap{{"type", Value(std::string("torch.ProcessGroup"))},
+                             {"group_ranks", Value(ValueList{Value(int64_t{0})})}});
+  const Call call = ForwardCall(
+      {{"input_args", Value(ValueList{Typed("torch.Size", size), Typed("slice", slice),
+                                      Typed("ellipsis", Value(std::string("..."))), group})}});
+  const std::vector<Item> items = ExpandCall(call)->items;
+  ASSERT_EQ(items.size(), 4u);
+  EXPECT_EQ(*items[0].dtype, "torch.Size");
+  EXPECT_EQ(*items[0].shape_text, "[2, 3]");
+  EXPECT_EQ(*items[1].shape_text, "(3,)");
+  EXPECT_EQ(*items[2].dtype, "ellipsis");
+  EXPECT_EQ(items[3].statistics[0], Recorded(std::string("[0]")));
+  EXPECT_EQ(items[3].digest, "00000000");
+}
+
+TEST(Expand, GradientListIndexIsNotPartOfTheName) {
+  const Call call{"Module.fc.Linear.parameters_grad", CallKind::kParametersGrad,
+                  {{"weight", Value(ValueList{TensorValue()})}}};
+  const std::vector<Item> items = ExpandCall(call)->items;
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].name, "Module.fc.Linear.parameters_grad.weight");
+  EXPECT_EQ(items[0].role, ItemRole::kParameterGrad);
+}
+
+TEST(Expand, EmptyContainersGiveNoRows) {
+  const Call call = ForwardCall({{"input_args", Value(ValueList{})}, {"output", Value(ValueMap{})}});
+  EXPECT_TRUE(ExpandCall(call)->items.empty());
+}
+
+TEST(Expand, EndlessNestingIsCorrupt) {
+  Value nested(ValueList{Value()});
+  for (int i = 0; i < 500; ++i) {
+    ValueList outer;
+    outer.push_back(std::move(nested));
+    nested = Value(std::move(outer));
+  }
+  ValueMap members;
+  members.emplace_back("output", std::move(nested));
+  EXPECT_EQ(ExpandCall(ForwardCall(std::move(members))).error().code(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace plumbline::match

@@ -1,0 +1,50 @@
+#include "measure/standards.h"
+
+#include <gtest/gtest.h>
+
+namespace plumbline::measure {
+namespace {
+
+TEST(Standards, EveryNameFormFindsItsClass) {
+  // A table that is not sorted would lose names; these lie at its ends and in its middle.
+  EXPECT_EQ(ClassOfApi("abs"), CallClass::kElementwise);
+  EXPECT_EQ(ClassOfApi("linear"), CallClass::kProduct);
+  EXPECT_EQ(ClassOfApi("view"), CallClass::kCopy);
+  EXPECT_EQ(ClassOfApi("where"), CallClass::kCopy);
+  EXPECT_EQ(ClassOfApi("view_as"), CallClass::kCopy);
+  EXPECT_EQ(ClassOfApi("empty_like"), CallClass::kUninitialised);
+  EXPECT_EQ(ClassOfApi("new_empty_strided"), CallClass::kUninitialised);
+  EXPECT_EQ(ClassOfApi("__iadd__"), CallClass::kElementwise);
+  EXPECT_EQ(ClassOfApi("__getitem__"), CallClass::kCopy);
+  EXPECT_EQ(ClassOfApi("mul_"), CallClass::kElementwise);
+  EXPECT_EQ(ClassOfApi("linalg.norm"), CallClass::kReduction);
+  EXPECT_EQ(ClassOfApi("never_heard_of"), CallClass::kDefault);
+}
+
+TEST(Standards, CallNamesAreTakenApart) {
+  EXPECT_EQ(ClassOfCall("Functional.linear.12.forward"), CallClass::kProduct);
+  EXPECT_EQ(ClassOfCall("Torch.linalg.norm.0.backward"), CallClass::kReduction);
+  EXPECT_EQ(ClassOfCall("Module.linear.Linear.forward.0"), CallClass::kDefault);
+  EXPECT_EQ(ClassOfCall("nonsense"), CallClass::kDefault);
+  EXPECT_EQ(ClassOfCall(""), CallClass::kDefault);
+}
+
+TEST(Standards, ReductionLengthOfProductsAndSums) {
+  EXPECT_DOUBLE_EQ(ReductionLength(6 * 100, 100 * 7, 6 * 7), 100);  // [6,100] x [100,7]
+  EXPECT_DOUBLE_EQ(ReductionLength(1000, 0, 1), 1000);
+  EXPECT_DOUBLE_EQ(ReductionLength(0, 0, 10), 1);
+  EXPECT_DOUBLE_EQ(ReductionLength(10, 10, 0), 1);
+}
+
+TEST(Standards, OwnErrorGrowsWithLengthByClass) {
+  const double u = 1.0 / (1 << 24);
+  EXPECT_DOUBLE_EQ(OwnError(CallClass::kElementwise, u, 1024), u);
+  EXPECT_DOUBLE_EQ(OwnError(CallClass::kReduction, u, 1024), 11 * u);
+  EXPECT_DOUBLE_EQ(OwnError(CallClass::kProduct, u, 1024), 33 * u);
+  EXPECT_DOUBLE_EQ(OwnError(CallClass::kDefault, u, 1024), 33 * u);
+  EXPECT_GT(OwnError(CallClass::kComposite, u, 1024), OwnError(CallClass::kDefault, u, 1024));
+  EXPECT_EQ(OwnError(CallClass::kProduct, 0, 1024), 0);  // integers are exact
+}
+
+}  // namespace
+}  // namespace plumbline::measure

@@ -1,0 +1,144 @@
+#include "measure/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "measure/tensor_metrics.h"
+
+namespace plumbline::measure {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Item Tensor(std::array<Recorded, 4> statistics, const std::string& dtype = "torch.float32") {
+  Item item;
+  item.name = "f.output.0";
+  item.is_tensor = true;
+  item.dtype = dtype;
+  item.shape = {4};
+  item.shape_text = "[4]";
+  item.statistics = std::move(statistics);
+  return item;
+}
+
+Item Scalar(Recorded value, const std::string& digest) {
+  Item item;
+  item.dtype = "<class 'float'>";
+  item.shape_text = "[]";
+  item.statistics.fill(value);
+  item.digest = digest;
+  return item;
+}
+
+Difference Of(const Item& target, const Item& golden) {
+  return DifferenceOf(target, golden, CompareMode::kStatistics, nullptr);
+}
+
+TEST(Verdict, RatioDecidesAndNanIsBroken) {
+  EXPECT_EQ(VerdictOfRatio(0, 0), Verdict::kSame);
+  EXPECT_EQ(VerdictOfRatio(8, 1), Verdict::kWithinNoise);
+  EXPECT_EQ(VerdictOfRatio(64, 1), Verdict::kSuspicious);
+  EXPECT_EQ(VerdictOfRatio(65, 1), Verdict::kBroken);
+  EXPECT_EQ(VerdictOfRatio(1e-30, 0), Verdict::kBroken);
+  EXPECT_EQ(VerdictOfRatio(kNan, 1), Verdict::kBroken);
+  EXPECT_EQ(VerdictOfRatio(kInf, 1), Verdict::kBroken);
+}
+
+TEST(Verdict, AllZeroTargetIsBroken) {
+  const Difference d = Of(Tensor({0.0, 0.0, 0.0, 0.0}), Tensor({0.9, 0.0, 0.1, 1.0}));
+  EXPECT_EQ(d.verdict, Verdict::kBroken);
+  EXPECT_EQ(d.reason, "zero-target");
+}
+
+TEST(Verdict, NonFiniteIsNeverGood) {
+  const Item good = Tensor({1.0, -1.0, 0.0, 1.5});
+  EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), good).reason, "nonfinite-target");
+  EXPECT_EQ(Of(good, Tensor({kInf, -1.0, kInf, kInf})).reason, "nonfinite-golden");
+  const Item bad = Tensor({kInf, -1.0, kInf, kInf});
+  EXPECT_EQ(Of(bad, bad).verdict, Verdict::kNotComparable);
+}
+
+TEST(Verdict, ZeroOnBothSidesProvesNothing) {
+  const Item zero = Tensor({0.0, 0.0, 0.0, 0.0});
+  EXPECT_EQ(Of(zero, zero).reason, "zero-both");
+  const Item ids = Tensor({int64_t{0}, int64_t{0}, std::monostate(), std::monostate()}, "torch.int64");
+  EXPECT_EQ(Of(ids, ids).kind, Difference::Kind::kEqual);  // integers: a zero index is a value
+}
+
+TEST(Verdict, EmptyAndUnrecordedAreNotComparable) {
+  Item empty = Tensor({std::monostate(), std::monostate(), std::monostate(), std::monostate()});
+  EXPECT_EQ(Of(empty, empty).reason, "no-data");
+  empty.shape = {0};
+  EXPECT_EQ(Of(empty, empty).reason, "empty");
+}
+
+TEST(Verdict, DigestsDecideWithoutStatistics) {
+  Item a = Tensor({std::monostate(), std::monostate(), std::monostate(), std::monostate()});
+  Item b = a;
+  a.has_recorded_digest = b.has_recorded_digest = true;
+  a.digest = "00000001";
+  b.digest = "00000001";
+  EXPECT_EQ(DifferenceOf(a, b, CompareMode::kDigest, nullptr).kind, Difference::Kind::kEqual);
+  b.digest = "00000002";
+  const Difference d = DifferenceOf(a, b, CompareMode::kDigest, nullptr);
+  EXPECT_EQ(d.verdict, Verdict::kSuspicious);
+  EXPECT_EQ(d.reason, "digest-differs");
+}
+
+TEST(Verdict, ScalarArgumentsCompareByValueAndType) {
+  EXPECT_EQ(Of(Scalar(1e-6, "a"), Scalar(1e-6, "a")).kind, Difference::Kind::kEqual);
+  const Difference d = Of(Scalar(1e-5, "a"), Scalar(1e-6, "b"));
+  EXPECT_EQ(d.kind, Difference::Kind::kArgument);
+  EXPECT_NEAR(d.error, 9, 1e-9);
+  EXPECT_EQ(Of(Scalar(kNan, "n"), Scalar(kNan, "n")).verdict, Verdict::kNotComparable);
+  EXPECT_EQ(Of(Scalar(std::string("mean"), "a"), Scalar(std::string("sum"), "b")).error, kInf);
+}
+
+TEST(Verdict, TensorMetricsDecideInTensorMode) {
+  const Item item = Tensor({1.0, -1.0, 0.0, 1.5});
+  const auto reason = [&](Absent absent) {
+    const TensorMetrics metrics = AbsentMetrics(absent);
+    return DifferenceOf(item, item, CompareMode::kTensor, &metrics).reason;
+  };
+  EXPECT_EQ(reason(Absent::kUnreadable), "unreadable");
+  EXPECT_EQ(reason(Absent::kNonFinite), "nonfinite-position");
+  EXPECT_EQ(reason(Absent::kNotRecorded), "no-data");
+}
+
+TEST(Accuracy, ThresholdsOfUpstream) {
+  const auto text = [](double cosine, double max_abs) {
+    TensorMetrics metrics;
+    metrics.cosine = cosine;
+    metrics.max_abs_error = max_abs;
+    return AccuracyText(metrics);
+  };
+  EXPECT_EQ(text(1, 0), "Yes");
+  EXPECT_EQ(text(0.95, 0.001), "Yes");
+  EXPECT_EQ(text(0.95, 0.0011), "No");
+  EXPECT_EQ(text(0.995, 0.9), "Yes");
+  EXPECT_EQ(text(0.995, 1.1), "No");
+  EXPECT_EQ(text(0.89, 0), "No");
+  EXPECT_EQ(text(kNan, 0), "No");
+  EXPECT_EQ(text(1, kNan), "No");
+}
+
+TEST(Accuracy, ZeroNormEmptyAndScalars) {
+  TensorMetrics metrics;
+  metrics.cosine = Absent::kZeroNorm;
+  metrics.max_abs_error = 0.5;
+  EXPECT_EQ(AccuracyText(metrics), "No");  // upstream: "Yes"
+  EXPECT_EQ(AccuracyText(AbsentMetrics(Absent::kEmpty)), "None");
+  EXPECT_EQ(AccuracyText(AbsentMetrics(Absent::kShapeMismatch)), "Unmatched");
+  EXPECT_EQ(AccuracyText(AbsentMetrics(Absent::kNonFinite)), "No");
+  metrics.cosine = Absent::kScalar;
+  metrics.max_relative_error = 0.5;
+  EXPECT_EQ(AccuracyText(metrics), "No");
+  metrics.max_abs_error = 0.0;
+  EXPECT_EQ(AccuracyText(metrics), "Yes");
+}
+
+}  // namespace
+}  // namespace plumbline::measure

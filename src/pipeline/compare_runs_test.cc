@@ -1,0 +1,289 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "pipeline/dump_for_test.h"
+#include "plumbline/compare.h"
+
+namespace plumbline {
+namespace {
+
+const std::string kX = TensorJson(1.0, -1.0, 0.25, 1.5);
+const std::string kY = TensorJson(2.0, -2.0, 0.5, 3.0);
+const std::string kYWrong = TensorJson(2.5, -2.0, 0.5, 3.2);
+const std::string kZ = TensorJson(3.0, -3.0, 0.75, 4.5);
+const std::string kZWrong = TensorJson(3.9, -3.0, 0.75, 5.0);
+
+class CompareRunsTest : public testing::Test {
+ protected:
+  CompareRunsTest()
+      : root_((std::filesystem::path(testing::TempDir()) /
+               testing::UnitTest::GetInstance()->current_test_info()->name())
+                  .string()),
+        target_(root_ + "/target"),
+        golden_(root_ + "/golden") {}
+  ~CompareRunsTest() override { std::filesystem::remove_all(root_); }
+
+  Result<Comparison> Try(const CompareOptions& options = {}) {
+    return CompareRuns(target_.Write(), golden_.Write(), options);
+  }
+  Comparison Compare() {
+    Result<Comparison> result = Try();
+    EXPECT_TRUE(result) << (result ? "" : result.error().message());
+    return result ? std::move(*result) : Comparison();
+  }
+
+  std::string root_;
+  DumpForTest target_, golden_;
+};
+
+std::string FirstLine(const Comparison& comparison) {
+  const std::string text = SummaryText(comparison);
+  return text.substr(0, text.find('\n'));
+}
+
+TEST_F(CompareRunsTest, EqualRunsHaveNoWrongCall) {
+  for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(FirstLine(comparison), "no wrong call");
+  EXPECT_EQ(comparison.counts.rows[static_cast<size_t>(Verdict::kSame)], 2u);
+  EXPECT_TRUE(comparison.is_complete());
+}
+
+TEST_F(CompareRunsTest, FirstCallWithAgreeingInputsIsNamed) {
+  target_.Add("Torch.f.0.forward", kX, kX).Add("Torch.g.0.forward", kX, kYWrong);
+  target_.Add("Torch.h.0.forward", kYWrong, kZWrong);
+  golden_.Add("Torch.f.0.forward", kX, kX).Add("Torch.g.0.forward", kX, kY);
+  golden_.Add("Torch.h.0.forward", kY, kZ);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.g.0.forward");
+  EXPECT_EQ(comparison.rows[3].reason, "exceeds-noise");
+  EXPECT_EQ(comparison.rows[4].reason, "inherited");
+  EXPECT_EQ(comparison.rows[5].reason, "inherited");
+  EXPECT_EQ(comparison.rows[5].verdict, Verdict::kBroken);
+}
+
+TEST_F(CompareRunsTest, ModuleIsNotBlamedForItsChild) {
+  const std::string module = "Module.m.M.forward.0";
+  // Release 1.2.2 lists a module after its children; other recorders may list it before.
+  for (const bool first : {false, true}) {
+    DumpForTest target(root_ + "/t");
+    DumpForTest golden(root_ + "/g");
+    if (first) target.Add(module, kX, kYWrong);
+    target.Add("Torch.g.0.forward", kX, kYWrong, module);
+    if (!first) target.Add(module, kX, kYWrong);
+    golden.Add("Torch.g.0.forward", kX, kY, module).Add(module, kX, kY);
+    const Result<Comparison> comparison = CompareRuns(target.Write(), golden.Write());
+    ASSERT_TRUE(comparison);
+    ASSERT_TRUE(comparison->first_wrong_call);
+    EXPECT_EQ(comparison->first_wrong_call->name, "Torch.g.0.forward");
+    ASSERT_EQ(comparison->first_wrong_call->module_path.size(), 1u);
+    EXPECT_EQ(comparison->first_wrong_call->module_path[0], module);
+  }
+}
+
+TEST_F(CompareRunsTest, DifferingArgumentIsTheCulprit) {
+  target_.Add("Torch.add.0.forward", kX + "," + ScalarJson("float", "1e-05"), kYWrong);
+  golden_.Add("Torch.add.0.forward", kX + "," + ScalarJson("float", "1e-06"), kY);
+  const Comparison comparison = Compare();
+  ASSERT_TRUE(comparison.first_wrong_call);
+  EXPECT_EQ(comparison.first_wrong_call->what,
+            "argument differs: input.1 is 1e-05 (golden 1e-06)");
+  EXPECT_EQ(comparison.rows[1].reason, "argument-differs");
+}
+
+TEST_F(CompareRunsTest, ParameterThatDiffersAlreadyIsSaid) {
+  const std::string module = "Module.fc.Linear.forward.0";
+  const auto add = [&](DumpForTest& side, const std::string& weight, const std::string& output) {
+    side.Add("Functional.linear.0.forward", kX + "," + weight, output, module);
+    side.AddEntry("\"" + module + R"(": {"input_args": [)" + kX + R"(], "output": [)" + output +
+                  R"(], "parameters": {"weight": )" + weight + "}}");
+  };
+  add(target_, kZWrong, kYWrong);
+  add(golden_, kZ, kY);
+  const Comparison comparison = Compare();
+  ASSERT_TRUE(comparison.first_wrong_call);
+  EXPECT_EQ(comparison.first_wrong_call->name, "Functional.linear.0.forward");
+  EXPECT_TRUE(comparison.first_wrong_call->enters_with_inputs);
+  EXPECT_EQ(comparison.first_wrong_call->what.find(
+                "inputs already differ: parameter Module.fc.Linear.forward.0.parameters.weight"),
+            0u);
+}
+
+TEST_F(CompareRunsTest, RoundingIsWithinNoise) {
+  target_.Add("Functional.softmax.0.forward", kX, TensorJson(2.0000002, -2.0, 0.5, 3.0));
+  golden_.Add("Functional.softmax.0.forward", kX, kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(FirstLine(comparison), "no wrong call");
+  EXPECT_EQ(comparison.rows[1].verdict, Verdict::kWithinNoise);
+}
+
+TEST_F(CompareRunsTest, BackwardInheritsFromItsForward) {
+  target_.Add("Torch.f.0.forward", kX, kYWrong);
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  const std::string backward = R"("Torch.f.0.backward": {"input": [)" + kX + R"(], "output": [)";
+  target_.AddEntry(backward + kZWrong + "]}");
+  golden_.AddEntry(backward + kZ + "]}");
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.first_wrong_call->name, "Torch.f.0.forward");
+  EXPECT_EQ(comparison.rows[3].reason, "inherited");
+}
+
+TEST_F(CompareRunsTest, BackwardAloneCanBeWrong) {
+  for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
+  const std::string backward = R"("Torch.f.0.backward": {"input": [)" + kX + R"(], "output": [)";
+  target_.AddEntry(backward + kZWrong + "]}");
+  golden_.AddEntry(backward + kZ + "]}");
+  EXPECT_EQ(FirstLine(Compare()), "first wrong call: Torch.f.0.backward");
+}
+
+TEST_F(CompareRunsTest, GradientsListedEarlyAreJudgedLast) {
+  const std::string gradient = R"("Module.m.M.parameters_grad": {"weight": [)";
+  target_.AddEntry(gradient + kZWrong + "]}");
+  golden_.AddEntry(gradient + kZ + "]}");
+  target_.Add("Torch.f.0.forward", kX, kYWrong);
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  EXPECT_EQ(FirstLine(Compare()), "first wrong call: Torch.f.0.forward");
+}
+
+TEST_F(CompareRunsTest, NanAndZeroTargetsAreBroken) {
+  const std::string nan = TensorJson(0, 0, 0, 0);
+  std::string text = nan;
+  for (size_t at; (at = text.find(": 0,")) != std::string::npos;) text.replace(at, 4, ": NaN,");
+  target_.Add("Torch.f.0.forward", kX, text).Add("Torch.g.0.forward", kX, nan);
+  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.g.0.forward", kX, kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.rows[1].reason, "nonfinite-target");
+  EXPECT_EQ(comparison.rows[3].reason, "zero-target");
+  EXPECT_EQ(comparison.rows[3].verdict, Verdict::kBroken);
+  EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.f.0.forward");
+}
+
+TEST_F(CompareRunsTest, UnmatchedCallsForbidTheAllClear) {
+  target_.Add("Torch.f.0.forward", kX, kY).Add("Torch.only.0.forward", kX, kY);
+  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.gone.0.forward", kX, kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.counts.unmatched_target, 1u);
+  EXPECT_EQ(comparison.counts.unmatched_golden, 1u);
+  EXPECT_EQ(FirstLine(comparison).find("not judged completely: 1 target calls"), 0u);
+}
+
+TEST_F(CompareRunsTest, OtherShapeIsTheFirstWrongCall) {
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[2, 2]"));
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.f.0.forward");
+  EXPECT_EQ(comparison.rows[0].reason, "shape-differs");
+  EXPECT_EQ(comparison.rows[0].verdict, Verdict::kNotComparable);
+}
+
+TEST_F(CompareRunsTest, UninitialisedResultsAreNotJudged) {
+  target_.Add("Torch.empty.0.forward", ScalarJson("int", "4"), kYWrong);
+  golden_.Add("Torch.empty.0.forward", ScalarJson("int", "4"), kY);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.rows[1].reason, "uninitialised");
+  EXPECT_FALSE(comparison.first_wrong_call);
+}
+
+TEST_F(CompareRunsTest, DigestsDecideInDigestMode) {
+  const std::string bits = R"(, "md5": "00000001")";
+  const std::string other = R"(, "md5": "00000002")";
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", other));
+  golden_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", bits));
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.mode, CompareMode::kDigest);
+  EXPECT_EQ(comparison.rows[1].result, "Different");
+  EXPECT_EQ(comparison.rows[1].verdict, Verdict::kSuspicious);
+  EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.f.0.forward");
+}
+
+TEST_F(CompareRunsTest, DigestsOnOneSideAreRefused) {
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", R"(, "md5": "00000001")"));
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  const Result<Comparison> result = Try();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CompareRunsTest, OtherTasksAreRefused) {
+  target_.Add("Torch.f.0.forward", kX, kY);
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  const auto code = [&](const char* target, const char* golden) {
+    return CompareRuns(target_.Write(target), golden_.Write(golden)).error().code();
+  };
+  EXPECT_EQ(code("tensor", "statistics"), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code("structure", "structure"), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CompareRunsTest, MissingTensorFilesMarkTheirRows) {
+  const std::string name = R"(, "data_name": "Torch.f.0.forward.output.0.pt")";
+  const std::string escape = R"(, "data_name": "../../secret.pt")";
+  for (DumpForTest* side : {&target_, &golden_}) {
+    side->Add("Torch.f.0.forward", TensorJson(1, 0, 0, 1, "[4]", escape),
+              TensorJson(2, -2, 0.5, 3, "[4]", name));
+  }
+  const Result<Comparison> comparison = CompareRuns(target_.Write("tensor"), golden_.Write("tensor"));
+  ASSERT_TRUE(comparison);
+  EXPECT_EQ(comparison->counts.unreadable_files, 4u);
+  EXPECT_EQ(comparison->rows[1].reason, "unreadable");
+  EXPECT_EQ(comparison->rows[1].result, "None");
+  EXPECT_EQ(FirstLine(*comparison).find("not judged completely"), 0u);
+}
+
+TEST_F(CompareRunsTest, EmptyDumpsAreNotAnAllClear) {
+  EXPECT_EQ(FirstLine(Compare()).find("not judged"), 0u);
+}
+
+TEST_F(CompareRunsTest, TruncatedDumpNeedsSalvage) {
+  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.g.0.forward", kX, kY);
+  target_.Add("Torch.f.0.forward", kX, kY).Add("Torch.g.0.forward", kX, kY);
+  const std::string target = target_.Write();
+  const std::string golden = golden_.Write();
+  const std::string text = *ReadFile(target + "/dump.json");
+  std::ofstream(target + "/dump.json") << text.substr(0, text.find("Torch.g") + 40);
+  EXPECT_EQ(CompareRuns(target, golden).error().code(), ErrorCode::kCorrupt);
+  CompareOptions options;
+  options.salvage = true;
+  const Result<Comparison> salvaged = CompareRuns(target, golden, options);
+  ASSERT_TRUE(salvaged);
+  EXPECT_EQ(salvaged->counts.calls, 1u);
+  EXPECT_FALSE(salvaged->is_complete());
+  EXPECT_EQ(salvaged->warnings.size(), 1u);
+}
+
+TEST_F(CompareRunsTest, ResultsOfOneSecondDoNotOverwriteEachOther) {
+  for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
+  CompareOptions options;
+  options.output_dir = root_ + "/out";
+  for (int i = 0; i < 3; ++i) {
+    Comparison comparison = Compare();
+    ASSERT_TRUE(WriteComparison(comparison, options));
+    EXPECT_EQ(comparison.files.size(), 3u);
+  }
+  EXPECT_EQ(ListDirectory(options.output_dir)->size(), 9u);
+}
+
+TEST_F(CompareRunsTest, OutputPathThatIsAFileIsAnError) {
+  for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
+  Comparison comparison = Compare();
+  CompareOptions options;
+  options.output_dir = root_ + "/file";
+  std::ofstream(options.output_dir) << "x";
+  EXPECT_FALSE(WriteComparison(comparison, options));
+}
+
+TEST_F(CompareRunsTest, ThreadCountDoesNotChangeTheAnswer) {
+  target_.Add("Torch.f.0.forward", kX, kYWrong);
+  golden_.Add("Torch.f.0.forward", kX, kY);
+  CompareOptions options;
+  options.threads = 1;
+  const Result<Comparison> one = Try(options);
+  options.threads = 3;
+  const Result<Comparison> three = Try(options);
+  EXPECT_EQ(SummaryJson(*one), SummaryJson(*three));
+}
+
+}  // namespace
+}  // namespace plumbline
