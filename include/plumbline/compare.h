@@ -1,10 +1,13 @@
-// Compare two runs: options, rows, verdicts, the first wrong call.
+// Compare two runs: options, rows, verdicts, the first wrong call. Start at CompareRuns().
+//
+// "Target" is the side under test, "golden" the reference; they are named in this order everywhere.
 
 #ifndef PLUMBLINE_COMPARE_H_
 #define PLUMBLINE_COMPARE_H_
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +27,9 @@ enum class CompareMode : uint8_t {
 std::string_view CompareModeName(CompareMode mode);  // "statistics", "md5", "tensor"
 
 // plumbline's own judgement of one row, call or run. Ordered from good to bad, then "cannot say".
+// The rule is docs/design/verdict.md.
 enum class Verdict : uint8_t { kSame, kWithinNoise, kSuspicious, kBroken, kNotComparable };
+inline constexpr size_t kVerdictCount = 5;
 std::string_view VerdictName(Verdict verdict);  // "same", "within noise", ...
 
 // Why a metric has no value.
@@ -33,28 +38,165 @@ enum class Absent : uint8_t {
   kScalar,            // not defined for one element
   kDTypeUnsupported,  // no arithmetic for this element type
   kShapeMismatch,
-  kNoCounterpart,     // the other side has no such value
-  kUnreadable,        // the file is missing or damaged
-  kZeroNorm,          // one side is all zeros
-  kNotRecorded,       // the dump does not hold what the metric needs
-  kNonFinite,         // NaN or Inf at differing positions
+  kNoCounterpart,  // the other side has no such value
+  kUnreadable,     // the file is missing or damaged
+  kZeroNorm,       // one side is all zeros
+  kNotRecorded,    // the dump does not hold what the metric needs
+  kNonFinite,      // NaN or Inf at differing positions
 };
 std::string_view AbsentName(Absent reason);
 
 // A number, or the reason why there is none.
 using Metric = std::variant<double, Absent>;
 
+// A recorded statistic or scalar argument: null, truth value, exact integer, double, or the text
+// Python's str() gives for anything else.
+using Recorded = std::variant<std::monostate, bool, int64_t, double, std::string>;
+
+// What a row is to its call. Keyword arguments are inputs.
+enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kParameterGrad };
+
+// One side of a row: one input, parameter, output or gradient of a call.
+struct Item {
+  std::string name;                       // "Functional.linear.0.forward.input.0"
+  ItemRole role = ItemRole::kInput;
+  bool is_tensor = false;
+  std::optional<std::string> dtype;       // "torch.float32", "<class 'int'>"; none: a null value
+  std::optional<std::string> shape_text;  // "[2, 8]"; "[]" for scalars
+  Shape shape;                            // of tensors
+  std::array<Recorded, 4> statistics;     // max, min, mean, norm; of scalars four times the value
+  std::string digest;                     // recorded, or CRC-32 of the value's text for scalars
+  bool has_recorded_digest = false;
+  std::string data_name;                  // file in dump_tensor_data; empty: none
+};
+
+// Real-data metrics of a pair of tensors (docs/reference/metrics.md).
+struct TensorMetrics {
+  Metric cosine = Absent::kNotRecorded;
+  Metric max_abs_error = Absent::kNotRecorded;
+  Metric max_relative_error = Absent::kNotRecorded;
+  Metric below_thousandth_ratio = Absent::kNotRecorded;        // elements with error under 0.001
+  Metric below_five_thousandths_ratio = Absent::kNotRecorded;  // under 0.005
+  Metric relative_l2 = Absent::kNotRecorded;  // |target - golden| / |golden|, L2 norms
+  Metric max_ulp = Absent::kNotRecorded;      // in units of the golden dtype
+  uint64_t element_count = 0;
+  uint64_t mismatch_count = 0;              // elements whose values differ
+  uint64_t golden_zero_mismatch_count = 0;  // golden is 0 and target is not
+  bool bitwise_equal_values = false;        // no element differs and none is NaN or infinite
+};
+
+// Differences of the four recorded statistics, in the order max, min, mean, norm.
+struct StatisticDifferences {
+  std::array<Metric, 4> difference{Absent::kNotRecorded, Absent::kNotRecorded,
+                                   Absent::kNotRecorded, Absent::kNotRecorded};
+  std::array<Metric, 4> relative_percent{Absent::kNotRecorded, Absent::kNotRecorded,
+                                         Absent::kNotRecorded, Absent::kNotRecorded};
+};
+
+// One remark about a row: a stable code ("shape", "no-bench", "naninf") and a sentence.
+struct Note {
+  std::string code;
+  std::string text;
+};
+
+enum class RowColor : uint8_t { kNone, kYellow, kRed };
+
+// One row of the result table.
+struct ComparedRow {
+  uint32_t call = 0;  // index into Comparison::calls
+  std::optional<Item> target, golden;
+  StatisticDifferences statistics;  // in modes statistics and tensor
+  TensorMetrics tensor;             // in mode tensor
+  std::string result;               // compatible verdict: "Yes", "Warning", "Different", "N/A", ...
+  std::vector<Note> notes;
+  RowColor color = RowColor::kNone;
+  Verdict verdict = Verdict::kNotComparable;
+  std::string reason;    // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
+  double error = 0;      // relative error the verdict is based on; NaN when there is none
+  double expected = 0;   // error that rounding and the inputs explain
+
+  [[nodiscard]] const Item& item() const { return target ? *target : *golden; }
+};
+
+// One pair of calls, or a call without counterpart.
+struct ComparedCall {
+  std::string target_name, golden_name;  // one may be empty
+  uint32_t first_row = 0, row_count = 0;
+  Verdict verdict = Verdict::kNotComparable;  // worst of its outputs
+  std::string unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
+  std::string unmatched_detail;  // where shapes, dtypes or arguments differ; may be empty
+
+  [[nodiscard]] bool paired() const { return unmatched_reason.empty(); }
+  [[nodiscard]] const std::string& name() const {
+    return target_name.empty() ? golden_name : target_name;
+  }
+};
+
+// The answer to "where did it go wrong first".
+struct FirstWrongCall {
+  std::string name;
+  std::string what;                      // one sentence with the numbers of both sides
+  std::string item;                      // the row that shows it
+  std::string stack_line;                // innermost frame of the user's code; empty if unknown
+  std::vector<std::string> stack;        // all frames, innermost first
+  std::vector<std::string> module_path;  // enclosing modules, innermost first
+  bool enters_with_inputs = false;       // an unrecorded source or parameter already differs
+};
+
+struct CompareCounts {
+  std::array<uint64_t, kVerdictCount> rows{};  // indexed by Verdict
+  uint64_t calls = 0;                          // paired
+  uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
+  uint64_t unreadable_files = 0;
+};
+
+// The result of one comparison. A plain value, independent of the runs it came from.
+struct Comparison {
+  CompareMode mode = CompareMode::kStatistics;
+  std::string target_path, golden_path;  // the dump.json files read
+  std::vector<ComparedRow> rows;
+  std::vector<ComparedCall> calls;
+  std::vector<std::vector<std::string>> stacks;  // per call, innermost first; empty: no stack.json
+  std::optional<FirstWrongCall> first_wrong_call;
+  CompareCounts counts;
+  RunLoss target_loss, golden_loss;
+  std::vector<std::string> warnings;
+  std::vector<std::string> files;  // written by WriteComparison()
+
+  // True if every call and file could be judged, so that "no wrong call" may be said.
+  [[nodiscard]] bool is_complete() const;
+};
+
 struct CompareOptions {
   std::string output_dir = "./output";
   bool write_xlsx = true;
   bool write_csv = true;
   bool write_json = true;
-  bool fuzzy_match = false;  // ignore call numbers when names do not pair exactly
-  bool salvage = false;      // compare the complete records of a truncated dump
-  int threads = 0;           // 0: one per core
+  bool write_advice = false;  // upstream's advisor_<time>.txt
+  bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
+  bool show_stack = true;     // column NPU_Stack_Info, when a stack.json is there
+  std::string stack_path;     // empty: the stack.json beside the target's dump.json
+  bool salvage = false;       // compare the complete records of a truncated dump
+  int threads = 0;            // 0: one per core
+  // Called from one thread at a time with the share of the work done (0 to 1); may be empty.
+  std::function<void(double done_ratio)> on_progress;
 };
 
-// The public types of rows, calls and the answer follow the engine: see Comparison below.
+// Reads and compares two runs (a dump.json, or a directory that holds exactly one rank). Writes
+// nothing. Errors: those of Run::Open(); kInvalidArgument when the two dumps hold different tasks.
+// A tensor file that cannot be read is a row with reason "unreadable", not an error.
+Result<Comparison> CompareRuns(const std::string& target, const std::string& golden,
+                               const CompareOptions& options = {});
+
+// Writes the files selected in `options` into output_dir (created when missing) and lists them in
+// comparison.files. Each file appears complete or not at all. kIo, kNotFound.
+Status WriteComparison(Comparison& comparison, const CompareOptions& options);
+
+// The answer in a few lines of text, as `plumb compare` prints it, each ended by '\n'.
+std::string SummaryText(const Comparison& comparison);
+// The same as one JSON object (docs/reference/compare.md, "machine form").
+std::string SummaryJson(const Comparison& comparison);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_COMPARE_H_

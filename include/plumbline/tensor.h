@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -105,7 +106,7 @@ class Tensor {
   DType dtype_ = DType::kFloat32;
   Shape sizes_;
   std::vector<int64_t> strides_;
-  std::vector<std::byte> data_;
+  std::unique_ptr<std::byte[]> data_;  // null when there are no elements
 };
 
 // Copies the elements of `view` into `out` in row-major order.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "base/log.h"
 #include "call_probe.h"
 #include "config/config.h"
 #include "errors.h"
@@ -173,9 +174,17 @@ void BindRecorder(nb::module_& m) {
       "new_recorder",
       [](const Config& config, const nb::dict& framework) {
         auto observer = ValueOrRaise(capture::Observer::Create(config));
-        return new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
+        auto* recorder =
+            new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
+        nb::object owner = nb::cast(recorder, nb::rv_policy::take_ownership);
+        recorder->set_owner(owner.ptr());
+        return owner;
       },
-      nb::rv_policy::take_ownership);
+      nb::arg("config"), nb::arg("framework"),
+      "Makes the recorder of this process; `framework` is Adapter.framework_parts().");
+  m.def("log_info", [](const std::string& text) { LogInfo(text); });
+  m.def("log_warning", [](const std::string& text) { LogWarning(text); });
+  m.def("log_error", [](const std::string& text) { LogError(text); });
 }
 
 }  // namespace

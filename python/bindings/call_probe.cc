@@ -14,7 +14,8 @@ struct Probe {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* original;
-  Recorder* recorder;
+  Recorder* recorder;  // kept alive by owner
+  PyObject* owner;
   uint32_t api;  // counter id of the recorder
 };
 
@@ -49,6 +50,7 @@ void Free(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_DECREF(AsProbe(self)->original);
+  Py_DECREF(AsProbe(self)->owner);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -112,7 +114,7 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
-PyTypeObject* NewType(const char* name, descrgetfunc bind, unsigned int extra_flags) {
+PyTypeObject* NewType(const char* name, descrgetfunc bind, unsigned long extra_flags) {
   PyType_Slot slots[] = {
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_traverse, reinterpret_cast<void*>(Traverse)},
@@ -128,10 +130,9 @@ PyTypeObject* NewType(const char* name, descrgetfunc bind, unsigned int extra_fl
       {Py_tp_members, members},
       {0, nullptr},
   };
-  PyType_Spec spec = {name, sizeof(Probe), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                          Py_TPFLAGS_DISALLOW_INSTANTIATION | extra_flags,
-                      slots};
+  const unsigned long flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                              Py_TPFLAGS_DISALLOW_INSTANTIATION | extra_flags;
+  PyType_Spec spec = {name, sizeof(Probe), 0, static_cast<unsigned int>(flags), slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
@@ -143,6 +144,7 @@ PyObject* NewProbe(Recorder& recorder, PyObject* original, std::string_view name
   probe->vectorcall = Call;
   probe->original = Py_NewRef(original);
   probe->recorder = &recorder;
+  probe->owner = Py_NewRef(recorder.owner());
   probe->api = recorder.observer().counters().Register(name);
   PyObject_GC_Track(probe);
   return reinterpret_cast<PyObject*>(probe);

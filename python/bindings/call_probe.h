@@ -15,7 +15,7 @@ class Recorder;
 // attributes (__name__, __doc__, __module__, signature) are the original's, `probe == original` and
 // their hashes agree, repr and pickling give the original. As an attribute of a class it binds
 // exactly like the original (`is_method`: always, as a method of the tensor class does).
-// Keeps a reference to `original`; `recorder` must outlive it. New reference, or null with an error.
+// Keeps references to `original` and the recorder. New reference, or null with an error.
 PyObject* NewProbe(Recorder& recorder, PyObject* original, std::string_view name, bool is_method);
 
 // The wrapped callable of a probe (borrowed), or null if `object` is not a probe.

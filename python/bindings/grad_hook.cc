@@ -11,7 +11,8 @@ namespace {
 // Called by the autograd engine with (grad_inputs, grad_outputs) after the node has run.
 struct GradHook {
   PyObject_HEAD
-  Recorder* recorder;
+  Recorder* recorder;  // kept alive by owner
+  PyObject* owner;
   uint64_t epoch;
   bool has_parent;
   std::string name;
@@ -34,6 +35,7 @@ void FreeGradHook(PyObject* self) {
   auto* hook = reinterpret_cast<GradHook*>(self);
   hook->name.~basic_string();
   hook->parent.~basic_string();
+  Py_DECREF(hook->owner);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -69,6 +71,7 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   auto* hook = PyObject_New(GradHook, grad_hook_type);
   if (hook != nullptr) {
     hook->recorder = &recorder;
+    hook->owner = Py_NewRef(recorder.owner());
     hook->epoch = recorder.observer().epoch();
     hook->has_parent = has_parent;
     new (&hook->name) std::string(std::move(name));

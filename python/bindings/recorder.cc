@@ -59,18 +59,6 @@ class ModeOff {
   PyObject* mode_ = nullptr;
 };
 
-bool RequiresGrad(PyObject* tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
-  PyObject* value = PyObject_GetAttr(tensor, name);
-  if (value == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool truth = value == Py_True;
-  Py_DECREF(value);
-  return truth;
-}
-
 // The backward name of a forward entry or parent: the last ".forward" becomes ".backward".
 std::string BackwardName(std::string_view forward) {
   constexpr std::string_view kForward = ".forward";
@@ -366,43 +354,6 @@ void Recorder::EndStep() {
   stacks_written_.clear();
   regions_written_.clear();
   ThisThread().modules.clear();
-}
-
-void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
-  HostTensor host;
-  PyObject* copy = nullptr;  // a plain host tensor of the same values, when memory is not readable
-  bool readable = reader_.Read(tensor, &host);
-  const bool lazy = readable && InfoOf(host.dtype).kind == DTypeKind::kComplex;
-  if (readable && (!host.on_host || lazy)) {
-    // Device memory, or complex values whose conjugation may not have been carried out yet.
-    copy = PyObject_CallOneArg(hooks_.to_host, tensor);
-    if (copy == nullptr) PyErr_Clear();
-    Py_XDECREF(host.capsule);
-    host.capsule = nullptr;
-    readable = copy != nullptr && reader_.Read(copy, &host) && host.on_host;
-  }
-  if (!readable) {
-    Py_XDECREF(copy);
-    PackUnreadable(tensor, out);
-    return;
-  }
-  PyObject* identity = copy != nullptr ? copy : tensor;
-  TensorFacts computed;
-  TensorFacts* facts = cache_.Find(identity, host);
-  std::string data_name;
-  if (facts == nullptr) {
-    facts = &computed;
-    if (wants_tensors_) {
-      data_name = SaveTensor(path, host, facts);
-    } else {
-      ScanTensorInto(host, facts);
-    }
-    if (copy == nullptr) (void)cache_.Store(tensor, host, computed);
-  } else if (wants_tensors_) {
-    data_name = SaveTensor(path, host, facts);
-  }
-  PackFacts(host, *facts, data_name, RequiresGrad(tensor), out);
-  Py_XDECREF(copy);
 }
 
 }  // namespace plumbline::python

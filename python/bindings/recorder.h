@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -72,6 +73,9 @@ class Recorder : public TensorSink {
   Recorder& operator=(const Recorder&) = delete;
 
   capture::Observer& observer() { return *observer_; }
+  // The Python object that owns this recorder; probes and gradient hooks keep a reference to it.
+  void set_owner(PyObject* owner) { owner_ = owner; }
+  [[nodiscard]] PyObject* owner() const { return owner_; }
   StackTable& stacks() { return stacks_; }
 
   // Calls `original` and records the call under the counter `api`. The result is the original's,
@@ -104,6 +108,8 @@ class Recorder : public TensorSink {
   void EndStep();
 
   void PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) override;
+  void PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
+                 EntryPacker& out) override;
 
  private:
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
@@ -119,8 +125,15 @@ class Recorder : public TensorSink {
   std::string SaveTensor(std::string_view path, const HostTensor& host, TensorFacts* facts);
   // Type, dtype and shape of a tensor whose memory cannot be read, with absent statistics.
   void PackUnreadable(PyObject* tensor, EntryPacker& out);
+  // Texts and flags of the record that are not read from memory.
+  struct Labels {
+    std::string_view type;
+    std::string_view dtype_text;
+    std::optional<bool> requires_grad;
+  };
+  void PackMemory(PyObject* tensor, const Labels& labels, std::string_view path, EntryPacker& out);
   void PackFacts(const HostTensor& host, const TensorFacts& facts, std::string_view data_name,
-                 bool requires_grad, EntryPacker& out);
+                 const Labels& labels, EntryPacker& out);
 
   std::unique_ptr<capture::Observer> observer_;
   FrameworkTypes types_;
@@ -130,13 +143,16 @@ class Recorder : public TensorSink {
   StackTable stacks_;
   std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
   std::unordered_set<std::string> regions_written_;
+  PyObject* owner_ = nullptr;  // borrowed: it owns this object
   uint64_t next_token_ = 1;
   bool wants_tensors_ = false;
   bool wants_digest_ = false;
   bool wants_parents_ = false;
-  bool api_filter_ = false;
   std::string entry_name_;  // name of the entry being packed: first part of tensor file names
 };
+
+// tensor.requires_grad; false if it cannot be read.
+bool RequiresGrad(PyObject* tensor);
 
 }  // namespace plumbline::python
 

@@ -24,17 +24,28 @@ void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_dige
           TensorFacts* facts) {
   facts->stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
   facts->has_digest = has_digest;
-  // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
-  facts->digest = view.dtype == DType::kBFloat16 ? scan.crc32_float : scan.crc32;
+  facts->digest = scan.crc32;
 }
 
 }  // namespace
 
+bool RequiresGrad(PyObject* tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
+  PyObject* value = PyObject_GetAttr(tensor, name);
+  if (value == nullptr) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool truth = value == Py_True;
+  Py_DECREF(value);
+  return truth;
+}
+
 void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
   kernels::ScanWants wants;
-  wants.moments = true;
-  wants.crc32 = wants_digest_ && host.dtype != DType::kBFloat16;
-  wants.crc32_float = wants_digest_ && host.dtype == DType::kBFloat16;
+  wants.crc32 = wants_digest_;
+  // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
+  wants.crc_of_float32 = true;
   const TensorView view = host.view();
   Fill(view, Scan(view, wants), wants_digest_, facts);
 }
@@ -60,13 +71,18 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
     return {};
   }
   kernels::ScanWants wants;
-  wants.moments = true;
-  wants.crc32 = true;
-  wants.crc32_float = wants_digest_ && host.dtype == DType::kBFloat16;
+  wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
   wants.xxh3 = true;
   wants.copy_to = buffer.bytes().data();
   const kernels::TensorScan scan = Scan(view, wants);
   Fill(view, scan, wants_digest_, facts);
+  if (wants_digest_ && host.dtype == DType::kBFloat16) {
+    kernels::ScanWants digest;
+    digest.moments = false;
+    digest.crc32 = true;
+    digest.crc_of_float32 = true;
+    facts->digest = Scan(view, digest).crc32;
+  }
   facts->content = MakeContentKey(scan.xxh3, view.dtype, view.sizes);
   facts->has_content = true;
   if (writer.LinkIfKnown(facts->content, file_name)) return file_name;
@@ -75,11 +91,53 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
   return file_name;
 }
 
+void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  PackMemory(tensor, {"torch.Tensor", {}, RequiresGrad(tensor)}, path, out);
+}
+
+void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
+                         EntryPacker& out) {
+  PackMemory(tensor, {"numpy.ndarray", dtype_text, std::nullopt}, path, out);
+}
+
+void Recorder::PackMemory(PyObject* tensor, const Labels& labels, std::string_view path,
+                          EntryPacker& out) {
+  HostTensor host;
+  bool readable = reader_.Read(tensor, &host);
+  PyObject* copy = nullptr;
+  if (readable && (!host.on_host || InfoOf(host.dtype).kind == DTypeKind::kComplex)) {
+    // Device memory, or complex values whose conjugation may not have been carried out yet.
+    copy = PyObject_CallOneArg(hooks_.to_host, tensor);
+    if (copy == nullptr) PyErr_Clear();
+    Py_CLEAR(host.capsule);
+    readable = copy != nullptr && reader_.Read(copy, &host) && host.on_host;
+  }
+  if (!readable) {
+    Py_XDECREF(copy);
+    PackUnreadable(tensor, out);
+    return;
+  }
+  // A copy dies with this call, so only tensors of the training itself are remembered.
+  TensorFacts* known = copy == nullptr ? cache_.Find(tensor, host) : nullptr;
+  TensorFacts computed;
+  TensorFacts* facts = known != nullptr ? known : &computed;
+  std::string data_name;
+  if (wants_tensors_) {
+    data_name = SaveTensor(path, host, facts);
+  } else if (known == nullptr) {
+    ScanTensorInto(host, facts);
+  }
+  if (known == nullptr && copy == nullptr) cache_.Store(tensor, host, computed);
+  PackFacts(host, *facts, data_name, labels, out);
+  Py_XDECREF(copy);
+}
+
 void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
-                         std::string_view data_name, bool requires_grad, EntryPacker& out) {
+                         std::string_view data_name, const Labels& labels, EntryPacker& out) {
   PackedTensor packed;
-  packed.type = "torch.Tensor";
-  packed.dtype_text = InfoOf(host.dtype).torch_name;
+  packed.type = labels.type;
+  packed.dtype_text =
+      labels.dtype_text.empty() ? InfoOf(host.dtype).torch_name : labels.dtype_text;
   packed.shape = host.sizes;
   packed.max = facts.stats.max;
   packed.min = facts.stats.min;
@@ -87,7 +145,7 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   packed.norm = facts.stats.norm;
   packed.max_finite = facts.stats.max_finite;
   packed.min_finite = facts.stats.min_finite;
-  packed.requires_grad = requires_grad;
+  packed.requires_grad = labels.requires_grad;
   const std::string digest = facts.has_digest ? Crc32Hex(facts.digest) : std::string();
   packed.digest = digest;
   packed.data_name = data_name;

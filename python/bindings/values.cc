@@ -137,16 +137,17 @@ void ValueWalker::Dict(std::string_view key, std::string_view part, PyObject* di
 
 void ValueWalker::Result(std::string_view key, std::string_view part, PyObject* value,
                          EntryPacker& out) {
-  // Exact tuples and framework return types are lists; a named tuple's fields are named, so it is
-  // one value.
-  if (PyTuple_Check(value) && !PyObject_HasAttrString(value, "_fields") &&
-      !IsInstance(value, types_.size)) {
-    out.Key(key);
-    const Step in_part(*this, part);
-    WalkSequence(value, 0, out);
+  if (!PyTuple_Check(value) || IsInstance(value, types_.size)) {
+    List(key, part, &value, 1, out);
     return;
   }
-  List(key, part, &value, 1, out);
+  out.Key(key);
+  const Step in_part(*this, part);
+  if (PyObject_HasAttrString(value, "_fields")) {
+    WalkDescribed(value, 0, out);  // a named tuple: an object of its fields
+  } else {
+    WalkSequence(value, 0, out);
+  }
 }
 
 void ValueWalker::Walk(PyObject* value, std::string_view key, int depth, EntryPacker& out) {
@@ -164,7 +165,7 @@ void ValueWalker::Walk(PyObject* value, std::string_view key, int depth, EntryPa
   } else if (PyDict_CheckExact(value)) {
     WalkDict(value, depth, out);
   } else {
-    WalkDescribed(value, key, depth, out);
+    WalkDescribed(value, depth, out);
   }
 }
 
@@ -286,10 +287,8 @@ void ValueWalker::WalkSlice(PyObject* slice, EntryPacker& out) {
 //   ("value", json)                   a JSON-like object, packed as it is
 //   ("list", [value, ...])            walked
 //   ("map", [(key, value), ...])      walked
-//   ("tensor", type, dtype, shape, requires_grad or None)   a tensor without readable values
-void ValueWalker::WalkDescribed(PyObject* value, std::string_view key, int depth,
-                                EntryPacker& out) {
-  (void)key;
+//   ("array", tensor, dtype text)     a NumPy array as a tensor over its memory
+void ValueWalker::WalkDescribed(PyObject* value, int depth, EntryPacker& out) {
   PyObject* answer = PyObject_CallOneArg(types_.describe, value);
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) < 2) {
     if (answer == nullptr) Fail();
@@ -299,7 +298,9 @@ void ValueWalker::WalkDescribed(PyObject* value, std::string_view key, int depth
   }
   const std::string_view kind = TextOf(PyTuple_GET_ITEM(answer, 0));
   PyObject* content = PyTuple_GET_ITEM(answer, 1);
-  if (kind == "list" && PyList_Check(content)) {
+  if (kind == "array" && PyTuple_GET_SIZE(answer) == 3) {
+    sink_.PackArray(content, TextOf(PyTuple_GET_ITEM(answer, 2)), path_, out);
+  } else if (kind == "list" && PyList_Check(content)) {
     WalkSequence(content, depth, out);
   } else if (kind == "map" && PyList_Check(content)) {
     out.BeginMap();

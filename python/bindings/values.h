@@ -30,6 +30,9 @@ class TensorSink {
   // `path`: position inside the entry, such as "input.0" or "kwargs.mask" (empty unless files are
   // written).
   virtual void PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) = 0;
+  // A NumPy array, given as a tensor over its memory.
+  virtual void PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
+                         EntryPacker& out) = 0;
 };
 
 // Depth-first walk over arguments and results; the order and form of upstream's recursion
@@ -63,7 +66,7 @@ class ValueWalker {
   void WalkSequence(PyObject* sequence, int depth, EntryPacker& out);
   void WalkDict(PyObject* dict, int depth, EntryPacker& out);
   void WalkSlice(PyObject* slice, EntryPacker& out);
-  void WalkDescribed(PyObject* value, std::string_view key, int depth, EntryPacker& out);
+  void WalkDescribed(PyObject* value, int depth, EntryPacker& out);
   void PackJson(PyObject* value, int depth, EntryPacker& out);
   // Text of `key` as json.dumps spells it; failing that, str(key).
   std::string KeyText(PyObject* key);

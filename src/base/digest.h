@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_BASE_DIGEST_H_
 #define PLUMBLINE_BASE_DIGEST_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,11 +25,16 @@ struct Digest128 {
   friend auto operator<=>(const Digest128&, const Digest128&) = default;
 };
 
-// XXH3-128 over bytes that arrive in pieces; equal to the digest of their concatenation.
+// XXH3-128 of bytes that are all there.
+Digest128 Xxh3Of(std::span<const std::byte> bytes);
+
+// XXH3-128 over bytes that arrive in pieces; equal to the digest of their concatenation. Allocates
+// nothing. Thread-compatible.
 class Xxh3 {
  public:
+  static constexpr size_t kStateBytes = 576;
+
   Xxh3();
-  ~Xxh3();
   Xxh3(const Xxh3&) = delete;
   Xxh3& operator=(const Xxh3&) = delete;
   void Reset();
@@ -36,7 +42,7 @@ class Xxh3 {
   [[nodiscard]] Digest128 Finish() const;
 
  private:
-  void* state_;  // XXH3_state_t, kept out of this header
+  alignas(64) std::byte state_[kStateBytes];  // XXH3_state_t, kept out of this header
 };
 
 }  // namespace plumbline

@@ -46,10 +46,11 @@ struct Config {
 
 // The constructor's arguments; they win over the file. Nullopt: not given.
 struct ConfigOverrides {
-  std::optional<std::string> task;
-  std::optional<std::string> dump_path;
-  std::optional<std::string> level;
-  std::optional<std::string> step_json;  // JSON text of the list, so that one parser checks both
+  std::optional<std::string> task = std::nullopt;
+  std::optional<std::string> dump_path = std::nullopt;
+  std::optional<std::string> level = std::nullopt;
+  std::optional<std::string> step_json =
+      std::nullopt;  // JSON text of the list, so that one parser checks both
 };
 
 // From the text of config.json; `path` is used in messages. kInvalidArgument names field, value

@@ -15,61 +15,108 @@
 
 namespace plumbline::kernels {
 
+inline constexpr size_t kLanes = 16;
 inline constexpr size_t kBlockElements = size_t{1} << 20;
 
 // Sums over one run of elements. NaN elements are counted, and left out of everything but `sum`
-// and `sum_squares`, which become NaN (Inf - Inf likewise). Complex elements count by modulus.
+// and `sum_squares`, which become NaN (Inf - Inf likewise; always the positive quiet NaN). Complex
+// elements count by modulus, bool as 0 and 1. The default value is that of an empty run.
 struct Moments {
   uint64_t count = 0;
   uint64_t nan_count = 0;
   uint64_t inf_count = 0;   // both signs
   uint64_t zero_count = 0;  // both zeros
-  double max = 0, min = 0;  // over non-NaN elements; -inf / +inf when there are none
-  double finite_max = 0, finite_min = 0;  // over finite elements; -inf / +inf when there are none
+  // Over non-NaN elements; -inf / +inf when there are none. +0 counts as greater than -0.
+  double max = -__builtin_inf(), min = __builtin_inf();
+  double finite_max = -__builtin_inf(), finite_min = __builtin_inf();  // over finite elements
   double sum = 0;
   double sum_squares = 0;
-  // Exact extremes of integer types (also set for bool); max and min round 64-bit values.
-  int64_t int_max = 0, int_min = 0;      // signed kinds
-  uint64_t uint_max = 0, uint_min = 0;   // unsigned kinds and bool
+  // Exact extremes of integer types (the unsigned pair also for bool); max and min round 64-bit
+  // values. The identities of max and min where the kind does not apply.
+  int64_t int_max = INT64_MIN, int_min = INT64_MAX;
+  uint64_t uint_max = 0, uint_min = UINT64_MAX;
+};
+
+// A reduction in progress. Feed it with UpdateMoments(), end it with FinishMoments(). Chunks whose
+// lengths are multiples of kLanes (the last one excepted) give, bit for bit, the result of one
+// contiguous run.
+struct MomentsState {
+  alignas(64) double sum[kLanes] = {};  // lanes of the current block
+  alignas(64) double squares[kLanes] = {};
+  int64_t exact_sum = 0;       // same, for integers of at most 32 bits
+  uint64_t exact_squares = 0;  // same, of at most 16 bits
+  Moments total;               // extremes and counts so far; sums of the finished blocks
 };
 
 // What one pass over two equally long runs yields. `target` minus `golden`. An element pair with
 // NaN or Inf on either side is counted in `nonfinite_*` and left out of the sums.
 struct Pairwise {
   uint64_t count = 0;
-  uint64_t mismatch_count = 0;          // pairs whose values differ (NaN equals NaN)
-  uint64_t nonfinite_count = 0;         // pairs with NaN or Inf on either side
-  uint64_t nonfinite_mismatch = 0;      // of these: other class (NaN, +Inf, -Inf, finite) per side
+  uint64_t mismatch_count = 0;      // pairs whose values differ (NaN equals NaN)
+  uint64_t nonfinite_count = 0;     // pairs with NaN or Inf on either side
+  uint64_t nonfinite_mismatch = 0;  // of these: other class (NaN, +Inf, -Inf, finite) per side
   uint64_t golden_zero_count = 0;
-  uint64_t golden_zero_mismatch = 0;    // golden is 0 and target is not
+  uint64_t golden_zero_mismatch = 0;      // golden is 0 and target is not
   uint64_t below_1e3 = 0, below_5e3 = 0;  // relative error < 0.001, < 0.005
   double dot = 0, target_squares = 0, golden_squares = 0, difference_squares = 0;
-  double max_abs = 0;                   // 0 when no finite pair
+  double max_abs = 0;  // 0 when no finite pair
   double max_rel = 0;
-  uint64_t max_ulp = 0;                 // in units of the golden dtype; 0 for integers
-  uint64_t max_abs_index = 0;           // first element where max_abs occurs
-  uint64_t first_mismatch = 0;          // valid if mismatch_count > 0
+  uint64_t max_ulp = 0;                   // in units of the golden dtype; 0 for integers
+  uint64_t max_abs_index = 0;             // first element where max_abs occurs
+  uint64_t first_mismatch = 0;            // valid if mismatch_count > 0
   double target_max = 0, golden_max = 0;  // largest finite magnitude of each side
+};
+
+// A pairwise reduction in progress, with the same rule for chunks as MomentsState.
+struct PairwiseState {
+  alignas(64) double dot[kLanes] = {};  // lanes of the current block
+  alignas(64) double target_squares[kLanes] = {};
+  alignas(64) double golden_squares[kLanes] = {};
+  alignas(64) double difference_squares[kLanes] = {};
+  Pairwise total;  // everything else so far; sums of the finished blocks
 };
 
 // One target's kernels. `data` need not be aligned. All pointers are valid for every dtype.
 struct KernelTable {
   CpuTarget target;
-  // Contiguous run of `count` elements of `dtype`.
-  void (*moments)(DType dtype, const void* data, size_t count, Moments* out);
-  // Two contiguous runs; dtypes may differ.
-  void (*pairwise)(DType target_dtype, const void* target, DType golden_dtype, const void* golden,
-                   size_t count, Pairwise* out);
-  // Widens to float32 (bf16, fp16, float8, integers as rounded).
+  // Adds elements that do not cross a multiple of kBlockElements. Use UpdateMoments().
+  void (*moments_part)(DType dtype, const void* data, size_t count, MomentsState* state);
+  // Likewise for pairs; dtypes may differ. Use UpdatePairwise().
+  void (*pairwise_part)(DType target_dtype, const void* target, DType golden_dtype,
+                        const void* golden, size_t count, PairwiseState* state);
+  // Widens to float32: exact for bool, bfloat16, float16, float8 and integers of at most 16 bits,
+  // rounded to nearest for others. Complex elements give their modulus.
   void (*to_float)(DType dtype, const void* data, size_t count, float* out);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.
 const KernelTable& TableFor(CpuTarget target);
-// The table chosen for this process (cpu_target.h), chosen once.
+// The table chosen for this process (cpu_target.h), chosen once. An unusable PLUMBLINE_CPU_TARGET
+// falls back to the best target here; programs report it at start by calling ChooseTarget().
 const KernelTable& ActiveTable();
 
-// Result of `first` followed by `second`, which must be combined in index order.
+// Adds `count` contiguous elements. Requires: every earlier `count` was a multiple of kLanes.
+void UpdateMoments(const KernelTable& table, DType dtype, const void* data, size_t count,
+                   MomentsState* state);
+Moments FinishMoments(const MomentsState& state);
+
+// Adds `count` contiguous pairs. Requires: every earlier `count` was a multiple of kLanes.
+struct PairOfRuns {
+  DType target_dtype;
+  const void* target;
+  DType golden_dtype;
+  const void* golden;
+  size_t count;
+};
+void UpdatePairwise(const KernelTable& table, const PairOfRuns& runs, PairwiseState* state);
+Pairwise FinishPairwise(const PairwiseState& state);
+
+// One contiguous run with the active table.
+Moments MomentsOf(DType dtype, const void* data, size_t count);
+Pairwise PairwiseOf(const PairOfRuns& runs);
+
+// Result of `first` followed by `second`, which must be combined in index order. Bit-identical to
+// one run over both when `first` covers whole blocks and `second` at most one block.
 Moments Combine(const Moments& first, const Moments& second);
 Pairwise Combine(const Pairwise& first, const Pairwise& second);
 

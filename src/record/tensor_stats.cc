@@ -10,14 +10,19 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+double RoundToNarrow(NarrowFormat format, double value) {
+  return static_cast<double>(
+      NarrowToFloat(format, FloatToNarrow(format, static_cast<float>(value))));
+}
+
 // `value` rounded to the dtype a statistic is printed in: its own for floats (moduli of complex
 // numbers in that of one part), double for integers.
 double RoundTo(DType dtype, double value) {
   switch (dtype) {
     case DType::kFloat16:
-      return static_cast<double>(HalfToFloat(FloatToHalf(static_cast<float>(value))));
+      return RoundToNarrow(kFloat16Format, value);
     case DType::kBFloat16:
-      return static_cast<double>(BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value))));
+      return RoundToNarrow(kBFloat16Format, value);
     case DType::kFloat32:
     case DType::kComplex64:
     case DType::kFloat8E4M3FN:

@@ -1,0 +1,23 @@
+// The sub-commands of `plumb`. Each has one file in commands/ and one line in main.cc's table.
+
+#ifndef PLUMBLINE_CLI_COMMANDS_H_
+#define PLUMBLINE_CLI_COMMANDS_H_
+
+#include <CLI/App.hpp>
+
+#include "plumbline/result.h"
+
+namespace plumbline::cli {
+
+// Registers a sub-command. When it was chosen, its callback sets `exit_status`. Both outlive parsing.
+using AddCommand = void (*)(CLI::App& app, int& exit_status);
+
+void AddCompareCommand(CLI::App& app, int& exit_status);
+void AddInspectCommand(CLI::App& app, int& exit_status);
+
+// Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.
+int ReportError(const char* command, const Error& error);
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_COMMANDS_H_

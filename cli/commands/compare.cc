@@ -1,0 +1,178 @@
+// plumb compare: two recordings in, the first wrong call and three result files out.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "kernels/cpu_target.h"
+#include "load/compare_request.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kDifferencesFound = 1;
+
+struct Arguments {
+  std::vector<std::string> paths;  // TARGET GOLDEN
+  std::string target_path, golden_path;
+  std::string request_path;
+  bool stack_mode = false;
+  bool compare_only = false;
+  bool machine = false;
+  std::vector<std::string> formats = {"xlsx", "csv", "json"};
+  std::vector<std::string> fail_on;
+  CompareOptions options;
+};
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plumb compare runs/new/step0 runs/good/step0\n"
+    "  plumb compare new/dump.json good/dump.json -o out --format csv,json\n"
+    "  plumb compare -i compare.json -o out -s\n"
+    "  plumb compare new good --fail-on broken,unmatched && echo fine\n"
+    "\n"
+    "Exit status: 0 done, 1 --fail-on found something, 2 wrong usage or dumps that do not fit,\n"
+    "3 file not found, 4 not supported, 5 damaged file, 6 input or output error.";
+
+// Fills target and golden from whichever form was used.
+Status ResolvePaths(Arguments& arguments) {
+  const bool named = !arguments.target_path.empty() || !arguments.golden_path.empty();
+  const int forms = (arguments.paths.empty() ? 0 : 1) + (named ? 1 : 0) +
+                    (arguments.request_path.empty() ? 0 : 1);
+  if (forms != 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "name the two sides once (TARGET GOLDEN, or -tp and -gp, or -i compare.json)");
+  }
+  if (!arguments.request_path.empty()) {
+    PL_TRY_ASSIGN(const load::CompareRequest request,
+                  load::ReadCompareRequest(arguments.request_path));
+    arguments.target_path = request.target_path;
+    arguments.golden_path = request.golden_path;
+    arguments.options.write_advice = !arguments.compare_only;
+    if (!request.stack_path.empty()) {
+      arguments.options.show_stack = arguments.stack_mode;
+      arguments.options.stack_path = request.stack_path;
+    }
+    return {};
+  }
+  if (!named) {
+    if (arguments.paths.size() != 2) {
+      return Error(ErrorCode::kInvalidArgument, "expected two paths: TARGET GOLDEN");
+    }
+    arguments.target_path = arguments.paths[0];
+    arguments.golden_path = arguments.paths[1];
+  }
+  if (arguments.target_path.empty() || arguments.golden_path.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "expected both -tp and -gp");
+  }
+  return {};
+}
+
+void ChooseFormats(Arguments& arguments) {
+  const auto chosen = [&](const char* name) {
+    for (const std::string& format : arguments.formats) {
+      if (format == name) return true;
+    }
+    return false;
+  };
+  arguments.options.write_xlsx = chosen("xlsx");
+  arguments.options.write_csv = chosen("csv");
+  arguments.options.write_json = chosen("json");
+}
+
+// A line on a terminal, once the work has lasted a second.
+std::function<void(double)> TerminalProgress() {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  const auto start = std::chrono::steady_clock::now();
+  return [start](double done_ratio) {
+    const auto elapsed = std::chrono::steady_clock::now() - start;
+    if (elapsed < std::chrono::seconds(1)) return;
+    std::fprintf(stderr, "\rcomparing tensors: %3.0f %%%s", done_ratio * 100,
+                 done_ratio >= 1 ? "\n" : "");
+  };
+}
+
+bool Fails(const std::vector<std::string>& conditions, const Comparison& comparison) {
+  const CompareCounts& counts = comparison.counts;
+  const bool broken = counts.rows[static_cast<size_t>(Verdict::kBroken)] > 0;
+  const bool suspicious = broken || counts.rows[static_cast<size_t>(Verdict::kSuspicious)] > 0;
+  const bool unmatched = !comparison.is_complete();
+  for (const std::string& condition : conditions) {
+    if (condition == "broken" && broken) return true;
+    if (condition == "suspicious" && suspicious) return true;
+    if (condition == "unmatched" && unmatched) return true;
+    if (condition == "any" &&
+        (suspicious || unmatched || comparison.first_wrong_call.has_value())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Result<int> RunCompare(Arguments& arguments) {
+  // A CPU target that this machine cannot run is an error, not a silent fallback.
+  PL_TRY(kernels::ChooseTarget());
+  PL_TRY(ResolvePaths(arguments));
+  ChooseFormats(arguments);
+  arguments.options.on_progress = TerminalProgress();
+  PL_TRY_ASSIGN(Comparison comparison, CompareRuns(arguments.target_path, arguments.golden_path,
+                                                   arguments.options));
+  PL_TRY(WriteComparison(comparison, arguments.options));
+  const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return Fails(arguments.fail_on, comparison) ? kDifferencesFound : 0;
+}
+
+void AddOptions(CLI::App& command, Arguments& arguments) {
+  CompareOptions& options = arguments.options;
+  command.add_option("paths", arguments.paths,
+                     "TARGET GOLDEN: dump.json files, or directories holding one rank each")
+      ->expected(0, 2);
+  command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
+  command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");
+  command.add_option("-i,--input_path", arguments.request_path,
+                     "upstream's compare.json: npu_path, bench_path, stack_path");
+  command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
+      ->capture_default_str();
+  command.add_option("--format", arguments.formats, "result files to write")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"xlsx", "csv", "json"}))
+      ->capture_default_str();
+  command.add_flag("-s,--stack_mode", arguments.stack_mode,
+                   "with a stack_path in compare.json: show the call-stack column");
+  command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
+  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
+                   "ignore call numbers: the k-th call of a name pairs with the k-th");
+  command.add_flag("--salvage", options.salvage,
+                   "compare the complete records of a truncated dump.json");
+  command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"suspicious", "broken", "unmatched", "any"}));
+  command.add_option("--threads", options.threads, "worker threads; 0: one per core")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Compare two recorded runs and name the first call that went wrong.");
+  const auto arguments = std::make_shared<Arguments>();
+  AddOptions(*command, *arguments);
+  command->footer(kExamples);
+  command->callback([arguments, &exit_status] {
+    const Result<int> status = RunCompare(*arguments);
+    exit_status = status ? *status : ReportError("compare", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

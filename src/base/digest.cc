@@ -1,0 +1,61 @@
+#include "base/digest.h"
+
+#include <fmt/format.h>
+#include <isa-l/crc.h>
+
+// The static declarations give the size of the streaming state, so that it needs no allocation.
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+namespace plumbline {
+namespace {
+
+static_assert(sizeof(XXH3_state_t) <= Xxh3::kStateBytes && alignof(XXH3_state_t) <= 64);
+
+XXH3_state_t* State(std::byte* memory) { return reinterpret_cast<XXH3_state_t*>(memory); }
+const XXH3_state_t* State(const std::byte* memory) {
+  return reinterpret_cast<const XXH3_state_t*>(memory);
+}
+
+}  // namespace
+
+uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc) {
+  return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
+  // ISA-L's length is an int and its pointer is not const, though the bytes are only read. Its
+  // function inverts neither the start value nor the result, as the check value requires.
+  constexpr size_t kMost = size_t{1} << 30;
+  crc = ~crc;
+  while (!bytes.empty()) {
+    const std::span<const std::byte> part =
+        bytes.first(bytes.size() < kMost ? bytes.size() : kMost);
+    auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(part.data()));
+    crc = crc32_iscsi(data, static_cast<int>(part.size()), crc);
+    bytes = bytes.subspan(part.size());
+  }
+  return ~crc;
+}
+
+std::string Crc32Hex(uint32_t crc) { return fmt::format("{:08x}", crc); }
+
+Digest128 Xxh3Of(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
+Xxh3::Xxh3() { Reset(); }
+void Xxh3::Reset() {
+  XXH3_INITSTATE(State(state_));
+  XXH3_128bits_reset(State(state_));
+}
+void Xxh3::Update(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(State(state_), bytes.data(), bytes.size());
+}
+Digest128 Xxh3::Finish() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(State(state_));
+  return {hash.low64, hash.high64};
+}
+
+}  // namespace plumbline

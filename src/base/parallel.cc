@@ -1,0 +1,36 @@
+#include "base/parallel.h"
+
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
+#include <tbb/task_arena.h>
+
+namespace plumbline {
+
+void ParallelFor(size_t count, const std::function<void(size_t)>& body) {
+  if (count == 1) {
+    body(0);
+    return;
+  }
+  // simple_partitioner with grain 1: items differ in size by orders of magnitude.
+  tbb::parallel_for(
+      tbb::blocked_range<size_t>(0, count, 1),
+      [&body](const tbb::blocked_range<size_t>& range) {
+        for (size_t i = range.begin(); i != range.end(); ++i) body(i);
+      },
+      tbb::simple_partitioner());
+}
+
+void RunWithThreads(int threads, const std::function<void()>& work) {
+  if (threads <= 0) {
+    work();
+    return;
+  }
+  tbb::task_arena arena(threads);
+  arena.execute([&work] { work(); });
+}
+
+void RunBoth(const std::function<void()>& first, const std::function<void()>& second) {
+  tbb::parallel_invoke([&first] { first(); }, [&second] { second(); });
+}
+
+}  // namespace plumbline

@@ -1,0 +1,23 @@
+// Parallel loops over oneTBB. Work is partitioned by index, so results never depend on timing.
+
+#ifndef PLUMBLINE_BASE_PARALLEL_H_
+#define PLUMBLINE_BASE_PARALLEL_H_
+
+#include <cstddef>
+#include <functional>
+
+namespace plumbline {
+
+// Calls body(i) once for every i < count, in any order, on the threads of the surrounding
+// RunWithThreads() (or all cores). Returns when all are done. Nests. `body` must not throw.
+void ParallelFor(size_t count, const std::function<void(size_t)>& body);
+
+// Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core.
+void RunWithThreads(int threads, const std::function<void()>& work);
+
+// Runs both, the second one possibly on another thread.
+void RunBoth(const std::function<void()>& first, const std::function<void()>& second);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_PARALLEL_H_

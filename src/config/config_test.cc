@@ -1,0 +1,328 @@
+#include "config/config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/test_directory.h"
+
+namespace plumbline {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+Result<Config> Parse(std::string_view text, const ConfigOverrides& overrides = {}) {
+  return ParseConfig(text, "config.json", overrides);
+}
+
+// Expects an error of that code whose message holds every one of `texts`.
+void ExpectError(const Result<Config>& result, ErrorCode code,
+                 const std::vector<std::string>& texts) {
+  ASSERT_FALSE(result) << texts.front();
+  EXPECT_EQ(result.error().code(), code) << result.error().message();
+  for (const std::string& text : texts) {
+    EXPECT_NE(result.error().message().find(text), std::string::npos)
+        << "no \"" << text << "\" in: " << result.error().message();
+  }
+}
+
+TEST(Config, DefaultsApplyToAbsentAndNullFields) {
+  for (const char* text :
+       {R"({"dump_path": "out"})",
+        R"({"dump_path": "out", "task": null, "level": null, "rank": null, "step": null,
+            "enable_dataloader": null, "statistics": null})",
+        R"({"dump_path": "out", "task": "", "level": "",
+            "statistics": {"scope": null, "list": null, "data_mode": null}})"}) {
+    const auto config = Parse(text);
+    ASSERT_TRUE(config) << config.error().message();
+    EXPECT_EQ(config->task, Task::kStatistics);
+    EXPECT_EQ(config->level, Level::kL1);
+    EXPECT_EQ(config->dump_path, "out");
+    EXPECT_TRUE(config->ranks.empty());
+    EXPECT_TRUE(config->steps.empty());
+    EXPECT_TRUE(config->scope.empty());
+    EXPECT_TRUE(config->list.empty());
+    EXPECT_EQ(config->summary_mode, SummaryMode::kStatistics);
+    EXPECT_TRUE(config->warnings.empty());
+  }
+}
+
+// The file upstream ships (collection 2.7).
+TEST(Config, UpstreamsDefaultFileIsAcceptedWithoutWarnings) {
+  const auto config = Parse(R"({
+    "task": "statistics", "dump_path": "./dump_path", "rank": [], "step": [], "level": "L1",
+    "enable_dataloader": false, "async_dump": false,
+    "tensor": {"scope": [], "list": [], "data_mode": ["all"], "file_format": "npy"},
+    "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"},
+    "overflow_check": {"overflow_nums": 1, "check_mode": "all"},
+    "run_ut": {"white_list": [], "black_list": [], "error_data_path": "./"},
+    "grad_probe": {"grad_level": "L1", "param_list": [], "bounds": [-1, 0, 1]},
+    "free_benchmark": {"scope": [], "list": [], "fuzz_device": "npu"}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_TRUE(config->warnings.empty()) << config->warnings.front();
+}
+
+TEST(Config, EveryFieldIsRead) {
+  const auto config = Parse(R"({
+    "task": "tensor", "dump_path": "/tmp/out", "rank": [1, "3-4"], "step": ["0-2", 5, 1],
+    "level": "mix", "async_dump": true,
+    "tensor": {"scope": ["Torch.a.0.forward", "Module.b.B.forward.0"], "list": ["relu"],
+               "data_mode": ["forward", "input"], "summary_mode": "md5"}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->task, Task::kTensor);
+  EXPECT_EQ(config->level, Level::kMix);
+  EXPECT_EQ(config->ranks, (Numbers{1, 3, 4}));
+  EXPECT_EQ(config->steps, (Numbers{0, 1, 2, 5}));
+  EXPECT_TRUE(config->async_dump);
+  EXPECT_EQ(config->scope.size(), 2U);
+  EXPECT_EQ(config->list, std::vector<std::string>{"relu"});
+  EXPECT_TRUE(config->data_mode.forward && config->data_mode.input);
+  EXPECT_FALSE(config->data_mode.backward || config->data_mode.output);
+  EXPECT_EQ(config->summary_mode, SummaryMode::kMd5);
+}
+
+TEST(Config, ConstructorArgumentsWinAndChooseTheSection) {
+  const std::string text = R"({"task": "statistics", "dump_path": "a", "level": "L0", "step": [9],
+    "statistics": {"list": ["s"]}, "tensor": {"list": ["t"]}})";
+  const auto config = Parse(
+      text, {.task = "tensor", .dump_path = "b", .level = "mix", .step_json = "[1, \"2-3\"]"});
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->task, Task::kTensor);
+  EXPECT_EQ(config->dump_path, "b");
+  EXPECT_EQ(config->level, Level::kMix);
+  EXPECT_EQ(config->steps, (Numbers{1, 2, 3}));
+  EXPECT_EQ(config->list, std::vector<std::string>{"t"});
+}
+
+TEST(Config, EmptyArgumentsDoNotWinButAnEmptyStepListDoes) {
+  const std::string text = R"({"dump_path": "a", "level": "L0", "step": [9]})";
+  const auto config = Parse(text, {.task = "", .dump_path = "", .level = "", .step_json = "[]"});
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->dump_path, "a");
+  EXPECT_EQ(config->level, Level::kL0);
+  EXPECT_TRUE(config->steps.empty());
+}
+
+struct BadConfig {
+  const char* text;
+  std::vector<std::string> message;
+};
+
+TEST(Config, WrongValuesNameFieldValueAndExpectation) {
+  const BadConfig cases[] = {
+      {R"({"dump_path": "a", "task": "statistic"})", {"task", "\"statistic\"", "one of"}},
+      {R"({"dump_path": "a", "task": 3})", {"task", "3"}},
+      {R"({"dump_path": "a", "task": "run_ut"})", {"task", "run_ut", "not the recorder"}},
+      {R"({"dump_path": "a", "level": "l1"})", {"level", "\"l1\"", "L0, L1, L2, mix, debug"}},
+      {R"({"dump_path": 3})", {"dump_path", "3", "a string"}},
+      {R"({})", {"dump_path", "missing"}},
+      {R"({"dump_path": ""})", {"dump_path", "missing"}},
+      {R"({"dump_path": "a b"})", {"dump_path", "special characters"}},
+      {R"({"dump_path": "a", "enable_dataloader": 1})", {"enable_dataloader", "true or false"}},
+      {R"({"dump_path": "a", "async_dump": "yes"})", {"async_dump", "\"yes\""}},
+      {R"({"dump_path": "a", "extra_info": 0})", {"extra_info", "true or false"}},
+      {R"({"dump_path": "a", "statistics": []})", {"statistics", "an object"}},
+      {R"({"dump_path": "a", "statistics": {"scope": "x"}})", {"statistics.scope", "\"x\""}},
+      {R"({"dump_path": "a", "statistics": {"scope": ["x"]}})", {"scope", "1 names"}},
+      {R"({"dump_path": "a", "statistics": {"scope": ["x", "y"]}})", {"scope", "\"x\""}},
+      {R"({"dump_path": "a", "statistics": {"list": [1]}})", {"statistics.list", "[1]"}},
+      {R"({"dump_path": "a", "statistics": {"tensor_list": "a"}})", {"statistics.tensor_list"}},
+      {R"({"dump_path": "a", "statistics": {"data_mode": "all"}})", {"data_mode", "list"}},
+      {R"({"dump_path": "a", "statistics": {"data_mode": [1]}})", {"data_mode", "list"}},
+      {R"({"dump_path": "a", "statistics": {"data_mode": ["all", "input"]}})", {"alone"}},
+      {R"({"dump_path": "a", "statistics": {"data_mode": ["in"]}})", {"\"in\"", "forward"}},
+      {R"({"dump_path": "a", "statistics": {"data_mode":
+           ["input", "output", "input", "output", "input"]}})",
+       {"at most 4"}},
+      {R"({"dump_path": "a", "statistics": {"summary_mode": "md4"}})", {"summary_mode", "md4"}},
+      {R"({"dump_path": "a", "task": "tensor", "tensor": {"file_format": "pt"}})", {"file_format"}},
+      {R"({"dump_path": "a", "task": "tensor", "async_dump": true})", {"tensor.list", "empty"}},
+      {R"([])", {"top level", "an object"}},
+      {R"("x")", {"top level"}},
+      {"{", {"not valid JSON", "byte 1"}},
+      {"", {"not valid JSON"}},
+      {"{\"a\": 1,}", {"not valid JSON", "byte 9"}},
+      {"// c\n{}", {"not valid JSON"}},
+      {"{\"a\": NaN}", {"not valid JSON"}},
+      {"{} x", {"not valid JSON"}},
+      {"{\"dump_path\": \"\xff\"}", {"not valid JSON"}},
+  };
+  for (const BadConfig& bad : cases) {
+    std::vector<std::string> message = bad.message;
+    message.emplace_back("config.json");
+    ExpectError(Parse(bad.text), ErrorCode::kInvalidArgument, message);
+  }
+}
+
+TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
+  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "structure",
+                           "nan_check", "diff_check", "exception_dump"}) {
+    ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
+                ErrorCode::kUnsupported, {task, "not built yet"});
+  }
+  for (const char* level : {"L2", "debug"}) {
+    ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "level": "{}"}})", level)),
+                ErrorCode::kUnsupported, {level, "not built yet"});
+  }
+  ExpectError(Parse(R"({"dump_path": "a", "statistics": {"summary_mode": "xor"}})"),
+              ErrorCode::kUnsupported, {"xor"});
+  ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
+              ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, UnknownKeysWarnWithTheClosestKnownOne) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "ranks": [0], "statistics": {"sumary_mode": "md5", "scop": []}})");
+  ASSERT_TRUE(config) << config.error().message();
+  ASSERT_EQ(config->warnings.size(), 3U);
+  EXPECT_EQ(config->warnings[0],
+            "config.json: ranks: unknown key, ignored. Did you mean \"rank\"?");
+  EXPECT_NE(config->warnings[1].find("statistics.scop: unknown key"), std::string::npos);
+  EXPECT_NE(config->warnings[1].find("\"scope\""), std::string::npos);
+  EXPECT_NE(config->warnings[2].find("\"summary_mode\""), std::string::npos);
+}
+
+TEST(Config, DeprecatedDataloaderSwitchWarns) {
+  const auto config = Parse(R"({"dump_path": "a", "enable_dataloader": true})");
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->enable_dataloader);
+  ASSERT_EQ(config->warnings.size(), 1U);
+  EXPECT_NE(config->warnings[0].find("deprecated"), std::string::npos);
+}
+
+struct ModeCase {
+  const char* modes;
+  bool forward, backward, input, output;
+};
+
+TEST(Config, DataModeNamesNeitherMeansBoth) {
+  const ModeCase cases[] = {
+      {R"([])", true, true, true, true},
+      {R"(["all"])", true, true, true, true},
+      {R"(["forward"])", true, false, true, true},
+      {R"(["backward"])", false, true, true, true},
+      {R"(["input"])", true, true, true, false},
+      {R"(["output"])", true, true, false, true},
+      {R"(["forward", "backward"])", true, true, true, true},
+      {R"(["forward", "input"])", true, false, true, false},
+      {R"(["forward", "output"])", true, false, false, true},
+      {R"(["backward", "input"])", false, true, true, false},
+      {R"(["backward", "output"])", false, true, false, true},
+      {R"(["input", "output"])", true, true, true, true},
+      {R"(["forward", "backward", "input"])", true, true, true, false},
+      {R"(["forward", "backward", "output"])", true, true, false, true},
+      {R"(["forward", "input", "output"])", true, false, true, true},
+      {R"(["backward", "input", "output"])", false, true, true, true},
+      {R"(["forward", "backward", "input", "output"])", true, true, true, true},
+  };
+  for (const ModeCase& c : cases) {
+    const auto config =
+        Parse(fmt::format(R"({{"dump_path": "a", "statistics": {{"data_mode": {}}}}})", c.modes));
+    ASSERT_TRUE(config) << c.modes;
+    EXPECT_EQ(config->data_mode.forward, c.forward) << c.modes;
+    EXPECT_EQ(config->data_mode.backward, c.backward) << c.modes;
+    EXPECT_EQ(config->data_mode.input, c.input) << c.modes;
+    EXPECT_EQ(config->data_mode.output, c.output) << c.modes;
+  }
+}
+
+TEST(NumberList, UnionIsUniqueAndAscending) {
+  EXPECT_EQ(ParseNumberList("step", R"(["0-2", 5, 1])").value_or(Numbers{}), (Numbers{0, 1, 2, 5}));
+  EXPECT_EQ(ParseNumberList("step", R"([1000000, "0-0"])").value_or(Numbers{}),
+            (Numbers{0, 1000000}));
+  EXPECT_TRUE(ParseNumberList("step", "[]")->empty());
+  EXPECT_TRUE(ParseNumberList("step", "null")->empty());
+  EXPECT_EQ(ParseNumberList("step", R"(["0-1000000", "0-1000000", "5-1000000"])")->size(),
+            1000001U);
+}
+
+struct BadList {
+  const char* text;
+  const char* value;
+  const char* expected;
+};
+
+TEST(NumberList, EveryErrorRow) {
+  const BadList cases[] = {
+      {"3", "3", "a list"},
+      {"\"3\"", "\"3\"", "a list"},
+      {"{}", "{}", "a list"},
+      {"[1.5]", "1.5", "an integer or a range"},
+      {"[1.0]", "1.0", "an integer or a range"},
+      {"[true]", "true", "an integer or a range"},
+      {"[null]", "null", "an integer or a range"},
+      {"[[1]]", "[1]", "an integer or a range"},
+      {"[-1]", "-1", "between 0 and 1000000"},
+      {"[1000001]", "1000001", "between 0 and 1000000"},
+      {"[9223372036854775808]", "9223372036854775808", "between 0 and 1000000"},
+      {"[99999999999999999999999]", "1e+23", "an integer or a range"},
+      {R"(["0-1000001"])", "\"0-1000001\"", "0 to 1000000"},
+      {R"(["0-99999999999999999999"])", "99999", "0 to 1000000"},
+      {R"(["3"])", "\"3\"", "\"3-5\""},
+      {R"(["1-2-3"])", "\"1-2-3\"", "\"3-5\""},
+      {R"(["a-b"])", "\"a-b\"", "decimal number"},
+      {R"(["1-"])", "\"1-\"", "decimal number"},
+      {R"(["-1"])", "\"-1\"", "decimal number"},
+      {R"(["1 -2"])", "\"1 -2\"", "decimal number"},
+      {R"([""])", "\"\"", "\"3-5\""},
+      {R"(["5-3"])", "\"5-3\"", "left boundary"},
+      {"[1", "byte", "JSON"},
+  };
+  for (const BadList& bad : cases) {
+    const auto list = ParseNumberList("rank", bad.text);
+    ASSERT_FALSE(list) << bad.text;
+    EXPECT_EQ(list.error().code(), ErrorCode::kInvalidArgument);
+    const std::string& message = list.error().message();
+    EXPECT_TRUE(message.starts_with("rank: ")) << message;
+    EXPECT_NE(message.find(bad.value), std::string::npos) << message;
+    EXPECT_NE(message.find(bad.expected), std::string::npos) << message;
+  }
+}
+
+TEST(NumberList, MoreThanAMillionElementsIsAnError) {
+  std::string text = "[0";
+  for (int i = 0; i < 1000000; ++i) text += ",0";
+  EXPECT_FALSE(ParseNumberList("step", text + "]"));
+}
+
+TEST(LoadConfig, FileRules) {
+  const testing::TestDirectory dir;
+  const std::string good = dir.Path("config.json");
+  ASSERT_TRUE(WriteFileAtomically(good, R"({"dump_path": "out"})", false));
+  EXPECT_TRUE(LoadConfig(good, {}));
+
+  ExpectError(LoadConfig(dir.Path("missing.json"), {}), ErrorCode::kNotFound, {"missing.json"});
+  ExpectError(LoadConfig(dir.path(), {}), ErrorCode::kInvalidArgument, {"not a regular file"});
+  ASSERT_EQ(::symlink(good.c_str(), dir.Path("link.json").c_str()), 0);
+  ExpectError(LoadConfig(dir.Path("link.json"), {}), ErrorCode::kInvalidArgument,
+              {"symbolic link"});
+  ASSERT_TRUE(WriteFileAtomically(dir.Path("a b.json"), "{}", false));
+  ExpectError(LoadConfig(dir.Path("a b.json"), {}), ErrorCode::kInvalidArgument,
+              {"special characters"});
+  ASSERT_TRUE(WriteFileAtomically(dir.Path("config.txt"), "{}", false));
+  ExpectError(LoadConfig(dir.Path("config.txt"), {}), ErrorCode::kInvalidArgument, {".json"});
+}
+
+TEST(LoadConfig, WithoutAFileTheArgumentsAreEnough) {
+  const auto config = LoadConfig(std::nullopt, {.dump_path = "out"});
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->task, Task::kStatistics);
+  ExpectError(LoadConfig(std::nullopt, {}), ErrorCode::kInvalidArgument, {"dump_path", "missing"});
+}
+
+TEST(LoadConfig, DumpPathThatIsAFileOrALinkIsRefused) {
+  const testing::TestDirectory dir;
+  ASSERT_TRUE(WriteFileAtomically(dir.Path("file"), "", false));
+  ASSERT_EQ(::symlink(dir.path().c_str(), dir.Path("link").c_str()), 0);
+  ExpectError(LoadConfig(std::nullopt, {.dump_path = dir.Path("file")}),
+              ErrorCode::kInvalidArgument, {"not a directory"});
+  ExpectError(LoadConfig(std::nullopt, {.dump_path = dir.Path("link")}),
+              ErrorCode::kInvalidArgument, {"symbolic link"});
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,235 @@
+#include "config/selection.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace plumbline {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Config With(Level level, Names scope, Names list) {
+  Config config;
+  config.level = level;
+  config.scope = std::move(scope);
+  config.list = std::move(list);
+  return config;
+}
+
+// Feeds a program of events: a plain name is an API, "<name" a module that begins, ">name" one that
+// ends. Returns the entries selected, in the order in which they complete.
+Names Selected(const Config& config, const Names& program) {
+  auto selection = Selection::Create(config);
+  Names selected;
+  if (!selection) return {selection.error().message()};
+  for (const std::string& event : program) {
+    const std::string name = event.substr(1);
+    if (event[0] == '<') {
+      selection->EnterModule(name);
+    } else if (event[0] == '>') {
+      if (selection->LeaveModule(name)) selected.push_back(name);
+    } else if (selection->SelectApi(event)) {
+      selected.push_back(event);
+    }
+  }
+  return selected;
+}
+
+const Names kApiProgram = {"Functional.linear.0.forward",     "Functional.relu.0.forward",
+                           "Functional.linear.1.forward",     "Tensor.add.0.forward",
+                           "Functional.layer_norm.0.forward", "Tensor.sum.0.forward",
+                           "Tensor.sum.0.backward",           "Functional.layer_norm.0.backward",
+                           "Tensor.add.0.backward",           "Functional.linear.1.backward",
+                           "Functional.relu.0.backward",      "Functional.linear.0.backward"};
+
+TEST(Selection, NoFilterSelectsEverything) {
+  EXPECT_EQ(Selected(With(Level::kL1, {}, {}), kApiProgram), kApiProgram);
+}
+
+TEST(Selection, ApiRangeIncludesBothEnds) {
+  EXPECT_EQ(Selected(With(Level::kL1,
+                          {"Functional.linear.1.forward", "Functional.layer_norm.0.forward"}, {}),
+                     kApiProgram),
+            (Names{"Functional.linear.1.forward", "Tensor.add.0.forward",
+                   "Functional.layer_norm.0.forward"}));
+}
+
+TEST(Selection, ApiRangeMaySpanForwardAndBackward) {
+  EXPECT_EQ(Selected(With(Level::kL1,
+                          {"Functional.linear.1.forward", "Functional.linear.1.backward"}, {}),
+                     kApiProgram),
+            Names(kApiProgram.begin() + 2, kApiProgram.begin() + 10));
+}
+
+TEST(Selection, RangeReopensWithItsStartNameAndStaysOpenWithoutAnEnd) {
+  Names two_steps = {"Torch.a.0.forward", "Torch.b.0.forward", "Torch.c.0.forward",
+                     "Torch.a.0.forward", "Torch.b.0.forward", "Torch.c.0.forward"};
+  EXPECT_EQ(
+      Selected(With(Level::kL1, {"Torch.a.0.forward", "Torch.b.0.forward"}, {}), two_steps),
+      (Names{"Torch.a.0.forward", "Torch.b.0.forward", "Torch.a.0.forward", "Torch.b.0.forward"}));
+  EXPECT_EQ(
+      Selected(With(Level::kL1, {"Torch.c.0.forward", "Torch.z.0.forward"}, {}), two_steps).size(),
+      4U);
+}
+
+TEST(Selection, RangeOfOneNameSelectsThatEntry) {
+  EXPECT_EQ(
+      Selected(With(Level::kL1, {"Tensor.add.0.forward", "Tensor.add.0.forward"}, {}), kApiProgram),
+      (Names{"Tensor.add.0.forward"}));
+}
+
+TEST(Selection, ListKeepsNamesThatContainAnItem) {
+  EXPECT_EQ(
+      Selected(With(Level::kL1, {}, {"relu", "sum.0.forward"}), kApiProgram),
+      (Names{"Functional.relu.0.forward", "Tensor.sum.0.forward", "Functional.relu.0.backward"}));
+  EXPECT_EQ(Selected(With(Level::kL1, {}, {"RELU"}), kApiProgram), Names{});
+  // A substring, not a whole component.
+  EXPECT_EQ(Selected(With(Level::kL1, {}, {"linear.1"}),
+                     {"Functional.linear.1.forward", "Functional.linear.10.forward"})
+                .size(),
+            2U);
+}
+
+TEST(Selection, ScopeAndListMustBothPass) {
+  EXPECT_EQ(
+      Selected(With(Level::kL1, {"Functional.linear.1.forward", "Functional.layer_norm.0.forward"},
+                    {"linear"}),
+               kApiProgram),
+      (Names{"Functional.linear.1.forward"}));
+}
+
+const Names kModuleProgram = {"<Module.a.Blk.forward.0",        "<Module.a.fc.Linear.forward.0",
+                              ">Module.a.fc.Linear.forward.0",  ">Module.a.Blk.forward.0",
+                              "<Module.b.Blk.forward.0",        "<Module.b.fc.Linear.forward.0",
+                              ">Module.b.fc.Linear.forward.0",  ">Module.b.Blk.forward.0",
+                              "<Module.c.Linear.forward.0",     ">Module.c.Linear.forward.0",
+                              "<Module.b.Blk.backward.0",       "<Module.b.fc.Linear.backward.0",
+                              ">Module.b.fc.Linear.backward.0", ">Module.b.Blk.backward.0"};
+
+TEST(Selection, ModuleScopeOfOneNameTakesItsContents) {
+  EXPECT_EQ(Selected(With(Level::kL0, {"Module.b.Blk.forward.0", "Module.b.Blk.forward.0"}, {}),
+                     kModuleProgram),
+            (Names{"Module.b.fc.Linear.forward.0", "Module.b.Blk.forward.0"}));
+}
+
+TEST(Selection, ModuleRangeRunsFromBeginOfFirstToEndOfLast) {
+  EXPECT_EQ(
+      Selected(With(Level::kL0, {"Module.a.fc.Linear.forward.0", "Module.b.Blk.forward.0"}, {}),
+               kModuleProgram),
+      (Names{"Module.a.fc.Linear.forward.0", "Module.a.Blk.forward.0",
+             "Module.b.fc.Linear.forward.0", "Module.b.Blk.forward.0"}));
+  EXPECT_EQ(Selected(With(Level::kL0, {"Module.c.Linear.forward.0", "Module.b.Blk.backward.0"}, {}),
+                     kModuleProgram),
+            (Names{"Module.c.Linear.forward.0", "Module.b.fc.Linear.backward.0",
+                   "Module.b.Blk.backward.0"}));
+}
+
+TEST(Selection, ListAtL0IsASubstringWithoutExpansion) {
+  EXPECT_EQ(Selected(With(Level::kL0, {}, {"Module.b.Blk.forward.0"}), kModuleProgram),
+            (Names{"Module.b.Blk.forward.0"}));
+}
+
+const Names kMixProgram = {"<Module.b.Blk.forward.0",       "Torch.cat.0.forward",
+                           "<Module.b.fc.Linear.forward.0", "Functional.linear.0.forward",
+                           ">Module.b.fc.Linear.forward.0", ">Module.b.Blk.forward.0",
+                           "Tensor.sum.0.forward",          "<Module.b.Blk.backward.0",
+                           "Functional.linear.0.backward",  ">Module.b.Blk.backward.0"};
+
+TEST(Selection, MixListExpandsARunningModule) {
+  EXPECT_EQ(Selected(With(Level::kMix, {}, {"Module.b.Blk.forward.0"}), kMixProgram),
+            (Names{"Torch.cat.0.forward", "Functional.linear.0.forward",
+                   "Module.b.fc.Linear.forward.0", "Module.b.Blk.forward.0"}));
+}
+
+TEST(Selection, MixListOfAnApiKeepsOnlyIt) {
+  EXPECT_EQ(Selected(With(Level::kMix, {}, {"sum"}), kMixProgram), (Names{"Tensor.sum.0.forward"}));
+}
+
+TEST(Selection, MixRangeMayStartAtAnApiAndEndAtAModule) {
+  EXPECT_EQ(
+      Selected(With(Level::kMix, {"Functional.linear.0.forward", "Module.b.Blk.backward.0"}, {}),
+               kMixProgram),
+      (Names{"Functional.linear.0.forward", "Module.b.fc.Linear.forward.0",
+             "Module.b.Blk.forward.0", "Tensor.sum.0.forward", "Functional.linear.0.backward",
+             "Module.b.Blk.backward.0"}));
+}
+
+struct BadScope {
+  Level level;
+  Names scope;
+  const char* named;  // must be in the message
+};
+
+TEST(Selection, ScopesThatAreNotTwoCompleteNamesOfTheLevel) {
+  const BadScope cases[] = {
+      {Level::kL1, {"Torch.a.0.forward"}, "1 names"},
+      {Level::kL1, {"Torch.a.0.forward", "Torch.a.0.forward", "Torch.a.0.forward"}, "3 names"},
+      {Level::kL1, {"relu", "Torch.a.0.forward"}, "\"relu\""},
+      {Level::kL1, {"Torch.a.0.forward", "Torch.a.forward"}, "\"Torch.a.forward\""},
+      {Level::kL1, {"Torch.a.x.forward", "Torch.a.0.forward"}, "\"Torch.a.x.forward\""},
+      {Level::kL1, {"Torch.a.0.sideways", "Torch.a.0.forward"}, "\"Torch.a.0.sideways\""},
+      {Level::kL1, {"Other.a.0.forward", "Torch.a.0.forward"}, "\"Other.a.0.forward\""},
+      {Level::kL1, {"Module.a.B.forward.0", "Torch.a.0.forward"}, "\"Module.a.B.forward.0\""},
+      {Level::kL0, {"Module.a.B.forward.0", "Torch.a.0.forward"}, "\"Torch.a.0.forward\""},
+      {Level::kL0, {"Module.forward.0", "Module.a.B.forward.0"}, "\"Module.forward.0\""},
+      {Level::kMix, {"Module.a.B.forward.0", "a"}, "\"a\""},
+      {Level::kMix, {"", ""}, "\"\""},
+  };
+  for (const BadScope& bad : cases) {
+    const auto selection = Selection::Create(With(bad.level, bad.scope, {}));
+    ASSERT_FALSE(selection) << bad.named;
+    EXPECT_EQ(selection.error().code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(selection.error().message().find(bad.named), std::string::npos)
+        << selection.error().message();
+  }
+}
+
+TEST(Selection, NamesWithDotsInsideAreComplete) {
+  EXPECT_TRUE(Selection::Create(
+      With(Level::kL1, {"Torch.linalg.norm.0.forward", "Aten.add.Tensor.12.backward"}, {})));
+  EXPECT_TRUE(Selection::Create(
+      With(Level::kL0, {"Module.0.l.1.Conv2d.forward.0", "Cell.relu.ReLU.backward.3"}, {})));
+}
+
+TEST(DataMode, DefaultWantsEveryPart) {
+  const DataMode all;
+  for (const CallKind kind : {CallKind::kForward, CallKind::kBackward, CallKind::kOther}) {
+    EXPECT_TRUE(WantsInput(all, kind));
+    EXPECT_TRUE(WantsOutput(all, kind));
+  }
+}
+
+TEST(DataMode, PartsNeedTheirDirectionAndTheirSide) {
+  for (int bits = 0; bits < 16; ++bits) {
+    const DataMode mode{.forward = (bits & 1) != 0,
+                        .backward = (bits & 2) != 0,
+                        .input = (bits & 4) != 0,
+                        .output = (bits & 8) != 0};
+    EXPECT_EQ(WantsInput(mode, CallKind::kForward), mode.forward && mode.input);
+    EXPECT_EQ(WantsOutput(mode, CallKind::kForward), mode.forward && mode.output);
+    EXPECT_EQ(WantsInput(mode, CallKind::kBackward), mode.backward && mode.input);
+    EXPECT_EQ(WantsOutput(mode, CallKind::kBackward), mode.backward && mode.output);
+    EXPECT_EQ(WantsDirection(mode, CallKind::kParametersGrad), mode.backward);
+  }
+}
+
+TEST(StepAndRank, Filters) {
+  Config config;
+  EXPECT_TRUE(WantsStep(config, 7));
+  EXPECT_FALSE(IsPastLastStep(config, 7));
+  EXPECT_TRUE(WantsRank(config, std::nullopt));
+  config.steps = {1, 3};
+  config.ranks = {0, 2};
+  EXPECT_FALSE(WantsStep(config, 0));
+  EXPECT_TRUE(WantsStep(config, 3));
+  EXPECT_FALSE(IsPastLastStep(config, 3));
+  EXPECT_TRUE(IsPastLastStep(config, 4));
+  EXPECT_TRUE(WantsRank(config, 2));
+  EXPECT_FALSE(WantsRank(config, 1));
+  EXPECT_FALSE(WantsRank(config, std::nullopt));
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,46 @@
+// Result workbooks with filled rows, over libxlsxwriter.
+
+#ifndef PLUMBLINE_FORMATS_XLSX_H_
+#define PLUMBLINE_FORMATS_XLSX_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "plumbline/result.h"
+
+namespace plumbline::xlsx {
+
+enum class Fill : uint8_t { kNone, kYellow, kRed };  // whole cell, solid
+
+// A workbook written row by row in constant memory. It appears under `path` when Close() succeeds;
+// before, and when destroyed without Close(), nothing is visible. Texts are never taken for
+// formulas. A sheet that is full (1,048,576 rows) is continued on the next one, each with the
+// header. Move-only. Single-threaded. Temporary rows live in the directory of `path`.
+class Writer {
+ public:
+  // The first sheet is called "Sheet", the next ones "part_2", "part_3", ...
+  static Result<Writer> Create(const std::string& path, std::span<const std::string_view> header);
+  Writer(Writer&&) noexcept;
+  Writer& operator=(Writer&&) noexcept;
+  ~Writer();
+
+  Status BeginRow(Fill fill);
+  // Cells of the row, left to right. Not-finite numbers cannot be stored: write a text. Texts above
+  // Excel's limit of 32,767 characters are cut.
+  Status Number(double value);
+  Status Text(std::string_view text);
+  // kIo when the disk is full or the file cannot be renamed.
+  Status Close();
+
+ private:
+  struct Impl;
+  explicit Writer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plumbline::xlsx
+
+#endif  // PLUMBLINE_FORMATS_XLSX_H_

@@ -1,0 +1,118 @@
+#include "kernels/kernel_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/target_tables.h"
+
+namespace plumbline::kernels {
+namespace {
+
+// Sum in the fixed order 8, 4, 2, 1.
+double SumLanes(const double* lanes) {
+  double half[kLanes / 2];
+  for (size_t l = 0; l < 8; ++l) half[l] = lanes[l] + lanes[l + 8];
+  for (size_t l = 0; l < 4; ++l) half[l] += half[l + 4];
+  half[0] += half[2];
+  half[1] += half[3];
+  return half[0] + half[1];
+}
+
+// Which NaN an addition yields depends on the CPU and on the order of operands.
+double Canonical(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
+
+double BlockSum(const MomentsState& state) {
+  return SumLanes(state.sum) + static_cast<double>(state.exact_sum);
+}
+double BlockSquares(const MomentsState& state) {
+  return SumLanes(state.squares) + static_cast<double>(state.exact_squares);
+}
+
+void EndBlock(MomentsState* state) {
+  state->total.sum += BlockSum(*state);
+  state->total.sum_squares += BlockSquares(*state);
+  std::fill_n(state->sum, kLanes, 0.0);
+  std::fill_n(state->squares, kLanes, 0.0);
+  state->exact_sum = 0;
+  state->exact_squares = 0;
+}
+
+// -0 is below +0, which the plain comparison does not see.
+bool Below(double a, double b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
+double MaxOf(double a, double b) { return Below(a, b) ? b : a; }
+double MinOf(double a, double b) { return Below(b, a) ? b : a; }
+
+}  // namespace
+
+const KernelTable& TableFor(CpuTarget target) {
+#if defined(__x86_64__)
+  if (target == CpuTarget::kAvx512) return kAvx512Table;
+  if (target == CpuTarget::kAvx2) return kAvx2Table;
+#endif
+#if defined(__aarch64__)
+  // NEON is part of the base architecture: the plain build already uses it.
+  static const KernelTable neon = {CpuTarget::kNeon, kBaselineTable.moments_part,
+                                   kBaselineTable.pairwise_part, kBaselineTable.to_float};
+  if (target == CpuTarget::kNeon) return neon;
+#endif
+  return kBaselineTable;
+}
+
+const KernelTable& ActiveTable() {
+  static const KernelTable& table = []() -> const KernelTable& {
+    const Result<CpuTarget> chosen = ChooseTarget();
+    return TableFor(chosen ? *chosen : UsableTargets().front());
+  }();
+  return table;
+}
+
+void UpdateMoments(const KernelTable& table, DType dtype, const void* data, size_t count,
+                   MomentsState* state) {
+  const size_t element_bytes = InfoOf(dtype).size_bytes;
+  const auto* at = static_cast<const std::byte*>(data);
+  while (count != 0) {
+    const size_t room = kBlockElements - state->total.count % kBlockElements;
+    const size_t part = std::min(count, room);
+    table.moments_part(dtype, at, part, state);
+    if (part == room) EndBlock(state);
+    at += part * element_bytes;
+    count -= part;
+  }
+}
+
+Moments FinishMoments(const MomentsState& state) {
+  Moments result = state.total;
+  result.sum = Canonical(result.sum + BlockSum(state));
+  result.sum_squares = Canonical(result.sum_squares + BlockSquares(state));
+  return result;
+}
+
+Moments MomentsOf(DType dtype, const void* data, size_t count) {
+  MomentsState state;
+  UpdateMoments(ActiveTable(), dtype, data, count, &state);
+  return FinishMoments(state);
+}
+
+Moments Combine(const Moments& first, const Moments& second) {
+  Moments result;
+  result.count = first.count + second.count;
+  result.nan_count = first.nan_count + second.nan_count;
+  result.inf_count = first.inf_count + second.inf_count;
+  result.zero_count = first.zero_count + second.zero_count;
+  result.max = MaxOf(first.max, second.max);
+  result.min = MinOf(first.min, second.min);
+  result.finite_max = MaxOf(first.finite_max, second.finite_max);
+  result.finite_min = MinOf(first.finite_min, second.finite_min);
+  result.sum = Canonical(first.sum + second.sum);
+  result.sum_squares = Canonical(first.sum_squares + second.sum_squares);
+  result.int_max = std::max(first.int_max, second.int_max);
+  result.int_min = std::min(first.int_min, second.int_min);
+  result.uint_max = std::max(first.uint_max, second.uint_max);
+  result.uint_min = std::min(first.uint_min, second.uint_min);
+  return result;
+}
+
+}  // namespace plumbline::kernels

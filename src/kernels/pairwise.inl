@@ -1,0 +1,1 @@
+static void PairwisePart(DType, const void*, DType, const void*, size_t, PairwiseState*) {}

@@ -1,0 +1,43 @@
+// The kernels for x86-64 CPUs with AVX2, FMA and F16C. Everything between push and pop is compiled
+// for them; all includes stand before, so that no inline function of a library is.
+
+#include "kernels/target_tables.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+
+// clang-format off: the attribute does not survive being broken into lines readably
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2")
+#endif
+// clang-format on
+#define PL_TARGET avx2
+#define PL_USE_F16C 1
+namespace plumbline::kernels::PL_TARGET {
+namespace {
+#include "kernels/convert.inl"
+#include "kernels/moments.inl"
+#include "kernels/pairwise.inl"
+}  // namespace
+}  // namespace plumbline::kernels::PL_TARGET
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace plumbline::kernels {
+const KernelTable kAvx2Table = {CpuTarget::kAvx2, avx2::MomentsPart, avx2::PairwisePart,
+                                avx2::WidenToFloat};
+}  // namespace plumbline::kernels
+
+#endif  // defined(__x86_64__)

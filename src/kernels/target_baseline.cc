@@ -1,0 +1,22 @@
+// The kernels for the lowest CPU of this architecture.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernel_table.h"
+#include "kernels/target_tables.h"
+
+#define PL_TARGET baseline
+#define PL_USE_F16C 0
+namespace plumbline::kernels::PL_TARGET {
+namespace {
+#include "kernels/convert.inl"
+#include "kernels/moments.inl"
+#include "kernels/pairwise.inl"
+}  // namespace
+}  // namespace plumbline::kernels::PL_TARGET
+
+namespace plumbline::kernels {
+const KernelTable kBaselineTable = {CpuTarget::kBaseline, baseline::MomentsPart,
+                                    baseline::PairwisePart, baseline::WidenToFloat};
+}  // namespace plumbline::kernels

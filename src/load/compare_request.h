@@ -1,0 +1,25 @@
+// compare.json: the request file of upstream's `compare` command.
+
+#ifndef PLUMBLINE_LOAD_COMPARE_REQUEST_H_
+#define PLUMBLINE_LOAD_COMPARE_REQUEST_H_
+
+#include <string>
+
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+struct CompareRequest {
+  std::string target_path;  // key npu_path
+  std::string golden_path;  // key bench_path
+  std::string stack_path;   // key stack_path; empty: not given
+};
+
+// Relative paths stay relative to the working directory, as upstream reads them.
+// kNotFound, kIo; kCorrupt (not JSON); kInvalidArgument (a key missing or of the wrong type, or
+// one side a file and the other a directory); kUnsupported (rank_id: static-graph comparison).
+Result<CompareRequest> ReadCompareRequest(const std::string& path);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_COMPARE_REQUEST_H_

@@ -1,0 +1,101 @@
+#include "load/detect.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+
+namespace plumbline::load {
+namespace {
+
+constexpr std::string_view kJournalName = ".dump.journal";
+
+// Digits after `prefix` and nothing else; `prefix` alone counts when `bare` is set.
+bool IsNumbered(std::string_view name, std::string_view prefix, bool bare) {
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
+  if (name.empty()) return bare;
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+bool IsRankOrStepName(std::string_view name) {
+  return IsNumbered(name, "step", false) || IsNumbered(name, "rank", true) ||
+         IsNumbered(name, "proc", false);
+}
+
+// Deepest layout: dump directory / step / rank.
+constexpr int kMaxDepth = 2;
+
+Status Collect(const std::string& directory, int depth, std::vector<std::string>& found) {
+  const std::string here = JoinPath(directory, kDumpJsonName);
+  if (KindOf(here) == PathKind::kFile) {
+    found.push_back(here);
+    return {};
+  }
+  if (depth == kMaxDepth) return {};
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+  for (const std::string& name : names) {
+    if (!IsRankOrStepName(name)) continue;
+    const std::string child = JoinPath(directory, name);
+    if (KindOf(child) != PathKind::kDirectory) continue;
+    PL_TRY(Collect(child, depth + 1, found));
+  }
+  return {};
+}
+
+std::string JoinLines(const std::vector<std::string>& paths) {
+  std::string text;
+  for (const std::string& path : paths) {
+    if (!text.empty()) text += ", ";
+    text += path;
+  }
+  return text;
+}
+
+Error NothingFound(const std::string& path) {
+  if (KindOf(JoinPath(path, kJournalName)) == PathKind::kFile) {
+    return Error(ErrorCode::kNotFound,
+                 fmt::format("{}: holds an unfinished recording and no dump.json. Run "
+                             "`plumb recover {}` first.",
+                             path, path));
+  }
+  return Error(ErrorCode::kNotFound,
+               fmt::format("{}: no dump.json here nor in a step or rank directory below. Name a "
+                           "dump.json or the directory that holds it.",
+                           path));
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
+  std::vector<std::string> found;
+  PL_TRY(Collect(directory, 0, found));
+  return found;
+}
+
+Result<std::string> ResolveDumpJson(const std::string& path) {
+  switch (KindOf(path)) {
+    case PathKind::kFile:
+      if (BaseName(path).ends_with(kDumpJsonName)) return path;
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: not a dump (expected a file named dump.json). Name the "
+                               "dump.json or its directory.",
+                               path));
+    case PathKind::kDirectory:
+      break;
+    case PathKind::kMissing:
+      return Error(ErrorCode::kNotFound, fmt::format("{}: no such file or directory", path));
+    case PathKind::kOther:
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: neither a file nor a directory", path));
+  }
+  PL_TRY_ASSIGN(std::vector<std::string> found, ListDumpJson(path));
+  if (found.empty()) return NothingFound(path);
+  if (found.size() > 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds {} dumps (expected one). Name one of: {}", path,
+                             found.size(), JoinLines(found)));
+  }
+  return std::move(found.front());
+}
+
+}  // namespace plumbline::load

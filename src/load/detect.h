@@ -1,0 +1,30 @@
+// What kind of directory or file is this: from a path a user typed to one rank's dump.json.
+
+#ifndef PLUMBLINE_LOAD_DETECT_H_
+#define PLUMBLINE_LOAD_DETECT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+// Names inside a rank directory, as every release writes them.
+inline constexpr std::string_view kDumpJsonName = "dump.json";
+inline constexpr std::string_view kStackJsonName = "stack.json";
+inline constexpr std::string_view kConstructJsonName = "construct.json";
+inline constexpr std::string_view kTensorDirectoryName = "dump_tensor_data";
+
+// The dump.json meant by `path`: that file itself, the one in a rank directory, or the only one
+// below a step or dump directory. kNotFound when there is none, kInvalidArgument when there are
+// several (the message lists them) or when a file is not named *dump.json.
+Result<std::string> ResolveDumpJson(const std::string& path);
+
+// Every dump.json at or below a dump, step or rank directory, in order of name.
+Result<std::vector<std::string>> ListDumpJson(const std::string& directory);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_DETECT_H_

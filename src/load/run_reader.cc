@@ -1,0 +1,119 @@
+// Run: the index of one rank's dump, read once.
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "base/file.h"
+#include "formats/dump_json.h"
+#include "load/detect.h"
+#include "plumbline/run.h"
+
+namespace plumbline {
+namespace {
+
+using NameIndex = std::unordered_map<std::string_view, size_t>;
+
+// Header fields that old or foreign files leave out.
+void InferHeader(RunHeader& header, const std::vector<Call>& calls) {
+  if (!header.framework.empty()) return;
+  header.framework = "pytorch";
+  for (const Call& call : calls) {
+    if (call.name.starts_with("Cell.") || call.name.starts_with("Mint")) {
+      header.framework = "mindspore";
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+struct Run::Impl {
+  std::string dump_json_path;
+  std::string tensor_directory;
+  dump_json::DumpFile dump;
+  dump_json::StackTable stacks;
+  dump_json::ConstructTable parents;
+  NameIndex stack_index;   // views of the names in `stacks`
+  NameIndex parent_index;  // views of the names in `parents`
+};
+
+namespace {
+
+// Optional side files: absent is empty; damaged is an error unless salvaging.
+template <class Table>
+Status ReadSideFile(const std::string& path, Result<Table> (*read)(const std::string&),
+                    bool salvage, Table& table) {
+  if (KindOf(path) != PathKind::kFile) return {};
+  Result<Table> result = read(path);
+  if (result) {
+    table = std::move(*result);
+    return {};
+  }
+  if (salvage && result.error().code() == ErrorCode::kCorrupt) return {};
+  return std::move(result).error();
+}
+
+template <class Table>
+NameIndex IndexByName(const Table& table) {
+  NameIndex index;
+  index.reserve(table.size());
+  for (size_t i = 0; i < table.size(); ++i) index.insert_or_assign(table[i].first, i);
+  return index;
+}
+
+// The sibling directory is preferred: dumps are moved more often than their header is edited.
+std::string FindTensorDirectory(const std::string& directory, const RunHeader& header) {
+  std::string sibling = JoinPath(directory, load::kTensorDirectoryName);
+  if (KindOf(sibling) == PathKind::kDirectory || header.dump_data_dir.empty()) return sibling;
+  if (KindOf(header.dump_data_dir) == PathKind::kDirectory) return header.dump_data_dir;
+  const std::string beside = JoinPath(directory, header.dump_data_dir);
+  return KindOf(beside) == PathKind::kDirectory ? beside : sibling;
+}
+
+}  // namespace
+
+Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Run::Run(Run&&) noexcept = default;
+Run& Run::operator=(Run&&) noexcept = default;
+Run::~Run() = default;
+
+Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  PL_TRY_ASSIGN(impl->dump_json_path, load::ResolveDumpJson(path));
+  PL_TRY_ASSIGN(impl->dump, dump_json::ReadDump(impl->dump_json_path, options.salvage));
+  InferHeader(impl->dump.header, impl->dump.calls);
+  const std::string directory(DirectoryOf(impl->dump_json_path));
+  PL_TRY(ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack,
+                      options.salvage, impl->stacks));
+  PL_TRY(ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
+                      options.salvage, impl->parents));
+  impl->stack_index = IndexByName(impl->stacks);
+  impl->parent_index = IndexByName(impl->parents);
+  impl->tensor_directory = FindTensorDirectory(directory, impl->dump.header);
+  return Run(std::move(impl));
+}
+
+const RunHeader& Run::header() const { return impl_->dump.header; }
+const RunLoss& Run::loss() const { return impl_->dump.loss; }
+const std::string& Run::dump_json_path() const { return impl_->dump_json_path; }
+const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
+
+const std::vector<std::string>& Run::StackOf(std::string_view call_name) const {
+  static const std::vector<std::string> kUnknown;
+  const auto found = impl_->stack_index.find(call_name);
+  return found == impl_->stack_index.end() ? kUnknown : impl_->stacks[found->second].second;
+}
+
+std::string_view Run::ParentOf(std::string_view call_name) const {
+  const auto found = impl_->parent_index.find(call_name);
+  return found == impl_->parent_index.end() ? std::string_view()
+                                            : impl_->parents[found->second].second;
+}
+
+std::string Run::TensorPath(std::string_view data_name) const {
+  return JoinPath(impl_->tensor_directory, data_name);
+}
+
+}  // namespace plumbline

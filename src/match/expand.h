@@ -1,0 +1,32 @@
+// From one call of dump.json to the items that become rows (docs/reference/compare.md, "rows").
+
+#ifndef PLUMBLINE_MATCH_EXPAND_H_
+#define PLUMBLINE_MATCH_EXPAND_H_
+
+#include <string>
+#include <vector>
+
+#include "plumbline/compare.h"
+#include "plumbline/record.h"
+
+namespace plumbline::match {
+
+// The items of one call in row order: inputs and keyword arguments, parameters, outputs,
+// parameter gradients; within a group the order of the file. A plain value.
+struct CallItems {
+  std::string name;
+  CallKind kind = CallKind::kOther;
+  std::vector<Item> items;
+};
+
+// kCorrupt when arguments nest deeper than the recorder can have written (400 levels).
+Result<CallItems> ExpandCall(const Call& call);
+// Calls without any item are kept, with an empty list, so that indexes follow the file.
+Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls);
+
+// Whether any recorded tensor carries a digest.
+bool HasDigests(const std::vector<CallItems>& calls);
+
+}  // namespace plumbline::match
+
+#endif  // PLUMBLINE_MATCH_EXPAND_H_

@@ -1,0 +1,62 @@
+// Every threshold of a comparison, and what error a correct call may make.
+
+#ifndef PLUMBLINE_MEASURE_STANDARDS_H_
+#define PLUMBLINE_MEASURE_STANDARDS_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace plumbline::measure {
+
+// Compatible columns (docs/reference/compare.md, "Result").
+inline constexpr double kWarningRatio = 0.5;        // statistics: relative difference above is "Warning"
+inline constexpr double kWarningRegulator = 1e-10;  // added to the divisor there
+inline constexpr double kCosineStrict = 0.99;       // below, together with kMaxAbsStrict: "No"
+inline constexpr double kMaxAbsStrict = 0.001;
+inline constexpr double kCosineLoose = 0.9;  // below: "No"
+inline constexpr double kMaxAbsLoose = 1;    // above: "No"
+inline constexpr double kScalarRelative = 0.01;  // one-element tensors have no cosine
+inline constexpr double kZeroNorm = 2.220446049250313e-16;
+
+// Colours (docs/reference/compare.md, "Colours").
+inline constexpr double kHugeDifference = 1e10;
+inline constexpr double kMagnitudeStep = 1;  // decades
+inline constexpr double kThousandthGood = 0.9;
+inline constexpr double kThousandthBad = 0.6;
+inline constexpr double kRatioDrop = 0.1;
+inline constexpr double kRelativeMaxRed = 0.5;
+inline constexpr double kRelativeMaxYellow = 0.1;
+inline constexpr double kRelativeMaxInput = 0.01;
+
+// plumbline's verdict (docs/design/verdict.md): error divided by the explained error.
+inline constexpr double kNoiseFactor = 8;        // up to here: within noise
+inline constexpr double kSuspiciousFactor = 64;  // up to here: suspicious; above: broken
+
+// How the own rounding of a call grows.
+enum class CallClass : uint8_t {
+  kCopy,         // moves values: view, transpose, cat
+  kElementwise,  // a few roundings per element
+  kReduction,    // sums of length k in blocks: log2(k)
+  kProduct,      // dot products of length k: sqrt(k)
+  kDefault,      // unknown: the larger of reduction and product
+  kComposite,    // a module around other recorded calls
+  kUninitialised,  // `empty` and its kin: the values mean nothing
+};
+
+// The class of an API by its name ("linear", "__add__"); kDefault when it is not in the table.
+CallClass ClassOfApi(std::string_view api_name);
+// The class of a recorded call by its full name, such as "Functional.linear.0.forward". Modules
+// are kDefault; the caller raises those with recorded children to kComposite.
+CallClass ClassOfCall(std::string_view call_name);
+
+// Relative error (L2) that a correct call of this class makes by itself, when the roundoff of its
+// dtype is `unit_roundoff` and one output element sums up `reduction_length` terms.
+double OwnError(CallClass call_class, double unit_roundoff, double reduction_length);
+
+// Terms per output element, estimated from element counts alone: for x[M,K] w[N,K] -> y[M,N],
+// sqrt(|x| |w| / |y|) is K; for reductions |x| / |y|. At least 1.
+double ReductionLength(double largest_input, double second_input, double output);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_STANDARDS_H_

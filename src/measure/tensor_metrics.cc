@@ -1,0 +1,123 @@
+#include "measure/tensor_metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/parallel.h"
+#include "measure/standards.h"
+
+namespace plumbline::measure {
+namespace {
+
+// The value rounded to `decimals` places through its decimal text, as upstream does.
+double RoundDecimals(double value, int decimals) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  double rounded = value;
+  std::from_chars(text.data(), text.data() + text.size(), rounded);
+  return rounded;
+}
+
+constexpr int kDecimals = 12;
+constexpr int kCosineDecimals = 6;
+constexpr double kCosineRounded = 0.9999;  // above, upstream keeps six decimals only
+
+Metric Cosine(const kernels::Pairwise& sums) {
+  const double target = std::sqrt(sums.target_squares);
+  const double golden = std::sqrt(sums.golden_squares);
+  const bool target_zero = !(target > kZeroNorm);
+  const bool golden_zero = !(golden > kZeroNorm);
+  if (target_zero && golden_zero) return 1.0;
+  if (target_zero || golden_zero) return Absent::kZeroNorm;
+  const double cosine = RoundDecimals(sums.dot / (target * golden), kDecimals);
+  return cosine > kCosineRounded ? RoundDecimals(cosine, kCosineDecimals) : cosine;
+}
+
+Metric RelativeL2(const kernels::Pairwise& sums) {
+  if (sums.difference_squares == 0) return 0.0;
+  if (!(sums.golden_squares > 0)) return Absent::kZeroNorm;
+  return std::sqrt(sums.difference_squares / sums.golden_squares);
+}
+
+Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden) {
+  if (!target.is_contiguous()) {
+    PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(target));
+    return Sum(copy.view(), golden);
+  }
+  if (!golden.is_contiguous()) {
+    PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(golden));
+    return Sum(target, copy.view());
+  }
+  const auto count = static_cast<size_t>(target.element_count());
+  const size_t blocks = (count + kernels::kBlockElements - 1) / kernels::kBlockElements;
+  const size_t target_size = InfoOf(target.dtype).size_bytes;
+  const size_t golden_size = InfoOf(golden.dtype).size_bytes;
+  const auto run_block = [&](size_t block) {
+    const size_t begin = block * kernels::kBlockElements;
+    return kernels::PairwiseOf({target.dtype, target.data + begin * target_size, golden.dtype,
+                                golden.data + begin * golden_size,
+                                std::min(kernels::kBlockElements, count - begin)});
+  };
+  if (blocks == 1) return run_block(0);
+  std::vector<kernels::Pairwise> parts(blocks);
+  ParallelFor(blocks, [&](size_t block) { parts[block] = run_block(block); });
+  kernels::Pairwise total = parts[0];
+  for (size_t i = 1; i < blocks; ++i) total = kernels::Combine(total, parts[i]);
+  return total;
+}
+
+}  // namespace
+
+TensorMetrics AbsentMetrics(Absent reason) {
+  TensorMetrics metrics;
+  metrics.cosine = metrics.max_abs_error = metrics.max_relative_error = reason;
+  metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio = reason;
+  metrics.relative_l2 = metrics.max_ulp = reason;
+  return metrics;
+}
+
+TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) {
+  TensorMetrics metrics;
+  if (sums.nonfinite_mismatch > 0) metrics = AbsentMetrics(Absent::kNonFinite);
+  metrics.element_count = sums.count;
+  metrics.mismatch_count = sums.mismatch_count;
+  metrics.golden_zero_mismatch_count = sums.golden_zero_mismatch;
+  metrics.bitwise_equal_values = sums.mismatch_count == 0 && sums.nonfinite_count == 0;
+  if (sums.nonfinite_mismatch > 0) return metrics;
+  const auto count = static_cast<double>(sums.count);
+  // Positions that are NaN or infinite on both sides count as equal, as in upstream's masks.
+  const auto equal = static_cast<double>(sums.nonfinite_count);
+  metrics.max_abs_error = RoundDecimals(sums.max_abs, kDecimals);
+  metrics.max_relative_error = RoundDecimals(sums.max_rel, kDecimals);
+  metrics.max_ulp = static_cast<double>(sums.max_ulp);
+  metrics.relative_l2 = RelativeL2(sums);
+  const auto ratio = [&](uint64_t below) {
+    return RoundDecimals((static_cast<double>(below) + equal) / count, kDecimals);
+  };
+  if (dimensions == 0) {
+    metrics.cosine = metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio =
+        Absent::kScalar;
+    return metrics;
+  }
+  metrics.below_thousandth_ratio = ratio(sums.below_1e3);
+  metrics.below_five_thousandths_ratio = ratio(sums.below_5e3);
+  metrics.cosine = sums.count == 1 ? Metric(Absent::kScalar) : Cosine(sums);
+  return metrics;
+}
+
+Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden) {
+  if (target.element_count() == 0) return AbsentMetrics(Absent::kEmpty);
+  if (!std::equal(target.sizes.begin(), target.sizes.end(), golden.sizes.begin(),
+                  golden.sizes.end())) {
+    return AbsentMetrics(Absent::kShapeMismatch);
+  }
+  PL_TRY_ASSIGN(const kernels::Pairwise sums, Sum(target, golden));
+  return MetricsFromSums(sums, target.sizes.size());
+}
+
+}  // namespace plumbline::measure

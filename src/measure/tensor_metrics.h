@@ -1,0 +1,27 @@
+// How far two tensors differ: every real-data metric from one pass over both.
+
+#ifndef PLUMBLINE_MEASURE_TENSOR_METRICS_H_
+#define PLUMBLINE_MEASURE_TENSOR_METRICS_H_
+
+#include "kernels/kernel_table.h"
+#include "plumbline/compare.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::measure {
+
+// Metrics of two tensors of equal shape. Blocks of a large tensor run on the threads of the caller's
+// task arena; the result does not depend on their number. Strided views are copied once. Absent
+// values say why: kEmpty, kScalar (0-d and one element: no cosine, 0-d: no ratios), kShapeMismatch,
+// kNonFinite (NaN or Inf at differing positions or of other sign), kZeroNorm (cosine only).
+// kInternal when memory for a copy runs out.
+Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden);
+
+// The metrics that follow from the sums of a pass. `dimensions` is the rank of the tensors.
+TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions);
+
+// All metrics absent for one reason.
+TensorMetrics AbsentMetrics(Absent reason);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_TENSOR_METRICS_H_

@@ -1,0 +1,217 @@
+#include "measure/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+
+namespace plumbline::measure {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Difference Decided(Verdict verdict, std::string_view reason) {
+  return {Difference::Kind::kDecided, std::numeric_limits<double>::quiet_NaN(), verdict, reason};
+}
+
+Difference Equal() { return {}; }
+
+bool IsFloating(const Item& item) {
+  if (!item.dtype) return false;
+  const std::optional<DType> dtype = ParseDType(*item.dtype);
+  if (!dtype) return true;  // unknown types get the stricter rules
+  const DTypeKind kind = InfoOf(*dtype).kind;
+  return kind == DTypeKind::kFloat || kind == DTypeKind::kComplex;
+}
+
+bool IsEmpty(const Item& item) {
+  return std::find(item.shape.begin(), item.shape.end(), 0) != item.shape.end();
+}
+
+// Elements are non-finite exactly if an extreme is: max and min of a tensor with NaN are NaN.
+bool HasNonFinite(const Item& item) {
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const std::optional<double> value = NumberOf(item.statistics[i]);
+    if (value && !std::isfinite(*value)) return true;
+  }
+  return false;
+}
+
+bool IsAllZero(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  return max && min && *max == 0 && *min == 0;
+}
+
+bool HasStatistics(const Item& item) {
+  return std::any_of(item.statistics.begin(), item.statistics.end(), [](const Recorded& value) {
+    return !std::holds_alternative<std::monostate>(value);
+  });
+}
+
+Difference OfScalars(const Item& target, const Item& golden) {
+  if (target.dtype == golden.dtype && target.shape_text == golden.shape_text &&
+      target.digest == golden.digest && target.statistics == golden.statistics) {
+    return Equal();
+  }
+  const std::optional<double> a = NumberOf(target.statistics[0]);
+  const std::optional<double> b = NumberOf(golden.statistics[0]);
+  if (a && b && std::isnan(*a) && std::isnan(*b)) {
+    return Decided(Verdict::kNotComparable, "nonfinite-both");
+  }
+  Difference difference{Difference::Kind::kArgument, kInfinity, Verdict::kBroken,
+                        "argument-differs"};
+  if (a && b && std::isfinite(*a - *b) && *b != 0) difference.error = std::abs((*a - *b) / *b);
+  return difference;
+}
+
+// NaN, infinities, zeros and emptiness, as far as the recorded statistics show them.
+std::optional<Difference> Exceptional(const Item& target, const Item& golden) {
+  if (IsEmpty(target) || IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
+  const bool target_bad = HasNonFinite(target);
+  const bool golden_bad = HasNonFinite(golden);
+  if (target_bad && golden_bad) return Decided(Verdict::kNotComparable, "nonfinite-both");
+  if (target_bad) return Decided(Verdict::kBroken, "nonfinite-target");
+  if (golden_bad) return Decided(Verdict::kBroken, "nonfinite-golden");
+  if (!IsFloating(target) || !IsFloating(golden)) return std::nullopt;
+  const bool target_zero = IsAllZero(target);
+  const bool golden_zero = IsAllZero(golden);
+  if (target_zero && golden_zero) return Decided(Verdict::kNotComparable, "zero-both");
+  if (target_zero) return Decided(Verdict::kBroken, "zero-target");
+  if (golden_zero) return Decided(Verdict::kBroken, "zero-golden");
+  return std::nullopt;
+}
+
+int64_t ElementCountOf(const Item& item) {
+  const Result<int64_t> count = ElementCount(item.shape);
+  return count ? std::max<int64_t>(*count, 1) : 1;
+}
+
+Difference OfStatistics(const Item& target, const Item& golden) {
+  if (!HasStatistics(target) || !HasStatistics(golden)) {
+    return Decided(Verdict::kNotComparable, "no-data");
+  }
+  if (target.statistics == golden.statistics) return Equal();
+  // Truth values: max and min are all there is.
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const bool truth = std::holds_alternative<bool>(target.statistics[i]);
+    if (truth && target.statistics[i] != golden.statistics[i]) {
+      return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}};
+    }
+  }
+  const double error = StatisticError(target.statistics, golden.statistics, ElementCountOf(golden));
+  // A statistic that one side lacks (integers' mean, for example) is no difference.
+  if (error == 0) return Equal();
+  return {Difference::Kind::kNumeric, error, Verdict::kSame, {}};
+}
+
+Difference OfDigests(const Item& target, const Item& golden) {
+  if (!target.has_recorded_digest || !golden.has_recorded_digest) {
+    return Decided(Verdict::kNotComparable, "no-data");
+  }
+  if (target.digest == golden.digest) return Equal();
+  Difference difference{Difference::Kind::kNumeric, std::numeric_limits<double>::quiet_NaN(),
+                        Verdict::kSuspicious, "digest-differs"};
+  if (!HasStatistics(target) || !HasStatistics(golden)) return difference;
+  const Difference size = OfStatistics(target, golden);
+  // Equal statistics of unequal contents: the size stays unknown, not zero.
+  if (size.kind == Difference::Kind::kNumeric) difference.error = size.error;
+  return difference;
+}
+
+Difference OfTensors(const TensorMetrics& metrics) {
+  if (const Absent* absent = std::get_if<Absent>(&metrics.max_abs_error)) {
+    switch (*absent) {
+      case Absent::kEmpty:
+        return Decided(Verdict::kNotComparable, "empty");
+      case Absent::kUnreadable:
+        return Decided(Verdict::kNotComparable, "unreadable");
+      case Absent::kNonFinite:
+        return Decided(Verdict::kBroken, "nonfinite-position");
+      case Absent::kShapeMismatch:
+        return Decided(Verdict::kNotComparable, "shape-differs");
+      default:
+        return Decided(Verdict::kNotComparable, "no-data");
+    }
+  }
+  if (metrics.mismatch_count == 0) return Equal();
+  const double* error = std::get_if<double>(&metrics.relative_l2);
+  return {Difference::Kind::kNumeric, error == nullptr ? kInfinity : *error, Verdict::kSame, {}};
+}
+
+}  // namespace
+
+Difference DifferenceOf(const Item& target, const Item& golden, CompareMode mode,
+                        const TensorMetrics* metrics) {
+  if (!target.is_tensor && !golden.is_tensor) return OfScalars(target, golden);
+  if (target.is_tensor != golden.is_tensor) {
+    return Decided(Verdict::kNotComparable, "structure-differs");
+  }
+  if (mode == CompareMode::kTensor && metrics != nullptr) {
+    const Difference measured = OfTensors(*metrics);
+    if (measured.kind == Difference::Kind::kDecided) return measured;
+    const std::optional<Difference> exceptional = Exceptional(target, golden);
+    return exceptional ? *exceptional : measured;
+  }
+  if (const std::optional<Difference> exceptional = Exceptional(target, golden)) {
+    return *exceptional;
+  }
+  return mode == CompareMode::kDigest ? OfDigests(target, golden) : OfStatistics(target, golden);
+}
+
+Verdict VerdictOfRatio(double error, double expected) {
+  if (error == 0) return Verdict::kSame;
+  if (error <= kNoiseFactor * expected) return Verdict::kWithinNoise;
+  if (error <= kSuspiciousFactor * expected) return Verdict::kSuspicious;
+  return Verdict::kBroken;  // also when error is NaN
+}
+
+double RoundoffOf(const Item& target, const Item& golden) {
+  double roundoff = 0;
+  for (const Item* item : {&target, &golden}) {
+    if (!item->is_tensor || !item->dtype) continue;
+    const std::optional<DType> dtype = ParseDType(*item->dtype);
+    if (dtype) roundoff = std::max(roundoff, UnitRoundoff(*dtype));
+  }
+  return roundoff;
+}
+
+int Severity(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kSame:
+      return 0;
+    case Verdict::kWithinNoise:
+      return 1;
+    case Verdict::kNotComparable:
+      return 2;
+    case Verdict::kSuspicious:
+      return 3;
+    case Verdict::kBroken:
+      return 4;
+  }
+  return 4;
+}
+
+std::string AccuracyText(const TensorMetrics& metrics) {
+  if (const Absent* absent = std::get_if<Absent>(&metrics.max_abs_error)) {
+    if (*absent == Absent::kShapeMismatch) return "Unmatched";
+    return *absent == Absent::kNonFinite ? "No" : "None";
+  }
+  const double max_abs = std::get<double>(metrics.max_abs_error);
+  if (const Absent* absent = std::get_if<Absent>(&metrics.cosine)) {
+    if (*absent == Absent::kZeroNorm) return "No";
+    const double* relative = std::get_if<double>(&metrics.max_relative_error);
+    const bool close = max_abs <= kMaxAbsStrict ||
+                       (relative != nullptr && *relative <= kScalarRelative);
+    return close && max_abs <= kMaxAbsLoose ? "Yes" : "No";
+  }
+  const double cosine = std::get<double>(metrics.cosine);
+  // Written so that NaN fails.
+  const bool loose = cosine >= kCosineLoose && max_abs <= kMaxAbsLoose;
+  const bool strict = cosine >= kCosineStrict || max_abs <= kMaxAbsStrict;
+  return loose && strict ? "Yes" : "No";
+}
+
+}  // namespace plumbline::measure

@@ -1,0 +1,337 @@
+// CompareRuns(): load, match, measure, judge. WriteComparison(): the result files.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <ctime>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "formats/dump_json.h"
+#include "formats/torch_pt.h"
+#include "match/expand.h"
+#include "match/name_match.h"
+#include "measure/stats_metrics.h"
+#include "measure/tensor_metrics.h"
+#include "pipeline/divergence.h"
+#include "plumbline/compare.h"
+#include "report/findings.h"
+#include "report/result_json.h"
+#include "report/table.h"
+
+namespace plumbline {
+namespace {
+
+using match::CallItems;
+using match::CallPair;
+
+// One side, read and expanded.
+struct Side {
+  Run run;
+  std::vector<CallItems> calls;
+};
+
+Result<Side> LoadSide(const std::string& path, const CompareOptions& options) {
+  PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage}));
+  PL_TRY_ASSIGN(std::vector<CallItems> calls, match::ExpandCalls(run.calls()));
+  return Side{std::move(run), std::move(calls)};
+}
+
+Error TaskError(const Run& run, std::string_view problem) {
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: {}", run.dump_json_path(), problem));
+}
+
+Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
+  for (const Side* side : {&target, &golden}) {
+    const std::string& task = side->run.header().task;
+    if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
+    if (task != "tensor" && task != "statistics") {
+      return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
+                                              "statistics)",
+                                              task));
+    }
+  }
+  const std::string& task = target.run.header().task;
+  if (task != golden.run.header().task) {
+    return TaskError(target.run, fmt::format("task is {}, but {} has task {}. Record both sides "
+                                             "with the same task.",
+                                             task, golden.run.dump_json_path(),
+                                             golden.run.header().task));
+  }
+  if (task == "tensor") return CompareMode::kTensor;
+  const bool target_digests = match::HasDigests(target.calls);
+  const bool golden_digests = match::HasDigests(golden.calls);
+  if (target_digests != golden_digests && !target.calls.empty() && !golden.calls.empty()) {
+    const Side& with = target_digests ? target : golden;
+    const Side& without = target_digests ? golden : target;
+    return TaskError(with.run, fmt::format("holds md5 digests, but {} does not. Record both sides "
+                                           "with the same summary_mode.",
+                                           without.run.dump_json_path()));
+  }
+  return target_digests && golden_digests ? CompareMode::kDigest : CompareMode::kStatistics;
+}
+
+// --- rows ------------------------------------------------------------------------------------
+
+class RowBuilder {
+ public:
+  RowBuilder(Side& target, Side& golden, Comparison& comparison)
+      : target_(target), golden_(golden), comparison_(comparison) {}
+
+  // The items move into the rows; the sides keep their calls' names.
+  void Add(const CallPair& pair) {
+    ComparedCall& call = comparison_.calls.emplace_back();
+    call.first_row = static_cast<uint32_t>(comparison_.rows.size());
+    call.unmatched_reason = pair.reason;
+    call.unmatched_detail = pair.detail;
+    CallItems* target = pair.target == CallPair::kNone ? nullptr : &target_.calls[pair.target];
+    CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
+    if (target != nullptr) call.target_name = target->name;
+    if (golden != nullptr) call.golden_name = golden->name;
+    const size_t count = target != nullptr ? target->items.size() : golden->items.size();
+    for (size_t i = 0; i < count; ++i) {
+      ComparedRow& row = comparison_.rows.emplace_back();
+      row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
+      if (target != nullptr) row.target = std::move(target->items[i]);
+      if (golden != nullptr) row.golden = std::move(golden->items[i]);
+    }
+    call.row_count = static_cast<uint32_t>(count);
+    if (call.paired()) {
+      ++comparison_.counts.calls;
+    } else if (target != nullptr) {
+      ++comparison_.counts.unmatched_target;
+    } else {
+      ++comparison_.counts.unmatched_golden;
+    }
+  }
+
+ private:
+  Side& target_;
+  Side& golden_;
+  Comparison& comparison_;
+};
+
+// --- tensors ---------------------------------------------------------------------------------
+
+// Reads and measures the tensor files of the rows; a file that cannot be read marks its row.
+class TensorPass {
+ public:
+  TensorPass(const Run& target, const Run& golden, const CompareOptions& options,
+             Comparison& comparison)
+      : target_(target), golden_(golden), options_(options), comparison_(comparison) {}
+
+  void Run() {
+    std::vector<size_t> pending;
+    for (size_t i = 0; i < comparison_.rows.size(); ++i) {
+      ComparedRow& row = comparison_.rows[i];
+      if (!row.target || !row.golden) continue;
+      if (row.target->data_name.empty() || row.golden->data_name.empty()) continue;
+      pending.push_back(i);
+    }
+    RunWithThreads(options_.threads, [&] {
+      ParallelFor(pending.size(), [&](size_t k) {
+        Measure(comparison_.rows[pending[k]]);
+        Report(pending.size());
+      });
+    });
+    comparison_.counts.unreadable_files = unreadable_.load();
+  }
+
+ private:
+  void Measure(ComparedRow& row) {
+    const std::optional<torch_pt::PtFile> target = Open(target_, row.target->data_name, row);
+    const std::optional<torch_pt::PtFile> golden = Open(golden_, row.golden->data_name, row);
+    if (!target || !golden) {
+      row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
+      return;
+    }
+    Result<TensorMetrics> metrics = measure::MeasureTensors(target->view(), golden->view());
+    if (metrics) {
+      row.tensor = *metrics;
+      return;
+    }
+    row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
+    row.notes.push_back({"unreadable", metrics.error().message()});
+    ++unreadable_;
+  }
+
+  std::optional<torch_pt::PtFile> Open(const plumbline::Run& run, const std::string& name,
+                                       ComparedRow& row) {
+    // A name that leaves the directory is not followed.
+    if (name.find('/') != std::string::npos) {
+      row.notes.push_back({"unreadable", fmt::format("{}: not a file name", name)});
+      ++unreadable_;
+      return std::nullopt;
+    }
+    Result<torch_pt::PtFile> file = torch_pt::PtFile::Open(run.TensorPath(name));
+    if (file) return std::move(*file);
+    row.notes.push_back({"unreadable", file.error().message()});
+    ++unreadable_;
+    return std::nullopt;
+  }
+
+  void Report(size_t total) {
+    const size_t done = done_.fetch_add(1) + 1;
+    if (!options_.on_progress) return;
+    const std::lock_guard lock(progress_mutex_);
+    options_.on_progress(static_cast<double>(done) / static_cast<double>(total));
+  }
+
+  const plumbline::Run& target_;
+  const plumbline::Run& golden_;
+  const CompareOptions& options_;
+  Comparison& comparison_;
+  std::atomic<uint64_t> unreadable_{0};
+  std::atomic<size_t> done_{0};
+  std::mutex progress_mutex_;
+};
+
+// --- stacks, counts, warnings ----------------------------------------------------------------
+
+// The stack column shows the target's stacks, for every call that has one.
+Status FillStacks(const Run& target, const CompareOptions& options, Comparison& comparison) {
+  if (!options.show_stack) return {};
+  std::vector<std::vector<std::string>> stacks(comparison.calls.size());
+  bool any = false;
+  if (options.stack_path.empty()) {
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      stacks[i] = target.StackOf(comparison.calls[i].target_name);
+      any = any || !stacks[i].empty();
+    }
+  } else {
+    PL_TRY_ASSIGN(const dump_json::StackTable table, dump_json::ReadStack(options.stack_path));
+    std::unordered_map<std::string_view, const std::vector<std::string>*> by_name;
+    for (const auto& entry : table) by_name.insert_or_assign(entry.first, &entry.second);
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      const auto found = by_name.find(comparison.calls[i].target_name);
+      if (found != by_name.end()) stacks[i] = *found->second;
+    }
+    any = true;
+  }
+  if (any) comparison.stacks = std::move(stacks);
+  return {};
+}
+
+void CountRows(Comparison& comparison) {
+  for (const ComparedRow& row : comparison.rows) {
+    ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
+  }
+}
+
+void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparison) {
+  const RunLoss& loss = run.loss();
+  if (loss.truncated) {
+    comparison.warnings.push_back(
+        fmt::format("{}: {} is truncated at byte {}; only its complete records are compared",
+                    run.dump_json_path(), side, loss.byte_offset));
+  }
+  if (loss.duplicate_names > 0) {
+    comparison.warnings.push_back(fmt::format("{}: {} entries occur more than once; the last one "
+                                              "is compared",
+                                              run.dump_json_path(), loss.duplicate_names));
+  }
+  if (loss.recorder_drops > 0) {
+    comparison.warnings.push_back(fmt::format("{}: the recorder lost {} calls",
+                                              run.dump_json_path(), loss.recorder_drops));
+  }
+}
+
+// --- files -----------------------------------------------------------------------------------
+
+std::string TimeStamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
+  return std::string(text, size);
+}
+
+// A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
+std::string FreeStem(const std::string& directory) {
+  const std::string stamp = TimeStamp();
+  for (int attempt = 0;; ++attempt) {
+    const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
+    bool taken = false;
+    for (const std::string_view extension : {".xlsx", ".csv", ".json"}) {
+      const std::string name = fmt::format("compare_result_{}{}{}", stamp, suffix, extension);
+      taken = taken || KindOf(JoinPath(directory, name)) != PathKind::kMissing;
+    }
+    if (!taken) return stamp + suffix;
+  }
+}
+
+}  // namespace
+
+Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
+                               const CompareOptions& options) {
+  std::optional<Result<Side>> loaded_target;
+  std::optional<Result<Side>> loaded_golden;
+  RunWithThreads(options.threads, [&] {
+    RunBoth([&] { loaded_target = LoadSide(target_path, options); },
+            [&] { loaded_golden = LoadSide(golden_path, options); });
+  });
+  PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
+  PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
+  Comparison comparison;
+  PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
+  comparison.target_path = target.run.dump_json_path();
+  comparison.golden_path = golden.run.dump_json_path();
+  comparison.target_loss = target.run.loss();
+  comparison.golden_loss = golden.run.loss();
+  RowBuilder builder(target, golden, comparison);
+  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, options.fuzzy_match)) {
+    builder.Add(pair);
+  }
+  for (ComparedRow& row : comparison.rows) {
+    if (!row.target || !row.golden) continue;
+    row.statistics = measure::CompareStatistics(row.target->statistics, row.golden->statistics);
+  }
+  if (comparison.mode == CompareMode::kTensor) {
+    TensorPass(target.run, golden.run, options, comparison).Run();
+  }
+  report::FillResults(comparison);
+  report::FillColors(comparison);
+  pipeline::JudgeRows(target.run, comparison);
+  PL_TRY(FillStacks(target.run, options, comparison));
+  CountRows(comparison);
+  AddLossWarnings(target.run, "target", comparison);
+  AddLossWarnings(golden.run, "golden", comparison);
+  return comparison;
+}
+
+Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
+  const std::string& directory = options.output_dir;
+  PL_TRY(MakeDirectories(directory));
+  const std::string stem = FreeStem(directory);
+  const auto path = [&](std::string_view prefix, std::string_view extension) {
+    return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
+  };
+  const std::string xlsx = options.write_xlsx ? path("compare_result", ".xlsx") : "";
+  const std::string csv = options.write_csv ? path("compare_result", ".csv") : "";
+  const std::string json = options.write_json ? path("compare_result", ".json") : "";
+  const std::string advice = options.write_advice ? path("advisor", ".txt") : "";
+  for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
+    if (!file->empty()) comparison.files.push_back(*file);
+  }
+  Status workbook_status;
+  Status text_status;
+  const auto write_texts = [&]() -> Status {
+    if (!csv.empty()) PL_TRY(report::WriteCsv(comparison, csv));
+    if (!json.empty()) PL_TRY(report::WriteResultJson(comparison, json));
+    if (!advice.empty()) {
+      PL_TRY(WriteFileAtomically(advice, report::AdviceText(comparison), false));
+    }
+    return {};
+  };
+  RunBoth([&] { if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx); },
+          [&] { text_status = write_texts(); });
+  PL_TRY(workbook_status);
+  return text_status;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,217 @@
+#include "pipeline/culprit_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/number_text.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// Parts of paths whose frames say nothing about the model. "torch/nn/modules" holds layers, but
+// the line that calls them is what a user looks for.
+constexpr std::string_view kForeignPaths[] = {
+    "/site-packages/torch/", "/dist-packages/torch/", "/msprobe/", "/plumbline/",
+    "/site-packages/torch_npu/",
+};
+
+bool IsForeign(std::string_view frame) {
+  const std::string_view path = frame.substr(0, frame.find(','));
+  return std::any_of(std::begin(kForeignPaths), std::end(kForeignPaths),
+                     [&](std::string_view part) { return path.find(part) != path.npos; });
+}
+
+std::string OneLine(std::string_view frame) {
+  std::string text(frame);
+  const size_t split = text.find(", \n");
+  if (split != std::string::npos) text.replace(split, 3, ":");
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+std::string Shown(const Recorded& recorded) {
+  if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
+  if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
+  if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
+  if (const auto* v = std::get_if<std::string>(&recorded)) return *v;
+  return "None";
+}
+
+// "output.0" of "Functional.linear.0.forward.output.0".
+std::string_view ShortName(const Item& item, std::string_view call_name) {
+  std::string_view name = item.name;
+  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
+    name.remove_prefix(call_name.size() + 1);
+  }
+  return name;
+}
+
+// "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
+std::string StatisticsText(const ComparedRow& row) {
+  static constexpr std::string_view kNames[] = {"max", "min", "mean", "norm"};
+  std::string text;
+  for (size_t i = 0; i < 4; ++i) {
+    const Recorded& a = row.target->statistics[i];
+    const Recorded& b = row.golden->statistics[i];
+    if (a == b || std::holds_alternative<std::monostate>(a) ||
+        std::holds_alternative<std::monostate>(b)) {
+      continue;
+    }
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {} (golden {})", kNames[i], Shown(a), Shown(b));
+  }
+  return text;
+}
+
+std::string MetricsText(const ComparedRow& row) {
+  std::string text;
+  const auto add = [&](std::string_view name, const Metric& metric) {
+    const double* value = std::get_if<double>(&metric);
+    if (value == nullptr) return;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {:.6g}", name, *value);
+  };
+  add("cosine", row.tensor.cosine);
+  add("max abs error", row.tensor.max_abs_error);
+  add("max relative error", row.tensor.max_relative_error);
+  if (row.tensor.mismatch_count > 0) {
+    text += fmt::format("{}{} of {} elements differ", text.empty() ? "" : ", ",
+                        row.tensor.mismatch_count, row.tensor.element_count);
+  }
+  return text;
+}
+
+std::string SizeText(const CulpritEvent& event) {
+  if (!std::isfinite(event.error)) return {};
+  return fmt::format("relative error {:.3g}, explained {:.3g}", event.error, event.expected);
+}
+
+std::string_view ReasonSentence(std::string_view reason) {
+  if (reason == "nonfinite-target") return "NaN or infinity in the target only";
+  if (reason == "nonfinite-golden") return "NaN or infinity in the golden tensor only";
+  if (reason == "nonfinite-position") return "NaN or infinity at other positions";
+  if (reason == "zero-target") return "the target is all zero";
+  if (reason == "zero-golden") return "the golden tensor is all zero";
+  if (reason == "digest-differs") return "the digests differ";
+  return {};
+}
+
+void AppendPart(std::string& text, std::string_view part) {
+  if (part.empty()) return;
+  if (!text.empty()) text += "; ";
+  text += part;
+}
+
+std::string NumbersText(const Comparison& comparison, const ComparedRow& row,
+                        const CulpritEvent& event) {
+  std::string text;
+  AppendPart(text, ReasonSentence(row.reason));
+  AppendPart(text, SizeText(event));
+  if (comparison.mode == CompareMode::kTensor) AppendPart(text, MetricsText(row));
+  AppendPart(text, StatisticsText(row));
+  if (comparison.mode == CompareMode::kDigest && row.target && row.golden) {
+    AppendPart(text, fmt::format("digest {} (golden {})", row.target->digest, row.golden->digest));
+  }
+  return text;
+}
+
+// The parameter of an enclosing module, or of the call itself, that holds the same contents.
+std::string ParameterName(const Run& target, const Comparison& comparison,
+                          const CulpritEvent& event) {
+  const ComparedRow& input = comparison.rows[event.row];
+  std::string_view module = comparison.calls[event.call].target_name;
+  if (input.target->role == ItemRole::kParameter) {
+    return fmt::format("parameter {}", input.target->name);
+  }
+  constexpr int kMaxNesting = 1000;  // a cycle in construct.json must not hang
+  module = target.ParentOf(module);
+  for (int level = 0; level < kMaxNesting && !module.empty(); ++level) {
+    for (const ComparedCall& call : comparison.calls) {
+      if (call.target_name != module) continue;
+      for (uint32_t i = 0; i < call.row_count; ++i) {
+        const ComparedRow& row = comparison.rows[call.first_row + i];
+        if (!row.target || !row.golden || row.target->role != ItemRole::kParameter) continue;
+        if (row.target->shape == input.target->shape &&
+            row.target->statistics == input.target->statistics &&
+            row.target->digest == input.target->digest) {
+          return fmt::format("parameter {}", row.target->name);
+        }
+      }
+    }
+    module = target.ParentOf(module);
+  }
+  return {};
+}
+
+std::string InputText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedRow& row = comparison.rows[event.row];
+  std::string name = ParameterName(target, comparison, event);
+  if (name.empty()) {
+    name = fmt::format("{} (no recorded call produced it)",
+                       ShortName(*row.target, comparison.calls[event.call].target_name));
+  }
+  return fmt::format("inputs already differ: {}: {}", name,
+                     NumbersText(comparison, row, event));
+}
+
+std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedRow& row = comparison.rows[event.row];
+  const ComparedCall& call = comparison.calls[event.call];
+  switch (event.kind) {
+    case CulpritEvent::Kind::kArgument:
+      return fmt::format("argument differs: {} is {} (golden {})",
+                         ShortName(*row.target, call.target_name),
+                         Shown(row.target->statistics[0]), Shown(row.golden->statistics[0]));
+    case CulpritEvent::Kind::kInput:
+      return InputText(target, comparison, event);
+    case CulpritEvent::Kind::kStructure:
+      return call.unmatched_detail.empty() ? call.unmatched_reason : call.unmatched_detail;
+    case CulpritEvent::Kind::kOutput:
+      break;
+  }
+  return fmt::format("{}: {}", ShortName(*row.target, call.target_name),
+                     NumbersText(comparison, row, event));
+}
+
+}  // namespace
+
+std::string UserFrame(const std::vector<std::string>& stack) {
+  if (stack.empty()) return {};
+  const auto found = std::find_if(stack.begin(), stack.end(),
+                                  [](const std::string& frame) { return !IsForeign(frame); });
+  return OneLine(found == stack.end() ? stack.front() : *found);
+}
+
+FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
+                               const CulpritEvent& event) {
+  const ComparedCall& call = comparison.calls[event.call];
+  FirstWrongCall answer;
+  answer.name = call.name();
+  answer.item = comparison.rows[event.row].item().name;
+  answer.what = WhatText(target, comparison, event);
+  answer.enters_with_inputs = event.kind == CulpritEvent::Kind::kInput;
+  answer.stack = target.StackOf(call.target_name);
+  if (answer.stack.empty()) {
+    // Backward calls have no stack of their own; the forward call shows the line of the model.
+    std::string forward = call.target_name;
+    const size_t at = forward.rfind(".backward");
+    if (at != std::string::npos) forward.replace(at, 9, ".forward");
+    answer.stack = target.StackOf(forward);
+  }
+  answer.stack_line = UserFrame(answer.stack);
+  constexpr size_t kMaxNesting = 1000;  // a cycle in construct.json must not hang
+  for (std::string_view parent = target.ParentOf(call.target_name);
+       !parent.empty() && answer.module_path.size() < kMaxNesting;
+       parent = target.ParentOf(parent)) {
+    answer.module_path.emplace_back(parent);
+  }
+  return answer;
+}
+
+}  // namespace plumbline::pipeline

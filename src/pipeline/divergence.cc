@@ -1,0 +1,376 @@
+#include "pipeline/divergence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit_text.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::CallClass;
+using measure::Difference;
+
+// What identifies the contents of a tensor on one side: digest if recorded, else its statistics,
+// with the number of elements (views of one tensor count as the same).
+struct ContentKey {
+  std::string digest;
+  std::array<uint64_t, 4> statistics{};
+  int64_t element_count = 0;
+  friend bool operator==(const ContentKey&, const ContentKey&) = default;
+};
+
+struct ContentKeyHash {
+  size_t operator()(const ContentKey& key) const {
+    size_t hash = std::hash<std::string>()(key.digest) ^ static_cast<size_t>(key.element_count);
+    for (const uint64_t word : key.statistics) {
+      hash = (hash ^ word) * size_t{0x9E3779B97F4A7C15};
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
+
+std::optional<ContentKey> KeyOf(const Item& item) {
+  if (!item.is_tensor) return std::nullopt;
+  ContentKey key;
+  const Result<int64_t> count = ElementCount(item.shape);
+  key.element_count = count ? *count : -1;
+  if (item.has_recorded_digest) {
+    key.digest = item.digest;
+    return key;
+  }
+  bool any = false;
+  for (size_t i = 0; i < key.statistics.size(); ++i) {
+    if (const std::optional<double> value = measure::NumberOf(item.statistics[i])) {
+      key.statistics[i] = std::bit_cast<uint64_t>(*value);
+      any = true;
+    }
+  }
+  if (!any) return std::nullopt;
+  return key;
+}
+
+double CountOf(const Item& item) {
+  const Result<int64_t> count = ElementCount(item.shape);
+  return item.is_tensor && count ? static_cast<double>(*count) : 0;
+}
+
+bool IsBad(Verdict verdict) {
+  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
+}
+
+// Walks the calls in recorded order.
+class Judge {
+ public:
+  Judge(const Run& target, Comparison& comparison) : run_(target), comparison_(comparison) {
+    for (const ComparedCall& call : comparison.calls) {
+      const std::string_view parent = run_.ParentOf(call.target_name);
+      if (!parent.empty()) parents_with_children_.insert(parent);
+    }
+  }
+
+  void Run() {
+    std::vector<uint32_t> late;  // gradients are listed early and computed last
+    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
+      const ComparedCall& call = comparison_.calls[i];
+      const bool gradients = KindOfCall(call.name()) == CallKind::kParametersGrad;
+      if (gradients) {
+        late.push_back(i);
+      } else {
+        JudgeCall(i);
+      }
+    }
+    for (const uint32_t i : late) JudgeCall(i);
+  }
+
+  [[nodiscard]] const std::vector<CulpritEvent>& events() const { return events_; }
+
+ private:
+  struct KnownContent {
+    uint32_t row = 0;
+    std::optional<ContentKey> target;
+  };
+  // What the inputs of the current call contribute.
+  struct Inputs {
+    double error = 0;                 // largest relative error among agreeing or differing inputs
+    Verdict worst = Verdict::kSame;   // of inputs, and of the forward call of a backward call
+    double roundoff = 0;
+    double largest = 0, second = 0;   // element counts
+    bool argument_differs = false;
+  };
+
+  std::span<ComparedRow> RowsOf(const ComparedCall& call) {
+    return std::span(comparison_.rows).subspan(call.first_row, call.row_count);
+  }
+
+  Difference DifferenceOf(const ComparedRow& row) const {
+    const bool real = comparison_.mode == CompareMode::kTensor;
+    return measure::DifferenceOf(*row.target, *row.golden, comparison_.mode,
+                                 real ? &row.tensor : nullptr);
+  }
+
+  void JudgeUnmatched(uint32_t index, ComparedCall& call) {
+    call.verdict = Verdict::kNotComparable;
+    for (ComparedRow& row : RowsOf(call)) {
+      row.verdict = Verdict::kNotComparable;
+      row.reason = call.unmatched_reason;
+      row.error = std::nan("");
+    }
+    const bool structural = call.unmatched_reason.ends_with("-differs");
+    if (structural && !call.target_name.empty()) {
+      events_.push_back({index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
+    }
+  }
+
+  void JudgeCall(uint32_t index) {
+    ComparedCall& call = comparison_.calls[index];
+    if (!call.paired()) {
+      JudgeUnmatched(index, call);
+      return;
+    }
+    const CallClass call_class = ClassOf(call);
+    Inputs inputs;
+    AddForwardOfBackward(call, inputs);
+    for (ComparedRow& row : RowsOf(call)) {
+      const ItemRole role = row.target->role;
+      if (role == ItemRole::kInput || role == ItemRole::kParameter) JudgeInput(index, row, inputs);
+    }
+    for (ComparedRow& row : RowsOf(call)) {
+      const ItemRole role = row.target->role;
+      if (role == ItemRole::kOutput || role == ItemRole::kParameterGrad) {
+        JudgeOutput(index, call_class, inputs, row);
+      }
+    }
+    call.verdict = WorstOf(call);
+    if (call.target_name.ends_with("forward") || call.target_name.find(".forward.") != std::string::npos) {
+      forward_.insert_or_assign(call.target_name, ForwardResult{inputs.worst, inputs.error, call.verdict});
+    }
+  }
+
+  CallClass ClassOf(const ComparedCall& call) const {
+    const CallClass known = measure::ClassOfCall(call.target_name);
+    if (known == CallClass::kDefault && parents_with_children_.contains(call.target_name)) {
+      return CallClass::kComposite;
+    }
+    return known;
+  }
+
+  Verdict WorstOf(const ComparedCall& call) {
+    Verdict worst = Verdict::kSame;
+    bool any = false;
+    for (const ComparedRow& row : RowsOf(call)) {
+      const ItemRole role = row.target->role;
+      if (role == ItemRole::kInput || role == ItemRole::kParameter) continue;
+      any = true;
+      if (measure::Severity(row.verdict) > measure::Severity(worst)) worst = row.verdict;
+    }
+    return any ? worst : Verdict::kNotComparable;
+  }
+
+  // A backward call also depends on what its forward call saved.
+  void AddForwardOfBackward(const ComparedCall& call, Inputs& inputs) {
+    std::string name = call.target_name;
+    const size_t at = name.rfind(".backward");
+    if (at == std::string::npos) return;
+    name.replace(at, std::string_view(".backward").size(), ".forward");
+    const auto found = forward_.find(name);
+    if (found == forward_.end()) return;
+    inputs.error = std::max(inputs.error, found->second.error);
+    for (const Verdict verdict : {found->second.inputs, found->second.outputs}) {
+      if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
+    }
+  }
+
+  void JudgeInput(uint32_t index, ComparedRow& row, Inputs& inputs) {
+    const Difference difference = DifferenceOf(row);
+    inputs.roundoff = std::max(inputs.roundoff, measure::RoundoffOf(*row.target, *row.golden));
+    const double count = CountOf(*row.golden);
+    inputs.second = std::max(inputs.second, std::min(inputs.largest, count));
+    inputs.largest = std::max(inputs.largest, count);
+    row.error = difference.error;
+    if (difference.kind == Difference::Kind::kArgument) {
+      JudgeArgument(index, difference, row, inputs);
+    } else if (const ComparedRow* source = SourceOf(row)) {
+      // Contents met before keep the verdict they had there.
+      row.verdict = source->verdict;
+      row.expected = source->expected;
+      row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
+    } else {
+      JudgeFreshInput(index, difference, row);
+    }
+    if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+    if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
+      inputs.worst = row.verdict;
+    }
+    Remember(row);
+  }
+
+  void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,
+                     Inputs& inputs) {
+    // Values read back from tensors carry the noise of the run.
+    const double noise = std::max(noise_level_, UnitRoundoff(DType::kFloat32));
+    if (difference.error <= measure::kNoiseFactor * noise) {
+      row.verdict = Verdict::kWithinNoise;
+      row.expected = noise;
+      return;
+    }
+    row.verdict = Verdict::kBroken;
+    row.reason = "argument-differs";
+    inputs.argument_differs = true;
+    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kArgument, difference.error, 0});
+  }
+
+  void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
+    ApplyDifference(difference, std::max(measure::RoundoffOf(*row.target, *row.golden), noise_level_),
+                    row);
+    if (!IsBad(row.verdict)) return;
+    if (row.reason.empty()) row.reason = "input-differs";
+    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected});
+  }
+
+  void JudgeOutput(uint32_t index, CallClass call_class, const Inputs& inputs, ComparedRow& row) {
+    const Difference difference = DifferenceOf(row);
+    row.error = difference.error;
+    if (call_class == CallClass::kUninitialised) {
+      row.verdict = Verdict::kNotComparable;
+      row.reason = "uninitialised";
+      return;
+    }
+    const double roundoff =
+        std::max(inputs.roundoff, measure::RoundoffOf(*row.target, *row.golden));
+    const double length =
+        measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
+    const double own = measure::OwnError(call_class, roundoff, length);
+    ApplyDifference(difference, std::max(inputs.error, noise_level_) + own, row);
+    Remember(row);
+    const bool explained = IsBad(inputs.worst);
+    if (difference.kind == Difference::Kind::kNumeric && explained) {
+      // The inputs are wrong already: this call is not to blame, and its result is not good either.
+      if (measure::Severity(inputs.worst) > measure::Severity(row.verdict)) {
+        row.verdict = inputs.worst;
+      }
+      row.reason = "inherited";
+      return;
+    }
+    if (!IsBad(row.verdict)) {
+      if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric) {
+        noise_level_ = std::max(noise_level_, row.error);
+      }
+      return;
+    }
+    if (explained) {
+      row.reason = "inherited";
+      return;
+    }
+    if (row.reason.empty()) row.reason = "exceeds-noise";
+    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
+  }
+
+  // Verdict and reason that follow from the difference and what is explained.
+  static void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {
+    row.expected = expected;
+    row.error = difference.error;
+    row.reason = std::string(difference.reason);
+    switch (difference.kind) {
+      case Difference::Kind::kEqual:
+        row.verdict = Verdict::kSame;
+        return;
+      case Difference::Kind::kArgument:
+      case Difference::Kind::kDecided:
+        row.verdict = difference.verdict;
+        return;
+      case Difference::Kind::kNumeric:
+        break;
+    }
+    if (std::isnan(difference.error)) {
+      row.verdict = difference.verdict;  // digests: unequal, size unknown
+      return;
+    }
+    row.verdict = measure::VerdictOfRatio(difference.error, expected);
+    // Unequal digests are never noise: whoever records them asks for equal bits.
+    if (!difference.reason.empty() && !IsBad(row.verdict)) row.verdict = difference.verdict;
+  }
+
+  // The row where these contents were met first on both sides, or null.
+  const ComparedRow* SourceOf(const ComparedRow& row) {
+    const std::optional<ContentKey> key = KeyOf(*row.golden);
+    if (!key) return nullptr;
+    const auto found = known_.find(*key);
+    if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
+    return &comparison_.rows[found->second.row];
+  }
+
+  void Remember(const ComparedRow& row) {
+    std::optional<ContentKey> key = KeyOf(*row.golden);
+    if (key) known_.insert_or_assign(std::move(*key), KnownContent{IndexOf(row), KeyOf(*row.target)});
+  }
+
+  uint32_t IndexOf(const ComparedRow& row) const {
+    return static_cast<uint32_t>(&row - comparison_.rows.data());
+  }
+
+  struct ForwardResult {
+    Verdict inputs;
+    double error;
+    Verdict outputs;
+  };
+
+  const plumbline::Run& run_;
+  Comparison& comparison_;
+  std::unordered_set<std::string_view> parents_with_children_;
+  std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
+  std::unordered_map<std::string, ForwardResult> forward_;
+  // Largest error of any result so far that counted as noise: what correct calls of these two runs
+  // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
+  double noise_level_ = 0;
+  std::vector<CulpritEvent> events_;
+};
+
+bool IsInside(const Run& run, std::string_view name, std::string_view module) {
+  // The chain is at most as long as modules nest; the bound guards against a cycle in the file.
+  constexpr int kMaxNesting = 1000;
+  for (int i = 0; i < kMaxNesting && !name.empty(); ++i) {
+    name = run.ParentOf(name);
+    if (name == module) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void JudgeRows(const Run& target, Comparison& comparison) {
+  Judge judge(target, comparison);
+  judge.Run();
+  const std::vector<CulpritEvent>& events = judge.events();
+  if (events.empty()) return;
+  // A module is to blame only if nothing inside it is. Events come in recorded order, where a
+  // module stands after (1.2.2) or before the calls it contains.
+  const CulpritEvent* culprit = &events.front();
+  for (bool again = true; again;) {
+    again = false;
+    for (const CulpritEvent& event : events) {
+      const std::string& inner = comparison.calls[event.call].target_name;
+      const std::string& outer = comparison.calls[culprit->call].target_name;
+      if (event.call != culprit->call && IsInside(target, inner, outer)) {
+        culprit = &event;
+        again = true;
+        break;
+      }
+    }
+  }
+  comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,23 @@
+// What upstream's result columns say about a row: result, remarks, colour, advice.
+
+#ifndef PLUMBLINE_REPORT_FINDINGS_H_
+#define PLUMBLINE_REPORT_FINDINGS_H_
+
+#include <string>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::report {
+
+// Fills `result` and `notes` of every row (docs/reference/compare.md, "Result", "Err_message").
+void FillResults(Comparison& comparison);
+
+// Colours rows and adds the reasons to their notes, each once. Modes statistics and tensor only.
+void FillColors(Comparison& comparison);
+
+// Text of upstream's advisor file: the first suspect row and a hint where to look.
+std::string AdviceText(const Comparison& comparison);
+
+}  // namespace plumbline::report
+
+#endif  // PLUMBLINE_REPORT_FINDINGS_H_

@@ -1,0 +1,248 @@
+#include "report/result_json.h"
+
+#include <cmath>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number_text.h"
+
+namespace plumbline::report {
+namespace {
+
+constexpr int kFormatVersion = 1;
+constexpr size_t kFlushBytes = size_t{1} << 20;
+
+// Appends members of one object with their commas.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  void End() { out_ += '}'; }
+
+  std::string& Key(std::string_view key) {
+    if (!first_) out_ += ", ";
+    first_ = false;
+    json::AppendString(key, out_);
+    out_ += ": ";
+    return out_;
+  }
+  void Text(std::string_view key, std::string_view value) { json::AppendString(value, Key(key)); }
+  void Integer(std::string_view key, uint64_t value) { Key(key) += std::to_string(value); }
+  void Truth(std::string_view key, bool value) { Key(key) += value ? "true" : "false"; }
+  void Number(std::string_view key, double value);
+  void Value(std::string_view key, const Metric& metric);
+  void Value(std::string_view key, const Recorded& recorded);
+  void Texts(std::string_view key, const std::vector<std::string>& values);
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+void AppendNumber(double value, std::string& out) {
+  if (std::isfinite(value)) {
+    AppendPythonFloat(value, out);
+  } else {
+    json::AppendString(PythonFloat(value), out);
+  }
+}
+
+void ObjectWriter::Number(std::string_view key, double value) { AppendNumber(value, Key(key)); }
+
+void ObjectWriter::Value(std::string_view key, const Metric& metric) {
+  if (const double* value = std::get_if<double>(&metric)) {
+    Number(key, *value);
+  } else {
+    Key(key) += "null";
+  }
+}
+
+void AppendRecorded(const Recorded& recorded, std::string& out) {
+  if (const auto* v = std::get_if<bool>(&recorded)) {
+    out += *v ? "true" : "false";
+  } else if (const auto* i = std::get_if<int64_t>(&recorded)) {
+    out += std::to_string(*i);
+  } else if (const auto* d = std::get_if<double>(&recorded)) {
+    AppendNumber(*d, out);
+  } else if (const auto* s = std::get_if<std::string>(&recorded)) {
+    json::AppendString(*s, out);
+  } else {
+    out += "null";
+  }
+}
+
+void ObjectWriter::Value(std::string_view key, const Recorded& recorded) {
+  AppendRecorded(recorded, Key(key));
+}
+
+void ObjectWriter::Texts(std::string_view key, const std::vector<std::string>& values) {
+  std::string& out = Key(key);
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ", ";
+    json::AppendString(values[i], out);
+  }
+  out += ']';
+}
+
+void AppendCounts(const CompareCounts& counts, std::string& out) {
+  ObjectWriter object(out);
+  for (size_t i = 0; i < kVerdictCount; ++i) {
+    object.Integer(VerdictName(static_cast<Verdict>(i)), counts.rows[i]);
+  }
+  object.Integer("paired calls", counts.calls);
+  object.Integer("unmatched target", counts.unmatched_target);
+  object.Integer("unmatched golden", counts.unmatched_golden);
+  object.Integer("unreadable files", counts.unreadable_files);
+  object.End();
+}
+
+void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::string& out) {
+  if (!answer) {
+    out += "null";
+    return;
+  }
+  ObjectWriter object(out);
+  object.Text("name", answer->name);
+  object.Text("what", answer->what);
+  object.Text("item", answer->item);
+  object.Text("stack_line", answer->stack_line);
+  object.Texts("stack", answer->stack);
+  object.Texts("module_path", answer->module_path);
+  object.Truth("enters_with_inputs", answer->enters_with_inputs);
+  object.End();
+}
+
+// Everything but the rows; the object is left open.
+void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
+  object.Text("format", "plumbline compare");
+  object.Integer("version", kFormatVersion);
+  object.Text("mode", CompareModeName(comparison.mode));
+  object.Text("target", comparison.target_path);
+  object.Text("golden", comparison.golden_path);
+  AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
+  object.Truth("complete", comparison.is_complete());
+  AppendCounts(comparison.counts, object.Key("counts"));
+  object.Texts("warnings", comparison.warnings);
+}
+
+std::string_view RoleName(ItemRole role) {
+  switch (role) {
+    case ItemRole::kInput:
+      return "input";
+    case ItemRole::kParameter:
+      return "parameter";
+    case ItemRole::kOutput:
+      return "output";
+    case ItemRole::kParameterGrad:
+      return "parameter_grad";
+  }
+  return "";
+}
+
+void AppendSide(const std::optional<Item>& item, CompareMode mode, std::string& out) {
+  if (!item) {
+    out += "null";
+    return;
+  }
+  static constexpr std::string_view kNames[] = {"max", "min", "mean", "norm"};
+  ObjectWriter object(out);
+  object.Text("name", item->name);
+  if (item->dtype) object.Text("dtype", *item->dtype);
+  if (item->shape_text) object.Text("shape", *item->shape_text);
+  for (size_t i = 0; i < 4; ++i) object.Value(kNames[i], item->statistics[i]);
+  if (mode == CompareMode::kDigest) object.Text("md5", item->digest);
+  if (!item->data_name.empty()) object.Text("data_name", item->data_name);
+  object.End();
+}
+
+void AppendTensorMetrics(const TensorMetrics& metrics, std::string& out) {
+  ObjectWriter object(out);
+  if (const Absent* absent = std::get_if<Absent>(&metrics.max_abs_error)) {
+    object.Text("absent", AbsentName(*absent));
+  }
+  object.Value("cosine", metrics.cosine);
+  object.Value("max_abs_error", metrics.max_abs_error);
+  object.Value("max_relative_error", metrics.max_relative_error);
+  object.Value("below_thousandth_ratio", metrics.below_thousandth_ratio);
+  object.Value("below_five_thousandths_ratio", metrics.below_five_thousandths_ratio);
+  object.Value("relative_l2", metrics.relative_l2);
+  object.Value("max_ulp", metrics.max_ulp);
+  object.Integer("element_count", metrics.element_count);
+  object.Integer("mismatch_count", metrics.mismatch_count);
+  object.Integer("golden_zero_mismatch_count", metrics.golden_zero_mismatch_count);
+  object.End();
+}
+
+void AppendStatistics(const StatisticDifferences& statistics, ObjectWriter& object) {
+  static constexpr std::string_view kDifference[] = {"max_diff", "min_diff", "mean_diff",
+                                                     "norm_diff"};
+  static constexpr std::string_view kPercent[] = {"max_percent", "min_percent", "mean_percent",
+                                                  "norm_percent"};
+  for (size_t i = 0; i < 4; ++i) object.Value(kDifference[i], statistics.difference[i]);
+  for (size_t i = 0; i < 4; ++i) object.Value(kPercent[i], statistics.relative_percent[i]);
+}
+
+void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string& out) {
+  ObjectWriter object(out);
+  object.Text("call", comparison.calls[row.call].name());
+  object.Text("role", RoleName(row.item().role));
+  object.Text("verdict", VerdictName(row.verdict));
+  object.Text("reason", row.reason);
+  object.Number("error", row.error);
+  object.Number("explained_error", row.expected);
+  object.Text("result", row.result);
+  std::string& notes = object.Key("notes");
+  notes += '[';
+  for (size_t i = 0; i < row.notes.size(); ++i) {
+    if (i > 0) notes += ", ";
+    ObjectWriter note(notes);
+    note.Text("code", row.notes[i].code);
+    note.Text("text", row.notes[i].text);
+    note.End();
+  }
+  notes += ']';
+  AppendSide(row.target, comparison.mode, object.Key("target"));
+  AppendSide(row.golden, comparison.mode, object.Key("golden"));
+  if (comparison.mode == CompareMode::kTensor) {
+    AppendTensorMetrics(row.tensor, object.Key("metrics"));
+  } else if (comparison.mode == CompareMode::kStatistics) {
+    AppendStatistics(row.statistics, object);
+  }
+  object.End();
+}
+
+}  // namespace
+
+Status WriteResultJson(const Comparison& comparison, const std::string& path) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  std::string text;
+  ObjectWriter object(text);
+  AppendHeader(comparison, object);
+  object.Key("rows") += "[\n";
+  for (size_t i = 0; i < comparison.rows.size(); ++i) {
+    if (i > 0) text += ",\n";
+    AppendRow(comparison, comparison.rows[i], text);
+    if (text.size() < kFlushBytes) continue;
+    PL_TRY(file.Write(text));
+    text.clear();
+  }
+  text += "\n]}\n";
+  PL_TRY(file.Write(text));
+  return file.Commit(false);
+}
+
+}  // namespace plumbline::report
+
+namespace plumbline {
+
+std::string SummaryJson(const Comparison& comparison) {
+  std::string text;
+  report::ObjectWriter object(text);
+  report::AppendHeader(comparison, object);
+  object.Texts("files", comparison.files);
+  object.End();
+  text += '\n';
+  return text;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,18 @@
+// The machine form of a comparison (docs/reference/compare.md, "machine form").
+
+#ifndef PLUMBLINE_REPORT_RESULT_JSON_H_
+#define PLUMBLINE_REPORT_RESULT_JSON_H_
+
+#include <string>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::report {
+
+// Everything: header, counts, first wrong call, one object per row. Numbers are numbers; NaN and
+// infinities are the texts "nan", "inf", "-inf"; absent metrics are null.
+Status WriteResultJson(const Comparison& comparison, const std::string& path);
+
+}  // namespace plumbline::report
+
+#endif  // PLUMBLINE_REPORT_RESULT_JSON_H_

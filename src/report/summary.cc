@@ -1,0 +1,151 @@
+// The answer in a few lines of text, and the names of the public enumerations.
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "plumbline/compare.h"
+
+namespace plumbline {
+namespace {
+
+// Rows that nobody can judge, by reason: "both-zero 12, empty 3".
+std::string NotComparableText(const Comparison& comparison) {
+  std::map<std::string_view, uint64_t> by_reason;
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.verdict == Verdict::kNotComparable) ++by_reason[row.reason];
+  }
+  std::string text;
+  for (const auto& entry : by_reason) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", entry.first, entry.second);
+  }
+  return text;
+}
+
+void AppendPart(std::string& text, uint64_t count, std::string_view what) {
+  if (count == 0) return;
+  if (!text.empty()) text += ", ";
+  text += fmt::format("{} {}", count, what);
+}
+
+std::string MissingText(const Comparison& comparison) {
+  std::string text;
+  AppendPart(text, comparison.counts.unmatched_target, "target calls without counterpart");
+  AppendPart(text, comparison.counts.unmatched_golden, "golden calls without counterpart");
+  AppendPart(text, comparison.counts.unreadable_files, "unreadable tensor files");
+  AppendPart(text, comparison.target_loss.truncated ? 1 : 0, "truncated target dump");
+  AppendPart(text, comparison.golden_loss.truncated ? 1 : 0, "truncated golden dump");
+  AppendPart(text, comparison.target_loss.recorder_drops, "calls lost by the target's recorder");
+  AppendPart(text, comparison.golden_loss.recorder_drops, "calls lost by the golden's recorder");
+  return text;
+}
+
+std::string AnswerText(const Comparison& comparison) {
+  const std::string missing = MissingText(comparison);
+  if (!comparison.first_wrong_call) {
+    if (comparison.rows.empty()) return "not judged: the dumps hold nothing to compare\n";
+    if (comparison.counts.calls == 0) return fmt::format("not judged: no call pairs; {}\n", missing);
+    if (!comparison.is_complete()) {
+      return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
+                         missing, comparison.counts.calls);
+    }
+    return "no wrong call\n";
+  }
+  const FirstWrongCall& answer = *comparison.first_wrong_call;
+  std::string text = fmt::format("first wrong call: {}\n  {}\n", answer.name, answer.what);
+  if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
+  if (!answer.module_path.empty()) {
+    text += "  inside: ";
+    for (size_t i = 0; i < answer.module_path.size(); ++i) {
+      if (i > 0) text += " < ";
+      text += answer.module_path[i];
+    }
+    text += '\n';
+  }
+  if (!missing.empty()) text += fmt::format("  not judged: {}\n", missing);
+  return text;
+}
+
+}  // namespace
+
+std::string_view CompareModeName(CompareMode mode) {
+  switch (mode) {
+    case CompareMode::kStatistics:
+      return "statistics";
+    case CompareMode::kDigest:
+      return "md5";
+    case CompareMode::kTensor:
+      return "tensor";
+  }
+  return "";
+}
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kSame:
+      return "same";
+    case Verdict::kWithinNoise:
+      return "within noise";
+    case Verdict::kSuspicious:
+      return "suspicious";
+    case Verdict::kBroken:
+      return "broken";
+    case Verdict::kNotComparable:
+      return "not comparable";
+  }
+  return "";
+}
+
+std::string_view AbsentName(Absent reason) {
+  switch (reason) {
+    case Absent::kEmpty:
+      return "empty";
+    case Absent::kScalar:
+      return "scalar";
+    case Absent::kDTypeUnsupported:
+      return "dtype unsupported";
+    case Absent::kShapeMismatch:
+      return "shape mismatch";
+    case Absent::kNoCounterpart:
+      return "no counterpart";
+    case Absent::kUnreadable:
+      return "unreadable";
+    case Absent::kZeroNorm:
+      return "zero norm";
+    case Absent::kNotRecorded:
+      return "not recorded";
+    case Absent::kNonFinite:
+      return "non-finite";
+  }
+  return "";
+}
+
+bool Comparison::is_complete() const {
+  return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
+         counts.unreadable_files == 0 && !target_loss.truncated && !golden_loss.truncated &&
+         target_loss.recorder_drops == 0 && golden_loss.recorder_drops == 0;
+}
+
+std::string SummaryText(const Comparison& comparison) {
+  std::string text = AnswerText(comparison);
+  const CompareCounts& counts = comparison.counts;
+  const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
+  text += fmt::format(
+      "rows: {} same, {} within noise, {} suspicious, {} broken, {} not comparable\n",
+      rows(Verdict::kSame), rows(Verdict::kWithinNoise), rows(Verdict::kSuspicious),
+      rows(Verdict::kBroken), rows(Verdict::kNotComparable));
+  if (rows(Verdict::kNotComparable) > 0) {
+    text += fmt::format("not comparable: {}\n", NotComparableText(comparison));
+  }
+  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden ({} mode)\n",
+                      counts.calls, counts.unmatched_target, counts.unmatched_golden,
+                      CompareModeName(comparison.mode));
+  for (const std::string& warning : comparison.warnings) {
+    text += fmt::format("warning: {}\n", warning);
+  }
+  for (const std::string& file : comparison.files) text += fmt::format("file: {}\n", file);
+  return text;
+}
+
+}  // namespace plumbline

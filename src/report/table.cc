@@ -1,0 +1,85 @@
+#include "report/table.h"
+
+#include <span>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/number_text.h"
+#include "formats/xlsx.h"
+
+namespace plumbline::report {
+namespace {
+
+// Text collected before it is handed to the file.
+constexpr size_t kFlushBytes = size_t{1} << 20;
+
+std::vector<std::string_view> Header(const std::vector<Column>& columns) {
+  std::vector<std::string_view> names;
+  names.reserve(columns.size());
+  for (const Column& column : columns) names.push_back(column.name);
+  return names;
+}
+
+RowContext ContextOf(const Comparison& comparison, size_t index) {
+  const ComparedRow& row = comparison.rows[index];
+  return {comparison, row, comparison.calls[row.call].first_row == index};
+}
+
+xlsx::Fill FillOf(RowColor color) {
+  switch (color) {
+    case RowColor::kNone:
+      return xlsx::Fill::kNone;
+    case RowColor::kYellow:
+      return xlsx::Fill::kYellow;
+    case RowColor::kRed:
+      return xlsx::Fill::kRed;
+  }
+  return xlsx::Fill::kNone;
+}
+
+Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
+  if (const auto* v = std::get_if<double>(&cell)) return writer.Number(*v);
+  if (const auto* v = std::get_if<int64_t>(&cell)) return writer.Number(static_cast<double>(*v));
+  if (const auto* v = std::get_if<std::string>(&cell)) return writer.Text(*v);
+  return writer.Text({});
+}
+
+}  // namespace
+
+std::string CellText(const Cell& cell) {
+  if (const auto* v = std::get_if<double>(&cell)) return PythonFloat(*v);
+  if (const auto* v = std::get_if<int64_t>(&cell)) return std::to_string(*v);
+  if (const auto* v = std::get_if<std::string>(&cell)) return *v;
+  return {};
+}
+
+Status WriteCsv(const Comparison& comparison, const std::string& path) {
+  const std::vector<Column> columns = ColumnsOf(comparison);
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  std::string text;
+  csv::AppendRow(std::span<const std::string_view>(Header(columns)), text);
+  std::vector<std::string> cells(columns.size());
+  for (size_t i = 0; i < comparison.rows.size(); ++i) {
+    const RowContext context = ContextOf(comparison, i);
+    for (size_t c = 0; c < columns.size(); ++c) cells[c] = CellText(columns[c].cell(context));
+    csv::AppendRow(std::span<const std::string>(cells), text);
+    if (text.size() < kFlushBytes) continue;
+    PL_TRY(file.Write(text));
+    text.clear();
+  }
+  PL_TRY(file.Write(text));
+  return file.Commit(false);
+}
+
+Status WriteXlsx(const Comparison& comparison, const std::string& path) {
+  const std::vector<Column> columns = ColumnsOf(comparison);
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::Create(path, Header(columns)));
+  for (size_t i = 0; i < comparison.rows.size(); ++i) {
+    const RowContext context = ContextOf(comparison, i);
+    PL_TRY(writer.BeginRow(FillOf(context.row.color)));
+    for (const Column& column : columns) PL_TRY(WriteCell(column.cell(context), writer));
+  }
+  return writer.Close();
+}
+
+}  // namespace plumbline::report

@@ -1,0 +1,43 @@
+// The result table: columns declared once, written as CSV, XLSX and JSON from that declaration.
+
+#ifndef PLUMBLINE_REPORT_TABLE_H_
+#define PLUMBLINE_REPORT_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::report {
+
+// A cell: blank, a number or a text, as upstream's workbook has it. Not-finite numbers are texts.
+using Cell = std::variant<std::monostate, int64_t, double, std::string>;
+
+// What a column may look at.
+struct RowContext {
+  const Comparison& comparison;
+  const ComparedRow& row;
+  bool first_of_call = false;
+};
+
+struct Column {
+  std::string_view name;
+  Cell (*cell)(const RowContext&);
+};
+
+// The columns of a comparison, in order: upstream's of release 1.2.2 for its mode, then plumbline's
+// `Verdict` and `Reason`. Includes the stack column exactly if the comparison holds stacks.
+std::vector<Column> ColumnsOf(const Comparison& comparison);
+
+// The text of a cell in a CSV file; numbers as Python spells them.
+std::string CellText(const Cell& cell);
+
+Status WriteCsv(const Comparison& comparison, const std::string& path);
+Status WriteXlsx(const Comparison& comparison, const std::string& path);
+
+}  // namespace plumbline::report
+
+#endif  // PLUMBLINE_REPORT_TABLE_H_

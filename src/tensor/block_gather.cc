@@ -1,0 +1,177 @@
+#include "tensor/block_gather.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace plumbline {
+namespace {
+
+constexpr size_t kContiguousChunkBytes = size_t{32} << 10;
+constexpr size_t kChunkStep = 1024;
+
+// Elements of `Bytes` bytes as plain values, so that one element is one load and one store.
+template <size_t Bytes>
+struct Element {
+  std::byte bytes[Bytes];
+};
+
+// A rows x columns block from any byte strides into row-major order.
+template <size_t Bytes>
+void CopyTile(const std::byte* in, int64_t row_stride, int64_t column_stride, std::byte* out,
+              size_t rows, size_t columns) {
+  using E = Element<Bytes>;
+  if (column_stride == static_cast<int64_t>(Bytes)) {
+    for (size_t r = 0; r < rows; ++r) {
+      std::memcpy(out + r * columns * Bytes, in + static_cast<int64_t>(r) * row_stride,
+                  columns * Bytes);
+    }
+    return;
+  }
+  // Transposed input: walk small squares, so that a cache line of the input is used up while it
+  // is in L1, although the output is row-major.
+  const bool transposed = rows > 1 && std::abs(row_stride) < std::abs(column_stride);
+  const size_t step_rows = transposed ? 64 / Bytes : rows;
+  const size_t step_columns = transposed ? 16 : columns;
+  for (size_t r0 = 0; r0 < rows; r0 += step_rows) {
+    const size_t r1 = std::min(rows, r0 + step_rows);
+    for (size_t c0 = 0; c0 < columns; c0 += step_columns) {
+      const size_t c1 = std::min(columns, c0 + step_columns);
+      for (size_t r = r0; r < r1; ++r) {
+        const std::byte* from = in + static_cast<int64_t>(r) * row_stride;
+        std::byte* to = out + r * columns * Bytes;
+        for (size_t c = c0; c < c1; ++c) {
+          E e;
+          std::memcpy(&e, from + static_cast<int64_t>(c) * column_stride, Bytes);
+          std::memcpy(to + c * Bytes, &e, Bytes);
+        }
+      }
+    }
+  }
+}
+
+using CopyTileFunction = void (*)(const std::byte*, int64_t, int64_t, std::byte*, size_t, size_t);
+
+CopyTileFunction CopyTileFor(size_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return CopyTile<1>;
+    case 2:
+      return CopyTile<2>;
+    case 4:
+      return CopyTile<4>;
+    case 8:
+      return CopyTile<8>;
+    default:
+      return CopyTile<16>;
+  }
+}
+
+}  // namespace
+
+BlockGather::BlockGather(const TensorView& view, std::span<std::byte> scratch)
+    : data_(view.data),
+      element_bytes_(InfoOf(view.dtype).size_bytes),
+      remaining_(static_cast<size_t>(view.element_count())),
+      scratch_(scratch.data()) {
+  const size_t bytes = scratch.empty() ? kContiguousChunkBytes : scratch.size();
+  chunk_elements_ = std::max(kChunkStep, bytes / element_bytes_ / kChunkStep * kChunkStep);
+  if (remaining_ != 0) MergeDimensions(view);
+}
+
+void BlockGather::MergeDimensions(const TensorView& view) {
+  const auto size_bytes = static_cast<int64_t>(element_bytes_);
+  // Slot 0 stays free for an outer dimension of size 1 in case only one dimension remains.
+  sizes_[0] = 1;
+  strides_[0] = 0;
+  size_t used = 1;
+  for (size_t i = 0; i < view.sizes.size(); ++i) {
+    if (view.sizes[i] == 1) continue;
+    const int64_t stride = view.strides[i] * size_bytes;
+    if (used > 1 && strides_[used - 1] == stride * view.sizes[i]) {
+      sizes_[used - 1] *= view.sizes[i];
+      strides_[used - 1] = stride;
+      continue;
+    }
+    sizes_[used] = view.sizes[i];
+    strides_[used] = stride;
+    ++used;
+  }
+  contiguous_ = used == 1 || (used == 2 && strides_[1] == size_bytes);
+  if (used == 1) {
+    sizes_[1] = 1;
+    strides_[1] = size_bytes;
+    used = 2;
+  }
+  dims_ = used;
+  std::fill_n(index_.begin(), dims_, 0);
+}
+
+std::span<const std::byte> BlockGather::Next() {
+  if (remaining_ == 0) return {};
+  const size_t count = std::min(remaining_, chunk_elements_);
+  const size_t bytes = count * element_bytes_;
+  if (contiguous_) {
+    const std::byte* chunk = data_;
+    data_ += bytes;
+    remaining_ -= count;
+    return {chunk, bytes};
+  }
+  Gather(scratch_, count);
+  return {scratch_, bytes};
+}
+
+const std::byte* BlockGather::Address() const {
+  const std::byte* at = data_;
+  for (size_t i = 0; i < dims_; ++i) at += index_[i] * strides_[i];
+  return at;
+}
+
+void BlockGather::Gather(std::byte* out, size_t count) {
+  const CopyTileFunction copy_tile = CopyTileFor(element_bytes_);
+  remaining_ -= count;
+  const size_t row = dims_ - 2;
+  const size_t column = dims_ - 1;
+  const auto columns = static_cast<size_t>(sizes_[column]);
+  while (count != 0) {
+    const size_t done = static_cast<size_t>(index_[column]);
+    size_t rows = 1;
+    size_t elements = std::min(count, columns - done);
+    if (done == 0 && count >= columns) {
+      rows = std::min(count / columns, static_cast<size_t>(sizes_[row] - index_[row]));
+      elements = columns;
+    }
+    copy_tile(Address(), strides_[row], strides_[column], out, rows, elements);
+    out += rows * elements * element_bytes_;
+    count -= rows * elements;
+    Advance(elements == columns ? rows : 0, elements);
+  }
+}
+
+void BlockGather::Advance(size_t rows, size_t elements) {
+  const size_t row = dims_ - 2;
+  const size_t column = dims_ - 1;
+  if (rows == 0) {
+    index_[column] += static_cast<int64_t>(elements);
+    if (index_[column] < sizes_[column]) return;
+    index_[column] = 0;
+    rows = 1;
+  }
+  index_[row] += static_cast<int64_t>(rows);
+  for (size_t i = row; i > 0 && index_[i] == sizes_[i]; --i) {
+    index_[i] = 0;
+    ++index_[i - 1];
+  }
+}
+
+void CopyContiguous(const TensorView& view, std::span<std::byte> out) {
+  if (out.empty()) return;
+  BlockGather gather(view, {});
+  if (gather.contiguous_) {
+    std::memcpy(out.data(), view.data, out.size());
+    return;
+  }
+  gather.Gather(out.data(), gather.remaining_);
+}
+
+}  // namespace plumbline
