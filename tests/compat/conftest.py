@@ -1,4 +1,4 @@
-"""Recordings of the same steps by plumbline and by the real upstream tool, made once per session."""
+"""Recordings of the same steps by plumbline and by the real upstream tool, made once."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ class Runs:
 
     def rank(self, recording: str, step: int) -> Rank:
         """One step of one recording."""
-        found = [path.parent for path in (self.root / recording / f"step{step}").glob("*/dump.json")]
-        assert len(found) == 1, f"{self.root / recording}: {len(found)} dump.json (expected 1)"
+        folder = self.root / recording / f"step{step}"
+        found = [path.parent for path in folder.glob("*/dump.json")]
+        assert len(found) == 1, f"{folder}: {len(found)} dump.json (expected 1)"
         return Rank(found[0])
 
 
