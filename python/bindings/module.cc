@@ -10,6 +10,8 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
+  // The recorder lives until the process ends, and the framework's tables refer to its probes.
+  nb::set_leak_warnings(false);
   m.doc() = "Native core of plumbline.";
   if (!plumbline::python::InitProbeTypes() || !plumbline::python::InitGradHookType()) {
     throw nb::python_error();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "plumbline/tensor.h"
@@ -28,17 +29,30 @@ struct Frame {
 Frame MakeFrame(DType dtype, std::span<const int64_t> sizes, uint64_t data_bytes,
                 uint32_t data_crc32);
 
+// Whether Open compares the element bytes with their recorded checksum (one more pass over them).
+enum class DataCheck : uint8_t { kVerify, kTrust };
+
 // A mapped .pt file and the tensor in it. Movable; view() stays valid while the object lives.
+// Thread-safe for reading.
 class PtFile {
  public:
   // kNotFound, kIo, kCorrupt (damaged container or pickle, storage too short), kUnsupported (an
   // object that is not one plain tensor, or a pickle that names anything but tensor parts).
-  static Result<PtFile> Open(const std::string& path);
+  static Result<PtFile> Open(const std::string& path, DataCheck check = DataCheck::kVerify);
+  // The same for bytes in memory, which must outlive the object.
+  static Result<PtFile> Parse(std::span<const std::byte> bytes,
+                              DataCheck check = DataCheck::kVerify);
+  // Strides are those of the file: a saved view is not made contiguous.
   [[nodiscard]] TensorView view() const;
 
  private:
+  struct Contents;
+  static Result<Contents> ReadZip(std::span<const std::byte> file, DataCheck check);
+  static Result<Contents> ReadLegacy(std::span<const std::byte> file);
+  Status Bind(Contents contents);
+
   std::shared_ptr<const MappedFile> file_;
-  std::string owned_;  // legacy or big-endian files are converted here
+  std::vector<std::byte> converted_;  // elements of a big-endian file
   DType dtype_ = DType::kFloat32;
   const std::byte* data_ = nullptr;
   Shape sizes_;

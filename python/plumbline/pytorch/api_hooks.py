@@ -20,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
@@ -183,11 +187,10 @@ class _Regions:
                 self._patches.add(utils, name, self._in_clip_grad(original))
 
     def install(self) -> None:
-        optimizer: Any = torch.optim.optimizer
         self._patches.apply()
         self._handles = [
-            optimizer.register_optimizer_step_pre_hook(self._before_step),
-            optimizer.register_optimizer_step_post_hook(self._after_step),
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
         ]
 
     def uninstall(self) -> None:

@@ -1,0 +1,106 @@
+// The pickle machine behind torch_pt: builds plain data and tensor descriptions, calls nothing.
+
+#ifndef PLUMBLINE_FORMATS_TORCH_PICKLE_H_
+#define PLUMBLINE_FORMATS_TORCH_PICKLE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::torch_pt {
+
+// A storage named by a persistent id: which record holds the elements.
+struct StorageRef {
+  DType dtype = DType::kUInt8;
+  bool is_untyped = false;  // `count` is in bytes
+  std::string_view key;
+  int64_t count = 0;
+};
+
+// What a pickled tensor says about itself. Sizes and strides are not checked against the storage.
+struct PickledTensor {
+  DType dtype = DType::kFloat32;
+  StorageRef storage;
+  int64_t offset = 0;  // elements
+  Shape sizes;
+  std::vector<int64_t> strides;  // as long as sizes
+};
+
+// One value on the machine's stack. `items` are indices of other nodes; a dict holds key, value,
+// key, value. Texts are views into the pickle.
+struct PickleNode {
+  enum class Kind : uint8_t {
+    kNone,
+    kBool,
+    kInt,
+    kLong,  // integer outside int64_t; `text` is its little-endian two's complement
+    kFloat,
+    kText,
+    kTuple,
+    kList,
+    kDict,
+    kGlobal,   // `module` and `text`
+    kStorage,  // `number` indexes the machine's storages
+    kTensor,   // `number` indexes the machine's tensors
+  };
+  Kind kind = Kind::kNone;
+  int64_t number = 0;
+  std::string_view text;
+  std::string_view module;
+  std::vector<uint32_t> items;
+};
+
+// Runs one pickle after another on the same bytes (protocols 2 to 5). Memory stays proportional to
+// the bytes read, and no value is ever walked recursively. The bytes must outlive the machine.
+class PickleMachine {
+ public:
+  // Reads up to and with the STOP opcode. kCorrupt for damage; kUnsupported for opcodes, globals
+  // and calls that have no place in a file of one tensor (the message names them).
+  Status Run(ByteReader& in);
+  // The value of the last pickle. Requires: the last Run succeeded.
+  [[nodiscard]] const PickleNode& result() const { return nodes_[stack_.back()]; }
+  [[nodiscard]] const PickleNode& node(uint32_t index) const { return nodes_[index]; }
+  // The tensor of the last pickle; kUnsupported if it is something else.
+  [[nodiscard]] Result<PickledTensor> Tensor() const;
+
+ private:
+  Status Step(uint8_t opcode, ByteReader& in);
+  Status PushNumber(uint8_t opcode, ByteReader& in);
+  Status PushText(uint8_t opcode, ByteReader& in);
+  Status PushLong(uint64_t size, ByteReader& in);
+  Status PushGlobal(std::string_view module, std::string_view name);
+  Status StackGlobal();
+  Status MakeTuple(size_t count);
+  Status MakeMarkedTuple();
+  Status Extend(bool marked, PickleNode::Kind kind);
+  Status Memoize(uint64_t slot);
+  Status Recall(uint64_t slot);
+  Status PersistentId();
+  Status Reduce();
+  Status Build();
+  Status RebuildTensor(std::string_view function, const std::vector<uint32_t>& arguments);
+  Status CheckMetadata(uint32_t index) const;
+  Status Sizes(uint32_t index, std::vector<int64_t>& out) const;
+  [[nodiscard]] Result<int64_t> Integer(uint32_t index) const;
+
+  Status Need(size_t count) const;
+  Result<size_t> PopMark();
+  uint32_t Pop();
+  PickleNode& Push(PickleNode::Kind kind);
+
+  std::vector<PickleNode> nodes_;
+  std::vector<uint32_t> stack_;
+  std::vector<size_t> marks_;
+  std::unordered_map<uint64_t, uint32_t> memo_;
+  std::vector<StorageRef> storages_;
+  std::vector<PickledTensor> tensors_;
+};
+
+}  // namespace plumbline::torch_pt
+
+#endif  // PLUMBLINE_FORMATS_TORCH_PICKLE_H_

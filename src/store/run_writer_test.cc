@@ -1,0 +1,483 @@
+#include "store/run_writer.h"
+
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/log.h"
+#include "base/test_directory.h"
+#include "formats/dump_json.h"
+#include "record/value.h"
+#include "store/recover.h"
+
+namespace plumbline {
+namespace {
+
+using testing::FailingCalls;
+using testing::OpenDescriptors;
+using testing::TestDirectory;
+
+RunOptions Options(const std::string& dump_path, bool tensors = false) {
+  RunOptions options;
+  options.header = {"statistics", "L1", "pytorch", ""};
+  options.dump_path = dump_path;
+  options.has_tensors = tensors;
+  options.run_id = "test";
+  return options;
+}
+
+// An entry with one member `key`: a list holding the integer `value`.
+void Add(RunWriter& writer, std::string_view name, std::string_view key, int64_t value,
+         uint32_t stack_id = 0, const std::string_view* parent = nullptr) {
+  EntryPacker packer;
+  packer.Begin(name, parent, stack_id);
+  packer.Key(key);
+  packer.BeginList();
+  packer.Int(value);
+  packer.EndList();
+  writer.AddEntry(packer.Finish());
+}
+
+// "name: key=value key=value; ..." in file order.
+std::string Entries(const std::string& directory) {
+  const auto dump = dump_json::ReadDump(directory + "/dump.json", false);
+  if (!dump) return dump.error().message();
+  std::string text;
+  for (const Call& call : dump->calls) {
+    text += call.name + ":";
+    for (const auto& [key, value] : call.members) {
+      const auto* list = value.As<ValueList>();
+      text += " " + key + "=";
+      if (list != nullptr && !list->empty()) {
+        const auto* number = list->front().As<int64_t>();
+        text += number != nullptr ? std::to_string(*number) : "?";
+      }
+    }
+    text += "; ";
+  }
+  return text;
+}
+
+std::unique_ptr<RunWriter> Open(const RunOptions& options, StoreThreads& threads) {
+  auto writer = RunWriter::Open(options, threads);
+  EXPECT_TRUE(writer) << writer.error().message();
+  return writer ? *std::move(writer) : nullptr;
+}
+
+TEST(RunWriter, OpenMakesValidEmptyFiles) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.Path("out")), threads);
+  EXPECT_EQ(writer->directory(), dir.Path("out/step0/rank"));
+  const auto dump = dump_json::ReadDump(writer->directory() + "/dump.json", false);
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->header.level, "L1");
+  EXPECT_TRUE(dump->calls.empty());
+  EXPECT_EQ(ReadFile(writer->directory() + "/stack.json").value_or(""), "{}");
+  EXPECT_EQ(ReadFile(writer->directory() + "/construct.json").value_or(""), "{}");
+  EXPECT_EQ(KindOf(writer->directory() + "/dump_tensor_data"), PathKind::kMissing);
+}
+
+TEST(RunWriter, TensorTaskNamesItsDirectory) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  RunOptions options = Options(dir.path(), true);
+  options.step = 4;
+  options.rank = 2;
+  const auto writer = Open(options, threads);
+  EXPECT_EQ(writer->header().dump_data_dir, dir.Path("step4/rank2/dump_tensor_data"));
+  EXPECT_EQ(KindOf(writer->header().dump_data_dir), PathKind::kDirectory);
+}
+
+TEST(RunWriter, LaterPartsMergeIntoTheFirstEntry) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Add(*writer, "a.forward", "input_args", 1);
+  Add(*writer, "b.parameters_grad", "weight", 2);
+  Add(*writer, "a.forward", "output", 3);
+  Add(*writer, "b.parameters_grad", "bias", 4);
+  Add(*writer, "b.parameters_grad", "weight", 5);
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(Entries(writer->directory()),
+            "a.forward: input_args=1 output=3; b.parameters_grad: weight=5 bias=4; ");
+}
+
+TEST(RunWriter, RemovedEntryIsGoneAndMayComeBackAtTheEnd) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Add(*writer, "a", "x", 1);
+  Add(*writer, "b", "x", 2);
+  writer->RemoveEntry("a");
+  writer->RemoveEntry("never there");
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(Entries(writer->directory()), "b: x=2; ");
+  Add(*writer, "a", "x", 3);
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(Entries(writer->directory()), "b: x=2; a: x=3; ");
+}
+
+TEST(RunWriter, StacksAndParentsGoToTheirFiles) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  writer->AddStack(1, std::vector<std::string>{"frame a", "frame b"});
+  const std::string_view root;
+  const std::string_view parent = "m.forward.0";
+  Add(*writer, "x.0.forward", "output", 1, 1, &parent);
+  Add(*writer, "m.forward.0", "output", 1, 1, &root);
+  Add(*writer, "x.0.backward", "output", 1);
+  // Filtered by data_mode: only listed.
+  EntryPacker packer;
+  packer.Begin("y.0.forward", &parent, 1);
+  writer->AddEntry(packer.Finish());
+  ASSERT_TRUE(writer->Publish());
+  const auto stack = dump_json::ReadStack(writer->directory() + "/stack.json");
+  ASSERT_TRUE(stack);
+  ASSERT_EQ(stack->size(), 3U);
+  EXPECT_EQ((*stack)[0].first, "x.0.forward");
+  EXPECT_EQ((*stack)[2].first, "y.0.forward");
+  EXPECT_EQ((*stack)[2].second, (std::vector<std::string>{"frame a", "frame b"}));
+  const auto construct = dump_json::ReadConstruct(writer->directory() + "/construct.json");
+  ASSERT_TRUE(construct);
+  EXPECT_EQ(*construct, (dump_json::ConstructTable{{"x.0.forward", "m.forward.0"},
+                                                   {"m.forward.0", ""},
+                                                   {"y.0.forward", "m.forward.0"}}));
+  EXPECT_EQ(Entries(writer->directory()).find("y.0.forward"), std::string::npos);
+}
+
+TEST(RunWriter, FinishRemovesTheJournalOncePublished) {
+  const TestDirectory dir;
+  std::string directory;
+  {
+    StoreThreads threads;
+    const auto writer = Open(Options(dir.path()), threads);
+    directory = writer->directory();
+    Add(*writer, "a", "x", 1);
+    EXPECT_EQ(KindOf(directory + "/.dump.journal"), PathKind::kFile);
+    ASSERT_TRUE(writer->Publish());
+    EXPECT_EQ(KindOf(directory + "/.dump.journal"), PathKind::kFile);
+    ASSERT_TRUE(writer->Finish());
+  }
+  EXPECT_EQ(Entries(directory), "a: x=1; ");
+  EXPECT_EQ(ListDirectory(directory).value_or(std::vector<std::string>{}),
+            (std::vector<std::string>{"construct.json", "dump.json", "stack.json"}));
+}
+
+TEST(RunWriter, PublishWithoutNewsTouchesNothing) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Add(*writer, "a", "x", 1);
+  ASSERT_TRUE(writer->Publish());
+  threads.sync.Drain();
+  const FailingCalls faults(1000);
+  ASSERT_TRUE(writer->Publish());
+  threads.sync.Drain();
+  EXPECT_EQ(Entries(writer->directory()), "a: x=1; ");
+}
+
+// Each system call of Publish() fails in turn.
+TEST(RunWriter, FailedPublishKeepsTheOldFilesAndCanBeRepeated) {
+  bool succeeded = false;
+  for (int n = 0; !succeeded; ++n) {
+    ASSERT_LT(n, 60);
+    const TestDirectory dir;
+    StoreThreads threads;
+    const auto writer = Open(Options(dir.path()), threads);
+    Add(*writer, "a", "x", 1);
+    ASSERT_TRUE(writer->Publish());
+    threads.sync.Drain();
+    Add(*writer, "b", "x", 2);
+    const size_t descriptors = OpenDescriptors();
+    Status status;
+    {
+      const FailingCalls faults(n, ENOSPC);
+      status = writer->Publish();
+      threads.sync.Drain();
+      succeeded = !FailingCalls::fired();
+    }
+    EXPECT_EQ(OpenDescriptors(), descriptors) << n;
+    EXPECT_EQ(Entries(writer->directory()), status ? "a: x=1; b: x=2; " : "a: x=1; ") << n;
+    EXPECT_EQ(ListDirectory(writer->directory())->size(), 4U) << n;
+    if (!status) {
+      EXPECT_NE(status.error().message().find("No space left"), std::string::npos);
+    }
+    ASSERT_TRUE(writer->Publish()) << n;
+    EXPECT_EQ(Entries(writer->directory()), "a: x=1; b: x=2; ") << n;
+    EXPECT_TRUE(writer->Finish());
+  }
+}
+
+// Each system call of Open() fails in turn: an error, or a writer that works.
+TEST(RunWriter, FailedOpenIsAClearErrorAndLeaksNothing) {
+  bool succeeded = false;
+  for (int n = 0; !succeeded; ++n) {
+    ASSERT_LT(n, 60);
+    const TestDirectory dir;
+    StoreThreads threads;
+    const size_t descriptors = OpenDescriptors();
+    {
+      const FailingCalls faults(n, EACCES);
+      const auto writer = RunWriter::Open(Options(dir.Path("out"), true), threads);
+      succeeded = !FailingCalls::fired();
+      if (!writer) {
+        EXPECT_EQ(writer.error().code(), ErrorCode::kIo) << writer.error().message();
+        EXPECT_NE(writer.error().message().find("out"), std::string::npos);
+      }
+      EXPECT_EQ(writer.has_value(), succeeded) << n;
+    }
+    EXPECT_EQ(OpenDescriptors(), descriptors) << n;
+    // Whatever stood there, the next attempt works.
+    EXPECT_TRUE(RunWriter::Open(Options(dir.Path("out"), true), threads));
+  }
+}
+
+TEST(RunWriter, FullDiskSwitchesTheJournalOffOnceAndRecordingGoesOn) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Add(*writer, "a", "x", 1);
+  ::testing::internal::CaptureStdout();
+  {
+    const FailingCalls faults(0, ENOSPC, /*sticky=*/true);
+    for (int i = 0; i < 5; ++i) Add(*writer, "b" + std::to_string(i), "x", i);
+    writer->AddStack(1, std::vector<std::string>{"f"});
+    writer->RemoveEntry("b4");
+    EXPECT_FALSE(writer->Publish());
+  }
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(writer->failed());
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  EXPECT_NE(log.find(".dump.journal: cannot write"), std::string::npos) << log;
+  EXPECT_NE(log.find("No space left"), std::string::npos) << log;
+  // Space is back: nothing was lost.
+  ASSERT_TRUE(writer->Finish());
+  EXPECT_EQ(Entries(writer->directory()), "a: x=1; b0: x=0; b1: x=1; b2: x=2; b3: x=3; ");
+  const std::string errors = ReadFile(writer->directory() + "/dump_error_info.log").value_or("");
+  EXPECT_NE(errors.find("records_not_journaled: 4"), std::string::npos) << errors;
+}
+
+TEST(RunWriter, LossesAreStoredWithTheOutput) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  writer->AddLoss("calls_dropped", 2, "argument\nwalk failed");
+  writer->AddLoss("calls_dropped", 1, "again");
+  ASSERT_TRUE(writer->Publish());
+  ASSERT_EQ(writer->losses().size(), 1U);
+  EXPECT_EQ(writer->losses()[0].count, 3U);
+  const std::string errors = ReadFile(writer->directory() + "/dump_error_info.log").value_or("");
+  EXPECT_NE(errors.find("[ERROR] calls_dropped: 3 (again)"), std::string::npos) << errors;
+}
+
+TEST(RunWriter, DamagedEntryIsCountedNotWritten) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  writer->AddEntry({});
+  ASSERT_EQ(writer->losses().size(), 1U);
+  EXPECT_EQ(writer->losses()[0].counter, "calls_dropped");
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(Entries(writer->directory()), "");
+}
+
+TEST(RunWriter, SecondWriterOfADirectoryGetsItsOwnWithAWarning) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto first = Open(Options(dir.path()), threads);
+  ::testing::internal::CaptureStdout();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StoreThreads own;
+    auto second = RunWriter::Open(Options(dir.path()), own);
+    if (!second) ::_exit(1);
+    Add(**second, "child", "x", 1);
+    const bool ok = (*second)->Publish().has_value();
+    ::_exit(ok && (*second)->directory() == first->directory() + "_" + std::to_string(::getpid())
+                ? 0
+                : 2);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(log.find("another process is recording"), std::string::npos) << log;
+  Add(*first, "parent", "x", 2);
+  ASSERT_TRUE(first->Finish());
+  EXPECT_EQ(Entries(first->directory()), "parent: x=2; ");
+  EXPECT_EQ(Entries(first->directory() + "_" + std::to_string(child)), "child: x=1; ");
+}
+
+TEST(RunWriter, UnfinishedJournalOfAnEarlierRunIsMovedAside) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StoreThreads own;
+    auto writer = RunWriter::Open(Options(dir.path()), own);
+    if (writer) Add(**writer, "old", "x", 1);
+    ::_exit(0);  // no destructors: as after a kill
+  }
+  ::waitpid(child, nullptr, 0);
+  StoreThreads threads;
+  ::testing::internal::CaptureStdout();
+  const auto writer = Open(Options(dir.path()), threads);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("earlier run"), std::string::npos);
+  Add(*writer, "new", "x", 2);
+  ASSERT_TRUE(writer->Finish());
+  EXPECT_EQ(Entries(writer->directory()), "new: x=2; ");
+  size_t stale = 0;
+  const auto names = ListDirectory(writer->directory());
+  ASSERT_TRUE(names);
+  for (const std::string& name : *names) {
+    stale += run_layout::IsStaleJournal(name) ? 1U : 0U;
+  }
+  EXPECT_EQ(stale, 1U);
+}
+
+TEST(RunWriter, JournalWithoutCallsIsNotKept) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(RunWriter::Open(Options(dir.path()), threads));
+  EXPECT_EQ(ListDirectory(dir.Path("step0/rank"))->size(), 4U);
+}
+
+TEST(RunWriter, ForkedChildLeavesTheParentsFilesAlone) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  auto writer = Open(Options(dir.path(), true), threads);
+  Add(*writer, "a", "x", 1);
+  ASSERT_TRUE(writer->Publish());
+  TensorBuffer buffer = writer->AcquireBuffer(100);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // As at the exit of a data loader's worker: destructors run.
+    writer.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  Add(*writer, "b", "x", 2);
+  ASSERT_TRUE(writer->Finish());
+  EXPECT_EQ(Entries(writer->directory()), "a: x=1; b: x=2; ");
+}
+
+TEST(RunWriter, ManyThreadsLoseNothing) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  {
+    std::vector<std::jthread> producers;
+    for (int t = 0; t < 4; ++t) {
+      producers.emplace_back([&writer, t] {
+        for (int i = 0; i < 50; ++i) {
+          Add(*writer, std::to_string(t) + "." + std::to_string(i), "x", i);
+        }
+      });
+    }
+  }
+  ASSERT_TRUE(writer->Finish());
+  const auto dump = dump_json::ReadDump(writer->directory() + "/dump.json", false);
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->calls.size(), 200U);
+}
+
+// Stores `text` as a byte tensor called `name`, as the recorder does.
+std::string Save(RunWriter& writer, const std::string& name, const std::string& text,
+                 RunWriter::NameUse use = RunWriter::NameUse::kNew) {
+  const std::string file = writer.ReserveTensorName(name, use);
+  const auto bytes = std::as_bytes(std::span(text));
+  const int64_t sizes[] = {static_cast<int64_t>(text.size())};
+  Xxh3 hash;
+  hash.Update(bytes);
+  const ContentKey key = MakeContentKey(hash.Finish(), DType::kUInt8, sizes);
+  if (!writer.LinkIfKnown(key, file)) {
+    TensorBuffer buffer = writer.AcquireBuffer(bytes.size());
+    if (!buffer.is_valid()) {
+      writer.CountLostTensor();
+    } else {
+      std::copy(bytes.begin(), bytes.end(), buffer.bytes().begin());
+      writer.SaveTensor({file, DType::kUInt8, sizes, Crc32(bytes), key}, std::move(buffer));
+    }
+  }
+  EntryPacker packer;
+  packer.Begin(name, nullptr, 0);
+  packer.Key("output");
+  packer.BeginList();
+  PackedTensor tensor;
+  tensor.type = "torch.Tensor";
+  tensor.dtype_text = "torch.uint8";
+  tensor.shape = sizes;
+  tensor.data_name = file;
+  packer.Tensor(tensor);
+  packer.EndList();
+  writer.AddEntry(packer.Finish());
+  return file;
+}
+
+TEST(RunWriter, TensorFilesStandWhenPublishReturns) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path(), true), threads);
+  for (int i = 0; i < 30; ++i) Save(*writer, "t" + std::to_string(i), std::string(100000, 'a'));
+  Save(*writer, "other", "b");
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(ListDirectory(writer->header().dump_data_dir)->size(), 31U);
+  EXPECT_EQ(threads.tensors.stats().files, 2U);
+  EXPECT_EQ(threads.tensors.stats().links, 29U);
+}
+
+TEST(RunWriter, ReplacedFileIsNoLongerAKnownContent) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path(), true), threads);
+  const auto replace = RunWriter::NameUse::kReplace;
+  const std::string first = Save(*writer, "g.weight", "old", replace);
+  EXPECT_EQ(Save(*writer, "g.weight", "new", replace), first);
+  const std::string copy = Save(*writer, "copy", "old");
+  ASSERT_TRUE(writer->Publish());
+  const std::string tensors = writer->header().dump_data_dir;
+  EXPECT_NE(ReadFile(JoinPath(tensors, first))->find("new"), std::string::npos);
+  EXPECT_NE(ReadFile(JoinPath(tensors, copy))->find("old"), std::string::npos);
+}
+
+TEST(RunWriter, TensorsThatCouldNotBeWrittenAreNotNamed) {
+  SetLogLevel(LogLevel::kSilent);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path(), true), threads);
+  Save(*writer, "a", "one");
+  threads.tensors.WaitFor(1);
+  {
+    const SyscallTable real = Syscalls();
+    Syscalls().rename = [](const char*, const char*) {
+      errno = ENOSPC;
+      return -1;
+    };
+    Save(*writer, "b", "two");
+    threads.tensors.WaitFor(2);
+    Syscalls() = real;
+  }
+  Save(*writer, "c", "three");
+  ASSERT_TRUE(writer->Finish());
+  SetLogLevel(LogLevel::kInfo);
+  const std::string text = *ReadFile(writer->directory() + "/dump.json");
+  EXPECT_NE(text.find("\"data_name\": \"a.pt\""), std::string::npos);
+  EXPECT_EQ(text.find("b.pt"), std::string::npos);
+  EXPECT_EQ(text.find("c.pt"), std::string::npos);
+  EXPECT_NE(Entries(writer->directory()).find("c: output"), std::string::npos);
+  EXPECT_EQ(threads.tensors.stats().lost, 2U);
+  EXPECT_NE(ReadFile(writer->directory() + "/dump_error_info.log")->find("tensors_dropped: 2"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline
