@@ -156,6 +156,7 @@ Error Reader::error() const {
 }
 
 void Reader::SkipBlanks() {
+  if (failed()) return;  // offset() must stay where the failure is
   while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
 }
 

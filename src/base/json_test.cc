@@ -132,6 +132,21 @@ TEST(Json, TooDeepIsUnsupported) {
   EXPECT_NE(ErrorOf(std::string(1000000, '[')), "");
 }
 
+// Found by fuzzing: a failure at the last visible byte, then calls that skipped the blanks after it.
+TEST(Json, CallsAfterAFailureDoNotMove) {
+  const std::string text = "{x  ";
+  Reader in(text);
+  std::string_view key;
+  bool truth;
+  EXPECT_TRUE(in.EnterObject());
+  EXPECT_FALSE(in.NextMember(key));
+  EXPECT_EQ(in.Peek(), Kind::kNone);
+  EXPECT_FALSE(in.ReadBool(truth));
+  EXPECT_FALSE(in.ReadEnd());
+  EXPECT_EQ(in.offset(), 1U);
+  EXPECT_EQ(in.error().message(), "byte 1: not JSON (expected a string, got 0x78)");
+}
+
 TEST(Json, ByteOrderMarkIsSkipped) { EXPECT_EQ(ErrorOf("\xEF\xBB\xBF{}"), ""); }
 
 TEST(Json, MembersComeInOrderWithDecodedKeys) {

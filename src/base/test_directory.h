@@ -12,11 +12,12 @@
 
 namespace plumbline::testing {
 
-// A fresh directory, removed with its contents on destruction.
+// A fresh directory in `parent`, removed with its contents on destruction.
 class TestDirectory {
  public:
-  TestDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "plumbline-XXXXXX").string();
+  explicit TestDirectory(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "plumbline-XXXXXX").string();
     path_ = ::mkdtemp(name.data()) != nullptr ? name : std::string();
   }
   ~TestDirectory() {

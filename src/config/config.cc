@@ -368,7 +368,7 @@ class ErrorFinder : public nlohmann::json_sax<Json> {
   bool start_array(std::size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    position_ = position;
+    position_ = position > 0 ? position - 1 : 0;  // it counts from 1
     return false;
   }
   [[nodiscard]] size_t position() const { return position_; }

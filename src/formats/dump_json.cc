@@ -196,23 +196,43 @@ void DumpWriter::Add(const Call& call) {
 
 void DumpWriter::End() { out_ += first_ ? "}\n}" : "\n }\n}"; }
 
-std::string FormatStack(const StackTable& stack) {
+std::string FormatFrames(std::span<const std::string> frames) {
+  if (frames.empty()) return "[]";
   std::string out;
+  char bracket = '[';
+  for (const std::string& frame : frames) {
+    out += bracket;
+    bracket = ',';
+    BreakLine(2, out);
+    json::AppendString(frame, out);
+  }
+  out += "\n ]";
+  return out;
+}
+
+std::string FormatStack(const StackTable& stack) {
+  std::vector<std::string> texts;
+  texts.reserve(stack.size());
+  StackTexts formatted;
+  for (const auto& [name, frames] : stack) {
+    formatted.emplace_back(name, texts.emplace_back(FormatFrames(frames)));
+  }
+  return FormatStackTexts(formatted);
+}
+
+std::string FormatStackTexts(const StackTexts& stack) {
+  std::string out;
+  size_t size = 0;
+  for (const auto& [name, frames] : stack) size += name.size() + frames.size() + 8;
+  out.reserve(size);
   char separator = '{';
   for (const auto& [name, frames] : stack) {
     out += separator;
     separator = ',';
     BreakLine(1, out);
     json::AppendString(name, out);
-    out += frames.empty() ? ": []" : ": ";
-    char bracket = '[';
-    for (const std::string& frame : frames) {
-      out += bracket;
-      bracket = ',';
-      BreakLine(2, out);
-      json::AppendString(frame, out);
-    }
-    if (!frames.empty()) out += "\n ]";
+    out += ": ";
+    out += frames;
   }
   out += stack.empty() ? "{}" : "\n}";
   return out;

@@ -7,6 +7,7 @@
 #ifndef PLUMBLINE_FORMATS_DUMP_JSON_H_
 #define PLUMBLINE_FORMATS_DUMP_JSON_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,10 @@ using StackTable = std::vector<std::pair<std::string, std::vector<std::string>>>
 using ConstructTable = std::vector<std::pair<std::string, std::string>>;
 
 std::string FormatStack(const StackTable& stack);  // flat form of 1.2.2
+// The same from frame lists formatted before: many calls share one, and most of the text is frames.
+std::string FormatFrames(std::span<const std::string> frames);
+using StackTexts = std::vector<std::pair<std::string_view, std::string_view>>;
+std::string FormatStackTexts(const StackTexts& stack);
 std::string FormatConstruct(const ConstructTable& parents);
 
 struct DumpFile {

@@ -71,7 +71,7 @@ Error Damaged(std::string_view what) {
 
 std::string_view KindName(Kind kind) {
   constexpr std::array<std::string_view, 12> kNames = {
-      "None", "a bool", "an int",  "an int",   "a float",   "a text",
+      "None",    "a bool", "an int", "an int",  "a float",   "a text",
       "a tuple", "a list", "a dict", "a class", "a storage", "a tensor"};
   return kNames[static_cast<size_t>(kind)];
 }
@@ -473,7 +473,8 @@ Status PickleMachine::Sizes(uint32_t index, std::vector<int64_t>& out) const {
 
 Result<int64_t> PickleMachine::Integer(uint32_t index) const {
   const PickleNode& node = nodes_[index];
-  if (node.kind != Kind::kInt) return Damaged(fmt::format("{} instead of an int", KindName(node.kind)));
+  if (node.kind != Kind::kInt)
+    return Damaged(fmt::format("{} instead of an int", KindName(node.kind)));
   return node.number;
 }
 

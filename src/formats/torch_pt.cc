@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "formats/swap_bytes.h"
 #include "formats/torch_globals.h"
 #include "formats/torch_pickle.h"
 #include "formats/zip.h"
@@ -159,16 +160,6 @@ Status CheckStorage(const PickledTensor& tensor, uint64_t storage_bytes) {
   return {};
 }
 
-void SwapElements(DType dtype, std::span<std::byte> bytes) {
-  const DTypeInfo& info = InfoOf(dtype);
-  const size_t parts = info.kind == DTypeKind::kComplex ? 2 : 1;
-  const size_t width = info.size_bytes / parts;
-  for (size_t at = 0; at + width <= bytes.size(); at += width) {
-    const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-    std::reverse(first, first + static_cast<std::ptrdiff_t>(width));
-  }
-}
-
 const zip::Member* FindMember(const std::vector<zip::Member>& members, std::string_view name) {
   const auto found = std::find_if(members.begin(), members.end(),
                                   [name](const zip::Member& m) { return m.name == name; });
@@ -246,9 +237,9 @@ Result<PtFile::Contents> PtFile::ReadZip(std::span<const std::byte> file, DataCh
   PickleMachine machine;
   PL_TRY(machine.Run(in));
   PL_TRY_ASSIGN(contents.tensor, machine.Tensor());
-  PL_TRY_ASSIGN(const zip::Member* data,
-                RequireMember(members, fmt::format("{}data/{}", directory,
-                                                   contents.tensor.storage.key)));
+  PL_TRY_ASSIGN(
+      const zip::Member* data,
+      RequireMember(members, fmt::format("{}data/{}", directory, contents.tensor.storage.key)));
   PL_TRY_ASSIGN(contents.storage, zip::Data(file, *data, check == DataCheck::kVerify));
   return contents;
 }
@@ -298,7 +289,7 @@ Status PtFile::Bind(Contents contents) {
   dtype_ = contents.tensor.dtype;
   if (contents.is_big_endian && InfoOf(dtype_).size_bytes > 1) {
     converted_.assign(storage.begin(), storage.end());
-    SwapElements(dtype_, converted_);
+    SwapElementBytes(dtype_, converted_);
     storage = converted_;
   }
   sizes_ = std::move(contents.tensor.sizes);

@@ -141,9 +141,8 @@ Result<Member> ReadEntry(ByteReader& in, uint64_t& header_offset) {
   PL_TRY(Read64(extra, member, packed, header_offset));
   member.is_stored = method == 0 && (flags & kEncrypted) == 0;
   if (member.is_stored && packed != member.size_bytes) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: two sizes of one stored member ({} and {})", member.name, packed,
-                             member.size_bytes));
+    return Error(ErrorCode::kCorrupt, fmt::format("{}: two sizes of one stored member ({} and {})",
+                                                  member.name, packed, member.size_bytes));
   }
   // The range checks that follow must hold for what is really there.
   member.size_bytes = packed;
@@ -215,9 +214,9 @@ Result<std::vector<Member>> ReadDirectory(std::span<const std::byte> archive) {
 Result<std::span<const std::byte>> Data(std::span<const std::byte> archive, const Member& member,
                                         bool check) {
   if (!member.is_stored) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: compressed or encrypted (expected a stored member)",
-                             member.name));
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: compressed or encrypted (expected a stored member)", member.name));
   }
   const auto data = archive.subspan(static_cast<size_t>(member.data_offset),
                                     static_cast<size_t>(member.size_bytes));

@@ -116,6 +116,37 @@ static void WidenComplex(const void* in, size_t count, Out* out) {
   }
 }
 
+static inline size_t ElementBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt16:
+    case DType::kInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      return 2;
+    case DType::kUInt32:
+    case DType::kInt32:
+    case DType::kFloat32:
+      return 4;
+    case DType::kUInt64:
+    case DType::kInt64:
+    case DType::kFloat64:
+    case DType::kComplex64:
+      return 8;
+    case DType::kComplex128:
+      return 16;
+    default:
+      return 1;
+  }
+}
+
+static inline bool IsInteger(DType dtype) { return dtype <= DType::kInt64; }
+static inline bool IsSigned(DType dtype) {
+  return dtype >= DType::kInt8 && dtype <= DType::kInt64;
+}
+static inline bool IsHalfOrLess(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype >= DType::kFloat8E4M3FN;
+}
+
 // True when WidenToFloat() is exact for `dtype`.
 static inline bool FitsFloat(DType dtype) {
   switch (dtype) {
@@ -183,5 +214,32 @@ static void WidenToFloat(DType dtype, const void* data, size_t count, float* out
       return WidenFloat8FNUZ<2, 16>(data, count, out);
     default:
       return WidenNumber(dtype, data, count, out);
+  }
+}
+
+// Double and 64-bit integers. Integers up to 32 bits are exact in all three.
+template <class Wide>
+static void WidenToWide(DType dtype, const void* data, size_t count, Wide* out) {
+  if (!IsHalfOrLess(dtype)) return WidenNumber(dtype, data, count, out);
+  float part[64];
+  const size_t element_bytes = ElementBytes(dtype);
+  for (size_t i = 0; i < count; i += 64) {
+    const size_t n = count - i < 64 ? count - i : 64;
+    WidenToFloat(dtype, static_cast<const char*>(data) + i * element_bytes, n, part);
+    for (size_t k = 0; k < n; ++k) out[i + k] = static_cast<Wide>(part[k]);
+  }
+}
+
+// Element `i` as real and imaginary part.
+static void LoadComplex(DType dtype, const char* data, size_t i, double* parts) {
+  if (dtype == DType::kComplex64) {
+    parts[0] = static_cast<double>(Load<float>(data, 2 * i));
+    parts[1] = static_cast<double>(Load<float>(data, 2 * i + 1));
+  } else if (dtype == DType::kComplex128) {
+    parts[0] = Load<double>(data, 2 * i);
+    parts[1] = Load<double>(data, 2 * i + 1);
+  } else {
+    WidenToWide(dtype, data + i * ElementBytes(dtype), 1, parts);
+    parts[1] = 0;
   }
 }

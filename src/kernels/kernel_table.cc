@@ -96,6 +96,75 @@ Moments MomentsOf(DType dtype, const void* data, size_t count) {
   return FinishMoments(state);
 }
 
+namespace {
+
+void EndBlock(PairwiseState* state) {
+  Pairwise& total = state->total;
+  total.dot += SumLanes(state->lanes[0]);
+  total.target_squares += SumLanes(state->lanes[1]);
+  total.golden_squares += SumLanes(state->lanes[2]);
+  total.difference_squares += SumLanes(state->lanes[3]);
+  for (auto& lanes : state->lanes) std::fill_n(lanes, kLanes, 0.0);
+}
+
+}  // namespace
+
+void UpdatePairwise(const KernelTable& table, const PairOfRuns& runs, PairwiseState* state) {
+  const size_t target_bytes = InfoOf(runs.target_dtype).size_bytes;
+  const size_t golden_bytes = InfoOf(runs.golden_dtype).size_bytes;
+  const auto* target = static_cast<const std::byte*>(runs.target);
+  const auto* golden = static_cast<const std::byte*>(runs.golden);
+  for (size_t left = runs.count; left != 0;) {
+    const size_t room = kBlockElements - state->total.count % kBlockElements;
+    const size_t part = std::min(left, room);
+    table.pairwise_part({runs.target_dtype, target, runs.golden_dtype, golden, part}, state);
+    if (part == room) EndBlock(state);
+    target += part * target_bytes;
+    golden += part * golden_bytes;
+    left -= part;
+  }
+}
+
+Pairwise FinishPairwise(const PairwiseState& state) {
+  PairwiseState copy = state;
+  EndBlock(&copy);
+  return copy.total;
+}
+
+Pairwise PairwiseOf(const PairOfRuns& runs) {
+  PairwiseState state;
+  UpdatePairwise(ActiveTable(), runs, &state);
+  return FinishPairwise(state);
+}
+
+Pairwise Combine(const Pairwise& first, const Pairwise& second) {
+  Pairwise result = first;
+  result.count += second.count;
+  result.mismatch_count += second.mismatch_count;
+  result.nonfinite_count += second.nonfinite_count;
+  result.nonfinite_mismatch += second.nonfinite_mismatch;
+  result.golden_zero_count += second.golden_zero_count;
+  result.golden_zero_mismatch += second.golden_zero_mismatch;
+  result.below_1e3 += second.below_1e3;
+  result.below_5e3 += second.below_5e3;
+  result.dot += second.dot;
+  result.target_squares += second.target_squares;
+  result.golden_squares += second.golden_squares;
+  result.difference_squares += second.difference_squares;
+  if (second.max_abs > first.max_abs) {
+    result.max_abs = second.max_abs;
+    result.max_abs_index = first.count + second.max_abs_index;
+  }
+  result.max_rel = std::max(first.max_rel, second.max_rel);
+  result.max_ulp = std::max(first.max_ulp, second.max_ulp);
+  if (first.mismatch_count == 0 && second.mismatch_count != 0) {
+    result.first_mismatch = first.count + second.first_mismatch;
+  }
+  result.target_max = std::max(first.target_max, second.target_max);
+  result.golden_max = std::max(first.golden_max, second.golden_max);
+  return result;
+}
+
 Moments Combine(const Moments& first, const Moments& second) {
   Moments result;
   result.count = first.count + second.count;

@@ -49,7 +49,13 @@ struct MomentsState {
 };
 
 // What one pass over two equally long runs yields. `target` minus `golden`. An element pair with
-// NaN or Inf on either side is counted in `nonfinite_*` and left out of the sums.
+// NaN or Inf on either side is counted in `nonfinite_*` and left out of everything else but
+// `mismatch_count`. Values are compared after widening to double, so +0 equals -0; 64-bit
+// integers are compared exactly with integers of any size but those of the other signedness. Complex numbers: |difference|, real part of target * conj(golden) in `dot`, moduli elsewhere.
+//
+// The relative error of a pair is |difference| / |golden|, with 2^-52 in place of a golden 0, and
+// 0 when both are 0. `max_rel` is the quotient rounded to double; the counts below a limit compare
+// |difference| with limit * |golden| in double.
 struct Pairwise {
   uint64_t count = 0;
   uint64_t mismatch_count = 0;      // pairs whose values differ (NaN equals NaN)
@@ -61,18 +67,27 @@ struct Pairwise {
   double dot = 0, target_squares = 0, golden_squares = 0, difference_squares = 0;
   double max_abs = 0;  // 0 when no finite pair
   double max_rel = 0;
-  uint64_t max_ulp = 0;                   // in units of the golden dtype; 0 for integers
-  uint64_t max_abs_index = 0;             // first element where max_abs occurs
+  // Distance in representable values of the golden dtype, the target rounded to it if it has
+  // another; both zeros are one value. 0 for integers and complex.
+  uint64_t max_ulp = 0;
+  uint64_t max_abs_index = 0;             // first element where max_abs occurs; 0 when max_abs is 0
   uint64_t first_mismatch = 0;            // valid if mismatch_count > 0
-  double target_max = 0, golden_max = 0;  // largest finite magnitude of each side
+  double target_max = 0, golden_max = 0;  // largest magnitude of each side over finite pairs
+};
+
+// Two contiguous runs of `count` elements; the dtypes may differ.
+struct PairOfRuns {
+  DType target_dtype;
+  const void* target;
+  DType golden_dtype;
+  const void* golden;
+  size_t count;
 };
 
 // A pairwise reduction in progress, with the same rule for chunks as MomentsState.
 struct PairwiseState {
-  alignas(64) double dot[kLanes] = {};  // lanes of the current block
-  alignas(64) double target_squares[kLanes] = {};
-  alignas(64) double golden_squares[kLanes] = {};
-  alignas(64) double difference_squares[kLanes] = {};
+  // Lanes of the current block: dot, target, golden and difference squares.
+  alignas(64) double lanes[4][kLanes] = {};
   Pairwise total;  // everything else so far; sums of the finished blocks
 };
 
@@ -81,9 +96,8 @@ struct KernelTable {
   CpuTarget target;
   // Adds elements that do not cross a multiple of kBlockElements. Use UpdateMoments().
   void (*moments_part)(DType dtype, const void* data, size_t count, MomentsState* state);
-  // Likewise for pairs; dtypes may differ. Use UpdatePairwise().
-  void (*pairwise_part)(DType target_dtype, const void* target, DType golden_dtype,
-                        const void* golden, size_t count, PairwiseState* state);
+  // Likewise for pairs. Use UpdatePairwise().
+  void (*pairwise_part)(const PairOfRuns& runs, PairwiseState* state);
   // Widens to float32: exact for bool, bfloat16, float16, float8 and integers of at most 16 bits,
   // rounded to nearest for others. Complex elements give their modulus.
   void (*to_float)(DType dtype, const void* data, size_t count, float* out);
@@ -100,14 +114,7 @@ void UpdateMoments(const KernelTable& table, DType dtype, const void* data, size
                    MomentsState* state);
 Moments FinishMoments(const MomentsState& state);
 
-// Adds `count` contiguous pairs. Requires: every earlier `count` was a multiple of kLanes.
-struct PairOfRuns {
-  DType target_dtype;
-  const void* target;
-  DType golden_dtype;
-  const void* golden;
-  size_t count;
-};
+// Adds the pairs. Requires: every earlier `count` was a multiple of kLanes.
 void UpdatePairwise(const KernelTable& table, const PairOfRuns& runs, PairwiseState* state);
 Pairwise FinishPairwise(const PairwiseState& state);
 

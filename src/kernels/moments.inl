@@ -12,10 +12,12 @@ struct FloatTraits;
 template <>
 struct FloatTraits<float> {
   typedef int32_t Int;
+  typedef uint32_t Unsigned;
 };
 template <>
 struct FloatTraits<double> {
   typedef int64_t Int;
+  typedef uint64_t Unsigned;
 };
 
 template <class T>

@@ -1,1 +1,414 @@
-static void PairwisePart(DType, const void*, DType, const void*, size_t, PairwiseState*) {}
+// Dot product, norms, absolute, relative and ULP differences of two runs in one pass, compiled once
+// per CPU target. Included after moments.inl inside the same region and namespace.
+//
+// Work goes slice by slice in L1: both sides are widened to float (when that is exact), double or
+// 64-bit integers, then reduced by a few loops that each vectorise. A slice with NaN or Inf on
+// either side is left to a scalar loop. Nothing divides unless a slice may raise max_rel.
+
+static constexpr size_t kPairSlice = 1024;
+// The divisor in place of a golden 0: the spacing of doubles at 1.
+static constexpr double kZeroReference = 0x1p-52;
+
+// What one slice adds to the counts, and its extremes.
+struct SliceCounts {
+  uint64_t mismatch, golden_zero, golden_zero_mismatch, below_1e3, below_5e3;
+  double max_abs, target_max, golden_max;
+  bool nonfinite;      // the rest is not valid then
+  bool may_raise_rel;  // some pair may exceed the max_rel so far
+};
+
+struct PairLanes {
+  double dot[kLanes], target[kLanes], golden[kLanes], difference[kLanes];
+};
+
+template <class T>
+static constexpr bool kIsFloat = static_cast<T>(0.5f) != 0;
+
+template <class T>
+static inline double WideMagnitude(T x) {
+  if constexpr (static_cast<T>(-1) < 0) {
+    return __builtin_fabs(static_cast<double>(x));
+  } else {
+    return static_cast<double>(x);
+  }
+}
+
+// |t - g|; for 64-bit integers from the exact difference.
+template <class T>
+static inline double WideDistance(T t, T g) {
+  if constexpr (kIsFloat<T>) {
+    return __builtin_fabs(static_cast<double>(t) - static_cast<double>(g));
+  } else {
+    const uint64_t up = static_cast<uint64_t>(t) - static_cast<uint64_t>(g);
+    return static_cast<double>(t > g ? up : ~up + 1);
+  }
+}
+
+template <class T>
+static inline void AddSums(T t, T g, size_t l, PairLanes* lanes) {
+  const double wide_t = static_cast<double>(t);
+  const double wide_g = static_cast<double>(g);
+  const double distance = WideDistance(t, g);
+  lanes->dot[l] += wide_t * wide_g;
+  lanes->target[l] += wide_t * wide_t;
+  lanes->golden[l] += wide_g * wide_g;
+  lanes->difference[l] += distance * distance;
+}
+
+// The four sums, and the largest distance.
+template <class T>
+static void PairSums(const T* t, const T* g, size_t count, PairLanes* out, double* max_abs) {
+  PairLanes lanes = *out;
+  double largest[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t l = 0; l < kLanes; ++l) {
+      AddSums(t[i + l], g[i + l], l, &lanes);
+      largest[l] = Larger(WideDistance(t[i + l], g[i + l]), largest[l]);
+    }
+  }
+  for (size_t l = 0; i < count; ++i, ++l) {
+    AddSums(t[i], g[i], l, &lanes);
+    largest[l] = Larger(WideDistance(t[i], g[i]), largest[l]);
+  }
+  for (size_t l = 1; l < kLanes; ++l) largest[0] = Larger(largest[l], largest[0]);
+  *max_abs = largest[0];
+  *out = lanes;
+}
+
+template <class T>
+struct CounterOf {
+  typedef uint64_t Type;
+};
+template <>
+struct CounterOf<float> {
+  typedef uint32_t Type;
+};
+
+template <class T>
+static inline bool IsNonFinite(T x) {
+  if constexpr (kIsFloat<T>) {
+    const T magnitude = x < 0 ? -x : x;
+    return !(magnitude < static_cast<T>(__builtin_inf()));
+  } else {
+    return false;
+  }
+}
+
+// Magnitudes, mismatches, zeros, and whether a value is not finite.
+template <class T>
+static void PairClasses(const T* t, const T* g, size_t count, SliceCounts* out) {
+  typedef typename CounterOf<T>::Type Counter;
+  Counter mismatch = 0, zero = 0, zero_mismatch = 0, bad = 0;
+  T target_hi = t[0], target_lo = t[0], golden_hi = g[0], golden_lo = g[0];
+  for (size_t i = 0; i < count; ++i) {
+    const T x = t[i];
+    const T y = g[i];
+    const bool differs = x != y;
+    mismatch += differs ? 1u : 0u;
+    zero += y == 0 ? 1u : 0u;
+    zero_mismatch += static_cast<Counter>(y == 0) & static_cast<Counter>(differs);
+    bad |= static_cast<Counter>(IsNonFinite(x)) | static_cast<Counter>(IsNonFinite(y));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    target_hi = Larger(t[i], target_hi);
+    target_lo = Smaller(t[i], target_lo);
+    golden_hi = Larger(g[i], golden_hi);
+    golden_lo = Smaller(g[i], golden_lo);
+  }
+  out->mismatch = mismatch;
+  out->golden_zero = zero;
+  out->golden_zero_mismatch = zero_mismatch;
+  out->target_max = Larger(WideMagnitude(target_hi), WideMagnitude(target_lo));
+  out->golden_max = Larger(WideMagnitude(golden_hi), WideMagnitude(golden_lo));
+  out->nonfinite = bad != 0;
+}
+
+static inline double Reference(double golden_magnitude) {
+  return golden_magnitude == 0 ? kZeroReference : golden_magnitude;
+}
+
+// Counts of small relative errors, and whether `max_rel` may be exceeded.
+template <class T>
+static void PairRelative(const T* t, const T* g, size_t count, double max_rel, SliceCounts* out) {
+  // Twice the rounding of the product and of the quotient: no larger error is missed.
+  const double bound = max_rel * (1 - 0x1p-50);
+  uint64_t below_1e3 = 0, below_5e3 = 0, above = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double distance = WideDistance(t[i], g[i]);
+    const double reference = Reference(WideMagnitude(g[i]));
+    below_1e3 += distance < 0.001 * reference ? 1u : 0u;
+    below_5e3 += distance < 0.005 * reference ? 1u : 0u;
+    above |= distance > bound * reference ? 1u : 0u;
+  }
+  out->below_1e3 = below_1e3;
+  out->below_5e3 = below_5e3;
+  out->may_raise_rel = above != 0;
+}
+
+template <class T>
+static double MaxRelative(const T* t, const T* g, size_t count) {
+  double largest[kLanes] = {};
+  for (size_t i = 0; i < count; ++i) {
+    const double error = WideDistance(t[i], g[i]) / Reference(WideMagnitude(g[i]));
+    largest[i % kLanes] = Larger(error, largest[i % kLanes]);
+  }
+  for (size_t l = 1; l < kLanes; ++l) largest[0] = Larger(largest[l], largest[0]);
+  return largest[0];
+}
+
+// Sign-magnitude bits as an integer that counts representable values, both zeros as 0.
+template <class Int>
+static inline Int Ordinal(Int bits) {
+  constexpr int kShift = 8 * static_cast<int>(sizeof(Int)) - 1;
+  typedef decltype(bits + 0) Wide;
+  const Wide sign = static_cast<Wide>(bits) >> kShift;
+  constexpr Wide kMagnitude = static_cast<Wide>(~(static_cast<uint64_t>(1) << kShift) &
+                                                (~static_cast<uint64_t>(0) >> (63 - kShift)));
+  return static_cast<Int>(((bits & kMagnitude) ^ sign) - sign);
+}
+
+// Largest distance in representable values between two runs of one format.
+template <class Int, class Unsigned>
+static uint64_t MaxUlp(const void* t, const void* g, size_t count) {
+  Unsigned largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Int a = Ordinal(Load<Int>(t, i));
+    const Int b = Ordinal(Load<Int>(g, i));
+    const Unsigned up = static_cast<Unsigned>(static_cast<Unsigned>(a) - static_cast<Unsigned>(b));
+    const Unsigned down = static_cast<Unsigned>(static_cast<Unsigned>(b) - static_cast<Unsigned>(a));
+    const Unsigned distance = a > b ? up : down;
+    largest = distance > largest ? distance : largest;
+  }
+  return largest;
+}
+
+// Where the raw elements of the slice in work are, for ULP distances and messages.
+struct RawPair {
+  DType target_dtype;
+  const char* target;
+  DType golden_dtype;
+  const char* golden;
+};
+
+// `t` and `g` are the widened slice; equal to the raw elements for float32 and float64.
+template <class T>
+static uint64_t SliceUlp(const RawPair& raw, const T* t, const T* g, size_t count) {
+  if constexpr (kIsFloat<T>) {
+    const bool same = raw.target_dtype == raw.golden_dtype;
+    const size_t golden_bytes = ElementBytes(raw.golden_dtype);
+    if (IsInteger(raw.golden_dtype)) return 0;
+    if (golden_bytes == sizeof(T)) {
+      typedef typename FloatTraits<T>::Int Int;
+      return MaxUlp<Int, typename FloatTraits<T>::Unsigned>(t, g, count);
+    }
+    if (same && golden_bytes == 2) return MaxUlp<int16_t, uint16_t>(raw.target, raw.golden, count);
+    if (same && golden_bytes == 1) return MaxUlp<int8_t, uint8_t>(raw.target, raw.golden, count);
+    return MaxUlpRounded(raw.golden_dtype, t, raw.golden, count);
+  }
+  return 0;
+}
+
+static inline int ClassOf(double x) {
+  if (x != x) return 1;
+  if (__builtin_isfinite(x)) return 0;
+  return x > 0 ? 2 : 3;
+}
+
+// One finite pair, scalar, for slices with NaN or Inf and for complex numbers. `index` is the
+// element's number in the run.
+static void AddFinitePair(double distance, double target_magnitude, double golden_magnitude,
+                          bool differs, Pairwise* total) {
+  const double reference = Reference(golden_magnitude);
+  const bool golden_zero = golden_magnitude == 0;
+  total->golden_zero_count += golden_zero ? 1u : 0u;
+  total->golden_zero_mismatch += golden_zero && differs ? 1u : 0u;
+  total->below_1e3 += distance < 0.001 * reference ? 1u : 0u;
+  total->below_5e3 += distance < 0.005 * reference ? 1u : 0u;
+  if (distance > total->max_abs) {
+    total->max_abs = distance;
+    total->max_abs_index = total->count;
+  }
+  total->max_rel = Larger(distance / reference, total->max_rel);
+  total->target_max = Larger(target_magnitude, total->target_max);
+  total->golden_max = Larger(golden_magnitude, total->golden_max);
+}
+
+static inline void CountPair(bool differs, Pairwise* total) {
+  if (differs && total->mismatch_count++ == 0) total->first_mismatch = total->count;
+  ++total->count;
+}
+
+// A slice with NaN or Inf, element by element.
+template <class T>
+static void SlowSlice(const RawPair& raw, const T* t, const T* g, size_t count,
+                      PairLanes* lanes, Pairwise* total) {
+  const size_t target_bytes = ElementBytes(raw.target_dtype);
+  const size_t golden_bytes = ElementBytes(raw.golden_dtype);
+  for (size_t i = 0; i < count; ++i) {
+    const int target_class = ClassOf(static_cast<double>(t[i]));
+    const int golden_class = ClassOf(static_cast<double>(g[i]));
+    if (target_class != 0 || golden_class != 0) {
+      ++total->nonfinite_count;
+      const bool differs = target_class != golden_class;
+      total->nonfinite_mismatch += differs ? 1u : 0u;
+      CountPair(differs, total);
+      continue;
+    }
+    AddSums(t[i], g[i], i % kLanes, lanes);
+    const RawPair one = {raw.target_dtype, raw.target + i * target_bytes, raw.golden_dtype,
+                         raw.golden + i * golden_bytes};
+    total->max_ulp = Larger(SliceUlp(one, t + i, g + i, 1), total->max_ulp);
+    AddFinitePair(WideDistance(t[i], g[i]), WideMagnitude(t[i]), WideMagnitude(g[i]), t[i] != g[i],
+                  total);
+    CountPair(t[i] != g[i], total);
+  }
+}
+
+template <class T>
+static void FastSlice(const RawPair& raw, const T* t, const T* g, size_t count,
+                      const SliceCounts& counts, Pairwise* total) {
+  if (counts.mismatch != 0 && total->mismatch_count == 0) {
+    size_t i = 0;
+    while (t[i] == g[i]) ++i;
+    total->first_mismatch = total->count + i;
+  }
+  total->mismatch_count += counts.mismatch;
+  total->golden_zero_count += counts.golden_zero;
+  total->golden_zero_mismatch += counts.golden_zero_mismatch;
+  total->below_1e3 += counts.below_1e3;
+  total->below_5e3 += counts.below_5e3;
+  total->target_max = Larger(counts.target_max, total->target_max);
+  total->golden_max = Larger(counts.golden_max, total->golden_max);
+  if (counts.mismatch != 0) {
+    if (counts.max_abs > total->max_abs) {
+      size_t i = 0;
+      while (WideDistance(t[i], g[i]) != counts.max_abs) ++i;
+      total->max_abs = counts.max_abs;
+      total->max_abs_index = total->count + i;
+    }
+    if (counts.may_raise_rel) total->max_rel = Larger(MaxRelative(t, g, count), total->max_rel);
+    total->max_ulp = Larger(SliceUlp(raw, t, g, count), total->max_ulp);
+  }
+  total->count += count;
+}
+
+template <class T>
+static void PairOfSlices(const RawPair& raw, const T* t, const T* g, size_t count,
+                         PairLanes* lanes, Pairwise* total) {
+  SliceCounts counts = {};
+  PairClasses(t, g, count, &counts);
+  if (counts.nonfinite) return SlowSlice(raw, t, g, count, lanes, total);
+  PairSums(t, g, count, lanes, &counts.max_abs);
+  if (counts.mismatch != 0) {
+    PairRelative(t, g, count, total->max_rel, &counts);
+  } else {
+    counts.below_1e3 = counts.below_5e3 = count;
+  }
+  FastSlice(raw, t, g, count, counts, total);
+}
+
+// Complex numbers, or a complex and a real side: parts widened to double, one pair at a time.
+static void PairOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pairwise* total) {
+  for (size_t i = 0; i < count; ++i) {
+    double t[2], g[2];
+    LoadComplex(raw.target_dtype, raw.target, i, t);
+    LoadComplex(raw.golden_dtype, raw.golden, i, g);
+    const double target_modulus = Modulus(t[0], t[1]);
+    const double golden_modulus = Modulus(g[0], g[1]);
+    const int target_class = ClassOf(target_modulus);
+    const int golden_class = ClassOf(golden_modulus);
+    if (target_class != 0 || golden_class != 0) {
+      // The class of a complex number is that of its parts.
+      const bool differs =
+          ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
+      ++total->nonfinite_count;
+      total->nonfinite_mismatch += differs ? 1u : 0u;
+      CountPair(differs, total);
+      continue;
+    }
+    const double distance = Modulus(t[0] - g[0], t[1] - g[1]);
+    const bool differs = t[0] != g[0] || t[1] != g[1];
+    const size_t l = i % kLanes;
+    lanes->dot[l] += t[0] * g[0] + t[1] * g[1];
+    lanes->target[l] += target_modulus * target_modulus;
+    lanes->golden[l] += golden_modulus * golden_modulus;
+    lanes->difference[l] += distance * distance;
+    AddFinitePair(distance, target_modulus, golden_modulus, differs, total);
+    CountPair(differs, total);
+  }
+}
+
+// How the two sides are compared.
+enum class PairForm { kFloat, kDouble, kInt64, kUInt64, kComplex };
+
+static PairForm FormOf(DType target, DType golden) {
+  const auto is_complex = [](DType d) { return d == DType::kComplex64 || d == DType::kComplex128; };
+  if (is_complex(target) || is_complex(golden)) return PairForm::kComplex;
+  if (FitsFloat(target) && FitsFloat(golden)) return PairForm::kFloat;
+  // 64-bit integers with any integers but those of the other sign rule: exact.
+  const bool wide = target == DType::kInt64 || golden == DType::kInt64;
+  const bool unsigned_wide = target == DType::kUInt64 || golden == DType::kUInt64;
+  if (IsInteger(target) && IsInteger(golden)) {
+    if (wide && !unsigned_wide) return PairForm::kInt64;
+    if (unsigned_wide && !IsSigned(target) && !IsSigned(golden)) return PairForm::kUInt64;
+  }
+  return PairForm::kDouble;
+}
+
+// The slice as T, in place if it is stored so and aligned, else widened into `buffer`.
+template <class T>
+static inline const T* SliceAs(DType stored, DType wanted, const char* data, size_t count,
+                               T* buffer) {
+  if (stored == wanted && reinterpret_cast<uintptr_t>(data) % alignof(T) == 0) {
+    return reinterpret_cast<const T*>(data);
+  }
+  if constexpr (sizeof(T) == 4) {
+    WidenToFloat(stored, data, count, buffer);
+  } else {
+    WidenToWide(stored, data, count, buffer);
+  }
+  return buffer;
+}
+
+template <class T>
+static void PairRuns(RawPair raw, DType form, size_t count, PairLanes* lanes, Pairwise* total) {
+  alignas(64) T target[kPairSlice];
+  alignas(64) T golden[kPairSlice];
+  const size_t target_bytes = ElementBytes(raw.target_dtype);
+  const size_t golden_bytes = ElementBytes(raw.golden_dtype);
+  for (size_t i = 0; i < count; i += kPairSlice) {
+    const size_t n = count - i < kPairSlice ? count - i : kPairSlice;
+    const T* t = SliceAs(raw.target_dtype, form, raw.target, n, target);
+    const T* g = SliceAs(raw.golden_dtype, form, raw.golden, n, golden);
+    PairOfSlices(raw, t, g, n, lanes, total);
+    raw.target += n * target_bytes;
+    raw.golden += n * golden_bytes;
+  }
+}
+
+static void PairwisePart(const PairOfRuns& runs, PairwiseState* state) {
+  const RawPair raw = {runs.target_dtype, static_cast<const char*>(runs.target), runs.golden_dtype,
+                       static_cast<const char*>(runs.golden)};
+  PairLanes lanes;
+  __builtin_memcpy(&lanes, state->lanes, sizeof(lanes));
+  Pairwise* total = &state->total;
+  switch (FormOf(runs.target_dtype, runs.golden_dtype)) {
+    case PairForm::kFloat:
+      PairRuns<float>(raw, DType::kFloat32, runs.count, &lanes, total);
+      break;
+    case PairForm::kDouble:
+      PairRuns<double>(raw, DType::kFloat64, runs.count, &lanes, total);
+      break;
+    case PairForm::kInt64:
+      PairRuns<int64_t>(raw, DType::kInt64, runs.count, &lanes, total);
+      break;
+    case PairForm::kUInt64:
+      PairRuns<uint64_t>(raw, DType::kUInt64, runs.count, &lanes, total);
+      break;
+    case PairForm::kComplex:
+      PairOfComplex(raw, runs.count, &lanes, total);
+      break;
+  }
+  __builtin_memcpy(state->lanes, &lanes, sizeof(lanes));
+}

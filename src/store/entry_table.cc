@@ -99,8 +99,8 @@ void EntryTable::Remove(std::string_view name) {
   index_.erase(it);
 }
 
-void EntryTable::AddStack(uint32_t id, std::vector<std::string> frames) {
-  stacks_.insert_or_assign(id, std::move(frames));
+void EntryTable::AddStack(uint32_t id, std::span<const std::string> frames) {
+  stacks_.insert_or_assign(id, dump_json::FormatFrames(frames));
 }
 
 Result<Call> EntryTable::Merge(const Slot& slot) const {
@@ -117,13 +117,13 @@ Result<Call> EntryTable::Merge(const Slot& slot) const {
 }
 
 std::string EntryTable::StackText() const {
-  dump_json::StackTable table;
+  dump_json::StackTexts table;
   for (const Slot& slot : slots_) {
     if (slot.removed || slot.stack_id == 0) continue;
     const auto it = stacks_.find(slot.stack_id);
     if (it != stacks_.end()) table.emplace_back(slot.name, it->second);
   }
-  return dump_json::FormatStack(table);
+  return dump_json::FormatStackTexts(table);
 }
 
 std::string EntryTable::ConstructText() const {

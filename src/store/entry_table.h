@@ -27,7 +27,7 @@ class EntryTable {
   // Copies the bytes. kCorrupt when they do not start like a packed entry.
   Status Add(std::span<const std::byte> packed);
   void Remove(std::string_view name);
-  void AddStack(uint32_t id, std::vector<std::string> frames);
+  void AddStack(uint32_t id, std::span<const std::string> frames);
 
   // Entries with at least one member: what dump.json will list.
   [[nodiscard]] size_t call_count() const { return call_count_; }
@@ -76,7 +76,7 @@ class EntryTable {
   std::vector<Part> parts_;
   std::vector<Slot> slots_;
   std::unordered_map<std::string_view, uint32_t> index_;
-  std::unordered_map<uint32_t, std::vector<std::string>> stacks_;
+  std::unordered_map<uint32_t, std::string> stacks_;  // as they stand in stack.json
   size_t call_count_ = 0;
 };
 

@@ -34,8 +34,8 @@ Status Take(const JournalRecord& record, JournalContent& content, Recovery& reco
       if (!content.entries.Add(record.payload)) ++recovery.entries_damaged;
       break;
     case RecordKind::kStack: {
-      PL_TRY_ASSIGN(StackDefinition stack, ParseStack(record.payload));
-      content.entries.AddStack(stack.id, std::move(stack.frames));
+      PL_TRY_ASSIGN(const StackDefinition stack, ParseStack(record.payload));
+      content.entries.AddStack(stack.id, stack.frames);
       break;
     }
     case RecordKind::kLoss: {

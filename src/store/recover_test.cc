@@ -40,7 +40,7 @@ void Add(RunWriter& writer, std::string_view name, std::string_view data_name = 
   writer.AddEntry(packer.Finish());
 }
 
-// Runs `act` in a process that ends without destructors, as after SIGKILL.
+// Runs `act` in a process of its own; it ends by _exit, without destructors, as after SIGKILL.
 void InKilledProcess(const std::function<void()>& act) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -59,6 +59,7 @@ std::string Killed(const std::string& dump_path, int calls, int64_t step = 0) {
     (*writer)->AddStack(1, std::vector<std::string>{"frame"});
     for (int i = 0; i < calls; ++i) Add(**writer, "call" + std::to_string(i) + ".forward");
     (*writer)->AddLoss("calls_dropped", 4, "why");
+    ::_exit(0);
   });
   return run_layout::RankDirectory(dump_path, step, std::nullopt);
 }
@@ -176,6 +177,7 @@ TEST(Recover, TensorsWithoutAFileAreDroppedAndCounted) {
     if (!writer) return;
     Add(**writer, "a", "a.pt");
     Add(**writer, "b", "b.pt");
+    ::_exit(0);
   });
   const std::string rank = dir.Path("step0/rank");
   ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/a.pt", "", false));

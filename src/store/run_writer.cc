@@ -177,7 +177,7 @@ void RunWriter::RemoveEntry(std::string_view name) {
 
 void RunWriter::AddStack(uint32_t id, std::span<const std::string> frames) {
   const std::lock_guard lock(mutex_);
-  entries_.AddStack(id, {frames.begin(), frames.end()});
+  entries_.AddStack(id, frames);
   changed_ = true;
   if (!journal_failed_) Journaled(journal_.AppendStack(id, frames));
 }

@@ -1,0 +1,12 @@
+// Packed entries of the journal: any bytes are unpacked or refused.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "record/value.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto entry = plumbline::UnpackEntry(std::as_bytes(std::span(data, size)));
+  return entry && entry->call.name.size() > size ? 1 : 0;
+}

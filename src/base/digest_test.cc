@@ -1,0 +1,95 @@
+#include "base/digest.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace plumbline {
+namespace {
+
+std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// "The quick ..." and its digests were computed with Python's zlib and xxhash.
+constexpr std::string_view kSentence = "The quick brown fox jumps over the lazy dog";
+
+TEST(Crc32, CheckValueAndZlibVectors) {
+  EXPECT_EQ(Crc32(Bytes("123456789")), 0xcbf43926u);
+  EXPECT_EQ(Crc32(Bytes(kSentence)), 0x414fa339u);
+  EXPECT_EQ(Crc32({}), 0u);
+}
+
+TEST(Crc32, ContinuedInPiecesEqualsTheWhole) {
+  for (size_t cut = 0; cut <= kSentence.size(); ++cut) {
+    const uint32_t first = Crc32(Bytes(kSentence.substr(0, cut)));
+    EXPECT_EQ(Crc32(Bytes(kSentence.substr(cut)), first), 0x414fa339u) << cut;
+  }
+}
+
+TEST(Crc32, EmptyInputKeepsTheValue) { EXPECT_EQ(Crc32({}, 0x1234u), 0x1234u); }
+
+TEST(Crc32, UpstreamTensorVectors) {
+  const float range[] = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(range)))), "91e79017");
+  const float one = 1;
+  EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(&one, 1)))), "aca16a6a");
+  EXPECT_EQ(Crc32Hex(Crc32(Bytes(std::string_view("\x01", 1)))), "a505df1b");
+  const int64_t pair[] = {1, 2};
+  EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(pair)))), "00f6ddb9");
+}
+
+TEST(Crc32, HexKeepsLeadingZeros) { EXPECT_EQ(Crc32Hex(0xabu), "000000ab"); }
+
+TEST(Crc32c, CheckValueAndContinuation) {
+  EXPECT_EQ(Crc32c(Bytes("123456789")), 0xe3069283u);
+  EXPECT_EQ(Crc32c(Bytes("6789"), Crc32c(Bytes("12345"))), 0xe3069283u);
+  EXPECT_EQ(Crc32c({}), 0u);
+}
+
+// RFC 3720, appendix B.4: 32 bytes of zeros.
+TEST(Crc32c, Rfc3720Zeros) {
+  const std::vector<std::byte> zeros(32);
+  EXPECT_EQ(Crc32c(zeros), 0x8a9136aau);
+}
+
+// The digest of empty input, as published with the algorithm.
+TEST(Xxh3, EmptyInputVector) {
+  const Digest128 expected = {0x6001c324468d497fULL, 0x99aa06d3014798d8ULL};
+  EXPECT_EQ(Xxh3Of({}), expected);
+  EXPECT_EQ(Xxh3().Finish(), expected);
+}
+
+TEST(Xxh3, PiecesEqualTheWhole) {
+  std::vector<std::byte> bytes(5000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 131 >> 3);
+  const std::span<const std::byte> all(bytes);
+  const Digest128 whole = Xxh3Of(all);
+  for (const size_t piece : {1u, 63u, 256u, 1024u, 4999u}) {
+    Xxh3 digest;
+    for (size_t at = 0; at < all.size(); at += piece) {
+      digest.Update(all.subspan(at, std::min(piece, all.size() - at)));
+    }
+    EXPECT_EQ(digest.Finish(), whole) << piece;
+  }
+}
+
+TEST(Xxh3, ResetStartsAgain) {
+  Xxh3 digest;
+  digest.Update(Bytes("something"));
+  digest.Reset();
+  digest.Update(Bytes("123456789"));
+  EXPECT_EQ(digest.Finish(), Xxh3Of(Bytes("123456789")));
+}
+
+TEST(Xxh3, OneBitChangesTheDigest) {
+  std::vector<std::byte> bytes(100);
+  const Digest128 before = Xxh3Of(bytes);
+  bytes[50] = std::byte{1};
+  EXPECT_NE(Xxh3Of(bytes), before);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,45 @@
+// NumPy's .npy files, format versions 1.0 to 3.0 (docs/formats/npy.md).
+
+#ifndef PLUMBLINE_FORMATS_NPY_H_
+#define PLUMBLINE_FORMATS_NPY_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::npy {
+
+// Everything before the element data of a C-order, little-endian array; its length is a multiple of
+// 64. kUnsupported for dtypes that NumPy does not have (bfloat16, float8).
+Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes);
+
+// A mapped .npy file and the array in it. Movable; view() stays valid while the object lives.
+// Thread-safe for reading.
+class NpyFile {
+ public:
+  // kNotFound, kIo, kCorrupt (damaged header, data too short), kUnsupported (object arrays, texts,
+  // records and other element types without a dtype; newer format versions). Bytes behind the data
+  // are ignored, as NumPy does.
+  static Result<NpyFile> Open(const std::string& path);
+  // The same for bytes in memory, which must outlive the object.
+  static Result<NpyFile> Parse(std::span<const std::byte> bytes);
+  // A Fortran-order array has the strides of its order.
+  [[nodiscard]] TensorView view() const;
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  std::vector<std::byte> converted_;  // elements of a big-endian array
+  DType dtype_ = DType::kFloat32;
+  const std::byte* data_ = nullptr;
+  Shape sizes_;
+  std::vector<int64_t> strides_;
+};
+
+}  // namespace plumbline::npy
+
+#endif  // PLUMBLINE_FORMATS_NPY_H_

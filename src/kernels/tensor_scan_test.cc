@@ -1,0 +1,155 @@
+#include "kernels/tensor_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "kernels/reference_for_test.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace plumbline::kernels {
+namespace {
+
+struct StridedCase {
+  Shape sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+};
+
+const StridedCase kStrided[] = {
+    {{300, 200}, {1, 300}},
+    {{70000}, {2}},
+    {{70000}, {-1}, 69999},
+    {{4, 64, 20, 20}, {25600, 1, 1280, 64}},
+    {{40, 1000}, {0, 1}},
+    {{3, 5}, {1, 3}},
+    {{2, 8, 128, 64}, {65536, 64, 512, 1}},
+};
+
+std::string Difference(const TensorScan& a, const TensorScan& b) {
+  if (a.crc32 != b.crc32) return "crc32";
+  if (a.xxh3 != b.xxh3) return "xxh3";
+  return kernels::Difference(a.moments, b.moments);
+}
+
+TEST(ScanTensor, StridedViewEqualsItsContiguousCopy) {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    const auto memory = MakeInput(dtype, 150000, Fill::kFewSpecials, 3);
+    for (const StridedCase& c : kStrided) {
+      const TensorView view = {dtype, memory.data() + c.offset * InfoOf(dtype).size_bytes, c.sizes,
+                               c.strides};
+      const auto copy = Tensor::Copy(view);
+      ASSERT_TRUE(copy);
+      std::vector<std::byte> out(view.size_bytes());
+      const ScanWants wants = {
+          .crc32 = true, .crc_of_float32 = true, .xxh3 = true, .copy_to = out.data()};
+      const TensorScan strided = ScanTensor(view, wants);
+      const std::span<const std::byte> contiguous(copy->view().data, out.size());
+      ASSERT_TRUE(std::equal(out.begin(), out.end(), contiguous.begin()));
+      ASSERT_EQ(Difference(strided, ScanTensor(copy->view(), wants)), "") << InfoOf(dtype).name;
+      ASSERT_EQ(strided.xxh3, Xxh3Of(contiguous));
+      if (dtype != DType::kBFloat16) {
+        ASSERT_EQ(strided.crc32, Crc32(contiguous));
+      }
+      ASSERT_EQ(kernels::Difference(strided.moments,
+                                    ReferenceMoments(dtype, contiguous.data(),
+                                                     static_cast<size_t>(view.element_count()))),
+                "")
+          << InfoOf(dtype).name;
+    }
+  }
+}
+
+TEST(ScanTensor, WantsDoNotInfluenceEachOther) {
+  const auto memory = MakeInput(DType::kFloat32, 100000, Fill::kModerate, 3);
+  const Shape sizes = {100000};
+  const std::vector<int64_t> strides = {1};
+  const TensorView view = {DType::kFloat32, memory.data(), sizes, strides};
+  const TensorScan all = ScanTensor(view, {.crc32 = true, .xxh3 = true});
+  EXPECT_EQ(kernels::Difference(ScanTensor(view, {}).moments, all.moments), "");
+  EXPECT_EQ(ScanTensor(view, {.moments = false, .crc32 = true}).crc32, all.crc32);
+  EXPECT_EQ(ScanTensor(view, {.moments = false, .xxh3 = true}).xxh3, all.xxh3);
+}
+
+// Upstream 1.2.2: bfloat16 0..5 has the checksum of float32 0..5; its newest release takes the
+// bytes themselves.
+TEST(ScanTensor, BFloat16ChecksumByEitherRule) {
+  std::vector<uint16_t> range;
+  for (int i = 0; i < 6; ++i) {
+    range.push_back(static_cast<uint16_t>(FloatToNarrow(kBFloat16Format, static_cast<float>(i))));
+  }
+  const Shape sizes = {2, 3};
+  const std::vector<int64_t> strides = {3, 1};
+  const TensorView view = {DType::kBFloat16, std::as_bytes(std::span(range)).data(), sizes,
+                           strides};
+  EXPECT_EQ(Crc32Hex(ScanTensor(view, {.crc32 = true, .crc_of_float32 = true}).crc32), "91e79017");
+  EXPECT_EQ(Crc32Hex(ScanTensor(view, {.crc32 = true}).crc32), "3ae021b3");
+}
+
+TEST(ScanTensor, Float16ChecksumIsOfItsOwnBytes) {
+  const uint16_t pair[] = {0x3C00, 0x4000};
+  const Shape sizes = {2};
+  const std::vector<int64_t> strides = {1};
+  const TensorView view = {DType::kFloat16, std::as_bytes(std::span(pair)).data(), sizes, strides};
+  EXPECT_EQ(Crc32Hex(ScanTensor(view, {.crc32 = true, .crc_of_float32 = true}).crc32), "7ae98278");
+}
+
+TEST(ScanTensor, EmptyTensorHasZeroCountAndZeroChecksum) {
+  const Shape sizes = {0, 3};
+  const std::vector<int64_t> strides = {3, 1};
+  const TensorScan scan =
+      ScanTensor({DType::kFloat32, nullptr, sizes, strides}, {.crc32 = true, .xxh3 = true});
+  EXPECT_EQ(scan.moments.count, 0u);
+  EXPECT_EQ(scan.crc32, 0u);
+  EXPECT_EQ(scan.xxh3, Xxh3Of({}));
+}
+
+TEST(ScanTensor, ZeroDimensionalTensorHasOneElement) {
+  const float value = -2.5f;
+  const TensorScan scan = ScanTensor(
+      {DType::kFloat32, std::as_bytes(std::span(&value, 1)).data(), {}, {}}, {.crc32 = true});
+  EXPECT_EQ(scan.moments.count, 1u);
+  EXPECT_EQ(scan.moments.max, -2.5);
+  EXPECT_EQ(scan.moments.sum_squares, 6.25);
+}
+
+#if defined(__x86_64__)
+TEST(ScanTensor, FlushToZeroOfTheApplicationChangesNothingAndIsKept) {
+  const auto memory = MakeInput(DType::kFloat32, 1000, Fill::kTiny, 3);
+  const Shape sizes = {1000};
+  const std::vector<int64_t> strides = {1};
+  const TensorView view = {DType::kFloat32, memory.data(), sizes, strides};
+  const TensorScan expected = ScanTensor(view, {});
+  const unsigned saved = _mm_getcsr();
+  _mm_setcsr(saved | 0x8040);
+  const TensorScan flushed = ScanTensor(view, {});
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(saved);
+  EXPECT_EQ(Difference(flushed, expected), "");
+  EXPECT_EQ(after, saved | 0x8040);
+}
+#endif
+
+TEST(ScanTensor, SevenThreadsGiveTheSameResult) {
+  const auto memory = MakeInput(DType::kBFloat16, 200000, Fill::kModerate, 3);
+  const Shape sizes = {400, 500};
+  const std::vector<int64_t> strides = {1, 400};
+  const TensorView view = {DType::kBFloat16, memory.data(), sizes, strides};
+  const ScanWants wants = {.crc32 = true, .xxh3 = true};
+  const TensorScan expected = ScanTensor(view, wants);
+  std::vector<TensorScan> results(7);
+  {
+    std::vector<std::jthread> threads;
+    for (TensorScan& result : results) {
+      threads.emplace_back([&view, &wants, &result] { result = ScanTensor(view, wants); });
+    }
+  }
+  for (const TensorScan& result : results) EXPECT_EQ(Difference(result, expected), "");
+}
+
+}  // namespace
+}  // namespace plumbline::kernels
