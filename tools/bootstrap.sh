@@ -8,7 +8,8 @@
 #   python     .venv with the locked requirements
 #   native     plumbline and the program plumb, installed into .venv
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
 cd "$(dirname "$0")/.."
 stamps=build/stamps
 mkdir -p "$stamps"

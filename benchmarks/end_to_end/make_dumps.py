@@ -89,8 +89,8 @@ def main() -> int:
     # A recorder is one per process, so each recording has its own.
     for mode in args.mode or REFERENCE_MODES:
         for side in ("a", "b"):
-            command = [sys.executable, "-W", "ignore", __file__, "--tool", args.tool, "--out", str(args.out),
-                       "--mode", mode, "--side", side]
+            command = [sys.executable, "-W", "ignore", __file__, "--tool", args.tool,
+                       "--out", str(args.out), "--mode", mode, "--side", side]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             print(f"{args.out / mode / side}", flush=True)
     return 0

@@ -1,0 +1,107 @@
+"""Recordings of the same steps by plumbline and by the real upstream tool, made once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+MODELS = ("mixed", "llama")
+LEVELS = ("L0", "L1", "mix")
+MODES = ("statistics", "md5", "tensor")
+RECORDINGS = [f"{model}/{level}/{mode}" for model in MODELS for level in LEVELS for mode in MODES]
+STEPS = (0, 1)
+
+
+def upstream_python(version: str = "1.2.2") -> Path:
+    """The interpreter that has the real upstream tool; skips the test where it is missing."""
+    path = ROOT / "build" / "upstream" / version / "bin" / "python"
+    if not path.exists():
+        pytest.skip(f"{path} is missing; run tools/bootstrap.sh upstream")
+    return path
+
+
+def run(command: list[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a command without this session's Python settings and returns its output."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run([str(part) for part in command], text=True, capture_output=True,
+                          env=environment, check=False, **options)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The directory of one step and rank."""
+
+    path: Path
+
+    def read(self, name: str) -> Any:
+        """One of its JSON files; duplicate keys are an error."""
+        def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            keys = [key for key, _ in pairs]
+            assert len(keys) == len(set(keys)), f"{self.path / name}: duplicate keys"
+            return dict(pairs)
+
+        return json.loads((self.path / name).read_text(), object_pairs_hook=no_duplicates)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The entries of dump.json."""
+        return self.read("dump.json")["data"]
+
+
+class Runs:
+    """Where the recordings of one tool are."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def rank(self, recording: str, step: int) -> Rank:
+        """One step of one recording."""
+        folder = self.root / recording / f"step{step}"
+        found = [path.parent for path in folder.glob("*/dump.json")]
+        assert len(found) == 1, f"{folder}: {len(found)} dump.json (expected 1)"
+        return Rank(found[0])
+
+
+def record(python: Path | str, tool: str, root: Path, recordings: list[str]) -> Runs:
+    """Makes `recordings` with `tool` under `root`."""
+    done = run([python, "-W", "ignore", HERE / "record_runs.py", tool, root, *recordings])
+    assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-2000:]
+    return Runs(root)
+
+
+@pytest.fixture(scope="session")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Everything recorded by upstream 1.2.2."""
+    return record(upstream_python(), "upstream", tmp_path_factory.mktemp("up122"), RECORDINGS)
+
+
+@pytest.fixture(scope="session")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """One recording per mode by upstream 26.2.0."""
+    wanted = ["llama/mix/statistics", "llama/mix/md5", "llama/mix/tensor"]
+    return record(upstream_python("26.2.0"), "upstream", tmp_path_factory.mktemp("up26"), wanted)
+
+
+@pytest.fixture(scope="session")
+def plumbline(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Everything recorded by plumbline."""
+    return record(sys.executable, "plumbline", tmp_path_factory.mktemp("own"), RECORDINGS)
+
+
+@pytest.fixture(scope="session")
+def plumb() -> Path:
+    """The installed program."""
+    path = Path(sys.executable).with_name("plumb")
+    assert path.exists(), f"{path} is missing; run tools/bootstrap.sh native"
+    return path

@@ -1,0 +1,73 @@
+"""Records small models with one tool, one child process per recording.
+
+    python record_runs.py {plumbline|upstream} OUT MODEL/LEVEL/MODE ...
+
+leaves OUT/MODEL/LEVEL/MODE/step{0,1}. A recorder is one per process; importing torch and
+transformers takes seconds, so this process imports them once and forks before each recorder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import models
+import torch
+
+MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
+         "tensor": ("tensor", "statistics")}
+
+
+def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None:
+    """Records two training steps."""
+    if tool == "plumbline":
+        from plumbline.pytorch import PrecisionDebugger, seed_all
+    else:
+        from msprobe.pytorch import PrecisionDebugger, seed_all
+    out.mkdir(parents=True)
+    task, summary = MODES[mode]
+    config = {"task": task, "dump_path": str(out), "rank": [], "step": [], "level": level,
+              task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": summary}}
+    path = out.parent / f"{mode}.json"
+    path.write_text(json.dumps(config))
+    path.chmod(0o640)
+    torch.set_num_threads(1)
+    seed_all(77, rm_dropout=False)
+    debugger = PrecisionDebugger(config_path=str(path))
+    torch.manual_seed(77)
+    model, steps = models.MODELS[model_name]()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for loss_of_step in steps:
+        debugger.start(model)
+        loss_of_step().backward()
+        debugger.stop()
+        optimizer.step()
+        optimizer.zero_grad()
+        debugger.step()
+
+
+def main() -> int:
+    tool, out, *wanted = sys.argv[1:]
+    failures = 0
+    for name in wanted:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                record(tool, Path(out) / name, *name.split("/"))
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # Recorders finish in atexit handlers, so this must be an ordinary exit.
+            sys.exit(status)
+        failures += os.waitpid(child, 0)[1] != 0
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

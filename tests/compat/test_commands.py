@@ -1,0 +1,97 @@
+"""Each tool's compare runs on the other's dumps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import openpyxl
+import pytest
+from conftest import HERE, RECORDINGS, Runs, run, upstream_python
+
+pytestmark = [pytest.mark.upstream, pytest.mark.slow]
+
+# What upstream says about a row. Means and norms are left to test_dumps.py, which knows upstream's
+# own rounding.
+JUDGED = {
+    "statistics": ("Max diff", "Min diff", "Result"),
+    "md5": ("NPU MD5", "BENCH MD5", "Result"),
+    "tensor": ("Cosine", "MaxAbsErr", "Accuracy Reached or Not", "Err_message"),
+}
+IDENTITY = ("NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape",
+            "Bench Tensor Shape")
+# Upstream rounds these to float32 before it takes their statistics (differences.md).
+ROUNDED_DTYPES = ("torch.float64", "torch.int64", "torch.int32")
+
+
+@pytest.fixture(scope="module")
+def verdicts(plumbline: Runs, upstream: Runs, tmp_path_factory) -> dict[tuple[str, str], list]:
+    """Upstream's result rows: (recording, "mixed" or "own") -> rows as dicts."""
+    root = tmp_path_factory.mktemp("verdicts")
+    requests, wanted = [], []
+    for recording in RECORDINGS:
+        golden = upstream.rank(recording, 1).path
+        for kind, target in (("mixed", plumbline.rank(recording, 1).path), ("own", golden)):
+            out = root / recording / kind
+            out.mkdir(parents=True)
+            requests.append({"target": str(target), "golden": str(golden), "out": str(out)})
+            wanted.append((recording, kind))
+    path = root / "requests.json"
+    path.write_text(json.dumps(requests))
+    done = run([upstream_python(), "-W", "ignore", HERE / "run_upstream_compare.py", path])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return {key: read_rows(root / key[0] / key[1]) for key in wanted}
+
+
+def read_rows(out: Path) -> list[dict]:
+    """The rows of the one workbook in `out`."""
+    [path] = out.glob("compare_result*.xlsx")
+    header, *rows = openpyxl.load_workbook(path).active.iter_rows(values_only=True)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_upstream_pairs_every_row(verdicts, recording):
+    ours, theirs = verdicts[recording, "mixed"], verdicts[recording, "own"]
+    assert len(theirs) > 10
+    assert [[row[key] for key in IDENTITY] for row in ours] == \
+           [[row[key] for key in IDENTITY] for row in theirs]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_upstream_finds_no_difference(verdicts, recording):
+    """Compared with upstream's dump, ours gets the verdicts that upstream's own gets."""
+    judged = JUDGED[recording.rsplit("/", 1)[1]]
+    ours, theirs = verdicts[recording, "mixed"], verdicts[recording, "own"]
+    found = [(row["NPU Name"], key, row[key], other[key])
+             for row, other in zip(ours, theirs, strict=True) for key in judged
+             if row[key] != other[key] and
+             not (key.endswith(" diff") and row["NPU Dtype"] in ROUNDED_DTYPES)]
+    assert found == []
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_plumb_reads_upstream(plumb: Path, plumbline: Runs, upstream: Runs, tmp_path, recording):
+    """Our dump against upstream's: no wrong call, every call paired, nothing suspicious."""
+    done = run([plumb, "compare", plumbline.rank(recording, 1).path,
+                upstream.rank(recording, 1).path, "-o", tmp_path / "out", "--fail-on", "any"])
+    assert done.stdout.startswith("no wrong call"), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mode", ["statistics", "md5", "tensor"])
+def test_plumb_reads_the_newest_upstream(plumb: Path, newest: Runs, tmp_path, mode):
+    rank = newest.rank(f"llama/mix/{mode}", 0).path
+    done = run([plumb, "compare", rank, rank, "-o", tmp_path / "out", "--fail-on", "any"])
+    assert done.stdout.startswith("no wrong call"), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mode", ["statistics", "md5", "tensor"])
+def test_plumb_sees_that_two_steps_differ(plumb: Path, newest: Runs, tmp_path, mode):
+    """The counter-test: step 0 against step 1 must not look alike."""
+    done = run([plumb, "compare", newest.rank(f"llama/mix/{mode}", 1).path,
+                newest.rank(f"llama/mix/{mode}", 0).path, "-o", tmp_path / "out",
+                "--fail-on", "any"])
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.startswith("first wrong call:"), done.stdout
