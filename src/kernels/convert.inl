@@ -139,28 +139,6 @@ static inline size_t ElementBytes(DType dtype) {
   }
 }
 
-// Including the hidden bit; 0 where there is no ULP distance.
-static inline int SignificandBits(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 53;
-    case DType::kFloat32:
-      return 24;
-    case DType::kFloat16:
-      return 11;
-    case DType::kBFloat16:
-      return 8;
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E4M3FNUZ:
-      return 4;
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ:
-      return 3;
-    default:
-      return 0;
-  }
-}
-
 static inline bool IsInteger(DType dtype) { return dtype <= DType::kInt64; }
 static inline bool IsSigned(DType dtype) {
   return dtype >= DType::kInt8 && dtype <= DType::kInt64;

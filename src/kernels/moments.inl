@@ -113,9 +113,7 @@ static inline void ReduceGroups(const char* in, size_t count, MomentsVectors<T>*
     if constexpr (sizeof(T) == 8) Prefetch(in + 64);
     PL_UNROLL
     for (size_t v = 0; v < kWide; ++v) {
-      T part[kDoublesPerVector];
-      __builtin_memcpy(part, in + v * sizeof(part), sizeof(part));
-      const VD wide = LoadWide(part);
+      const VD wide = LoadWide(reinterpret_cast<const T*>(in) + v * kDoublesPerVector);
       m.sum[v] += wide;
       m.squares[v] = AddProduct<sizeof(T) == 4>(m.squares[v], wide, wide);
     }

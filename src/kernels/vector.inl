@@ -46,10 +46,17 @@ static inline typename VectorOf<T>::Type LoadVector(const void* from) {
   __builtin_memcpy(&v, from, sizeof(v));
   return v;
 }
+// g++ 12 converts in pieces unless told the instruction.
 static inline VD LoadWide(const float* from) {
+#if PL_WIDTH == 64
+  return (VD)_mm512_cvtps_pd(_mm256_loadu_ps(from));
+#elif PL_WIDTH == 32
+  return (VD)_mm256_cvtps_pd(_mm_loadu_ps(from));
+#else
   VHalf half;
   __builtin_memcpy(&half, from, sizeof(half));
   return __builtin_convertvector(half, VD);
+#endif
 }
 static inline VD LoadWide(const double* from) { return LoadVector<double>(from); }
 
