@@ -28,24 +28,42 @@ static inline double SumLanes(const double* lanes) {
 
 // Counts and extremes of a slice with NaN or Inf; the sums need no repair.
 template <class T>
-static void CountNonFinite(const void* in, size_t count, Moments* total) {
-  typedef typename VectorOf<T>::Int Int;
-  constexpr T kInf = static_cast<T>(__builtin_inf());
-  Int nans = 0, infs = 0;
-  T finite_max = -kInf, finite_min = kInf;
-  for (size_t i = 0; i < count; ++i) {
-    const T x = Load<T>(in, i);
-    const T magnitude = x < 0 ? -x : x;
-    nans += x != x ? 1 : 0;
-    infs += magnitude == kInf ? 1 : 0;
-    const bool finite = magnitude < kInf;
-    finite_max = finite && x > finite_max ? x : finite_max;
-    finite_min = finite && x < finite_min ? x : finite_min;
+static void CountNonFinite(const void* data, size_t count, Moments* total) {
+  typedef typename VectorOf<T>::Type Vector;
+  typedef typename VectorOf<T>::Counter Counter;
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  const char* in = static_cast<const char*>(data);
+  const Vector inf = Vector{} + static_cast<T>(__builtin_inf());
+  Counter nans = {}, infs = {};
+  Vector hi = -inf, lo = inf;
+  for (size_t i = 0; i < count; i += kStep, in += sizeof(Vector)) {
+    Vector x = {};
+    if (count - i >= kStep) {
+      x = LoadVector<T>(in);
+    } else {
+      // Repeats the last element of the slice in the rest of the vector, as finite or NaN or Inf
+      // as it is; the counts are corrected below.
+      x = x + Load<T>(data, count - 1);
+      __builtin_memcpy(&x, in, (count - i) * sizeof(T));
+    }
+    const Vector magnitude = Abs(x);
+    const auto finite = Less(magnitude, inf);
+    nans = Count(nans, Differ(x, x));
+    infs = Count(infs, Equal(magnitude, inf));
+    hi = Max(Select(finite, x, -inf), hi);
+    lo = Min(Select(finite, x, inf), lo);
   }
-  total->nan_count += static_cast<uint64_t>(nans);
-  total->inf_count += static_cast<uint64_t>(infs);
-  total->finite_max = Larger(static_cast<double>(finite_max), total->finite_max);
-  total->finite_min = Smaller(static_cast<double>(finite_min), total->finite_min);
+  const size_t repeats = (kStep - count % kStep) % kStep;
+  const T last = Load<T>(data, count - 1);
+  const bool last_is_inf = last == inf[0] || last == -inf[0];
+  total->nan_count -= last != last ? repeats : 0;
+  total->inf_count -= last_is_inf ? repeats : 0;
+  for (size_t l = 0; l < kStep; ++l) {
+    total->nan_count += static_cast<uint64_t>(nans[l]);
+    total->inf_count += static_cast<uint64_t>(infs[l]);
+    total->finite_max = Larger(static_cast<double>(hi[l]), total->finite_max);
+    total->finite_min = Smaller(static_cast<double>(lo[l]), total->finite_min);
+  }
 }
 
 // The loops compare -0 equal to +0, so the sign of an extreme that is zero depends on their order.
@@ -217,29 +235,91 @@ static void MergeIntegers(uint64_t count, uint64_t zeros, Wide hi, Wide lo, Mome
 }
 
 // Integers of 8 and 16 bits: sums of a block are exact integers, so their order does not matter.
-template <class T, class Acc>
-static void MomentsOfSmallIntegers(const void* data, size_t count, MomentsState* state) {
-  const char* in = static_cast<const char*>(data);
-  for (size_t i = 0; i < count; i += kSlice) {
-    const size_t n = count - i < kSlice ? count - i : kSlice;
-    const char* part = in + i * sizeof(T);
-    Acc sum = 0;
-    uint64_t squares = 0;
-    uint32_t zeros = 0;
-    T hi = Load<T>(part, 0), lo = hi;
-    for (size_t k = 0; k < n; ++k) {
-      const T x = Load<T>(part, k);
-      const Acc wide = static_cast<Acc>(x);
-      sum = static_cast<Acc>(sum + wide);
-      squares += static_cast<uint32_t>(wide * wide);
-      zeros += x == 0 ? 1u : 0u;
-      hi = Larger(x, hi);
-      lo = Smaller(x, lo);
-    }
-    state->exact_sum += sum;
-    state->exact_squares += squares;
-    MergeIntegers(n, zeros, hi, lo, &state->total);
+// Both sums come from 16-bit multiply-and-add; unsigned 16-bit values are shifted down by 2^15 for
+// it, which the caller undoes.
+static inline void AddShorts(VShort x, VI* sum, VL* squares) {
+  *sum += PairProducts(x, x * 0 + 1);
+  const VI products = PairProducts(x, x);  // up to 2^31: to be read as unsigned
+  *squares += (VL)products & 0xFFFFFFFF;
+  *squares += (VL)((VUnsignedLong)products >> 32);
+}
+
+// The same for 8-bit values: even and odd bytes as 16-bit values.
+template <class T>
+static inline void AddBytes(VShort bytes, VI* sum, VI* squares) {
+  VShort even, odd;
+  if constexpr (static_cast<T>(-1) < 0) {
+    even = (bytes << 8) >> 8;
+    odd = bytes >> 8;
+  } else {
+    even = bytes & 0xFF;
+    odd = (bytes >> 8) & 0xFF;
   }
+  *sum += PairProducts(even + odd, bytes * 0 + 1);
+  // At most 4 * 255^2 each: 32-bit sums hold until the caller's flush.
+  *squares += PairProducts(even, even) + PairProducts(odd, odd);
+}
+
+template <class T>
+static void MomentsOfSmallIntegers(const void* data, size_t count, MomentsState* state) {
+  typedef T Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  constexpr bool kShift = sizeof(T) == 2 && static_cast<T>(-1) > 0;
+  // Counters of the width of an element: flushed before they can wrap.
+  constexpr size_t kPart = 127 * kStep;
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / kStep * kStep;
+  T hi = Load<T>(in, 0), lo = hi;
+  int64_t sum = 0;
+  uint64_t squares = 0, zeros = 0;
+  for (size_t i = 0; i < whole; i += kPart) {
+    const size_t end = whole - i < kPart ? whole : i + kPart;
+    Vector highest = LoadVectorOf<Vector>(in + i * sizeof(T)), lowest = highest, zero = {};
+    VI sums = {}, byte_squares = {};
+    VL square_sums = {};
+    for (size_t k = i; k < end; k += kStep) {
+      const char* at = in + k * sizeof(T);
+      const Vector x = LoadVectorOf<Vector>(at);
+      Prefetch(at);
+      highest = x > highest ? x : highest;
+      lowest = x < lowest ? x : lowest;
+      zero -= (Vector)(x == 0);
+      if constexpr (sizeof(T) == 2) {
+        AddShorts(kShift ? (VShort)(x ^ static_cast<T>(0x8000)) : (VShort)x, &sums, &square_sums);
+      } else {
+        AddBytes<T>((VShort)x, &sums, &byte_squares);
+      }
+    }
+    for (size_t l = 0; l < kStep; ++l) {
+      hi = Larger(static_cast<T>(highest[l]), hi);
+      lo = Smaller(static_cast<T>(lowest[l]), lo);
+      zeros += static_cast<uint64_t>(zero[l]);
+    }
+    for (size_t l = 0; l < PL_WIDTH / sizeof(int32_t); ++l) {
+      sum += sums[l];
+      squares += static_cast<uint64_t>(byte_squares[l]);
+    }
+    for (size_t l = 0; l < PL_WIDTH / sizeof(int64_t); ++l) {
+      squares += static_cast<uint64_t>(square_sums[l]);
+    }
+  }
+  if constexpr (kShift) {
+    // From y = x - 2^15: x^2 = y^2 + 2^16 y + 2^30.
+    squares += static_cast<uint64_t>((sum << 16) + (static_cast<int64_t>(whole) << 30));
+    sum += static_cast<int64_t>(whole) << 15;
+  }
+  for (size_t i = whole; i < count; ++i) {
+    const T x = Load<T>(in, i);
+    const int64_t wide = x;
+    sum += wide;
+    squares += static_cast<uint64_t>(wide * wide);
+    zeros += x == 0 ? 1u : 0u;
+    hi = Larger(x, hi);
+    lo = Smaller(x, lo);
+  }
+  state->exact_sum += sum;
+  state->exact_squares += squares;
+  MergeIntegers(count, zeros, hi, lo, &state->total);
 }
 
 static void MomentsOfBool(const void* data, size_t count, MomentsState* state) {
@@ -310,13 +390,13 @@ static void MomentsPart(DType dtype, const void* data, size_t count, MomentsStat
     case DType::kBool:
       return MomentsOfBool(data, count, state);
     case DType::kUInt8:
-      return MomentsOfSmallIntegers<uint8_t, uint32_t>(data, count, state);
+      return MomentsOfSmallIntegers<uint8_t>(data, count, state);
     case DType::kUInt16:
-      return MomentsOfSmallIntegers<uint16_t, uint32_t>(data, count, state);
+      return MomentsOfSmallIntegers<uint16_t>(data, count, state);
     case DType::kInt8:
-      return MomentsOfSmallIntegers<int8_t, int32_t>(data, count, state);
+      return MomentsOfSmallIntegers<int8_t>(data, count, state);
     case DType::kInt16:
-      return MomentsOfSmallIntegers<int16_t, int32_t>(data, count, state);
+      return MomentsOfSmallIntegers<int16_t>(data, count, state);
     case DType::kUInt32:
       return MomentsOfLargeIntegers<uint32_t>(data, count, state);
     case DType::kInt32:

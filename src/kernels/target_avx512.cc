@@ -26,14 +26,13 @@
 #endif
 // clang-format on
 #define PL_TARGET avx512
-#define PL_USE_F16C 1
 #define PL_WIDTH 64  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
-#include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/vector.inl"
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 #if defined(__clang__)
