@@ -2,14 +2,6 @@
 // target region and inside namespace plumbline::kernels::PL_TARGET; no include guard by design.
 //
 
-// Element `i` of an array that need not be aligned. A copy of known size is one load.
-template <class T>
-static inline T Load(const void* data, size_t i) {
-  T value;
-  __builtin_memcpy(&value, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
-  return value;
-}
-
 // Elements of one vector of 32-bit values, zero-extended. Reads exactly kFloatsPerVector elements.
 static constexpr size_t kFloatsPerVector = PL_WIDTH / sizeof(float);
 static inline VI LoadBytes(const void* from) {

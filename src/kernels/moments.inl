@@ -323,65 +323,120 @@ static void MomentsOfSmallIntegers(const void* data, size_t count, MomentsState*
 }
 
 static void MomentsOfBool(const void* data, size_t count, MomentsState* state) {
-  const uint8_t* in = static_cast<const uint8_t*>(data);
-  for (size_t i = 0; i < count; i += kSlice) {
-    const size_t n = count - i < kSlice ? count - i : kSlice;
-    uint32_t zeros = 0;
-    for (size_t k = 0; k < n; ++k) zeros += in[i + k] == 0 ? 1u : 0u;
-    const uint64_t ones = n - zeros;
-    state->exact_sum += static_cast<int64_t>(ones);
-    state->exact_squares += ones;
-    MergeIntegers<uint64_t>(n, zeros, ones != 0 ? 1 : 0, zeros != 0 ? 0 : 1, &state->total);
+  typedef uint8_t Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kPart = 255 * PL_WIDTH;  // 8-bit counters hold that long
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / PL_WIDTH * PL_WIDTH;
+  uint64_t zeros = 0;
+  for (size_t i = 0; i < whole; i += kPart) {
+    const size_t end = whole - i < kPart ? whole : i + kPart;
+    Vector zero = {};
+    for (size_t k = i; k < end; k += PL_WIDTH) {
+      Prefetch(in + k);
+      zero -= (Vector)(LoadVectorOf<Vector>(in + k) == 0);
+    }
+    for (size_t l = 0; l < PL_WIDTH; ++l) zeros += zero[l];
   }
+  for (size_t i = whole; i < count; ++i) zeros += in[i] == 0 ? 1u : 0u;
+  const uint64_t ones = count - zeros;
+  state->exact_sum += static_cast<int64_t>(ones);
+  state->exact_squares += ones;
+  MergeIntegers<uint64_t>(count, zeros, ones != 0 ? 1 : 0, zeros != 0 ? 0 : 1, &state->total);
 }
 
-// Integers of 32 and 64 bits: squares, and for 64 bits the sum too, in double lanes.
+// Integers of 32 bits: the sum of a block is exact in double lanes, squares are rounded there.
 template <class T>
-static void MomentsOfLargeIntegers(const void* data, size_t count, MomentsState* state) {
+static void MomentsOfInts(const void* data, size_t count, MomentsState* state) {
+  typedef T Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  const char* in = static_cast<const char*>(data);
+  VD sum[kWide] = {}, squares[kWide];
+  Vector highest[kSingle], lowest[kSingle], zero[kSingle];
+  for (size_t v = 0; v < kSingle; ++v) {
+    zero[v] = Vector{};
+    highest[v] = lowest[v] = Vector{} + Load<T>(in, 0);
+  }
+  __builtin_memcpy(squares, state->squares, sizeof(squares));
+  const size_t whole = count / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes) {
+    const char* at = in + i * sizeof(T);
+    Prefetch(at);
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const VD wide = LoadWide(reinterpret_cast<const T*>(at) + v * kDoublesPerVector);
+      sum[v] += wide;
+      squares[v] += wide * wide;
+    }
+    PL_UNROLL
+    for (size_t v = 0; v < kSingle; ++v) {
+      const Vector x = LoadVectorOf<Vector>(at + v * kPerVector * sizeof(T));
+      highest[v] = x > highest[v] ? x : highest[v];
+      lowest[v] = x < lowest[v] ? x : lowest[v];
+      zero[v] -= (Vector)(x == 0);
+    }
+  }
+  __builtin_memcpy(state->squares, squares, sizeof(squares));
+  T hi = Load<T>(in, 0), lo = hi;
+  uint64_t zeros = 0;
+  for (size_t v = 0; v < kSingle; ++v) {
+    for (size_t l = 0; l < kPerVector; ++l) {
+      hi = Larger(static_cast<T>(highest[v][l]), hi);
+      lo = Smaller(static_cast<T>(lowest[v][l]), lo);
+      zeros += static_cast<uint32_t>(zero[v][l]);
+    }
+  }
+  double lanes[kLanes];
+  __builtin_memcpy(lanes, sum, sizeof(lanes));
+  int64_t exact = static_cast<int64_t>(SumLanes(lanes));
+  for (size_t i = whole; i < count; ++i) {
+    const T x = Load<T>(in, i);
+    const double wide = static_cast<double>(x);
+    exact += x;
+    state->squares[i - whole] += wide * wide;
+    hi = Larger(x, hi);
+    lo = Smaller(x, lo);
+    zeros += x == 0 ? 1u : 0u;
+  }
+  state->exact_sum += exact;
+  MergeIntegers(count, zeros, hi, lo, &state->total);
+}
+
+// Integers of 64 bits: both sums in double lanes.
+template <class T>
+static void MomentsOfLongs(const void* data, size_t count, MomentsState* state) {
   const char* in = static_cast<const char*>(data);
   double sum[kLanes], squares[kLanes];
   T hi[kLanes], lo[kLanes];
-  uint64_t exact = 0, all_zeros = 0;
+  uint64_t zeros[kLanes] = {};
   for (size_t l = 0; l < kLanes; ++l) {
     sum[l] = state->sum[l];
     squares[l] = state->squares[l];
-    hi[l] = Load<T>(in, 0);
-    lo[l] = hi[l];
+    hi[l] = lo[l] = Load<T>(in, 0);
   }
-  for (size_t i = 0; i < count; i += kLanes) {
-    const size_t n = count - i < kLanes ? count - i : kLanes;
-    if (n == kLanes) {
-      for (size_t l = 0; l < kLanes; ++l) {
-        const T x = Load<T>(in, i + l);
-        const double wide = static_cast<double>(x);
-        if constexpr (sizeof(T) == 4) exact += static_cast<uint64_t>(static_cast<int64_t>(x));
-        if constexpr (sizeof(T) == 8) sum[l] += wide;
-        squares[l] += wide * wide;
-        hi[l] = Larger(x, hi[l]);
-        lo[l] = Smaller(x, lo[l]);
-        all_zeros += x == 0 ? 1u : 0u;
-      }
-      continue;
-    }
-    for (size_t l = 0; l < n; ++l) {
-      const T x = Load<T>(in, i + l);
-      const double wide = static_cast<double>(x);
-      if constexpr (sizeof(T) == 4) exact += static_cast<uint64_t>(static_cast<int64_t>(x));
-      if constexpr (sizeof(T) == 8) sum[l] += wide;
-      squares[l] += wide * wide;
-      hi[l] = Larger(x, hi[l]);
-      lo[l] = Smaller(x, lo[l]);
-      all_zeros += x == 0 ? 1u : 0u;
-    }
+  const auto add = [&](size_t i, size_t l) __attribute__((always_inline)) {
+    const T x = Load<T>(in, i);
+    const double wide = static_cast<double>(x);
+    sum[l] += wide;
+    squares[l] += wide * wide;
+    hi[l] = Larger(x, hi[l]);
+    lo[l] = Smaller(x, lo[l]);
+    zeros[l] += x == 0 ? 1u : 0u;
+  };
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Prefetch(in + i * sizeof(T));
+    Prefetch(in + i * sizeof(T) + 64);
+    for (size_t l = 0; l < kLanes; ++l) add(i + l, l);
   }
+  for (size_t l = 0; i < count; ++i, ++l) add(i, l);
   for (size_t l = 0; l < kLanes; ++l) {
     state->sum[l] = sum[l];
     state->squares[l] = squares[l];
     hi[0] = Larger(hi[l], hi[0]);
     lo[0] = Smaller(lo[l], lo[0]);
+    zeros[0] += l == 0 ? 0 : zeros[l];
   }
-  state->exact_sum += static_cast<int64_t>(exact);
-  MergeIntegers(count, all_zeros, hi[0], lo[0], &state->total);
+  MergeIntegers(count, zeros[0], hi[0], lo[0], &state->total);
 }
 
 static void MomentsPart(DType dtype, const void* data, size_t count, MomentsState* state) {
@@ -398,13 +453,13 @@ static void MomentsPart(DType dtype, const void* data, size_t count, MomentsStat
     case DType::kInt16:
       return MomentsOfSmallIntegers<int16_t>(data, count, state);
     case DType::kUInt32:
-      return MomentsOfLargeIntegers<uint32_t>(data, count, state);
+      return MomentsOfInts<uint32_t>(data, count, state);
     case DType::kInt32:
-      return MomentsOfLargeIntegers<int32_t>(data, count, state);
+      return MomentsOfInts<int32_t>(data, count, state);
     case DType::kUInt64:
-      return MomentsOfLargeIntegers<uint64_t>(data, count, state);
+      return MomentsOfLongs<uint64_t>(data, count, state);
     case DType::kInt64:
-      return MomentsOfLargeIntegers<int64_t>(data, count, state);
+      return MomentsOfLongs<int64_t>(data, count, state);
     case DType::kFloat32:
       return MomentsOfFloats<float>(data, count, state);
     case DType::kFloat64:

@@ -14,10 +14,13 @@
 #define PL_WIDTH 16  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+// In the order of use.
+// clang-format off
+#include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
-#include "kernels/vector.inl"
+// clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 

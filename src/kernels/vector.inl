@@ -11,6 +11,14 @@ typedef int64_t VL __attribute__((vector_size(PL_WIDTH)));
 typedef uint64_t VUnsignedLong __attribute__((vector_size(PL_WIDTH)));
 typedef float VHalf __attribute__((vector_size(PL_WIDTH / 2)));
 
+// Element `i` of an array that need not be aligned. A copy of known size is one load.
+template <class T>
+static inline T Load(const void* data, size_t i) {
+  T value;
+  __builtin_memcpy(&value, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
 // Vectors that hold kLanes elements.
 static constexpr size_t kWide = kLanes * sizeof(double) / PL_WIDTH;
 static constexpr size_t kSingle = kLanes * sizeof(float) / PL_WIDTH;
@@ -64,6 +72,30 @@ static inline VD LoadWide(const float* from) {
 #endif
 }
 static inline VD LoadWide(const double* from) { return LoadVector<double>(from); }
+
+// 32-bit integers, signed or not, as doubles.
+static inline VD LoadWide(const int32_t* from) {
+#if PL_WIDTH == 64
+  return (VD)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i*)from));
+#elif PL_WIDTH == 32
+  return (VD)_mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i*)from));
+#elif defined(__x86_64__)
+  return (VD)_mm_cvtepi32_pd(_mm_loadl_epi64((const __m128i*)from));
+#else
+  VD wide = {};
+  for (size_t i = 0; i < kDoublesPerVector; ++i) wide[i] = Load<int32_t>(from, i);
+  return wide;
+#endif
+}
+static inline VD LoadWide(const uint32_t* from) {
+#if PL_WIDTH == 64
+  return (VD)_mm512_cvtepu32_pd(_mm256_loadu_si256((const __m256i*)from));
+#else
+  VD wide = {};
+  for (size_t i = 0; i < kDoublesPerVector; ++i) wide[i] = Load<uint32_t>(from, i);
+  return wide;
+#endif
+}
 
 static inline VF Abs(VF x) { return (VF)((VI)x & 0x7FFFFFFF); }
 static inline VD Abs(VD x) { return (VD)((VL)x & INT64_MAX); }
@@ -130,6 +162,18 @@ static constexpr TruthD kNowhere = 0;
 
 #else
 
+// The instructions of x86 have exactly this NaN rule; the compilers do not see it in every loop.
+#if PL_WIDTH == 32
+static inline VF Max(VF x, VF best) { return (VF)_mm256_max_ps((__m256)x, (__m256)best); }
+static inline VF Min(VF x, VF best) { return (VF)_mm256_min_ps((__m256)x, (__m256)best); }
+static inline VD Max(VD x, VD best) { return (VD)_mm256_max_pd((__m256d)x, (__m256d)best); }
+static inline VD Min(VD x, VD best) { return (VD)_mm256_min_pd((__m256d)x, (__m256d)best); }
+#elif defined(__x86_64__)
+static inline VF Max(VF x, VF best) { return (VF)_mm_max_ps((__m128)x, (__m128)best); }
+static inline VF Min(VF x, VF best) { return (VF)_mm_min_ps((__m128)x, (__m128)best); }
+static inline VD Max(VD x, VD best) { return (VD)_mm_max_pd((__m128d)x, (__m128d)best); }
+static inline VD Min(VD x, VD best) { return (VD)_mm_min_pd((__m128d)x, (__m128d)best); }
+#else
 template <class V>
 static inline V Max(V x, V best) {
   return x > best ? x : best;
@@ -138,6 +182,7 @@ template <class V>
 static inline V Min(V x, V best) {
   return x < best ? x : best;
 }
+#endif
 typedef VI TruthF;
 typedef VL TruthD;
 static inline TruthF Equal(VF x, VF y) { return x == y; }
