@@ -436,6 +436,22 @@ TEST(RunWriter, TensorFilesStandWhenPublishReturns) {
   EXPECT_EQ(threads.tensors.stats().links, 29U);
 }
 
+TEST(RunWriter, LeftOversOfAnEarlierRunAreReported) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const std::string rank = dir.Path("step0/rank");
+  ASSERT_TRUE(MakeDirectories(rank + "/dump_tensor_data"));
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/old.pt", "x", false));
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_error_info.log", "old", false));
+  ::testing::internal::CaptureStdout();
+  const auto writer = Open(Options(dir.path(), true), threads);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("holds 1 files of an earlier run"),
+            std::string::npos);
+  EXPECT_EQ(KindOf(rank + "/dump_tensor_data/old.pt"), PathKind::kFile);
+  EXPECT_EQ(KindOf(rank + "/dump_error_info.log"), PathKind::kMissing);
+}
+
 TEST(RunWriter, ReplacedFileIsNoLongerAKnownContent) {
   const TestDirectory dir;
   StoreThreads threads;
