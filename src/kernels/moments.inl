@@ -8,19 +8,6 @@
 static constexpr size_t kSlice = 2048;
 
 template <class T>
-struct FloatTraits;
-template <>
-struct FloatTraits<float> {
-  typedef int32_t Int;
-  typedef uint32_t Unsigned;
-};
-template <>
-struct FloatTraits<double> {
-  typedef int64_t Int;
-  typedef uint64_t Unsigned;
-};
-
-template <class T>
 static inline T Larger(T a, T b) {
   return a > b ? a : b;
 }
@@ -42,7 +29,7 @@ static inline double SumLanes(const double* lanes) {
 // Counts and extremes of a slice with NaN or Inf; the sums need no repair.
 template <class T>
 static void CountNonFinite(const void* in, size_t count, Moments* total) {
-  typedef typename FloatTraits<T>::Int Int;
+  typedef typename VectorOf<T>::Int Int;
   constexpr T kInf = static_cast<T>(__builtin_inf());
   Int nans = 0, infs = 0;
   T finite_max = -kInf, finite_min = kInf;
@@ -66,7 +53,7 @@ static void CountNonFinite(const void* in, size_t count, Moments* total) {
 template <class T>
 static void SettleZeroSigns(const void* in, size_t count, double* max,
                             double* min) {
-  typedef typename FloatTraits<T>::Int Int;
+  typedef typename VectorOf<T>::Int Int;
   Int positive = 0, negative = 0;
   for (size_t i = 0; i < count; ++i) {
     const Int bits = Load<Int>(in, i);
@@ -103,51 +90,81 @@ static void MergeSlice(const void* in, size_t count, T hi, T lo,
   }
 }
 
+// Accumulators of one slice.
 template <class T>
-static void ReduceFloats(const void* in, size_t count,
-                         MomentsState* state) {
-  typedef typename FloatTraits<T>::Int Int;
-  constexpr T kInf = static_cast<T>(__builtin_inf());
-  double sum[kLanes], squares[kLanes];
-  T hi[kLanes], lo[kLanes];
-  Int zeros[kLanes];
-  for (size_t l = 0; l < kLanes; ++l) {
-    sum[l] = state->sum[l];
-    squares[l] = state->squares[l];
-    hi[l] = -kInf;
-    lo[l] = kInf;
-    zeros[l] = 0;
-  }
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (size_t l = 0; l < kLanes; ++l) {
-      const T x = Load<T>(in, i + l);
-      const double wide = static_cast<double>(x);
-      sum[l] += wide;
-      squares[l] += wide * wide;
-      hi[l] = Larger(x, hi[l]);
-      lo[l] = Smaller(x, lo[l]);
-      zeros[l] += x == 0 ? 1 : 0;
+struct MomentsVectors {
+  typedef typename VectorOf<T>::Type Vector;
+  typedef typename VectorOf<T>::Counter Counter;
+  static constexpr size_t kVectors = VectorOf<T>::kVectors;
+  VD sum[kWide], squares[kWide];
+  Vector hi[kVectors], lo[kVectors];
+  Counter zeros[kVectors];
+};
+
+// The whole groups of kLanes elements; `count` is a multiple of kLanes.
+template <class T>
+static inline void ReduceGroups(const char* in, size_t count, MomentsVectors<T>* out) {
+  typedef MomentsVectors<T> M;
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  M m = *out;
+  const typename M::Vector zero = {};
+  for (size_t i = 0; i < count; i += kLanes, in += kLanes * sizeof(T)) {
+    Prefetch(in);
+    if constexpr (sizeof(T) == 8) Prefetch(in + 64);
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const VD wide = LoadWide(reinterpret_cast<const T*>(in) + v * kDoublesPerVector);
+      m.sum[v] += wide;
+      m.squares[v] = AddProduct<sizeof(T) == 4>(m.squares[v], wide, wide);
+    }
+    PL_UNROLL
+    for (size_t v = 0; v < M::kVectors; ++v) {
+      const typename M::Vector x = LoadVector<T>(in + v * kPerVector * sizeof(T));
+      m.hi[v] = Max(x, m.hi[v]);
+      m.lo[v] = Min(x, m.lo[v]);
+      m.zeros[v] = Count(m.zeros[v], Equal(x, zero));
     }
   }
-  for (size_t l = 0; i < count; ++i, ++l) {
-    const T x = Load<T>(in, i);
-    const double wide = static_cast<double>(x);
-    sum[l] += wide;
-    squares[l] += wide * wide;
-    hi[l] = Larger(x, hi[l]);
-    lo[l] = Smaller(x, lo[l]);
-    zeros[l] += x == 0 ? 1 : 0;
+  *out = m;
+}
+
+template <class T>
+static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
+  typedef MomentsVectors<T> M;
+  typedef typename VectorOf<T>::Int Int;
+  constexpr T kInf = static_cast<T>(__builtin_inf());
+  const char* in = static_cast<const char*>(data);
+  M m = {};
+  for (size_t v = 0; v < M::kVectors; ++v) {
+    m.hi[v] -= kInf;
+    m.lo[v] += kInf;
   }
-  Int all_zeros = 0;
-  for (size_t l = 0; l < kLanes; ++l) {
-    state->sum[l] = sum[l];
-    state->squares[l] = squares[l];
+  __builtin_memcpy(m.sum, state->sum, sizeof(m.sum));
+  __builtin_memcpy(m.squares, state->squares, sizeof(m.squares));
+  const size_t whole = count / kLanes * kLanes;
+  ReduceGroups<T>(in, whole, &m);
+  __builtin_memcpy(state->sum, m.sum, sizeof(m.sum));
+  __builtin_memcpy(state->squares, m.squares, sizeof(m.squares));
+  T hi[kLanes], lo[kLanes];
+  Int zeros[kLanes];
+  __builtin_memcpy(hi, m.hi, sizeof(hi));
+  __builtin_memcpy(lo, m.lo, sizeof(lo));
+  __builtin_memcpy(zeros, m.zeros, sizeof(zeros));
+  for (size_t l = 1; l < kLanes; ++l) {
     hi[0] = Larger(hi[l], hi[0]);
     lo[0] = Smaller(lo[l], lo[0]);
-    all_zeros += zeros[l];
+    zeros[0] += zeros[l];
   }
-  MergeSlice<T>(in, count, hi[0], lo[0], static_cast<uint64_t>(all_zeros), state);
+  for (size_t i = whole; i < count; ++i) {
+    const T x = Load<T>(in, i);
+    const double wide = static_cast<double>(x);
+    state->sum[i - whole] += wide;
+    state->squares[i - whole] += wide * wide;
+    hi[0] = Larger(x, hi[0]);
+    lo[0] = Smaller(x, lo[0]);
+    zeros[0] += x == 0 ? 1 : 0;
+  }
+  MergeSlice<T>(in, count, hi[0], lo[0], static_cast<uint64_t>(zeros[0]), state);
 }
 
 // float32 and float64, in place.

@@ -13,7 +13,6 @@ static constexpr double kZeroReference = 0x1p-52;
 struct SliceCounts {
   uint64_t mismatch, golden_zero, golden_zero_mismatch, below_1e3, below_5e3;
   double max_abs, target_max, golden_max;
-  bool nonfinite;      // the rest is not valid then
   bool may_raise_rel;  // some pair may exceed the max_rel so far
 };
 
@@ -76,30 +75,10 @@ static void PairSums(const T* t, const T* g, size_t count, PairLanes* out, doubl
   *out = lanes;
 }
 
-template <class T>
-struct CounterOf {
-  typedef uint64_t Type;
-};
-template <>
-struct CounterOf<float> {
-  typedef uint32_t Type;
-};
-
-template <class T>
-static inline bool IsNonFinite(T x) {
-  if constexpr (kIsFloat<T>) {
-    const T magnitude = x < 0 ? -x : x;
-    return !(magnitude < static_cast<T>(__builtin_inf()));
-  } else {
-    return false;
-  }
-}
-
-// Magnitudes, mismatches, zeros, and whether a value is not finite.
+// Magnitudes, mismatches and zeros of 64-bit integers.
 template <class T>
 static void PairClasses(const T* t, const T* g, size_t count, SliceCounts* out) {
-  typedef typename CounterOf<T>::Type Counter;
-  Counter mismatch = 0, zero = 0, zero_mismatch = 0, bad = 0;
+  uint64_t mismatch = 0, zero = 0, zero_mismatch = 0;
   T target_hi = t[0], target_lo = t[0], golden_hi = g[0], golden_lo = g[0];
   for (size_t i = 0; i < count; ++i) {
     const T x = t[i];
@@ -107,21 +86,17 @@ static void PairClasses(const T* t, const T* g, size_t count, SliceCounts* out) 
     const bool differs = x != y;
     mismatch += differs ? 1u : 0u;
     zero += y == 0 ? 1u : 0u;
-    zero_mismatch += static_cast<Counter>(y == 0) & static_cast<Counter>(differs);
-    bad |= static_cast<Counter>(IsNonFinite(x)) | static_cast<Counter>(IsNonFinite(y));
-  }
-  for (size_t i = 0; i < count; ++i) {
-    target_hi = Larger(t[i], target_hi);
-    target_lo = Smaller(t[i], target_lo);
-    golden_hi = Larger(g[i], golden_hi);
-    golden_lo = Smaller(g[i], golden_lo);
+    zero_mismatch += y == 0 && differs ? 1u : 0u;
+    target_hi = Larger(x, target_hi);
+    target_lo = Smaller(x, target_lo);
+    golden_hi = Larger(y, golden_hi);
+    golden_lo = Smaller(y, golden_lo);
   }
   out->mismatch = mismatch;
   out->golden_zero = zero;
   out->golden_zero_mismatch = zero_mismatch;
   out->target_max = Larger(WideMagnitude(target_hi), WideMagnitude(target_lo));
   out->golden_max = Larger(WideMagnitude(golden_hi), WideMagnitude(golden_lo));
-  out->nonfinite = bad != 0;
 }
 
 static inline double Reference(double golden_magnitude) {
@@ -146,39 +121,55 @@ static void PairRelative(const T* t, const T* g, size_t count, double max_rel, S
   out->may_raise_rel = above != 0;
 }
 
+// The largest relative error of a slice that has one above the last.
 template <class T>
 static double MaxRelative(const T* t, const T* g, size_t count) {
-  double largest[kLanes] = {};
+  double largest = 0;
   for (size_t i = 0; i < count; ++i) {
     const double error = WideDistance(t[i], g[i]) / Reference(WideMagnitude(g[i]));
-    largest[i % kLanes] = Larger(error, largest[i % kLanes]);
+    largest = Larger(error, largest);
   }
-  for (size_t l = 1; l < kLanes; ++l) largest[0] = Larger(largest[l], largest[0]);
-  return largest[0];
+  return largest;
 }
 
-// Sign-magnitude bits as an integer that counts representable values, both zeros as 0.
-template <class Int>
-static inline Int Ordinal(Int bits) {
+// Sign-magnitude bits of the width of Int as a number that counts representable values, both zeros
+// as 0. Value is int64_t or a vector of Int.
+template <class Int, class Value>
+static inline Value Ordinal(Value bits) {
   constexpr int kShift = 8 * static_cast<int>(sizeof(Int)) - 1;
-  typedef decltype(bits + 0) Wide;
-  const Wide sign = static_cast<Wide>(bits) >> kShift;
-  constexpr Wide kMagnitude = static_cast<Wide>(~(static_cast<uint64_t>(1) << kShift) &
-                                                (~static_cast<uint64_t>(0) >> (63 - kShift)));
-  return static_cast<Int>(((bits & kMagnitude) ^ sign) - sign);
+  constexpr Int kMagnitude =
+      static_cast<Int>(~static_cast<uint64_t>(0) >> (65 - 8 * static_cast<int>(sizeof(Int))));
+  const Value sign = bits >> kShift;
+  return ((bits & kMagnitude) ^ sign) - sign;
 }
 
 // Largest distance in representable values between two runs of one format.
 template <class Int, class Unsigned>
 static uint64_t MaxUlp(const void* t, const void* g, size_t count) {
+  typedef Int Vector __attribute__((vector_size(PL_WIDTH)));
+  typedef Unsigned UnsignedVector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kStep = PL_WIDTH / sizeof(Int);
+  UnsignedVector best = {};
+  size_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    Vector a, b;
+    __builtin_memcpy(&a, static_cast<const char*>(t) + i * sizeof(Int), sizeof(a));
+    __builtin_memcpy(&b, static_cast<const char*>(g) + i * sizeof(Int), sizeof(b));
+    a = Ordinal<Int, Vector>(a);
+    b = Ordinal<Int, Vector>(b);
+    const Vector high = a > b ? a : b;
+    const Vector low = a > b ? b : a;
+    const UnsignedVector distance = (UnsignedVector)high - (UnsignedVector)low;
+    best = distance > best ? distance : best;
+  }
   Unsigned largest = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const Int a = Ordinal(Load<Int>(t, i));
-    const Int b = Ordinal(Load<Int>(g, i));
-    const Unsigned up = static_cast<Unsigned>(static_cast<Unsigned>(a) - static_cast<Unsigned>(b));
-    const Unsigned down = static_cast<Unsigned>(static_cast<Unsigned>(b) - static_cast<Unsigned>(a));
-    const Unsigned distance = a > b ? up : down;
-    largest = distance > largest ? distance : largest;
+  for (size_t l = 0; l < kStep; ++l) largest = best[l] > largest ? best[l] : largest;
+  for (; i < count; ++i) {
+    const int64_t a = Ordinal<Int, int64_t>(Load<Int>(t, i));
+    const int64_t b = Ordinal<Int, int64_t>(Load<Int>(g, i));
+    const uint64_t distance = a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
+                                    : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
+    if (distance > largest) largest = static_cast<Unsigned>(distance);
   }
   return largest;
 }
@@ -199,8 +190,8 @@ static uint64_t SliceUlp(const RawPair& raw, const T* t, const T* g, size_t coun
     const size_t golden_bytes = ElementBytes(raw.golden_dtype);
     if (IsInteger(raw.golden_dtype)) return 0;
     if (golden_bytes == sizeof(T)) {
-      typedef typename FloatTraits<T>::Int Int;
-      return MaxUlp<Int, typename FloatTraits<T>::Unsigned>(t, g, count);
+      typedef typename VectorOf<T>::Int Int;
+      return MaxUlp<Int, typename VectorOf<T>::Unsigned>(t, g, count);
     }
     if (same && golden_bytes == 2) return MaxUlp<int16_t, uint16_t>(raw.target, raw.golden, count);
     if (same && golden_bytes == 1) return MaxUlp<int8_t, uint8_t>(raw.target, raw.golden, count);
@@ -293,19 +284,172 @@ static void FastSlice(const RawPair& raw, const T* t, const T* g, size_t count,
   total->count += count;
 }
 
+// What one slice of floats adds, in vectors. Sums are those of the block.
+template <class T>
+struct PairVectors {  // starts with the lanes of PairLanes
+  typedef typename VectorOf<T>::Type Vector;
+  typedef typename VectorOf<T>::Counter Counter;
+  static constexpr size_t kVectors = VectorOf<T>::kVectors;
+  VD dot[kWide], target[kWide], golden[kWide], difference[kWide];
+  VD largest[kWide];
+  VL below_1e3[kWide], below_5e3[kWide];
+  TruthD above[kWide];
+  Vector target_max[kVectors], golden_max[kVectors];
+  Counter mismatch[kVectors], zero[kVectors], zero_mismatch[kVectors];
+};
+
+// Two equal slices: everything that is not known already.
+template <class T>
+static inline void ReduceEqual(const T* x, size_t count, PairVectors<T>* out) {
+  typedef PairVectors<T> M;
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  M m = *out;
+  const typename M::Vector zero = {};
+  for (size_t i = 0; i < count; i += kLanes) {
+    Prefetch(x + i);
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const VD wide = LoadWide(x + i + v * kDoublesPerVector);
+      m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], wide, wide);
+      m.target[v] = AddProduct<sizeof(T) == 4>(m.target[v], wide, wide);
+      m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], wide, wide);
+    }
+    PL_UNROLL
+    for (size_t v = 0; v < M::kVectors; ++v) {
+      const typename M::Vector part = LoadVector<T>(x + i + v * kPerVector);
+      m.target_max[v] = Max(Abs(part), m.target_max[v]);
+      m.zero[v] = Count(m.zero[v], Equal(part, zero));
+    }
+  }
+  *out = m;
+}
+
+// The sums, the largest distance, and where relative errors lie.
+template <class T>
+static inline void ReduceDistances(const T* t, const T* g, size_t count, double bound,
+                                   PairVectors<T>* out) {
+  PairVectors<T> m = *out;
+  const VD zero = {};
+  const VD zero_reference = zero + kZeroReference;
+  for (size_t i = 0; i < count; i += kLanes) {
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const VD x = LoadWide(t + i + v * kDoublesPerVector);
+      const VD y = LoadWide(g + i + v * kDoublesPerVector);
+      const VD distance = Abs(x - y);
+      m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], x, y);
+      m.target[v] = AddProduct<sizeof(T) == 4>(m.target[v], x, x);
+      m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], y, y);
+      m.difference[v] = AddProduct<false>(m.difference[v], distance, distance);
+      m.largest[v] = Max(distance, m.largest[v]);
+      const VD reference = Select(Equal(y, zero), zero_reference, Abs(y));
+      m.below_1e3[v] = Count(m.below_1e3[v], Less(distance, 0.001 * reference));
+      m.below_5e3[v] = Count(m.below_5e3[v], Less(distance, 0.005 * reference));
+      m.above[v] = Either(m.above[v], Less(bound * reference, distance));
+    }
+  }
+  *out = m;
+}
+
+// Magnitudes, mismatches and zeros.
+template <class T>
+static inline void ReduceClasses(const T* t, const T* g, size_t count, PairVectors<T>* out) {
+  typedef PairVectors<T> M;
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  M m = *out;
+  const typename M::Vector zero = {};
+  for (size_t i = 0; i < count; i += kLanes) {
+    Prefetch(t + i);
+    Prefetch(g + i);
+    PL_UNROLL
+    for (size_t v = 0; v < M::kVectors; ++v) {
+      const typename M::Vector x = LoadVector<T>(t + i + v * kPerVector);
+      const typename M::Vector y = LoadVector<T>(g + i + v * kPerVector);
+      const auto differ = Differ(x, y);
+      const auto is_zero = Equal(y, zero);
+      m.target_max[v] = Max(Abs(x), m.target_max[v]);
+      m.golden_max[v] = Max(Abs(y), m.golden_max[v]);
+      m.mismatch[v] = Count(m.mismatch[v], differ);
+      m.zero[v] = Count(m.zero[v], is_zero);
+      m.zero_mismatch[v] = Count(m.zero_mismatch[v], Both(differ, is_zero));
+    }
+  }
+  *out = m;
+}
+
+template <class Vector, size_t n>
+static inline uint64_t SumCounts(const Vector (&counts)[n]) {
+  uint64_t sum = 0;
+  for (const Vector& v : counts) {
+    for (size_t i = 0; i < sizeof(Vector) / sizeof(v[0]); ++i) sum += static_cast<uint64_t>(v[i]);
+  }
+  return sum;
+}
+template <class Vector, size_t n>
+static inline double LargestOf(const Vector (&values)[n]) {
+  double largest = 0;
+  for (const Vector& v : values) {
+    for (size_t i = 0; i < sizeof(Vector) / sizeof(v[0]); ++i) {
+      largest = Larger(static_cast<double>(v[i]), largest);
+    }
+  }
+  return largest;
+}
+
+template <class T>
+static void PairOfFloatSlices(const RawPair& raw, const T* t, const T* g, size_t count,
+                              PairLanes* lanes, Pairwise* total) {
+  PairVectors<T> m = {};
+  const bool identical = raw.target_dtype == raw.golden_dtype &&
+                         __builtin_memcmp(t, g, count * sizeof(T)) == 0;
+  __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
+  // Twice the rounding of the product and of the quotient: no larger error is missed.
+  const double bound = total->max_rel * (1 - 0x1p-50);
+  if (identical) {
+    ReduceEqual(t, count, &m);
+  } else {
+    ReduceClasses(t, g, count, &m);
+    ReduceDistances(t, g, count, bound, &m);
+  }
+  PairLanes sums;
+  __builtin_memcpy(&sums, &m, sizeof(sums));
+  // Only NaN or Inf make the squares of floats infinite or NaN; squares of doubles may overflow,
+  // and then the rest of the block is left to the scalar loop too.
+  if (!__builtin_isfinite(SumLanes(sums.target)) || !__builtin_isfinite(SumLanes(sums.golden))) {
+    return SlowSlice(raw, t, g, count, lanes, total);
+  }
+  *lanes = sums;
+  SliceCounts counts = {};
+  counts.mismatch = SumCounts(m.mismatch);
+  counts.golden_zero = SumCounts(m.zero);
+  counts.golden_zero_mismatch = SumCounts(m.zero_mismatch);
+  counts.below_1e3 = identical ? count : SumCounts(m.below_1e3);
+  counts.below_5e3 = identical ? count : SumCounts(m.below_5e3);
+  counts.max_abs = LargestOf(m.largest);
+  counts.target_max = LargestOf(m.target_max);
+  counts.golden_max = identical ? counts.target_max : LargestOf(m.golden_max);
+  for (const TruthD& above : m.above) counts.may_raise_rel |= Any(above);
+  FastSlice(raw, t, g, count, counts, total);
+}
+
 template <class T>
 static void PairOfSlices(const RawPair& raw, const T* t, const T* g, size_t count,
                          PairLanes* lanes, Pairwise* total) {
-  SliceCounts counts = {};
-  PairClasses(t, g, count, &counts);
-  if (counts.nonfinite) return SlowSlice(raw, t, g, count, lanes, total);
-  PairSums(t, g, count, lanes, &counts.max_abs);
-  if (counts.mismatch != 0) {
-    PairRelative(t, g, count, total->max_rel, &counts);
+  if constexpr (kIsFloat<T>) {
+    // The vector loops take whole groups; the rest of the last slice goes one by one.
+    const size_t whole = count / kLanes * kLanes;
+    if (whole != 0) PairOfFloatSlices(raw, t, g, whole, lanes, total);
+    if (whole == count) return;
+    const RawPair rest = {raw.target_dtype, raw.target + whole * ElementBytes(raw.target_dtype),
+                          raw.golden_dtype, raw.golden + whole * ElementBytes(raw.golden_dtype)};
+    return SlowSlice(rest, t + whole, g + whole, count - whole, lanes, total);
   } else {
-    counts.below_1e3 = counts.below_5e3 = count;
+    SliceCounts counts = {};
+    PairClasses(t, g, count, &counts);
+    PairSums(t, g, count, lanes, &counts.max_abs);
+    PairRelative(t, g, count, total->max_rel, &counts);
+    FastSlice(raw, t, g, count, counts, total);
   }
-  FastSlice(raw, t, g, count, counts, total);
 }
 
 // Complex numbers, or a complex and a real side: parts widened to double, one pair at a time.

@@ -22,8 +22,10 @@
 // clang-format on
 #define PL_TARGET avx2
 #define PL_USE_F16C 1
+#define PL_WIDTH 32  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+#include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"

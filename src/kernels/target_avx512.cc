@@ -18,6 +18,8 @@
     __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), \
     apply_to = function)
 #else
+// g++ 12 sees the undefined register that its own intrinsics start from.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options
 #pragma GCC target( \
     "avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
@@ -25,8 +27,10 @@
 // clang-format on
 #define PL_TARGET avx512
 #define PL_USE_F16C 1
+#define PL_WIDTH 64  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+#include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"

@@ -8,8 +8,10 @@
 
 #define PL_TARGET baseline
 #define PL_USE_F16C 0
+#define PL_WIDTH 16  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+#include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
