@@ -51,7 +51,8 @@ std::string AnswerText(const Comparison& comparison) {
     const CompareCounts& counts = comparison.counts;
     const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
     if (rows(Verdict::kSame) + rows(Verdict::kWithinNoise) == 0) {
-      return "not judged: no row could be compared\n";
+      return fmt::format("not judged: no row could be compared{}{}\n", missing.empty() ? "" : "; ",
+                         missing);
     }
     if (!comparison.is_complete()) {
       return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
