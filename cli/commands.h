@@ -9,7 +9,8 @@
 
 namespace plumbline::cli {
 
-// Registers a sub-command. When it was chosen, its callback sets `exit_status`. Both outlive parsing.
+// Registers a sub-command. When it was chosen, its callback sets `exit_status`. Both outlive
+// parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCompareCommand(CLI::App& app, int& exit_status);
