@@ -9,11 +9,13 @@
 
 namespace plumbline::cli {
 
-// Registers a sub-command. When it was chosen, its callback sets `exit_status`. Both outlive parsing.
+// Registers a sub-command. When it was chosen, its callback sets `exit_status`. Both outlive
+// parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
+void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.
 int ReportError(const char* command, const Error& error);

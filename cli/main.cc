@@ -16,6 +16,7 @@ namespace {
 constexpr AddCommand kCommands[] = {
     AddCompareCommand,
     AddInspectCommand,
+    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -31,9 +32,10 @@ std::string LongForm(std::string argument) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Records what a model computes, compares two recordings and names the first call "
-               "whose numbers went wrong.",
-               "plumb");
+  CLI::App app(
+      "Records what a model computes, compares two recordings and names the first call "
+      "whose numbers went wrong.",
+      "plumb");
   app.set_version_flag("--version", "plumb " PLUMBLINE_VERSION);
   app.require_subcommand(1);
   std::string framework;

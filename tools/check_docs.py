@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN_FIRST = "README.md"
+ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = {"sh": ["bash", "-euo", "pipefail"], "bash": ["bash", "-euo", "pipefail"],
              "python": [sys.executable, "-W", "ignore"]}
 SKIP = re.compile(r"<!--\s*not run:\s*\S.*-->")
@@ -119,7 +120,7 @@ def run_blocks(root: Path, document: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT)
     parser.add_argument("--links-only", action="store_true")
     args = parser.parse_args()
     root = args.root.resolve()

@@ -1,5 +1,7 @@
 // plumb compare: two recordings in, the first wrong call and three result files out.
 
+#include "plumbline/compare.h"
+
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +14,6 @@
 #include "commands.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
-#include "plumbline/compare.h"
 
 namespace plumbline::cli {
 namespace {
@@ -122,8 +123,8 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(ResolvePaths(arguments));
   ChooseFormats(arguments);
   arguments.options.on_progress = TerminalProgress();
-  PL_TRY_ASSIGN(Comparison comparison, CompareRuns(arguments.target_path, arguments.golden_path,
-                                                   arguments.options));
+  PL_TRY_ASSIGN(Comparison comparison,
+                CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -132,8 +133,9 @@ Result<int> RunCompare(Arguments& arguments) {
 
 void AddOptions(CLI::App& command, Arguments& arguments) {
   CompareOptions& options = arguments.options;
-  command.add_option("paths", arguments.paths,
-                     "TARGET GOLDEN: dump.json files, or directories holding one rank each")
+  command
+      .add_option("paths", arguments.paths,
+                  "TARGET GOLDEN: dump.json files, or directories holding one rank each")
       ->expected(0, 2);
   command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
   command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");

@@ -69,12 +69,12 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("inspect", "Show what this machine or a recording holds.");
   command->add_option("what", arguments->what, "`cpu`, a dump.json, or a dump directory")
       ->required();
-  command->add_flag("--salvage", arguments->salvage, "read a truncated dump.json as far as it goes");
+  command->add_flag("--salvage", arguments->salvage,
+                    "read a truncated dump.json as far as it goes");
   command->footer("Examples:\n  plumb inspect cpu\n  plumb inspect runs/new");
   command->callback([arguments, &exit_status] {
-    const Status status = arguments->what == "cpu"
-                              ? InspectCpu()
-                              : InspectPath(arguments->what, arguments->salvage);
+    const Status status =
+        arguments->what == "cpu" ? InspectCpu() : InspectPath(arguments->what, arguments->salvage);
     exit_status = status ? 0 : ReportError("inspect", status.error());
   });
 }

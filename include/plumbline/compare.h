@@ -58,7 +58,7 @@ enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kParameterGrad };
 
 // One side of a row: one input, parameter, output or gradient of a call.
 struct Item {
-  std::string name;                       // "Functional.linear.0.forward.input.0"
+  std::string name;  // "Functional.linear.0.forward.input.0"
   ItemRole role = ItemRole::kInput;
   bool is_tensor = false;
   std::optional<std::string> dtype;       // "torch.float32", "<class 'int'>"; none: a null value
@@ -67,7 +67,7 @@ struct Item {
   std::array<Recorded, 4> statistics;     // max, min, mean, norm; of scalars four times the value
   std::string digest;                     // recorded, or CRC-32 of the value's text for scalars
   bool has_recorded_digest = false;
-  std::string data_name;                  // file in dump_tensor_data; empty: none
+  std::string data_name;  // file in dump_tensor_data; empty: none
 };
 
 // Real-data metrics of a pair of tensors (docs/reference/metrics.md).
@@ -86,8 +86,8 @@ struct TensorMetrics {
 
 // Differences of the four recorded statistics, in the order max, min, mean, norm.
 struct StatisticDifferences {
-  std::array<Metric, 4> difference{Absent::kNotRecorded, Absent::kNotRecorded,
-                                   Absent::kNotRecorded, Absent::kNotRecorded};
+  std::array<Metric, 4> difference{Absent::kNotRecorded, Absent::kNotRecorded, Absent::kNotRecorded,
+                                   Absent::kNotRecorded};
   std::array<Metric, 4> relative_percent{Absent::kNotRecorded, Absent::kNotRecorded,
                                          Absent::kNotRecorded, Absent::kNotRecorded};
 };
@@ -110,9 +110,9 @@ struct ComparedRow {
   std::vector<Note> notes;
   RowColor color = RowColor::kNone;
   Verdict verdict = Verdict::kNotComparable;
-  std::string reason;    // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
-  double error = 0;      // relative error the verdict is based on; NaN when there is none
-  double expected = 0;   // error that rounding and the inputs explain
+  std::string reason;   // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
+  double error = 0;     // relative error the verdict is based on; NaN when there is none
+  double expected = 0;  // error that rounding and the inputs explain
 
   [[nodiscard]] const Item& item() const { return target ? *target : *golden; }
 };
@@ -122,7 +122,8 @@ struct ComparedCall {
   std::string target_name, golden_name;  // one may be empty
   uint32_t first_row = 0, row_count = 0;
   Verdict verdict = Verdict::kNotComparable;  // worst of its outputs
-  std::string unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
+  std::string
+      unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
   // Where shapes, dtypes or arguments differ; empty when only a null value is missing.
   std::string unmatched_detail;
 
@@ -144,8 +145,8 @@ struct FirstWrongCall {
 };
 
 struct CompareCounts {
-  std::array<uint64_t, kVerdictCount> rows{};  // indexed by Verdict
-  uint64_t calls = 0;                          // paired
+  std::array<uint64_t, kVerdictCount> rows{};           // indexed by Verdict
+  uint64_t calls = 0;                                   // paired
   uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
   uint64_t unreadable_files = 0;
 };

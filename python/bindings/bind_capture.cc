@@ -42,6 +42,8 @@ FrameworkHooks HooksFrom(const nb::dict& parts) {
   hooks.describe_tensor = Take(parts, "describe_tensor");
   hooks.pop_mode = Take(parts, "pop_mode");
   hooks.push_mode = Take(parts, "push_mode");
+  hooks.parameter_type = Take(parts, "parameter");
+  hooks.no_override = Take(parts, "no_override");
   return hooks;
 }
 

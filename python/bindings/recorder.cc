@@ -35,30 +35,6 @@ class KeepException {
   PyObject* traceback_;
 };
 
-// Takes plumbline's own function mode off the stack while an original runs, so that nothing it
-// calls is offered to the recorder again, and puts it back. Another mode on top stays.
-class ModeOff {
- public:
-  ModeOff(const FrameworkHooks& hooks, bool has_net) : push_(hooks.push_mode) {
-    if (has_net) mode_ = PyObject_CallNoArgs(hooks.pop_mode);
-    if (has_net && mode_ == nullptr) PyErr_Clear();
-  }
-  ~ModeOff() {
-    if (mode_ == nullptr) return;
-    const KeepException keep;
-    PyObject* done = PyObject_CallOneArg(push_, mode_);
-    if (done == nullptr) PyErr_Clear();
-    Py_XDECREF(done);
-    Py_DECREF(mode_);
-  }
-  ModeOff(const ModeOff&) = delete;
-  ModeOff& operator=(const ModeOff&) = delete;
-
- private:
-  PyObject* push_;
-  PyObject* mode_ = nullptr;
-};
-
 // The backward name of a forward entry or parent: the last ".forward" becomes ".backward".
 std::string BackwardName(std::string_view forward) {
   constexpr std::string_view kForward = ".forward";
@@ -78,6 +54,39 @@ ThreadState& ThisThread() {
   return state;
 }
 
+ModeOff::ModeOff(const FrameworkHooks& hooks, const ThreadState& thread) : push_(hooks.push_mode) {
+  if (!thread.has_net) return;
+  mode_ = PyObject_CallNoArgs(hooks.pop_mode);
+  if (mode_ == nullptr) PyErr_Clear();
+}
+
+ModeOff::~ModeOff() {
+  if (mode_ == nullptr) return;
+  const KeepException keep;
+  PyObject* done = PyObject_CallOneArg(push_, mode_);
+  if (done == nullptr) PyErr_Clear();
+  Py_XDECREF(done);
+  Py_DECREF(mode_);
+}
+
+NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (type == types.tensor || type == hooks.parameter_type) return;
+  guard_ = PyObject_CallNoArgs(hooks.no_override);
+  PyObject* done = guard_ == nullptr ? nullptr : PyObject_CallMethod(guard_, "__enter__", nullptr);
+  if (done == nullptr) PyErr_Clear();
+  Py_XDECREF(done);
+}
+
+NoOverride::~NoOverride() {
+  if (guard_ == nullptr) return;
+  const KeepException keep;
+  PyObject* done = PyObject_CallMethod(guard_, "__exit__", "OOO", Py_None, Py_None, Py_None);
+  if (done == nullptr) PyErr_Clear();
+  Py_XDECREF(done);
+  Py_DECREF(guard_);
+}
+
 Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types,
                    FrameworkHooks hooks)
     : observer_(std::move(observer)), types_(types), hooks_(hooks), reader_(types.tensor) {
@@ -91,7 +100,8 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
 Recorder::~Recorder() {
   for (PyObject* object : {types_.tensor, types_.dtype, types_.device, types_.size,
                            types_.memory_format, types_.describe, hooks_.to_host,
-                           hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode}) {
+                           hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode,
+                           hooks_.parameter_type, hooks_.no_override}) {
     Py_XDECREF(object);
   }
 }
@@ -125,7 +135,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   if (thread.in_api > 0 || !Recording(thread)) {
     return PyObject_Vectorcall(original, args, nargsf, kwnames);
   }
-  const ModeOff mode_off(hooks_, thread.has_net);
+  const ModeOff mode_off(hooks_, thread);
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   const DataMode& parts = observer_->config().data_mode;
   const std::string& api_name = observer_->counters().NameOf(api);
@@ -179,7 +189,9 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
 void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
                             const ThreadState& thread) {
   PyObject* tensor = FirstTensor(result, types_.tensor);
-  if (tensor == nullptr || !RequiresGrad(tensor)) return;
+  if (tensor == nullptr) return;
+  const NoOverride plain(types_, hooks_, tensor);
+  if (!RequiresGrad(tensor)) return;
   std::string name(api_name);
   name += '.';
   name += std::to_string(number);
@@ -196,6 +208,7 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   ThreadState& thread = ThisThread();
   if (!Recording(thread)) return 0;
   const InTool in_tool(thread);
+  const ModeOff mode_off(hooks_, thread);
   const uint32_t number = observer_->counters().Next(module);
   ModuleFrame frame;
   frame.name = observer_->counters().NameOf(module);
@@ -223,6 +236,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   for (const ModuleFrame& frame : thread.modules) known |= frame.token == token;
   if (token == 0 || !known) return;
   const InTool in_tool(thread);
+  const ModeOff mode_off(hooks_, thread);
   Selection& selection = observer_->selection();
   while (thread.modules.back().token != token) {
     if (!selection.selects_all()) (void)selection.LeaveModule(thread.modules.back().name);
@@ -262,6 +276,7 @@ void Recorder::RecordBackward(std::string_view name, std::string_view parent, bo
     return;
   }
   const InTool in_tool(thread);
+  const ModeOff mode_off(hooks_, thread);
   const DataMode& parts = observer_->config().data_mode;
   const std::string entry(name);
   EntryPacker& out = thread.event;
@@ -300,6 +315,7 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
     return;
   }
   const InTool in_tool(thread);
+  const ModeOff mode_off(hooks_, thread);
   const std::string name(entry);
   EntryPacker& out = thread.event;
   out.Begin(name, nullptr, 0);

@@ -62,6 +62,36 @@ struct FrameworkHooks {
   PyObject* describe_tensor = nullptr;  // (type text, dtype text, shape) of an unreadable tensor
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
   PyObject* push_mode = nullptr;        // put one on
+  PyObject* parameter_type = nullptr;   // tensor subclass without overrides of its own
+  PyObject* no_override = nullptr;      // context manager class: attributes of tensor subclasses
+                                        // are read without running their __torch_function__
+};
+
+// Takes plumbline's own function mode off the thread's stack while an original or plumbline itself
+// uses the framework, and puts it back. Another mode on top stays where it is.
+class ModeOff {
+ public:
+  ModeOff(const FrameworkHooks& hooks, const ThreadState& thread);
+  ~ModeOff();
+  ModeOff(const ModeOff&) = delete;
+  ModeOff& operator=(const ModeOff&) = delete;
+
+ private:
+  PyObject* push_;
+  PyObject* mode_ = nullptr;
+};
+
+// While it lives, a tensor of a user's subclass is read like a plain one. Costs nothing for plain
+// tensors and parameters.
+class NoOverride {
+ public:
+  NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor);
+  ~NoOverride();
+  NoOverride(const NoOverride&) = delete;
+  NoOverride& operator=(const NoOverride&) = delete;
+
+ private:
+  PyObject* guard_ = nullptr;
 };
 
 class Recorder : public TensorSink {

@@ -27,6 +27,23 @@ void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_dige
   facts->digest = scan.crc32;
 }
 
+// Whether the values differ from the memory: a conjugation or negation not carried out yet.
+bool IsLazy(PyObject* tensor, DType dtype) {
+  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+  static PyObject* const is_conj = PyUnicode_InternFromString("is_conj");
+  const DTypeKind kind = InfoOf(dtype).kind;
+  if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return false;
+  for (PyObject* method : {is_neg, is_conj}) {
+    if (method == is_conj && kind != DTypeKind::kComplex) continue;
+    PyObject* answer = PyObject_CallMethodNoArgs(tensor, method);
+    if (answer == nullptr) PyErr_Clear();
+    const bool lazy = answer == Py_True;
+    Py_XDECREF(answer);
+    if (lazy) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool RequiresGrad(PyObject* tensor) {
@@ -92,6 +109,7 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
 }
 
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  const NoOverride plain(types_, hooks_, tensor);
   PackMemory(tensor, {"torch.Tensor", {}, RequiresGrad(tensor)}, path, out);
 }
 
@@ -105,8 +123,7 @@ void Recorder::PackMemory(PyObject* tensor, const Labels& labels, std::string_vi
   HostTensor host;
   bool readable = reader_.Read(tensor, &host);
   PyObject* copy = nullptr;
-  if (readable && (!host.on_host || InfoOf(host.dtype).kind == DTypeKind::kComplex)) {
-    // Device memory, or complex values whose conjugation may not have been carried out yet.
+  if (readable && (!host.on_host || IsLazy(tensor, host.dtype))) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
     if (copy == nullptr) PyErr_Clear();
     Py_CLEAR(host.capsule);

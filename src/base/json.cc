@@ -253,9 +253,8 @@ bool Reader::ReadNumber(Number& value) {
   const char* const start = at_;
   const bool negative = *at_ == '-';
   const char* const digits = at_ + (negative ? 1 : 0);
-  if (digits != end_ && std::strchr("NnIi", *digits) != nullptr && *digits != '\0') {
-    return SpecialNumber(value);
-  }
+  const char lead = digits == end_ ? '\0' : *digits;
+  if (lead == 'N' || lead == 'n' || lead == 'I' || lead == 'i') return SpecialNumber(value);
   at_ = digits;
   if (!Digits()) return false;
   if (*digits == '0' && at_ - digits > 1) {

@@ -112,46 +112,47 @@ struct BadConfig {
   std::vector<std::string> message;
 };
 
-TEST(Config, WrongValuesNameFieldValueAndExpectation) {
-  const BadConfig cases[] = {
-      {R"({"dump_path": "a", "task": "statistic"})", {"task", "\"statistic\"", "one of"}},
-      {R"({"dump_path": "a", "task": 3})", {"task", "3"}},
-      {R"({"dump_path": "a", "task": "run_ut"})", {"task", "run_ut", "not the recorder"}},
-      {R"({"dump_path": "a", "level": "l1"})", {"level", "\"l1\"", "L0, L1, L2, mix, debug"}},
-      {R"({"dump_path": 3})", {"dump_path", "3", "a string"}},
-      {R"({})", {"dump_path", "missing"}},
-      {R"({"dump_path": ""})", {"dump_path", "missing"}},
-      {R"({"dump_path": "a b"})", {"dump_path", "special characters"}},
-      {R"({"dump_path": "a", "enable_dataloader": 1})", {"enable_dataloader", "true or false"}},
-      {R"({"dump_path": "a", "async_dump": "yes"})", {"async_dump", "\"yes\""}},
-      {R"({"dump_path": "a", "extra_info": 0})", {"extra_info", "true or false"}},
-      {R"({"dump_path": "a", "statistics": []})", {"statistics", "an object"}},
-      {R"({"dump_path": "a", "statistics": {"scope": "x"}})", {"statistics.scope", "\"x\""}},
-      {R"({"dump_path": "a", "statistics": {"scope": ["x"]}})", {"scope", "1 names"}},
-      {R"({"dump_path": "a", "statistics": {"scope": ["x", "y"]}})", {"scope", "\"x\""}},
-      {R"({"dump_path": "a", "statistics": {"list": [1]}})", {"statistics.list", "[1]"}},
-      {R"({"dump_path": "a", "statistics": {"tensor_list": "a"}})", {"statistics.tensor_list"}},
-      {R"({"dump_path": "a", "statistics": {"data_mode": "all"}})", {"data_mode", "list"}},
-      {R"({"dump_path": "a", "statistics": {"data_mode": [1]}})", {"data_mode", "list"}},
-      {R"({"dump_path": "a", "statistics": {"data_mode": ["all", "input"]}})", {"alone"}},
-      {R"({"dump_path": "a", "statistics": {"data_mode": ["in"]}})", {"\"in\"", "forward"}},
-      {R"({"dump_path": "a", "statistics": {"data_mode":
+const BadConfig kBadConfigs[] = {
+    {R"({"dump_path": "a", "task": "statistic"})", {"task", "\"statistic\"", "one of"}},
+    {R"({"dump_path": "a", "task": 3})", {"task", "3"}},
+    {R"({"dump_path": "a", "task": "run_ut"})", {"task", "run_ut", "not the recorder"}},
+    {R"({"dump_path": "a", "level": "l1"})", {"level", "\"l1\"", "L0, L1, L2, mix, debug"}},
+    {R"({"dump_path": 3})", {"dump_path", "3", "a string"}},
+    {R"({})", {"dump_path", "missing"}},
+    {R"({"dump_path": ""})", {"dump_path", "missing"}},
+    {R"({"dump_path": "a b"})", {"dump_path", "special characters"}},
+    {R"({"dump_path": "a", "enable_dataloader": 1})", {"enable_dataloader", "true or false"}},
+    {R"({"dump_path": "a", "async_dump": "yes"})", {"async_dump", "\"yes\""}},
+    {R"({"dump_path": "a", "extra_info": 0})", {"extra_info", "true or false"}},
+    {R"({"dump_path": "a", "statistics": []})", {"statistics", "an object"}},
+    {R"({"dump_path": "a", "statistics": {"scope": "x"}})", {"statistics.scope", "\"x\""}},
+    {R"({"dump_path": "a", "statistics": {"scope": ["x"]}})", {"scope", "1 names"}},
+    {R"({"dump_path": "a", "statistics": {"scope": ["x", "y"]}})", {"scope", "\"x\""}},
+    {R"({"dump_path": "a", "statistics": {"list": [1]}})", {"statistics.list", "[1]"}},
+    {R"({"dump_path": "a", "statistics": {"tensor_list": "a"}})", {"statistics.tensor_list"}},
+    {R"({"dump_path": "a", "statistics": {"data_mode": "all"}})", {"data_mode", "list"}},
+    {R"({"dump_path": "a", "statistics": {"data_mode": [1]}})", {"data_mode", "list"}},
+    {R"({"dump_path": "a", "statistics": {"data_mode": ["all", "input"]}})", {"alone"}},
+    {R"({"dump_path": "a", "statistics": {"data_mode": ["in"]}})", {"\"in\"", "forward"}},
+    {R"({"dump_path": "a", "statistics": {"data_mode":
            ["input", "output", "input", "output", "input"]}})",
-       {"at most 4"}},
-      {R"({"dump_path": "a", "statistics": {"summary_mode": "md4"}})", {"summary_mode", "md4"}},
-      {R"({"dump_path": "a", "task": "tensor", "tensor": {"file_format": "pt"}})", {"file_format"}},
-      {R"({"dump_path": "a", "task": "tensor", "async_dump": true})", {"tensor.list", "empty"}},
-      {R"([])", {"top level", "an object"}},
-      {R"("x")", {"top level"}},
-      {"{", {"not valid JSON", "byte 1"}},
-      {"", {"not valid JSON"}},
-      {"{\"a\": 1,}", {"not valid JSON", "byte 8"}},
-      {"// c\n{}", {"not valid JSON"}},
-      {"{\"a\": NaN}", {"not valid JSON"}},
-      {"{} x", {"not valid JSON"}},
-      {"{\"dump_path\": \"\xff\"}", {"not valid JSON"}},
-  };
-  for (const BadConfig& bad : cases) {
+     {"at most 4"}},
+    {R"({"dump_path": "a", "statistics": {"summary_mode": "md4"}})", {"summary_mode", "md4"}},
+    {R"({"dump_path": "a", "task": "tensor", "tensor": {"file_format": "pt"}})", {"file_format"}},
+    {R"({"dump_path": "a", "task": "tensor", "async_dump": true})", {"tensor.list", "empty"}},
+    {R"([])", {"top level", "an object"}},
+    {R"("x")", {"top level"}},
+    {"{", {"not valid JSON", "byte 1"}},
+    {"", {"not valid JSON"}},
+    {"{\"a\": 1,}", {"not valid JSON", "byte 8"}},
+    {"// c\n{}", {"not valid JSON"}},
+    {"{\"a\": NaN}", {"not valid JSON"}},
+    {"{} x", {"not valid JSON"}},
+    {"{\"dump_path\": \"\xff\"}", {"not valid JSON"}},
+};
+
+TEST(Config, WrongValuesNameFieldValueAndExpectation) {
+  for (const BadConfig& bad : kBadConfigs) {
     std::vector<std::string> message = bad.message;
     message.emplace_back("config.json");
     ExpectError(Parse(bad.text), ErrorCode::kInvalidArgument, message);

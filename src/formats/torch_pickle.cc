@@ -4,61 +4,15 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
-#include <optional>
 #include <utility>
 
+#include "formats/pickle_opcodes.h"
 #include "formats/torch_globals.h"
 
 namespace plumbline::torch_pt {
 namespace {
 
 using Kind = PickleNode::Kind;
-
-// Opcodes of Python's pickle module, named as in its pickletools documentation.
-enum Opcode : uint8_t {
-  kMark = '(',
-  kStop = '.',
-  kPop = '0',
-  kPopMark = '1',
-  kBinFloat = 'G',
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kNone = 'N',
-  kBinPersId = 'Q',
-  kReduce = 'R',
-  kBinString = 'T',
-  kShortBinString = 'U',
-  kBinUnicode = 'X',
-  kEmptyList = ']',
-  kAppend = 'a',
-  kBuild = 'b',
-  kGlobal = 'c',
-  kAppends = 'e',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kSetItem = 's',
-  kTuple = 't',
-  kSetItems = 'u',
-  kEmptyDict = '}',
-  kEmptyTuple = ')',
-  kProto = 0x80,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kLong4 = 0x8b,
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kStackGlobal = 0x93,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-};
 
 // Values that one tensor may take, with much room: bounds memory for pickles of other things.
 constexpr size_t kMaxNodes = 100000;
@@ -128,15 +82,13 @@ Status PickleMachine::Step(uint8_t opcode, ByteReader& in) {
       return in.Skip(1);
     case kFrame:
       return in.Skip(8);
-    case kMark:
-      marks_.push_back(stack_.size());
-      return {};
     case kNone:
-      Push(Kind::kNone);
-      return {};
     case kNewTrue:
     case kNewFalse:
-      Push(Kind::kBool).number = opcode == kNewTrue ? 1 : 0;
+    case kEmptyTuple:
+    case kEmptyList:
+    case kEmptyDict:
+      PushConstant(opcode);
       return {};
     case kBinInt:
     case kBinInt1:
@@ -151,14 +103,27 @@ Status PickleMachine::Step(uint8_t opcode, ByteReader& in) {
     case kBinString:
     case kShortBinString:
       return PushText(opcode, in);
-    case kEmptyTuple:
-      Push(Kind::kTuple);
-      return {};
-    case kEmptyList:
-      Push(Kind::kList);
-      return {};
-    case kEmptyDict:
-      Push(Kind::kDict);
+    case kGlobal: {
+      PL_TRY_ASSIGN(const std::string_view module, in.ReadUntil('\n'));
+      PL_TRY_ASSIGN(const std::string_view name, in.ReadUntil('\n'));
+      return PushGlobal(module, name);
+    }
+    case kMemoize:
+    case kBinPut:
+    case kLongBinPut:
+    case kBinGet:
+    case kLongBinGet:
+      return StepMemo(opcode, in);
+    default:
+      return StepStack(opcode);
+  }
+}
+
+// Opcodes that only work on the stack.
+Status PickleMachine::StepStack(uint8_t opcode) {
+  switch (opcode) {
+    case kMark:
+      marks_.push_back(stack_.size());
       return {};
     case kTuple1:
     case kTuple2:
@@ -181,31 +146,8 @@ Status PickleMachine::Step(uint8_t opcode, ByteReader& in) {
       stack_.resize(mark);
       return {};
     }
-    case kGlobal: {
-      PL_TRY_ASSIGN(const std::string_view module, in.ReadUntil('\n'));
-      PL_TRY_ASSIGN(const std::string_view name, in.ReadUntil('\n'));
-      return PushGlobal(module, name);
-    }
     case kStackGlobal:
       return StackGlobal();
-    case kMemoize:
-      return Memoize(memo_.size());
-    case kBinPut: {
-      PL_TRY_ASSIGN(const uint8_t slot, in.ReadU8());
-      return Memoize(slot);
-    }
-    case kLongBinPut: {
-      PL_TRY_ASSIGN(const uint32_t slot, in.ReadU32());
-      return Memoize(slot);
-    }
-    case kBinGet: {
-      PL_TRY_ASSIGN(const uint8_t slot, in.ReadU8());
-      return Recall(slot);
-    }
-    case kLongBinGet: {
-      PL_TRY_ASSIGN(const uint32_t slot, in.ReadU32());
-      return Recall(slot);
-    }
     case kBinPersId:
       return PersistentId();
     case kReduce:
@@ -215,6 +157,37 @@ Status PickleMachine::Step(uint8_t opcode, ByteReader& in) {
     default:
       return Error(ErrorCode::kUnsupported,
                    fmt::format("pickle opcode {:#04x} (expected those of one tensor)", opcode));
+  }
+}
+
+Status PickleMachine::StepMemo(uint8_t opcode, ByteReader& in) {
+  if (opcode == kMemoize) return Memoize(memo_.size());
+  uint32_t slot = 0;
+  if (opcode == kBinPut || opcode == kBinGet) {
+    PL_TRY_ASSIGN(slot, in.ReadU8());
+  } else {
+    PL_TRY_ASSIGN(slot, in.ReadU32());
+  }
+  return opcode == kBinPut || opcode == kLongBinPut ? Memoize(slot) : Recall(slot);
+}
+
+void PickleMachine::PushConstant(uint8_t opcode) {
+  switch (opcode) {
+    case kNewTrue:
+    case kNewFalse:
+      Push(Kind::kBool).number = opcode == kNewTrue ? 1 : 0;
+      return;
+    case kEmptyTuple:
+      Push(Kind::kTuple);
+      return;
+    case kEmptyList:
+      Push(Kind::kList);
+      return;
+    case kEmptyDict:
+      Push(Kind::kDict);
+      return;
+    default:
+      Push(Kind::kNone);
   }
 }
 

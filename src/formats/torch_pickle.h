@@ -70,6 +70,9 @@ class PickleMachine {
 
  private:
   Status Step(uint8_t opcode, ByteReader& in);
+  Status StepStack(uint8_t opcode);
+  Status StepMemo(uint8_t opcode, ByteReader& in);
+  void PushConstant(uint8_t opcode);
   Status PushNumber(uint8_t opcode, ByteReader& in);
   Status PushText(uint8_t opcode, ByteReader& in);
   Status PushLong(uint64_t size, ByteReader& in);

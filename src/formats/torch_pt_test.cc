@@ -1,13 +1,18 @@
 #include "formats/torch_pt.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "formats/dump_json.h"
 #include "formats/zip.h"
 
 namespace plumbline::torch_pt {
@@ -39,6 +44,16 @@ std::string ElementsHex(const TensorView& view) {
 }
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+void AddTensors(const Value& value, std::vector<TensorRecord>& out) {
+  if (const auto* tensor = value.As<TensorRecord>()) out.push_back(*tensor);
+  if (const auto* list = value.As<ValueList>()) {
+    for (const Value& item : *list) AddTensors(item, out);
+  }
+  if (const auto* map = value.As<ValueMap>()) {
+    for (const auto& [key, item] : *map) AddTensors(item, out);
+  }
+}
 
 TEST(TorchPt, EveryFileOfTorchHasItsValuesOrItsRefusal) {
   std::ifstream in(std::string(kFiles) + "expected.txt");
@@ -128,6 +143,47 @@ TEST(TorchPt, HugeSizesUseLongIntegersAndZip64) {
   EXPECT_NE(frame.head.find(std::string("\x8a\x05\x00\x11\x10\x24\x01", 7)), std::string::npos);
   EXPECT_NE(frame.tail.find("PK\6\6"), std::string::npos);
   EXPECT_NE(frame.tail.find("PK\6\7"), std::string::npos);
+}
+
+// Every tensor file of the real upstream, as its dump.json describes it.
+TEST(TorchPt, EveryTensorFileOfUpstreamFitsItsDump) {
+  for (const char* release : {"upstream_1.2.2", "upstream_26.2.0"}) {
+    const std::string directory = fmt::format("{}/{}/l1_tensor/", PLUMBLINE_TEST_DATA, release);
+    const auto dump = dump_json::ReadDump(directory + "dump.json", false);
+    ASSERT_TRUE(dump) << dump.error().message();
+    std::vector<TensorRecord> tensors;
+    for (const Call& call : dump->calls) {
+      for (const auto& [key, value] : call.members) AddTensors(value, tensors);
+    }
+    EXPECT_EQ(tensors.size(), ListDirectory(directory + "dump_tensor_data")->size());
+    for (const TensorRecord& tensor : tensors) {
+      const auto file = PtFile::Open(directory + "dump_tensor_data/" + tensor.data_name.value());
+      ASSERT_TRUE(file) << file.error().message();
+      EXPECT_EQ(ShapeText(file->view().sizes), ShapeText(tensor.shape));
+      EXPECT_EQ(InfoOf(file->view().dtype).torch_name, tensor.dtype_text);
+    }
+  }
+}
+
+// 4.9 GB of zeros in a sparse file: sizes beyond 32 bits come back.
+TEST(TorchPt, FileOverFourGigabytesIsReadBack) {
+  const Shape sizes = {70000, 70000};
+  const uint64_t bytes = uint64_t{70000} * 70000;
+  const Frame frame = MakeFrame(DType::kUInt8, sizes, bytes, 0);
+  const std::string path = testing::TempDir() + "plumbline_huge.pt";
+  {
+    std::ofstream out(path, std::ios::binary);
+    out << frame.head;
+    out.seekp(static_cast<std::streamoff>(frame.head.size() + bytes));
+    out << frame.tail;
+  }
+  {
+    const auto file = PtFile::Open(path, DataCheck::kTrust);
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(ShapeText(file->view().sizes), "70000,70000");
+    EXPECT_EQ(file->view().data[bytes - 1], std::byte{0});
+  }
+  std::filesystem::remove(path);
 }
 
 std::string PickleFile(std::string_view pickle) {

@@ -91,8 +91,7 @@ Result<Writer> Writer::Create(const std::string& path, std::span<const std::stri
   impl->path = path;
   impl->directory = std::string(DirectoryOf(path));
   impl->header.assign(header.begin(), header.end());
-  const std::string temporary =
-      JoinPath(impl->directory, fmt::format(".{}.tmp", BaseName(path)));
+  const std::string temporary = JoinPath(impl->directory, fmt::format(".{}.tmp", BaseName(path)));
   lxw_workbook_options options = {};
   options.constant_memory = LXW_TRUE;
   options.tmpdir = impl->directory.data();
@@ -110,8 +109,7 @@ Status Writer::BeginRow(Fill fill) {
   if (impl_->next_row == kMaxRows) PL_TRY(impl_->AddSheet());
   impl_->row = impl_->next_row++;
   impl_->column = 0;
-  impl_->format = fill == Fill::kNone ? nullptr
-                                      : (fill == Fill::kRed ? impl_->red : impl_->yellow);
+  impl_->format = fill == Fill::kNone ? nullptr : (fill == Fill::kRed ? impl_->red : impl_->yellow);
   return {};
 }
 
@@ -126,10 +124,9 @@ Status Writer::Text(std::string_view text) {
   impl_->scratch.assign(Prefix(text, kMaxTextBytes));
   // Blank cells exist only where they carry a fill.
   const lxw_error code =
-      text.empty()
-          ? worksheet_write_blank(impl_->sheet, impl_->row, impl_->column, impl_->format)
-          : worksheet_write_string(impl_->sheet, impl_->row, impl_->column,
-                                   impl_->scratch.c_str(), impl_->format);
+      text.empty() ? worksheet_write_blank(impl_->sheet, impl_->row, impl_->column, impl_->format)
+                   : worksheet_write_string(impl_->sheet, impl_->row, impl_->column,
+                                            impl_->scratch.c_str(), impl_->format);
   ++impl_->column;
   if (code != LXW_NO_ERROR) return impl_->Failed(code);
   return {};

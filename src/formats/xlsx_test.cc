@@ -14,9 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kHeader = {"a", "b"};
 
 std::string FreshDirectory() {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) /
-      testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
+                                     testing::UnitTest::GetInstance()->current_test_info()->name();
   std::filesystem::remove_all(path);
   std::filesystem::create_directories(path);
   return path.string();

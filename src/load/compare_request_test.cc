@@ -55,7 +55,8 @@ TEST(CompareRequest, StaticGraphIsUnsupported) {
 
 TEST(CompareRequest, FileAgainstDirectoryIsInvalid) {
   const std::string directory = testing::TempDir();
-  const std::string file = (std::filesystem::path(directory) / "compare_request_dump.json").string();
+  const std::string file =
+      (std::filesystem::path(directory) / "compare_request_dump.json").string();
   std::ofstream(file) << "{}";
   EXPECT_EQ(CodeOf("{\"npu_path\": \"" + file + "\", \"bench_path\": \"" + directory + "\"}"),
             ErrorCode::kInvalidArgument);

@@ -28,7 +28,9 @@ class RunReader : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(root_ / name) << text;
   }
-  Result<plumbline::Run> Open(bool salvage = false) { return plumbline::Run::Open(root_.string(), {.salvage = salvage}); }
+  Result<plumbline::Run> Open(bool salvage = false) {
+    return plumbline::Run::Open(root_.string(), {.salvage = salvage});
+  }
 
   std::filesystem::path root_;
 };
@@ -36,7 +38,8 @@ class RunReader : public testing::Test {
 TEST_F(RunReader, CallsStacksAndParentsAreFound) {
   Write("dump.json", kDump);
   Write("stack.json", R"({"Torch.abs.0.forward": ["File a.py, line 1, in f, \n x"]})");
-  Write("construct.json", R"({"Torch.abs.0.forward": "Module.m.M.forward.0", "Torch.abs.1.forward": null})");
+  Write("construct.json",
+        R"({"Torch.abs.0.forward": "Module.m.M.forward.0", "Torch.abs.1.forward": null})");
   const Result<plumbline::Run> run = Open();
   ASSERT_TRUE(run) << run.error().message();
   ASSERT_EQ(run->calls().size(), 2u);

@@ -20,8 +20,10 @@ struct MemberRule {
   ItemRole role;
 };
 constexpr MemberRule kMembers[] = {
-    {"input_args", ".input", ItemRole::kInput},      {"input_kwargs", ".input", ItemRole::kInput},
-    {"input", ".input", ItemRole::kInput},           {"output", ".output", ItemRole::kOutput},
+    {"input_args", ".input", ItemRole::kInput},
+    {"input_kwargs", ".input", ItemRole::kInput},
+    {"input", ".input", ItemRole::kInput},
+    {"output", ".output", ItemRole::kOutput},
     {"parameters", ".parameters", ItemRole::kParameter},
 };
 

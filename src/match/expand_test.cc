@@ -46,8 +46,9 @@ TEST(Expand, KeywordTensorIsNamedAfterItsFile) {
 }
 
 TEST(Expand, ScalarsHaveTypeTextAndDigestOfTheirValue) {
-  const Call call = ForwardCall({{"input_args", Value(ValueList{Typed("float", Value(1e-5)),
-                                                               Typed("bool", Value(false)), Value()})}});
+  const Call call = ForwardCall(
+      {{"input_args",
+        Value(ValueList{Typed("float", Value(1e-5)), Typed("bool", Value(false)), Value()})}});
   const std::vector<Item> items = ExpandCall(call)->items;
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(*items[0].dtype, "<class 'float'>");
@@ -77,7 +78,8 @@ TEST(Expand, SpecialTypes) {
 }
 
 TEST(Expand, GradientListIndexIsNotPartOfTheName) {
-  const Call call{"Module.fc.Linear.parameters_grad", CallKind::kParametersGrad,
+  const Call call{"Module.fc.Linear.parameters_grad",
+                  CallKind::kParametersGrad,
                   {{"weight", Value(ValueList{TensorValue()})}}};
   const std::vector<Item> items = ExpandCall(call)->items;
   ASSERT_EQ(items.size(), 1u);
@@ -86,7 +88,8 @@ TEST(Expand, GradientListIndexIsNotPartOfTheName) {
 }
 
 TEST(Expand, EmptyContainersGiveNoRows) {
-  const Call call = ForwardCall({{"input_args", Value(ValueList{})}, {"output", Value(ValueMap{})}});
+  const Call call =
+      ForwardCall({{"input_args", Value(ValueList{})}, {"output", Value(ValueMap{})}});
   EXPECT_TRUE(ExpandCall(call)->items.empty());
 }
 

@@ -37,9 +37,9 @@ std::optional<Mismatch> FindMismatch(const CallItems& target, const CallItems& g
                       a.role};
     }
     if (!DTypesAgree(a.dtype, b.dtype)) {
-      return Mismatch{
-          "dtype-differs",
-          fmt::format("{}: target {}, golden {}", a.name, TypeOr(a), TypeOr(b)), a.role};
+      return Mismatch{"dtype-differs",
+                      fmt::format("{}: target {}, golden {}", a.name, TypeOr(a), TypeOr(b)),
+                      a.role};
     }
   }
   if (target.items.size() == golden.items.size()) return std::nullopt;
@@ -94,16 +94,14 @@ void AlignGroup(const std::vector<CallItems>& target, const std::vector<CallItem
     for (size_t j = b.size(); j-- > 0;) {
       const uint32_t skip = std::max(length[(i + 1) * columns + j], length[i * columns + j + 1]);
       const bool fits = Compatible(target[a[i]], golden[b[j]]);
-      length[i * columns + j] =
-          fits ? std::max(skip, length[(i + 1) * columns + j + 1] + 1) : skip;
+      length[i * columns + j] = fits ? std::max(skip, length[(i + 1) * columns + j + 1] + 1) : skip;
     }
   }
   size_t i = 0;
   size_t j = 0;
   while (i < a.size() && j < b.size()) {
     const uint32_t here = length[i * columns + j];
-    if (Compatible(target[a[i]], golden[b[j]]) &&
-        here == length[(i + 1) * columns + j + 1] + 1) {
+    if (Compatible(target[a[i]], golden[b[j]]) && here == length[(i + 1) * columns + j + 1] + 1) {
       partner[a[i++]] = b[j++];
     } else if (here == length[(i + 1) * columns + j]) {
       ++i;
@@ -147,7 +145,8 @@ bool DTypesAgree(const std::optional<std::string>& target,
 
 std::string WithoutCallNumber(std::string_view call_name) {
   // The number stands right before the direction (APIs) or right after it (modules).
-  for (const std::string_view direction : {std::string_view(".forward"), std::string_view(".backward")}) {
+  for (const std::string_view direction :
+       {std::string_view(".forward"), std::string_view(".backward")}) {
     const size_t at = call_name.rfind(direction);
     if (at == std::string_view::npos) continue;
     std::string_view head = call_name.substr(0, at);
@@ -169,7 +168,8 @@ std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
   std::vector<CallPair> pairs;
   pairs.reserve(target.size());
   std::vector<CallPair> golden_state(golden.size());  // why a golden call is alone
-  for (size_t j = 0; j < golden.size(); ++j) golden_state[j] = {CallPair::kNone, j, "no-target", {}, {}, {}};
+  for (size_t j = 0; j < golden.size(); ++j)
+    golden_state[j] = {CallPair::kNone, j, "no-target", {}, {}, {}};
   for (size_t i = 0; i < target.size(); ++i) {
     if (target[i].items.empty()) continue;
     CallPair pair;

@@ -19,7 +19,8 @@ struct CallPair {
   size_t golden = kNone;
   // Empty when paired. "no-golden", "no-target": no such name on the other side. "shape-differs",
   // "dtype-differs", "structure-differs": the name is there, but the call is not the same; `detail`
-  // says where (empty when only nulls are missing), `role` which part of the call it is and `counterpart` the call of that name.
+  // says where (empty when only nulls are missing), `role` which part of the call it is and
+  // `counterpart` the call of that name.
   std::string reason;
   std::string detail;
   std::optional<ItemRole> role;
@@ -37,7 +38,8 @@ std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
 
 // Dtype texts that may stand against each other: equal, or both among float16, bfloat16 and
 // float32 in any framework's spelling.
-bool DTypesAgree(const std::optional<std::string>& target, const std::optional<std::string>& golden);
+bool DTypesAgree(const std::optional<std::string>& target,
+                 const std::optional<std::string>& golden);
 
 // "Functional.linear.3.forward" -> "Functional.linear.forward";
 // "Module.fc.Linear.forward.3" -> "Module.fc.Linear.forward".

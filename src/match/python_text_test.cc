@@ -17,7 +17,8 @@ TEST(PythonText, ScalarsAsPythonPrintsThem) {
 }
 
 TEST(PythonText, ListsQuoteTheirTexts) {
-  const Value list(ValueList{Value(int64_t{1}), Value(std::string("it's")), Value(std::string("a\n"))});
+  const Value list(
+      ValueList{Value(int64_t{1}), Value(std::string("it's")), Value(std::string("a\n"))});
   EXPECT_EQ(PythonText(list), "[1, \"it's\", 'a\\n']");
   EXPECT_EQ(ListText({"a'b\"c", "back\\slash"}), "['a\\'b\"c', 'back\\\\slash']");
 }

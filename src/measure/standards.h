@@ -9,12 +9,12 @@
 namespace plumbline::measure {
 
 // Compatible columns (docs/reference/compare.md, "Result").
-inline constexpr double kWarningRatio = 0.5;        // statistics: relative difference above is "Warning"
+inline constexpr double kWarningRatio = 0.5;  // statistics: relative difference above is "Warning"
 inline constexpr double kWarningRegulator = 1e-10;  // added to the divisor there
 inline constexpr double kCosineStrict = 0.99;       // below, together with kMaxAbsStrict: "No"
 inline constexpr double kMaxAbsStrict = 0.001;
-inline constexpr double kCosineLoose = 0.9;  // below: "No"
-inline constexpr double kMaxAbsLoose = 1;    // above: "No"
+inline constexpr double kCosineLoose = 0.9;      // below: "No"
+inline constexpr double kMaxAbsLoose = 1;        // above: "No"
 inline constexpr double kScalarRelative = 0.01;  // one-element tensors have no cosine
 inline constexpr double kZeroNorm = 2.220446049250313e-16;
 
@@ -34,12 +34,12 @@ inline constexpr double kSuspiciousFactor = 64;  // up to here: suspicious; abov
 
 // How the own rounding of a call grows.
 enum class CallClass : uint8_t {
-  kCopy,         // moves values: view, transpose, cat
-  kElementwise,  // a few roundings per element
-  kReduction,    // sums of length k in blocks: log2(k)
-  kProduct,      // dot products of length k: sqrt(k)
-  kDefault,      // unknown: the larger of reduction and product
-  kComposite,    // a module around other recorded calls
+  kCopy,           // moves values: view, transpose, cat
+  kElementwise,    // a few roundings per element
+  kReduction,      // sums of length k in blocks: log2(k)
+  kProduct,        // dot products of length k: sqrt(k)
+  kDefault,        // unknown: the larger of reduction and product
+  kComposite,      // a module around other recorded calls
   kUninitialised,  // `empty` and its kin: the values mean nothing
 };
 

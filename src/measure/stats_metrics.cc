@@ -74,8 +74,8 @@ double StatisticError(const std::array<Recorded, 4>& target, const std::array<Re
   }
   const double magnitude = std::max(std::abs(b[kMax].value_or(0)), std::abs(b[kMin].value_or(0)));
   const double norm = std::abs(b[kNorm].value_or(0));
-  const double root_mean_square =
-      std::isfinite(norm) && norm > 0 ? norm / std::sqrt(static_cast<double>(element_count))
+  const double root_mean_square = std::isfinite(norm) && norm > 0
+                                      ? norm / std::sqrt(static_cast<double>(element_count))
                                       : magnitude;
   const std::array<double, 4> scale = {magnitude, magnitude, root_mean_square, norm};
   double error = 0;

@@ -25,8 +25,8 @@ TEST(StatsMetrics, DifferencesAndPercent) {
 }
 
 TEST(StatsMetrics, TruthValuesNullsAndTextsAreNoNumbers) {
-  const StatisticDifferences d = CompareStatistics(Four{true, std::monostate(), std::string("x"), 1.0},
-                                                   Four{true, 1.0, std::string("x"), kNan});
+  const StatisticDifferences d = CompareStatistics(
+      Four{true, std::monostate(), std::string("x"), 1.0}, Four{true, 1.0, std::string("x"), kNan});
   EXPECT_EQ(std::get<Absent>(d.difference[0]), Absent::kNotRecorded);
   EXPECT_EQ(std::get<Absent>(d.difference[1]), Absent::kNotRecorded);
   EXPECT_EQ(std::get<Absent>(d.difference[2]), Absent::kNotRecorded);

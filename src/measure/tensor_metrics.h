@@ -9,11 +9,11 @@
 
 namespace plumbline::measure {
 
-// Metrics of two tensors of equal shape. Blocks of a large tensor run on the threads of the caller's
-// task arena; the result does not depend on their number. Strided views are copied once. Absent
-// values say why: kEmpty, kScalar (0-d and one element: no cosine, 0-d: no ratios), kShapeMismatch,
-// kNonFinite (NaN or Inf at differing positions or of other sign), kZeroNorm (cosine only).
-// kInternal when memory for a copy runs out.
+// Metrics of two tensors of equal shape. Blocks of a large tensor run on the threads of the
+// caller's task arena; the result does not depend on their number. Strided views are copied once.
+// Absent values say why: kEmpty, kScalar (0-d and one element: no cosine, 0-d: no ratios),
+// kShapeMismatch, kNonFinite (NaN or Inf at differing positions or of other sign), kZeroNorm
+// (cosine only). kInternal when memory for a copy runs out.
 Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden);
 
 // The metrics that follow from the sums of a pass. `dimensions` is the rank of the tensors.

@@ -157,8 +157,8 @@ TEST(TensorMetrics, BlocksGiveTheSameAsOneThread) {
   }
   const Owned target(DType::kFloat32, a.data(), {static_cast<int64_t>(a.size())});
   const Owned golden(DType::kFloat32, b.data(), {static_cast<int64_t>(b.size())});
-  const kernels::Pairwise whole = kernels::PairwiseOf(
-      {DType::kFloat32, a.data(), DType::kFloat32, b.data(), a.size()});
+  const kernels::Pairwise whole =
+      kernels::PairwiseOf({DType::kFloat32, a.data(), DType::kFloat32, b.data(), a.size()});
   const TensorMetrics expected = MetricsFromSums(whole, 1);
   const TensorMetrics blocks = *MeasureTensors(target.view, golden.view);
   EXPECT_EQ(Number(blocks.relative_l2), Number(expected.relative_l2));

@@ -203,8 +203,8 @@ std::string AccuracyText(const TensorMetrics& metrics) {
   if (const Absent* absent = std::get_if<Absent>(&metrics.cosine)) {
     if (*absent == Absent::kZeroNorm) return "No";
     const double* relative = std::get_if<double>(&metrics.max_relative_error);
-    const bool close = max_abs <= kMaxAbsStrict ||
-                       (relative != nullptr && *relative <= kScalarRelative);
+    const bool close =
+        max_abs <= kMaxAbsStrict || (relative != nullptr && *relative <= kScalarRelative);
     return close && max_abs <= kMaxAbsLoose ? "Yes" : "No";
   }
   const double cosine = std::get<double>(metrics.cosine);

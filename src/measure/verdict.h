@@ -1,4 +1,5 @@
-// From differences to verdicts: plumbline's own and the compatible columns (docs/design/verdict.md).
+// From differences to verdicts: plumbline's own and the compatible columns
+// (docs/design/verdict.md).
 
 #ifndef PLUMBLINE_MEASURE_VERDICT_H_
 #define PLUMBLINE_MEASURE_VERDICT_H_

@@ -64,7 +64,8 @@ TEST(Verdict, NonFiniteIsNeverGood) {
 TEST(Verdict, ZeroOnBothSidesProvesNothing) {
   const Item zero = Tensor({0.0, 0.0, 0.0, 0.0});
   EXPECT_EQ(Of(zero, zero).reason, "zero-both");
-  const Item ids = Tensor({int64_t{0}, int64_t{0}, std::monostate(), std::monostate()}, "torch.int64");
+  const Item ids =
+      Tensor({int64_t{0}, int64_t{0}, std::monostate(), std::monostate()}, "torch.int64");
   EXPECT_EQ(Of(ids, ids).kind, Difference::Kind::kEqual);  // integers: a zero index is a value
 }
 

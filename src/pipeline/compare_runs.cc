@@ -41,8 +41,7 @@ Result<Side> LoadSide(const std::string& path, const CompareOptions& options) {
 }
 
 Error TaskError(const Run& run, std::string_view problem) {
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: {}", run.dump_json_path(), problem));
+  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
 }
 
 Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
@@ -57,10 +56,10 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   }
   const std::string& task = target.run.header().task;
   if (task != golden.run.header().task) {
-    return TaskError(target.run, fmt::format("task is {}, but {} has task {}. Record both sides "
-                                             "with the same task.",
-                                             task, golden.run.dump_json_path(),
-                                             golden.run.header().task));
+    return TaskError(target.run,
+                     fmt::format("task is {}, but {} has task {}. Record both sides "
+                                 "with the same task.",
+                                 task, golden.run.dump_json_path(), golden.run.header().task));
   }
   if (task == "tensor") return CompareMode::kTensor;
   const bool target_digests = match::HasDigests(target.calls);
@@ -230,13 +229,14 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
                     run.dump_json_path(), side, loss.byte_offset));
   }
   if (loss.duplicate_names > 0) {
-    comparison.warnings.push_back(fmt::format("{}: {} entries occur more than once; the last one "
-                                              "is compared",
-                                              run.dump_json_path(), loss.duplicate_names));
+    comparison.warnings.push_back(
+        fmt::format("{}: {} entries occur more than once; the last one "
+                    "is compared",
+                    run.dump_json_path(), loss.duplicate_names));
   }
   if (loss.recorder_drops > 0) {
-    comparison.warnings.push_back(fmt::format("{}: the recorder lost {} calls",
-                                              run.dump_json_path(), loss.recorder_drops));
+    comparison.warnings.push_back(
+        fmt::format("{}: the recorder lost {} calls", run.dump_json_path(), loss.recorder_drops));
   }
 }
 
@@ -328,8 +328,11 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
     }
     return {};
   };
-  RunBoth([&] { if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx); },
-          [&] { text_status = write_texts(); });
+  RunBoth(
+      [&] {
+        if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx);
+      },
+      [&] { text_status = write_texts(); });
   PL_TRY(workbook_status);
   return text_status;
 }

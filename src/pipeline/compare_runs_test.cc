@@ -89,8 +89,7 @@ TEST_F(CompareRunsTest, DifferingArgumentIsTheCulprit) {
   golden_.Add("Torch.add.0.forward", kX + "," + ScalarJson("float", "1e-06"), kY);
   const Comparison comparison = Compare();
   ASSERT_TRUE(comparison.first_wrong_call);
-  EXPECT_EQ(comparison.first_wrong_call->what,
-            "argument differs: input.1 is 1e-05 (golden 1e-06)");
+  EXPECT_EQ(comparison.first_wrong_call->what, "argument differs: input.1 is 1e-05 (golden 1e-06)");
   EXPECT_EQ(comparison.rows[1].reason, "argument-differs");
 }
 
@@ -161,6 +160,16 @@ TEST_F(CompareRunsTest, NanAndZeroTargetsAreBroken) {
   EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.f.0.forward");
 }
 
+TEST_F(CompareRunsTest, ZeroThatFlowsOnIsInherited) {
+  const std::string zero = TensorJson(0, 0, 0, 0);
+  target_.Add("Torch.f.0.forward", kX, zero).Add("Torch.g.0.forward", zero, zero);
+  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.g.0.forward", kY, kZ);
+  const Comparison comparison = Compare();
+  EXPECT_EQ(comparison.rows[1].reason, "zero-target");
+  EXPECT_EQ(comparison.rows[2].reason, "inherited");
+  EXPECT_EQ(comparison.rows[3].reason, "inherited");
+}
+
 TEST_F(CompareRunsTest, UnmatchedCallsForbidTheAllClear) {
   target_.Add("Torch.f.0.forward", kX, kY).Add("Torch.only.0.forward", kX, kY);
   golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.gone.0.forward", kX, kY);
@@ -224,12 +233,14 @@ TEST_F(CompareRunsTest, MissingTensorFilesMarkTheirRows) {
     side->Add("Torch.f.0.forward", TensorJson(1, 0, 0, 1, "[4]", escape),
               TensorJson(2, -2, 0.5, 3, "[4]", name));
   }
-  const Result<Comparison> comparison = CompareRuns(target_.Write("tensor"), golden_.Write("tensor"));
+  const Result<Comparison> comparison =
+      CompareRuns(target_.Write("tensor"), golden_.Write("tensor"));
   ASSERT_TRUE(comparison);
   EXPECT_EQ(comparison->counts.unreadable_files, 4u);
   EXPECT_EQ(comparison->rows[1].reason, "unreadable");
   EXPECT_EQ(comparison->rows[1].result, "None");
-  EXPECT_EQ(FirstLine(*comparison).find("not judged completely"), 0u);
+  EXPECT_EQ(FirstLine(*comparison),
+            "not judged: no row could be compared; 4 unreadable tensor files");
 }
 
 TEST_F(CompareRunsTest, EmptyDumpsAreNotAnAllClear) {

@@ -16,8 +16,8 @@ namespace {
 // Parts of paths whose frames say nothing about the model. "torch/nn/modules" holds layers, but
 // the line that calls them is what a user looks for.
 constexpr std::string_view kForeignPaths[] = {
-    "/site-packages/torch/", "/dist-packages/torch/", "/msprobe/", "/plumbline/",
-    "/site-packages/torch_npu/",
+    "/site-packages/torch/", "/dist-packages/torch/",     "/msprobe/",
+    "/plumbline/",           "/site-packages/torch_npu/",
 };
 
 bool IsForeign(std::string_view frame) {
@@ -29,7 +29,9 @@ bool IsForeign(std::string_view frame) {
 std::string OneLine(std::string_view frame) {
   std::string text(frame);
   const size_t split = text.find(", \n");
-  if (split != std::string::npos) text.replace(split, 3, ":");
+  if (split != std::string::npos) {
+    text = fmt::format("{}:{}", frame.substr(0, split), frame.substr(split + 3));
+  }
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
@@ -156,8 +158,7 @@ std::string InputText(const Run& target, const Comparison& comparison, const Cul
     name = fmt::format("{} (no recorded call produced it)",
                        ShortName(*row.target, comparison.calls[event.call].target_name));
   }
-  return fmt::format("inputs already differ: {}: {}", name,
-                     NumbersText(comparison, row, event));
+  return fmt::format("inputs already differ: {}: {}", name, NumbersText(comparison, row, event));
 }
 
 std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
@@ -166,8 +167,8 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
   switch (event.kind) {
     case CulpritEvent::Kind::kArgument:
       return fmt::format("argument differs: {} is {} (golden {})",
-                         ShortName(*row.target, call.target_name),
-                         Shown(row.target->statistics[0]), Shown(row.golden->statistics[0]));
+                         ShortName(*row.target, call.target_name), Shown(row.target->statistics[0]),
+                         Shown(row.golden->statistics[0]));
     case CulpritEvent::Kind::kInput:
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
@@ -188,6 +189,14 @@ std::string UserFrame(const std::vector<std::string>& stack) {
   return OneLine(found == stack.end() ? stack.front() : *found);
 }
 
+std::string ForwardNameOf(std::string_view backward_name) {
+  constexpr std::string_view kBackward = ".backward";
+  const size_t at = backward_name.rfind(kBackward);
+  if (at == std::string_view::npos) return {};
+  return fmt::format("{}.forward{}", backward_name.substr(0, at),
+                     backward_name.substr(at + kBackward.size()));
+}
+
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
                                const CulpritEvent& event) {
   const ComparedCall& call = comparison.calls[event.call];
@@ -199,10 +208,7 @@ FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
   answer.stack = target.StackOf(call.target_name);
   if (answer.stack.empty()) {
     // Backward calls have no stack of their own; the forward call shows the line of the model.
-    std::string forward = call.target_name;
-    const size_t at = forward.rfind(".backward");
-    if (at != std::string::npos) forward.replace(at, 9, ".forward");
-    answer.stack = target.StackOf(forward);
+    answer.stack = target.StackOf(ForwardNameOf(call.target_name));
   }
   answer.stack_line = UserFrame(answer.stack);
   constexpr size_t kMaxNesting = 1000;  // a cycle in construct.json must not hang

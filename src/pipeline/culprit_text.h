@@ -3,6 +3,10 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_TEXT_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_TEXT_H_
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -27,6 +31,9 @@ FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
 // The innermost frame that belongs neither to PyTorch's dispatch nor to a recording tool, on one
 // line; the innermost frame at all if there is no other; empty for an empty stack.
 std::string UserFrame(const std::vector<std::string>& stack);
+
+// "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
+std::string ForwardNameOf(std::string_view backward_name);
 
 }  // namespace plumbline::pipeline
 

@@ -104,10 +104,10 @@ class Judge {
   };
   // What the inputs of the current call contribute.
   struct Inputs {
-    double error = 0;                 // largest relative error among agreeing or differing inputs
-    Verdict worst = Verdict::kSame;   // of inputs, and of the forward call of a backward call
+    double error = 0;                // largest relative error among agreeing or differing inputs
+    Verdict worst = Verdict::kSame;  // of inputs, and of the forward call of a backward call
     double roundoff = 0;
-    double largest = 0, second = 0;   // element counts
+    double largest = 0, second = 0;  // element counts
     bool argument_differs = false;
   };
 
@@ -155,8 +155,9 @@ class Judge {
       }
     }
     call.verdict = WorstOf(call);
-    if (call.target_name.ends_with("forward") || call.target_name.find(".forward.") != std::string::npos) {
-      forward_.insert_or_assign(call.target_name, ForwardResult{inputs.worst, inputs.error, call.verdict});
+    if (KindOfCall(call.target_name) == CallKind::kForward) {
+      forward_.insert_or_assign(call.target_name,
+                                ForwardResult{inputs.worst, inputs.error, call.verdict});
     }
   }
 
@@ -182,11 +183,7 @@ class Judge {
 
   // A backward call also depends on what its forward call saved.
   void AddForwardOfBackward(const ComparedCall& call, Inputs& inputs) {
-    std::string name = call.target_name;
-    const size_t at = name.rfind(".backward");
-    if (at == std::string::npos) return;
-    name.replace(at, std::string_view(".backward").size(), ".forward");
-    const auto found = forward_.find(name);
+    const auto found = forward_.find(ForwardNameOf(call.target_name));
     if (found == forward_.end()) return;
     inputs.error = std::max(inputs.error, found->second.error);
     for (const Verdict verdict : {found->second.inputs, found->second.outputs}) {
@@ -203,7 +200,7 @@ class Judge {
     row.error = difference.error;
     if (difference.kind == Difference::Kind::kArgument) {
       JudgeArgument(index, difference, row, inputs);
-    } else if (const ComparedRow* source = SourceOf(row)) {
+    } else if (const ComparedRow* source = SourceOf(difference, row)) {
       // Contents met before keep the verdict they had there.
       row.verdict = source->verdict;
       row.expected = source->expected;
@@ -234,8 +231,8 @@ class Judge {
   }
 
   void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
-    ApplyDifference(difference, std::max(measure::RoundoffOf(*row.target, *row.golden), noise_level_),
-                    row);
+    ApplyDifference(difference,
+                    std::max(measure::RoundoffOf(*row.target, *row.golden), noise_level_), row);
     if (!IsBad(row.verdict)) return;
     if (row.reason.empty()) row.reason = "input-differs";
     events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected});
@@ -304,18 +301,25 @@ class Judge {
     if (!difference.reason.empty() && !IsBad(row.verdict)) row.verdict = difference.verdict;
   }
 
-  // The row where these contents were met first on both sides, or null.
-  const ComparedRow* SourceOf(const ComparedRow& row) {
+  // The row where these differing contents were met before on both sides, or null. What is equal or
+  // cannot be judged needs no source.
+  const ComparedRow* SourceOf(const Difference& difference, const ComparedRow& row) {
+    const bool decided_bad =
+        difference.kind == Difference::Kind::kDecided && IsBad(difference.verdict);
+    if (difference.kind != Difference::Kind::kNumeric && !decided_bad) return nullptr;
     const std::optional<ContentKey> key = KeyOf(*row.golden);
     if (!key) return nullptr;
     const auto found = known_.find(*key);
     if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
-    return &comparison_.rows[found->second.row];
+    const ComparedRow& source = comparison_.rows[found->second.row];
+    const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise;
+    return explains ? &source : nullptr;
   }
 
   void Remember(const ComparedRow& row) {
     std::optional<ContentKey> key = KeyOf(*row.golden);
-    if (key) known_.insert_or_assign(std::move(*key), KnownContent{IndexOf(row), KeyOf(*row.target)});
+    if (key)
+      known_.insert_or_assign(std::move(*key), KnownContent{IndexOf(row), KeyOf(*row.target)});
   }
 
   uint32_t IndexOf(const ComparedRow& row) const {

@@ -35,11 +35,11 @@ class DumpForTest {
 
   DumpForTest& Add(const std::string& name, const std::string& inputs, const std::string& outputs,
                    const std::string& parent = {}) {
-    entries_.push_back(fmt::format(
-        R"("{}": {{"input_args": [{}], "input_kwargs": {{}}, "output": [{}]}})", name, inputs,
-        outputs));
-    parents_.push_back(fmt::format(R"("{}": {})", name,
-                                   parent.empty() ? "null" : "\"" + parent + "\""));
+    entries_.push_back(
+        fmt::format(R"("{}": {{"input_args": [{}], "input_kwargs": {{}}, "output": [{}]}})", name,
+                    inputs, outputs));
+    parents_.push_back(
+        fmt::format(R"("{}": {})", name, parent.empty() ? "null" : "\"" + parent + "\""));
     return *this;
   }
   DumpForTest& AddEntry(const std::string& text) {

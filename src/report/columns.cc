@@ -42,8 +42,7 @@ Cell RecordedCell(const Recorded& recorded) {
 enum class Side : uint8_t { kTarget, kGolden };
 
 const Item* ItemOn(const RowContext& context, Side side) {
-  const std::optional<Item>& item =
-      side == Side::kTarget ? context.row.target : context.row.golden;
+  const std::optional<Item>& item = side == Side::kTarget ? context.row.target : context.row.golden;
   return item ? &*item : nullptr;
 }
 
@@ -92,8 +91,7 @@ Cell PercentCell(const RowContext& context) {
   const Metric& metric = context.row.statistics.relative_percent[index];
   const double* value = std::get_if<double>(&metric);
   if (value == nullptr) return Text(kNotAvailable);
-  const double* difference =
-      std::get_if<double>(&context.row.statistics.difference[index]);
+  const double* difference = std::get_if<double>(&context.row.statistics.difference[index]);
   if (difference != nullptr && std::isnan(*difference)) return Text(kNan);
   return PythonFloat(*value) + "%";
 }
@@ -167,10 +165,10 @@ constexpr std::array kTensorMetrics = {
     Column{"Five Thousandths Err Ratio", MetricCell<&TensorMetrics::below_five_thousandths_ratio>},
 };
 constexpr std::array kDifferences = {
-    Column{"Max diff", DifferenceCell<0>},        Column{"Min diff", DifferenceCell<1>},
-    Column{"Mean diff", DifferenceCell<2>},       Column{"L2norm diff", DifferenceCell<3>},
-    Column{"MaxRelativeErr", PercentCell<0>},     Column{"MinRelativeErr", PercentCell<1>},
-    Column{"MeanRelativeErr", PercentCell<2>},    Column{"NormRelativeErr", PercentCell<3>},
+    Column{"Max diff", DifferenceCell<0>},     Column{"Min diff", DifferenceCell<1>},
+    Column{"Mean diff", DifferenceCell<2>},    Column{"L2norm diff", DifferenceCell<3>},
+    Column{"MaxRelativeErr", PercentCell<0>},  Column{"MinRelativeErr", PercentCell<1>},
+    Column{"MeanRelativeErr", PercentCell<2>}, Column{"NormRelativeErr", PercentCell<3>},
 };
 constexpr std::array kStatistics = {
     Column{"NPU max", StatisticCell<kT, 0>},    Column{"NPU min", StatisticCell<kT, 1>},

@@ -90,7 +90,7 @@ struct ColorView {
   bool is_output = false;
   std::optional<double> difference;  // Max diff or MaxAbsErr
   std::optional<double> golden_max;
-  bool has_numbers = false;          // target max, golden max and difference are numbers
+  bool has_numbers = false;  // target max, golden max and difference are numbers
 };
 
 std::optional<double> NumberOrTruth(const Recorded& recorded) {
@@ -148,8 +148,9 @@ void ApplyTensorRules(const TensorMetrics& in, const TensorMetrics& out, Compare
   const std::optional<double> ratio_out = Value(out.below_thousandth_ratio);
   if (ratio_in && ratio_out) {
     if (*ratio_in > measure::kThousandthGood && *ratio_out < measure::kThousandthBad) {
-      Raise(row, RowColor::kRed, "thousandth", "The one-thousandth ratio falls from above 0.9 "
-                                               "to below 0.6.");
+      Raise(row, RowColor::kRed, "thousandth",
+            "The one-thousandth ratio falls from above 0.9 "
+            "to below 0.6.");
     } else if (*ratio_in - *ratio_out > measure::kRatioDrop) {
       Raise(row, RowColor::kYellow, "thousandth", "The one-thousandth ratio falls by over 0.1.");
     }
@@ -169,11 +170,13 @@ void ApplyStatisticsRules(const ColorView& in, const ColorView& out, ComparedRow
   const double r_in = relative(in);
   const double r_out = relative(out);
   if (r_out > measure::kRelativeMaxRed) {
-    Raise(row, RowColor::kRed, "max-relative", "The relative difference of the maximum exceeds "
-                                               "0.5.");
+    Raise(row, RowColor::kRed, "max-relative",
+          "The relative difference of the maximum exceeds "
+          "0.5.");
   } else if (r_out > measure::kRelativeMaxYellow && r_in < measure::kRelativeMaxInput) {
-    Raise(row, RowColor::kYellow, "max-relative", "The relative difference of the maximum grows "
-                                                  "from below 0.01 to above 0.1.");
+    Raise(row, RowColor::kYellow, "max-relative",
+          "The relative difference of the maximum grows "
+          "from below 0.01 to above 0.1.");
   }
 }
 
@@ -218,7 +221,8 @@ std::string_view Advise(std::string_view name) {
   const bool input = name.find("input") != std::string_view::npos;
   for (const std::string_view random :
        {"conv2d", "conv3d", "matmul", "nll_loss", "layer_norm", "lstm"}) {
-    if (name.find(random) != std::string_view::npos && name.find("output") != std::string_view::npos) {
+    if (name.find(random) != std::string_view::npos &&
+        name.find("output") != std::string_view::npos) {
       return "This call may not be deterministic: record both runs with seed_all(mode=True).";
     }
   }

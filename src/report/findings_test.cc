@@ -53,8 +53,7 @@ TEST(Colors, EqualRowsHaveNone) {
 
 TEST(Colors, RelativeMaximumAboveHalfIsRed) {
   EXPECT_EQ(OutputColor(OneCall(kOnes, kOnes, Four{1.6, 1.0, 1.0, 1.0}, kOnes)), RowColor::kRed);
-  EXPECT_EQ(OutputColor(OneCall(kOnes, kOnes, Four{1.2, 1.0, 1.0, 1.0}, kOnes)),
-            RowColor::kYellow);
+  EXPECT_EQ(OutputColor(OneCall(kOnes, kOnes, Four{1.2, 1.0, 1.0, 1.0}, kOnes)), RowColor::kYellow);
 }
 
 TEST(Colors, NegativeMaximumIsMeasuredByItsMagnitude) {
@@ -72,9 +71,8 @@ TEST(Colors, NonFiniteStatisticsAreRed) {
 }
 
 TEST(Colors, TenfoldGrowthIsYellowAndReasonsAppearOnce) {
-  Comparison comparison =
-      OneCall(Four{1002.0, 1.0, 1.0, 1.0}, Four{1000.0, 1.0, 1.0, 1.0},
-              Four{1050.0, 1.0, 1.0, 1.0}, Four{1000.0, 1.0, 1.0, 1.0});
+  Comparison comparison = OneCall(Four{1002.0, 1.0, 1.0, 1.0}, Four{1000.0, 1.0, 1.0, 1.0},
+                                  Four{1050.0, 1.0, 1.0, 1.0}, Four{1000.0, 1.0, 1.0, 1.0});
   // A second input fires the same rule again.
   comparison.rows.insert(comparison.rows.begin(), comparison.rows.front());
   comparison.calls[0].row_count = 3;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "plumbline/compare.h"
@@ -45,7 +46,14 @@ std::string AnswerText(const Comparison& comparison) {
   const std::string missing = MissingText(comparison);
   if (!comparison.first_wrong_call) {
     if (comparison.rows.empty()) return "not judged: the dumps hold nothing to compare\n";
-    if (comparison.counts.calls == 0) return fmt::format("not judged: no call pairs; {}\n", missing);
+    if (comparison.counts.calls == 0)
+      return fmt::format("not judged: no call pairs; {}\n", missing);
+    const CompareCounts& counts = comparison.counts;
+    const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
+    if (rows(Verdict::kSame) + rows(Verdict::kWithinNoise) == 0) {
+      return fmt::format("not judged: no row could be compared{}{}\n", missing.empty() ? "" : "; ",
+                         missing);
+    }
     if (!comparison.is_complete()) {
       return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
                          missing, comparison.counts.calls);
@@ -131,10 +139,14 @@ std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
   const CompareCounts& counts = comparison.counts;
   const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
+  const auto inherited =
+      std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                    [](const ComparedRow& row) { return row.reason == "inherited"; });
   text += fmt::format(
-      "rows: {} same, {} within noise, {} suspicious, {} broken, {} not comparable\n",
+      "rows: {} same, {} within noise, {} suspicious, {} broken, {} not comparable{}\n",
       rows(Verdict::kSame), rows(Verdict::kWithinNoise), rows(Verdict::kSuspicious),
-      rows(Verdict::kBroken), rows(Verdict::kNotComparable));
+      rows(Verdict::kBroken), rows(Verdict::kNotComparable),
+      inherited == 0 ? "" : fmt::format(" ({} inherited from earlier calls)", inherited));
   if (rows(Verdict::kNotComparable) > 0) {
     text += fmt::format("not comparable: {}\n", NotComparableText(comparison));
   }

@@ -57,7 +57,8 @@ TEST(Table, StatisticsAreSpelledAsUpstreamDoes) {
 TEST(Table, NonFiniteNumbersAreTexts) {
   Comparison comparison = OneRow(CompareMode::kStatistics);
   const double inf = std::numeric_limits<double>::infinity();
-  comparison.rows[0].target->statistics = {inf, -inf, std::numeric_limits<double>::quiet_NaN(), 0.0};
+  comparison.rows[0].target->statistics = {inf, -inf, std::numeric_limits<double>::quiet_NaN(),
+                                           0.0};
   EXPECT_EQ(CellNamed(comparison, "NPU max"), "inf\t");
   EXPECT_EQ(CellNamed(comparison, "NPU min"), "-inf\t");
   EXPECT_EQ(CellNamed(comparison, "NPU mean"), "Nan");
@@ -90,8 +91,7 @@ TEST(Table, AbsentMetricsSayWhy) {
 
 TEST(Table, CsvHoldsTheSameCells) {
   const Comparison comparison = OneRow(CompareMode::kStatistics);
-  const std::string path =
-      (std::filesystem::path(testing::TempDir()) / "table_test.csv").string();
+  const std::string path = (std::filesystem::path(testing::TempDir()) / "table_test.csv").string();
   ASSERT_TRUE(WriteCsv(comparison, path));
   const auto rows = csv::Parse(*ReadFile(path));
   ASSERT_TRUE(rows);

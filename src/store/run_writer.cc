@@ -99,6 +99,16 @@ void LogIfFailed(const Status& status) {
   if (!status) LogWarning(status.error().message());
 }
 
+Status WarnOfOldTensors(const std::string& directory) {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+  if (names.empty()) return {};
+  LogWarning(fmt::format(
+      "{}: holds {} files of an earlier run. Those this run does not overwrite stay, and dump.json "
+      "does not name them",
+      directory, names.size()));
+  return {};
+}
+
 // fsync of everything in the final files of a directory.
 Status SyncFiles(const std::string& directory, bool has_tensors) {
   // One call per file system instead of one per file: a step can have thousands of tensor files.
@@ -121,7 +131,9 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
   if (options.has_tensors) {
     header.run.dump_data_dir = JoinPath(claim.directory, run_layout::kTensorDirectory);
     PL_TRY(MakeDirectories(header.run.dump_data_dir));
+    PL_TRY(WarnOfOldTensors(header.run.dump_data_dir));
   }
+  PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kErrorLog)));
   PL_TRY(EntryTable().Write(claim.directory, header.run, nullptr, /*durable=*/false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
   return std::unique_ptr<RunWriter>(new RunWriter(threads, std::move(claim.directory),
@@ -243,7 +255,7 @@ Status RunWriter::PublishLocked() {
   threads_.tensors.WaitFor(last_ticket_);
   if (!changed_) return {};
   EntryTable::KeepTensor keep_tensor;
-  if (threads_.tensors.failed()) {
+  if (threads_.tensors.stats().lost > 0) {
     keep_tensor = [this](const std::string& name) {
       return KindOf(JoinPath(tensor_directory_, name)) == PathKind::kFile;
     };
@@ -281,6 +293,7 @@ Status RunWriter::WriteErrorLog(const EntryTable::WriteResult& result) const {
 Status RunWriter::Finish() {
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
+  // Shared only because std::function must be copyable.
   auto finish = [directory = directory_, tensors = has_tensors(), sealable = !journal_failed_,
                  journal = std::make_shared<Journal>(std::move(journal_))] {
     if (const Status synced = SyncFiles(directory, tensors); !synced) {

@@ -29,11 +29,22 @@ RunOptions Options(const std::string& dump_path, bool tensors = false) {
   return options;
 }
 
-// An entry with one member `key`: a list holding the integer `value`.
-void Add(RunWriter& writer, std::string_view name, std::string_view key, int64_t value,
-         uint32_t stack_id = 0, const std::string_view* parent = nullptr) {
+// An entry of that stack and parent, with one member `key`: a list holding the integer 1.
+void AddPlaced(RunWriter& writer, std::string_view name, uint32_t stack_id,
+               const std::string_view* parent) {
   EntryPacker packer;
   packer.Begin(name, parent, stack_id);
+  packer.Key("output");
+  packer.BeginList();
+  packer.Int(1);
+  packer.EndList();
+  writer.AddEntry(packer.Finish());
+}
+
+// An entry with one member `key`: a list holding the integer `value`.
+void Add(RunWriter& writer, std::string_view name, std::string_view key, int64_t value) {
+  EntryPacker packer;
+  packer.Begin(name, nullptr, 0);
   packer.Key(key);
   packer.BeginList();
   packer.Int(value);
@@ -81,17 +92,6 @@ TEST(RunWriter, OpenMakesValidEmptyFiles) {
   EXPECT_EQ(KindOf(writer->directory() + "/dump_tensor_data"), PathKind::kMissing);
 }
 
-TEST(RunWriter, TensorTaskNamesItsDirectory) {
-  const TestDirectory dir;
-  StoreThreads threads;
-  RunOptions options = Options(dir.path(), true);
-  options.step = 4;
-  options.rank = 2;
-  const auto writer = Open(options, threads);
-  EXPECT_EQ(writer->header().dump_data_dir, dir.Path("step4/rank2/dump_tensor_data"));
-  EXPECT_EQ(KindOf(writer->header().dump_data_dir), PathKind::kDirectory);
-}
-
 TEST(RunWriter, LaterPartsMergeIntoTheFirstEntry) {
   const TestDirectory dir;
   StoreThreads threads;
@@ -128,8 +128,8 @@ TEST(RunWriter, StacksAndParentsGoToTheirFiles) {
   writer->AddStack(1, std::vector<std::string>{"frame a", "frame b"});
   const std::string_view root;
   const std::string_view parent = "m.forward.0";
-  Add(*writer, "x.0.forward", "output", 1, 1, &parent);
-  Add(*writer, "m.forward.0", "output", 1, 1, &root);
+  AddPlaced(*writer, "x.0.forward", 1, &parent);
+  AddPlaced(*writer, "m.forward.0", 1, &root);
   Add(*writer, "x.0.backward", "output", 1);
   // Filtered by data_mode: only listed.
   EntryPacker packer;
@@ -389,95 +389,6 @@ TEST(RunWriter, ManyThreadsLoseNothing) {
   const auto dump = dump_json::ReadDump(writer->directory() + "/dump.json", false);
   ASSERT_TRUE(dump);
   EXPECT_EQ(dump->calls.size(), 200U);
-}
-
-// Stores `text` as a byte tensor called `name`, as the recorder does.
-std::string Save(RunWriter& writer, const std::string& name, const std::string& text,
-                 RunWriter::NameUse use = RunWriter::NameUse::kNew) {
-  const std::string file = writer.ReserveTensorName(name, use);
-  const auto bytes = std::as_bytes(std::span(text));
-  const int64_t sizes[] = {static_cast<int64_t>(text.size())};
-  Xxh3 hash;
-  hash.Update(bytes);
-  const ContentKey key = MakeContentKey(hash.Finish(), DType::kUInt8, sizes);
-  if (!writer.LinkIfKnown(key, file)) {
-    TensorBuffer buffer = writer.AcquireBuffer(bytes.size());
-    if (!buffer.is_valid()) {
-      writer.CountLostTensor();
-    } else {
-      std::copy(bytes.begin(), bytes.end(), buffer.bytes().begin());
-      writer.SaveTensor({file, DType::kUInt8, sizes, Crc32(bytes), key}, std::move(buffer));
-    }
-  }
-  EntryPacker packer;
-  packer.Begin(name, nullptr, 0);
-  packer.Key("output");
-  packer.BeginList();
-  PackedTensor tensor;
-  tensor.type = "torch.Tensor";
-  tensor.dtype_text = "torch.uint8";
-  tensor.shape = sizes;
-  tensor.data_name = file;
-  packer.Tensor(tensor);
-  packer.EndList();
-  writer.AddEntry(packer.Finish());
-  return file;
-}
-
-TEST(RunWriter, TensorFilesStandWhenPublishReturns) {
-  const TestDirectory dir;
-  StoreThreads threads;
-  const auto writer = Open(Options(dir.path(), true), threads);
-  for (int i = 0; i < 30; ++i) Save(*writer, "t" + std::to_string(i), std::string(100000, 'a'));
-  Save(*writer, "other", "b");
-  ASSERT_TRUE(writer->Publish());
-  EXPECT_EQ(ListDirectory(writer->header().dump_data_dir)->size(), 31U);
-  EXPECT_EQ(threads.tensors.stats().files, 2U);
-  EXPECT_EQ(threads.tensors.stats().links, 29U);
-}
-
-TEST(RunWriter, ReplacedFileIsNoLongerAKnownContent) {
-  const TestDirectory dir;
-  StoreThreads threads;
-  const auto writer = Open(Options(dir.path(), true), threads);
-  const auto replace = RunWriter::NameUse::kReplace;
-  const std::string first = Save(*writer, "g.weight", "old", replace);
-  EXPECT_EQ(Save(*writer, "g.weight", "new", replace), first);
-  const std::string copy = Save(*writer, "copy", "old");
-  ASSERT_TRUE(writer->Publish());
-  const std::string tensors = writer->header().dump_data_dir;
-  EXPECT_NE(ReadFile(JoinPath(tensors, first))->find("new"), std::string::npos);
-  EXPECT_NE(ReadFile(JoinPath(tensors, copy))->find("old"), std::string::npos);
-}
-
-TEST(RunWriter, TensorsThatCouldNotBeWrittenAreNotNamed) {
-  SetLogLevel(LogLevel::kSilent);
-  const TestDirectory dir;
-  StoreThreads threads;
-  const auto writer = Open(Options(dir.path(), true), threads);
-  Save(*writer, "a", "one");
-  threads.tensors.WaitFor(1);
-  {
-    const SyscallTable real = Syscalls();
-    Syscalls().rename = [](const char*, const char*) {
-      errno = ENOSPC;
-      return -1;
-    };
-    Save(*writer, "b", "two");
-    threads.tensors.WaitFor(2);
-    Syscalls() = real;
-  }
-  Save(*writer, "c", "three");
-  ASSERT_TRUE(writer->Finish());
-  SetLogLevel(LogLevel::kInfo);
-  const std::string text = *ReadFile(writer->directory() + "/dump.json");
-  EXPECT_NE(text.find("\"data_name\": \"a.pt\""), std::string::npos);
-  EXPECT_EQ(text.find("b.pt"), std::string::npos);
-  EXPECT_EQ(text.find("c.pt"), std::string::npos);
-  EXPECT_NE(Entries(writer->directory()).find("c: output"), std::string::npos);
-  EXPECT_EQ(threads.tensors.stats().lost, 2U);
-  EXPECT_NE(ReadFile(writer->directory() + "/dump_error_info.log")->find("tensors_dropped: 2"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ class TorchAdapter:
             "describe_tensor": describe_tensor,
             "pop_mode": torch._C._pop_torch_function_stack,
             "push_mode": torch._C._push_on_torch_function_stack,
+            "parameter": torch.nn.Parameter,
+            "no_override": torch._C.DisableTorchFunctionSubclass,
         }
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib._bootstrap
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ class ApiHooks:
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
         self._guards = _core.PatchSet()
+        self._dynamo_guard = _core.PatchSet()
         self._mode: _EarlierReferences | None = None
         self._mode_is_on = False
         self._regions: _Regions | None = None
@@ -94,6 +96,7 @@ class ApiHooks:
         self._suspend()
         if self._regions is not None:
             self._regions.uninstall()
+        self._dynamo_guard.restore()
         self._guards.restore()
 
     def _build(self, recorder: _core.Recorder) -> None:
@@ -111,10 +114,14 @@ class ApiHooks:
         self._mode = _EarlierReferences(probes)
         self._regions = _Regions(recorder)
         self._guards = _core.PatchSet()
+        self._dynamo_guard = _core.PatchSet()
         self._guard_imports()
-        self._guard_compilers()
+        self._guard_script()
 
     def _resume(self) -> None:
+        if not self._dynamo_guard.is_applied and "torch._dynamo.eval_frame" in sys.modules:
+            self._guard_dynamo()
+            self._dynamo_guard.apply()
         self._patches.apply()
         if self._mode is not None and self._recorder is not None:
             self._mode.__enter__()
@@ -153,12 +160,45 @@ class ApiHooks:
         if find_and_load is not None:
             self._guards.add(bootstrap, "_find_and_load", self._without_probes(find_and_load))
 
-    def _guard_compilers(self) -> None:
+    def _guard_script(self) -> None:
         # TorchScript looks functions up by identity.
         script: Any = torch.jit._script
         original = getattr(script, "_script_impl", None)
         if original is not None:
             self._guards.add(script, "_script_impl", self._without_probes(original))
+
+    def _guard_dynamo(self) -> None:
+        # torch.compile switches its frame evaluation on when a compiled region begins and off when
+        # it ends. Inside, the graph is guarded on the original functions: the region is left alone.
+        if len(self._dynamo_guard) > 0:
+            return
+        frames: Any = sys.modules["torch._dynamo.eval_frame"]
+        original = getattr(frames, "_maybe_set_eval_frame", None)
+        if original is None:
+            return
+
+        outermost: list[int] = []  # frame of the wrapper that began the region
+
+        def switch(callback: Any) -> Any:
+            # A wrapper switches twice from one frame: on, and back when its region ends. Switches
+            # in between come from deeper frames and belong to the same region.
+            caller = id(sys._getframe(1))
+            if callable(callback) and not outermost and self._patches.is_applied:
+                outermost.append(caller)
+                self._suspend()
+                if self._recorder is not None:
+                    self._recorder.count_loss(
+                        "compiled_regions", "calls inside a torch.compile region"
+                    )
+                return original(callback)
+            previous = original(callback)
+            if outermost == [caller]:
+                outermost.clear()
+                if self._is_installed:
+                    self._resume()
+            return previous
+
+        self._dynamo_guard.add(frames, "_maybe_set_eval_frame", switch)
 
 
 def _leave_mode(mode: TorchFunctionMode) -> None:

@@ -1,0 +1,146 @@
+// Tensor files of a rank directory: names, links, losses.
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "base/test_directory.h"
+#include "record/value.h"
+#include "store/run_writer.h"
+
+namespace plumbline {
+namespace {
+
+using testing::TestDirectory;
+
+RunOptions Options(const std::string& dump_path) {
+  RunOptions options;
+  options.header = {"tensor", "L1", "pytorch", ""};
+  options.dump_path = dump_path;
+  options.has_tensors = true;
+  return options;
+}
+
+std::unique_ptr<RunWriter> Open(const RunOptions& options, StoreThreads& threads) {
+  auto writer = RunWriter::Open(options, threads);
+  EXPECT_TRUE(writer) << writer.error().message();
+  return writer ? *std::move(writer) : nullptr;
+}
+
+TEST(RunWriterTensors, TensorTaskNamesItsDirectory) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  RunOptions options = Options(dir.path());
+  options.step = 4;
+  options.rank = 2;
+  const auto writer = Open(options, threads);
+  EXPECT_EQ(writer->header().dump_data_dir, dir.Path("step4/rank2/dump_tensor_data"));
+  EXPECT_EQ(KindOf(writer->header().dump_data_dir), PathKind::kDirectory);
+}
+
+// Stores `text` as a byte tensor called `name`, as the recorder does.
+std::string Save(RunWriter& writer, const std::string& name, const std::string& text,
+                 RunWriter::NameUse use = RunWriter::NameUse::kNew) {
+  const std::string file = writer.ReserveTensorName(name, use);
+  const auto bytes = std::as_bytes(std::span(text));
+  const int64_t sizes[] = {static_cast<int64_t>(text.size())};
+  Xxh3 hash;
+  hash.Update(bytes);
+  const ContentKey key = MakeContentKey(hash.Finish(), DType::kUInt8, sizes);
+  if (!writer.LinkIfKnown(key, file)) {
+    TensorBuffer buffer = writer.AcquireBuffer(bytes.size());
+    if (!buffer.is_valid()) {
+      writer.CountLostTensor();
+    } else {
+      std::copy(bytes.begin(), bytes.end(), buffer.bytes().begin());
+      writer.SaveTensor({file, DType::kUInt8, sizes, Crc32(bytes), key}, std::move(buffer));
+    }
+  }
+  EntryPacker packer;
+  packer.Begin(name, nullptr, 0);
+  packer.Key("output");
+  packer.BeginList();
+  PackedTensor tensor;
+  tensor.type = "torch.Tensor";
+  tensor.dtype_text = "torch.uint8";
+  tensor.shape = sizes;
+  tensor.data_name = file;
+  packer.Tensor(tensor);
+  packer.EndList();
+  writer.AddEntry(packer.Finish());
+  return file;
+}
+
+TEST(RunWriterTensors, TensorFilesStandWhenPublishReturns) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  for (int i = 0; i < 30; ++i) Save(*writer, "t" + std::to_string(i), std::string(100000, 'a'));
+  Save(*writer, "other", "b");
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(ListDirectory(writer->header().dump_data_dir)->size(), 31U);
+  EXPECT_EQ(threads.tensors.stats().files, 2U);
+  EXPECT_EQ(threads.tensors.stats().links, 29U);
+}
+
+TEST(RunWriterTensors, LeftOversOfAnEarlierRunAreReported) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const std::string rank = dir.Path("step0/rank");
+  ASSERT_TRUE(MakeDirectories(rank + "/dump_tensor_data"));
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/old.pt", "x", false));
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_error_info.log", "old", false));
+  ::testing::internal::CaptureStdout();
+  const auto writer = Open(Options(dir.path()), threads);
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("holds 1 files of an earlier run"),
+            std::string::npos);
+  EXPECT_EQ(KindOf(rank + "/dump_tensor_data/old.pt"), PathKind::kFile);
+  EXPECT_EQ(KindOf(rank + "/dump_error_info.log"), PathKind::kMissing);
+}
+
+TEST(RunWriterTensors, ReplacedFileIsNoLongerAKnownContent) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  const auto replace = RunWriter::NameUse::kReplace;
+  const std::string first = Save(*writer, "g.weight", "old", replace);
+  EXPECT_EQ(Save(*writer, "g.weight", "new", replace), first);
+  const std::string copy = Save(*writer, "copy", "old");
+  ASSERT_TRUE(writer->Publish());
+  const std::string tensors = writer->header().dump_data_dir;
+  EXPECT_NE(ReadFile(JoinPath(tensors, first))->find("new"), std::string::npos);
+  EXPECT_NE(ReadFile(JoinPath(tensors, copy))->find("old"), std::string::npos);
+}
+
+TEST(RunWriterTensors, TensorsThatCouldNotBeWrittenAreNotNamed) {
+  SetLogLevel(LogLevel::kSilent);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Save(*writer, "a", "one");
+  threads.tensors.WaitFor(1);
+  {
+    const SyscallTable real = Syscalls();
+    Syscalls().rename = [](const char*, const char*) {
+      errno = ENOSPC;
+      return -1;
+    };
+    Save(*writer, "b", "two");
+    threads.tensors.WaitFor(2);
+    Syscalls() = real;
+  }
+  Save(*writer, "c", "three");
+  ASSERT_TRUE(writer->Finish());
+  SetLogLevel(LogLevel::kInfo);
+  const std::string text = *ReadFile(writer->directory() + "/dump.json");
+  EXPECT_NE(text.find("\"data_name\": \"a.pt\""), std::string::npos);
+  EXPECT_EQ(text.find("b.pt"), std::string::npos);
+  EXPECT_EQ(text.find("c.pt"), std::string::npos);
+  EXPECT_NE(text.find("\"c\": {"), std::string::npos);
+  EXPECT_EQ(threads.tensors.stats().lost, 2U);
+  EXPECT_NE(ReadFile(writer->directory() + "/dump_error_info.log")->find("tensors_dropped: 2"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,260 @@
+"""Builders of the small dumps that golden cases use. Standard library only; seeds are fixed.
+
+Statistics are computed here from the values, so that they are what a recorder would have written.
+`.pt` files are made with the pickle module and a stored zip, as torch.save lays them out.
+"""
+
+import io
+import json
+import math
+import os
+import pickle
+import random
+import struct
+import zipfile
+import zlib
+
+FRAME = "File /home/user/model.py, line {}, in forward, \n {}"
+
+
+class _Storage:
+    """Pickles as the persistent id of one float storage."""
+
+    def __init__(self, count):
+        self.count = count
+
+
+class _Global:
+    """Pickles as a reference to module.name, called with arguments."""
+
+    def __init__(self, module, name, arguments):
+        self.module, self.name, self.arguments = module, name, arguments
+
+
+class _Pickler(pickle._Pickler):  # the Python implementation, whose save() can be extended
+    def persistent_id(self, obj):
+        if isinstance(obj, _Storage):
+            return ("storage", _Name("torch", "FloatStorage"), "0", "cpu", obj.count)
+        return None
+
+    def save(self, obj, save_persistent_id=True):
+        if isinstance(obj, _Name):
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
+        elif isinstance(obj, _Global):
+            self.save(_Name(obj.module, obj.name))
+            self.save(obj.arguments)
+            self.write(pickle.REDUCE)
+        else:
+            super().save(obj, save_persistent_id)
+
+
+class _Name:
+    def __init__(self, module, name):
+        self.module, self.name = module, name
+
+
+def pickled(obj):
+    out = io.BytesIO()
+    _Pickler(out, protocol=2).dump(obj)
+    return out.getvalue()
+
+
+def write_pt(path, values, shape):
+    strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+    tensor = _Global("torch._utils", "_rebuild_tensor_v2",
+                     (_Storage(len(values)), 0, tuple(shape), tuple(strides), False,
+                      _Global("collections", "OrderedDict", ())))
+    write_archive(path, pickled(tensor), struct.pack(f"<{len(values)}f", *values))
+
+
+def write_archive(path, data_pkl, storage):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in (("data.pkl", data_pkl), ("byteorder", b"little"),
+                              ("data/0", storage), ("version", b"3\n")):
+            archive.writestr(zipfile.ZipInfo(f"archive/{name}"), content)
+
+
+def single(value):
+    """The value rounded to float32."""
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+class Recording:
+    """Collects entries and writes one rank directory."""
+
+    def __init__(self, directory, task="statistics", digests=False):
+        self.directory, self.task, self.digests = directory, task, digests
+        self.data, self.stack, self.construct = {}, {}, {}
+        os.makedirs(os.path.join(directory, "dump_tensor_data") if task == "tensor" else directory)
+
+    def tensor(self, values, shape, name):
+        finite = [v for v in values if not math.isnan(v)]
+        bad = len(finite) < len(values)
+        entry = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": list(shape)}
+        if values:
+            nan = float("nan")
+            entry["Max"] = nan if bad else max(values)
+            entry["Min"] = nan if bad else min(values)
+            entry["Mean"] = nan if bad else single(math.fsum(values) / len(values))
+            entry["Norm"] = nan if bad else single(math.sqrt(math.fsum(v * v for v in values)))
+        else:
+            entry.update({"Max": None, "Min": None, "Mean": None, "Norm": None})
+        entry["requires_grad"] = False
+        if self.digests:
+            entry["md5"] = f"{zlib.crc32(struct.pack(f'<{len(values)}f', *values)):08x}"
+        if self.task == "tensor":
+            entry["data_name"] = name + ".pt"
+            write_pt(os.path.join(self.directory, "dump_tensor_data", name + ".pt"), values, shape)
+        return entry
+
+    def call(self, name, inputs, outputs, parent=None, line=1):
+        """inputs and outputs: lists of (values, shape), numbers, texts or None."""
+        def convert(value, part, index):
+            if value is None:
+                return None
+            if isinstance(value, tuple):
+                return self.tensor(value[0], value[1], f"{name}.{part}.{index}")
+            return {"type": type(value).__name__, "value": value}
+        self.data[name] = {
+            "input_args": [convert(v, "input", i) for i, v in enumerate(inputs)],
+            "input_kwargs": {}, "is_recompute": False,
+            "output": [convert(v, "output", i) for i, v in enumerate(outputs)],
+        }
+        self.construct[name] = parent
+        self.stack[name] = [FRAME.format(line, f"call {name.split('.')[1]}")]
+
+    def write(self):
+        data_dir = os.path.join(self.directory, "dump_tensor_data")
+        header = {"task": self.task, "level": "mix", "framework": "pytorch",
+                  "dump_data_dir": data_dir if self.task == "tensor" else None, "data": self.data}
+        for name, content in (("dump", header), ("stack", self.stack),
+                              ("construct", self.construct)):
+            with open(os.path.join(self.directory, name + ".json"), "w", encoding="ascii") as file:
+                json.dump(content, file, indent=1)
+
+
+def model(directory, task="statistics", digests=False, eps=1e-6, scale=1.0, extra=False,
+          missing=False, second=(2, 3)):
+    """Two normalised layers and an activation; every knob changes one thing."""
+    random.seed(7)
+    x = [single(random.uniform(-1, 1)) for _ in range(6)]
+    out = Recording(directory, task, digests)
+    parent = None
+    for layer in range(2):
+        parent = f"Module.layers.{layer}.Norm.forward.0"
+        mean = single(math.fsum(v * v for v in x) / len(x))
+        use = eps if layer == 1 else 1e-6
+        shifted = single(mean + use)
+        out.call(f"Torch.add.{layer}.forward", [([mean], [1]), use], [([shifted], [1])], parent, 11)
+        gain = scale if layer == 1 else 1.0
+        y = [single(gain * v / math.sqrt(shifted)) for v in x]
+        out.call(f"Torch.mul.{layer}.forward", [(x, [2, 3]), ([shifted], [1])], [(y, [2, 3])],
+                 parent, 12)
+        out.call(parent, [(x, [2, 3])], [(y, [2, 3])], None, 20)
+        x = y
+    if extra:
+        out.call("Torch.abs.0.forward", [(x, [2, 3])], [([abs(v) for v in x], [2, 3])])
+    if not missing:
+        out.call("Functional.relu.0.forward", [(x, [2, 3])],
+                 [([max(v, 0.0) for v in x], list(second))])
+    out.write()
+    return out
+
+
+def sound(directory):
+    model(directory)
+
+
+def wrong_eps(directory):
+    model(directory, eps=1e-2)
+
+
+def wrong_scale(directory):
+    model(directory, scale=1.5)
+
+
+def other_shape(directory):
+    model(directory, second=(3, 2))
+
+
+def extra_call(directory):
+    model(directory, extra=True)
+
+
+def missing_call(directory):
+    model(directory, missing=True)
+
+
+def sound_md5(directory):
+    model(directory, digests=True)
+
+
+def wrong_scale_md5(directory):
+    model(directory, digests=True, scale=1.5)
+
+
+def sound_tensor(directory):
+    model(directory, task="tensor")
+
+
+def wrong_scale_tensor(directory):
+    model(directory, task="tensor", scale=1.5)
+
+
+def truncated(directory):
+    model(directory)
+    path = os.path.join(directory, "dump.json")
+    with open(path, "rb+") as file:
+        text = file.read()
+        file.truncate(text.index(b"Torch.mul.1.forward") + 60)
+
+
+def not_json(directory):
+    os.makedirs(directory)
+    with open(os.path.join(directory, "dump.json"), "w", encoding="ascii") as file:
+        file.write("this is no dump\n")
+
+
+def structure_task(directory):
+    model(directory)
+    path = os.path.join(directory, "dump.json")
+    with open(path, encoding="ascii") as file:
+        text = file.read()
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text.replace('"statistics"', '"structure"'))
+
+
+def broken_files(directory):
+    """A truncated archive, a pickle with code, a dictionary, and a missing file."""
+    model(directory, task="tensor")
+    files = os.path.join(directory, "dump_tensor_data")
+    first = os.path.join(files, "Torch.mul.0.forward.output.0.pt")
+    with open(first, "rb+") as file:
+        file.truncate(os.path.getsize(first) // 2)
+    marker = os.path.join(directory, "executed")
+    code = pickled(_Global("os", "system", (f"touch {marker}",)))
+    write_archive(os.path.join(files, "Torch.mul.1.forward.output.0.pt"), code, b"")
+    write_archive(os.path.join(files, "Torch.add.1.forward.output.0.pt"), pickled({"a": 1}), b"")
+    os.remove(os.path.join(files, "Functional.relu.0.forward.output.0.pt"))
+
+
+def odd_values(directory, target=False):
+    """NaN, zeros, empty, infinite and negative values, scalars and formula-like texts."""
+    inf, nan = float("inf"), float("nan")
+    out = Recording(directory)
+    x = ([1.0, 2.0], [2])
+    out.call("Torch.nan.0.forward", [x], [([nan if target else 1.0, 1.0], [2])])
+    out.call("Torch.zero.0.forward", [x], [([0.0, 0.0] if target else [1.0, 2.0], [2])])
+    out.call("Torch.zeros.0.forward", [x], [([0.0, 0.0], [2])])
+    out.call("Torch.inf.0.forward", [x], [([inf, 1.0], [2])])
+    out.call("Torch.none.0.forward", [x, None, "=1+1", True, 3], [([], [0])])
+    out.call("Torch.negative.0.forward", [x], [([-5.001 if target else -5.0, -6.0], [2])])
+    out.write()
+
+
+def odd_target(directory):
+    odd_values(directory, target=True)
+
+
+def odd_golden(directory):
+    odd_values(directory)

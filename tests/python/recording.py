@@ -1,0 +1,42 @@
+"""Runs small programs in fresh interpreters: the debugger is one per process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def config(directory: Path, **options: Any) -> Path:
+    """Writes config.json below `directory`; task options go into the task's section."""
+    common = {"task", "level", "step", "rank", "dump_path"}
+    task = options.setdefault("task", "statistics")
+    top = {key: value for key, value in options.items() if key in common}
+    top.setdefault("dump_path", str(directory / "out"))
+    top.setdefault("level", "L1")
+    top[task] = {key: value for key, value in options.items() if key not in common}
+    path = directory / "config.json"
+    path.write_text(json.dumps(top))
+    return path
+
+
+def run(code: str, *arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs Python source; its arguments are in sys.argv[1:]."""
+    environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2")
+    result = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, env=environment, timeout=300, check=False,
+    )
+    if check and result.returncode != 0:
+        raise AssertionError(f"exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return result
+
+
+def dump(directory: Path, step: int = 0) -> dict[str, Any]:
+    """The entries of a step's dump.json."""
+    text = (directory / "out" / f"step{step}" / "rank" / "dump.json").read_text()
+    entries: dict[str, Any] = json.loads(text)["data"]
+    return entries

@@ -1,0 +1,95 @@
+"""Training with the recorder is bit for bit the training without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recording import config, run
+
+TRAINING = """
+import sys
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+        self.drop = nn.Dropout(0.2)
+
+    def forward(self, x, scale=1.0):
+        # q, k and v send three gradients to x: their order of addition must not change.
+        weights = torch.softmax(self.q(x) @ self.k(x).transpose(-1, -2) * scale, -1)
+        return self.drop(weights) @ self.v(x)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.attention = Attention()
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.ReLU(inplace=True), nn.Linear(32, 16))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm(x), scale=0.25)
+        y = self.mlp(x)
+        y += x
+        y.mul_(0.5)
+        return y, {"aux": y.mean()}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(32, 16)
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.head = nn.Linear(16, 32, bias=False)
+        self.head.weight = self.embed.weight  # tied
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x, extra = block(x)
+        return self.head(F.dropout(x, 0.1, self.training))
+
+torch.manual_seed(7)
+torch.set_num_threads(1)
+net = Net()
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+debugger = None
+if sys.argv[1] != "none":
+    from plumbline.pytorch import PrecisionDebugger
+    debugger = PrecisionDebugger(sys.argv[1])
+for step in range(20):
+    ids = torch.randint(0, 32, (2, 8))
+    if debugger:
+        debugger.start(model=net)
+    loss = F.cross_entropy(net(ids).flatten(0, 1), ids.flatten())
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    if debugger:
+        debugger.stop()
+        debugger.step()
+    print(loss.item().hex(), norm.item().hex())
+print(torch.cat([p.detach().flatten() for p in net.parameters()]).numpy().tobytes().hex())
+"""
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    return run(TRAINING, "none").stdout
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_losses_norms_and_weights_are_equal(
+    tmp_path: Path, reference: str, level: str, task: str
+) -> None:
+    path = config(tmp_path, task=task, level=level, summary_mode="md5")
+    recorded = run(TRAINING, path).stdout
+    assert [line for line in recorded.splitlines() if not line.startswith("20")] == (
+        reference.splitlines()
+    )
+    assert (tmp_path / "out/step19/rank/dump.json").exists()
