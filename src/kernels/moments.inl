@@ -146,12 +146,17 @@ static inline void ReduceGroups(const char* in, size_t count, MomentsVectors<T>*
   *out = m;
 }
 
+// What the groups and the rest of a slice share: the extremes and the number of zeros.
 template <class T>
-static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
+struct SliceExtremes {
+  T hi, lo;
+  uint64_t zeros;
+};
+
+template <class T>
+static SliceExtremes<T> ReduceWholeGroups(const char* in, size_t count, MomentsState* state) {
   typedef MomentsVectors<T> M;
-  typedef typename VectorOf<T>::Int Int;
   constexpr T kInf = static_cast<T>(__builtin_inf());
-  const char* in = static_cast<const char*>(data);
   M m = {};
   for (size_t v = 0; v < M::kVectors; ++v) {
     m.hi[v] -= kInf;
@@ -159,30 +164,41 @@ static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
   }
   __builtin_memcpy(m.sum, state->sum, sizeof(m.sum));
   __builtin_memcpy(m.squares, state->squares, sizeof(m.squares));
-  const size_t whole = count / kLanes * kLanes;
-  ReduceGroups<T>(in, whole, &m);
+  ReduceGroups<T>(in, count, &m);
   __builtin_memcpy(state->sum, m.sum, sizeof(m.sum));
   __builtin_memcpy(state->squares, m.squares, sizeof(m.squares));
   T hi[kLanes], lo[kLanes];
-  Int zeros[kLanes];
+  typename VectorOf<T>::Int zeros[kLanes];
   __builtin_memcpy(hi, m.hi, sizeof(hi));
   __builtin_memcpy(lo, m.lo, sizeof(lo));
   __builtin_memcpy(zeros, m.zeros, sizeof(zeros));
-  for (size_t l = 1; l < kLanes; ++l) {
-    hi[0] = Larger(hi[l], hi[0]);
-    lo[0] = Smaller(lo[l], lo[0]);
-    zeros[0] += zeros[l];
+  for (size_t width = kLanes / 2; width != 0; width /= 2) {
+    for (size_t l = 0; l < width; ++l) {
+      hi[l] = Larger(hi[l + width], hi[l]);
+      lo[l] = Smaller(lo[l + width], lo[l]);
+      zeros[l] += zeros[l + width];
+    }
   }
+  return {hi[0], lo[0], static_cast<uint64_t>(zeros[0])};
+}
+
+template <class T>
+static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
+  constexpr T kInf = static_cast<T>(__builtin_inf());
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / kLanes * kLanes;
+  SliceExtremes<T> all = {-kInf, kInf, 0};
+  if (whole != 0) all = ReduceWholeGroups<T>(in, whole, state);
   for (size_t i = whole; i < count; ++i) {
     const T x = Load<T>(in, i);
     const double wide = static_cast<double>(x);
     state->sum[i - whole] += wide;
     state->squares[i - whole] += wide * wide;
-    hi[0] = Larger(x, hi[0]);
-    lo[0] = Smaller(x, lo[0]);
-    zeros[0] += x == 0 ? 1 : 0;
+    all.hi = Larger(x, all.hi);
+    all.lo = Smaller(x, all.lo);
+    all.zeros += x == 0 ? 1 : 0;
   }
-  MergeSlice<T>(in, count, hi[0], lo[0], static_cast<uint64_t>(zeros[0]), state);
+  MergeSlice<T>(in, count, all.hi, all.lo, all.zeros, state);
 }
 
 // float32 and float64, in place.
