@@ -17,6 +17,7 @@ A case is a folder below tests/golden/<area>/ with a case.json:
 
 import argparse
 import csv
+import difflib
 import glob
 import io
 import json
@@ -82,7 +83,8 @@ def expect(case, key, actual, update, problems):
     with open(path, encoding="utf-8", newline="") as file:
         wanted = file.read()
     if wanted != actual:
-        problems.append(f"{key} differs:\n--- expected\n{wanted}\n--- got\n{actual}")
+        problems.append(f"{key} differs:\n" + "\n".join(difflib.unified_diff(
+            wanted.splitlines(), actual.splitlines(), "expected", "got", lineterm="", n=0)))
 
 
 def run_case(case, plumb, update):
@@ -115,7 +117,7 @@ def run_case(case, plumb, update):
         if spec.get("stdout"):
             expect(case, spec["stdout"], normalised(done.stdout, folder), update, problems)
         if spec.get("table"):
-            expect(case, spec["table"], workbook_text(folder), update, problems)
+            expect(case, spec["table"], normalised(workbook_text(folder), folder), update, problems)
             check_json(folder)
     finally:
         shutil.rmtree(folder)
