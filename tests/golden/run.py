@@ -63,9 +63,10 @@ def kind(cell):
 
 def check_json(folder):
     """The machine form must be strict JSON and agree with the CSV in its number of rows."""
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
     for path in glob.glob(os.path.join(folder, "**", "compare_result_*.json"), recursive=True):
-        def refuse(token):
-            raise AssertionError(f"{path}: {token} is not JSON")
         with open(path, encoding="ascii") as file:
             rows = json.load(file, parse_constant=refuse)["rows"]
         with open(path[:-5] + ".csv", encoding="utf-8", newline="") as file:
@@ -141,7 +142,7 @@ def main():
         failed += bool(problems)
         for problem in problems:
             print(f"{os.path.relpath(case, HERE)}: {problem}")
-    print(f"{len(cases) - failed} of {len(cases)} golden cases passed")
+    print(f"{len(cases) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not cases else 0
 
 
