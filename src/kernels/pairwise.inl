@@ -132,73 +132,7 @@ static double MaxRelative(const T* t, const T* g, size_t count) {
   return largest;
 }
 
-// Sign-magnitude bits of the width of Int as a number that counts representable values, both zeros
-// as 0. Value is int64_t or a vector of Int.
-template <class Int, class Value>
-static inline Value Ordinal(Value bits) {
-  constexpr int kShift = 8 * static_cast<int>(sizeof(Int)) - 1;
-  constexpr Int kMagnitude =
-      static_cast<Int>(~static_cast<uint64_t>(0) >> (65 - 8 * static_cast<int>(sizeof(Int))));
-  const Value sign = bits >> kShift;
-  return ((bits & kMagnitude) ^ sign) - sign;
-}
-
-// Largest distance in representable values between two runs of one format.
-template <class Int, class Unsigned>
-static uint64_t MaxUlp(const void* t, const void* g, size_t count) {
-  typedef Int Vector __attribute__((vector_size(PL_WIDTH)));
-  typedef Unsigned UnsignedVector __attribute__((vector_size(PL_WIDTH)));
-  constexpr size_t kStep = PL_WIDTH / sizeof(Int);
-  UnsignedVector best = {};
-  size_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    Vector a, b;
-    __builtin_memcpy(&a, static_cast<const char*>(t) + i * sizeof(Int), sizeof(a));
-    __builtin_memcpy(&b, static_cast<const char*>(g) + i * sizeof(Int), sizeof(b));
-    a = Ordinal<Int, Vector>(a);
-    b = Ordinal<Int, Vector>(b);
-    const Vector high = a > b ? a : b;
-    const Vector low = a > b ? b : a;
-    const UnsignedVector distance = (UnsignedVector)high - (UnsignedVector)low;
-    best = distance > best ? distance : best;
-  }
-  Unsigned largest = 0;
-  for (size_t l = 0; l < kStep; ++l) largest = best[l] > largest ? best[l] : largest;
-  for (; i < count; ++i) {
-    const int64_t a = Ordinal<Int, int64_t>(Load<Int>(t, i));
-    const int64_t b = Ordinal<Int, int64_t>(Load<Int>(g, i));
-    const uint64_t distance = a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
-                                    : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
-    if (distance > largest) largest = static_cast<Unsigned>(distance);
-  }
-  return largest;
-}
-
-// Where the raw elements of the slice in work are, for ULP distances and messages.
-struct RawPair {
-  DType target_dtype;
-  const char* target;
-  DType golden_dtype;
-  const char* golden;
-};
-
-// `t` and `g` are the widened slice; equal to the raw elements for float32 and float64.
-template <class T>
-static uint64_t SliceUlp(const RawPair& raw, const T* t, const T* g, size_t count) {
-  if constexpr (kIsFloat<T>) {
-    const bool same = raw.target_dtype == raw.golden_dtype;
-    const size_t golden_bytes = ElementBytes(raw.golden_dtype);
-    if (IsInteger(raw.golden_dtype)) return 0;
-    if (golden_bytes == sizeof(T)) {
-      typedef typename VectorOf<T>::Int Int;
-      return MaxUlp<Int, typename VectorOf<T>::Unsigned>(t, g, count);
-    }
-    if (same && golden_bytes == 2) return MaxUlp<int16_t, uint16_t>(raw.target, raw.golden, count);
-    if (same && golden_bytes == 1) return MaxUlp<int8_t, uint8_t>(raw.target, raw.golden, count);
-    return MaxUlpRounded(raw.golden_dtype, t, raw.golden, count);
-  }
-  return 0;
-}
+#include "kernels/ulp.inl"
 
 static inline int ClassOf(double x) {
   if (x != x) return 1;
@@ -232,8 +166,8 @@ static inline void CountPair(bool differs, Pairwise* total) {
 
 // A slice with NaN or Inf, element by element.
 template <class T>
-static void SlowSlice(const RawPair& raw, const T* t, const T* g, size_t count,
-                      PairLanes* lanes, Pairwise* total) {
+static void SlowSlice(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
+  const auto& [raw, t, g, count] = slice;
   const size_t target_bytes = ElementBytes(raw.target_dtype);
   const size_t golden_bytes = ElementBytes(raw.golden_dtype);
   for (size_t i = 0; i < count; ++i) {
@@ -257,8 +191,8 @@ static void SlowSlice(const RawPair& raw, const T* t, const T* g, size_t count,
 }
 
 template <class T>
-static void FastSlice(const RawPair& raw, const T* t, const T* g, size_t count,
-                      const SliceCounts& counts, Pairwise* total) {
+static void FastSlice(const PairSlice<T>& slice, const SliceCounts& counts, Pairwise* total) {
+  const auto& [raw, t, g, count] = slice;
   if (counts.mismatch != 0 && total->mismatch_count == 0) {
     size_t i = 0;
     while (t[i] == g[i]) ++i;
@@ -397,8 +331,8 @@ static inline double LargestOf(const Vector (&values)[n]) {
 }
 
 template <class T>
-static void PairOfFloatSlices(const RawPair& raw, const T* t, const T* g, size_t count,
-                              PairLanes* lanes, Pairwise* total) {
+static void PairOfFloatSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
+  const auto& [raw, t, g, count] = slice;
   PairVectors<T> m = {};
   const bool identical = raw.target_dtype == raw.golden_dtype &&
                          __builtin_memcmp(t, g, count * sizeof(T)) == 0;
@@ -416,7 +350,7 @@ static void PairOfFloatSlices(const RawPair& raw, const T* t, const T* g, size_t
   // Only NaN or Inf make the squares of floats infinite or NaN; squares of doubles may overflow,
   // and then the rest of the block is left to the scalar loop too.
   if (!__builtin_isfinite(SumLanes(sums.target)) || !__builtin_isfinite(SumLanes(sums.golden))) {
-    return SlowSlice(raw, t, g, count, lanes, total);
+    return SlowSlice(slice, lanes, total);
   }
   *lanes = sums;
   SliceCounts counts = {};
@@ -429,26 +363,26 @@ static void PairOfFloatSlices(const RawPair& raw, const T* t, const T* g, size_t
   counts.target_max = LargestOf(m.target_max);
   counts.golden_max = identical ? counts.target_max : LargestOf(m.golden_max);
   for (const TruthD& above : m.above) counts.may_raise_rel |= Any(above);
-  FastSlice(raw, t, g, count, counts, total);
+  FastSlice(slice, counts, total);
 }
 
 template <class T>
-static void PairOfSlices(const RawPair& raw, const T* t, const T* g, size_t count,
-                         PairLanes* lanes, Pairwise* total) {
+static void PairOfSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
+  const auto& [raw, t, g, count] = slice;
   if constexpr (kIsFloat<T>) {
     // The vector loops take whole groups; the rest of the last slice goes one by one.
     const size_t whole = count / kLanes * kLanes;
-    if (whole != 0) PairOfFloatSlices(raw, t, g, whole, lanes, total);
+    if (whole != 0) PairOfFloatSlices<T>({raw, t, g, whole}, lanes, total);
     if (whole == count) return;
     const RawPair rest = {raw.target_dtype, raw.target + whole * ElementBytes(raw.target_dtype),
                           raw.golden_dtype, raw.golden + whole * ElementBytes(raw.golden_dtype)};
-    return SlowSlice(rest, t + whole, g + whole, count - whole, lanes, total);
+    return SlowSlice<T>({rest, t + whole, g + whole, count - whole}, lanes, total);
   } else {
     SliceCounts counts = {};
     PairClasses(t, g, count, &counts);
     PairSums(t, g, count, lanes, &counts.max_abs);
     PairRelative(t, g, count, total->max_rel, &counts);
-    FastSlice(raw, t, g, count, counts, total);
+    FastSlice(slice, counts, total);
   }
 }
 
@@ -525,7 +459,7 @@ static void PairRuns(RawPair raw, DType form, size_t count, PairLanes* lanes, Pa
     const size_t n = count - i < kPairSlice ? count - i : kPairSlice;
     const T* t = SliceAs(raw.target_dtype, form, raw.target, n, target);
     const T* g = SliceAs(raw.golden_dtype, form, raw.golden, n, golden);
-    PairOfSlices(raw, t, g, n, lanes, total);
+    PairOfSlices<T>({raw, t, g, n}, lanes, total);
     raw.target += n * target_bytes;
     raw.golden += n * golden_bytes;
   }

@@ -18,6 +18,7 @@
     apply_to = function)
 #else
 // g++ 12 sees the undefined register that its own intrinsics start from.
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options
 #pragma GCC target( \

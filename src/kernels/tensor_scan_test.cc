@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "kernels/inputs_for_test.h"
 #include "kernels/reference_for_test.h"
 
 #if defined(__x86_64__)

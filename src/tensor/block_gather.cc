@@ -16,54 +16,64 @@ struct Element {
   std::byte bytes[Bytes];
 };
 
-// A rows x columns block from any byte strides into row-major order.
+// A rows x columns block at `in`, any strides in bytes, to be row-major at `out`.
+struct Tile {
+  const std::byte* in;
+  int64_t row_stride;
+  int64_t column_stride;
+  std::byte* out;
+  size_t rows;
+  size_t columns;
+};
+
+// Part of a row: `count` elements from column `first` on.
 template <size_t Bytes>
-void CopyTile(const std::byte* in, int64_t row_stride, int64_t column_stride, std::byte* out,
-              size_t rows, size_t columns) {
-  using E = Element<Bytes>;
-  if (column_stride == static_cast<int64_t>(Bytes)) {
-    for (size_t r = 0; r < rows; ++r) {
-      std::memcpy(out + r * columns * Bytes, in + static_cast<int64_t>(r) * row_stride,
-                  columns * Bytes);
+void CopyRow(const Tile& tile, size_t row, size_t first, size_t count) {
+  const std::byte* from = tile.in + static_cast<int64_t>(row) * tile.row_stride +
+                          static_cast<int64_t>(first) * tile.column_stride;
+  std::byte* to = tile.out + (row * tile.columns + first) * Bytes;
+  for (size_t c = 0; c < count; ++c) {
+    Element<Bytes> e;
+    std::memcpy(&e, from + static_cast<int64_t>(c) * tile.column_stride, Bytes);
+    std::memcpy(to + c * Bytes, &e, Bytes);
+  }
+}
+
+template <size_t Bytes>
+void CopyTile(const Tile& tile) {
+  if (tile.column_stride == static_cast<int64_t>(Bytes)) {
+    for (size_t r = 0; r < tile.rows; ++r) {
+      std::memcpy(tile.out + r * tile.columns * Bytes,
+                  tile.in + static_cast<int64_t>(r) * tile.row_stride, tile.columns * Bytes);
     }
     return;
   }
   // Transposed input: walk small squares, so that a cache line of the input is used up while it
   // is in L1, although the output is row-major.
-  const bool transposed = rows > 1 && std::abs(row_stride) < std::abs(column_stride);
-  const size_t step_rows = transposed ? 64 / Bytes : rows;
-  const size_t step_columns = transposed ? 16 : columns;
-  for (size_t r0 = 0; r0 < rows; r0 += step_rows) {
-    const size_t r1 = std::min(rows, r0 + step_rows);
-    for (size_t c0 = 0; c0 < columns; c0 += step_columns) {
-      const size_t c1 = std::min(columns, c0 + step_columns);
-      for (size_t r = r0; r < r1; ++r) {
-        const std::byte* from = in + static_cast<int64_t>(r) * row_stride;
-        std::byte* to = out + r * columns * Bytes;
-        for (size_t c = c0; c < c1; ++c) {
-          E e;
-          std::memcpy(&e, from + static_cast<int64_t>(c) * column_stride, Bytes);
-          std::memcpy(to + c * Bytes, &e, Bytes);
-        }
-      }
+  const bool transposed = tile.rows > 1 && std::abs(tile.row_stride) < std::abs(tile.column_stride);
+  const size_t step_rows = transposed ? 64 / Bytes : tile.rows;
+  const size_t step_columns = transposed ? 16 : tile.columns;
+  for (size_t r0 = 0; r0 < tile.rows; r0 += step_rows) {
+    const size_t r1 = std::min(tile.rows, r0 + step_rows);
+    for (size_t c = 0; c < tile.columns; c += step_columns) {
+      const size_t count = std::min(tile.columns - c, step_columns);
+      for (size_t r = r0; r < r1; ++r) CopyRow<Bytes>(tile, r, c, count);
     }
   }
 }
 
-using CopyTileFunction = void (*)(const std::byte*, int64_t, int64_t, std::byte*, size_t, size_t);
-
-CopyTileFunction CopyTileFor(size_t element_bytes) {
+void CopyTileOf(size_t element_bytes, const Tile& tile) {
   switch (element_bytes) {
     case 1:
-      return CopyTile<1>;
+      return CopyTile<1>(tile);
     case 2:
-      return CopyTile<2>;
+      return CopyTile<2>(tile);
     case 4:
-      return CopyTile<4>;
+      return CopyTile<4>(tile);
     case 8:
-      return CopyTile<8>;
+      return CopyTile<8>(tile);
     default:
-      return CopyTile<16>;
+      return CopyTile<16>(tile);
   }
 }
 
@@ -128,7 +138,6 @@ const std::byte* BlockGather::Address() const {
 }
 
 void BlockGather::Gather(std::byte* out, size_t count) {
-  const CopyTileFunction copy_tile = CopyTileFor(element_bytes_);
   remaining_ -= count;
   const size_t row = dims_ - 2;
   const size_t column = dims_ - 1;
@@ -141,7 +150,7 @@ void BlockGather::Gather(std::byte* out, size_t count) {
       rows = std::min(count / columns, static_cast<size_t>(sizes_[row] - index_[row]));
       elements = columns;
     }
-    copy_tile(Address(), strides_[row], strides_[column], out, rows, elements);
+    CopyTileOf(element_bytes_, {Address(), strides_[row], strides_[column], out, rows, elements});
     out += rows * elements * element_bytes_;
     count -= rows * elements;
     Advance(elements == columns ? rows : 0, elements);

@@ -66,6 +66,9 @@ TEST(Tensor, CopyOfAnEmptyViewHasItsShape) {
 }
 
 TEST(Tensor, CopyTooLargeForMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer's allocator ends the process instead of failing";
+#endif
   const std::byte one{};
   const Shape sizes = {int64_t{1} << 60};
   const std::vector<int64_t> strides = {0};
