@@ -17,10 +17,21 @@ const XXH3_state_t* State(const std::byte* memory) {
   return reinterpret_cast<const XXH3_state_t*>(memory);
 }
 
+// ISA-L's AVX code returns with the upper register halves in use, which makes the SSE code that
+// follows (ours and the application's) about 160 ns slower per call; measured with ISA-L 2.30.
+void ReleaseUpperRegisters() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx")) asm volatile("vzeroupper" ::: "memory");
+#endif
+}
+
 }  // namespace
 
 uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc) {
-  return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  crc = crc32_gzip_refl(crc, data, bytes.size());
+  ReleaseUpperRegisters();
+  return crc;
 }
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
@@ -35,6 +46,7 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
     crc = crc32_iscsi(data, static_cast<int>(part.size()), crc);
     bytes = bytes.subspan(part.size());
   }
+  ReleaseUpperRegisters();
   return ~crc;
 }
 

@@ -1,86 +1,121 @@
 // Widening of every dtype to float or double, compiled once per CPU target. Included inside a
 // target region and inside namespace plumbline::kernels::PL_TARGET; no include guard by design.
 //
-// Plain loops that both compilers vectorise; intrinsics only for float16, which has instructions.
 
-// Element `i` of an array that need not be aligned. A copy of known size is one load.
-template <class T>
-static inline T Load(const void* data, size_t i) {
-  T value;
-  __builtin_memcpy(&value, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-static inline uint32_t BitsOf(float value) { return __builtin_bit_cast(uint32_t, value); }
-static inline float FromBits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-
-// Small IEEE-like formats, as the bits of a float. `mantissa` stored bits, exponent bias `bias`,
-// magnitudes of `special` or more are not finite numbers. A denormal is made by a subtraction of
-// normal numbers, which is exact and cannot meet the slow path or the flush-to-zero mode of a CPU.
-template <int mantissa, int bias>
-static inline uint32_t MagnitudeToFloatBits(uint32_t magnitude) {
-  constexpr uint32_t kRebase = static_cast<uint32_t>(127 - bias) << 23;
-  constexpr uint32_t kLeastNormal = kRebase + (1u << 23);
-  const uint32_t shifted = magnitude << (23 - mantissa);
-  const uint32_t normal = shifted + kRebase;
-  const uint32_t denormal = BitsOf(FromBits(shifted + kLeastNormal) - FromBits(kLeastNormal));
-  return shifted < (1u << 23) ? denormal : normal;
-}
-
-static void WidenBFloat16(const void* in, size_t count, float* out) {
-    for (size_t i = 0; i < count; ++i) {
-      out[i] = FromBits(static_cast<uint32_t>(Load<uint16_t>(in, i)) << 16);
-    }
-}
-
-static inline uint32_t Float16ToFloatBits(uint32_t half) {
-  const uint32_t magnitude = half & 0x7FFFu;
-  uint32_t bits = MagnitudeToFloatBits<10, 15>(magnitude);
-  const uint32_t special = 0x7F800000u | (magnitude << 13);
-  bits = magnitude >= 0x7C00u ? special : bits;
-  bits = magnitude > 0x7C00u ? (bits | 0x400000u) : bits;  // NaN becomes quiet, as in hardware
-  return bits | ((half & 0x8000u) << 16);
-}
-
-static void WidenFloat16(const void* in, size_t count, float* out) {
-  size_t i = 0;
-#if PL_USE_F16C
-  for (; i + 8 <= count; i += 8) {
-    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(in) + 2 * i));
-    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(half));
-  }
+// Elements of one vector of 32-bit values, zero-extended. Reads exactly kFloatsPerVector elements.
+static constexpr size_t kFloatsPerVector = PL_WIDTH / sizeof(float);
+static inline VI LoadBytes(const void* from) {
+#if PL_WIDTH == 64
+  return (VI)_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+#elif PL_WIDTH == 32
+  return (VI)_mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from)));
+#else
+  VI v = {};
+  for (size_t i = 0; i < kFloatsPerVector; ++i) v[i] = Load<uint8_t>(from, i);
+  return v;
 #endif
-    for (; i < count; ++i) out[i] = FromBits(Float16ToFloatBits(Load<uint16_t>(in, i)));
+}
+static inline VI LoadShorts(const void* from) {
+#if PL_WIDTH == 64
+  return (VI)_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+#elif PL_WIDTH == 32
+  return (VI)_mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+#else
+  VI v = {};
+  for (size_t i = 0; i < kFloatsPerVector; ++i) v[i] = Load<uint16_t>(from, i);
+  return v;
+#endif
 }
 
-static void WidenFloat8E5M2(const void* in, size_t count, float* out) {
-    for (size_t i = 0; i < count; ++i) {
-    const uint32_t byte = Load<uint8_t>(in, i);
-    const uint32_t magnitude = byte & 0x7Fu;
-    uint32_t value = MagnitudeToFloatBits<2, 15>(magnitude);
-    value = magnitude >= 0x7Cu ? (0x7F800000u | (magnitude << 21)) : value;
-    value = magnitude > 0x7Cu ? (value | 0x400000u) : value;
-    out[i] = FromBits(value | ((byte & 0x80u) << 24));
-  }
+// Magnitudes of a small IEEE-like format (`mantissa` stored bits, exponent bias `bias`) as the bits
+// of floats. A denormal is made by a subtraction of normal numbers, which is exact and cannot meet
+// the slow path or the flush-to-zero mode of a CPU.
+template <int mantissa, int bias>
+static inline VI MagnitudeToFloatBits(VI magnitude) {
+  constexpr int32_t kRebase = (127 - bias) << 23;
+  constexpr int32_t kLeastNormal = kRebase + (1 << 23);
+  const VI shifted = magnitude << (23 - mantissa);
+  const VF least = (VF)(shifted * 0 + kLeastNormal);
+  const VI denormal = (VI)((VF)(shifted + kLeastNormal) - least);
+  return shifted < (1 << 23) ? denormal : shifted + kRebase;
 }
 
-static void WidenFloat8E4M3FN(const void* in, size_t count, float* out) {
-    for (size_t i = 0; i < count; ++i) {
-    const uint32_t byte = Load<uint8_t>(in, i);
-    const uint32_t magnitude = byte & 0x7Fu;
-    uint32_t value = MagnitudeToFloatBits<3, 7>(magnitude);
-    value = magnitude == 0x7Fu ? 0x7FC00000u : value;
-    out[i] = FromBits(value | ((byte & 0x80u) << 24));
+static constexpr int32_t kQuietNaN = 0x7FC00000;
+static constexpr int32_t kFloatInfinity = 0x7F800000;
+static constexpr int32_t kFloatSign = INT32_MIN;
+
+// One decoder per narrow format: how many bytes an element has, and a vector of them as floats.
+// NaN becomes quiet, as hardware conversions do.
+struct DecodeBFloat16 {
+  static constexpr size_t kBytes = 2;
+  static inline VF Decode(const void* from) { return (VF)(LoadShorts(from) << 16); }
+};
+
+struct DecodeFloat16 {
+  static constexpr size_t kBytes = 2;
+  static inline VF Decode(const void* from) {
+#if PL_WIDTH == 64
+    return (VF)_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+#elif PL_WIDTH == 32
+    return (VF)_mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+#else
+    const VI half = LoadShorts(from);
+    const VI magnitude = half & 0x7FFF;
+    VI bits = MagnitudeToFloatBits<10, 15>(magnitude);
+    bits = magnitude >= 0x7C00 ? kFloatInfinity | (magnitude << 13) : bits;
+    bits = magnitude > 0x7C00 ? bits | kQuietNaN : bits;
+    return (VF)(bits | ((half << 16) & kFloatSign));
+#endif
   }
-}
+};
+
+struct DecodeFloat8E5M2 {
+  static constexpr size_t kBytes = 1;
+  static inline VF Decode(const void* from) {
+    const VI byte = LoadBytes(from);
+    const VI magnitude = byte & 0x7F;
+    VI bits = MagnitudeToFloatBits<2, 15>(magnitude);
+    bits = magnitude >= 0x7C ? kFloatInfinity | (magnitude << 21) : bits;
+    bits = magnitude > 0x7C ? bits | kQuietNaN : bits;
+    return (VF)(bits | ((byte << 24) & kFloatSign));
+  }
+};
+
+struct DecodeFloat8E4M3FN {
+  static constexpr size_t kBytes = 1;
+  static inline VF Decode(const void* from) {
+    const VI byte = LoadBytes(from);
+    const VI magnitude = byte & 0x7F;
+    VI bits = MagnitudeToFloatBits<3, 7>(magnitude);
+    bits = magnitude == 0x7F ? magnitude * 0 + kQuietNaN : bits;
+    return (VF)(bits | ((byte << 24) & kFloatSign));
+  }
+};
 
 template <int mantissa, int bias>
-static void WidenFloat8FNUZ(const void* in, size_t count, float* out) {
-    for (size_t i = 0; i < count; ++i) {
-    const uint32_t byte = Load<uint8_t>(in, i);
-    const uint32_t value = MagnitudeToFloatBits<mantissa, bias>(byte & 0x7Fu);
-    out[i] = FromBits(byte == 0x80u ? 0x7FC00000u : (value | ((byte & 0x80u) << 24)));
+struct DecodeFloat8FNUZ {
+  static constexpr size_t kBytes = 1;
+  static inline VF Decode(const void* from) {
+    const VI byte = LoadBytes(from);
+    const VI bits = MagnitudeToFloatBits<mantissa, bias>(byte & 0x7F) | ((byte << 24) & kFloatSign);
+    return (VF)(byte == 0x80 ? byte * 0 + kQuietNaN : bits);
   }
+};
+
+template <class Format>
+static void WidenNarrow(const void* data, size_t count, float* out) {
+  const char* in = static_cast<const char*>(data);
+  size_t i = 0;
+  for (; i + kFloatsPerVector <= count; i += kFloatsPerVector, in += sizeof(VF) / 4 * Format::kBytes) {
+    const VF wide = Format::Decode(in);
+    Prefetch(in);
+    __builtin_memcpy(out + i, &wide, sizeof(wide));
+  }
+  if (i == count) return;
+  char last[kFloatsPerVector * Format::kBytes] = {};
+  __builtin_memcpy(last, in, (count - i) * Format::kBytes);
+  const VF wide = Format::Decode(last);
+  __builtin_memcpy(out + i, &wide, (count - i) * sizeof(float));
 }
 
 template <class In, class Out>
@@ -94,25 +129,31 @@ static void WidenBool(const void* in, size_t count, Out* out) {
 }
 
 // |re + i im|. Infinite when a part is, even if the other is NaN (C99 Annex G). Scaling by powers
-// of two keeps the squares of float64 parts in range.
-static inline double Modulus(double re, double im) {
-  const double a = __builtin_fabs(re);
-  const double b = __builtin_fabs(im);
+// of two keeps the squares of float64 parts in range; those of float32 parts always are.
+template <class Part>
+static inline double Modulus(Part re, Part im) {
+  const double a = __builtin_fabs(static_cast<double>(re));
+  const double b = __builtin_fabs(static_cast<double>(im));
   const double large = a > b ? a : b;
-  double scale = large > 0x1p+500 ? 0x1p-600 : 1.0;
-  scale = large < 0x1p-500 ? 0x1p+600 : scale;
-  const double x = a * scale;
-  const double y = b * scale;
-  const double modulus = __builtin_sqrt(x * x + y * y) / scale;
-  const bool infinite = a == __builtin_inf() || b == __builtin_inf();
-  return infinite ? __builtin_inf() : modulus;
+  double modulus = 0;
+  if constexpr (sizeof(Part) == 4) {
+    modulus = __builtin_sqrt(a * a + b * b);
+  } else {
+    const bool huge = large > 0x1p+500;
+    const bool tiny = large < 0x1p-500;
+    const double scale = huge ? 0x1p-600 : (tiny ? 0x1p+600 : 1.0);
+    const double back = huge ? 0x1p+600 : (tiny ? 0x1p-600 : 1.0);
+    const double x = a * scale;
+    const double y = b * scale;
+    modulus = __builtin_sqrt(x * x + y * y) * back;
+  }
+  return a == __builtin_inf() || b == __builtin_inf() ? __builtin_inf() : modulus;
 }
 
 template <class Part, class Out>
 static void WidenComplex(const void* in, size_t count, Out* out) {
   for (size_t i = 0; i < count; ++i) {
-    out[i] = static_cast<Out>(Modulus(static_cast<double>(Load<Part>(in, 2 * i)),
-                                      static_cast<double>(Load<Part>(in, 2 * i + 1))));
+    out[i] = static_cast<Out>(Modulus(Load<Part>(in, 2 * i), Load<Part>(in, 2 * i + 1)));
   }
 }
 
@@ -201,17 +242,17 @@ static void WidenNumber(DType dtype, const void* data, size_t count, Out* out) {
 static void WidenToFloat(DType dtype, const void* data, size_t count, float* out) {
   switch (dtype) {
     case DType::kFloat16:
-      return WidenFloat16(data, count, out);
+      return WidenNarrow<DecodeFloat16>(data, count, out);
     case DType::kBFloat16:
-      return WidenBFloat16(data, count, out);
+      return WidenNarrow<DecodeBFloat16>(data, count, out);
     case DType::kFloat8E4M3FN:
-      return WidenFloat8E4M3FN(data, count, out);
+      return WidenNarrow<DecodeFloat8E4M3FN>(data, count, out);
     case DType::kFloat8E5M2:
-      return WidenFloat8E5M2(data, count, out);
+      return WidenNarrow<DecodeFloat8E5M2>(data, count, out);
     case DType::kFloat8E4M3FNUZ:
-      return WidenFloat8FNUZ<3, 8>(data, count, out);
+      return WidenNarrow<DecodeFloat8FNUZ<3, 8>>(data, count, out);
     case DType::kFloat8E5M2FNUZ:
-      return WidenFloat8FNUZ<2, 16>(data, count, out);
+      return WidenNarrow<DecodeFloat8FNUZ<2, 16>>(data, count, out);
     default:
       return WidenNumber(dtype, data, count, out);
   }

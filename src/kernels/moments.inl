@@ -28,24 +28,42 @@ static inline double SumLanes(const double* lanes) {
 
 // Counts and extremes of a slice with NaN or Inf; the sums need no repair.
 template <class T>
-static void CountNonFinite(const void* in, size_t count, Moments* total) {
-  typedef typename VectorOf<T>::Int Int;
-  constexpr T kInf = static_cast<T>(__builtin_inf());
-  Int nans = 0, infs = 0;
-  T finite_max = -kInf, finite_min = kInf;
-  for (size_t i = 0; i < count; ++i) {
-    const T x = Load<T>(in, i);
-    const T magnitude = x < 0 ? -x : x;
-    nans += x != x ? 1 : 0;
-    infs += magnitude == kInf ? 1 : 0;
-    const bool finite = magnitude < kInf;
-    finite_max = finite && x > finite_max ? x : finite_max;
-    finite_min = finite && x < finite_min ? x : finite_min;
+static void CountNonFinite(const void* data, size_t count, Moments* total) {
+  typedef typename VectorOf<T>::Type Vector;
+  typedef typename VectorOf<T>::Counter Counter;
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  const char* in = static_cast<const char*>(data);
+  const Vector inf = Vector{} + static_cast<T>(__builtin_inf());
+  Counter nans = {}, infs = {};
+  Vector hi = -inf, lo = inf;
+  for (size_t i = 0; i < count; i += kStep, in += sizeof(Vector)) {
+    Vector x = {};
+    if (count - i >= kStep) {
+      x = LoadVector<T>(in);
+    } else {
+      // Repeats the last element of the slice in the rest of the vector, as finite or NaN or Inf
+      // as it is; the counts are corrected below.
+      x = x + Load<T>(data, count - 1);
+      __builtin_memcpy(&x, in, (count - i) * sizeof(T));
+    }
+    const Vector magnitude = Abs(x);
+    const auto finite = Less(magnitude, inf);
+    nans = Count(nans, Differ(x, x));
+    infs = Count(infs, Equal(magnitude, inf));
+    hi = Max(Select(finite, x, -inf), hi);
+    lo = Min(Select(finite, x, inf), lo);
   }
-  total->nan_count += static_cast<uint64_t>(nans);
-  total->inf_count += static_cast<uint64_t>(infs);
-  total->finite_max = Larger(static_cast<double>(finite_max), total->finite_max);
-  total->finite_min = Smaller(static_cast<double>(finite_min), total->finite_min);
+  const size_t repeats = (kStep - count % kStep) % kStep;
+  const T last = Load<T>(data, count - 1);
+  const bool last_is_inf = last == inf[0] || last == -inf[0];
+  total->nan_count -= last != last ? repeats : 0;
+  total->inf_count -= last_is_inf ? repeats : 0;
+  for (size_t l = 0; l < kStep; ++l) {
+    total->nan_count += static_cast<uint64_t>(nans[l]);
+    total->inf_count += static_cast<uint64_t>(infs[l]);
+    total->finite_max = Larger(static_cast<double>(hi[l]), total->finite_max);
+    total->finite_min = Smaller(static_cast<double>(lo[l]), total->finite_min);
+  }
 }
 
 // The loops compare -0 equal to +0, so the sign of an extreme that is zero depends on their order.
@@ -128,12 +146,17 @@ static inline void ReduceGroups(const char* in, size_t count, MomentsVectors<T>*
   *out = m;
 }
 
+// What the groups and the rest of a slice share: the extremes and the number of zeros.
 template <class T>
-static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
+struct SliceExtremes {
+  T hi, lo;
+  uint64_t zeros;
+};
+
+template <class T>
+static SliceExtremes<T> ReduceWholeGroups(const char* in, size_t count, MomentsState* state) {
   typedef MomentsVectors<T> M;
-  typedef typename VectorOf<T>::Int Int;
   constexpr T kInf = static_cast<T>(__builtin_inf());
-  const char* in = static_cast<const char*>(data);
   M m = {};
   for (size_t v = 0; v < M::kVectors; ++v) {
     m.hi[v] -= kInf;
@@ -141,30 +164,41 @@ static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
   }
   __builtin_memcpy(m.sum, state->sum, sizeof(m.sum));
   __builtin_memcpy(m.squares, state->squares, sizeof(m.squares));
-  const size_t whole = count / kLanes * kLanes;
-  ReduceGroups<T>(in, whole, &m);
+  ReduceGroups<T>(in, count, &m);
   __builtin_memcpy(state->sum, m.sum, sizeof(m.sum));
   __builtin_memcpy(state->squares, m.squares, sizeof(m.squares));
   T hi[kLanes], lo[kLanes];
-  Int zeros[kLanes];
+  typename VectorOf<T>::Int zeros[kLanes];
   __builtin_memcpy(hi, m.hi, sizeof(hi));
   __builtin_memcpy(lo, m.lo, sizeof(lo));
   __builtin_memcpy(zeros, m.zeros, sizeof(zeros));
-  for (size_t l = 1; l < kLanes; ++l) {
-    hi[0] = Larger(hi[l], hi[0]);
-    lo[0] = Smaller(lo[l], lo[0]);
-    zeros[0] += zeros[l];
+  for (size_t width = kLanes / 2; width != 0; width /= 2) {
+    for (size_t l = 0; l < width; ++l) {
+      hi[l] = Larger(hi[l + width], hi[l]);
+      lo[l] = Smaller(lo[l + width], lo[l]);
+      zeros[l] += zeros[l + width];
+    }
   }
+  return {hi[0], lo[0], static_cast<uint64_t>(zeros[0])};
+}
+
+template <class T>
+static void ReduceFloats(const void* data, size_t count, MomentsState* state) {
+  constexpr T kInf = static_cast<T>(__builtin_inf());
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / kLanes * kLanes;
+  SliceExtremes<T> all = {-kInf, kInf, 0};
+  if (whole != 0) all = ReduceWholeGroups<T>(in, whole, state);
   for (size_t i = whole; i < count; ++i) {
     const T x = Load<T>(in, i);
     const double wide = static_cast<double>(x);
     state->sum[i - whole] += wide;
     state->squares[i - whole] += wide * wide;
-    hi[0] = Larger(x, hi[0]);
-    lo[0] = Smaller(x, lo[0]);
-    zeros[0] += x == 0 ? 1 : 0;
+    all.hi = Larger(x, all.hi);
+    all.lo = Smaller(x, all.lo);
+    all.zeros += x == 0 ? 1 : 0;
   }
-  MergeSlice<T>(in, count, hi[0], lo[0], static_cast<uint64_t>(zeros[0]), state);
+  MergeSlice<T>(in, count, all.hi, all.lo, all.zeros, state);
 }
 
 // float32 and float64, in place.
@@ -217,91 +251,208 @@ static void MergeIntegers(uint64_t count, uint64_t zeros, Wide hi, Wide lo, Mome
 }
 
 // Integers of 8 and 16 bits: sums of a block are exact integers, so their order does not matter.
-template <class T, class Acc>
-static void MomentsOfSmallIntegers(const void* data, size_t count, MomentsState* state) {
-  const char* in = static_cast<const char*>(data);
-  for (size_t i = 0; i < count; i += kSlice) {
-    const size_t n = count - i < kSlice ? count - i : kSlice;
-    const char* part = in + i * sizeof(T);
-    Acc sum = 0;
-    uint64_t squares = 0;
-    uint32_t zeros = 0;
-    T hi = Load<T>(part, 0), lo = hi;
-    for (size_t k = 0; k < n; ++k) {
-      const T x = Load<T>(part, k);
-      const Acc wide = static_cast<Acc>(x);
-      sum = static_cast<Acc>(sum + wide);
-      squares += static_cast<uint32_t>(wide * wide);
-      zeros += x == 0 ? 1u : 0u;
-      hi = Larger(x, hi);
-      lo = Smaller(x, lo);
-    }
-    state->exact_sum += sum;
-    state->exact_squares += squares;
-    MergeIntegers(n, zeros, hi, lo, &state->total);
+// Both sums come from 16-bit multiply-and-add; unsigned 16-bit values are shifted down by 2^15 for
+// it, which the caller undoes.
+static inline void AddShorts(VShort x, VI* sum, VL* squares) {
+  *sum += PairProducts(x, x * 0 + 1);
+  const VI products = PairProducts(x, x);  // up to 2^31: to be read as unsigned
+  *squares += (VL)products & 0xFFFFFFFF;
+  *squares += (VL)((VUnsignedLong)products >> 32);
+}
+
+// The same for 8-bit values: even and odd bytes as 16-bit values.
+template <class T>
+static inline void AddBytes(VShort bytes, VI* sum, VI* squares) {
+  VShort even, odd;
+  if constexpr (static_cast<T>(-1) < 0) {
+    even = (bytes << 8) >> 8;
+    odd = bytes >> 8;
+  } else {
+    even = bytes & 0xFF;
+    odd = (bytes >> 8) & 0xFF;
   }
+  *sum += PairProducts(even + odd, bytes * 0 + 1);
+  // At most 4 * 255^2 each: 32-bit sums hold until the caller's flush.
+  *squares += PairProducts(even, even) + PairProducts(odd, odd);
+}
+
+template <class T>
+static void MomentsOfSmallIntegers(const void* data, size_t count, MomentsState* state) {
+  typedef T Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kStep = PL_WIDTH / sizeof(T);
+  constexpr bool kShift = sizeof(T) == 2 && static_cast<T>(-1) > 0;
+  // Counters of the width of an element: flushed before they can wrap.
+  constexpr size_t kPart = 127 * kStep;
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / kStep * kStep;
+  T hi = Load<T>(in, 0), lo = hi;
+  int64_t sum = 0;
+  uint64_t squares = 0, zeros = 0;
+  for (size_t i = 0; i < whole; i += kPart) {
+    const size_t end = whole - i < kPart ? whole : i + kPart;
+    Vector highest = LoadVectorOf<Vector>(in + i * sizeof(T)), lowest = highest, zero = {};
+    VI sums = {}, byte_squares = {};
+    VL square_sums = {};
+    for (size_t k = i; k < end; k += kStep) {
+      const char* at = in + k * sizeof(T);
+      const Vector x = LoadVectorOf<Vector>(at);
+      Prefetch(at);
+      highest = x > highest ? x : highest;
+      lowest = x < lowest ? x : lowest;
+      zero -= (Vector)(x == 0);
+      if constexpr (sizeof(T) == 2) {
+        AddShorts(kShift ? (VShort)(x ^ static_cast<T>(0x8000)) : (VShort)x, &sums, &square_sums);
+      } else {
+        AddBytes<T>((VShort)x, &sums, &byte_squares);
+      }
+    }
+    for (size_t l = 0; l < kStep; ++l) {
+      hi = Larger(static_cast<T>(highest[l]), hi);
+      lo = Smaller(static_cast<T>(lowest[l]), lo);
+      zeros += static_cast<uint64_t>(zero[l]);
+    }
+    for (size_t l = 0; l < PL_WIDTH / sizeof(int32_t); ++l) {
+      sum += sums[l];
+      squares += static_cast<uint64_t>(byte_squares[l]);
+    }
+    for (size_t l = 0; l < PL_WIDTH / sizeof(int64_t); ++l) {
+      squares += static_cast<uint64_t>(square_sums[l]);
+    }
+  }
+  if constexpr (kShift) {
+    // From y = x - 2^15: x^2 = y^2 + 2^16 y + 2^30.
+    squares += static_cast<uint64_t>((sum << 16) + (static_cast<int64_t>(whole) << 30));
+    sum += static_cast<int64_t>(whole) << 15;
+  }
+  for (size_t i = whole; i < count; ++i) {
+    const T x = Load<T>(in, i);
+    const int64_t wide = x;
+    sum += wide;
+    squares += static_cast<uint64_t>(wide * wide);
+    zeros += x == 0 ? 1u : 0u;
+    hi = Larger(x, hi);
+    lo = Smaller(x, lo);
+  }
+  state->exact_sum += sum;
+  state->exact_squares += squares;
+  MergeIntegers(count, zeros, hi, lo, &state->total);
 }
 
 static void MomentsOfBool(const void* data, size_t count, MomentsState* state) {
-  const uint8_t* in = static_cast<const uint8_t*>(data);
-  for (size_t i = 0; i < count; i += kSlice) {
-    const size_t n = count - i < kSlice ? count - i : kSlice;
-    uint32_t zeros = 0;
-    for (size_t k = 0; k < n; ++k) zeros += in[i + k] == 0 ? 1u : 0u;
-    const uint64_t ones = n - zeros;
-    state->exact_sum += static_cast<int64_t>(ones);
-    state->exact_squares += ones;
-    MergeIntegers<uint64_t>(n, zeros, ones != 0 ? 1 : 0, zeros != 0 ? 0 : 1, &state->total);
+  typedef uint8_t Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kPart = 255 * PL_WIDTH;  // 8-bit counters hold that long
+  const char* in = static_cast<const char*>(data);
+  const size_t whole = count / PL_WIDTH * PL_WIDTH;
+  uint64_t zeros = 0;
+  for (size_t i = 0; i < whole; i += kPart) {
+    const size_t end = whole - i < kPart ? whole : i + kPart;
+    Vector zero = {};
+    for (size_t k = i; k < end; k += PL_WIDTH) {
+      Prefetch(in + k);
+      zero -= (Vector)(LoadVectorOf<Vector>(in + k) == 0);
+    }
+    for (size_t l = 0; l < PL_WIDTH; ++l) zeros += zero[l];
   }
+  for (size_t i = whole; i < count; ++i) zeros += in[i] == 0 ? 1u : 0u;
+  const uint64_t ones = count - zeros;
+  state->exact_sum += static_cast<int64_t>(ones);
+  state->exact_squares += ones;
+  MergeIntegers<uint64_t>(count, zeros, ones != 0 ? 1 : 0, zeros != 0 ? 0 : 1, &state->total);
 }
 
-// Integers of 32 and 64 bits: squares, and for 64 bits the sum too, in double lanes.
+// Integers of 32 bits: the sum of a block is exact in double lanes, squares are rounded there.
 template <class T>
-static void MomentsOfLargeIntegers(const void* data, size_t count, MomentsState* state) {
+static void MomentsOfInts(const void* data, size_t count, MomentsState* state) {
+  typedef T Vector __attribute__((vector_size(PL_WIDTH)));
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  const char* in = static_cast<const char*>(data);
+  VD sum[kWide] = {}, squares[kWide];
+  Vector highest[kSingle], lowest[kSingle], zero[kSingle];
+  for (size_t v = 0; v < kSingle; ++v) {
+    zero[v] = Vector{};
+    highest[v] = lowest[v] = Vector{} + Load<T>(in, 0);
+  }
+  __builtin_memcpy(squares, state->squares, sizeof(squares));
+  const size_t whole = count / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes) {
+    const char* at = in + i * sizeof(T);
+    Prefetch(at);
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const VD wide = LoadWide(reinterpret_cast<const T*>(at) + v * kDoublesPerVector);
+      sum[v] += wide;
+      squares[v] += wide * wide;
+    }
+    PL_UNROLL
+    for (size_t v = 0; v < kSingle; ++v) {
+      const Vector x = LoadVectorOf<Vector>(at + v * kPerVector * sizeof(T));
+      highest[v] = x > highest[v] ? x : highest[v];
+      lowest[v] = x < lowest[v] ? x : lowest[v];
+      zero[v] -= (Vector)(x == 0);
+    }
+  }
+  __builtin_memcpy(state->squares, squares, sizeof(squares));
+  T hi = Load<T>(in, 0), lo = hi;
+  uint64_t zeros = 0;
+  for (size_t v = 0; v < kSingle; ++v) {
+    for (size_t l = 0; l < kPerVector; ++l) {
+      hi = Larger(static_cast<T>(highest[v][l]), hi);
+      lo = Smaller(static_cast<T>(lowest[v][l]), lo);
+      zeros += static_cast<uint32_t>(zero[v][l]);
+    }
+  }
+  double lanes[kLanes];
+  __builtin_memcpy(lanes, sum, sizeof(lanes));
+  int64_t exact = static_cast<int64_t>(SumLanes(lanes));
+  for (size_t i = whole; i < count; ++i) {
+    const T x = Load<T>(in, i);
+    const double wide = static_cast<double>(x);
+    exact += x;
+    state->squares[i - whole] += wide * wide;
+    hi = Larger(x, hi);
+    lo = Smaller(x, lo);
+    zeros += x == 0 ? 1u : 0u;
+  }
+  state->exact_sum += exact;
+  MergeIntegers(count, zeros, hi, lo, &state->total);
+}
+
+// Integers of 64 bits: both sums in double lanes.
+template <class T>
+static void MomentsOfLongs(const void* data, size_t count, MomentsState* state) {
   const char* in = static_cast<const char*>(data);
   double sum[kLanes], squares[kLanes];
   T hi[kLanes], lo[kLanes];
-  uint64_t exact = 0, all_zeros = 0;
+  uint64_t zeros[kLanes] = {};
   for (size_t l = 0; l < kLanes; ++l) {
     sum[l] = state->sum[l];
     squares[l] = state->squares[l];
-    hi[l] = Load<T>(in, 0);
-    lo[l] = hi[l];
+    hi[l] = lo[l] = Load<T>(in, 0);
   }
-  for (size_t i = 0; i < count; i += kLanes) {
-    const size_t n = count - i < kLanes ? count - i : kLanes;
-    if (n == kLanes) {
-      for (size_t l = 0; l < kLanes; ++l) {
-        const T x = Load<T>(in, i + l);
-        const double wide = static_cast<double>(x);
-        if constexpr (sizeof(T) == 4) exact += static_cast<uint64_t>(static_cast<int64_t>(x));
-        if constexpr (sizeof(T) == 8) sum[l] += wide;
-        squares[l] += wide * wide;
-        hi[l] = Larger(x, hi[l]);
-        lo[l] = Smaller(x, lo[l]);
-        all_zeros += x == 0 ? 1u : 0u;
-      }
-      continue;
-    }
-    for (size_t l = 0; l < n; ++l) {
-      const T x = Load<T>(in, i + l);
-      const double wide = static_cast<double>(x);
-      if constexpr (sizeof(T) == 4) exact += static_cast<uint64_t>(static_cast<int64_t>(x));
-      if constexpr (sizeof(T) == 8) sum[l] += wide;
-      squares[l] += wide * wide;
-      hi[l] = Larger(x, hi[l]);
-      lo[l] = Smaller(x, lo[l]);
-      all_zeros += x == 0 ? 1u : 0u;
-    }
+  const auto add = [&](size_t i, size_t l) __attribute__((always_inline)) {
+    const T x = Load<T>(in, i);
+    const double wide = static_cast<double>(x);
+    sum[l] += wide;
+    squares[l] += wide * wide;
+    hi[l] = Larger(x, hi[l]);
+    lo[l] = Smaller(x, lo[l]);
+    zeros[l] += x == 0 ? 1u : 0u;
+  };
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Prefetch(in + i * sizeof(T));
+    Prefetch(in + i * sizeof(T) + 64);
+    for (size_t l = 0; l < kLanes; ++l) add(i + l, l);
   }
+  for (size_t l = 0; i < count; ++i, ++l) add(i, l);
   for (size_t l = 0; l < kLanes; ++l) {
     state->sum[l] = sum[l];
     state->squares[l] = squares[l];
     hi[0] = Larger(hi[l], hi[0]);
     lo[0] = Smaller(lo[l], lo[0]);
+    zeros[0] += l == 0 ? 0 : zeros[l];
   }
-  state->exact_sum += static_cast<int64_t>(exact);
-  MergeIntegers(count, all_zeros, hi[0], lo[0], &state->total);
+  MergeIntegers(count, zeros[0], hi[0], lo[0], &state->total);
 }
 
 static void MomentsPart(DType dtype, const void* data, size_t count, MomentsState* state) {
@@ -310,21 +461,21 @@ static void MomentsPart(DType dtype, const void* data, size_t count, MomentsStat
     case DType::kBool:
       return MomentsOfBool(data, count, state);
     case DType::kUInt8:
-      return MomentsOfSmallIntegers<uint8_t, uint32_t>(data, count, state);
+      return MomentsOfSmallIntegers<uint8_t>(data, count, state);
     case DType::kUInt16:
-      return MomentsOfSmallIntegers<uint16_t, uint32_t>(data, count, state);
+      return MomentsOfSmallIntegers<uint16_t>(data, count, state);
     case DType::kInt8:
-      return MomentsOfSmallIntegers<int8_t, int32_t>(data, count, state);
+      return MomentsOfSmallIntegers<int8_t>(data, count, state);
     case DType::kInt16:
-      return MomentsOfSmallIntegers<int16_t, int32_t>(data, count, state);
+      return MomentsOfSmallIntegers<int16_t>(data, count, state);
     case DType::kUInt32:
-      return MomentsOfLargeIntegers<uint32_t>(data, count, state);
+      return MomentsOfInts<uint32_t>(data, count, state);
     case DType::kInt32:
-      return MomentsOfLargeIntegers<int32_t>(data, count, state);
+      return MomentsOfInts<int32_t>(data, count, state);
     case DType::kUInt64:
-      return MomentsOfLargeIntegers<uint64_t>(data, count, state);
+      return MomentsOfLongs<uint64_t>(data, count, state);
     case DType::kInt64:
-      return MomentsOfLargeIntegers<int64_t>(data, count, state);
+      return MomentsOfLongs<int64_t>(data, count, state);
     case DType::kFloat32:
       return MomentsOfFloats<float>(data, count, state);
     case DType::kFloat64:

@@ -12,23 +12,23 @@
 
 #include "kernels/kernel_table.h"
 
-// clang-format off: the attribute does not survive being broken into lines readably
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2")
 #endif
-// clang-format on
 #define PL_TARGET avx2
-#define PL_USE_F16C 1
 #define PL_WIDTH 32  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+// In the order of use.
+// clang-format off
 #include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+// clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 #if defined(__clang__)

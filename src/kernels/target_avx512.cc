@@ -12,7 +12,6 @@
 
 #include "kernels/kernel_table.h"
 
-// clang-format off: the attribute does not survive being broken into lines readably
 #if defined(__clang__)
 #pragma clang attribute push(                                                             \
     __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), \
@@ -24,16 +23,17 @@
 #pragma GCC target( \
     "avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 #endif
-// clang-format on
 #define PL_TARGET avx512
-#define PL_USE_F16C 1
 #define PL_WIDTH 64  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+// In the order of use.
+// clang-format off
 #include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+// clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 #if defined(__clang__)

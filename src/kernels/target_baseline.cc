@@ -1,5 +1,9 @@
 // The kernels for the lowest CPU of this architecture.
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 
@@ -7,14 +11,16 @@
 #include "kernels/target_tables.h"
 
 #define PL_TARGET baseline
-#define PL_USE_F16C 0
 #define PL_WIDTH 16  // bytes of a vector
 namespace plumbline::kernels::PL_TARGET {
 namespace {
+// In the order of use.
+// clang-format off
 #include "kernels/vector.inl"
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+// clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 

@@ -14,19 +14,21 @@ namespace plumbline::kernels {
 namespace {
 
 // Puts the default floating-point mode in force: the application may have set flush-to-zero, which
-// would change statistics of denormal numbers and, on some CPUs only, of conversions.
+// would change statistics of denormal numbers and, on some CPUs only, of conversions. Nothing is
+// written when the mode is the default one, which is usual: writing it costs as much as the
+// statistics of a small tensor.
 class DefaultFloatMode {
  public:
 #if defined(__x86_64__)
   DefaultFloatMode() : saved_(_mm_getcsr()) {
-    if (saved_ != kDefault) _mm_setcsr(kDefault);
+    if ((saved_ & kModes) != kDefault) _mm_setcsr(kDefault);
   }
   ~DefaultFloatMode() {
-    // Exception flags raised here are not the application's.
-    if (saved_ != kDefault || _mm_getcsr() != saved_) _mm_setcsr(saved_);
+    if ((saved_ & kModes) != kDefault) _mm_setcsr(saved_);
   }
 
  private:
+  static constexpr unsigned kModes = ~0x3Fu;    // all but the exception flags
   static constexpr unsigned kDefault = 0x1F80;  // all exceptions masked, round to nearest
   unsigned saved_;
 #else
