@@ -34,7 +34,8 @@ UPSTREAM_ONLY = re.compile(r"^Tensor\.view_as\.\d+\.forward")
 # Key inplace-output: a module whose output is then changed in place. Upstream's identity node
 # stands between the two; without it the gradient of the output before the change is gone, exactly
 # as in upstream's own L1 recording.
-INPLACE_OUTPUT = re.compile(r"^(Module\.first\.Linear\.backward\.0|Functional\.linear\.0\.backward)$")
+INPLACE_OUTPUT = re.compile(
+    r"^(Module\.first\.Linear\.backward\.0|Functional\.linear\.0\.backward)$")
 INPLACE_MODEL = re.compile(r"^mixed/(L0|mix)/")
 
 # The same identity nodes change the order in which autograd adds up the gradients of a tensor with
@@ -77,7 +78,8 @@ KNOWN_DIFFERENCES: list[KnownDifference] = [
     KnownDifference(
         # The call that changes the output takes the place of the module in the backward graph.
         key="inplace-output",
-        path=re.compile(INPLACE_MODEL.pattern + r"\w+/step\d:Functional\.relu\.0\.backward/output/"),
+        path=re.compile(INPLACE_MODEL.pattern
+                        + r"\w+/step\d:Functional\.relu\.0\.backward/output/"),
         accept=lambda ours, theirs: True,
     ),
     KnownDifference(

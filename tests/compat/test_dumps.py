@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 import torch
-from conftest import RECORDINGS, STEPS, Runs
+from conftest import DUMPED_ONLY, RECORDINGS, STEPS, Runs
 from dump_difference import is_tensor, unexplained
 from known_differences import (
     INPLACE_MODEL,
@@ -19,7 +19,7 @@ from known_differences import (
 
 pytestmark = [pytest.mark.upstream, pytest.mark.slow]
 
-CASES = [(recording, step) for recording in RECORDINGS for step in STEPS]
+CASES = [(recording, step) for recording in RECORDINGS + DUMPED_ONLY for step in STEPS]
 TENSOR_CASES = [case for case in CASES if case[0].endswith("/tensor")]
 
 
