@@ -31,6 +31,13 @@ class KnownDifference:
 # and record the view_as that makes it. plumbline's hooks leave the graph alone.
 UPSTREAM_ONLY = re.compile(r"^Tensor\.view_as\.\d+\.forward")
 
+# Key inplace-output: a module whose output is then changed in place. Upstream's identity node
+# stands between the two; without it the gradient of the output before the change is gone, exactly
+# as in upstream's own L1 recording.
+INPLACE_OUTPUT = re.compile(
+    r"^(Module\.first\.Linear\.backward\.0|Functional\.linear\.0\.backward)$")
+INPLACE_MODEL = re.compile(r"^mixed/(L0|mix)/")
+
 # The same identity nodes change the order in which autograd adds up the gradients of a tensor with
 # several users, so that the last bits of upstream's gradients are not those of the run without a
 # tool; after the first optimizer step nothing agrees to the bit. Ours are (test_neutrality.py).
@@ -67,6 +74,20 @@ KNOWN_DIFFERENCES: list[KnownDifference] = [
         key="sum-overflow",
         path=re.compile(r"/(Mean|Norm)\[torch\.\w+\]$"),
         accept=lambda ours, theirs: math.isfinite(ours) and math.isinf(theirs),
+    ),
+    KnownDifference(
+        # The call that changes the output takes the place of the module in the backward graph.
+        key="inplace-output",
+        path=re.compile(INPLACE_MODEL.pattern
+                        + r"\w+/step\d:Functional\.relu\.0\.backward/output/"),
+        accept=lambda ours, theirs: True,
+    ),
+    KnownDifference(
+        # An output that nobody uses outside the module has no gradient behind upstream's identity
+        # node; ours is the gradient of the tensor itself, which the module uses inside.
+        key="unused-output",
+        path=re.compile(r"/step\d:Module\.[\w.]+\.LlamaAttention\.backward\.0/input/1$"),
+        accept=lambda ours, theirs: theirs is None and ours["type"] == "torch.Tensor",
     ),
     KnownDifference(
         key="gradient-order",
