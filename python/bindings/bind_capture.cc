@@ -88,13 +88,16 @@ void BindConfig(nb::module_& m) {
       "Reads and checks a configuration; ValueError names field, value and what was expected.");
 }
 
-void BindRecorder(nb::module_& m) {
-  using Class = Recorder;
-  nb::class_<Class>(m, "Recorder", "Turns hook events into entries of the open step.")
-      .def("start",
-           [](Class& self, std::optional<int> rank) {
-             return std::string(OutcomeName(ValueOrRaise(self.observer().Start(rank))));
-           }, nb::arg("rank").none())
+using Class = Recorder;
+
+void BindWindow(nb::class_<Class>& recorder) {
+  recorder
+      .def(
+          "start",
+          [](Class& self, std::optional<int> rank) {
+            return std::string(OutcomeName(ValueOrRaise(self.observer().Start(rank))));
+          },
+          nb::arg("rank").none())
       .def("stop",
            [](Class& self) {
              self.ForgetTensors();
@@ -113,7 +116,11 @@ void BindRecorder(nb::module_& m) {
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
       .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
-      .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); })
+      .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); });
+}
+
+void BindModules(nb::class_<Class>& recorder) {
+  recorder
       .def("register",
            [](Class& self, std::string_view name) {
              return self.observer().counters().Register(name);
@@ -124,31 +131,39 @@ void BindRecorder(nb::module_& m) {
              if (probe == nullptr) throw nb::python_error();
              return nb::steal(probe);
            })
-      .def("enter_module",
-           [](Class& self, uint32_t module, nb::tuple args, nb::object kwargs) {
-             uint64_t token = 0;
-             const uint32_t number =
-                 self.EnterModule(module, args.ptr(), OrNull(kwargs), &token);
-             return std::make_tuple(token, number);
-           }, nb::arg("module"), nb::arg("args"), nb::arg("kwargs").none())
-      .def("leave_module",
-           [](Class& self, uint64_t token, nb::object output, bool raised, nb::object parameters) {
-             self.LeaveModule(token, raised ? nullptr : output.ptr(), OrNull(parameters));
-           }, nb::arg("token"), nb::arg("output").none(), nb::arg("raised"),
-           nb::arg("parameters").none())
-      .def("parent_module",
-           [](Class&) -> std::optional<std::string> {
-             const auto& modules = ThisThread().modules;
-             if (modules.size() < 2) return std::nullopt;
-             return modules[modules.size() - 2].name;
-           })
-      .def("record_backward",
-           [](Class& self, std::string_view name, const std::optional<std::string>& parent,
-              nb::object grad_outputs, nb::object grad_inputs) {
-             self.RecordBackward(name, parent.value_or(std::string()), true, OrNull(grad_outputs),
-                                 OrNull(grad_inputs));
-           }, nb::arg("name"), nb::arg("parent").none(), nb::arg("grad_outputs").none(),
-           nb::arg("grad_inputs").none())
+      .def(
+          "enter_module",
+          [](Class& self, uint32_t module, nb::tuple args, nb::object kwargs) {
+            uint64_t token = 0;
+            const uint32_t number = self.EnterModule(module, args.ptr(), OrNull(kwargs), &token);
+            return std::make_tuple(token, number);
+          },
+          nb::arg("module"), nb::arg("args"), nb::arg("kwargs").none())
+      .def(
+          "leave_module",
+          [](Class& self, uint64_t token, nb::object output, bool raised, nb::object parameters) {
+            self.LeaveModule(token, raised ? nullptr : output.ptr(), OrNull(parameters));
+          },
+          nb::arg("token"), nb::arg("output").none(), nb::arg("raised"),
+          nb::arg("parameters").none())
+      .def("parent_module", [](Class&) -> std::optional<std::string> {
+        const auto& modules = ThisThread().modules;
+        if (modules.size() < 2) return std::nullopt;
+        return modules[modules.size() - 2].name;
+      });
+}
+
+void BindGradients(nb::class_<Class>& recorder) {
+  recorder
+      .def(
+          "record_backward",
+          [](Class& self, std::string_view name, const std::optional<std::string>& parent,
+             nb::object grad_outputs, nb::object grad_inputs) {
+            self.RecordBackward(name, parent.value_or(std::string()), true, OrNull(grad_outputs),
+                                OrNull(grad_inputs));
+          },
+          nb::arg("name"), nb::arg("parent").none(), nb::arg("grad_outputs").none(),
+          nb::arg("grad_inputs").none())
       .def("enter_backward", &Class::EnterBackward)
       .def("leave_backward", &Class::LeaveBackward)
       .def("reserve_parameter_gradients",
@@ -158,28 +173,35 @@ void BindRecorder(nb::module_& m) {
       .def("record_parameter_gradient",
            [](Class& self, std::string_view entry, std::string_view parameter, nb::object grad) {
              self.RecordParameterGradient(entry, parameter, grad.ptr());
-           })
-      .def("push_region", &Class::PushRegion)
+           });
+}
+
+void BindThread(nb::class_<Class>& recorder) {
+  recorder.def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
       .def("enter_tool", [](Class&) { ++ThisThread().in_tool; })
       .def("leave_tool", [](Class&) { --ThisThread().in_tool; })
       .def("set_net", [](Class&, bool on) { ThisThread().has_net = on; })
-      .def("count_loss",
-           [](Class& self, std::string_view counter, std::string_view what) {
-             self.observer().CountLoss(counter, what);
-           })
-      .def("set_own_directory",
-           [](Class& self, std::string directory) {
-             self.stacks().set_own_directory(std::move(directory));
-           });
+      .def("count_loss", [](Class& self, std::string_view counter,
+                            std::string_view what) { self.observer().CountLoss(counter, what); })
+      .def("set_own_directory", [](Class& self, std::string directory) {
+        self.stacks().set_own_directory(std::move(directory));
+      });
+}
+
+void BindRecorder(nb::module_& m) {
+  nb::class_<Class> recorder(m, "Recorder", "Turns hook events into entries of the open step.");
+  BindWindow(recorder);
+  BindModules(recorder);
+  BindGradients(recorder);
+  BindThread(recorder);
   m.def(
       "new_recorder",
       [](const Config& config, const nb::dict& framework) {
         auto observer = ValueOrRaise(capture::Observer::Create(config));
-        auto* recorder =
-            new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
-        nb::object owner = nb::cast(recorder, nb::rv_policy::take_ownership);
-        recorder->set_owner(owner.ptr());
+        auto* made = new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
+        nb::object owner = nb::cast(made, nb::rv_policy::take_ownership);
+        made->set_owner(owner.ptr());
         return owner;
       },
       nb::arg("config"), nb::arg("framework"),
@@ -205,10 +227,13 @@ void BindCapture(nb::module_& m) {
       .def_prop_ro("is_applied", &PatchSet::is_applied)
       .def_prop_ro("skipped", &PatchSet::skipped)
       .def("__len__", &PatchSet::size);
-  m.def("original_of", [](nb::object object) -> nb::object {
-    PyObject* original = OriginalOf(object.ptr());
-    return original == nullptr ? nb::none() : nb::borrow(original);
-  }, "The wrapped callable of a probe, or None.");
+  m.def(
+      "original_of",
+      [](nb::object object) -> nb::object {
+        PyObject* original = OriginalOf(object.ptr());
+        return original == nullptr ? nb::none() : nb::borrow(original);
+      },
+      "The wrapped callable of a probe, or None.");
 }
 
 }  // namespace plumbline::python

@@ -11,8 +11,7 @@ namespace plumbline::python {
 namespace {
 
 struct Probe {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
   Recorder* recorder;  // kept alive by owner
   PyObject* owner;
@@ -157,8 +156,7 @@ PyObject* OriginalOf(PyObject* object) {
 
 bool InitProbeTypes() {
   function_type = NewType("plumbline._core.FunctionProbe", BindFunction, 0);
-  method_type =
-      NewType("plumbline._core.MethodProbe", BindMethod, Py_TPFLAGS_METHOD_DESCRIPTOR);
+  method_type = NewType("plumbline._core.MethodProbe", BindMethod, Py_TPFLAGS_METHOD_DESCRIPTOR);
   return function_type != nullptr && method_type != nullptr;
 }
 

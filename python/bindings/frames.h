@@ -36,8 +36,8 @@ class StackTable {
   // What is known about a code object, looked up once.
   struct CodeInfo {
     bool is_own = false;
-    bool is_recompute_function = false;    // recompute_fn in torch/utils/checkpoint.py
-    bool is_backward_function = false;     // named backward or checkpoint_function_backward
+    bool is_recompute_function = false;      // recompute_fn in torch/utils/checkpoint.py
+    bool is_backward_function = false;       // named backward or checkpoint_function_backward
     bool is_autograd_function_file = false;  // in torch/autograd/function.py
   };
   struct Key {

@@ -10,8 +10,7 @@ namespace {
 
 // Called by the autograd engine with (grad_inputs, grad_outputs) after the node has run.
 struct GradHook {
-  PyObject_HEAD
-  Recorder* recorder;  // kept alive by owner
+  PyObject_HEAD Recorder* recorder;  // kept alive by owner
   PyObject* owner;
   uint64_t epoch;
   bool has_parent;

@@ -98,10 +98,10 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
 }
 
 Recorder::~Recorder() {
-  for (PyObject* object : {types_.tensor, types_.dtype, types_.device, types_.size,
-                           types_.memory_format, types_.describe, hooks_.to_host,
-                           hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode,
-                           hooks_.parameter_type, hooks_.no_override}) {
+  for (PyObject* object :
+       {types_.tensor, types_.dtype, types_.device, types_.size, types_.memory_format,
+        types_.describe, hooks_.to_host, hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode,
+        hooks_.parameter_type, hooks_.no_override}) {
     Py_XDECREF(object);
   }
 }
@@ -202,8 +202,7 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   AttachGradHook(tensor, *this, std::move(name), std::move(parent), wants_parents_);
 }
 
-uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs,
-                               uint64_t* token) {
+uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, uint64_t* token) {
   *token = 0;
   ThreadState& thread = ThisThread();
   if (!Recording(thread)) return 0;

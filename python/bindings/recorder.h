@@ -35,8 +35,8 @@ struct ModuleFrame {
 
 // Per-thread recording state.
 struct ThreadState {
-  int in_tool = 0;  // inside plumbline's own work: record nothing
-  int in_api = 0;   // inside a recorded API: only the outermost one is an entry
+  int in_tool = 0;    // inside plumbline's own work: record nothing
+  int in_api = 0;     // inside a recorded API: only the outermost one is an entry
   EntryPacker call;   // the API entry in flight
   EntryPacker event;  // entries that are complete in one go (modules, gradients)
   std::vector<ModuleFrame> modules;

@@ -156,8 +156,7 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
                          std::string_view data_name, const Labels& labels, EntryPacker& out) {
   PackedTensor packed;
   packed.type = labels.type;
-  packed.dtype_text =
-      labels.dtype_text.empty() ? InfoOf(host.dtype).torch_name : labels.dtype_text;
+  packed.dtype_text = labels.dtype_text.empty() ? InfoOf(host.dtype).torch_name : labels.dtype_text;
   packed.shape = host.sizes;
   packed.max = facts.stats.max;
   packed.min = facts.stats.min;

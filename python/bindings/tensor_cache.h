@@ -20,9 +20,9 @@ namespace plumbline::python {
 // Everything one pass over a tensor's memory yields.
 struct TensorFacts {
   TensorStats stats;
-  uint32_t digest = 0;    // CRC-32 under upstream's rules (bfloat16 as float32)
+  uint32_t digest = 0;  // CRC-32 under upstream's rules (bfloat16 as float32)
   bool has_digest = false;
-  ContentKey content{};   // of the stored bytes
+  ContentKey content{};  // of the stored bytes
   bool has_content = false;
 };
 

@@ -45,20 +45,29 @@ constexpr int32_t kDlCudaHost = 3;  // pinned memory, readable by the CPU
 
 std::optional<DType> FloatType(uint8_t bits) {
   switch (bits) {
-    case 16: return DType::kFloat16;
-    case 32: return DType::kFloat32;
-    case 64: return DType::kFloat64;
-    default: return std::nullopt;
+    case 16:
+      return DType::kFloat16;
+    case 32:
+      return DType::kFloat32;
+    case 64:
+      return DType::kFloat64;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<DType> IntegerType(uint8_t bits, bool is_signed) {
   switch (bits) {
-    case 8: return is_signed ? DType::kInt8 : DType::kUInt8;
-    case 16: return is_signed ? DType::kInt16 : DType::kUInt16;
-    case 32: return is_signed ? DType::kInt32 : DType::kUInt32;
-    case 64: return is_signed ? DType::kInt64 : DType::kUInt64;
-    default: return std::nullopt;
+    case 8:
+      return is_signed ? DType::kInt8 : DType::kUInt8;
+    case 16:
+      return is_signed ? DType::kInt16 : DType::kUInt16;
+    case 32:
+      return is_signed ? DType::kInt32 : DType::kUInt32;
+    case 64:
+      return is_signed ? DType::kInt64 : DType::kUInt64;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -66,20 +75,30 @@ std::optional<DType> IntegerType(uint8_t bits, bool is_signed) {
 std::optional<DType> FromDlType(const DlDataType& type) {
   if (type.lanes != 1) return std::nullopt;
   switch (type.code) {
-    case 0: return IntegerType(type.bits, true);
-    case 1: return IntegerType(type.bits, false);
-    case 2: return FloatType(type.bits);
-    case 4: return DType::kBFloat16;
+    case 0:
+      return IntegerType(type.bits, true);
+    case 1:
+      return IntegerType(type.bits, false);
+    case 2:
+      return FloatType(type.bits);
+    case 4:
+      return DType::kBFloat16;
     case 5:
       if (type.bits == 64) return DType::kComplex64;
       if (type.bits == 128) return DType::kComplex128;
       return std::nullopt;
-    case 6: return DType::kBool;
-    case 10: return DType::kFloat8E4M3FN;
-    case 11: return DType::kFloat8E4M3FNUZ;
-    case 12: return DType::kFloat8E5M2;
-    case 13: return DType::kFloat8E5M2FNUZ;
-    default: return std::nullopt;
+    case 6:
+      return DType::kBool;
+    case 10:
+      return DType::kFloat8E4M3FN;
+    case 11:
+      return DType::kFloat8E4M3FNUZ;
+    case 12:
+      return DType::kFloat8E5M2;
+    case 13:
+      return DType::kFloat8E5M2FNUZ;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -137,11 +156,12 @@ bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
 bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
   // detach(): __dlpack__ refuses tensors that require grad.
   PyObject* plain = PyObject_CallMethod(tensor, "detach", nullptr);
-  PyObject* capsule = plain == nullptr ? nullptr : PyObject_CallMethod(plain, "__dlpack__", nullptr);
+  PyObject* capsule =
+      plain == nullptr ? nullptr : PyObject_CallMethod(plain, "__dlpack__", nullptr);
   Py_XDECREF(plain);
-  auto* managed = capsule == nullptr ? nullptr
-                                     : static_cast<DlManagedTensor*>(
-                                           PyCapsule_GetPointer(capsule, "dltensor"));
+  auto* managed = capsule == nullptr
+                      ? nullptr
+                      : static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
   if (managed == nullptr) {
     PyErr_Clear();
     Py_XDECREF(capsule);

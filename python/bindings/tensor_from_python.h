@@ -1,6 +1,7 @@
 // Host memory of a framework tensor as a TensorView, without copying and without importing the
 // framework: through the C-level DLPack exchange table that the tensor's type publishes
-// (`__dlpack_c_exchange_api__`, DLPack 1.3; about 0.1 us), else through `__dlpack__()` (about 4 us).
+// (`__dlpack_c_exchange_api__`, DLPack 1.3; about 0.1 us), else through `__dlpack__()` (about 4
+// us).
 
 #ifndef PLUMBLINE_PYTHON_BINDINGS_TENSOR_FROM_PYTHON_H_
 #define PLUMBLINE_PYTHON_BINDINGS_TENSOR_FROM_PYTHON_H_

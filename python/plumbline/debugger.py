@@ -1,4 +1,7 @@
-"""PrecisionDebugger: the window a training script opens, written once for every framework."""
+"""PrecisionDebugger: the window a training script opens, written once for every framework.
+
+Size caps: the constructor has upstream's six arguments.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,7 @@ class DebuggerBase:
         return DebuggerBase._instance
 
     _ready: bool
+    _arguments: tuple[object, ...]
 
     def __init__(
         self,
@@ -155,7 +159,7 @@ class DebuggerBase:
     @property
     def run_directory(self) -> str:
         """Directory of the current step and rank; empty before the first `start()`."""
-        return self._recorder.run_directory
+        return str(self._recorder.run_directory)
 
     @classmethod
     def _get(cls) -> Any:
@@ -177,7 +181,7 @@ class DebuggerBase:
             return
         if outcome == "finished":
             _core.log_info("****************************************")
-            _core.log_info("*   plumbline recorded every step asked for   *")
+            _core.log_info("*      plumbline ends successfully.    *")
             _core.log_info("****************************************")
         if outcome != "collecting":
             return

@@ -13,8 +13,8 @@ namespace {
 // Distinguishes process runs that write into the same directory one after the other.
 std::string MakeRunId() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return fmt::format("{}-{}",
-                     std::chrono::duration_cast<std::chrono::microseconds>(now).count(), getpid());
+  return fmt::format("{}-{}", std::chrono::duration_cast<std::chrono::microseconds>(now).count(),
+                     getpid());
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ namespace plumbline::capture {
 
 // What a start() led to.
 enum class StartOutcome : uint8_t {
-  kCollecting,  // the window is open
-  kNotSelected, // this step or rank is filtered out, or collection ended earlier
-  kFinished,    // the last selected step is over: this call ended collection for good
+  kCollecting,   // the window is open
+  kNotSelected,  // this step or rank is filtered out, or collection ended earlier
+  kFinished,     // the last selected step is over: this call ended collection for good
 };
 
 // Decides whether the process is being observed and hands finished entries to the store.
@@ -77,7 +77,7 @@ class Observer {
   Selection selection_;
   CallCounter counters_;
   const std::string run_id_;
-  StoreThreads threads_;                // outlives writer_
+  StoreThreads threads_;  // outlives writer_
   std::unique_ptr<RunWriter> writer_;
   std::mutex loss_mutex_;
   std::set<std::string, std::less<>> reported_;  // sentences already logged

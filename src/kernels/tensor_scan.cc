@@ -147,8 +147,7 @@ void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* co
 }
 
 int ReadersOf(const ScanWants& wants) {
-  return int{wants.moments} + int{wants.crc32} + int{wants.content} +
-         int{wants.copy_to != nullptr};
+  return int{wants.moments} + int{wants.crc32} + int{wants.content} + int{wants.copy_to != nullptr};
 }
 
 // A contiguous scan shared out by blocks: worker w takes every block of its range, whole.

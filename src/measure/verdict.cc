@@ -89,6 +89,14 @@ int64_t ElementCountOf(const Item& item) {
   return count ? std::max<int64_t>(*count, 1) : 1;
 }
 
+// Whether upstream takes the statistics of this dtype from a float32 copy: integers and float64.
+bool IsReducedAsFloat32(const Item& item) {
+  const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
+  if (!dtype) return false;
+  const DTypeKind kind = InfoOf(*dtype).kind;
+  return kind == DTypeKind::kSigned || kind == DTypeKind::kUnsigned || *dtype == DType::kFloat64;
+}
+
 // Whether exactly one of two statistics was rounded to float32 and they are otherwise the same:
 // upstream takes those of integers and float64 from a float32 copy, plumbline from the values.
 bool DifferByFloat32Rounding(const Recorded& target, const Recorded& golden) {
@@ -116,9 +124,12 @@ Difference OfStatistics(const Item& target, const Item& golden) {
     }
   }
   auto aligned = target.statistics;
-  for (size_t i = 0; i < aligned.size(); ++i) {
-    if (DifferByFloat32Rounding(aligned[i], golden.statistics[i]))
-      aligned[i] = golden.statistics[i];
+  if (IsReducedAsFloat32(golden)) {
+    for (size_t i = 0; i < aligned.size(); ++i) {
+      if (DifferByFloat32Rounding(aligned[i], golden.statistics[i])) {
+        aligned[i] = golden.statistics[i];
+      }
+    }
   }
   const double error = StatisticError(aligned, golden.statistics, ElementCountOf(golden));
   // A statistic that one side lacks (integers' mean, for example) is no difference.
