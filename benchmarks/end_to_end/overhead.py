@@ -27,13 +27,14 @@ from pathlib import Path
 
 import tools_under_test as tut
 
-# Entries of one step of the reference model. plumbline must record what release 1.2.2 records;
+# Entries of one step of the reference model. plumbline must record what release 1.2.2 records, but
+# for the 110 Tensor.view_as at mix that upstream's own hooks make (docs/formats/differences.md);
 # release 26.2.0 leaves out calls that it ranks as harmless.
 EXPECTED_ENTRIES = {
     "upstream-1.2.2": {"L0": 151, "L1": 436, "mix": 697},
     "upstream-26.2.0": {"L0": 152, "L1": 311, "mix": 463},
 }
-EXPECTED_ENTRIES["plumbline"] = EXPECTED_ENTRIES["upstream-1.2.2"]
+EXPECTED_ENTRIES["plumbline"] = {"L0": 151, "L1": 436, "mix": 151 + 436}
 
 ALL_MODES = ("closed", *tut.MODES)
 MODES_OF = {"none": ("none",), "debugmode": ("plain", "hashes")}

@@ -1,6 +1,7 @@
 // The tensor half of the recorder: one pass over memory, statistics, digest, file.
 
 #include "base/digest.h"
+#include "framework_team.h"
 #include "kernels/tensor_scan.h"
 #include "recorder.h"
 
@@ -10,7 +11,9 @@ namespace {
 // Tensors from this size on are reduced without the interpreter lock.
 constexpr size_t kReleaseLockBytes = size_t{1} << 20;
 
-kernels::TensorScan Scan(const TensorView& view, const kernels::ScanWants& wants) {
+kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
+  const kernels::Team team = FrameworkTeam();
+  wants.team = &team;
   if (view.size_bytes() < kReleaseLockBytes) return kernels::ScanTensor(view, wants);
   kernels::TensorScan scan;
   Py_BEGIN_ALLOW_THREADS;
@@ -89,7 +92,7 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
   }
   kernels::ScanWants wants;
   wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
-  wants.xxh3 = true;
+  wants.content = true;
   wants.copy_to = buffer.bytes().data();
   const kernels::TensorScan scan = Scan(view, wants);
   Fill(view, scan, wants_digest_, facts);
@@ -100,7 +103,7 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
     digest.crc_of_float32 = true;
     facts->digest = Scan(view, digest).crc32;
   }
-  facts->content = MakeContentKey(scan.xxh3, view.dtype, view.sizes);
+  facts->content = MakeContentKey(scan.content, view.dtype, view.sizes);
   facts->has_content = true;
   if (writer.LinkIfKnown(facts->content, file_name)) return file_name;
   writer.SaveTensor({file_name, view.dtype, view.sizes, scan.crc32, facts->content},

@@ -6,6 +6,7 @@
 // The static declarations give the size of the streaming state, so that it needs no allocation.
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
+#include <zlib.h>
 
 namespace plumbline {
 namespace {
@@ -32,6 +33,11 @@ uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc) {
   crc = crc32_gzip_refl(crc, data, bytes.size());
   ReleaseUpperRegisters();
   return crc;
+}
+
+uint32_t Crc32Combine(uint32_t first, uint32_t second, uint64_t second_bytes) {
+  return static_cast<uint32_t>(
+      crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
 }
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {

@@ -14,6 +14,8 @@ namespace plumbline {
 // CRC-32 with zlib's polynomial and conventions, continued from `crc` (0 to start). Empty input
 // returns `crc`. Check value: "123456789" gives 0xcbf43926.
 uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc = 0);
+// CRC-32 of two runs one after the other, from theirs; `second_bytes` is the length of the second.
+uint32_t Crc32Combine(uint32_t first, uint32_t second, uint64_t second_bytes);
 // CRC-32C (Castagnoli), for journal records.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 // Eight lower-case hex digits.

@@ -301,6 +301,12 @@ Result<bool> IsOpenAs(const File& file, const std::string& path) {
   return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+Result<FileIdentity> IdentityOf(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  return FileIdentity{static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)};
+}
+
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {
   DIR* directory = ::opendir(path.c_str());
   if (directory == nullptr) return ErrnoError(errno, path, "list");

@@ -143,6 +143,13 @@ Result<std::string> RealPath(const std::string& path);
 // Absolute form by text alone: the working directory in front, "." and ".." resolved.
 Result<std::string> AbsolutePath(const std::string& path);
 Result<uint64_t> FileSize(const std::string& path);
+// What two names share exactly if they are hard links of one file.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
+};
+Result<FileIdentity> IdentityOf(const std::string& path);  // follows symbolic links
 // True if `path` still names the file that is open: not removed, renamed or replaced since.
 Result<bool> IsOpenAs(const File& file, const std::string& path);
 // Names (not paths) of the entries except "." and "..", sorted bytewise.

@@ -16,7 +16,7 @@
 namespace plumbline::kernels {
 
 inline constexpr size_t kLanes = 16;
-inline constexpr size_t kBlockElements = size_t{1} << 20;
+inline constexpr size_t kBlockElements = size_t{1} << 16;
 
 // Sums over one run of elements. NaN elements are counted, and left out of everything but `sum`
 // and `sum_squares`, which become NaN (Inf - Inf likewise; always the positive quiet NaN). Complex

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "tensor/block_gather.h"
 
@@ -50,12 +52,57 @@ uint32_t Crc32OfWidened(std::span<const std::byte> bfloats, uint32_t crc) {
   return crc;
 }
 
+// The content digest of elements that arrive in pieces (ScanWants::content).
+class ContentHash {
+ public:
+  explicit ContentHash(size_t block_bytes) : block_bytes_(block_bytes) {}
+
+  void Update(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      if (filled_ == block_bytes_) EndBlock();
+      const size_t part = std::min(bytes.size(), block_bytes_ - filled_);
+      block_.Update(bytes.first(part));
+      filled_ += part;
+      bytes = bytes.subspan(part);
+    }
+  }
+  // Adds a block hashed elsewhere. Requires: no Update() before.
+  void AddBlock(const Digest128& digest) { blocks_.Update(BytesOf(digest)); }
+
+  [[nodiscard]] Digest128 Finish() {
+    if (!has_blocks_) return block_.Finish();
+    EndBlock();
+    return blocks_.Finish();
+  }
+  [[nodiscard]] Digest128 FinishBlocks() const { return blocks_.Finish(); }
+
+ private:
+  static std::span<const std::byte> BytesOf(const Digest128& digest) {
+    return std::as_bytes(std::span(&digest, 1));
+  }
+  void EndBlock() {
+    const Digest128 digest = block_.Finish();
+    AddBlock(digest);
+    block_.Reset();
+    filled_ = 0;
+    has_blocks_ = true;
+  }
+
+  size_t block_bytes_;
+  size_t filled_ = 0;
+  bool has_blocks_ = false;
+  Xxh3 block_;
+  Xxh3 blocks_;
+};
+
 // The consumers of chunks for one call.
 class Consumers {
  public:
-  Consumers(DType dtype, const ScanWants& wants) : dtype_(dtype), wants_(wants) {}
+  Consumers(DType dtype, const ScanWants& wants) : dtype_(dtype), wants_(wants) {
+    if (wants.content) content_.emplace(kBlockElements * InfoOf(dtype).size_bytes);
+  }
 
-  void Take(std::span<const std::byte> chunk, bool is_whole) {
+  void Take(std::span<const std::byte> chunk) {
     if (wants_.moments) {
       UpdateMoments(ActiveTable(), dtype_, chunk.data(), chunk.size() / InfoOf(dtype_).size_bytes,
                     &moments_);
@@ -64,25 +111,18 @@ class Consumers {
       const bool widen = wants_.crc_of_float32 && dtype_ == DType::kBFloat16;
       crc32_ = widen ? Crc32OfWidened(chunk, crc32_) : Crc32(chunk, crc32_);
     }
-    if (wants_.xxh3) {
-      if (is_whole) {
-        digest_ = Xxh3Of(chunk);
-      } else {
-        if (!xxh3_) xxh3_.emplace();
-        xxh3_->Update(chunk);
-      }
-    }
+    if (content_) content_->Update(chunk);
     if (wants_.copy_to != nullptr) {
       std::memcpy(wants_.copy_to + copied_, chunk.data(), chunk.size());
       copied_ += chunk.size();
     }
   }
 
-  [[nodiscard]] TensorScan Finish() const {
+  [[nodiscard]] TensorScan Finish() {
     TensorScan scan;
     if (wants_.moments) scan.moments = FinishMoments(moments_);
     scan.crc32 = crc32_;
-    scan.xxh3 = xxh3_ ? xxh3_->Finish() : digest_;
+    if (content_) scan.content = content_->Finish();
     return scan;
   }
 
@@ -91,44 +131,102 @@ class Consumers {
   const ScanWants& wants_;
   MomentsState moments_;
   uint32_t crc32_ = 0;
-  Digest128 digest_;
-  std::optional<Xxh3> xxh3_;
+  std::optional<ContentHash> content_;
   size_t copied_ = 0;
+};
+
+void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* consumers) {
+  // With one reader there is nothing to share through the cache.
+  constexpr size_t kChunkBytes = size_t{32} << 10;
+  const size_t step = readers > 1 ? kChunkBytes : bytes.size();
+  while (!bytes.empty()) {
+    const std::span<const std::byte> chunk = bytes.first(std::min(step, bytes.size()));
+    consumers->Take(chunk);
+    bytes = bytes.subspan(chunk.size());
+  }
+}
+
+int ReadersOf(const ScanWants& wants) {
+  return int{wants.moments} + int{wants.crc32} + int{wants.content} +
+         int{wants.copy_to != nullptr};
+}
+
+// A contiguous scan shared out by blocks: worker w takes every block of its range, whole.
+class SharedScan {
+ public:
+  SharedScan(const TensorView& view, const ScanWants& wants)
+      : view_(view),
+        wants_(wants),
+        block_bytes_(kBlockElements * InfoOf(view.dtype).size_bytes),
+        blocks_((view.size_bytes() + block_bytes_ - 1) / block_bytes_) {}
+
+  TensorScan Run() {
+    wants_.team->run(wants_.team->size, &SharedScan::Work, this);
+    TensorScan scan = blocks_[0];
+    const size_t crc_scale = wants_.crc_of_float32 && view_.dtype == DType::kBFloat16 ? 2 : 1;
+    ContentHash content(block_bytes_);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (wants_.content) content.AddBlock(blocks_[i].content);
+      if (i == 0) continue;
+      if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
+      if (wants_.crc32) {
+        scan.crc32 = Crc32Combine(scan.crc32, blocks_[i].crc32, BlockOf(i).size() * crc_scale);
+      }
+    }
+    if (wants_.content) scan.content = content.FinishBlocks();
+    return scan;
+  }
+
+ private:
+  static void Work(void* self, int worker) { static_cast<SharedScan*>(self)->Share(worker); }
+
+  void Share(int worker) {
+    const DefaultFloatMode mode;
+    const auto size = static_cast<size_t>(wants_.team->size);
+    const auto index = static_cast<size_t>(worker);
+    const size_t end = blocks_.size() * (index + 1) / size;
+    for (size_t i = blocks_.size() * index / size; i < end; ++i) {
+      ScanWants wants = wants_;
+      if (wants.copy_to != nullptr) wants.copy_to += i * block_bytes_;
+      Consumers consumers(view_.dtype, wants);
+      FeedContiguous(BlockOf(i), ReadersOf(wants), &consumers);
+      blocks_[i] = consumers.Finish();
+    }
+  }
+
+  [[nodiscard]] std::span<const std::byte> BlockOf(size_t i) const {
+    const size_t begin = i * block_bytes_;
+    return {view_.data + begin, std::min(block_bytes_, view_.size_bytes() - begin)};
+  }
+
+  const TensorView& view_;
+  const ScanWants& wants_;
+  size_t block_bytes_;
+  std::vector<TensorScan> blocks_;
 };
 
 // Kept out of line: the scratch memory on the stack costs a probe per page.
 [[gnu::noinline]] void FeedGathered(const TensorView& view, Consumers* consumers) {
   alignas(64) std::byte scratch[size_t{64} << 10];
   BlockGather gather(view, scratch);
-  const size_t whole = view.size_bytes();
-  for (auto chunk = gather.Next(); !chunk.empty(); chunk = gather.Next()) {
-    consumers->Take(chunk, chunk.size() == whole);
-  }
+  for (auto chunk = gather.Next(); !chunk.empty(); chunk = gather.Next()) consumers->Take(chunk);
 }
 
 }  // namespace
 
 TensorScan ScanTensor(const TensorView& view, const ScanWants& wants) {
   const DefaultFloatMode mode;
-  Consumers consumers(view.dtype, wants);
   const size_t bytes = view.size_bytes();
-  if (bytes == 0) {
-    TensorScan scan = consumers.Finish();
-    if (wants.xxh3) scan.xxh3 = Xxh3Of({});
-    return scan;
+  const bool is_contiguous = view.is_contiguous();
+  if (wants.team != nullptr && wants.team->size > 1 && is_contiguous &&
+      view.element_count() > static_cast<int64_t>(kBlockElements)) {
+    return SharedScan(view, wants).Run();
   }
-  if (!view.is_contiguous()) {
+  Consumers consumers(view.dtype, wants);
+  if (is_contiguous) {
+    FeedContiguous({view.data, bytes}, ReadersOf(wants), &consumers);
+  } else if (bytes > 0) {
     FeedGathered(view, &consumers);
-    return consumers.Finish();
-  }
-  const int readers =
-      int{wants.moments} + int{wants.crc32} + int{wants.xxh3} + int{wants.copy_to != nullptr};
-  // With one reader there is nothing to share through the cache.
-  constexpr size_t kChunkBytes = size_t{32} << 10;
-  const size_t step = readers > 1 ? kChunkBytes : bytes;
-  for (size_t at = 0; at < bytes; at += step) {
-    const size_t size = std::min(step, bytes - at);
-    consumers.Take({view.data + at, size}, size == bytes);
   }
   return consumers.Finish();
 }

@@ -12,27 +12,41 @@
 
 namespace plumbline::kernels {
 
+// Threads that are already there and wait for work, such as those of the framework's OpenMP
+// runtime. Borrowed; used by one scan at a time.
+struct Team {
+  int size = 1;
+  // Runs body(data, worker) for worker = 0 .. size-1 and returns when all are done.
+  void (*run)(int size, void (*body)(void* data, int worker), void* data) = nullptr;
+};
+
 // What ScanTensor() is to compute.
 struct ScanWants {
   bool moments = true;
   bool crc32 = false;  // over the elements in row-major order
   // bfloat16 elements enter the CRC as float32, as upstream 1.2.2 does; no effect on other dtypes.
   bool crc_of_float32 = false;
-  bool xxh3 = false;  // over the elements in row-major order, in their own dtype
+  // Digest of the elements in row-major order, in their own dtype: XXH3-128 of up to
+  // kBlockElements elements, else of the digests of all blocks, so that it can be shared out.
+  bool content = false;
   // Contiguous copy in row-major order; null for none. Requires: view.size_bytes() bytes there.
   std::byte* copy_to = nullptr;
+  // Shares out contiguous tensors of several blocks; null: this thread alone. The result is the
+  // same.
+  const Team* team = nullptr;
 };
 
 struct TensorScan {
   Moments moments;
   uint32_t crc32 = 0;  // 0 for an empty tensor
-  Digest128 xxh3;
+  Digest128 content;
 };
 
 // Reads `view` once, whatever its strides, chunk by chunk while each chunk is in cache. Members
 // not wanted keep their defaults. The result is that of the contiguous copy, bit for bit, on every
 // CPU target and in every floating-point mode (flush-to-zero set by the application is undone
-// for the duration). Never allocates; thread-safe.
+// for the duration). Allocates only to share work out
+// over a team; thread-safe.
 TensorScan ScanTensor(const TensorView& view, const ScanWants& wants);
 
 }  // namespace plumbline::kernels

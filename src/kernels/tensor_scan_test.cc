@@ -32,8 +32,48 @@ const StridedCase kStrided[] = {
 
 std::string Difference(const TensorScan& a, const TensorScan& b) {
   if (a.crc32 != b.crc32) return "crc32";
-  if (a.xxh3 != b.xxh3) return "xxh3";
+  if (a.content != b.content) return "content";
   return kernels::Difference(a.moments, b.moments);
+}
+
+// The digest rule of ScanWants::content, spelled out.
+Digest128 ContentOf(std::span<const std::byte> bytes, DType dtype) {
+  const size_t block = kBlockElements * InfoOf(dtype).size_bytes;
+  if (bytes.size() <= block) return Xxh3Of(bytes);
+  std::vector<Digest128> digests;
+  for (size_t at = 0; at < bytes.size(); at += block) {
+    digests.push_back(Xxh3Of(bytes.subspan(at, std::min(block, bytes.size() - at))));
+  }
+  return Xxh3Of(std::as_bytes(std::span(digests)));
+}
+
+void RunOnThreads(int size, void (*body)(void* data, int worker), void* data) {
+  std::vector<std::jthread> threads;
+  for (int worker = 0; worker < size; ++worker) threads.emplace_back(body, data, worker);
+}
+
+TEST(ScanTensor, TeamsOfAnySizeGiveTheSameResult) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kInt64, DType::kBool,
+                            DType::kComplex128, DType::kFloat8E4M3FN}) {
+    for (const size_t count : {kBlockElements, kBlockElements + 1, 3 * kBlockElements + 77}) {
+      const auto memory = MakeInput(dtype, count, Fill::kFewSpecials, 3);
+      const Shape sizes = {static_cast<int64_t>(count)};
+      const std::vector<int64_t> strides = {1};
+      const TensorView view = {dtype, memory.data(), sizes, strides};
+      std::vector<std::byte> alone_copy(view.size_bytes());
+      ScanWants wants = {
+          .crc32 = true, .crc_of_float32 = true, .content = true, .copy_to = alone_copy.data()};
+      const TensorScan alone = ScanTensor(view, wants);
+      for (const int size : {2, 7}) {
+        std::vector<std::byte> team_copy(view.size_bytes());
+        const Team team = {size, RunOnThreads};
+        wants.team = &team;
+        wants.copy_to = team_copy.data();
+        EXPECT_EQ(Difference(ScanTensor(view, wants), alone), "") << InfoOf(dtype).name;
+        EXPECT_EQ(team_copy, alone_copy);
+      }
+    }
+  }
 }
 
 TEST(ScanTensor, StridedViewEqualsItsContiguousCopy) {
@@ -47,12 +87,12 @@ TEST(ScanTensor, StridedViewEqualsItsContiguousCopy) {
       ASSERT_TRUE(copy);
       std::vector<std::byte> out(view.size_bytes());
       const ScanWants wants = {
-          .crc32 = true, .crc_of_float32 = true, .xxh3 = true, .copy_to = out.data()};
+          .crc32 = true, .crc_of_float32 = true, .content = true, .copy_to = out.data()};
       const TensorScan strided = ScanTensor(view, wants);
       const std::span<const std::byte> contiguous(copy->view().data, out.size());
       ASSERT_TRUE(std::equal(out.begin(), out.end(), contiguous.begin()));
       ASSERT_EQ(Difference(strided, ScanTensor(copy->view(), wants)), "") << InfoOf(dtype).name;
-      ASSERT_EQ(strided.xxh3, Xxh3Of(contiguous));
+      ASSERT_EQ(strided.content, ContentOf(contiguous, dtype));
       if (dtype != DType::kBFloat16) {
         ASSERT_EQ(strided.crc32, Crc32(contiguous));
       }
@@ -70,10 +110,10 @@ TEST(ScanTensor, WantsDoNotInfluenceEachOther) {
   const Shape sizes = {100000};
   const std::vector<int64_t> strides = {1};
   const TensorView view = {DType::kFloat32, memory.data(), sizes, strides};
-  const TensorScan all = ScanTensor(view, {.crc32 = true, .xxh3 = true});
+  const TensorScan all = ScanTensor(view, {.crc32 = true, .content = true});
   EXPECT_EQ(kernels::Difference(ScanTensor(view, {}).moments, all.moments), "");
   EXPECT_EQ(ScanTensor(view, {.moments = false, .crc32 = true}).crc32, all.crc32);
-  EXPECT_EQ(ScanTensor(view, {.moments = false, .xxh3 = true}).xxh3, all.xxh3);
+  EXPECT_EQ(ScanTensor(view, {.moments = false, .content = true}).content, all.content);
 }
 
 // Upstream 1.2.2: bfloat16 0..5 has the checksum of float32 0..5; its newest release takes the
@@ -103,10 +143,10 @@ TEST(ScanTensor, EmptyTensorHasZeroCountAndZeroChecksum) {
   const Shape sizes = {0, 3};
   const std::vector<int64_t> strides = {3, 1};
   const TensorScan scan =
-      ScanTensor({DType::kFloat32, nullptr, sizes, strides}, {.crc32 = true, .xxh3 = true});
+      ScanTensor({DType::kFloat32, nullptr, sizes, strides}, {.crc32 = true, .content = true});
   EXPECT_EQ(scan.moments.count, 0u);
   EXPECT_EQ(scan.crc32, 0u);
-  EXPECT_EQ(scan.xxh3, Xxh3Of({}));
+  EXPECT_EQ(scan.content, Xxh3Of({}));
 }
 
 TEST(ScanTensor, ZeroDimensionalTensorHasOneElement) {
@@ -140,7 +180,7 @@ TEST(ScanTensor, SevenThreadsGiveTheSameResult) {
   const Shape sizes = {400, 500};
   const std::vector<int64_t> strides = {1, 400};
   const TensorView view = {DType::kBFloat16, memory.data(), sizes, strides};
-  const ScanWants wants = {.crc32 = true, .xxh3 = true};
+  const ScanWants wants = {.crc32 = true, .content = true};
   const TensorScan expected = ScanTensor(view, wants);
   std::vector<TensorScan> results(7);
   {

@@ -89,6 +89,20 @@ int64_t ElementCountOf(const Item& item) {
   return count ? std::max<int64_t>(*count, 1) : 1;
 }
 
+// Whether exactly one of two statistics was rounded to float32 and they are otherwise the same:
+// upstream takes those of integers and float64 from a float32 copy, plumbline from the values.
+bool DifferByFloat32Rounding(const Recorded& target, const Recorded& golden) {
+  const std::optional<double> a = NumberOf(target);
+  const std::optional<double> b = NumberOf(golden);
+  if (!a || !b) return false;
+  constexpr double kLargestFloat = std::numeric_limits<float>::max();
+  if (!(std::abs(*a) <= kLargestFloat) || !(std::abs(*b) <= kLargestFloat)) return false;
+  const bool a_is_float = static_cast<double>(static_cast<float>(*a)) == *a;
+  const bool b_is_float = static_cast<double>(static_cast<float>(*b)) == *b;
+  constexpr double kRounding = 0x1p-22;  // float32 sums of a few values, not one rounding only
+  return a_is_float != b_is_float && std::abs(*a - *b) <= kRounding * std::abs(*b);
+}
+
 Difference OfStatistics(const Item& target, const Item& golden) {
   if (!HasStatistics(target) || !HasStatistics(golden)) {
     return Decided(Verdict::kNotComparable, "no-data");
@@ -101,7 +115,12 @@ Difference OfStatistics(const Item& target, const Item& golden) {
       return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}};
     }
   }
-  const double error = StatisticError(target.statistics, golden.statistics, ElementCountOf(golden));
+  auto aligned = target.statistics;
+  for (size_t i = 0; i < aligned.size(); ++i) {
+    if (DifferByFloat32Rounding(aligned[i], golden.statistics[i]))
+      aligned[i] = golden.statistics[i];
+  }
+  const double error = StatisticError(aligned, golden.statistics, ElementCountOf(golden));
   // A statistic that one side lacks (integers' mean, for example) is no difference.
   if (error == 0) return Equal();
   return {Difference::Kind::kNumeric, error, Verdict::kSame, {}};

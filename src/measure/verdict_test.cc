@@ -69,6 +69,22 @@ TEST(Verdict, ZeroOnBothSidesProvesNothing) {
   EXPECT_EQ(Of(ids, ids).kind, Difference::Kind::kEqual);  // integers: a zero index is a value
 }
 
+TEST(Verdict, Float32CopiesOfIntegerStatisticsAreEqual) {
+  // Recorded from the same int64 tensor by plumbline and by upstream, whose copy is float32.
+  const Item exact = Tensor({19.0, 0.0, 9.733333333333333, 45.34313619501854}, "torch.int64");
+  const Item copy = Tensor({19.0, 0.0, 9.733333587646484, 45.343135833740234}, "torch.int64");
+  EXPECT_EQ(Of(exact, copy).kind, Difference::Kind::kEqual);
+  EXPECT_EQ(Of(copy, exact).kind, Difference::Kind::kEqual);
+  // Two exact values, or two copies, that differ are different tensors.
+  Item other = exact;
+  other.statistics[2] = 9.733333333433333;
+  EXPECT_NE(Of(exact, other).kind, Difference::Kind::kEqual);
+  other.statistics[2] = 9.733334541320801;  // the next but three float32
+  EXPECT_NE(Of(copy, other).kind, Difference::Kind::kEqual);
+  other.statistics[2] = 9.7334;
+  EXPECT_NE(Of(copy, other).kind, Difference::Kind::kEqual);
+}
+
 TEST(Verdict, EmptyAndUnrecordedAreNotComparable) {
   Item empty = Tensor({std::monostate(), std::monostate(), std::monostate(), std::monostate()});
   EXPECT_EQ(Of(empty, empty).reason, "no-data");

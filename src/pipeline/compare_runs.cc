@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <ctime>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "base/file.h"
 #include "base/parallel.h"
@@ -124,23 +126,46 @@ class TensorPass {
       : target_(target), golden_(golden), options_(options), comparison_(comparison) {}
 
   void Run() {
-    std::vector<size_t> pending;
-    for (size_t i = 0; i < comparison_.rows.size(); ++i) {
-      ComparedRow& row = comparison_.rows[i];
-      if (!row.target || !row.golden) continue;
-      if (row.target->data_name.empty() || row.golden->data_name.empty()) continue;
-      pending.push_back(i);
-    }
+    const std::vector<Group> groups = GroupRows();
     RunWithThreads(options_.threads, [&] {
-      ParallelFor(pending.size(), [&](size_t k) {
-        Measure(comparison_.rows[pending[k]]);
-        Report(pending.size());
+      ParallelFor(groups.size(), [&](size_t k) {
+        const Group& group = groups[k];
+        ComparedRow& first = comparison_.rows[group.front()];
+        Measure(first);
+        for (size_t i = 1; i < group.size(); ++i) {
+          comparison_.rows[group[i]].tensor = first.tensor;
+          comparison_.rows[group[i]].notes = first.notes;
+        }
+        Report(groups.size());
       });
     });
     comparison_.counts.unreadable_files = unreadable_.load();
   }
 
  private:
+  using Group = std::vector<size_t>;  // rows whose files are the same on both sides
+
+  // Recorders store equal contents once and link the names; such pairs are measured once.
+  std::vector<Group> GroupRows() const {
+    std::vector<Group> groups;
+    std::map<std::pair<FileIdentity, FileIdentity>, size_t> known;
+    for (size_t i = 0; i < comparison_.rows.size(); ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      if (!row.target || !row.golden) continue;
+      if (row.target->data_name.empty() || row.golden->data_name.empty()) continue;
+      const Result<FileIdentity> target = IdentityOf(target_.TensorPath(row.target->data_name));
+      const Result<FileIdentity> golden = IdentityOf(golden_.TensorPath(row.golden->data_name));
+      if (!target || !golden) {  // Measure() says why
+        groups.push_back({i});
+        continue;
+      }
+      const auto [at, is_new] = known.try_emplace({*target, *golden}, groups.size());
+      if (is_new) groups.emplace_back();
+      groups[at->second].push_back(i);
+    }
+    return groups;
+  }
+
   void Measure(ComparedRow& row) {
     const std::optional<torch_pt::PtFile> target = Open(target_, row.target->data_name, row);
     const std::optional<torch_pt::PtFile> golden = Open(golden_, row.golden->data_name, row);

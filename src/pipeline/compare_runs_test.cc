@@ -1,20 +1,24 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <span>
 
+#include "base/digest.h"
 #include "base/file.h"
+#include "formats/torch_pt.h"
 #include "pipeline/dump_for_test.h"
 #include "plumbline/compare.h"
 
 namespace plumbline {
 namespace {
 
-const std::string kX = TensorJson(1.0, -1.0, 0.25, 1.5);
-const std::string kY = TensorJson(2.0, -2.0, 0.5, 3.0);
-const std::string kYWrong = TensorJson(2.5, -2.0, 0.5, 3.2);
-const std::string kZ = TensorJson(3.0, -3.0, 0.75, 4.5);
-const std::string kZWrong = TensorJson(3.9, -3.0, 0.75, 5.0);
+const std::string kX = TensorJson(1.0, -1.0, 1.5);
+const std::string kY = TensorJson(2.0, -2.0, 3.0);
+const std::string kYWrong = TensorJson(2.5, -2.0, 3.2);
+const std::string kZ = TensorJson(3.0, -3.0, 4.5);
+const std::string kZWrong = TensorJson(3.9, -3.0, 5.0);
 
 class CompareRunsTest : public testing::Test {
  protected:
@@ -112,7 +116,7 @@ TEST_F(CompareRunsTest, ParameterThatDiffersAlreadyIsSaid) {
 }
 
 TEST_F(CompareRunsTest, RoundingIsWithinNoise) {
-  target_.Add("Functional.softmax.0.forward", kX, TensorJson(2.0000002, -2.0, 0.5, 3.0));
+  target_.Add("Functional.softmax.0.forward", kX, TensorJson(2.0000002, -2.0, 3.0));
   golden_.Add("Functional.softmax.0.forward", kX, kY);
   const Comparison comparison = Compare();
   EXPECT_EQ(FirstLine(comparison), "no wrong call");
@@ -148,7 +152,7 @@ TEST_F(CompareRunsTest, GradientsListedEarlyAreJudgedLast) {
 }
 
 TEST_F(CompareRunsTest, NanAndZeroTargetsAreBroken) {
-  const std::string nan = TensorJson(0, 0, 0, 0);
+  const std::string nan = TensorJson(0, 0, 0);
   std::string text = nan;
   for (size_t at; (at = text.find(": 0,")) != std::string::npos;) text.replace(at, 4, ": NaN,");
   target_.Add("Torch.f.0.forward", kX, text).Add("Torch.g.0.forward", kX, nan);
@@ -161,7 +165,7 @@ TEST_F(CompareRunsTest, NanAndZeroTargetsAreBroken) {
 }
 
 TEST_F(CompareRunsTest, ZeroThatFlowsOnIsInherited) {
-  const std::string zero = TensorJson(0, 0, 0, 0);
+  const std::string zero = TensorJson(0, 0, 0);
   target_.Add("Torch.f.0.forward", kX, zero).Add("Torch.g.0.forward", zero, zero);
   golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.g.0.forward", kY, kZ);
   const Comparison comparison = Compare();
@@ -180,7 +184,7 @@ TEST_F(CompareRunsTest, UnmatchedCallsForbidTheAllClear) {
 }
 
 TEST_F(CompareRunsTest, OtherShapeIsTheFirstWrongCall) {
-  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[2, 2]"));
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 3, "[2, 2]"));
   golden_.Add("Torch.f.0.forward", kX, kY);
   const Comparison comparison = Compare();
   EXPECT_EQ(FirstLine(comparison), "first wrong call: Torch.f.0.forward");
@@ -199,8 +203,8 @@ TEST_F(CompareRunsTest, UninitialisedResultsAreNotJudged) {
 TEST_F(CompareRunsTest, DigestsDecideInDigestMode) {
   const std::string bits = R"(, "md5": "00000001")";
   const std::string other = R"(, "md5": "00000002")";
-  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", other));
-  golden_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", bits));
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 3, "[4]", other));
+  golden_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 3, "[4]", bits));
   const Comparison comparison = Compare();
   EXPECT_EQ(comparison.mode, CompareMode::kDigest);
   EXPECT_EQ(comparison.rows[1].result, "Different");
@@ -209,7 +213,7 @@ TEST_F(CompareRunsTest, DigestsDecideInDigestMode) {
 }
 
 TEST_F(CompareRunsTest, DigestsOnOneSideAreRefused) {
-  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 0.5, 3, "[4]", R"(, "md5": "00000001")"));
+  target_.Add("Torch.f.0.forward", kX, TensorJson(2, -2, 3, "[4]", R"(, "md5": "00000001")"));
   golden_.Add("Torch.f.0.forward", kX, kY);
   const Result<Comparison> result = Try();
   ASSERT_FALSE(result);
@@ -230,8 +234,8 @@ TEST_F(CompareRunsTest, MissingTensorFilesMarkTheirRows) {
   const std::string name = R"(, "data_name": "Torch.f.0.forward.output.0.pt")";
   const std::string escape = R"(, "data_name": "../../secret.pt")";
   for (DumpForTest* side : {&target_, &golden_}) {
-    side->Add("Torch.f.0.forward", TensorJson(1, 0, 0, 1, "[4]", escape),
-              TensorJson(2, -2, 0.5, 3, "[4]", name));
+    side->Add("Torch.f.0.forward", TensorJson(1, 0, 1, "[4]", escape),
+              TensorJson(2, -2, 3, "[4]", name));
   }
   const Result<Comparison> comparison =
       CompareRuns(target_.Write("tensor"), golden_.Write("tensor"));
@@ -241,6 +245,44 @@ TEST_F(CompareRunsTest, MissingTensorFilesMarkTheirRows) {
   EXPECT_EQ(comparison->rows[1].result, "None");
   EXPECT_EQ(FirstLine(*comparison),
             "not judged: no row could be compared; 4 unreadable tensor files");
+}
+
+// A .pt file of four floats.
+void WritePt(const std::string& path, const std::array<float, 4>& values) {
+  const std::span<const std::byte> data = std::as_bytes(std::span(values));
+  const int64_t sizes[] = {4};
+  const torch_pt::Frame frame =
+      torch_pt::MakeFrame(DType::kFloat32, sizes, data.size(), Crc32(data));
+  const std::string body(reinterpret_cast<const char*>(data.data()), data.size());
+  ASSERT_TRUE(WriteFileAtomically(path, frame.head + body + frame.tail, false));
+}
+
+TEST_F(CompareRunsTest, LinkedTensorFilesGiveTheSameRowsAsCopies) {
+  const auto tensor = [](const std::string& name) {
+    return TensorJson(2, -2, 3, "[4]", R"(, "data_name": ")" + name + R"(.pt")");
+  };
+  for (DumpForTest* side : {&target_, &golden_}) {
+    side->Add("Torch.f.0.forward", tensor("a"), tensor("b"));
+    side->Add("Torch.g.0.forward", tensor("c"), tensor("d"));
+  }
+  for (const std::string& side : {target_.Write("tensor"), golden_.Write("tensor")}) {
+    const std::string files = side + "/dump_tensor_data/";
+    ASSERT_TRUE(MakeDirectories(files));
+    const bool is_target = side.ends_with("target");
+    WritePt(files + "a.pt", {1, 2, 3, 4});
+    WritePt(files + "b.pt", {1, 2, 3, is_target ? 5.0f : 4.0f});
+    ASSERT_TRUE(LinkFile(files + "b.pt", files + "c.pt"));
+    WritePt(files + "d.pt", {1, 2, 3, is_target ? 5.0f : 4.0f});
+  }
+  const Result<Comparison> result = CompareRuns(root_ + "/target", root_ + "/golden");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(std::get<double>(result->rows[0].tensor.max_abs_error), 0.0);
+  for (const size_t row : {size_t{1}, size_t{2}, size_t{3}}) {
+    EXPECT_EQ(std::get<double>(result->rows[row].tensor.max_abs_error), 1.0);
+    EXPECT_EQ(result->rows[row].tensor.mismatch_count, 1u);
+  }
+  EXPECT_EQ(FirstLine(*result), "first wrong call: Torch.f.0.forward");
+  EXPECT_EQ(result->rows[3].reason, "inherited");
 }
 
 TEST_F(CompareRunsTest, EmptyDumpsAreNotAnAllClear) {

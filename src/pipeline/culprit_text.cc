@@ -123,29 +123,34 @@ std::string NumbersText(const Comparison& comparison, const ComparedRow& row,
   return text;
 }
 
+// The parameter of `call` that holds the contents of `item`, or null.
+const Item* ParameterWith(const Comparison& comparison, const ComparedCall& call,
+                          const Item& item) {
+  for (uint32_t i = 0; i < call.row_count; ++i) {
+    const ComparedRow& row = comparison.rows[call.first_row + i];
+    if (!row.target || row.target->role != ItemRole::kParameter) continue;
+    if (row.target->shape == item.shape && row.target->statistics == item.statistics &&
+        row.target->digest == item.digest) {
+      return &*row.target;
+    }
+  }
+  return nullptr;
+}
+
 // The parameter of an enclosing module, or of the call itself, that holds the same contents.
 std::string ParameterName(const Run& target, const Comparison& comparison,
                           const CulpritEvent& event) {
-  const ComparedRow& input = comparison.rows[event.row];
-  std::string_view module = comparison.calls[event.call].target_name;
-  if (input.target->role == ItemRole::kParameter) {
-    return fmt::format("parameter {}", input.target->name);
-  }
+  const Item& input = *comparison.rows[event.row].target;
+  if (input.role == ItemRole::kParameter) return fmt::format("parameter {}", input.name);
   constexpr int kMaxNesting = 1000;  // a cycle in construct.json must not hang
-  module = target.ParentOf(module);
+  std::string_view module = target.ParentOf(comparison.calls[event.call].target_name);
   for (int level = 0; level < kMaxNesting && !module.empty(); ++level) {
-    for (const ComparedCall& call : comparison.calls) {
-      if (call.target_name != module) continue;
-      for (uint32_t i = 0; i < call.row_count; ++i) {
-        const ComparedRow& row = comparison.rows[call.first_row + i];
-        if (!row.target || !row.golden || row.target->role != ItemRole::kParameter) continue;
-        if (row.target->shape == input.target->shape &&
-            row.target->statistics == input.target->statistics &&
-            row.target->digest == input.target->digest) {
-          return fmt::format("parameter {}", row.target->name);
-        }
-      }
-    }
+    const auto call =
+        std::find_if(comparison.calls.begin(), comparison.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == module; });
+    const Item* found =
+        call == comparison.calls.end() ? nullptr : ParameterWith(comparison, *call, input);
+    if (found != nullptr) return fmt::format("parameter {}", found->name);
     module = target.ParentOf(module);
   }
   return {};

@@ -13,12 +13,13 @@
 
 namespace plumbline {
 
-// Text of a float32 tensor with these statistics; `extra` adds members (", \"md5\": ...").
-inline std::string TensorJson(double max, double min, double mean, double norm,
-                              const std::string& shape = "[4]", const std::string& extra = {}) {
+// Text of a float32 tensor with these statistics and a mean of max / 4; `extra` adds members (",
+// \"md5\": ...").
+inline std::string TensorJson(double max, double min, double norm, const std::string& shape = "[4]",
+                              const std::string& extra = {}) {
   return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": {}, )"
                      R"("Max": {}, "Min": {}, "Mean": {}, "Norm": {}, "requires_grad": false{}}})",
-                     shape, max, min, mean, norm, extra);
+                     shape, max, min, max / 4, norm, extra);
 }
 
 inline std::string ScalarJson(const std::string& type, const std::string& value) {

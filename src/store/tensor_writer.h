@@ -26,7 +26,7 @@ class TensorWriter;
 
 // Identity of a tensor's contents: equal keys mean equal files.
 using ContentKey = Digest128;
-// `content` is the XXH3-128 of the contiguous element bytes.
+// `content` is kernels::TensorScan::content of the elements.
 ContentKey MakeContentKey(const Digest128& content, DType dtype, std::span<const int64_t> sizes);
 
 // Memory for one tensor's bytes, borrowed from the writer's pool and given back on destruction.

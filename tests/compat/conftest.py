@@ -20,6 +20,8 @@ MODELS = ("mixed", "llama")
 LEVELS = ("L0", "L1", "mix")
 MODES = ("statistics", "md5", "tensor")
 RECORDINGS = [f"{model}/{level}/{mode}" for model in MODELS for level in LEVELS for mode in MODES]
+# For the dumps only: upstream's compare does not pair the call whose argument it lost.
+DUMPED_ONLY = ["positional/L1/statistics"]
 STEPS = (0, 1)
 
 
@@ -83,7 +85,8 @@ def record(python: Path | str, tool: str, root: Path, recordings: list[str]) -> 
 @pytest.fixture(scope="session")
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Everything recorded by upstream 1.2.2."""
-    return record(upstream_python(), "upstream", tmp_path_factory.mktemp("up122"), RECORDINGS)
+    return record(upstream_python(), "upstream", tmp_path_factory.mktemp("up122"),
+                  RECORDINGS + DUMPED_ONLY)
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +99,8 @@ def newest(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 @pytest.fixture(scope="session")
 def plumbline(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Everything recorded by plumbline."""
-    return record(sys.executable, "plumbline", tmp_path_factory.mktemp("own"), RECORDINGS)
+    return record(sys.executable, "plumbline", tmp_path_factory.mktemp("own"),
+                  RECORDINGS + DUMPED_ONLY)
 
 
 @pytest.fixture(scope="session")

@@ -81,16 +81,16 @@ def tensor_differences(ours: dict, theirs: dict, path: str) -> Iterator[Differen
         yield f"{path}/{field}[{theirs['dtype']}]", one, other
 
 
-def unexplained(ours: dict, theirs: dict, used: set[str]) -> list[Difference]:
+def unexplained(where: str, ours: dict, theirs: dict, used: set[str]) -> list[Difference]:
     """Differences of two `data` objects that KNOWN_DIFFERENCES does not cover.
 
-    The keys of the lines that were needed are added to `used`.
+    `where` is MODEL/LEVEL/MODE/stepN. The keys of the lines that were needed are added to `used`.
     """
     found: list[Difference] = []
     for name in theirs:
         if name not in ours:
             continue  # the test of names reports it
-        for path, one, other in differences(ours[name], theirs[name], name):
+        for path, one, other in differences(ours[name], theirs[name], f"{where}:{name}"):
             covering = [line for line in KNOWN_DIFFERENCES if line.covers(path, one, other)]
             if covering:
                 used.add(covering[0].key)

@@ -36,6 +36,7 @@ class MixedCalls(nn.Module):
         hidden = torch.where(torch.isinf(hidden), torch.zeros_like(hidden), hidden)
         with torch.no_grad():
             wide = hidden.to(torch.float64).sum(dim=0)
+            hidden.softmax(-1, dtype=torch.float64).cumsum(-1)
             half = torch.sqrt(hidden.abs().to(torch.float16))
             choice = torch.argmax(hidden, dim=-1)
             bits = torch.eq(choice, 3)
@@ -75,4 +76,21 @@ def small_llama() -> tuple[nn.Module, list]:
                    for batch in batches]
 
 
-MODELS = {"mixed": mixed_calls, "llama": small_llama}
+class PositionalDType(nn.Module):
+    """A dtype as positional argument, which upstream loses (differences.md, positional-dtype)."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum of a softmax that is all but constant."""
+        return values.softmax(-1, torch.float32).pow(2).sum()
+
+
+def positional_dtype() -> tuple[nn.Module, list]:
+    """The model and its two steps."""
+    model = PositionalDType()
+    values = torch.randn(3, 4, requires_grad=True)
+    # A parameter for the optimizer, which accepts no empty list.
+    model.unused = nn.Parameter(torch.zeros(1))
+    return model, [lambda: model(values)] * 2
+
+
+MODELS = {"mixed": mixed_calls, "llama": small_llama, "positional": positional_dtype}

@@ -1,7 +1,8 @@
 """plumb compare against the comparison of upstream 1.2.2 on the same dumps, cell by cell.
 
-Needs PLUMBLINE_UPSTREAM_1_2_2, the Python of an environment with mindstudio-probe 1.2.2 and torch;
-skipped with a reason when it is unset. PLUMB names the program (default: the one on PATH).
+Needs the Python of an environment with mindstudio-probe 1.2.2 and torch: the one that
+`tools/bootstrap.sh upstream` makes, or PLUMBLINE_UPSTREAM_1_2_2; skipped where there is
+none. PLUMB names the program (default: the one beside this Python, then the one on PATH).
 """
 
 import glob
@@ -9,18 +10,30 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 openpyxl = pytest.importorskip("openpyxl")
 
-UPSTREAM = os.environ.get("PLUMBLINE_UPSTREAM_1_2_2")
-PLUMB = os.environ.get("PLUMB") or shutil.which("plumb")
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+def first_existing(*paths):
+    return next((path for path in paths if path and os.path.exists(path)), None)
+
+
+UPSTREAM = first_existing(os.environ.get("PLUMBLINE_UPSTREAM_1_2_2"),
+                          os.path.join(ROOT, "build/upstream/1.2.2/bin/python"))
+PLUMB = first_existing(os.environ.get("PLUMB"),
+                       os.path.join(os.path.dirname(sys.executable), "plumb"),
+                       shutil.which("plumb"))
 
 pytestmark = [
-    pytest.mark.skipif(not UPSTREAM, reason="PLUMBLINE_UPSTREAM_1_2_2 is not set"),
-    pytest.mark.skipif(not PLUMB, reason="plumb is not on PATH and PLUMB is not set"),
+    pytest.mark.upstream,
+    pytest.mark.skipif(not UPSTREAM, reason="no upstream 1.2.2: run tools/bootstrap.sh upstream"),
+    pytest.mark.skipif(not PLUMB, reason="plumb is not installed and PLUMB is not set"),
 ]
 
 MODES = {
@@ -79,12 +92,13 @@ def run_both(tmp_path, target, golden):
 
 
 def close(a, b):
-    return isinstance(a, (int, float)) and isinstance(b, (int, float)) and abs(a - b) <= 1e-4 * abs(b)
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return numbers and abs(a - b) <= 1e-4 * abs(b)
 
 
 def repaired(mode, column, row, header):
     """True where plumbline differs on purpose (docs/reference/compare.md, "repairs")."""
-    cell = dict(zip(header, row))
+    cell = dict(zip(header, row, strict=False))
     shape, dtype = cell["NPU Tensor Shape"], cell["NPU Dtype"]
     if mode == "tensor":
         one_element = shape in ("[]", "[1]") and str(dtype).startswith("torch.")
@@ -107,8 +121,8 @@ def test_cells_equal(mode, dumps, tmp_path):
     assert our_header[len(header):] == ["Verdict", "Reason"]
     assert len(our_rows) == len(rows)
     different = []
-    for number, (theirs, ours) in enumerate(zip(rows, our_rows), start=2):
-        for column, a, b in zip(header, theirs, ours):
+    for number, (theirs, ours) in enumerate(zip(rows, our_rows, strict=True), start=2):
+        for column, a, b in zip(header, theirs, ours, strict=False):
             if column in WORDING:
                 nan = "Nan" in theirs  # coloured and noted here, ignored there
                 assert (a is None) == (b is None) or nan or mode == "tensor", (number, a, b)
@@ -124,7 +138,7 @@ def test_cells_equal(mode, dumps, tmp_path):
 def test_fills_equal(mode, dumps, tmp_path):
     (_, rows, fills), (_, _, our_fills) = run_both(tmp_path, *dumps[mode])
     different = []
-    for row, theirs, ours in zip(rows, fills, our_fills):
+    for row, theirs, ours in zip(rows, fills, our_fills, strict=True):
         values = [str(value).strip().lower() for value in row]
         if theirs != ours and "nan" not in values:  # NaN rows are red here
             different.append((row[0], theirs, ours))
@@ -143,6 +157,6 @@ def test_first_wrong_call_is_the_epsilon(mode, dumps, tmp_path):
 @pytest.mark.parametrize("mode", list(MODES))
 def test_a_run_against_itself_has_no_wrong_call(mode, dumps, tmp_path):
     golden = dumps[mode][1]
-    out = subprocess.run([PLUMB, "compare", golden, golden, "-o", str(tmp_path), "--fail-on", "any"],
-                         check=True, capture_output=True, text=True).stdout
+    command = [PLUMB, "compare", golden, golden, "-o", str(tmp_path), "--fail-on", "any"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert out.splitlines()[0] == "no wrong call"

@@ -4,6 +4,7 @@ Statistics are computed here from the values, so that they are what a recorder w
 `.pt` files are made with the pickle module and a stored zip, as torch.save lays them out.
 """
 
+import dataclasses
 import io
 import json
 import math
@@ -133,30 +134,43 @@ class Recording:
                 json.dump(content, file, indent=1)
 
 
-def model(directory, task="statistics", digests=False, eps=1e-6, scale=1.0, extra=False,
-          missing=False, second=(2, 3)):
-    """Two normalised layers and an activation; every knob changes one thing."""
+@dataclasses.dataclass
+class Knobs:
+    """What can be changed about the model; every knob changes one thing."""
+
+    task: str = "statistics"
+    digests: bool = False
+    eps: float = 1e-6
+    scale: float = 1.0
+    extra: bool = False
+    missing: bool = False
+    second: tuple = (2, 3)
+
+
+def model(directory, **changes):
+    """Two normalised layers and an activation."""
+    knobs = Knobs(**changes)
     random.seed(7)
     x = [single(random.uniform(-1, 1)) for _ in range(6)]
-    out = Recording(directory, task, digests)
+    out = Recording(directory, knobs.task, knobs.digests)
     parent = None
     for layer in range(2):
         parent = f"Module.layers.{layer}.Norm.forward.0"
         mean = single(math.fsum(v * v for v in x) / len(x))
-        use = eps if layer == 1 else 1e-6
+        use = knobs.eps if layer == 1 else 1e-6
         shifted = single(mean + use)
         out.call(f"Torch.add.{layer}.forward", [([mean], [1]), use], [([shifted], [1])], parent, 11)
-        gain = scale if layer == 1 else 1.0
+        gain = knobs.scale if layer == 1 else 1.0
         y = [single(gain * v / math.sqrt(shifted)) for v in x]
         out.call(f"Torch.mul.{layer}.forward", [(x, [2, 3]), ([shifted], [1])], [(y, [2, 3])],
                  parent, 12)
         out.call(parent, [(x, [2, 3])], [(y, [2, 3])], None, 20)
         x = y
-    if extra:
+    if knobs.extra:
         out.call("Torch.abs.0.forward", [(x, [2, 3])], [([abs(v) for v in x], [2, 3])])
-    if not missing:
+    if not knobs.missing:
         out.call("Functional.relu.0.forward", [(x, [2, 3])],
-                 [([max(v, 0.0) for v in x], list(second))])
+                 [([max(v, 0.0) for v in x], list(knobs.second))])
     out.write()
     return out
 

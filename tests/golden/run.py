@@ -17,6 +17,7 @@ A case is a folder below tests/golden/<area>/ with a case.json:
 
 import argparse
 import csv
+import difflib
 import glob
 import io
 import json
@@ -62,9 +63,10 @@ def kind(cell):
 
 def check_json(folder):
     """The machine form must be strict JSON and agree with the CSV in its number of rows."""
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
     for path in glob.glob(os.path.join(folder, "**", "compare_result_*.json"), recursive=True):
-        def refuse(token):
-            raise AssertionError(f"{path}: {token} is not JSON")
         with open(path, encoding="ascii") as file:
             rows = json.load(file, parse_constant=refuse)["rows"]
         with open(path[:-5] + ".csv", encoding="utf-8", newline="") as file:
@@ -82,7 +84,8 @@ def expect(case, key, actual, update, problems):
     with open(path, encoding="utf-8", newline="") as file:
         wanted = file.read()
     if wanted != actual:
-        problems.append(f"{key} differs:\n--- expected\n{wanted}\n--- got\n{actual}")
+        problems.append(f"{key} differs:\n" + "\n".join(difflib.unified_diff(
+            wanted.splitlines(), actual.splitlines(), "expected", "got", lineterm="", n=0)))
 
 
 def run_case(case, plumb, update):
@@ -115,7 +118,7 @@ def run_case(case, plumb, update):
         if spec.get("stdout"):
             expect(case, spec["stdout"], normalised(done.stdout, folder), update, problems)
         if spec.get("table"):
-            expect(case, spec["table"], workbook_text(folder), update, problems)
+            expect(case, spec["table"], normalised(workbook_text(folder), folder), update, problems)
             check_json(folder)
     finally:
         shutil.rmtree(folder)
@@ -139,7 +142,7 @@ def main():
         failed += bool(problems)
         for problem in problems:
             print(f"{os.path.relpath(case, HERE)}: {problem}")
-    print(f"{len(cases) - failed} of {len(cases)} golden cases passed")
+    print(f"{len(cases) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not cases else 0
 
 

@@ -110,7 +110,13 @@ class ApiHooks:
             self._patches.add(owner, attribute, probe)
             # Several names may stand for one function (F.conv2d is torch.conv2d): the first listed,
             # functional before torch, is the one models call.
-            probes.setdefault(original, probe)
+            # Methods are called through the attribute. What reaches the mode as a method's probe is
+            # an operator, because torch looks `x != y` up as Tensor.ne; upstream records operators
+            # under their own names (Tensor.__add__) or not at all.
+            if owner is torch.Tensor:
+                probes[probe] = original
+            else:
+                probes.setdefault(original, probe)
         self._mode = _EarlierReferences(probes)
         self._regions = _Regions(recorder)
         self._guards = _core.PatchSet()
