@@ -121,11 +121,27 @@ static void PairRelative(const T* t, const T* g, size_t count, double max_rel, S
   out->may_raise_rel = above != 0;
 }
 
-// The largest relative error of a slice that has one above the last.
+// The largest relative error of a slice that may have one above the last.
 template <class T>
 static double MaxRelative(const T* t, const T* g, size_t count) {
   double largest = 0;
-  for (size_t i = 0; i < count; ++i) {
+  size_t i = 0;
+  if constexpr (kIsFloat<T>) {
+    const VD zero = {};
+    VD best[2] = {};
+    for (; i + 2 * kDoublesPerVector <= count; i += 2 * kDoublesPerVector) {
+      PL_UNROLL
+      for (size_t v = 0; v < 2; ++v) {
+        const VD x = LoadWide(t + i + v * kDoublesPerVector);
+        const VD y = LoadWide(g + i + v * kDoublesPerVector);
+        const VD reference = Select(Equal(y, zero), zero + kZeroReference, Abs(y));
+        best[v] = Max(Abs(x - y) / reference, best[v]);
+      }
+    }
+    best[0] = Max(best[1], best[0]);
+    for (size_t l = 0; l < kDoublesPerVector; ++l) largest = Larger(best[0][l], largest);
+  }
+  for (; i < count; ++i) {
     const double error = WideDistance(t[i], g[i]) / Reference(WideMagnitude(g[i]));
     largest = Larger(error, largest);
   }
@@ -218,98 +234,7 @@ static void FastSlice(const PairSlice<T>& slice, const SliceCounts& counts, Pair
   total->count += count;
 }
 
-// What one slice of floats adds, in vectors. Sums are those of the block.
-template <class T>
-struct PairVectors {  // starts with the lanes of PairLanes
-  typedef typename VectorOf<T>::Type Vector;
-  typedef typename VectorOf<T>::Counter Counter;
-  static constexpr size_t kVectors = VectorOf<T>::kVectors;
-  VD dot[kWide], target[kWide], golden[kWide], difference[kWide];
-  VD largest[kWide];
-  VL below_1e3[kWide], below_5e3[kWide];
-  TruthD above[kWide];
-  Vector target_max[kVectors], golden_max[kVectors];
-  Counter mismatch[kVectors], zero[kVectors], zero_mismatch[kVectors];
-};
-
-// Two equal slices: everything that is not known already.
-template <class T>
-static inline void ReduceEqual(const T* x, size_t count, PairVectors<T>* out) {
-  typedef PairVectors<T> M;
-  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  M m = *out;
-  const typename M::Vector zero = {};
-  for (size_t i = 0; i < count; i += kLanes) {
-    Prefetch(x + i);
-    PL_UNROLL
-    for (size_t v = 0; v < kWide; ++v) {
-      const VD wide = LoadWide(x + i + v * kDoublesPerVector);
-      m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], wide, wide);
-      m.target[v] = AddProduct<sizeof(T) == 4>(m.target[v], wide, wide);
-      m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], wide, wide);
-    }
-    PL_UNROLL
-    for (size_t v = 0; v < M::kVectors; ++v) {
-      const typename M::Vector part = LoadVector<T>(x + i + v * kPerVector);
-      m.target_max[v] = Max(Abs(part), m.target_max[v]);
-      m.zero[v] = Count(m.zero[v], Equal(part, zero));
-    }
-  }
-  *out = m;
-}
-
-// The sums, the largest distance, and where relative errors lie.
-template <class T>
-static inline void ReduceDistances(const T* t, const T* g, size_t count, double bound,
-                                   PairVectors<T>* out) {
-  PairVectors<T> m = *out;
-  const VD zero = {};
-  const VD zero_reference = zero + kZeroReference;
-  for (size_t i = 0; i < count; i += kLanes) {
-    PL_UNROLL
-    for (size_t v = 0; v < kWide; ++v) {
-      const VD x = LoadWide(t + i + v * kDoublesPerVector);
-      const VD y = LoadWide(g + i + v * kDoublesPerVector);
-      const VD distance = Abs(x - y);
-      m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], x, y);
-      m.target[v] = AddProduct<sizeof(T) == 4>(m.target[v], x, x);
-      m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], y, y);
-      m.difference[v] = AddProduct<false>(m.difference[v], distance, distance);
-      m.largest[v] = Max(distance, m.largest[v]);
-      const VD reference = Select(Equal(y, zero), zero_reference, Abs(y));
-      m.below_1e3[v] = Count(m.below_1e3[v], Less(distance, 0.001 * reference));
-      m.below_5e3[v] = Count(m.below_5e3[v], Less(distance, 0.005 * reference));
-      m.above[v] = Either(m.above[v], Less(bound * reference, distance));
-    }
-  }
-  *out = m;
-}
-
-// Magnitudes, mismatches and zeros.
-template <class T>
-static inline void ReduceClasses(const T* t, const T* g, size_t count, PairVectors<T>* out) {
-  typedef PairVectors<T> M;
-  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  M m = *out;
-  const typename M::Vector zero = {};
-  for (size_t i = 0; i < count; i += kLanes) {
-    Prefetch(t + i);
-    Prefetch(g + i);
-    PL_UNROLL
-    for (size_t v = 0; v < M::kVectors; ++v) {
-      const typename M::Vector x = LoadVector<T>(t + i + v * kPerVector);
-      const typename M::Vector y = LoadVector<T>(g + i + v * kPerVector);
-      const auto differ = Differ(x, y);
-      const auto is_zero = Equal(y, zero);
-      m.target_max[v] = Max(Abs(x), m.target_max[v]);
-      m.golden_max[v] = Max(Abs(y), m.golden_max[v]);
-      m.mismatch[v] = Count(m.mismatch[v], differ);
-      m.zero[v] = Count(m.zero[v], is_zero);
-      m.zero_mismatch[v] = Count(m.zero_mismatch[v], Both(differ, is_zero));
-    }
-  }
-  *out = m;
-}
+#include "kernels/float_pairs.inl"
 
 template <class Vector, size_t n>
 static inline uint64_t SumCounts(const Vector (&counts)[n]) {
@@ -337,13 +262,11 @@ static void PairOfFloatSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairw
   const bool identical = raw.target_dtype == raw.golden_dtype &&
                          __builtin_memcmp(t, g, count * sizeof(T)) == 0;
   __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
-  // Twice the rounding of the product and of the quotient: no larger error is missed.
-  const double bound = total->max_rel * (1 - 0x1p-50);
   if (identical) {
     ReduceEqual(t, count, &m);
   } else {
     ReduceClasses(t, g, count, &m);
-    ReduceDistances(t, g, count, bound, &m);
+    ReduceDistances(t, g, count, LimitOf(total->max_rel), &m);
   }
   PairLanes sums;
   __builtin_memcpy(&sums, &m, sizeof(sums));
@@ -381,7 +304,11 @@ static void PairOfSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* 
     SliceCounts counts = {};
     PairClasses(t, g, count, &counts);
     PairSums(t, g, count, lanes, &counts.max_abs);
-    PairRelative(t, g, count, total->max_rel, &counts);
+    if (counts.mismatch != 0) {
+      PairRelative(t, g, count, total->max_rel, &counts);
+    } else {
+      counts.below_1e3 = counts.below_5e3 = count;
+    }
     FastSlice(slice, counts, total);
   }
 }
