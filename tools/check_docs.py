@@ -130,7 +130,8 @@ def main() -> int:
     for line in failures:
         print(line)
     if not failures:
-        print(f"docs: {len(documents(root))} documents, no broken link, every block runs")
+        blocks = "blocks not run" if args.links_only else "every block runs"
+        print(f"docs: {len(documents(root))} documents, no broken link, {blocks}")
     return 1 if failures else 0
 
 
