@@ -205,6 +205,7 @@ void BindRecorder(nb::module_& m) {
         return owner;
       },
       nb::arg("config"), nb::arg("framework"),
+      nb::sig("def new_recorder(config: Config, framework: dict) -> Recorder"),
       "Makes the recorder of this process; `framework` is Adapter.framework_parts().");
   m.def("log_info", [](const std::string& text) { LogInfo(text); });
   m.def("log_warning", [](const std::string& text) { LogWarning(text); });

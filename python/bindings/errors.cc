@@ -11,7 +11,7 @@ PyObject* corrupt_data_error = nullptr;
 PyObject* internal_error = nullptr;
 
 PyObject* NewException(nb::module_& m, const char* name, const char* doc, PyObject* base) {
-  const std::string full = std::string("plumbline.") + name;
+  const std::string full = std::string("plumbline._core.") + name;
   PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
   if (type == nullptr) throw nb::python_error();
   m.attr(name) = nb::borrow(type);

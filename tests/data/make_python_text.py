@@ -33,7 +33,8 @@ def doubles(rng: random.Random) -> list[float]:
 def strings(rng: random.Random) -> list[str]:
     texts = [chr(c) for c in range(0x300)] + ["", "\U0001f600", "\U00010000\U0010ffff"]
     texts += ["\ud800", "\udfff", "\ude00\ud83d", "a\ud83dz", "\uffff\u2028"]
-    alphabet = [chr(c) for c in range(0x20, 0x7F)] + ["\n", "\\", '"', "\u00e9", "\u4e2d", "\U0001f40d"]
+    alphabet = [chr(c) for c in range(0x20, 0x7F)]
+    alphabet += ["\n", "\\", '"', "\u00e9", "\u4e2d", "\U0001f40d"]
     texts += ["".join(rng.choices(alphabet, k=rng.randrange(40))) for _ in range(200)]
     return texts
 

@@ -105,7 +105,11 @@ def good_files():
     for device in ("cuda:0", "npu:1"):
         old, new = b"X\x03\x00\x00\x00cpu", b"X" + struct.pack("<I", len(device)) + device.encode()
         name = f"device_{device[:-2]}.pt"
-        rewrite("float32.pt", name, lambda m, d: d.replace(old, new) if m == "data.pkl" else d)
+
+        def move(member, data, old=old, new=new):
+            return data.replace(old, new) if member == "data.pkl" else data
+
+        rewrite("float32.pt", name, move)
         expect(name, torch.load(OUT / "float32.pt", weights_only=True))
 
 

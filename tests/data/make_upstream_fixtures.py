@@ -59,7 +59,8 @@ def run(case: str, target: pathlib.Path) -> None:
         x[0, 0] = 0.1
         debugger = PrecisionDebugger(config_path=str(config_path))
         debugger.start(model=model) if level != "L1" else debugger.start()
-        loss = model(x, options={"names": ["a\u00e9\U0001f600"], "big": 2**70, "slice": slice(1, None)})
+        options = {"names": ["a\u00e9\U0001f600"], "big": 2**70, "slice": slice(1, None)}
+        loss = model(x, options=options)
         loss.backward()
         debugger.stop()
         debugger.step()

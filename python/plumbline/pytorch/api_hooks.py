@@ -130,7 +130,7 @@ class ApiHooks:
             self._dynamo_guard.apply()
         self._patches.apply()
         if self._mode is not None and self._recorder is not None:
-            self._mode.__enter__()
+            torch._C._push_on_torch_function_stack(self._mode)
             self._mode_is_on = True
             self._recorder.set_net(True)
 
@@ -161,7 +161,7 @@ class ApiHooks:
         # A library imported inside the window inspects torch's functions and keeps references to
         # them: it must see the originals. Every import of a module that is not loaded yet passes
         # through this one function (CPython 3.3 and later).
-        bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]
+        bootstrap: Any = importlib._bootstrap
         find_and_load = getattr(bootstrap, "_find_and_load", None)
         if find_and_load is not None:
             self._guards.add(bootstrap, "_find_and_load", self._without_probes(find_and_load))

@@ -205,7 +205,7 @@ class _BackwardCall:
             return
         values = grads if isinstance(grads, (list, tuple)) else [grads]
         self._grad_outputs = [None] * count
-        for position, grad in zip(positions, values):
+        for position, grad in zip(positions, values, strict=True):
             self._grad_outputs[position] = grad
         self._grad_inputs = [None] * self._arguments
         self._arrived = 0
@@ -259,7 +259,8 @@ class _BackwardCall:
 def _stack(calls: Any) -> list[Any]:
     if not hasattr(calls, "open"):
         calls.open = []
-    return calls.open
+    open_calls: list[Any] = calls.open
+    return open_calls
 
 
 def _is_raising() -> bool:
