@@ -294,10 +294,13 @@ def _hook_result(tensor: torch.Tensor, ready: Any) -> None:
         known[2].insert(0, ready)
         return
     callbacks = [ready]
+    node, number = _edge_of(tensor)
 
-    def hook(grad: torch.Tensor) -> None:
+    def hook(grad_outputs: tuple[torch.Tensor | None, ...]) -> None:
         for callback in callbacks:
-            callback([grad])
+            callback([grad_outputs[number]])
 
-    tensor.register_hook(hook)
+    # On the node, not the tensor: a tensor's hooks stay with the node that it had when the first
+    # one was registered, so after an in-place operation they would see another gradient.
+    node.register_prehook(hook)
     _last.result = (weakref.ref(tensor), tensor._version, callbacks)
