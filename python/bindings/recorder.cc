@@ -125,7 +125,8 @@ void Recorder::AppendEntry(std::span<const std::byte> packed) {
 
 void Recorder::CountFailures(const ValueWalker& walker) {
   for (int i = 0; i < walker.failures(); ++i) {
-    observer_->CountLoss("values_unreadable", entry_name_ + ": a value that cannot be read");
+    observer_->CountLoss("values_unreadable",
+                         ThisThread().entry_name + ": a value that cannot be read");
   }
 }
 
@@ -154,7 +155,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
         thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
     thread.call.Begin(name, wants_parents_ ? &parent : nullptr, stack.id);
     if (selected && WantsInput(parts, CallKind::kForward)) {
-      entry_name_ = name;
+      thread.entry_name = name;
       ValueWalker walker(types_, *this, wants_tensors_);
       walker.List(kInputArgs, "input", args, count, thread.call);
       walker.Keywords(kInputKwargs, kwnames, args + count, thread.call);
@@ -176,7 +177,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
     return nullptr;
   }
   if (selected && WantsOutput(parts, CallKind::kForward)) {
-    entry_name_ = name;
+    thread.entry_name = name;
     ValueWalker walker(types_, *this, wants_tensors_);
     walker.Result(kOutput, "output", result, thread.call);
     CountFailures(walker);
@@ -216,7 +217,7 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   frame.token = *token = next_token_++;
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
   if (WantsInput(observer_->config().data_mode, CallKind::kForward)) {
-    entry_name_ = frame.name;
+    thread.entry_name = frame.name;
     EntryPacker& out = thread.event;
     out.Clear();
     ValueWalker walker(types_, *this, wants_tensors_);
@@ -254,7 +255,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   out.Begin(frame.name, &parent, stack.id);
   if (selected && WantsDirection(parts, CallKind::kForward)) {
     out.Raw(frame.inputs);
-    entry_name_ = frame.name;
+    thread.entry_name = frame.name;
     ValueWalker walker(types_, *this, wants_tensors_);
     if (output != nullptr && WantsOutput(parts, CallKind::kForward)) {
       walker.Result(kOutput, "output", output, out);
@@ -280,7 +281,7 @@ void Recorder::RecordBackward(std::string_view name, std::string_view parent, bo
   const std::string entry(name);
   EntryPacker& out = thread.event;
   out.Begin(entry, has_parent ? &parent : nullptr, 0);
-  entry_name_ = entry;
+  thread.entry_name = entry;
   ValueWalker walker(types_, *this, wants_tensors_);
   if (WantsInput(parts, CallKind::kBackward) && grad_outputs != nullptr) {
     walker.Result(kInput, "input", grad_outputs, out);
@@ -320,7 +321,7 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
   out.Begin(name, nullptr, 0);
   out.Key(parameter);
   out.BeginList();
-  entry_name_ = name;
+  thread.entry_name = name;
   ValueWalker walker(types_, *this, wants_tensors_);
   if (wants_tensors_) walker.set_path(parameter);
   walker.Value(grad, out);

@@ -40,7 +40,8 @@ struct ThreadState {
   EntryPacker call;   // the API entry in flight
   EntryPacker event;  // entries that are complete in one go (modules, gradients)
   std::vector<ModuleFrame> modules;
-  bool has_net = false;  // the function mode is on this thread's stack
+  std::string entry_name;  // of the entry being packed: first part of tensor file names
+  bool has_net = false;    // the function mode is on this thread's stack
 };
 ThreadState& ThisThread();
 
@@ -178,7 +179,6 @@ class Recorder : public TensorSink {
   bool wants_tensors_ = false;
   bool wants_digest_ = false;
   bool wants_parents_ = false;
-  std::string entry_name_;  // name of the entry being packed: first part of tensor file names
 };
 
 // tensor.requires_grad; false if it cannot be read.

@@ -73,13 +73,13 @@ void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
 std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
                                  TensorFacts* facts) {
   RunWriter& writer = observer_->writer();
-  std::string tensor_name = entry_name_;
+  std::string tensor_name = ThisThread().entry_name;
   if (!path.empty()) {
     tensor_name += '.';
     tensor_name += path;
   }
   // A parameter's gradient of a later backward pass replaces the earlier one.
-  const bool replaces = KindOfCall(entry_name_) == CallKind::kParametersGrad;
+  const bool replaces = KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
   const std::string file_name = writer.ReserveTensorName(
       tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
   if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
@@ -138,17 +138,18 @@ void Recorder::PackMemory(PyObject* tensor, const Labels& labels, std::string_vi
     return;
   }
   // A copy dies with this call, so only tensors of the training itself are remembered.
-  TensorFacts* known = copy == nullptr ? cache_.Find(tensor, host) : nullptr;
-  TensorFacts computed;
-  TensorFacts* facts = known != nullptr ? known : &computed;
+  // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
+  const TensorFacts* known = copy == nullptr ? cache_.Find(tensor, host) : nullptr;
+  const bool is_new = known == nullptr;
+  TensorFacts facts = is_new ? TensorFacts() : *known;
   std::string data_name;
   if (wants_tensors_) {
-    data_name = SaveTensor(path, host, facts);
-  } else if (known == nullptr) {
-    ScanTensorInto(host, facts);
+    data_name = SaveTensor(path, host, &facts);
+  } else if (is_new) {
+    ScanTensorInto(host, &facts);
   }
-  if (known == nullptr && copy == nullptr) cache_.Store(tensor, host, computed);
-  PackFacts(host, *facts, data_name, labels, out);
+  if (is_new && copy == nullptr) cache_.Store(tensor, host, facts);
+  PackFacts(host, facts, data_name, labels, out);
   Py_XDECREF(copy);
 }
 
@@ -178,7 +179,8 @@ void Recorder::PackUnreadable(PyObject* tensor, EntryPacker& out) {
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 4) {
     PyErr_Clear();
     Py_XDECREF(answer);
-    observer_->CountLoss("tensors_unreadable", entry_name_ + ": a tensor that cannot be described");
+    observer_->CountLoss("tensors_unreadable",
+                         ThisThread().entry_name + ": a tensor that cannot be described");
     out.Null();
     return;
   }

@@ -225,3 +225,27 @@ with torch.device("cpu"):
     )
     assert "Torch.add.0.forward" in entries
     assert "Torch.sub.0.forward" in entries
+
+
+def test_tensor_files_carry_the_name_of_their_own_entry(tmp_path: Path) -> None:
+    # Large tensors are scanned without the interpreter lock; the entry's name was shared once.
+    entries = record(
+        tmp_path,
+        """
+import threading
+def work(function):
+    for _ in range(10):
+        function(torch.ones(600, 600), 1)
+threads = [threading.Thread(target=work, args=(f,)) for f in (torch.add, torch.sub, torch.mul)]
+[t.start() for t in threads]; [t.join() for t in threads]
+""",
+        task="tensor",
+    )
+    files = [
+        (name, value["data_name"])
+        for name, entry in entries.items()
+        for value in [*entry["input_args"], *entry["output"]]
+        if "data_name" in value
+    ]
+    assert len(files) == 60  # 30 calls, one tensor in and one out
+    assert [pair for pair in files if not pair[1].startswith(pair[0] + ".")] == []
