@@ -13,6 +13,7 @@
 #include "call_probe.h"
 #include "config/config.h"
 #include "errors.h"
+#include "module_hook.h"
 #include "patch_set.h"
 #include "recorder.h"
 
@@ -40,15 +41,14 @@ FrameworkHooks HooksFrom(const nb::dict& parts) {
   FrameworkHooks hooks;
   hooks.to_host = Take(parts, "to_host");
   hooks.describe_tensor = Take(parts, "describe_tensor");
+  hooks.mode_depth = Take(parts, "mode_depth");
+  hooks.mode_at = Take(parts, "mode_at");
   hooks.pop_mode = Take(parts, "pop_mode");
   hooks.push_mode = Take(parts, "push_mode");
   hooks.parameter_type = Take(parts, "parameter");
   hooks.no_override = Take(parts, "no_override");
   return hooks;
 }
-
-// Null for None.
-PyObject* OrNull(const nb::object& object) { return object.is_none() ? nullptr : object.ptr(); }
 
 std::string_view OutcomeName(capture::StartOutcome outcome) {
   switch (outcome) {
@@ -119,69 +119,69 @@ void BindWindow(nb::class_<Class>& recorder) {
       .def_prop_ro("run_directory", [](Class& self) { return self.observer().run_directory(); });
 }
 
-void BindModules(nb::class_<Class>& recorder) {
-  recorder
-      .def("register",
-           [](Class& self, std::string_view name) {
-             return self.observer().counters().Register(name);
-           })
-      .def("probe",
-           [](Class& self, nb::object original, std::string_view name, bool is_method) {
-             PyObject* probe = NewProbe(self, original.ptr(), name, is_method);
-             if (probe == nullptr) throw nb::python_error();
-             return nb::steal(probe);
-           })
-      .def(
-          "enter_module",
-          [](Class& self, uint32_t module, nb::tuple args, nb::object kwargs) {
-            uint64_t token = 0;
-            const uint32_t number = self.EnterModule(module, args.ptr(), OrNull(kwargs), &token);
-            return std::make_tuple(token, number);
-          },
-          nb::arg("module"), nb::arg("args"), nb::arg("kwargs").none())
-      .def(
-          "leave_module",
-          [](Class& self, uint64_t token, nb::object output, bool raised, nb::object parameters) {
-            self.LeaveModule(token, raised ? nullptr : output.ptr(), OrNull(parameters));
-          },
-          nb::arg("token"), nb::arg("output").none(), nb::arg("raised"),
-          nb::arg("parameters").none())
-      .def("parent_module", [](Class&) -> std::optional<std::string> {
-        const auto& modules = ThisThread().modules;
-        if (modules.size() < 2) return std::nullopt;
-        return modules[modules.size() - 2].name;
-      });
+void BindProbes(nb::class_<Class>& recorder) {
+  recorder.def("probe",
+               [](Class& self, nb::object original, std::string_view name, bool is_method) {
+                 PyObject* probe = NewProbe(self, original.ptr(), name, is_method);
+                 if (probe == nullptr) throw nb::python_error();
+                 return nb::steal(probe);
+               });
 }
 
-void BindGradients(nb::class_<Class>& recorder) {
-  recorder
+// Whether a forward hook runs because the module raised (always_call).
+bool IsRaising() {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_GetExcInfo(&type, &value, &traceback);
+  const bool raising = value != nullptr && value != Py_None;
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return raising;
+}
+
+void BindModuleHook(nb::module_& m) {
+  nb::class_<Autograd>(m, "Autograd", "Functions of the framework that BackwardCall needs.")
       .def(
-          "record_backward",
-          [](Class& self, std::string_view name, const std::optional<std::string>& parent,
-             nb::object grad_outputs, nb::object grad_inputs) {
-            self.RecordBackward(name, parent.value_or(std::string()), true, OrNull(grad_outputs),
-                                OrNull(grad_inputs));
+          "__init__",
+          [](Autograd* self, nb::object is_grad_enabled, nb::object sequence_number,
+             nb::object gradient_edge, nb::object queue_callback, nb::object watch_all,
+             nb::object add) {
+            new (self) Autograd{std::move(is_grad_enabled), std::move(sequence_number),
+                                std::move(gradient_edge),   std::move(queue_callback),
+                                std::move(watch_all),       std::move(add)};
           },
-          nb::arg("name"), nb::arg("parent").none(), nb::arg("grad_outputs").none(),
-          nb::arg("grad_inputs").none())
-      .def("enter_backward", &Class::EnterBackward)
-      .def("leave_backward", &Class::LeaveBackward)
-      .def("reserve_parameter_gradients",
-           [](Class& self, std::string_view entry, nb::list names) {
-             self.ReserveParameterGradients(entry, names.ptr());
-           })
-      .def("record_parameter_gradient",
-           [](Class& self, std::string_view entry, std::string_view parameter, nb::object grad) {
-             self.RecordParameterGradient(entry, parameter, grad.ptr());
-           });
+          nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number"),
+          nb::arg("gradient_edge"), nb::arg("queue_callback"), nb::arg("watch_all"),
+          nb::arg("add"));
+  nb::class_<ModuleHook>(m, "ModuleHook", "Hooks around the calls of one module.")
+      .def(nb::init<Class&, const Autograd&, std::string, bool>(), nb::keep_alive<1, 2>(),
+           nb::keep_alive<1, 3>())
+      .def(
+          "before",
+          [](ModuleHook& self, nb::handle, nb::handle args, nb::handle kwargs) {
+            self.Before(args.ptr(), kwargs.ptr());
+          },
+          "A forward pre hook (with_kwargs).")
+      .def(
+          "after",
+          [](ModuleHook& self, nb::handle module, nb::handle, nb::handle, nb::handle output) {
+            self.After(module.ptr(), output.ptr(), output.is_none() && IsRaising());
+          },
+          nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
+          "A forward hook (with_kwargs, always_call).")
+      .def("forget_parameters", &ModuleHook::ForgetParameters);
 }
 
 void BindThread(nb::class_<Class>& recorder) {
   recorder.def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
-      .def("enter_tool", [](Class&) { ++ThisThread().in_tool; })
-      .def("leave_tool", [](Class&) { --ThisThread().in_tool; })
-      .def("set_net", [](Class&, bool on) { ThisThread().has_net = on; })
+      .def(
+          "set_net",
+          [](Class&, nb::handle mode) { ThisThread().net = mode.is_none() ? nullptr : mode.ptr(); },
+          nb::arg("mode").none(),
+          "Tells the function mode that was put on this thread's stack, which the caller keeps.")
       .def("count_loss", [](Class& self, std::string_view counter,
                             std::string_view what) { self.observer().CountLoss(counter, what); })
       .def("set_own_directory", [](Class& self, std::string directory) {
@@ -192,8 +192,7 @@ void BindThread(nb::class_<Class>& recorder) {
 void BindRecorder(nb::module_& m) {
   nb::class_<Class> recorder(m, "Recorder", "Turns hook events into entries of the open step.");
   BindWindow(recorder);
-  BindModules(recorder);
-  BindGradients(recorder);
+  BindProbes(recorder);
   BindThread(recorder);
   m.def(
       "new_recorder",
@@ -217,6 +216,7 @@ void BindRecorder(nb::module_& m) {
 void BindCapture(nb::module_& m) {
   BindConfig(m);
   BindRecorder(m);
+  BindModuleHook(m);
   nb::class_<PatchSet>(m, "PatchSet", "Attribute replacements applied and taken back as a whole.")
       .def(nb::init<>())
       .def("add",

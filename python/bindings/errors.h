@@ -24,6 +24,12 @@ T ValueOrRaise(Result<T> result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+// `object`, or the pending Python error as an exception if it is null.
+inline PyObject* CheckedPython(PyObject* object) {
+  if (object == nullptr) throw nanobind::python_error();
+  return object;
+}
+
 }  // namespace plumbline::python
 
 #endif  // PLUMBLINE_PYTHON_BINDINGS_ERRORS_H_

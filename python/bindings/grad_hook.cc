@@ -1,46 +1,11 @@
 #include "grad_hook.h"
 
-#include <new>
 #include <utility>
 
+#include "callback.h"
 #include "recorder.h"
 
 namespace plumbline::python {
-namespace {
-
-// Called by the autograd engine with (grad_inputs, grad_outputs) after the node has run.
-struct GradHook {
-  PyObject_HEAD Recorder* recorder;  // kept alive by owner
-  PyObject* owner;
-  uint64_t epoch;
-  bool has_parent;
-  std::string name;
-  std::string parent;
-};
-
-PyTypeObject* grad_hook_type = nullptr;  // created once by InitGradHookType
-
-PyObject* CallGradHook(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
-  auto* hook = reinterpret_cast<GradHook*>(self);
-  if (hook->epoch == hook->recorder->observer().epoch() && PyTuple_GET_SIZE(args) == 2) {
-    // The node's gradients with respect to its outputs are the entry's input.
-    hook->recorder->RecordBackward(hook->name, hook->parent, hook->has_parent,
-                                   PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 0));
-  }
-  Py_RETURN_NONE;
-}
-
-void FreeGradHook(PyObject* self) {
-  auto* hook = reinterpret_cast<GradHook*>(self);
-  hook->name.~basic_string();
-  hook->parent.~basic_string();
-  Py_DECREF(hook->owner);
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-}  // namespace
 
 PyObject* FirstTensor(PyObject* value, PyObject* tensor_type) {
   if (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(tensor_type))) return value;
@@ -67,17 +32,18 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
     Py_XDECREF(node);
     return;
   }
-  auto* hook = PyObject_New(GradHook, grad_hook_type);
+  // Called with (grad_inputs, grad_outputs) after the node has run; the gradients with respect to
+  // the node's outputs are the entry's input.
+  auto record = [&recorder, epoch = recorder.observer().epoch(), name = std::move(name),
+                 parent = std::move(parent), has_parent](PyObject* args) {
+    if (epoch != recorder.observer().epoch()) return;
+    const auto packed = recorder.PackBackwardInput(name, PyTuple_GET_ITEM(args, 1));
+    recorder.RecordBackward(name, has_parent ? &parent : nullptr, packed,
+                            PyTuple_GET_ITEM(args, 0));
+  };
+  PyObject* hook = NewCallback(recorder, std::move(record));
   if (hook != nullptr) {
-    hook->recorder = &recorder;
-    hook->owner = Py_NewRef(recorder.owner());
-    hook->epoch = recorder.observer().epoch();
-    hook->has_parent = has_parent;
-    new (&hook->name) std::string(std::move(name));
-    new (&hook->parent) std::string(std::move(parent));
-    PyObject* handle =
-        PyObject_CallMethodOneArg(node, register_name, reinterpret_cast<PyObject*>(hook));
-    Py_XDECREF(handle);
+    Py_XDECREF(PyObject_CallMethodOneArg(node, register_name, hook));
     Py_DECREF(hook);
   }
   if (PyErr_Occurred() != nullptr) {
@@ -85,18 +51,6 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
     recorder.observer().CountLoss("gradients_unhooked", "a node that takes no hook");
   }
   Py_DECREF(node);
-}
-
-bool InitGradHookType() {
-  PyType_Slot slots[] = {
-      {Py_tp_call, reinterpret_cast<void*>(CallGradHook)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(FreeGradHook)},
-      {0, nullptr},
-  };
-  PyType_Spec spec = {"plumbline._core.GradHook", sizeof(GradHook), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  grad_hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return grad_hook_type != nullptr;
 }
 
 }  // namespace plumbline::python

@@ -21,9 +21,6 @@ PyObject* FirstTensor(PyObject* value, PyObject* tensor_type);
 void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std::string parent,
                     bool has_parent);
 
-// Adds the hook's type to the extension. False with a Python error set on failure.
-bool InitGradHookType();
-
 }  // namespace plumbline::python
 
 #endif  // PLUMBLINE_PYTHON_BINDINGS_GRAD_HOOK_H_

@@ -4,8 +4,8 @@
 
 #include "bind_capture.h"
 #include "call_probe.h"
+#include "callback.h"
 #include "errors.h"
-#include "grad_hook.h"
 
 namespace nb = nanobind;
 
@@ -13,7 +13,7 @@ NB_MODULE(_core, m) {
   // The recorder lives until the process ends, and the framework's tables refer to its probes.
   nb::set_leak_warnings(false);
   m.doc() = "Native core of plumbline.";
-  if (!plumbline::python::InitProbeTypes() || !plumbline::python::InitGradHookType()) {
+  if (!plumbline::python::InitProbeTypes() || !plumbline::python::InitCallbackType()) {
     throw nb::python_error();
   }
   plumbline::python::BindErrors(m);

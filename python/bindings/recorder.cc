@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "backward_call.h"
 #include "formats/dump_json.h"
 #include "grad_hook.h"
 
@@ -54,13 +55,34 @@ ThreadState& ThisThread() {
   return state;
 }
 
-ModeOff::ModeOff(const FrameworkHooks& hooks, const ThreadState& thread) : push_(hooks.push_mode) {
-  if (!thread.has_net) return;
-  mode_ = PyObject_CallNoArgs(hooks.pop_mode);
-  if (mode_ == nullptr) PyErr_Clear();
+ThreadState::~ThreadState() {
+  // Left by a call that an interrupt cut off. Python objects cannot be released when a thread or
+  // the process ends.
+  if (!module_calls.empty()) (void)new std::vector<ModuleCall>(std::move(module_calls));
+}
+
+ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
+    : push_(hooks.push_mode), thread_(thread) {
+  if (thread.mode_off++ > 0) return;
+  PyObject* answer = PyObject_CallNoArgs(hooks.mode_depth);
+  long depth = answer == nullptr ? 0 : PyLong_AsLong(answer);
+  Py_XDECREF(answer);
+  if (depth > 0 && thread.net != nullptr) {
+    PyObject* index = PyLong_FromLong(depth - 1);
+    PyObject* top = PyObject_CallOneArg(hooks.mode_at, index);
+    if (top == thread.net) {
+      mode_ = PyObject_CallNoArgs(hooks.pop_mode);
+      --depth;
+    }
+    Py_XDECREF(top);
+    Py_DECREF(index);
+  }
+  thread.has_other_modes = depth > 0;
+  PyErr_Clear();
 }
 
 ModeOff::~ModeOff() {
+  if (--thread_.mode_off == 0) thread_.has_other_modes = false;
   if (mode_ == nullptr) return;
   const KeepException keep;
   PyObject* done = PyObject_CallOneArg(push_, mode_);
@@ -71,7 +93,8 @@ ModeOff::~ModeOff() {
 
 NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
-  if (type == types.tensor || type == hooks.parameter_type) return;
+  const bool is_plain = type == types.tensor || type == hooks.parameter_type;
+  if (is_plain && !ThisThread().has_other_modes) return;
   guard_ = PyObject_CallNoArgs(hooks.no_override);
   PyObject* done = guard_ == nullptr ? nullptr : PyObject_CallMethod(guard_, "__enter__", nullptr);
   if (done == nullptr) PyErr_Clear();
@@ -100,8 +123,8 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
 Recorder::~Recorder() {
   for (PyObject* object :
        {types_.tensor, types_.dtype, types_.device, types_.size, types_.memory_format,
-        types_.describe, hooks_.to_host, hooks_.describe_tensor, hooks_.pop_mode, hooks_.push_mode,
-        hooks_.parameter_type, hooks_.no_override}) {
+        types_.describe, hooks_.to_host, hooks_.describe_tensor, hooks_.mode_depth, hooks_.mode_at,
+        hooks_.pop_mode, hooks_.push_mode, hooks_.parameter_type, hooks_.no_override}) {
     Py_XDECREF(object);
   }
 }
@@ -216,7 +239,8 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   frame.name += std::to_string(number);
   frame.token = *token = next_token_++;
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
-  if (WantsInput(observer_->config().data_mode, CallKind::kForward)) {
+  if (WantsInput(observer_->config().data_mode, CallKind::kForward) &&
+      observer_->selection().MaySelectModule(frame.name)) {
     thread.entry_name = frame.name;
     EntryPacker& out = thread.event;
     out.Clear();
@@ -268,28 +292,47 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   AppendEntry(out.Finish());
 }
 
-void Recorder::RecordBackward(std::string_view name, std::string_view parent, bool has_parent,
-                              PyObject* grad_outputs, PyObject* grad_inputs) {
+std::string Recorder::ParentOfBackward() const {
+  const auto& modules = ThisThread().modules;
+  return modules.size() < 2 ? std::string() : BackwardName(modules[modules.size() - 2].name);
+}
+
+std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObject* grad_outputs) {
   ThreadState& thread = ThisThread();
-  if (thread.in_tool > 0 || !observer_->is_step_open() ||
-      is_forked_child.load(std::memory_order_relaxed)) {
-    return;
-  }
+  if (!MayRecordBackward(thread)) return {};
+  if (!WantsInput(observer_->config().data_mode, CallKind::kBackward)) return {};
   const InTool in_tool(thread);
   const ModeOff mode_off(hooks_, thread);
-  const DataMode& parts = observer_->config().data_mode;
-  const std::string entry(name);
   EntryPacker& out = thread.event;
-  out.Begin(entry, has_parent ? &parent : nullptr, 0);
-  thread.entry_name = entry;
+  out.Clear();
+  thread.entry_name = name;
   ValueWalker walker(types_, *this, wants_tensors_);
-  if (WantsInput(parts, CallKind::kBackward) && grad_outputs != nullptr) {
-    walker.Result(kInput, "input", grad_outputs, out);
-  }
-  if (WantsOutput(parts, CallKind::kBackward) && grad_inputs != nullptr) {
-    walker.Result(kOutput, "output", grad_inputs, out);
-  }
+  walker.Result(kInput, "input", grad_outputs, out);
   CountFailures(walker);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+bool Recorder::MayRecordBackward(const ThreadState& thread) const {
+  return thread.in_tool == 0 && observer_->is_step_open() &&
+         !is_forked_child.load(std::memory_order_relaxed);
+}
+
+void Recorder::RecordBackward(std::string_view name, const std::string* parent,
+                              std::span<const std::byte> packed_input, PyObject* grad_inputs) {
+  ThreadState& thread = ThisThread();
+  if (!MayRecordBackward(thread)) return;
+  const InTool in_tool(thread);
+  const ModeOff mode_off(hooks_, thread);
+  EntryPacker& out = thread.event;
+  const std::string_view parent_name = parent == nullptr ? std::string_view() : *parent;
+  out.Begin(name, parent == nullptr ? nullptr : &parent_name, 0);
+  out.Raw(packed_input);
+  if (WantsOutput(observer_->config().data_mode, CallKind::kBackward)) {
+    thread.entry_name = name;
+    ValueWalker walker(types_, *this, wants_tensors_);
+    walker.Result(kOutput, "output", grad_inputs, out);
+    CountFailures(walker);
+  }
   AppendEntry(out.Finish());
 }
 
@@ -370,6 +413,7 @@ void Recorder::EndStep() {
   stacks_written_.clear();
   regions_written_.clear();
   ThisThread().modules.clear();
+  ThisThread().module_calls.clear();
 }
 
 }  // namespace plumbline::python

@@ -26,22 +26,40 @@
 
 namespace plumbline::python {
 
-// A module call that has begun and not ended.
+class BackwardCall;
+class ModuleHook;
+
+// A module call that has begun and not ended: what the recorder knows.
 struct ModuleFrame {
   std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
   std::vector<std::byte> inputs;  // packed members, taken before the module could change them
   uint64_t token = 0;             // identifies the frame to Leave()
 };
 
+// The same call: what its hook knows.
+struct ModuleCall {
+  const ModuleHook* hook = nullptr;
+  uint64_t token = 0;  // of the frame; 0: not recorded
+  std::shared_ptr<BackwardCall> backward;
+};
+
 // Per-thread recording state.
 struct ThreadState {
+  ThreadState() = default;
+  ~ThreadState();
+  ThreadState(const ThreadState&) = delete;
+  ThreadState& operator=(const ThreadState&) = delete;
+
   int in_tool = 0;    // inside plumbline's own work: record nothing
   int in_api = 0;     // inside a recorded API: only the outermost one is an entry
   EntryPacker call;   // the API entry in flight
   EntryPacker event;  // entries that are complete in one go (modules, gradients)
   std::vector<ModuleFrame> modules;
-  std::string entry_name;  // of the entry being packed: first part of tensor file names
-  bool has_net = false;    // the function mode is on this thread's stack
+  std::vector<ModuleCall> module_calls;
+  std::string entry_name;        // of the entry being packed: first part of tensor file names
+  PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
+  int mode_off = 0;              // depth of ModeOff
+  bool has_other_modes = false;  // inside ModeOff: function modes of the user are on the stack
 };
 ThreadState& ThisThread();
 
@@ -61,29 +79,33 @@ class InTool {
 struct FrameworkHooks {
   PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
   PyObject* describe_tensor = nullptr;  // (type text, dtype text, shape) of an unreadable tensor
+  PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
+  PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
   PyObject* push_mode = nullptr;        // put one on
   PyObject* parameter_type = nullptr;   // tensor subclass without overrides of its own
-  PyObject* no_override = nullptr;      // context manager class: attributes of tensor subclasses
-                                        // are read without running their __torch_function__
+  PyObject* no_override = nullptr;      // context manager class: attributes of tensors are read
+                                        // without running any __torch_function__
 };
 
 // Takes plumbline's own function mode off the thread's stack while an original or plumbline itself
-// uses the framework, and puts it back. Another mode on top stays where it is.
+// uses the framework, and puts it back. May be nested. Autograd runs hooks with the stack of the
+// call of backward(), so the mode may not be there; modes of the user stay.
 class ModeOff {
  public:
-  ModeOff(const FrameworkHooks& hooks, const ThreadState& thread);
+  ModeOff(const FrameworkHooks& hooks, ThreadState& thread);
   ~ModeOff();
   ModeOff(const ModeOff&) = delete;
   ModeOff& operator=(const ModeOff&) = delete;
 
  private:
   PyObject* push_;
+  ThreadState& thread_;
   PyObject* mode_ = nullptr;
 };
 
-// While it lives, a tensor of a user's subclass is read like a plain one. Costs nothing for plain
-// tensors and parameters.
+// While it lives, a tensor is read without running a user's __torch_function__, of its class or of
+// a mode. Costs nothing for plain tensors and parameters without such modes.
 class NoOverride {
  public:
   NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor);
@@ -108,6 +130,10 @@ class Recorder : public TensorSink {
   void set_owner(PyObject* owner) { owner_ = owner; }
   [[nodiscard]] PyObject* owner() const { return owner_; }
   StackTable& stacks() { return stacks_; }
+  [[nodiscard]] const FrameworkHooks& hooks() const { return hooks_; }
+  [[nodiscard]] bool IsTensor(PyObject* value) const {
+    return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(types_.tensor)) != 0;
+  }
 
   // Calls `original` and records the call under the counter `api`. The result is the original's,
   // a new reference or null with its exception set.
@@ -120,9 +146,15 @@ class Recorder : public TensorSink {
   // dropped. `output` null: the module raised.
   void LeaveModule(uint64_t token, PyObject* output, PyObject* parameters);
 
-  // A backward entry: gradients of the outputs and of the inputs (tuples; null: not recorded).
-  void RecordBackward(std::string_view name, std::string_view parent, bool has_parent,
-                      PyObject* grad_outputs, PyObject* grad_inputs);
+  // The name of the backward entry that encloses the one of the innermost module call; empty: none.
+  [[nodiscard]] std::string ParentOfBackward() const;
+
+  // A backward entry comes in two parts: the gradients of the outputs (a tuple), reduced when they
+  // are there, and the entry as a whole, with the gradients of the inputs. `parent` null: not
+  // known.
+  std::vector<std::byte> PackBackwardInput(std::string_view name, PyObject* grad_outputs);
+  void RecordBackward(std::string_view name, const std::string* parent,
+                      std::span<const std::byte> packed_input, PyObject* grad_inputs);
   // {name: [null]} for every parameter, so that the entry has its place and order.
   void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
   void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
@@ -144,6 +176,7 @@ class Recorder : public TensorSink {
 
  private:
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
+  [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
   uint32_t UseStack(StackInfo* info);
   void AppendEntry(std::span<const std::byte> packed);
   void CountFailures(const ValueWalker& walker);

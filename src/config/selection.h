@@ -39,6 +39,10 @@ class Selection {
   [[nodiscard]] bool SelectApi(std::string_view name);
   void EnterModule(std::string_view name);
   [[nodiscard]] bool LeaveModule(std::string_view name);
+  // False: LeaveModule of the running call `name` will refuse it, so its values need not be read.
+  [[nodiscard]] bool MaySelectModule(std::string_view name) const {
+    return !expanding_.empty() || InList(name);
+  }
 
   // Neither scope nor list: everything is selected and no event needs to be fed.
   [[nodiscard]] bool selects_all() const { return scope_.empty() && list_.empty(); }

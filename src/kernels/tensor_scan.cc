@@ -150,26 +150,46 @@ int ReadersOf(const ScanWants& wants) {
   return int{wants.moments} + int{wants.crc32} + int{wants.content} + int{wants.copy_to != nullptr};
 }
 
-// A contiguous scan shared out by blocks: worker w takes every block of its range, whole.
+// Elements `first` to `first + count` of a view that is not contiguous. Kept out of line: the
+// scratch memory on the stack costs a probe per page.
+[[gnu::noinline]] void FeedGathered(const TensorView& view, size_t first, size_t count,
+                                    Consumers* consumers) {
+  alignas(64) std::byte scratch[size_t{64} << 10];
+  BlockGather gather(view, scratch);
+  gather.Select(first, count);
+  for (auto chunk = gather.Next(); !chunk.empty(); chunk = gather.Next()) consumers->Take(chunk);
+}
+
+// Elements `first` to `first + count` of any view.
+void Feed(const TensorView& view, size_t first, size_t count, int readers, Consumers* consumers) {
+  if (count == 0) return;
+  if (!view.is_contiguous()) return FeedGathered(view, first, count, consumers);
+  const size_t element = InfoOf(view.dtype).size_bytes;
+  FeedContiguous({view.data + first * element, count * element}, readers, consumers);
+}
+
+// A scan shared out by blocks: worker w takes every block of its range, whole.
 class SharedScan {
  public:
   SharedScan(const TensorView& view, const ScanWants& wants)
       : view_(view),
         wants_(wants),
-        block_bytes_(kBlockElements * InfoOf(view.dtype).size_bytes),
-        blocks_((view.size_bytes() + block_bytes_ - 1) / block_bytes_) {}
+        elements_(static_cast<size_t>(view.element_count())),
+        element_bytes_(InfoOf(view.dtype).size_bytes),
+        blocks_((elements_ + kBlockElements - 1) / kBlockElements) {}
 
   TensorScan Run() {
     wants_.team->run(wants_.team->size, &SharedScan::Work, this);
     TensorScan scan = blocks_[0];
     const size_t crc_scale = wants_.crc_of_float32 && view_.dtype == DType::kBFloat16 ? 2 : 1;
-    ContentHash content(block_bytes_);
+    ContentHash content(kBlockElements * element_bytes_);
     for (size_t i = 0; i < blocks_.size(); ++i) {
       if (wants_.content) content.AddBlock(blocks_[i].content);
       if (i == 0) continue;
       if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
       if (wants_.crc32) {
-        scan.crc32 = Crc32Combine(scan.crc32, blocks_[i].crc32, BlockOf(i).size() * crc_scale);
+        scan.crc32 =
+            Crc32Combine(scan.crc32, blocks_[i].crc32, CountOf(i) * element_bytes_ * crc_scale);
       }
     }
     if (wants_.content) scan.content = content.FinishBlocks();
@@ -186,47 +206,34 @@ class SharedScan {
     const size_t end = blocks_.size() * (index + 1) / size;
     for (size_t i = blocks_.size() * index / size; i < end; ++i) {
       ScanWants wants = wants_;
-      if (wants.copy_to != nullptr) wants.copy_to += i * block_bytes_;
+      if (wants.copy_to != nullptr) wants.copy_to += i * kBlockElements * element_bytes_;
       Consumers consumers(view_.dtype, wants);
-      FeedContiguous(BlockOf(i), ReadersOf(wants), &consumers);
+      Feed(view_, i * kBlockElements, CountOf(i), ReadersOf(wants), &consumers);
       blocks_[i] = consumers.Finish();
     }
   }
 
-  [[nodiscard]] std::span<const std::byte> BlockOf(size_t i) const {
-    const size_t begin = i * block_bytes_;
-    return {view_.data + begin, std::min(block_bytes_, view_.size_bytes() - begin)};
+  [[nodiscard]] size_t CountOf(size_t i) const {
+    return std::min(kBlockElements, elements_ - i * kBlockElements);
   }
 
   const TensorView& view_;
   const ScanWants& wants_;
-  size_t block_bytes_;
+  size_t elements_;
+  size_t element_bytes_;
   std::vector<TensorScan> blocks_;
 };
-
-// Kept out of line: the scratch memory on the stack costs a probe per page.
-[[gnu::noinline]] void FeedGathered(const TensorView& view, Consumers* consumers) {
-  alignas(64) std::byte scratch[size_t{64} << 10];
-  BlockGather gather(view, scratch);
-  for (auto chunk = gather.Next(); !chunk.empty(); chunk = gather.Next()) consumers->Take(chunk);
-}
 
 }  // namespace
 
 TensorScan ScanTensor(const TensorView& view, const ScanWants& wants) {
   const DefaultFloatMode mode;
-  const size_t bytes = view.size_bytes();
-  const bool is_contiguous = view.is_contiguous();
-  if (wants.team != nullptr && wants.team->size > 1 && is_contiguous &&
-      view.element_count() > static_cast<int64_t>(kBlockElements)) {
+  const auto elements = static_cast<size_t>(view.element_count());
+  if (wants.team != nullptr && wants.team->size > 1 && elements > kBlockElements) {
     return SharedScan(view, wants).Run();
   }
   Consumers consumers(view.dtype, wants);
-  if (is_contiguous) {
-    FeedContiguous({view.data, bytes}, ReadersOf(wants), &consumers);
-  } else if (bytes > 0) {
-    FeedGathered(view, &consumers);
-  }
+  Feed(view, 0, elements, ReadersOf(wants), &consumers);
   return consumers.Finish();
 }
 

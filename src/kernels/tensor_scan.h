@@ -31,7 +31,7 @@ struct ScanWants {
   bool content = false;
   // Contiguous copy in row-major order; null for none. Requires: view.size_bytes() bytes there.
   std::byte* copy_to = nullptr;
-  // Shares out contiguous tensors of several blocks; null: this thread alone. The result is the
+  // Shares out tensors of several blocks; null: this thread alone. The result is the
   // same.
   const Team* team = nullptr;
 };
@@ -45,8 +45,8 @@ struct TensorScan {
 // Reads `view` once, whatever its strides, chunk by chunk while each chunk is in cache. Members
 // not wanted keep their defaults. The result is that of the contiguous copy, bit for bit, on every
 // CPU target and in every floating-point mode (flush-to-zero set by the application is undone
-// for the duration). Allocates only to share work out
-// over a team; thread-safe.
+// for the duration). Allocates only to share work out over a team;
+// thread-safe.
 TensorScan ScanTensor(const TensorView& view, const ScanWants& wants);
 
 }  // namespace plumbline::kernels

@@ -93,6 +93,12 @@ TEST(ScanTensor, StridedViewEqualsItsContiguousCopy) {
       ASSERT_TRUE(std::equal(out.begin(), out.end(), contiguous.begin()));
       ASSERT_EQ(Difference(strided, ScanTensor(copy->view(), wants)), "") << InfoOf(dtype).name;
       ASSERT_EQ(strided.content, ContentOf(contiguous, dtype));
+      const Team team = {3, RunOnThreads};
+      ScanWants shared = wants;
+      shared.team = &team;
+      std::ranges::fill(out, std::byte{0});
+      ASSERT_EQ(Difference(ScanTensor(view, shared), strided), "") << InfoOf(dtype).name;
+      ASSERT_TRUE(std::equal(out.begin(), out.end(), contiguous.begin()));
       if (dtype != DType::kBFloat16) {
         ASSERT_EQ(strided.crc32, Crc32(contiguous));
       }

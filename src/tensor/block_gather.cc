@@ -117,6 +117,20 @@ void BlockGather::MergeDimensions(const TensorView& view) {
   std::fill_n(index_.begin(), dims_, 0);
 }
 
+void BlockGather::Select(size_t first, size_t count) {
+  remaining_ = count;
+  if (count == 0) return;
+  if (contiguous_) {
+    data_ += first * element_bytes_;
+    return;
+  }
+  for (size_t i = dims_; i-- > 0;) {
+    const auto size = static_cast<size_t>(sizes_[i]);
+    index_[i] = static_cast<int64_t>(first % size);
+    first /= size;
+  }
+}
+
 std::span<const std::byte> BlockGather::Next() {
   if (remaining_ == 0) return {};
   const size_t count = std::min(remaining_, chunk_elements_);

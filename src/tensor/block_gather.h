@@ -26,6 +26,10 @@ class BlockGather {
   // size. It may be empty if `view` is contiguous: then chunks hold about 32 KiB.
   BlockGather(const TensorView& view, std::span<std::byte> scratch);
 
+  // Restricts the walk to `count` elements from position `first` of the row-major order on.
+  // Requires: nothing yielded yet, first + count <= the view's element count.
+  void Select(size_t first, size_t count);
+
   // The next chunk, or an empty span at the end.
   std::span<const std::byte> Next();
 

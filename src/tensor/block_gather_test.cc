@@ -95,6 +95,32 @@ TEST(BlockGather, ChunksHoldTheElementsInRowMajorOrder) {
   }
 }
 
+TEST(BlockGather, SelectWalksAPartOnly) {
+  std::vector<std::byte> scratch(BlockGather::kMinScratchBytes);
+  for (const Case& c : Cases()) {
+    for (const DType dtype : kOneOfEachSize) {
+      const TensorView view = ViewOf(c, dtype);
+      const std::vector<std::byte> all = Reference(view);
+      const size_t element = InfoOf(dtype).size_bytes;
+      const size_t count = all.size() / element;
+      const std::pair<size_t, size_t> parts[] = {
+          {0, count}, {count / 3, count / 2}, {count - std::min<size_t>(count, 1), count != 0}};
+      for (const auto& [first, size] : parts) {
+        BlockGather gather(view, scratch);
+        gather.Select(first, size);
+        std::vector<std::byte> part;
+        for (auto chunk = gather.Next(); !chunk.empty(); chunk = gather.Next()) {
+          part.insert(part.end(), chunk.begin(), chunk.end());
+        }
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first * element);
+        const auto end = begin + static_cast<std::ptrdiff_t>(size * element);
+        ASSERT_EQ(part, std::vector<std::byte>(begin, end))
+            << testing::PrintToString(c.sizes) << " from " << first;
+      }
+    }
+  }
+}
+
 TEST(BlockGather, EveryChunkButTheLastHasTheSameLength) {
   std::vector<std::byte> scratch(size_t{20} << 10);
   for (const Case& c : Cases()) {

@@ -51,10 +51,12 @@ class TorchAdapter:
             "describe": describe,
             "to_host": to_host,
             "describe_tensor": describe_tensor,
+            "mode_depth": torch._C._len_torch_function_stack,
+            "mode_at": torch._C._get_function_stack_at,
             "pop_mode": torch._C._pop_torch_function_stack,
             "push_mode": torch._C._push_on_torch_function_stack,
             "parameter": torch.nn.Parameter,
-            "no_override": torch._C.DisableTorchFunctionSubclass,
+            "no_override": torch._C.DisableTorchFunction,
         }
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:

@@ -132,12 +132,12 @@ class ApiHooks:
         if self._mode is not None and self._recorder is not None:
             torch._C._push_on_torch_function_stack(self._mode)
             self._mode_is_on = True
-            self._recorder.set_net(True)
+            self._recorder.set_net(self._mode)
 
     def _suspend(self) -> None:
         if self._mode_is_on and self._mode is not None and self._recorder is not None:
             self._mode_is_on = False
-            self._recorder.set_net(False)
+            self._recorder.set_net(None)
             _leave_mode(self._mode)
         self._patches.restore()
 

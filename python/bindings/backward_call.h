@@ -1,0 +1,93 @@
+// The way back of one module call: gradients of its results and of its inputs.
+//
+// The gradient of an input *through this module* is what the nodes inside the module send along
+// their edges to the input's node. Those nodes are found once, when the call ends, by walking the
+// graph from the results back to the inputs; each gets a post hook. PyTorch's own full backward
+// hooks would put identity nodes around every module (docs/design/interception.md).
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_BACKWARD_CALL_H_
+#define PLUMBLINE_PYTHON_BINDINGS_BACKWARD_CALL_H_
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plumbline::python {
+
+class Recorder;
+
+// Functions of PyTorch's autograd that the walk needs.
+struct Autograd {
+  nanobind::object is_grad_enabled;
+  nanobind::object sequence_number;  // () -> number the next node will get on this thread
+  nanobind::object gradient_edge;    // leaf tensor -> (node, number of the node's output)
+  nanobind::object queue_callback;   // fn: called when the running backward pass ends
+  nanobind::object watch_all;        // (tensors, fn): fn(gradients) when all have arrived
+  nanobind::object add;              // (a, b) -> a + b, outside the graph
+};
+
+// Owned by the hooks it registers, so it lives as long as the graph. Between Watch() and the
+// backward pass it refers to no tensor and no node: no reference cycle runs through the graph.
+// Requires the interpreter lock.
+class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
+ public:
+  // Before the call: notes where the gradients of the tensors in `args` (a tuple) go.
+  // `parent`: name of the enclosing call's backward entry, empty for none.
+  BackwardCall(Recorder& recorder, const Autograd& autograd, std::string name, std::string parent,
+               PyObject* args);
+
+  // After the call: registers the hooks.
+  void Watch(PyObject* output);
+
+ private:
+  struct Edge {
+    nanobind::object node;
+    int64_t number = 0;  // of the node's output
+  };
+  // An edge into the call and the positions of the arguments whose gradient it carries.
+  struct Input {
+    Edge edge;
+    std::vector<size_t> arguments;
+  };
+  // For a node inside the call: index of a gradient it sends -> arguments that get it.
+  using Sends = std::vector<std::pair<size_t, std::vector<size_t>>>;
+
+  [[nodiscard]] Edge EdgeOf(PyObject* tensor) const;
+  [[nodiscard]] const Input* FindInput(PyObject* node, int64_t number) const;
+  void HookConsumers(const std::vector<Edge>& results);
+  void HookConsumersOf(PyObject* node, std::vector<nanobind::object>* waiting);
+  void HookResult(PyObject* tensor, size_t position);
+  void OutputsReady(const std::vector<size_t>& positions, const std::vector<PyObject*>& gradients);
+  void InputReady(const Sends& sends, PyObject* grad_inputs);
+  void AddTo(size_t argument, PyObject* gradient);
+  void Record();
+
+  Recorder& recorder_;
+  const Autograd& autograd_;
+  std::string name_;
+  std::string parent_;
+  uint64_t epoch_;
+  size_t arguments_;
+  size_t outputs_ = 0;
+  uint64_t first_sequence_ = 0;
+  std::vector<Input> inputs_;  // emptied by Watch()
+  // Results that are inputs themselves: position of the result -> arguments.
+  Sends passed_;
+  size_t expected_ = 0;  // nodes hooked
+
+  // The backward pass under way.
+  bool is_open_ = false;
+  size_t arrived_ = 0;
+  std::vector<std::byte> packed_outputs_;  // gradients of the results, reduced when they arrived
+  std::vector<nanobind::object> grad_inputs_;
+};
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_BACKWARD_CALL_H_

@@ -1,0 +1,80 @@
+#include "callback.h"
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "recorder.h"
+
+namespace plumbline::python {
+namespace {
+
+struct Callback {
+  PyObject_HEAD Recorder* recorder;  // kept alive by owner
+  PyObject* owner;
+  CallbackBody body;
+};
+
+PyTypeObject* callback_type = nullptr;  // created once by InitCallbackType
+
+void CountFailure(Recorder& recorder, const char* what) {
+  recorder.observer().CountLoss("hooks_failed", what);
+}
+
+PyObject* Call(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
+  auto* callback = reinterpret_cast<Callback*>(self);
+  Py_INCREF(self);  // the call itself may remove the hook
+  RunGuarded(*callback->recorder, [&] { callback->body(args); });
+  Py_DECREF(self);
+  Py_RETURN_NONE;
+}
+
+void Free(PyObject* self) {
+  auto* callback = reinterpret_cast<Callback*>(self);
+  callback->body.~CallbackBody();
+  Py_DECREF(callback->owner);
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+}  // namespace
+
+PyObject* NewCallback(Recorder& recorder, CallbackBody body) {
+  auto* callback = PyObject_New(Callback, callback_type);
+  if (callback == nullptr) return nullptr;
+  callback->recorder = &recorder;
+  callback->owner = Py_NewRef(recorder.owner());
+  new (&callback->body) CallbackBody(std::move(body));
+  return reinterpret_cast<PyObject*>(callback);
+}
+
+void RunGuarded(Recorder& recorder, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (nanobind::python_error& error) {
+    CountFailure(recorder, error.what());
+  } catch (const std::exception& error) {
+    CountFailure(recorder, error.what());
+  }
+  if (PyErr_Occurred() == nullptr) return;
+  PyErr_Clear();
+  CountFailure(recorder, "an error inside a hook");
+}
+
+bool InitCallbackType() {
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(Call)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(Free)},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"plumbline._core.Callback", sizeof(Callback), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  callback_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return callback_type != nullptr;
+}
+
+}  // namespace plumbline::python

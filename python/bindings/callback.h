@@ -1,0 +1,30 @@
+// A Python callable around C++ code, for hooks that the framework calls.
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_CALLBACK_H_
+#define PLUMBLINE_PYTHON_BINDINGS_CALLBACK_H_
+
+#include <Python.h>
+
+#include <functional>
+
+namespace plumbline::python {
+
+class Recorder;
+
+// Called with the tuple of positional arguments (borrowed).
+using CallbackBody = std::function<void(PyObject* args)>;
+
+// A callable that runs `body` and returns None. It keeps `recorder` alive. Whatever the body throws
+// or leaves as the Python error is counted as a loss of the recorder: a hook never raises into
+// training. New reference, or null with an error.
+PyObject* NewCallback(Recorder& recorder, CallbackBody body);
+
+// Runs `body` in the same way, without a callable around it.
+void RunGuarded(Recorder& recorder, const std::function<void()>& body);
+
+// Creates the type. False with a Python error set on failure.
+bool InitCallbackType();
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_CALLBACK_H_

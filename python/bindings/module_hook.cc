@@ -1,0 +1,109 @@
+#include "module_hook.h"
+
+#include <memory>
+#include <utility>
+
+#include "callback.h"
+#include "errors.h"
+#include "recorder.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+// The parameters of the module itself, as a dict without the absent ones.
+nb::dict OwnParameters(PyObject* module) {
+  static PyObject* const name = PyUnicode_InternFromString("_parameters");
+  const nb::object all = nb::steal(CheckedPython(PyObject_GetAttr(module, name)));
+  nb::dict present;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(all.ptr(), &at, &key, &value) != 0;) {
+    if (value != Py_None) present[nb::handle(key)] = nb::handle(value);
+  }
+  return present;
+}
+
+}  // namespace
+
+ModuleHook::ModuleHook(Recorder& recorder, const Autograd& autograd, std::string prefix,
+                       bool wants_backward)
+    : recorder_(recorder),
+      autograd_(autograd),
+      owner_(nb::borrow(recorder.owner())),
+      prefix_(std::move(prefix)),
+      wants_backward_(wants_backward),
+      id_(recorder.observer().counters().Register(prefix_)) {}
+
+void ModuleHook::Before(PyObject* args, PyObject* kwargs) {
+  ThreadState& thread = ThisThread();
+  ModuleCall call{this, 0, nullptr};
+  RunGuarded(recorder_, [&] {
+    const ModeOff mode_off(recorder_.hooks(), thread);
+    const uint32_t number = recorder_.EnterModule(id_, args, kwargs, &call.token);
+    if (call.token == 0 || !wants_backward_ || !nb::cast<bool>(autograd_.is_grad_enabled())) return;
+    const InTool in_tool(thread);
+    call.backward = std::make_shared<BackwardCall>(recorder_, autograd_,
+                                                   prefix_ + ".backward." + std::to_string(number),
+                                                   recorder_.ParentOfBackward(), args);
+  });
+  thread.module_calls.push_back(std::move(call));
+}
+
+void ModuleHook::After(PyObject* module, PyObject* output, bool raised) {
+  ThreadState& thread = ThisThread();
+  auto& calls = thread.module_calls;
+  size_t depth = calls.size();
+  while (depth > 0 && calls[depth - 1].hook != this) --depth;
+  if (depth == 0) return;  // the window was opened inside the call
+  const ModuleCall call = std::move(calls[depth - 1]);
+  calls.resize(depth - 1);
+  if (call.token == 0) return;
+  RunGuarded(recorder_, [&] {
+    const ModeOff mode_off(recorder_.hooks(), thread);
+    const nb::dict parameters = OwnParameters(module);
+    recorder_.LeaveModule(call.token, raised ? nullptr : output, parameters.ptr());
+    if (raised) return;
+    const InTool in_tool(thread);
+    if (wants_backward_) WatchParameters(parameters.ptr());
+    if (call.backward != nullptr) call.backward->Watch(output);
+  });
+}
+
+void ModuleHook::WatchParameters(PyObject* parameters) {
+  // At the first call of a step: reserves the entry and hooks the parameters.
+  static PyObject* const register_hook = PyUnicode_InternFromString("register_hook");
+  const uint64_t epoch = recorder_.observer().epoch();
+  if (parameters_epoch_ == epoch) return;
+  parameters_epoch_ = epoch;
+  ForgetParameters();
+  nb::list trained;
+  PyObject* name = nullptr;
+  PyObject* parameter = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &name, &parameter) != 0;) {
+    if (RequiresGrad(parameter)) trained.append(nb::handle(name));
+  }
+  if (trained.size() == 0) return;
+  const std::string entry = prefix_ + ".parameters_grad";
+  recorder_.ReserveParameterGradients(entry, trained.ptr());
+  for (nb::handle key : trained) {
+    Recorder* recorder = &recorder_;
+    auto record = [recorder, entry, text = std::string(TextOf(key.ptr()))](PyObject* args) {
+      recorder->RecordParameterGradient(entry, text, PyTuple_GET_ITEM(args, 0));
+    };
+    const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder_, std::move(record))));
+    parameter_handles_.push_back(nb::steal(CheckedPython(PyObject_CallMethodOneArg(
+        PyDict_GetItem(parameters, key.ptr()), register_hook, callback.ptr()))));
+  }
+}
+
+void ModuleHook::ForgetParameters() {
+  static PyObject* const remove = PyUnicode_InternFromString("remove");
+  for (const nb::object& handle : std::exchange(parameter_handles_, {})) {
+    RunGuarded(recorder_,
+               [&] { Py_DECREF(CheckedPython(PyObject_CallMethodNoArgs(handle.ptr(), remove))); });
+  }
+}
+
+}  // namespace plumbline::python

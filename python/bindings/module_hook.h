@@ -1,0 +1,46 @@
+// The hooks around the calls of one module, and around the gradients of its parameters.
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_MODULE_HOOK_H_
+#define PLUMBLINE_PYTHON_BINDINGS_MODULE_HOOK_H_
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backward_call.h"
+
+namespace plumbline::python {
+
+// `Before` and `After` are registered as forward pre hook and forward hook of a torch.nn.Module.
+// Nothing here raises. Requires the interpreter lock.
+class ModuleHook {
+ public:
+  // `prefix`: the entry's name up to the class, "Module.layers.0.LlamaDecoderLayer".
+  ModuleHook(Recorder& recorder, const Autograd& autograd, std::string prefix, bool wants_backward);
+
+  void Before(PyObject* args, PyObject* kwargs);
+  // `raised`: the module raised, and `output` means nothing.
+  void After(PyObject* module, PyObject* output, bool raised);
+
+  // Removes the hooks of the parameters.
+  void ForgetParameters();
+
+ private:
+  void WatchParameters(PyObject* parameters);
+
+  Recorder& recorder_;
+  const Autograd& autograd_;
+  nanobind::object owner_;  // of the recorder
+  std::string prefix_;
+  bool wants_backward_;
+  uint32_t id_;
+  uint64_t parameters_epoch_ = 0;
+  std::vector<nanobind::object> parameter_handles_;
+};
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_MODULE_HOOK_H_
