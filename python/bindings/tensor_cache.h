@@ -7,10 +7,12 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/page_memory.h"
 #include "record/tensor_stats.h"
 #include "store/tensor_writer.h"
 #include "tensor_from_python.h"
@@ -61,7 +63,8 @@ class TensorCache {
   };
   static std::optional<Identity> IdentityOf(PyObject* tensor, const HostTensor& host);
 
-  std::unordered_map<PyObject*, Item> items_;
+  std::pmr::unsynchronized_pool_resource memory_{&PageMemory()};
+  std::pmr::unordered_map<PyObject*, Item> items_{&memory_};
   uint64_t hits_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/page_memory.h"
 #include "formats/dump_json.h"
 #include "store/run_layout.h"
 
@@ -12,6 +13,7 @@ namespace {
 // Text is handed to the file in pieces of about this size.
 constexpr size_t kDrainBytes = size_t{1} << 20;
 constexpr size_t kUsualEntryBytes = 4096;
+constexpr size_t kChunkBytes = size_t{1} << 20;
 
 // Calls `visit` for every tensor below `value`.
 template <class Visit>
@@ -52,15 +54,16 @@ uint64_t DropTensors(Call& call, const EntryTable::KeepTensor& keep) {
 
 }  // namespace
 
+EntryTable::EntryTable()
+    : memory_(std::make_unique<std::pmr::monotonic_buffer_resource>(kChunkBytes, &PageMemory())),
+      parts_(memory_.get()),
+      slots_(memory_.get()),
+      index_(memory_.get()),
+      stacks_(memory_.get()) {}
+
 std::span<const std::byte> EntryTable::Keep(std::span<const std::byte> bytes) {
-  if (chunk_size_ - chunk_used_ < bytes.size()) {
-    chunk_size_ = std::max(kChunkBytes, bytes.size());
-    chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(chunk_size_));
-    chunk_used_ = 0;
-  }
-  std::byte* at = chunks_.back().get() + chunk_used_;
+  auto* at = static_cast<std::byte*>(memory_->allocate(bytes.size(), 1));
   std::memcpy(at, bytes.data(), bytes.size());
-  chunk_used_ += bytes.size();
   return {at, bytes.size()};
 }
 
@@ -100,7 +103,8 @@ void EntryTable::Remove(std::string_view name) {
 }
 
 void EntryTable::AddStack(uint32_t id, std::span<const std::string> frames) {
-  stacks_.insert_or_assign(id, dump_json::FormatFrames(frames));
+  const std::string text = dump_json::FormatFrames(frames);
+  stacks_.try_emplace(id).first->second.assign(text.data(), text.size());
 }
 
 Result<Call> EntryTable::Merge(const Slot& slot) const {

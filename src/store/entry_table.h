@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ namespace plumbline {
 // Single-threaded.
 class EntryTable {
  public:
+  EntryTable();
+
   // Copies the bytes. kCorrupt when they do not start like a packed entry.
   Status Add(std::span<const std::byte> packed);
   void Remove(std::string_view name);
@@ -44,7 +47,6 @@ class EntryTable {
                             const KeepTensor& keep_tensor, bool durable) const;
 
  private:
-  static constexpr size_t kChunkBytes = size_t{1} << 20;
   static constexpr uint32_t kNone = 0xffffffff;
 
   // One recorded part of an entry; parts of one entry form a list.
@@ -53,7 +55,7 @@ class EntryTable {
     uint32_t next = kNone;
   };
   struct Slot {
-    std::string_view name;  // into a chunk
+    std::string_view name;  // into memory_
     std::string_view parent;
     uint32_t first_part = kNone;
     uint32_t last_part = kNone;
@@ -70,13 +72,12 @@ class EntryTable {
   Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
                    WriteResult& result) const;
 
-  std::vector<std::unique_ptr<std::byte[]>> chunks_;
-  size_t chunk_used_ = 0;
-  size_t chunk_size_ = 0;
-  std::vector<Part> parts_;
-  std::vector<Slot> slots_;
-  std::unordered_map<std::string_view, uint32_t> index_;
-  std::unordered_map<uint32_t, std::string> stacks_;  // as they stand in stack.json
+  // Behind a pointer, so that the table can be moved.
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> memory_;
+  std::pmr::vector<Part> parts_;
+  std::pmr::vector<Slot> slots_;
+  std::pmr::unordered_map<std::string_view, uint32_t> index_;
+  std::pmr::unordered_map<uint32_t, std::pmr::string> stacks_;  // as they stand in stack.json
   size_t call_count_ = 0;
 };
 
