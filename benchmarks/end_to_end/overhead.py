@@ -183,7 +183,8 @@ def print_table(results: list[dict]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tool", action="append", choices=tut.TOOLS)
-    parser.add_argument("--mode", action="append")
+    parser.add_argument("--mode", action="append",
+                        choices=(*ALL_MODES, *MODES_OF["none"], *MODES_OF["debugmode"]))
     parser.add_argument("--steps", type=int, help="pairs per variant (default 20; upstream 6)")
     parser.add_argument("--pairing", choices=("same", "separate"), help="baseline's process")
     parser.add_argument("--work", type=Path, default=tut.ROOT / "build/bench/overhead")

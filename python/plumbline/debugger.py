@@ -89,6 +89,7 @@ class DebuggerBase:
         self._model = model
         self._modules: list[tuple[str, Any]] = []
         self._pid = os.getpid()
+        self._last_error = ""
         self._lock = threading.RLock()
         if model is not None:
             _core.log_warning("the argument `model` is deprecated: pass it to start(model=...)")
@@ -227,10 +228,15 @@ class DebuggerBase:
         """Runs a window call; a failing disk is reported and never raised into training."""
         if os.getpid() != self._pid:
             return
+        step = self._recorder.current_step
         try:
             action()
         except OSError as error:
-            _core.log_error(f"step {self._recorder.current_step}: {error}")
+            # step() tries again what stop() could not write: said once.
+            text = f"step {step}: {error}"
+            if text != self._last_error:
+                self._last_error = text
+                _core.log_error(text)
 
     def _close(self) -> None:
         self._uninstall()

@@ -92,6 +92,11 @@ Status File::Write(std::span<const std::byte> bytes) {
 
 Status File::Write(std::string_view text) { return Write(std::as_bytes(std::span(text))); }
 
+Status File::Skip(size_t bytes) {
+  if (::lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR) >= 0) return {};
+  return ErrnoError(errno, path_, fmt::format("skip {} bytes", bytes));
+}
+
 Status File::Sync() {
   if (Syscalls().fsync(fd_) != 0) return ErrnoError(errno, path_, "sync");
   return {};

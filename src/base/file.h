@@ -53,6 +53,7 @@ class File {
   static Result<File> OpenAppend(const std::string& path);
 
   // Writes everything; EINTR is retried, short writes are continued.
+  Status Skip(size_t bytes);  // see AtomicFile::Skip
   Status Write(std::span<const std::byte> bytes);
   Status Write(std::string_view text);
   Status Sync();
@@ -102,6 +103,9 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
 
+  // Moves on by `bytes`, which read as zeros; they take no disk space where the file system can.
+  // Something must be written behind them.
+  Status Skip(size_t bytes) { return file_.Skip(bytes); }
   Status Write(std::string_view text) { return file_.Write(text); }
   Status Write(std::span<const std::byte> bytes) { return file_.Write(bytes); }
   // Renames to the final name. With `durable`, fsyncs the file before and the directory after.

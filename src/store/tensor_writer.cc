@@ -25,6 +25,8 @@ namespace {
 constexpr size_t kWriteBytes = size_t{1} << 20;
 // Files up to this size are put together in memory and written by one call.
 constexpr size_t kSmallFileBytes = size_t{64} << 10;
+// Zeros become holes in pieces of this size; smaller ones would only scatter the file.
+constexpr size_t kHoleBytes = size_t{64} << 10;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 // A free buffer may be this many times larger than what is asked for.
@@ -52,6 +54,33 @@ Status WriteInPieces(AtomicFile& file, std::span<const std::byte> bytes) {
     const size_t n = std::min(bytes.size(), kWriteBytes);
     PL_TRY(file.Write(bytes.first(n)));
     bytes = bytes.subspan(n);
+  }
+  return {};
+}
+
+bool AreZeros(std::span<const std::byte> bytes) {
+  if (bytes.front() != std::byte{0}) return false;
+  return std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
+// The same, with holes for the zeros: gradients of embeddings are mostly zeros. Something must be
+// written behind the last byte.
+Status WriteWithHoles(AtomicFile& file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    size_t zeros = 0;
+    while (bytes.size() - zeros >= kHoleBytes && AreZeros(bytes.subspan(zeros, kHoleBytes))) {
+      zeros += kHoleBytes;
+    }
+    if (zeros > 0) PL_TRY(file.Skip(zeros));
+    bytes = bytes.subspan(zeros);
+    size_t filled = 0;
+    while (filled < std::min(bytes.size(), kWriteBytes)) {
+      const size_t piece = std::min(kHoleBytes, bytes.size() - filled);
+      if (piece == kHoleBytes && AreZeros(bytes.subspan(filled, piece))) break;
+      filled += piece;
+    }
+    PL_TRY(file.Write(bytes.first(filled)));
+    bytes = bytes.subspan(filled);
   }
   return {};
 }
@@ -257,7 +286,7 @@ Status TensorWriter::WriteFile(const TensorJob& job) {
     PL_TRY(file.Write(whole));
   } else {
     PL_TRY(file.Write(frame.head));
-    PL_TRY(WriteInPieces(file, data));
+    PL_TRY(WriteWithHoles(file, data));
     PL_TRY(file.Write(frame.tail));
   }
   return file.Commit(/*durable=*/false);

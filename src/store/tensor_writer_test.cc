@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -66,6 +68,33 @@ TEST(TensorWriter, FilesOfAllSizesHoldTheirTensor) {
   EXPECT_EQ(writer.stats().files, 6U);
   EXPECT_EQ(writer.stats().lost, 0U);
   EXPECT_EQ(ListDirectory(dir.path())->size(), 6U);
+}
+
+TEST(TensorWriter, ZerosTakeNoDiskSpace) {
+  const TestDirectory dir;
+  TensorWriter writer;
+  constexpr size_t kSize = size_t{4} << 20;
+  // Ones at the begin, around the middle and at the end; or nowhere.
+  for (const bool has_ones : {true, false}) {
+    const std::string path = dir.Path(has_ones ? "ones.pt" : "zeros.pt");
+    TensorJob job = Job(writer, path, kSize);
+    const std::span<std::byte> bytes = job.buffer.bytes();
+    std::ranges::fill(bytes, std::byte{0});
+    for (const size_t at : {size_t{0}, kSize / 2 - 1, kSize / 2 + 70000, kSize - 1}) {
+      if (has_ones) bytes[at] = std::byte{1};
+    }
+    const std::vector<std::byte> expected(bytes.begin(), bytes.end());
+    job.crc32 = Crc32(bytes);
+    writer.WaitFor(writer.Submit(std::move(job)));
+    const auto file = torch_pt::PtFile::Open(path);
+    ASSERT_TRUE(file) << file.error().message();
+    ASSERT_EQ(file->view().size_bytes(), kSize);
+    EXPECT_EQ(std::memcmp(file->view().data, expected.data(), kSize), 0);
+    struct stat info {};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_GT(info.st_size, static_cast<off_t>(kSize));
+    EXPECT_LT(info.st_blocks * 512, info.st_size / 4);
+  }
 }
 
 TEST(TensorWriter, EqualContentsAreLinks) {
