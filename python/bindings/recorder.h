@@ -131,6 +131,7 @@ class Recorder : public TensorSink {
   [[nodiscard]] PyObject* owner() const { return owner_; }
   StackTable& stacks() { return stacks_; }
   [[nodiscard]] const FrameworkHooks& hooks() const { return hooks_; }
+  [[nodiscard]] const FrameworkTypes& types() const { return types_; }
   [[nodiscard]] bool IsTensor(PyObject* value) const {
     return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(types_.tensor)) != 0;
   }

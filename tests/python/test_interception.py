@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 from recording import config, dump, run
 
 START = """
@@ -249,3 +251,50 @@ threads = [threading.Thread(target=work, args=(f,)) for f in (torch.add, torch.s
     ]
     assert len(files) == 60  # 30 calls, one tensor in and one out
     assert [pair for pair in files if not pair[1].startswith(pair[0] + ".")] == []
+
+
+USER_MODE = """
+import json
+from torch.overrides import TorchFunctionMode
+seen = []
+class Mine(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        seen.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+x = torch.ones(2, 4, requires_grad=True)
+def work():
+    y = model(x)
+    (F.gelu(y) * 2).sum().backward()
+    return torch.add(y, 1).t()
+"""
+INSIDE = """
+if recording: debugger.start(model)
+with Mine():
+    work()
+if recording: debugger.stop()
+print(json.dumps(seen))
+"""
+AROUND = """
+with Mine():
+    if recording: debugger.start(model)
+    seen.clear()
+    work()
+    calls = list(seen)
+    if recording: debugger.stop()
+print(json.dumps(calls))
+"""
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("place", [INSIDE, AROUND], ids=["inside", "around"])
+def test_a_mode_of_the_user_sees_the_calls_of_the_training_only(
+    tmp_path: Path, level: str, place: str
+) -> None:
+    seen = []
+    for recording in (False, True):
+        code = START + f"recording = {recording}" + USER_MODE + place
+        output = run(code, config(tmp_path, level=level)).stdout
+        seen.append(json.loads(output.strip().splitlines()[-1]))
+    assert seen[0] == ["linear", "relu", "gelu", "mul", "sum", "backward", "add", "t"]
+    assert seen[1] == seen[0]
