@@ -86,7 +86,8 @@ def compare(
         output_dir: where the result files go, made when missing; None writes no file.
         formats: which result files: "xlsx", "csv", "json"; a text may name several with commas.
         fail_on: what makes `exit_code` 1: "suspicious", "broken", "unmatched", "any". With "any",
-            0 says that everything was judged and nothing differs beyond rounding.
+            0 says that every call had its counterpart and no row differs beyond rounding; rows
+            that nobody can judge (NaN on both sides) are counted as "not comparable".
         fuzzy_match: ignore call numbers: the k-th call of a name pairs with the k-th.
         salvage: compare the complete records of a truncated dump.json.
         show_stack: write the call-stack column when there is a stack.json.
@@ -106,15 +107,7 @@ def compare(
         >>> result.first_wrong_call                                   # doctest: +SKIP
         'Functional.layer_norm.0.forward'
     """
-    options = _compare.CompareOptions()
-    chosen = _names(formats)
-    for name in chosen:
-        if name not in _FORMATS:
-            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
-    options.write_xlsx, options.write_csv, options.write_json = (f in chosen for f in _FORMATS)
-    if not 0 <= threads <= _MOST_THREADS:
-        raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
-    options.threads = threads
+    options = _options(_names(formats), threads)
     options.fuzzy_match = fuzzy_match
     options.salvage = salvage
     options.show_stack = show_stack
@@ -129,6 +122,19 @@ def compare(
     if output_dir is not None:
         _compare.write_comparison(native, options)
     return _result(native, conditions)
+
+
+def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
+    """Native options with the two that have a range."""
+    for name in formats:
+        if name not in _FORMATS:
+            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
+    if not 0 <= threads <= _MOST_THREADS:
+        raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
+    options = _compare.CompareOptions()
+    options.write_xlsx, options.write_csv, options.write_json = (f in formats for f in _FORMATS)
+    options.threads = threads
+    return options
 
 
 def _result(native: _compare.Comparison, conditions: list[str]) -> ComparisonResult:
