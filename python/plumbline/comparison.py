@@ -165,6 +165,15 @@ def _names(value: str | Iterable[str]) -> list[str]:
 def _path(argument: str, value: str | os.PathLike[str]) -> str:
     """A path that the native side reads in full."""
     path = os.fspath(value)
-    if not path or "\0" in path:
-        raise ValueError(f"{argument}: {path!r} is no path (expected a text without NUL)")
+    if not path or "\0" in path or not _is_utf8(path):
+        raise ValueError(f"{argument}: {path!r} is no path (expected UTF-8 without NUL)")
     return path
+
+
+def _is_utf8(path: str) -> bool:
+    """False for names that Python decoded with escapes: the machine form could not spell them."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -222,6 +222,7 @@ BAD = [
     ({"golden": "{dir}/nowhere"}, FileNotFoundError, "nowhere"),
     ({"target": ""}, ValueError, "target"),
     ({"golden": "{dir}/sound\0x"}, ValueError, "golden"),
+    ({"output_dir": "{dir}/\udcff"}, ValueError, "output_dir"),
     ({"target": "{make}/truncated"}, plumbline.CorruptDataError, "byte"),
     ({"target": "{make}/not_json"}, plumbline.CorruptDataError, "dump.json"),
     ({"target": "{make}/structure_task"}, ValueError, "structure"),
