@@ -1,22 +1,26 @@
 """Compares two recordings and acts on the answer.
 
 python examples/compare_from_python.py TARGET GOLDEN
-
-`plumb compare --json` prints one object, so that a script needs no parsing of text.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from pathlib import Path
 
-plumb = str(Path(sys.executable).with_name("plumb"))
+import plumbline
+
 target, golden = sys.argv[1:3]
-done = subprocess.run([plumb, "compare", target, golden, "-o", "build/examples/compare",
-                       "--format", "csv", "--json"], text=True, stdout=subprocess.PIPE, check=True)
-answer = json.loads(done.stdout)
-print(json.dumps(answer, indent=1)[:1500])
-if answer.get("first_wrong_call"):
-    print(f"stop here: {answer['first_wrong_call']}")
+result = plumbline.compare(target, golden, "build/examples/compare", formats="csv")
+print(result.answer)
+print(f"rows: {result.counts}")
+print(f"written: {result.files}")
+
+worst = [row for row in result.rows if row["verdict"] in ("suspicious", "broken")]
+for row in worst[:5]:
+    print(f"{row['verdict']}: {row['call']}, error {row['error']}")
+
+if result.details:
+    print(f"stop here: {result.details['what']}")
+    print(f"called at: {result.details['stack_line']}")
+elif result.exit_code:
+    print("no call is wrong, but not everything could be judged")

@@ -100,23 +100,6 @@ std::function<void(double)> TerminalProgress() {
   };
 }
 
-bool Fails(const std::vector<std::string>& conditions, const Comparison& comparison) {
-  const CompareCounts& counts = comparison.counts;
-  const bool broken = counts.rows[static_cast<size_t>(Verdict::kBroken)] > 0;
-  const bool suspicious = broken || counts.rows[static_cast<size_t>(Verdict::kSuspicious)] > 0;
-  const bool unmatched = !comparison.is_complete();
-  for (const std::string& condition : conditions) {
-    if (condition == "broken" && broken) return true;
-    if (condition == "suspicious" && suspicious) return true;
-    if (condition == "unmatched" && unmatched) return true;
-    if (condition == "any" &&
-        (suspicious || unmatched || comparison.first_wrong_call.has_value())) {
-      return true;
-    }
-  }
-  return false;
-}
-
 Result<int> RunCompare(Arguments& arguments) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   PL_TRY(kernels::ChooseTarget());
@@ -128,7 +111,8 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(WriteComparison(comparison, arguments.options));
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return Fails(arguments.fail_on, comparison) ? kDifferencesFound : 0;
+  PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
+  return fails ? kDifferencesFound : 0;
 }
 
 void AddOptions(CLI::App& command, Arguments& arguments) {

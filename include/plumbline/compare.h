@@ -197,6 +197,12 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options);
 std::string SummaryText(const Comparison& comparison);
 // The same as one JSON object (docs/reference/compare.md, "machine form").
 std::string SummaryJson(const Comparison& comparison);
+// The machine form with every row: the text of compare_result_<time>.json. About 1 KB per row.
+std::string ResultJson(const Comparison& comparison);
+
+// Whether the comparison meets one of `conditions`: "suspicious" (or worse), "broken", "unmatched"
+// (not complete), "any" (one of these, or nothing could be judged). kInvalidArgument: another word.
+Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions);
 
 }  // namespace plumbline
 

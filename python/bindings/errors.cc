@@ -47,6 +47,13 @@ void BindErrors(nb::module_& m) {
       NewException(m, "InternalError", "A defect of plumbline itself.", PyExc_RuntimeError);
 }
 
+void ImportErrors() {
+  const nb::module_ core = nb::module_::import_("plumbline._core");
+  unsupported_error = nb::object(core.attr("UnsupportedError")).release().ptr();
+  corrupt_data_error = nb::object(core.attr("CorruptDataError")).release().ptr();
+  internal_error = nb::object(core.attr("InternalError")).release().ptr();
+}
+
 void Raise(const Error& error) {
   PyErr_SetString(TypeFor(error.code()), error.message().c_str());
   throw nb::python_error();

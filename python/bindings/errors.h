@@ -11,8 +11,12 @@
 
 namespace plumbline::python {
 
-// Defines UnsupportedError, CorruptDataError and InternalError in `m`.
+// Defines UnsupportedError, CorruptDataError and InternalError in `m`, which is plumbline._core.
 void BindErrors(nanobind::module_& m);
+
+// For every other extension module: takes the classes of plumbline._core, which importing the
+// package has loaded already, so that an `except` clause means the same in both.
+void ImportErrors();
 
 // Raises the Python exception of an error (style: ValueError, FileNotFoundError, UnsupportedError,
 // CorruptDataError, OSError, InternalError).

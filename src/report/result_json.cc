@@ -211,22 +211,33 @@ void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string
   object.End();
 }
 
-}  // namespace
-
-Status WriteResultJson(const Comparison& comparison, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string text;
+// The whole document, in parts: `flush` may take what is in `text` and clear it.
+template <class Flush>
+Status AppendDocument(const Comparison& comparison, std::string& text, const Flush& flush) {
   ObjectWriter object(text);
   AppendHeader(comparison, object);
   object.Key("rows") += "[\n";
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     if (i > 0) text += ",\n";
     AppendRow(comparison, comparison.rows[i], text);
-    if (text.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(text));
-    text.clear();
+    PL_TRY(flush());
   }
   text += "\n]}\n";
+  return {};
+}
+
+}  // namespace
+
+Status WriteResultJson(const Comparison& comparison, const std::string& path) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  std::string text;
+  const auto flush = [&]() -> Status {
+    if (text.size() < kFlushBytes) return {};
+    PL_TRY(file.Write(text));
+    text.clear();
+    return {};
+  };
+  PL_TRY(AppendDocument(comparison, text, flush));
   PL_TRY(file.Write(text));
   return file.Commit(false);
 }
@@ -242,6 +253,13 @@ std::string SummaryJson(const Comparison& comparison) {
   object.Texts("files", comparison.files);
   object.End();
   text += '\n';
+  return text;
+}
+
+std::string ResultJson(const Comparison& comparison) {
+  std::string text;
+  // Nothing is written, so nothing can fail.
+  (void)report::AppendDocument(comparison, text, [] { return Status(); });
   return text;
 }
 

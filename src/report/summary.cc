@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "plumbline/compare.h"
 
@@ -42,15 +45,22 @@ std::string MissingText(const Comparison& comparison) {
   return text;
 }
 
+uint64_t RowsOf(const Comparison& comparison, Verdict verdict) {
+  return comparison.counts.rows[static_cast<size_t>(verdict)];
+}
+
+// Whether any row says that two values agree; without one there is no good answer.
+bool IsAnythingGood(const Comparison& comparison) {
+  return RowsOf(comparison, Verdict::kSame) + RowsOf(comparison, Verdict::kWithinNoise) > 0;
+}
+
 std::string AnswerText(const Comparison& comparison) {
   const std::string missing = MissingText(comparison);
   if (!comparison.first_wrong_call) {
     if (comparison.rows.empty()) return "not judged: the dumps hold nothing to compare\n";
     if (comparison.counts.calls == 0)
       return fmt::format("not judged: no call pairs; {}\n", missing);
-    const CompareCounts& counts = comparison.counts;
-    const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
-    if (rows(Verdict::kSame) + rows(Verdict::kWithinNoise) == 0) {
+    if (!IsAnythingGood(comparison)) {
       return fmt::format("not judged: no row could be compared{}{}\n", missing.empty() ? "" : "; ",
                          missing);
     }
@@ -135,10 +145,33 @@ bool Comparison::is_complete() const {
          target_loss.recorder_drops == 0 && golden_loss.recorder_drops == 0;
 }
 
+Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {
+  const bool broken = RowsOf(comparison, Verdict::kBroken) > 0;
+  const bool suspicious = broken || RowsOf(comparison, Verdict::kSuspicious) > 0;
+  const bool unmatched = !comparison.is_complete();
+  const bool any = suspicious || unmatched || comparison.first_wrong_call.has_value() ||
+                   !IsAnythingGood(comparison);
+  const std::pair<std::string_view, bool> table[] = {
+      {"suspicious", suspicious}, {"broken", broken}, {"unmatched", unmatched}, {"any", any}};
+  bool fails = false;
+  for (const std::string& condition : conditions) {
+    const auto* found = std::find_if(std::begin(table), std::end(table),
+                                     [&](const auto& entry) { return entry.first == condition; });
+    if (found == std::end(table)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("fail_on: unknown condition \"{}\" (expected suspicious, broken, "
+                               "unmatched or any)",
+                               condition));
+    }
+    fails = fails || found->second;
+  }
+  return fails;
+}
+
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
   const CompareCounts& counts = comparison.counts;
-  const auto rows = [&](Verdict verdict) { return counts.rows[static_cast<size_t>(verdict)]; };
+  const auto rows = [&](Verdict verdict) { return RowsOf(comparison, verdict); };
   const auto inherited =
       std::count_if(comparison.rows.begin(), comparison.rows.end(),
                     [](const ComparedRow& row) { return row.reason == "inherited"; });

@@ -1,0 +1,96 @@
+// The extension module plumbline._compare: include/plumbline/compare.h for Python.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "errors.h"
+#include "kernels/cpu_target.h"
+#include "plumbline/compare.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+// As the command: a CPU target that this machine cannot run is an error, not a silent fallback.
+Result<Comparison> CompareOnThisCpu(const std::string& target, const std::string& golden,
+                                    const CompareOptions& options) {
+  PL_TRY(kernels::ChooseTarget());
+  return CompareRuns(target, golden, options);
+}
+
+// Without the interpreter lock. Errors are raised by the caller, which holds it again.
+Result<Comparison> CompareUnlocked(const std::string& target, const std::string& golden,
+                                   const CompareOptions& options) {
+  const nb::gil_scoped_release release;
+  return CompareOnThisCpu(target, golden, options);
+}
+
+Status WriteUnlocked(Comparison& comparison, const CompareOptions& options) {
+  const nb::gil_scoped_release release;
+  return WriteComparison(comparison, options);
+}
+
+void BindOptions(nb::module_& m) {
+  nb::class_<CompareOptions>(m, "CompareOptions", "What compare_runs and write_comparison do.")
+      .def(nb::init<>())
+      .def_rw("output_dir", &CompareOptions::output_dir)
+      .def_rw("write_xlsx", &CompareOptions::write_xlsx)
+      .def_rw("write_csv", &CompareOptions::write_csv)
+      .def_rw("write_json", &CompareOptions::write_json)
+      .def_rw("write_advice", &CompareOptions::write_advice)
+      .def_rw("fuzzy_match", &CompareOptions::fuzzy_match)
+      .def_rw("show_stack", &CompareOptions::show_stack)
+      .def_rw("stack_path", &CompareOptions::stack_path)
+      .def_rw("salvage", &CompareOptions::salvage)
+      .def_rw("threads", &CompareOptions::threads);
+}
+
+void BindComparison(nb::module_& m) {
+  nb::class_<Comparison>(m, "Comparison", "The result of one comparison.")
+      .def(nb::init<>())
+      .def(
+          "summary_text", [](const Comparison& self) { return SummaryText(self); },
+          nb::call_guard<nb::gil_scoped_release>(), "The answer as `plumb compare` prints it.")
+      .def(
+          "summary_json", [](const Comparison& self) { return SummaryJson(self); },
+          nb::call_guard<nb::gil_scoped_release>(), "What `plumb compare --json` prints.")
+      .def(
+          "result_json", [](const Comparison& self) { return ResultJson(self); },
+          nb::call_guard<nb::gil_scoped_release>(), "The machine form with every row.")
+      .def(
+          "fails_on",
+          [](const Comparison& self, const std::vector<std::string>& conditions) {
+            return ValueOrRaise(FailsOn(self, conditions));
+          },
+          nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.");
+}
+
+}  // namespace
+
+void BindCompare(nb::module_& m) {
+  BindOptions(m);
+  BindComparison(m);
+  m.def(
+      "compare_runs",
+      [](const std::string& target, const std::string& golden, const CompareOptions& options) {
+        return ValueOrRaise(CompareUnlocked(target, golden, options));
+      },
+      nb::arg("target"), nb::arg("golden"), nb::arg("options"),
+      "Reads and compares two runs; writes nothing.");
+  m.def(
+      "write_comparison",
+      [](Comparison& comparison, const CompareOptions& options) {
+        ValueOrRaise(WriteUnlocked(comparison, options));
+      },
+      nb::arg("comparison"), nb::arg("options"), "Writes the result files that `options` selects.");
+}
+
+}  // namespace plumbline::python
+
+NB_MODULE(_compare, m) {
+  m.doc() = "Native comparison of plumbline.";
+  plumbline::python::ImportErrors();
+  plumbline::python::BindCompare(m);
+}

@@ -1,0 +1,92 @@
+"""Native comparison of plumbline."""
+
+from collections.abc import Sequence
+
+
+class CompareOptions:
+    """What compare_runs and write_comparison do."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def output_dir(self) -> str: ...
+
+    @output_dir.setter
+    def output_dir(self, arg: str, /) -> None: ...
+
+    @property
+    def write_xlsx(self) -> bool: ...
+
+    @write_xlsx.setter
+    def write_xlsx(self, arg: bool, /) -> None: ...
+
+    @property
+    def write_csv(self) -> bool: ...
+
+    @write_csv.setter
+    def write_csv(self, arg: bool, /) -> None: ...
+
+    @property
+    def write_json(self) -> bool: ...
+
+    @write_json.setter
+    def write_json(self, arg: bool, /) -> None: ...
+
+    @property
+    def write_advice(self) -> bool: ...
+
+    @write_advice.setter
+    def write_advice(self, arg: bool, /) -> None: ...
+
+    @property
+    def fuzzy_match(self) -> bool: ...
+
+    @fuzzy_match.setter
+    def fuzzy_match(self, arg: bool, /) -> None: ...
+
+    @property
+    def show_stack(self) -> bool: ...
+
+    @show_stack.setter
+    def show_stack(self, arg: bool, /) -> None: ...
+
+    @property
+    def stack_path(self) -> str: ...
+
+    @stack_path.setter
+    def stack_path(self, arg: str, /) -> None: ...
+
+    @property
+    def salvage(self) -> bool: ...
+
+    @salvage.setter
+    def salvage(self, arg: bool, /) -> None: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+
+class Comparison:
+    """The result of one comparison."""
+
+    def __init__(self) -> None: ...
+
+    def summary_text(self) -> str:
+        """The answer as `plumb compare` prints it."""
+
+    def summary_json(self) -> str:
+        """What `plumb compare --json` prints."""
+
+    def result_json(self) -> str:
+        """The machine form with every row."""
+
+    def fails_on(self, conditions: Sequence[str]) -> bool:
+        """Whether it meets one of the conditions of `--fail-on`."""
+
+def compare_runs(target: str, golden: str, options: CompareOptions) -> Comparison:
+    """Reads and compares two runs; writes nothing."""
+
+def write_comparison(comparison: Comparison, options: CompareOptions) -> None:
+    """Writes the result files that `options` selects."""

@@ -1,0 +1,179 @@
+"""Comparing two recordings from Python: `plumbline.compare()`.
+
+The native half is loaded on import of this module, so that recording does not load it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from plumbline import _compare
+
+_FORMATS = ("xlsx", "csv", "json")
+_MOST_THREADS = 4096  # as `plumb compare --threads`
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """What a comparison found. It has no truth value: ask for what you mean.
+
+    Attributes:
+        first_wrong_call: name of the first call that went wrong; None does not mean that all is
+            well, see `answer`.
+        answer: "first wrong call: NAME", "no wrong call" or "not judged..." with the reason.
+        summary: all lines that `plumb compare` prints; the first is `answer`.
+        details: of the first wrong call: name, what, item, stack_line, stack, module_path,
+            enters_with_inputs.
+        counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
+            "paired calls", "unmatched target", "unmatched golden", "unreadable files".
+        complete: whether every call and file could be judged.
+        mode: "statistics", "md5" or "tensor".
+        warnings: what the reader should know about the two recordings.
+        files: the result files that were written.
+        exit_code: 1 if a condition of `fail_on` is met, else 0.
+    """
+
+    first_wrong_call: str | None
+    answer: str
+    summary: str
+    details: dict[str, Any] | None
+    counts: dict[str, int]
+    complete: bool
+    mode: str
+    warnings: list[str]
+    files: list[str]
+    exit_code: int
+    _native: _compare.Comparison = field(repr=False, compare=False)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict per row as in compare_result_<time>.json; made when first asked for.
+
+        NaN and infinities are the texts "nan", "inf" and "-inf".
+        """
+        rows: list[dict[str, Any]] = json.loads(self._native.result_json())["rows"]
+        return rows
+
+    def __bool__(self) -> bool:
+        """Raises TypeError: "it differs" and "it was judged" are two questions."""
+        raise TypeError("ComparisonResult: has no truth value. Test exit_code or first_wrong_call.")
+
+
+def compare(
+    target: str | os.PathLike[str],
+    golden: str | os.PathLike[str],
+    output_dir: str | os.PathLike[str] | None = None,
+    *,
+    formats: str | Iterable[str] = _FORMATS,
+    fail_on: str | Iterable[str] = ("any",),
+    fuzzy_match: bool = False,
+    salvage: bool = False,
+    show_stack: bool = True,
+    stack_path: str | os.PathLike[str] | None = None,
+    write_advice: bool = False,
+    threads: int = 0,
+) -> ComparisonResult:
+    """Compares two recorded runs and names the first call that went wrong.
+
+    Args:
+        target: the run under test: a dump.json, or a directory that holds one rank.
+        golden: the reference run.
+        output_dir: where the result files go, made when missing; None writes no file.
+        formats: which result files: "xlsx", "csv", "json"; a text may name several with commas.
+        fail_on: what makes `exit_code` 1: "suspicious", "broken", "unmatched", "any". With "any",
+            0 says that every call had its counterpart and no row differs beyond rounding; rows
+            that nobody can judge (NaN on both sides) are counted as "not comparable".
+        fuzzy_match: ignore call numbers: the k-th call of a name pairs with the k-th.
+        salvage: compare the complete records of a truncated dump.json.
+        show_stack: write the call-stack column when there is a stack.json.
+        stack_path: the stack.json; by default the one beside the target's dump.json.
+        write_advice: also write upstream's advisor_<time>.txt.
+        threads: worker threads; 0: one per core.
+
+    Raises:
+        ValueError: an argument is wrong, or the two recordings do not fit together.
+        FileNotFoundError: a named file or directory is missing.
+        plumbline.CorruptDataError: a file is damaged; the message has the byte offset.
+        plumbline.UnsupportedError: a recording that plumbline cannot compare.
+        OSError: the operating system refused to read or write.
+
+    Example:
+        >>> result = compare("run_b/step0", "run_a/step0", "result")  # doctest: +SKIP
+        >>> result.first_wrong_call                                   # doctest: +SKIP
+        'Functional.layer_norm.0.forward'
+    """
+    options = _options(_names(formats), threads)
+    options.fuzzy_match = fuzzy_match
+    options.salvage = salvage
+    options.show_stack = show_stack
+    options.write_advice = write_advice
+    if stack_path is not None:
+        options.stack_path = _path("stack_path", stack_path)
+    if output_dir is not None:
+        options.output_dir = _path("output_dir", output_dir)
+    conditions = _names(fail_on)
+    _compare.Comparison().fails_on(conditions)  # refuses an unknown word before the work
+    native = _compare.compare_runs(_path("target", target), _path("golden", golden), options)
+    if output_dir is not None:
+        _compare.write_comparison(native, options)
+    return _result(native, conditions)
+
+
+def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
+    """Native options with the two that have a range."""
+    for name in formats:
+        if name not in _FORMATS:
+            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
+    if not 0 <= threads <= _MOST_THREADS:
+        raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
+    options = _compare.CompareOptions()
+    options.write_xlsx, options.write_csv, options.write_json = (f in formats for f in _FORMATS)
+    options.threads = threads
+    return options
+
+
+def _result(native: _compare.Comparison, conditions: list[str]) -> ComparisonResult:
+    """The facts of the machine form, without its rows."""
+    facts = json.loads(native.summary_json())
+    summary = native.summary_text()
+    details = facts["first_wrong_call"]
+    return ComparisonResult(
+        first_wrong_call=details["name"] if details else None,
+        answer=summary.partition("\n")[0],
+        summary=summary,
+        details=details,
+        counts=facts["counts"],
+        complete=facts["complete"],
+        mode=facts["mode"],
+        warnings=facts["warnings"],
+        files=facts["files"],
+        exit_code=int(native.fails_on(conditions)),
+        _native=native,
+    )
+
+
+def _names(value: str | Iterable[str]) -> list[str]:
+    """Words given as the command takes them ("csv,json") or one by one."""
+    return value.split(",") if isinstance(value, str) else list(value)
+
+
+def _path(argument: str, value: str | os.PathLike[str]) -> str:
+    """A path that the native side reads in full."""
+    path = os.fspath(value)
+    if not path or "\0" in path or not _is_utf8(path):
+        raise ValueError(f"{argument}: {path!r} is no path (expected UTF-8 without NUL)")
+    return path
+
+
+def _is_utf8(path: str) -> bool:
+    """False for names that Python decoded with escapes: the machine form could not spell them."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,71 @@
+#include <gtest/gtest.h>
+
+#include "plumbline/compare.h"
+
+namespace plumbline {
+namespace {
+
+// A complete comparison of one call with one row of each of `verdicts`.
+Comparison WithRows(const std::vector<Verdict>& verdicts) {
+  Comparison comparison;
+  comparison.calls.push_back(
+      {"f", "f", 0, static_cast<uint32_t>(verdicts.size()), Verdict::kSame, "", ""});
+  comparison.counts.calls = 1;
+  for (const Verdict verdict : verdicts) {
+    ComparedRow row;
+    row.verdict = verdict;
+    comparison.rows.push_back(row);
+    ++comparison.counts.rows[static_cast<size_t>(verdict)];
+  }
+  return comparison;
+}
+
+bool Fails(const Comparison& comparison, const std::string& condition) {
+  const Result<bool> fails = FailsOn(comparison, {condition});
+  EXPECT_TRUE(fails) << condition;
+  return fails.value_or(false);
+}
+
+TEST(FailsOn, NoConditionNeverFails) {
+  EXPECT_FALSE(FailsOn(WithRows({Verdict::kBroken}), {}).value());
+}
+
+TEST(FailsOn, EachConditionHasItsRows) {
+  const Comparison good = WithRows({Verdict::kSame, Verdict::kWithinNoise});
+  for (const char* condition : {"suspicious", "broken", "unmatched", "any"}) {
+    EXPECT_FALSE(Fails(good, condition)) << condition;
+  }
+  const Comparison suspicious = WithRows({Verdict::kSame, Verdict::kSuspicious});
+  EXPECT_TRUE(Fails(suspicious, "suspicious"));
+  EXPECT_FALSE(Fails(suspicious, "broken"));
+  EXPECT_TRUE(Fails(suspicious, "any"));
+  const Comparison broken = WithRows({Verdict::kSame, Verdict::kBroken});
+  EXPECT_TRUE(Fails(broken, "suspicious"));
+  EXPECT_TRUE(Fails(broken, "broken"));
+  EXPECT_FALSE(Fails(broken, "unmatched"));
+}
+
+TEST(FailsOn, WhatIsMissingIsUnmatched) {
+  Comparison comparison = WithRows({Verdict::kSame});
+  comparison.counts.unreadable_files = 1;
+  EXPECT_TRUE(Fails(comparison, "unmatched"));
+  EXPECT_TRUE(Fails(comparison, "any"));
+  EXPECT_FALSE(Fails(comparison, "suspicious"));
+  EXPECT_TRUE(Fails(Comparison(), "unmatched"));
+}
+
+TEST(FailsOn, AnyFailsWhenNothingCouldBeJudged) {
+  const Comparison unjudged = WithRows({Verdict::kNotComparable, Verdict::kNotComparable});
+  EXPECT_TRUE(Fails(unjudged, "any"));
+  EXPECT_FALSE(Fails(unjudged, "unmatched"));
+}
+
+TEST(FailsOn, UnknownConditionIsRefusedEvenAfterAMatch) {
+  const Result<bool> fails = FailsOn(WithRows({Verdict::kBroken}), {"broken", "worse"});
+  ASSERT_FALSE(fails);
+  EXPECT_EQ(fails.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(fails.error().message().find("worse"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline
