@@ -1,12 +1,25 @@
 // One pass over pairs of floats for AVX-512. Included from pairwise.inl.
 //
 // Truth values go to memory, one bit per pair: a mask is stored without an instruction of the two
-// vector ports, which is what the loop is short of. Relative errors are only compared with a limit
-// that leaves the counts and the maximum as they are; the few groups beyond it are looked at again.
+// vector ports, which is what the loop is short of. Relative errors are compared in T, with limits
+// so much apart from those of the rule that rounding does not matter; groups of 16 pairs between
+// them, or that may raise max_rel, are looked at again in double.
 
 struct PairMasks {
-  uint64_t differ[kPairSlice / 64], zero[kPairSlice / 64], beyond[kPairSlice / 64];
+  uint64_t differ[kPairSlice / 64], zero[kPairSlice / 64];
+  uint64_t beyond[kPairSlice / 64];  // to be looked at again
+  // Surely at or above a limit, and not surely below it; left 0 by the quiet loop.
+  uint64_t above_1e3[kPairSlice / 64], above_5e3[kPairSlice / 64];
+  uint64_t near_1e3[kPairSlice / 64], near_5e3[kPairSlice / 64];
 };
+
+// What the loop leaves out: distances of bits where no ULP distance is wanted or the format is
+// another one; exact places of relative errors while nearly all are small.
+enum class PairWork { kQuiet, kQuietUlp, kBusy, kBusyUlp };
+static constexpr bool IsBusy(PairWork work) { return work >= PairWork::kBusy; }
+static constexpr bool WithUlp(PairWork work) {
+  return work == PairWork::kQuietUlp || work == PairWork::kBusyUlp;
+}
 
 template <class T>
 struct OnePassVectors {  // starts with the lanes of PairLanes
@@ -33,6 +46,9 @@ static inline VF ProductBelow(VF x, VF y) {
 static inline VD ProductBelow(VD x, VD y) {
   return (VD)_mm512_mul_round_pd((__m512d)x, (__m512d)y, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
+static inline VF ProductAbove(VF x, VF y) {
+  return (VF)_mm512_mul_round_ps((__m512)x, (__m512)y, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
 static inline TruthF NotLess(VF x, VF y) {
   return _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_NLT_UQ);
 }
@@ -49,13 +65,13 @@ static inline VL LargerInteger(VL x, VL y) {
   return (VL)_mm512_max_epi64((__m512i)x, (__m512i)y);
 }
 
-// A relative error below this one is below 0.001 and does not raise `max_rel`, also when both are
-// computed from a difference rounded to T.
-template <class T>
-static inline T QuietLimit(double max_rel) {
+// A relative error below this one does not raise `max_rel`, also when both are computed from a
+// difference rounded to T; a quiet one is below 0.001, too.
+template <class T, bool busy>
+static inline T LimitFor(double max_rel) {
+  const double limit = max_rel * (1 - 0x1p-20);
   // Below 2^-100 the conversion to float could round up by much.
-  return max_rel < 0x1p-100 ? T{0}
-                            : static_cast<T>(Smaller(max_rel * (1 - 0x1p-20), 0.00099));
+  return static_cast<T>(limit < 0x1p-100 ? 0.0 : Smaller(limit, busy ? 0x1p+127 : 0.00099));
 }
 
 static inline uint64_t CountOf(uint64_t mask) {
@@ -67,9 +83,23 @@ static inline void StoreTruth(Truth truth, size_t i, uint64_t* masks) {
   __builtin_memcpy(reinterpret_cast<char*>(masks) + i / 8, &truth, sizeof(truth));
 }
 
-// `count` is a multiple of kLanes. `ulp` asks for distances of bits, which hold if no sign differs.
-template <class T, bool ulp>
-static inline void ReducePairs(const T* t, const T* g, size_t count, T limit,
+// Where relative errors lie, of pairs that are not nearly all alike.
+static inline void StorePlaces(VF distance, VF reference, size_t at, PairMasks* masks) {
+  const VF zero = {};
+  StoreTruth(NotLess(distance, ProductBelow(reference, zero + 0.00099999f)), at, masks->near_1e3);
+  StoreTruth(NotLess(distance, ProductAbove(reference, zero + 0.00100001f)), at, masks->above_1e3);
+  StoreTruth(NotLess(distance, ProductBelow(reference, zero + 0.0049999f)), at, masks->near_5e3);
+  StoreTruth(NotLess(distance, ProductAbove(reference, zero + 0.0050001f)), at, masks->above_5e3);
+}
+// This is the rule itself.
+static inline void StorePlaces(VD distance, VD reference, size_t at, PairMasks* masks) {
+  StoreTruth(NotLess(distance, 0.001 * reference), at, masks->above_1e3);
+  StoreTruth(NotLess(distance, 0.005 * reference), at, masks->above_5e3);
+}
+
+// `count` is a multiple of kLanes. Distances of bits hold if no sign differs.
+template <class T, PairWork work>
+static void ReducePairs(const T* t, const T* g, size_t count, T limit,
                                OnePassVectors<T>* out, PairMasks* masks) {
   typedef OnePassVectors<T> M;
   typedef typename M::Counter Counter;
@@ -99,9 +129,15 @@ static inline void ReducePairs(const T* t, const T* g, size_t count, T limit,
       m.target_max[v] = LargerMagnitude(x, m.target_max[v]);
       m.golden_max[v] = LargerMagnitude(y, m.golden_max[v]);
       StoreTruth(Differ(x, y), at, masks->differ);
-      StoreTruth(Equal(y, zero), at, masks->zero);
-      StoreTruth(NotLess(Abs(x - y), ProductBelow(Abs(y), limits)), at, masks->beyond);
-      if constexpr (ulp) {
+      const auto is_zero = Equal(y, zero);
+      StoreTruth(is_zero, at, masks->zero);
+      typename M::Vector reference = Abs(y);
+      if constexpr (IsBusy(work)) {
+        reference = Select(is_zero, zero + static_cast<T>(kZeroReference), reference);
+        StorePlaces(Abs(x - y), reference, at, masks);
+      }
+      StoreTruth(NotLess(Abs(x - y), ProductBelow(reference, limits)), at, masks->beyond);
+      if constexpr (WithUlp(work)) {
         const Counter a = (Counter)x;
         const Counter b = (Counter)y;
         m.ulp[v] = LargerInteger(BitDistance(a, b), m.ulp[v]);
@@ -121,11 +157,18 @@ static void SettleRelative(const PairSlice<T>& slice, const PairMasks& masks, do
   uint64_t below_1e3 = slice.count, below_5e3 = slice.count;
   QuotientLimit limit = LimitOf(*max_rel);
   for (size_t word = 0; word * 64 < slice.count; ++word) {
+    uint64_t open = masks.beyond[word];
+    if constexpr (sizeof(T) == 4) {
+      open |= masks.near_1e3[word] & ~masks.above_1e3[word];
+      open |= masks.near_5e3[word] & ~masks.above_5e3[word];
+    }
     // Two zeros are always below.
-    uint64_t open = masks.beyond[word] & ~(masks.zero[word] & ~masks.differ[word]);
+    open &= ~(masks.zero[word] & ~masks.differ[word]);
+    uint64_t settled = ~uint64_t{0};
     while (open != 0) {
       const size_t shift = static_cast<size_t>(__builtin_ctzll(open)) / kLanes * kLanes;
-      open &= ~(uint64_t{0xFFFF} << shift);
+      settled &= ~(uint64_t{0xFFFF} << shift);
+      open &= settled;
       for (size_t v = 0; v < kWide; ++v) {
         const size_t at = word * 64 + shift + v * kDoublesPerVector;
         const VD x = LoadWide(slice.t + at);
@@ -140,6 +183,8 @@ static void SettleRelative(const PairSlice<T>& slice, const PairMasks& masks, do
         limit = LimitOf(*max_rel);
       }
     }
+    below_1e3 -= CountOf(masks.above_1e3[word] & settled);
+    below_5e3 -= CountOf(masks.above_5e3[word] & settled);
   }
   counts->below_1e3 = below_1e3;
   counts->below_5e3 = below_5e3;
@@ -176,11 +221,17 @@ static void UnequalSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise*
   __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
   const bool ulp_of_bits = !IsInteger(raw.golden_dtype) &&
                            ElementBytes(raw.golden_dtype) == sizeof(T);
-  const T limit = QuietLimit<T>(total->max_rel);
-  if (ulp_of_bits) {
-    ReducePairs<T, true>(t, g, count, limit, &m, &masks);
+  // Both loops give the same result; which is quicker shows in the slices before.
+  const bool busy = (total->count - total->below_1e3) * 64 > total->count;
+  const double max_rel = total->max_rel;
+  if (busy) {
+    const T limit = LimitFor<T, true>(max_rel);
+    ulp_of_bits ? ReducePairs<T, PairWork::kBusyUlp>(t, g, count, limit, &m, &masks)
+                : ReducePairs<T, PairWork::kBusy>(t, g, count, limit, &m, &masks);
   } else {
-    ReducePairs<T, false>(t, g, count, limit, &m, &masks);
+    const T limit = LimitFor<T, false>(max_rel);
+    ulp_of_bits ? ReducePairs<T, PairWork::kQuietUlp>(t, g, count, limit, &m, &masks)
+                : ReducePairs<T, PairWork::kQuiet>(t, g, count, limit, &m, &masks);
   }
   if (!KeepFiniteSums(m, lanes)) return SlowSlice(slice, lanes, total);
   SliceCounts counts = {};
