@@ -348,36 +348,7 @@ static void PairOfSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* 
   }
 }
 
-// Complex numbers, or a complex and a real side: parts widened to double, one pair at a time.
-static void PairOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pairwise* total) {
-  for (size_t i = 0; i < count; ++i) {
-    double t[2], g[2];
-    LoadComplex(raw.target_dtype, raw.target, i, t);
-    LoadComplex(raw.golden_dtype, raw.golden, i, g);
-    const double target_modulus = Modulus(t[0], t[1]);
-    const double golden_modulus = Modulus(g[0], g[1]);
-    const int target_class = ClassOf(target_modulus);
-    const int golden_class = ClassOf(golden_modulus);
-    if (target_class != 0 || golden_class != 0) {
-      // The class of a complex number is that of its parts.
-      const bool differs =
-          ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
-      ++total->nonfinite_count;
-      total->nonfinite_mismatch += differs ? 1u : 0u;
-      CountPair(differs, total);
-      continue;
-    }
-    const double distance = Modulus(t[0] - g[0], t[1] - g[1]);
-    const bool differs = t[0] != g[0] || t[1] != g[1];
-    const size_t l = i % kLanes;
-    lanes->dot[l] += t[0] * g[0] + t[1] * g[1];
-    lanes->target[l] += target_modulus * target_modulus;
-    lanes->golden[l] += golden_modulus * golden_modulus;
-    lanes->difference[l] += distance * distance;
-    AddFinitePair(distance, target_modulus, golden_modulus, differs, total);
-    CountPair(differs, total);
-  }
-}
+#include "kernels/complex_pairs.inl"
 
 // How the two sides are compared.
 enum class PairForm { kFloat, kDouble, kInt64, kUInt64, kComplex };
@@ -469,7 +440,7 @@ static void PairwisePart(const PairOfRuns& runs, PairwiseState* state) {
       PairRuns<uint64_t>(raw, DType::kUInt64, runs.count, &lanes, total);
       break;
     case PairForm::kComplex:
-      PairOfComplex(raw, runs.count, &lanes, total);
+      PairRunsOfComplex(raw, runs.count, &lanes, total);
       break;
   }
   __builtin_memcpy(state->lanes, &lanes, sizeof(lanes));
