@@ -244,7 +244,10 @@ class Bench {
     const std::span<const std::byte> half = data.first(size / 2);
     const std::span<const std::byte> other(target_memory_.get(), size / 2);
     const Moments moments = RunMoments(CpuTarget::kBaseline, dtype, data);
+    // Equal bytes at another place, as two files of equal runs have them.
+    const std::span<const std::byte> same = data.last(size / 2);
     const Pairwise pair = RunPairwise(CpuTarget::kBaseline, dtype, other, half);
+    const Pairwise equal = RunPairwise(CpuTarget::kBaseline, dtype, same, half);
     for (const CpuTarget cpu : UsableTargets()) {
       if (!Same(RunMoments(cpu, dtype, data), moments)) {
         Fail(InfoOf(dtype).name, "moments");
@@ -258,6 +261,12 @@ class Bench {
       }
       Report(dtype, size, "pairwise", cpu,
              [&] { sink_ = sink_ ^ RunPairwise(cpu, dtype, other, half).count; });
+      if (!Same(RunPairwise(cpu, dtype, same, half), equal)) {
+        Fail(InfoOf(dtype).name, "pairwise of equal runs");
+        continue;
+      }
+      Report(dtype, size, "pairwise-equal", cpu,
+             [&] { sink_ = sink_ ^ RunPairwise(cpu, dtype, same, half).count; });
     }
     RunScan(dtype, data, moments);
   }

@@ -14,21 +14,22 @@ struct PairVectors {  // starts with the lanes of PairLanes
   Counter mismatch[kVectors], zero[kVectors], zero_mismatch[kVectors];
 };
 
-// Two equal slices: everything that is not known already.
-template <class T>
+// Two equal slices: everything that is not known already. With `one_sum` only the sum `target`.
+template <class T, bool one_sum>
 static inline void ReduceEqual(const T* x, size_t count, PairVectors<T>* out) {
   typedef PairVectors<T> M;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
   M m = *out;
   const typename M::Vector zero = {};
   for (size_t i = 0; i < count; i += kLanes) {
-    Prefetch(x + i);
     PL_UNROLL
     for (size_t v = 0; v < kWide; ++v) {
       const VD wide = LoadWide(x + i + v * kDoublesPerVector);
-      m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], wide, wide);
       m.target[v] = AddProduct<sizeof(T) == 4>(m.target[v], wide, wide);
-      m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], wide, wide);
+      if constexpr (!one_sum) {
+        m.dot[v] = AddProduct<sizeof(T) == 4>(m.dot[v], wide, wide);
+        m.golden[v] = AddProduct<sizeof(T) == 4>(m.golden[v], wide, wide);
+      }
     }
     PL_UNROLL
     for (size_t v = 0; v < M::kVectors; ++v) {

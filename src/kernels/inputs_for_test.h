@@ -19,26 +19,6 @@ enum class Fill { kRandomBits, kModerate, kEqual, kTiny, kSignedZeros, kFewSpeci
 inline constexpr Fill kAllFills[] = {Fill::kRandomBits, Fill::kModerate,    Fill::kEqual,
                                      Fill::kTiny,       Fill::kSignedZeros, Fill::kFewSpecials};
 
-// The format of a dtype of at most 16 bits, or null.
-inline const NarrowFormat* NarrowFormatOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return &kFloat16Format;
-    case DType::kBFloat16:
-      return &kBFloat16Format;
-    case DType::kFloat8E4M3FN:
-      return &kFloat8E4M3FNFormat;
-    case DType::kFloat8E5M2:
-      return &kFloat8E5M2Format;
-    case DType::kFloat8E4M3FNUZ:
-      return &kFloat8E4M3FNUZFormat;
-    case DType::kFloat8E5M2FNUZ:
-      return &kFloat8E5M2FNUZFormat;
-    default:
-      return nullptr;
-  }
-}
-
 inline double FillValue(Fill fill, std::mt19937_64& random, size_t i) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double unit = static_cast<double>(random() >> 11) * 0x1p-52 - 1;  // [-1, 1)

@@ -9,25 +9,6 @@
 namespace plumbline::kernels {
 namespace {
 
-const NarrowFormat* FormatOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return &kFloat16Format;
-    case DType::kBFloat16:
-      return &kBFloat16Format;
-    case DType::kFloat8E4M3FN:
-      return &kFloat8E4M3FNFormat;
-    case DType::kFloat8E5M2:
-      return &kFloat8E5M2Format;
-    case DType::kFloat8E4M3FNUZ:
-      return &kFloat8E4M3FNUZFormat;
-    case DType::kFloat8E5M2FNUZ:
-      return &kFloat8E5M2FNUZFormat;
-    default:
-      return nullptr;
-  }
-}
-
 // Signed number of representable values above zero. `width` bits of sign and magnitude.
 int64_t Ordinal(uint64_t bits, int width) {
   const uint64_t sign = uint64_t{1} << (width - 1);
@@ -49,7 +30,7 @@ float RoundToOdd(float value) { return value; }
 
 template <class T>
 uint64_t MaxUlp(DType golden_dtype, const T* target, const void* golden, size_t count) {
-  const NarrowFormat* format = FormatOf(golden_dtype);
+  const NarrowFormat* format = NarrowFormatOf(golden_dtype);
   const size_t size = InfoOf(golden_dtype).size_bytes;
   const int width = 8 * static_cast<int>(size);
   const auto* at = static_cast<const std::byte*>(golden);

@@ -13,6 +13,7 @@ static constexpr double kZeroReference = 0x1p-52;
 struct SliceCounts {
   uint64_t mismatch, golden_zero, golden_zero_mismatch, below_1e3, below_5e3;
   double max_abs, target_max, golden_max;
+  uint64_t max_ulp;
   bool may_raise_rel;  // some pair may exceed the max_rel so far
 };
 
@@ -229,7 +230,7 @@ static void FastSlice(const PairSlice<T>& slice, const SliceCounts& counts, Pair
       total->max_abs_index = total->count + i;
     }
     if (counts.may_raise_rel) total->max_rel = Larger(MaxRelative(t, g, count), total->max_rel);
-    total->max_ulp = Larger(SliceUlp(raw, t, g, count), total->max_ulp);
+    total->max_ulp = Larger(counts.max_ulp, total->max_ulp);
   }
   total->count += count;
 }
@@ -255,47 +256,81 @@ static inline double LargestOf(const Vector (&values)[n]) {
   return largest;
 }
 
-template <class T>
-static void PairOfFloatSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
-  const auto& [raw, t, g, count] = slice;
-  PairVectors<T> m = {};
-  const bool identical = raw.target_dtype == raw.golden_dtype &&
-                         __builtin_memcmp(t, g, count * sizeof(T)) == 0;
-  __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
-  if (identical) {
-    ReduceEqual(t, count, &m);
-  } else {
-    ReduceClasses(t, g, count, &m);
-    ReduceDistances(t, g, count, LimitOf(total->max_rel), &m);
-  }
+// Takes the sums of a slice over, or leaves them and returns false when one is not finite. Only NaN
+// or Inf make the squares of floats so; squares of doubles may overflow, and then the rest of the
+// block is left to the scalar loop too.
+template <class Vectors>
+static inline bool KeepFiniteSums(const Vectors& m, PairLanes* lanes) {
   PairLanes sums;
-  __builtin_memcpy(&sums, &m, sizeof(sums));
-  // Only NaN or Inf make the squares of floats infinite or NaN; squares of doubles may overflow,
-  // and then the rest of the block is left to the scalar loop too.
+  __builtin_memcpy(&sums, static_cast<const void*>(&m), sizeof(sums));
   if (!__builtin_isfinite(SumLanes(sums.target)) || !__builtin_isfinite(SumLanes(sums.golden))) {
-    return SlowSlice(slice, lanes, total);
+    return false;
   }
   *lanes = sums;
+  return true;
+}
+
+// `slice.t` is `slice.g`, or holds the same bits.
+template <class T>
+static void EqualSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
+  const size_t count = slice.count;
+  PairVectors<T> m = {};
+  __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
+  // All three sums stay equal as long as the slices of the block are.
+  if (__builtin_memcmp(lanes->dot, lanes->target, sizeof(lanes->dot)) == 0 &&
+      __builtin_memcmp(lanes->dot, lanes->golden, sizeof(lanes->dot)) == 0) {
+    ReduceEqual<T, true>(slice.t, count, &m);
+    __builtin_memcpy(m.dot, m.target, sizeof(m.dot));
+    __builtin_memcpy(m.golden, m.target, sizeof(m.golden));
+  } else {
+    ReduceEqual<T, false>(slice.t, count, &m);
+  }
+  if (!KeepFiniteSums(m, lanes)) return SlowSlice(slice, lanes, total);
+  SliceCounts counts = {};
+  counts.golden_zero = SumCounts(m.zero);
+  counts.below_1e3 = counts.below_5e3 = count;
+  counts.target_max = counts.golden_max = LargestOf(m.target_max);
+  FastSlice(slice, counts, total);
+}
+
+#if PL_WIDTH == 64
+#include "kernels/wide_float_pairs.inl"
+#else
+template <class T>
+static void UnequalSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
+  const auto& [raw, t, g, count] = slice;
+  PairVectors<T> m = {};
+  __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
+  ReduceClasses(t, g, count, &m);
+  ReduceDistances(t, g, count, LimitOf(total->max_rel), &m);
+  if (!KeepFiniteSums(m, lanes)) return SlowSlice(slice, lanes, total);
   SliceCounts counts = {};
   counts.mismatch = SumCounts(m.mismatch);
   counts.golden_zero = SumCounts(m.zero);
   counts.golden_zero_mismatch = SumCounts(m.zero_mismatch);
-  counts.below_1e3 = identical ? count : SumCounts(m.below_1e3);
-  counts.below_5e3 = identical ? count : SumCounts(m.below_5e3);
+  counts.below_1e3 = SumCounts(m.below_1e3);
+  counts.below_5e3 = SumCounts(m.below_5e3);
   counts.max_abs = LargestOf(m.largest);
   counts.target_max = LargestOf(m.target_max);
-  counts.golden_max = identical ? counts.target_max : LargestOf(m.golden_max);
+  counts.golden_max = LargestOf(m.golden_max);
+  if (counts.mismatch != 0) counts.max_ulp = SliceUlp(raw, t, g, count);
   for (const TruthD& above : m.above) counts.may_raise_rel |= Any(above);
   FastSlice(slice, counts, total);
 }
+#endif
 
+// `t` and `g` are the same pointer when all bits of the slice are equal.
 template <class T>
 static void PairOfSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* total) {
   const auto& [raw, t, g, count] = slice;
   if constexpr (kIsFloat<T>) {
     // The vector loops take whole groups; the rest of the last slice goes one by one.
     const size_t whole = count / kLanes * kLanes;
-    if (whole != 0) PairOfFloatSlices<T>({raw, t, g, whole}, lanes, total);
+    if (whole != 0 && t == g) {
+      EqualSlices<T>({raw, t, g, whole}, lanes, total);
+    } else if (whole != 0) {
+      UnequalSlices<T>({raw, t, g, whole}, lanes, total);
+    }
     if (whole == count) return;
     const RawPair rest = {raw.target_dtype, raw.target + whole * ElementBytes(raw.target_dtype),
                           raw.golden_dtype, raw.golden + whole * ElementBytes(raw.golden_dtype)};
@@ -313,36 +348,7 @@ static void PairOfSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise* 
   }
 }
 
-// Complex numbers, or a complex and a real side: parts widened to double, one pair at a time.
-static void PairOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pairwise* total) {
-  for (size_t i = 0; i < count; ++i) {
-    double t[2], g[2];
-    LoadComplex(raw.target_dtype, raw.target, i, t);
-    LoadComplex(raw.golden_dtype, raw.golden, i, g);
-    const double target_modulus = Modulus(t[0], t[1]);
-    const double golden_modulus = Modulus(g[0], g[1]);
-    const int target_class = ClassOf(target_modulus);
-    const int golden_class = ClassOf(golden_modulus);
-    if (target_class != 0 || golden_class != 0) {
-      // The class of a complex number is that of its parts.
-      const bool differs =
-          ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
-      ++total->nonfinite_count;
-      total->nonfinite_mismatch += differs ? 1u : 0u;
-      CountPair(differs, total);
-      continue;
-    }
-    const double distance = Modulus(t[0] - g[0], t[1] - g[1]);
-    const bool differs = t[0] != g[0] || t[1] != g[1];
-    const size_t l = i % kLanes;
-    lanes->dot[l] += t[0] * g[0] + t[1] * g[1];
-    lanes->target[l] += target_modulus * target_modulus;
-    lanes->golden[l] += golden_modulus * golden_modulus;
-    lanes->difference[l] += distance * distance;
-    AddFinitePair(distance, target_modulus, golden_modulus, differs, total);
-    CountPair(differs, total);
-  }
-}
+#include "kernels/complex_pairs.inl"
 
 // How the two sides are compared.
 enum class PairForm { kFloat, kDouble, kInt64, kUInt64, kComplex };
@@ -376,6 +382,26 @@ static inline const T* SliceAs(DType stored, DType wanted, const char* data, siz
   return buffer;
 }
 
+// Whether two runs hold the same bytes; returns soon when they do not.
+static bool SameBytes(const char* a, const char* b, size_t bytes) {
+  constexpr size_t kStep = 256;
+  size_t i = 0;
+  for (; i + kStep <= bytes; i += kStep) {
+    VL differences = {};
+    for (size_t k = 0; k < kStep; k += PL_WIDTH) {
+      if (k % 64 == 0) {
+        Prefetch(a + i + k);
+        Prefetch(b + i + k);
+      }
+      differences |= LoadVectorOf<VL>(a + i + k) ^ LoadVectorOf<VL>(b + i + k);
+    }
+    int64_t any = 0;
+    for (size_t l = 0; l < kDoublesPerVector; ++l) any |= differences[l];
+    if (any != 0) return false;
+  }
+  return __builtin_memcmp(a + i, b + i, bytes - i) == 0;
+}
+
 template <class T>
 static void PairRuns(RawPair raw, DType form, size_t count, PairLanes* lanes, Pairwise* total) {
   alignas(64) T target[kPairSlice];
@@ -385,7 +411,9 @@ static void PairRuns(RawPair raw, DType form, size_t count, PairLanes* lanes, Pa
   for (size_t i = 0; i < count; i += kPairSlice) {
     const size_t n = count - i < kPairSlice ? count - i : kPairSlice;
     const T* t = SliceAs(raw.target_dtype, form, raw.target, n, target);
-    const T* g = SliceAs(raw.golden_dtype, form, raw.golden, n, golden);
+    const bool identical = raw.target_dtype == raw.golden_dtype &&
+                           SameBytes(raw.target, raw.golden, n * target_bytes);
+    const T* g = identical ? t : SliceAs(raw.golden_dtype, form, raw.golden, n, golden);
     PairOfSlices<T>({raw, t, g, n}, lanes, total);
     raw.target += n * target_bytes;
     raw.golden += n * golden_bytes;
@@ -412,7 +440,7 @@ static void PairwisePart(const PairOfRuns& runs, PairwiseState* state) {
       PairRuns<uint64_t>(raw, DType::kUInt64, runs.count, &lanes, total);
       break;
     case PairForm::kComplex:
-      PairOfComplex(raw, runs.count, &lanes, total);
+      PairRunsOfComplex(raw, runs.count, &lanes, total);
       break;
   }
   __builtin_memcpy(state->lanes, &lanes, sizeof(lanes));

@@ -366,6 +366,63 @@ TEST(Pairwise, RelativeErrorOfExactlyOneThousandthIsNotBelow) {
   EXPECT_EQ(p.below_5e3, 3000u);
 }
 
+// Errors of every size around the limits of the counts, among zeros and numbers down to the
+// denormals, so that fast paths for small errors meet everything that they must leave alone.
+template <class T>
+void ExpectReferenceForErrorsOfEverySize(DType dtype) {
+  constexpr size_t kCount = 9000;
+  std::mt19937_64 random(21);
+  std::vector<T> target, golden;
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto exponent = i < 4000 ? static_cast<int>(random() % 9) - 4
+                                   : -static_cast<int>(random() % (sizeof(T) == 4 ? 149 : 1070));
+    const T g =
+        std::ldexp(static_cast<T>(1 + static_cast<double>(random() >> 12) * 0x1p-52), exponent);
+    const double error = std::pow(10.0, -9 + static_cast<double>(random() % 1000) * 0.01);
+    const bool up = (random() & 1) != 0;
+    T t = static_cast<T>(static_cast<double>(g) * (up ? 1 + error : 1 - error));
+    if (random() % 5 == 0) t = static_cast<T>(static_cast<double>(g) * (up ? 1.001 : 1.005));
+    const uint64_t kind = random() % 50;
+    golden.push_back(kind < 2 ? T{0} : g);
+    target.push_back(kind == 0 || kind == 2 ? -T{0} : t);
+  }
+  const Operand t = {dtype, reinterpret_cast<const std::byte*>(target.data())};
+  const Operand g = {dtype, reinterpret_cast<const std::byte*>(golden.data())};
+  const Pairwise expected = ReferencePairwise(t, g, kCount);
+  EXPECT_GT(expected.below_1e3, 1000u);
+  EXPECT_GT(expected.below_5e3, expected.below_1e3);
+  for (const CpuTarget cpu : UsableTargets()) {
+    EXPECT_EQ(Difference(RunOn(cpu, t, g, kCount), expected), "") << CpuTargetName(cpu);
+  }
+}
+
+TEST(Pairwise, ErrorsOfEverySizeOfFloat32EqualTheScalarReference) {
+  ExpectReferenceForErrorsOfEverySize<float>(DType::kFloat32);
+}
+
+TEST(Pairwise, ErrorsOfEverySizeOfFloat64EqualTheScalarReference) {
+  ExpectReferenceForErrorsOfEverySize<double>(DType::kFloat64);
+}
+
+TEST(Pairwise, EqualSlicesAmongUnequalOnesEqualTheScalarReference) {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    constexpr size_t kCount = 8200;
+    const auto golden = MakeInput(dtype, kCount, Fill::kModerate, 3);
+    for (const size_t changed : {100u, 2100u, 8199u}) {
+      auto target = golden;
+      target[changed * InfoOf(dtype).size_bytes] ^= std::byte{1};
+      const Operand t = {dtype, target.data()};
+      const Operand g = {dtype, golden.data()};
+      const Pairwise expected = ReferencePairwise(t, g, kCount);
+      for (const CpuTarget cpu : UsableTargets()) {
+        EXPECT_EQ(Difference(RunOn(cpu, t, g, kCount), expected), "")
+            << CpuTargetName(cpu) << " " << InfoOf(dtype).name << " " << changed;
+      }
+    }
+  }
+}
+
 TEST(Pairwise, EmptyRunsAreAllZero) {
   const Pairwise p = PairwiseOf({DType::kFloat32, nullptr, DType::kInt8, nullptr, 0});
   EXPECT_EQ(Difference(p, Pairwise{}), "");

@@ -14,7 +14,7 @@
 
 #if defined(__clang__)
 #pragma clang attribute push(                                                             \
-    __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl"))), \
     apply_to = function)
 #else
 // g++ 12 sees the undefined register that its own intrinsics start from.
@@ -22,7 +22,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC push_options
 #pragma GCC target( \
-    "avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+    "avx2,fma,f16c,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 #endif
 #define PL_TARGET avx512
 #define PL_WIDTH 64  // bytes of a vector

@@ -9,6 +9,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "plumbline/tensor.h"
+
 namespace plumbline {
 
 // A floating format of at most 16 bits: sign, exponent, mantissa from the top.
@@ -26,6 +28,26 @@ inline constexpr NarrowFormat kFloat8E4M3FNFormat = {3, 4, 7, false, false};
 inline constexpr NarrowFormat kFloat8E5M2Format = {2, 5, 15, true, false};
 inline constexpr NarrowFormat kFloat8E4M3FNUZFormat = {3, 4, 8, false, true};
 inline constexpr NarrowFormat kFloat8E5M2FNUZFormat = {2, 5, 16, false, true};
+
+// The format of a floating dtype of at most 16 bits; null for any other dtype.
+constexpr const NarrowFormat* NarrowFormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return &kFloat16Format;
+    case DType::kBFloat16:
+      return &kBFloat16Format;
+    case DType::kFloat8E4M3FN:
+      return &kFloat8E4M3FNFormat;
+    case DType::kFloat8E5M2:
+      return &kFloat8E5M2Format;
+    case DType::kFloat8E4M3FNUZ:
+      return &kFloat8E4M3FNUZFormat;
+    case DType::kFloat8E5M2FNUZ:
+      return &kFloat8E5M2FNUZFormat;
+    default:
+      return nullptr;
+  }
+}
 
 // 2^exponent for -126 <= exponent <= 127.
 constexpr float PowerOfTwo(int exponent) {
