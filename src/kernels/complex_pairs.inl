@@ -12,8 +12,7 @@ static void PairOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pa
     const int golden_class = ClassOf(golden_modulus);
     if (target_class != 0 || golden_class != 0) {
       // The class of a complex number is that of its parts.
-      const bool differs =
-          ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
+      const bool differs = ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
       ++total->nonfinite_count;
       total->nonfinite_mismatch += differs ? 1u : 0u;
       CountPair(differs, total);
@@ -51,8 +50,7 @@ static void FillComplexSlice(const RawPair& raw, size_t count, ComplexSlice* sli
     const double im = t_im - g_im;
     // Squares of differences of floats are in range, so they need no scaling. What Inf and NaN
     // give is not used.
-    slice->distance[i] =
-        sizeof(Part) == 4 ? __builtin_sqrt(re * re + im * im) : Modulus(re, im);
+    slice->distance[i] = sizeof(Part) == 4 ? __builtin_sqrt(re * re + im * im) : Modulus(re, im);
     slice->differs[i] = (t_re != g_re ? 1u : 0u) | (t_im != g_im ? 1u : 0u);
   }
   WidenComplex<Part>(raw.target, count, slice->target);
@@ -156,8 +154,7 @@ static void PairsOfOneComplexType(RawPair raw, size_t count, PairLanes* lanes, P
   PairOfComplex(raw, count, lanes, total);
 }
 
-static void PairRunsOfComplex(const RawPair& raw, size_t count, PairLanes* lanes,
-                              Pairwise* total) {
+static void PairRunsOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pairwise* total) {
   if (raw.target_dtype != raw.golden_dtype) return PairOfComplex(raw, count, lanes, total);
   if (raw.golden_dtype == DType::kComplex64) {
     return PairsOfOneComplexType<float>(raw, count, lanes, total);

@@ -56,14 +56,14 @@ static inline TruthD NotLess(VD x, VD y) {
   return _mm512_cmp_pd_mask((__m512d)x, (__m512d)y, _CMP_NLT_UQ);
 }
 // |x - y| of bits of equal sign, and the larger of two such distances.
-static inline VI BitDistance(VI x, VI y) { return (VI)_mm512_abs_epi32((__m512i)(x - y)); }
-static inline VL BitDistance(VL x, VL y) { return (VL)_mm512_abs_epi64((__m512i)(x - y)); }
-static inline VI LargerInteger(VI x, VI y) {
-  return (VI)_mm512_max_epi32((__m512i)x, (__m512i)y);
+static inline VI BitDistance(VI x, VI y) {
+  return (VI)_mm512_abs_epi32(_mm512_sub_epi32((__m512i)x, (__m512i)y));
 }
-static inline VL LargerInteger(VL x, VL y) {
-  return (VL)_mm512_max_epi64((__m512i)x, (__m512i)y);
+static inline VL BitDistance(VL x, VL y) {
+  return (VL)_mm512_abs_epi64(_mm512_sub_epi64((__m512i)x, (__m512i)y));
 }
+static inline VI LargerInteger(VI x, VI y) { return (VI)_mm512_max_epi32((__m512i)x, (__m512i)y); }
+static inline VL LargerInteger(VL x, VL y) { return (VL)_mm512_max_epi64((__m512i)x, (__m512i)y); }
 
 // A relative error below this one does not raise `max_rel`, also when both are computed from a
 // difference rounded to T; a quiet one is below 0.001, too.
@@ -99,8 +99,8 @@ static inline void StorePlaces(VD distance, VD reference, size_t at, PairMasks* 
 
 // `count` is a multiple of kLanes. Distances of bits hold if no sign differs.
 template <class T, PairWork work>
-static void ReducePairs(const T* t, const T* g, size_t count, T limit,
-                               OnePassVectors<T>* out, PairMasks* masks) {
+static void ReducePairs(const T* t, const T* g, size_t count, T limit, OnePassVectors<T>* out,
+                        PairMasks* masks) {
   typedef OnePassVectors<T> M;
   typedef typename M::Counter Counter;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
@@ -219,8 +219,8 @@ static void UnequalSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise*
   OnePassVectors<T> m = {};
   PairMasks masks = {};
   __builtin_memcpy(static_cast<void*>(&m), lanes, sizeof(PairLanes));
-  const bool ulp_of_bits = !IsInteger(raw.golden_dtype) &&
-                           ElementBytes(raw.golden_dtype) == sizeof(T);
+  const bool ulp_of_bits =
+      !IsInteger(raw.golden_dtype) && ElementBytes(raw.golden_dtype) == sizeof(T);
   // Both loops give the same result; which is quicker shows in the slices before.
   const bool busy = (total->count - total->below_1e3) * 64 > total->count;
   const double max_rel = total->max_rel;
