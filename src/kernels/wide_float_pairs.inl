@@ -97,17 +97,19 @@ static inline void StorePlaces(VD distance, VD reference, size_t at, PairMasks* 
   StoreTruth(NotLess(distance, 0.005 * reference), at, masks->above_5e3);
 }
 
-// `count` is a multiple of kLanes. Distances of bits hold if no sign differs.
+// The count of the slice is a multiple of kLanes. Distances of bits hold if no sign differs.
 template <class T, PairWork work>
-static void ReducePairs(const T* t, const T* g, size_t count, T limit, OnePassVectors<T>* out,
+static void ReducePairs(const PairSlice<T>& slice, T limit, OnePassVectors<T>* out,
                         PairMasks* masks) {
   typedef OnePassVectors<T> M;
   typedef typename M::Counter Counter;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  const T* t = slice.t;
+  const T* g = slice.g;
   M m = *out;
   const typename M::Vector zero = {};
   const typename M::Vector limits = zero + limit;
-  for (size_t i = 0; i < count; i += kLanes) {
+  for (size_t i = 0; i < slice.count; i += kLanes) {
     PL_UNROLL
     for (size_t v = 0; v < kWide; ++v) {
       const VD x = LoadWide(t + i + v * kDoublesPerVector);
@@ -226,12 +228,12 @@ static void UnequalSlices(const PairSlice<T>& slice, PairLanes* lanes, Pairwise*
   const double max_rel = total->max_rel;
   if (busy) {
     const T limit = LimitFor<T, true>(max_rel);
-    ulp_of_bits ? ReducePairs<T, PairWork::kBusyUlp>(t, g, count, limit, &m, &masks)
-                : ReducePairs<T, PairWork::kBusy>(t, g, count, limit, &m, &masks);
+    ulp_of_bits ? ReducePairs<T, PairWork::kBusyUlp>(slice, limit, &m, &masks)
+                : ReducePairs<T, PairWork::kBusy>(slice, limit, &m, &masks);
   } else {
     const T limit = LimitFor<T, false>(max_rel);
-    ulp_of_bits ? ReducePairs<T, PairWork::kQuietUlp>(t, g, count, limit, &m, &masks)
-                : ReducePairs<T, PairWork::kQuiet>(t, g, count, limit, &m, &masks);
+    ulp_of_bits ? ReducePairs<T, PairWork::kQuietUlp>(slice, limit, &m, &masks)
+                : ReducePairs<T, PairWork::kQuiet>(slice, limit, &m, &masks);
   }
   if (!KeepFiniteSums(m, lanes)) return SlowSlice(slice, lanes, total);
   SliceCounts counts = {};
