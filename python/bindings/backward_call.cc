@@ -251,7 +251,7 @@ void BackwardCall::AddTo(size_t argument, PyObject* gradient) {
     known = nb::borrow(gradient);
     return;
   }
-  const InTool in_tool(ThisThread());
+  const InTool in_tool(ThisThread(), recorder_.gate());
   known = autograd_.add(known, nb::handle(gradient));
 }
 

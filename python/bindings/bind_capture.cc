@@ -105,11 +105,13 @@ void BindWindow(nb::class_<Class>& recorder) {
            })
       .def("step",
            [](Class& self) {
+             const StepGate::Closed closed(self.gate(), ThisThread().in_tool > 0 ? 1 : 0);
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Step, self.observer()));
            })
       .def("close",
            [](Class& self) {
+             const StepGate::Closed closed(self.gate(), ThisThread().in_tool > 0 ? 1 : 0);
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Close, self.observer()));
            })

@@ -43,7 +43,7 @@ void ModuleHook::Before(PyObject* args, PyObject* kwargs) {
     const ModeOff mode_off(recorder_.hooks(), thread);
     const uint32_t number = recorder_.EnterModule(id_, args, kwargs, &call.token);
     if (call.token == 0 || !wants_backward_ || !nb::cast<bool>(autograd_.is_grad_enabled())) return;
-    const InTool in_tool(thread);
+    const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);
     call.backward = std::make_shared<BackwardCall>(recorder_, autograd_,
                                                    prefix_ + ".backward." + std::to_string(number),
@@ -66,7 +66,7 @@ void ModuleHook::After(PyObject* module, PyObject* output, bool raised) {
     const nb::dict parameters = OwnParameters(module);
     recorder_.LeaveModule(call.token, raised ? nullptr : output, parameters.ptr());
     if (raised) return;
-    const InTool in_tool(thread);
+    const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);
     if (wants_backward_) WatchParameters(parameters.ptr());
     if (call.backward != nullptr) call.backward->Watch(output);

@@ -1,5 +1,6 @@
 #include "recorder.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -130,7 +131,7 @@ Recorder::~Recorder() {
 }
 
 bool Recorder::Recording(const ThreadState& thread) const {
-  return observer_->is_collecting() && thread.in_tool == 0 &&
+  return observer_->is_collecting() && thread.in_tool == 0 && !gate_.is_closed() &&
          !is_forked_child.load(std::memory_order_relaxed);
 }
 
@@ -153,6 +154,16 @@ void Recorder::CountFailures(const ValueWalker& walker) {
   }
 }
 
+bool Recorder::StillHasPlace(uint64_t epoch, std::string_view name) {
+  if (!gate_.is_closed() && observer_->is_step_open() && epoch == observer_->epoch()) return true;
+  // Also when the call itself ended the step.
+  if (!is_forked_child.load(std::memory_order_relaxed)) {
+    observer_->CountLoss("calls_cut_off",
+                         fmt::format("{}: the step ended before the call did", name));
+  }
+  return false;
+}
+
 PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
                             PyObject* kwnames) {
   ThreadState& thread = ThisThread();
@@ -160,6 +171,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
     return PyObject_Vectorcall(original, args, nargsf, kwnames);
   }
   const ModeOff mode_off(hooks_, thread);
+  const uint64_t epoch = observer_->epoch();
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   const DataMode& parts = observer_->config().data_mode;
   const std::string& api_name = observer_->counters().NameOf(api);
@@ -170,7 +182,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   name += ".forward";
   bool selected = true;
   {
-    const InTool in_tool(thread);
+    const InTool in_tool(thread, gate_);
     if (!observer_->selection().selects_all()) selected = observer_->selection().SelectApi(name);
     StackInfo stack;
     if (selected) UseStack(&stack);
@@ -192,8 +204,8 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   ++thread.in_api;
   PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
   --thread.in_api;
-  if (!observer_->is_step_open()) return result;  // the call itself ended the step
-  const InTool in_tool(thread);
+  if (!StillHasPlace(epoch, name)) return result;
+  const InTool in_tool(thread, gate_);
   if (result == nullptr) {
     const KeepException keep;
     AppendEntry(thread.call.Finish());
@@ -230,7 +242,7 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   *token = 0;
   ThreadState& thread = ThisThread();
   if (!Recording(thread)) return 0;
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   const uint32_t number = observer_->counters().Next(module);
   ModuleFrame frame;
@@ -238,6 +250,7 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   frame.name += ".forward.";
   frame.name += std::to_string(number);
   frame.token = *token = next_token_++;
+  frame.epoch = observer_->epoch();
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
   if (WantsInput(observer_->config().data_mode, CallKind::kForward) &&
       observer_->selection().MaySelectModule(frame.name)) {
@@ -259,7 +272,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   bool known = false;
   for (const ModuleFrame& frame : thread.modules) known |= frame.token == token;
   if (token == 0 || !known) return;
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   Selection& selection = observer_->selection();
   while (thread.modules.back().token != token) {
@@ -269,7 +282,8 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   const ModuleFrame frame = std::move(thread.modules.back());
   thread.modules.pop_back();
   const bool selected = selection.selects_all() || selection.LeaveModule(frame.name);
-  if (!observer_->is_step_open() || is_forked_child.load(std::memory_order_relaxed)) return;
+  if (is_forked_child.load(std::memory_order_relaxed)) return;
+  if (!StillHasPlace(frame.epoch, frame.name)) return;
   const DataMode& parts = observer_->config().data_mode;
   StackInfo stack;
   if (selected) UseStack(&stack);
@@ -301,7 +315,7 @@ std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObje
   ThreadState& thread = ThisThread();
   if (!MayRecordBackward(thread)) return {};
   if (!WantsInput(observer_->config().data_mode, CallKind::kBackward)) return {};
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
   out.Clear();
@@ -313,7 +327,7 @@ std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObje
 }
 
 bool Recorder::MayRecordBackward(const ThreadState& thread) const {
-  return thread.in_tool == 0 && observer_->is_step_open() &&
+  return thread.in_tool == 0 && !gate_.is_closed() && observer_->is_step_open() &&
          !is_forked_child.load(std::memory_order_relaxed);
 }
 
@@ -321,7 +335,7 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
                               std::span<const std::byte> packed_input, PyObject* grad_inputs) {
   ThreadState& thread = ThisThread();
   if (!MayRecordBackward(thread)) return;
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
   const std::string_view parent_name = parent == nullptr ? std::string_view() : *parent;
@@ -338,7 +352,7 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
 
 void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* parameter_names) {
   ThreadState& thread = ThisThread();
-  if (!observer_->is_step_open()) return;
+  if (gate_.is_closed() || !observer_->is_step_open()) return;
   EntryPacker& out = thread.event;
   out.Begin(entry, nullptr, 0);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameter_names); ++i) {
@@ -353,11 +367,8 @@ void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* param
 void Recorder::RecordParameterGradient(std::string_view entry, std::string_view parameter,
                                        PyObject* grad) {
   ThreadState& thread = ThisThread();
-  if (thread.in_tool > 0 || !observer_->is_collecting() ||
-      is_forked_child.load(std::memory_order_relaxed)) {
-    return;
-  }
-  const InTool in_tool(thread);
+  if (!Recording(thread)) return;
+  const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   const std::string name(entry);
   EntryPacker& out = thread.event;

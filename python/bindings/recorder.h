@@ -20,6 +20,7 @@
 #include "capture/observer.h"
 #include "frames.h"
 #include "record/value.h"
+#include "step_gate.h"
 #include "tensor_cache.h"
 #include "tensor_from_python.h"
 #include "values.h"
@@ -34,6 +35,7 @@ struct ModuleFrame {
   std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
   std::vector<std::byte> inputs;  // packed members, taken before the module could change them
   uint64_t token = 0;             // identifies the frame to Leave()
+  uint64_t epoch = 0;             // of the step it belongs to
 };
 
 // The same call: what its hook knows.
@@ -63,16 +65,21 @@ struct ThreadState {
 };
 ThreadState& ThisThread();
 
-// Marks plumbline's own work on this thread.
+// Marks plumbline's own work on this thread. The step does not end while it lives.
 class InTool {
  public:
-  explicit InTool(ThreadState& thread) : thread_(thread) { ++thread_.in_tool; }
-  ~InTool() { --thread_.in_tool; }
+  InTool(ThreadState& thread, StepGate& gate) : thread_(thread), gate_(gate) {
+    if (thread_.in_tool++ == 0) gate_.Enter();
+  }
+  ~InTool() {
+    if (--thread_.in_tool == 0) gate_.Leave();
+  }
   InTool(const InTool&) = delete;
   InTool& operator=(const InTool&) = delete;
 
  private:
   ThreadState& thread_;
+  StepGate& gate_;
 };
 
 // Callables of the framework, owned references.
@@ -130,6 +137,7 @@ class Recorder : public TensorSink {
   void set_owner(PyObject* owner) { owner_ = owner; }
   [[nodiscard]] PyObject* owner() const { return owner_; }
   StackTable& stacks() { return stacks_; }
+  StepGate& gate() { return gate_; }
   [[nodiscard]] const FrameworkHooks& hooks() const { return hooks_; }
   [[nodiscard]] const FrameworkTypes& types() const { return types_; }
   [[nodiscard]] bool IsTensor(PyObject* value) const {
@@ -178,6 +186,8 @@ class Recorder : public TensorSink {
  private:
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
+  // Whether a call that began in `epoch` still has its place; counts it as lost if not.
+  bool StillHasPlace(uint64_t epoch, std::string_view name);
   uint32_t UseStack(StackInfo* info);
   void AppendEntry(std::span<const std::byte> packed);
   void CountFailures(const ValueWalker& walker);
@@ -205,6 +215,7 @@ class Recorder : public TensorSink {
   FrameworkHooks hooks_;
   TensorReader reader_;
   TensorCache cache_;
+  StepGate gate_;
   StackTable stacks_;
   std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
   std::unordered_set<std::string> regions_written_;

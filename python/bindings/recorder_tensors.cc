@@ -22,6 +22,16 @@ kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
   return scan;
 }
 
+// Memory for a copy. Waiting for the writer's budget does not stop the other threads.
+TensorBuffer BufferFrom(RunWriter& writer, size_t bytes) {
+  if (bytes < kReleaseLockBytes) return writer.AcquireBuffer(bytes);
+  TensorBuffer buffer;
+  Py_BEGIN_ALLOW_THREADS;
+  buffer = writer.AcquireBuffer(bytes);
+  Py_END_ALLOW_THREADS;
+  return buffer;
+}
+
 // Copies what a scan found into the facts of a tensor.
 void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_digest,
           TensorFacts* facts) {
@@ -84,7 +94,7 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
       tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
   if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
   const TensorView view = host.view();
-  TensorBuffer buffer = writer.AcquireBuffer(view.size_bytes());
+  TensorBuffer buffer = BufferFrom(writer, view.size_bytes());
   if (!buffer.is_valid()) {
     writer.CountLostTensor();
     ScanTensorInto(host, facts);

@@ -17,6 +17,17 @@ std::string MakeRunId() {
                      getpid());
 }
 
+// Call numbers do not make a sentence a new one.
+std::string WithoutNumbers(std::string_view sentence) {
+  std::string text;
+  for (const char c : sentence) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) text += c;
+    if (is_digit && (text.empty() || text.back() != '#')) text += '#';
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Observer>> Observer::Create(Config config) {
@@ -46,8 +57,14 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
     options.rank = rank;
     options.has_tensors = config_.task == Task::kTensor;
     options.run_id = run_id_;
-    PL_TRY_ASSIGN(writer_, RunWriter::Open(options, threads_));
-    run_directory_ = writer_->directory();
+    PL_TRY_ASSIGN(std::unique_ptr<RunWriter> writer, RunWriter::Open(options, threads_));
+    run_directory_ = writer->directory();
+    const std::lock_guard lock(loss_mutex_);
+    for (const Loss& loss : homeless_losses_) {
+      writer->AddLoss(loss.counter, loss.count, loss.sentence);
+    }
+    homeless_losses_.clear();
+    writer_ = std::move(writer);
   }
   is_collecting_.store(true, std::memory_order_relaxed);
   return StartOutcome::kCollecting;
@@ -60,10 +77,12 @@ Status Observer::Stop() {
 }
 
 Status Observer::FinishStep() {
-  if (writer_ == nullptr) return {};
-  const Status status = writer_->Finish();
-  writer_.reset();
-  return status;
+  std::unique_ptr<RunWriter> writer;
+  {
+    const std::lock_guard lock(loss_mutex_);
+    writer = std::move(writer_);
+  }
+  return writer == nullptr ? Status() : writer->Finish();
 }
 
 Status Observer::Step() {
@@ -82,9 +101,12 @@ Status Observer::Close() {
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {
   const std::lock_guard lock(loss_mutex_);
-  if (writer_ != nullptr) writer_->AddLoss(counter, 1, what);
-  if (reported_.contains(what)) return;
-  reported_.emplace(what);
+  if (writer_ != nullptr) {
+    writer_->AddLoss(counter, 1, what);
+  } else {
+    MergeLoss(homeless_losses_, {std::string(counter), 1, std::string(what)});
+  }
+  if (!reported_.insert(WithoutNumbers(what)).second) return;
   LogWarning(fmt::format("not recorded: {} (further ones are only counted)", what));
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "capture/call_counter.h"
 #include "config/config.h"
@@ -66,7 +67,8 @@ class Observer {
   // The store of the open step. Requires: is_step_open().
   RunWriter& writer() { return *writer_; }
 
-  // Counts something that could not be recorded; reported once per `what`.
+  // Counts something that could not be recorded; reported once per `what`, whatever call numbers it
+  // has.
   void CountLoss(std::string_view counter, std::string_view what);
 
  private:
@@ -80,7 +82,8 @@ class Observer {
   StoreThreads threads_;  // outlives writer_
   std::unique_ptr<RunWriter> writer_;
   std::mutex loss_mutex_;
-  std::set<std::string, std::less<>> reported_;  // sentences already logged
+  std::set<std::string> reported_;     // sentences already logged, without their numbers
+  std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one
   std::atomic<bool> is_collecting_ = false;
   bool finished_ = false;
   int step_ = 0;
