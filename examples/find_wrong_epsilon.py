@@ -28,6 +28,11 @@ def train_and_record(directory: Path, epsilon: float) -> None:
 
     from plumbline.pytorch import PrecisionDebugger, seed_all
 
+    # MKL's vector functions may give wrong values when two threads are the first to call them
+    # (pytorch/pytorch#188792): one element, one thread, once.
+    for function in (torch.cos, torch.sin, torch.exp, torch.log, torch.sqrt):
+        function(torch.ones(1))
+
     seed_all(1234)
     config = LlamaConfig(hidden_size=256, intermediate_size=688, num_hidden_layers=4,
                          num_attention_heads=4, vocab_size=2000, rms_norm_eps=RIGHT_EPSILON,

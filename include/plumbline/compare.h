@@ -65,6 +65,7 @@ struct Item {
   std::optional<std::string> shape_text;  // "[2, 8]"; "[]" for scalars
   Shape shape;                            // of tensors
   std::array<Recorded, 4> statistics;     // max, min, mean, norm; of scalars four times the value
+  std::array<Recorded, 2> finite_extremes;  // max and min without NaN and infinities, if recorded
   std::string digest;                     // recorded, or CRC-32 of the value's text for scalars
   bool has_recorded_digest = false;
   std::string data_name;  // file in dump_tensor_data; empty: none
@@ -149,6 +150,7 @@ struct CompareCounts {
   uint64_t calls = 0;                                   // paired
   uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
   uint64_t unreadable_files = 0;
+  uint64_t missing_values = 0;  // rows of paired calls of which one side has no or other data
 };
 
 // The result of one comparison. A plain value, independent of the runs it came from.
@@ -164,7 +166,9 @@ struct Comparison {
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()
 
-  // True if every call and file could be judged, so that "no wrong call" may be said.
+  // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
+  // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
+  // same places, empty tensors) do not count against it.
   [[nodiscard]] bool is_complete() const;
 };
 

@@ -18,6 +18,7 @@ struct RunHeader {
   std::string level;          // "L0", "L1", "mix", ...
   std::string framework;      // "pytorch", "mindspore", "mindtorch"
   std::string dump_data_dir;  // as written by the recorder; empty if null
+  bool by_plumbline = false;  // plumbline's mark (.run) lies beside dump.json
 };
 
 // What could not be read, and where. Zero everywhere for a complete run.
@@ -25,7 +26,9 @@ struct RunLoss {
   bool truncated = false;        // dump.json ended early; `byte_offset` says where
   uint64_t byte_offset = 0;      // end of the last complete record
   uint64_t duplicate_names = 0;  // entries that occurred again; the last one is used
-  uint64_t recorder_drops = 0;   // calls the recorder itself reported as lost
+  uint64_t recorder_drops = 0;   // calls, values and files that dump_error_info.log counts as lost
+  bool unfinished = false;       // the journal of a killed or running process is newer than dump.json
+  std::vector<std::string> side_files;  // errors of a damaged stack.json or construct.json
 };
 
 struct OpenOptions {

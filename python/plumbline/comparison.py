@@ -30,7 +30,8 @@ class ComparisonResult:
         details: of the first wrong call: name, what, item, stack_line, stack, module_path,
             enters_with_inputs.
         counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
-            "paired calls", "unmatched target", "unmatched golden", "unreadable files".
+            "paired calls", "unmatched target", "unmatched golden", "unreadable files",
+            "missing values".
         complete: whether every call and file could be judged.
         mode: "statistics", "md5" or "tensor".
         warnings: what the reader should know about the two recordings.

@@ -295,6 +295,12 @@ Result<uint64_t> FileSize(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
+Result<int64_t> ModifiedAt(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
 Result<bool> IsOpenAs(const File& file, const std::string& path) {
   struct stat opened {};
   struct stat named {};

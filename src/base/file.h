@@ -147,6 +147,8 @@ Result<std::string> RealPath(const std::string& path);
 // Absolute form by text alone: the working directory in front, "." and ".." resolved.
 Result<std::string> AbsolutePath(const std::string& path);
 Result<uint64_t> FileSize(const std::string& path);
+// Time of the last change of the contents, in nanoseconds since 1970.
+Result<int64_t> ModifiedAt(const std::string& path);
 // What two names share exactly if they are hard links of one file.
 struct FileIdentity {
   uint64_t device = 0;

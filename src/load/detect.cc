@@ -7,8 +7,6 @@
 namespace plumbline::load {
 namespace {
 
-constexpr std::string_view kJournalName = ".dump.journal";
-
 // Digits after `prefix` and nothing else; `prefix` alone counts when `bare` is set.
 bool IsNumbered(std::string_view name, std::string_view prefix, bool bare) {
   if (!name.starts_with(prefix)) return false;

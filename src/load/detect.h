@@ -16,6 +16,10 @@ inline constexpr std::string_view kDumpJsonName = "dump.json";
 inline constexpr std::string_view kStackJsonName = "stack.json";
 inline constexpr std::string_view kConstructJsonName = "construct.json";
 inline constexpr std::string_view kTensorDirectoryName = "dump_tensor_data";
+inline constexpr std::string_view kErrorLogName = "dump_error_info.log";
+// Of plumbline alone.
+inline constexpr std::string_view kJournalName = ".dump.journal";
+inline constexpr std::string_view kRunMarkName = ".run";
 
 // The dump.json meant by `path`: that file itself, the one in a rank directory, or the only one
 // below a step or dump directory. kNotFound when there is none, kInvalidArgument when there are

@@ -79,11 +79,48 @@ TEST_F(RunReader, TruncatedDumpIsCorruptAndSalvageable) {
   EXPECT_TRUE(salvaged->loss().truncated);
 }
 
-TEST_F(RunReader, DamagedStackIsAnErrorUnlessSalvaging) {
+TEST_F(RunReader, DamagedStackIsSaidAndLeftOut) {
   Write("dump.json", kDump);
   Write("stack.json", "{\"Torch.abs.0.forward\": [");
-  EXPECT_EQ(Open().error().code(), ErrorCode::kCorrupt);
-  EXPECT_TRUE(Open(true));
+  const Result<plumbline::Run> run = Open();
+  ASSERT_TRUE(run);
+  ASSERT_EQ(run->loss().side_files.size(), 1u);
+  EXPECT_NE(run->loss().side_files[0].find("stack.json"), std::string::npos);
+  EXPECT_TRUE(run->StackOf("Torch.abs.0.forward").empty());
+}
+
+TEST_F(RunReader, LossesOfTheRecorderAreRead) {
+  Write("dump.json", kDump);
+  EXPECT_EQ(Open()->loss().recorder_drops, 0u);
+  Write("dump_error_info.log",
+        "[2026-01-01 12:00:00 +0000] [ERROR] tensors_dropped: 9 (disk full)\n"
+        "[2026-01-01 12:00:00 +0000] [ERROR] records_not_journaled: 3 (kept)\n"
+        "[2025-01-31 12:00:00 +0800] [ERROR] analyse failed: name=x, pid=1\nTraceback\n");
+  EXPECT_EQ(Open()->loss().recorder_drops, 10u);
+}
+
+TEST_F(RunReader, JournalNewerThanTheDumpIsUnfinished) {
+  Write("dump.json", kDump);
+  EXPECT_FALSE(Open()->loss().unfinished);
+  Write(".dump.journal", "x");
+  using std::filesystem::last_write_time;
+  const auto now = last_write_time(root_ / "dump.json");
+  last_write_time(root_ / ".dump.journal", now - std::chrono::seconds(1));
+  EXPECT_FALSE(Open()->loss().unfinished);
+  last_write_time(root_ / ".dump.journal", now + std::chrono::seconds(1));
+  EXPECT_TRUE(Open()->loss().unfinished);
+}
+
+TEST_F(RunReader, TensorsOfAnotherRunAreNotFollowed) {
+  const std::filesystem::path other = root_ / "other";
+  std::filesystem::create_directories(other / "dump_tensor_data");
+  std::string text = kDump;
+  text.replace(text.find("null"), 4, "\"" + (other / "dump_tensor_data").string() + "\"");
+  Write("dump.json", text);
+  std::ofstream(other / "dump.json") << text;
+  EXPECT_EQ(Open()->TensorPath("x.pt"), (other / "dump_tensor_data/x.pt").string());
+  std::ofstream(other / "dump.json") << kDump;  // recorded again since
+  EXPECT_EQ(Open()->TensorPath("x.pt"), (root_ / "dump_tensor_data/x.pt").string());
 }
 
 TEST_F(RunReader, DumpDirectoryOfHeaderIsSecondChoice) {

@@ -112,6 +112,8 @@ class Expander {
     item.shape_text = ShapeText(tensor.shape);
     item.statistics = {ToRecorded(tensor.max), ToRecorded(tensor.min), ToRecorded(tensor.mean),
                        ToRecorded(tensor.norm)};
+    if (tensor.max_finite) item.finite_extremes[0] = ToRecorded(*tensor.max_finite);
+    if (tensor.min_finite) item.finite_extremes[1] = ToRecorded(*tensor.min_finite);
     if (tensor.digest) {
       item.digest = *tensor.digest;
       item.has_recorded_digest = true;

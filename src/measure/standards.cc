@@ -7,6 +7,8 @@
 namespace plumbline::measure {
 namespace {
 
+constexpr double kFloat32Roundoff = 0x1p-24;
+
 struct ApiClass {
   std::string_view name;
   CallClass call_class;
@@ -143,24 +145,30 @@ CallClass ClassOfCall(std::string_view call_name) {
 
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length) {
   const double length = std::max(reduction_length, 1.0);
-  const double reduction = 1 + std::log2(length);
-  const double product = 1 + std::sqrt(length);
+  // Sums are kept in float32 or wider, whatever the dtype; the result is rounded once.
+  const double sum_roundoff = std::min(unit_roundoff, kFloat32Roundoff);
+  const double reduction = unit_roundoff + sum_roundoff * std::log2(length);
+  const double product = unit_roundoff + sum_roundoff * std::sqrt(length);
   switch (call_class) {
     case CallClass::kCopy:
     case CallClass::kUninitialised:
     case CallClass::kElementwise:
       return unit_roundoff;
     case CallClass::kReduction:
-      return unit_roundoff * reduction;
+      return reduction;
     case CallClass::kProduct:
-      return unit_roundoff * product;
+      return product;
     case CallClass::kDefault:
-      return unit_roundoff * std::max(reduction, product);
+      return std::max(reduction, product);
     case CallClass::kComposite:
       // Several calls in a row; eight of them, adding up, is where layers of models stand.
-      return 8 * unit_roundoff * std::max(reduction, product);
+      return 8 * std::max(reduction, product);
   }
   return unit_roundoff;
+}
+
+double LargestNoise(double unit_roundoff) {
+  return std::max(std::min(32 * std::sqrt(unit_roundoff), 0.1), 4 * unit_roundoff);
 }
 
 double ReductionLength(double largest_input, double second_input, double output) {

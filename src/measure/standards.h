@@ -53,6 +53,11 @@ CallClass ClassOfCall(std::string_view call_name);
 // dtype is `unit_roundoff` and one output element sums up `reduction_length` terms.
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length);
 
+// Relative error above which no result counts as noise, however much its inputs may explain, where
+// the coarsest dtype so far has this roundoff. A result that has lost more than about half of its
+// digits (32 sqrt(u), for float32 0.8 %, at most 10 %) is wrong or the run proves nothing.
+double LargestNoise(double unit_roundoff);
+
 // Terms per output element, estimated from element counts alone: for x[M,K] w[N,K] -> y[M,N],
 // sqrt(|x| |w| / |y|) is K; for reductions |x| / |y|. At least 1.
 double ReductionLength(double largest_input, double second_input, double output);

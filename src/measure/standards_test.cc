@@ -46,5 +46,19 @@ TEST(Standards, OwnErrorGrowsWithLengthByClass) {
   EXPECT_EQ(OwnError(CallClass::kProduct, 0, 1024), 0);  // integers are exact
 }
 
+TEST(Standards, HalfPrecisionProductsSumInFloat32) {
+  const double bfloat16 = 1.0 / (1 << 8);
+  const double own = OwnError(CallClass::kProduct, bfloat16, 4096);
+  EXPECT_GT(own, bfloat16);
+  EXPECT_LT(own, 1.01 * bfloat16);
+  EXPECT_LT(kNoiseFactor * own, 0.05);
+}
+
+TEST(Standards, NoiseHasACeiling) {
+  EXPECT_NEAR(LargestNoise(1.0 / (1 << 24)), 0.0078, 1e-4);  // float32
+  EXPECT_DOUBLE_EQ(LargestNoise(1.0 / (1 << 8)), 0.1);       // bfloat16
+  EXPECT_DOUBLE_EQ(LargestNoise(0.0625), 0.25);              // float8_e4m3fn
+}
+
 }  // namespace
 }  // namespace plumbline::measure

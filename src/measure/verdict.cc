@@ -13,7 +13,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Difference Decided(Verdict verdict, std::string_view reason) {
-  return {Difference::Kind::kDecided, std::numeric_limits<double>::quiet_NaN(), verdict, reason};
+  return {
+      Difference::Kind::kDecided, std::numeric_limits<double>::quiet_NaN(), verdict, reason, {}};
 }
 
 Difference Equal() { return {}; }
@@ -61,8 +62,9 @@ Difference OfScalars(const Item& target, const Item& golden) {
   if (a && b && std::isnan(*a) && std::isnan(*b)) {
     return Decided(Verdict::kNotComparable, "nonfinite-both");
   }
-  Difference difference{Difference::Kind::kArgument, kInfinity, Verdict::kBroken,
-                        "argument-differs"};
+  Difference difference{
+      Difference::Kind::kArgument, kInfinity, Verdict::kBroken, "argument-differs", {}};
+  if (IsExact(target, golden)) return difference;
   if (a && b && std::isfinite(*a - *b) && *b != 0) difference.error = std::abs((*a - *b) / *b);
   return difference;
 }
@@ -72,7 +74,7 @@ std::optional<Difference> Exceptional(const Item& target, const Item& golden) {
   if (IsEmpty(target) || IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
   const bool target_bad = HasNonFinite(target);
   const bool golden_bad = HasNonFinite(golden);
-  if (target_bad && golden_bad) return Decided(Verdict::kNotComparable, "nonfinite-both");
+  if (target_bad && golden_bad) return std::nullopt;  // OfNonFinite
   if (target_bad) return Decided(Verdict::kBroken, "nonfinite-target");
   if (golden_bad) return Decided(Verdict::kBroken, "nonfinite-golden");
   if (!IsFloating(target) || !IsFloating(golden)) return std::nullopt;
@@ -89,8 +91,10 @@ int64_t ElementCountOf(const Item& item) {
   return count ? std::max<int64_t>(*count, 1) : 1;
 }
 
-// Whether upstream takes the statistics of this dtype from a float32 copy: integers and float64.
+// Whether upstream takes the statistics of this dtype from a float32 copy: integers and float64,
+// but for single values without dimensions.
 bool IsReducedAsFloat32(const Item& item) {
+  if (item.shape.empty()) return false;
   const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
   if (!dtype) return false;
   const DTypeKind kind = InfoOf(*dtype).kind;
@@ -111,20 +115,79 @@ bool DifferByFloat32Rounding(const Recorded& target, const Recorded& golden) {
   return a_is_float != b_is_float && std::abs(*a - *b) <= kRounding * std::abs(*b);
 }
 
-Difference OfStatistics(const Item& target, const Item& golden) {
-  if (!HasStatistics(target) || !HasStatistics(golden)) {
-    return Decided(Verdict::kNotComparable, "no-data");
+constexpr double kLeastError = 0x1p-63;  // relative, of two unequal int64
+
+bool DifferAsIntegers(const Item& target, const Item& golden) {
+  for (size_t i = 0; i < target.statistics.size(); ++i) {
+    const auto* a = std::get_if<int64_t>(&target.statistics[i]);
+    const auto* b = std::get_if<int64_t>(&golden.statistics[i]);
+    if (a != nullptr && b != nullptr && *a != *b) return true;
   }
+  return false;
+}
+
+// Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
+// 1.2.2 the norm for complex numbers.
+bool MayLackMean(const Item& item) {
+  const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
+  if (!dtype) return false;
+  return InfoOf(*dtype).kind != DTypeKind::kFloat || *dtype == DType::kFloat64 ||
+         InfoOf(*dtype).size_bytes == 1;
+}
+
+// A statistic that only one of the two has, although both recorders write it.
+bool LacksStatistics(const Item& target, const Item& golden) {
+  for (size_t i = 0; i < target.statistics.size(); ++i) {
+    const bool missing = std::holds_alternative<std::monostate>(target.statistics[i]) !=
+                         std::holds_alternative<std::monostate>(golden.statistics[i]);
+    const bool is_extreme = i < 2;
+    if (missing && (is_extreme || !MayLackMean(golden))) return true;
+  }
+  return !HasStatistics(target) || !HasStatistics(golden);
+}
+
+bool SameClass(double a, double b) {
+  if (std::isfinite(a) || std::isfinite(b)) return std::isfinite(a) && std::isfinite(b);
+  return std::isnan(a) ? std::isnan(b) : a == b;
+}
+
+// Both hold NaN or infinities: what the statistics say about them, and about the rest.
+Difference OfNonFinite(const Item& target, const Item& golden) {
+  auto a = target.statistics;
+  auto b = golden.statistics;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::optional<double> x = NumberOf(a[i]);
+    const std::optional<double> y = NumberOf(b[i]);
+    const bool is_extreme = i < 2;
+    if (is_extreme && x && y && !SameClass(*x, *y)) {
+      return Decided(Verdict::kBroken, "nonfinite-position");
+    }
+    if (x && y && std::isfinite(*x) && std::isfinite(*y)) continue;
+    a[i] = is_extreme ? target.finite_extremes[i] : Recorded();
+    b[i] = is_extreme ? golden.finite_extremes[i] : Recorded();
+  }
+  Difference difference = Equal();
+  difference.doubt = "nonfinite-both";
+  const double error = StatisticError(a, b, ElementCountOf(golden));
+  if (error == 0) return difference;
+  difference.kind = Difference::Kind::kNumeric;
+  difference.error = error;
+  return difference;
+}
+
+Difference OfStatistics(const Item& target, const Item& golden, const PairContext& context) {
+  if (LacksStatistics(target, golden)) return Decided(Verdict::kNotComparable, "no-data");
+  if (HasNonFinite(target) && HasNonFinite(golden)) return OfNonFinite(target, golden);
   if (target.statistics == golden.statistics) return Equal();
   // Truth values: max and min are all there is.
   for (const size_t i : {size_t{0}, size_t{1}}) {
     const bool truth = std::holds_alternative<bool>(target.statistics[i]);
     if (truth && target.statistics[i] != golden.statistics[i]) {
-      return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}};
+      return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}, {}};
     }
   }
   auto aligned = target.statistics;
-  if (IsReducedAsFloat32(golden)) {
+  if (context.reductions_differ && IsReducedAsFloat32(golden)) {
     for (size_t i = 0; i < aligned.size(); ++i) {
       if (DifferByFloat32Rounding(aligned[i], golden.statistics[i])) {
         aligned[i] = golden.statistics[i];
@@ -132,20 +195,33 @@ Difference OfStatistics(const Item& target, const Item& golden) {
     }
   }
   const double error = StatisticError(aligned, golden.statistics, ElementCountOf(golden));
-  // A statistic that one side lacks (integers' mean, for example) is no difference.
-  if (error == 0) return Equal();
-  return {Difference::Kind::kNumeric, error, Verdict::kSame, {}};
+  if (error == 0) {
+    // A statistic that one side lacks (integers' mean, for example) is no difference. Integers may
+    // differ by less than double tells apart.
+    if (!DifferAsIntegers(target, golden)) return Equal();
+    return {Difference::Kind::kNumeric, kLeastError, Verdict::kSame, {}, {}};
+  }
+  return {Difference::Kind::kNumeric, error, Verdict::kSame, {}, {}};
 }
 
-Difference OfDigests(const Item& target, const Item& golden) {
+Difference OfDigests(const Item& target, const Item& golden, const PairContext& context) {
   if (!target.has_recorded_digest || !golden.has_recorded_digest) {
     return Decided(Verdict::kNotComparable, "no-data");
   }
-  if (target.digest == golden.digest) return Equal();
-  Difference difference{Difference::Kind::kNumeric, std::numeric_limits<double>::quiet_NaN(),
-                        Verdict::kSuspicious, "digest-differs"};
+  const bool both_bad = HasNonFinite(target) && HasNonFinite(golden);
+  if (target.digest == golden.digest) {
+    Difference equal = Equal();
+    if (both_bad) equal.doubt = "nonfinite-both";
+    return equal;
+  }
+  Difference difference{Difference::Kind::kNumeric,
+                        std::numeric_limits<double>::quiet_NaN(),
+                        Verdict::kSuspicious,
+                        "digest-differs",
+                        {}};
   if (!HasStatistics(target) || !HasStatistics(golden)) return difference;
-  const Difference size = OfStatistics(target, golden);
+  const Difference size = OfStatistics(target, golden, context);
+  if (size.kind == Difference::Kind::kDecided && size.verdict == Verdict::kBroken) return size;
   // Equal statistics of unequal contents: the size stays unknown, not zero.
   if (size.kind == Difference::Kind::kNumeric) difference.error = size.error;
   return difference;
@@ -168,27 +244,49 @@ Difference OfTensors(const TensorMetrics& metrics) {
   }
   if (metrics.mismatch_count == 0) return Equal();
   const double* error = std::get_if<double>(&metrics.relative_l2);
-  return {Difference::Kind::kNumeric, error == nullptr ? kInfinity : *error, Verdict::kSame, {}};
+  return {
+      Difference::Kind::kNumeric, error == nullptr ? kInfinity : *error, Verdict::kSame, {}, {}};
 }
 
 }  // namespace
 
-Difference DifferenceOf(const Item& target, const Item& golden, CompareMode mode,
+Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics) {
   if (!target.is_tensor && !golden.is_tensor) return OfScalars(target, golden);
   if (target.is_tensor != golden.is_tensor) {
     return Decided(Verdict::kNotComparable, "structure-differs");
   }
-  if (mode == CompareMode::kTensor && metrics != nullptr) {
-    const Difference measured = OfTensors(*metrics);
+  if (IsEmpty(target) && IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
+  if (context.mode == CompareMode::kTensor && metrics != nullptr) {
+    Difference measured = OfTensors(*metrics);
     if (measured.kind == Difference::Kind::kDecided) return measured;
+    if (HasNonFinite(target) && HasNonFinite(golden)) {
+      measured.doubt = "nonfinite-both";
+      return measured;
+    }
     const std::optional<Difference> exceptional = Exceptional(target, golden);
     return exceptional ? *exceptional : measured;
   }
   if (const std::optional<Difference> exceptional = Exceptional(target, golden)) {
     return *exceptional;
   }
-  return mode == CompareMode::kDigest ? OfDigests(target, golden) : OfStatistics(target, golden);
+  return context.mode == CompareMode::kDigest ? OfDigests(target, golden, context)
+                                              : OfStatistics(target, golden, context);
+}
+
+bool IsExact(const Item& target, const Item& golden) {
+  for (const Item* item : {&target, &golden}) {
+    if (!item->dtype) return false;
+    if (!item->is_tensor) {
+      if (*item->dtype != "<class 'int'>" && *item->dtype != "<class 'bool'>") return false;
+      continue;
+    }
+    const std::optional<DType> dtype = ParseDType(*item->dtype);
+    if (!dtype) return false;
+    const DTypeKind kind = InfoOf(*dtype).kind;
+    if (kind == DTypeKind::kFloat || kind == DTypeKind::kComplex) return false;
+  }
+  return true;
 }
 
 Verdict VerdictOfRatio(double error, double expected) {

@@ -23,16 +23,30 @@ struct Difference {
   double error = 0;  // relative; NaN when no size is known
   Verdict verdict = Verdict::kSame;
   std::string_view reason;
+  // Not empty: even if nothing speaks against the pair it is not good, but not comparable, for this
+  // reason.
+  std::string_view doubt;
+};
+
+// What the comparison knows about the two recordings as wholes.
+struct PairContext {
+  CompareMode mode = CompareMode::kStatistics;
+  // One recorder takes statistics of integers and float64 from a float32 copy, the other does not.
+  bool reductions_differ = false;
 };
 
 // The difference of two paired items. `metrics` is null outside mode tensor; there its absence
 // reasons decide. Stable reasons: "" (same), "nonfinite-target", "nonfinite-golden",
-// "nonfinite-both", "zero-target", "zero-golden", "zero-both", "empty", "unreadable", "no-data".
-Difference DifferenceOf(const Item& target, const Item& golden, CompareMode mode,
+// "nonfinite-both", "nonfinite-position", "zero-target", "zero-golden", "zero-both", "empty",
+// "unreadable", "no-data".
+Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics);
 
 // The verdict of a difference of size `error` where `expected` is explained.
 Verdict VerdictOfRatio(double error, double expected);
+
+// Whether rounding cannot touch the values: integers and truth values on both sides.
+bool IsExact(const Item& target, const Item& golden);
 
 // The larger unit roundoff of the two items; 0 for integers, truth values and scalars.
 double RoundoffOf(const Item& target, const Item& golden);

@@ -34,7 +34,7 @@ Item Scalar(Recorded value, const std::string& digest) {
 }
 
 Difference Of(const Item& target, const Item& golden) {
-  return DifferenceOf(target, golden, CompareMode::kStatistics, nullptr);
+  return DifferenceOf(target, golden, {CompareMode::kStatistics, true}, nullptr);
 }
 
 TEST(Verdict, RatioDecidesAndNanIsBroken) {
@@ -58,7 +58,77 @@ TEST(Verdict, NonFiniteIsNeverGood) {
   EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), good).reason, "nonfinite-target");
   EXPECT_EQ(Of(good, Tensor({kInf, -1.0, kInf, kInf})).reason, "nonfinite-golden");
   const Item bad = Tensor({kInf, -1.0, kInf, kInf});
-  EXPECT_EQ(Of(bad, bad).verdict, Verdict::kNotComparable);
+  EXPECT_EQ(Of(bad, bad).doubt, "nonfinite-both");
+  EXPECT_EQ(Of(bad, bad).kind, Difference::Kind::kEqual);
+}
+
+TEST(Verdict, NonFiniteOnBothSidesIsStillCompared) {
+  const Item masked = Tensor({7.0, -kInf, -kInf, kInf});
+  EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), masked).reason, "nonfinite-position");
+  const Item positive = Tensor({kInf, kInf, kInf, kInf});
+  const Item negative = Tensor({-kInf, -kInf, -kInf, kInf});
+  EXPECT_EQ(Of(positive, negative).reason, "nonfinite-position");
+  // The finite extreme of a masked tensor differs.
+  const Difference scaled = Of(Tensor({700.0, -kInf, -kInf, kInf}), masked);
+  EXPECT_EQ(scaled.kind, Difference::Kind::kNumeric);
+  EXPECT_GT(scaled.error, 1);
+  Item least = masked;
+  least.finite_extremes = {7.0, 1.0};
+  Item other = masked;
+  other.finite_extremes = {7.0, 2.0};
+  EXPECT_GT(Of(other, least).error, 0.1);
+  // Unequal digests stay unequal.
+  Item a = masked;
+  Item b = masked;
+  a.has_recorded_digest = b.has_recorded_digest = true;
+  a.digest = "00000001";
+  b.digest = "00000002";
+  EXPECT_EQ(DifferenceOf(a, b, {CompareMode::kDigest}, nullptr).reason, "digest-differs");
+  // What was measured of the finite elements counts.
+  TensorMetrics metrics;
+  metrics.max_abs_error = 693.0;
+  metrics.relative_l2 = 50.0;
+  metrics.mismatch_count = 2;
+  const Difference measured = DifferenceOf(masked, masked, {CompareMode::kTensor}, &metrics);
+  EXPECT_EQ(measured.kind, Difference::Kind::kNumeric);
+  EXPECT_EQ(measured.error, 50.0);
+}
+
+TEST(Verdict, AMissingStatisticIsNoAgreement) {
+  const Item whole = Tensor({1.0, -1.0, 0.5, 1.5});
+  Item item = whole;
+  item.statistics[2] = std::monostate();
+  EXPECT_EQ(Of(item, whole).reason, "no-data");
+  EXPECT_EQ(Of(whole, item).reason, "no-data");
+  item.statistics.fill(std::monostate());
+  EXPECT_EQ(Of(item, whole).reason, "no-data");
+  EXPECT_EQ(Of(item, item).reason, "no-data");
+  // Release 26.2.0 leaves mean and norm of integers and float64 out.
+  const Item full = Tensor({3.0, 1.0, 2.0, 4.0}, "torch.int64");
+  Item extremes = full;
+  extremes.statistics[2] = extremes.statistics[3] = std::monostate();
+  EXPECT_EQ(Of(extremes, full).kind, Difference::Kind::kEqual);
+}
+
+TEST(Verdict, IntegersAreExact) {
+  EXPECT_TRUE(IsExact(Tensor({}, "torch.int64"), Tensor({}, "torch.bool")));
+  EXPECT_FALSE(IsExact(Tensor({}, "torch.int64"), Tensor({}, "torch.float32")));
+  const Item a = Tensor({int64_t{1} << 53, int64_t{1} << 53, std::monostate(), std::monostate()},
+                        "torch.int64");
+  Item b = a;
+  b.statistics[0] = (int64_t{1} << 53) + 1;
+  EXPECT_EQ(Of(b, a).kind, Difference::Kind::kNumeric);
+  EXPECT_GT(Of(b, a).error, 0);
+  // Rounding to float32 is allowed for between unlike recorders only, and never for one value.
+  const Item exact = Tensor({33554433.0, 33554433.0, 33554433.0, 67108866.0}, "torch.int64");
+  const Item rounded = Tensor({33554432.0, 33554432.0, 33554432.0, 67108864.0}, "torch.int64");
+  EXPECT_EQ(Of(exact, rounded).kind, Difference::Kind::kEqual);
+  EXPECT_EQ(DifferenceOf(exact, rounded, {CompareMode::kStatistics, false}, nullptr).kind,
+            Difference::Kind::kNumeric);
+  Item value = exact;
+  Item other = rounded;
+  value.shape = other.shape = {};
+  EXPECT_EQ(Of(value, other).kind, Difference::Kind::kNumeric);
 }
 
 TEST(Verdict, ZeroOnBothSidesProvesNothing) {
@@ -98,9 +168,9 @@ TEST(Verdict, DigestsDecideWithoutStatistics) {
   a.has_recorded_digest = b.has_recorded_digest = true;
   a.digest = "00000001";
   b.digest = "00000001";
-  EXPECT_EQ(DifferenceOf(a, b, CompareMode::kDigest, nullptr).kind, Difference::Kind::kEqual);
+  EXPECT_EQ(DifferenceOf(a, b, {CompareMode::kDigest}, nullptr).kind, Difference::Kind::kEqual);
   b.digest = "00000002";
-  const Difference d = DifferenceOf(a, b, CompareMode::kDigest, nullptr);
+  const Difference d = DifferenceOf(a, b, {CompareMode::kDigest}, nullptr);
   EXPECT_EQ(d.verdict, Verdict::kSuspicious);
   EXPECT_EQ(d.reason, "digest-differs");
 }
@@ -118,7 +188,7 @@ TEST(Verdict, TensorMetricsDecideInTensorMode) {
   const Item item = Tensor({1.0, -1.0, 0.0, 1.5});
   const auto reason = [&](Absent absent) {
     const TensorMetrics metrics = AbsentMetrics(absent);
-    return DifferenceOf(item, item, CompareMode::kTensor, &metrics).reason;
+    return DifferenceOf(item, item, {CompareMode::kTensor}, &metrics).reason;
   };
   EXPECT_EQ(reason(Absent::kUnreadable), "unreadable");
   EXPECT_EQ(reason(Absent::kNonFinite), "nonfinite-position");

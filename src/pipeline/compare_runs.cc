@@ -243,6 +243,10 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
 void CountRows(Comparison& comparison) {
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
+    if (!comparison.calls[row.call].paired()) continue;
+    for (const std::string_view reason : {"no-data", "shape-differs", "structure-differs"}) {
+      if (row.reason == reason) ++comparison.counts.missing_values;
+    }
   }
 }
 
@@ -261,7 +265,16 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
   if (loss.recorder_drops > 0) {
     comparison.warnings.push_back(
-        fmt::format("{}: the recorder lost {} calls", run.dump_json_path(), loss.recorder_drops));
+        fmt::format("{}: the recorder counted {} losses; dump_error_info.log beside it says which",
+                    run.dump_json_path(), loss.recorder_drops));
+  }
+  if (loss.unfinished) {
+    comparison.warnings.push_back(
+        fmt::format("{}: the recording goes on in a journal beside it. Run `plumb recover {}`",
+                    run.dump_json_path(), DirectoryOf(run.dump_json_path())));
+  }
+  for (const std::string& error : loss.side_files) {
+    comparison.warnings.push_back(fmt::format("{}. Compared without it", error));
   }
 }
 
@@ -321,7 +334,9 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   }
   report::FillResults(comparison);
   report::FillColors(comparison);
-  pipeline::JudgeRows(target.run, comparison);
+  // Recorders of other makes take some statistics from a float32 copy.
+  const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
+  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours}, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);

@@ -74,7 +74,8 @@ bool IsBad(Verdict verdict) {
 // Walks the calls in recorded order.
 class Judge {
  public:
-  Judge(const Run& target, Comparison& comparison) : run_(target), comparison_(comparison) {
+  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison)
+      : run_(target), context_(context), comparison_(comparison) {
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -117,8 +118,7 @@ class Judge {
 
   Difference DifferenceOf(const ComparedRow& row) const {
     const bool real = comparison_.mode == CompareMode::kTensor;
-    return measure::DifferenceOf(*row.target, *row.golden, comparison_.mode,
-                                 real ? &row.tensor : nullptr);
+    return measure::DifferenceOf(*row.target, *row.golden, context_, real ? &row.tensor : nullptr);
   }
 
   void JudgeUnmatched(uint32_t index, ComparedCall& call) {
@@ -193,7 +193,9 @@ class Judge {
 
   void JudgeInput(uint32_t index, ComparedRow& row, Inputs& inputs) {
     const Difference difference = DifferenceOf(row);
-    inputs.roundoff = std::max(inputs.roundoff, measure::RoundoffOf(*row.target, *row.golden));
+    const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
+    inputs.roundoff = std::max(inputs.roundoff, roundoff);
+    coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double count = CountOf(*row.golden);
     inputs.second = std::max(inputs.second, std::min(inputs.largest, count));
     inputs.largest = std::max(inputs.largest, count);
@@ -218,7 +220,7 @@ class Judge {
   void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,
                      Inputs& inputs) {
     // Values read back from tensors carry the noise of the run.
-    const double noise = std::max(noise_level_, UnitRoundoff(DType::kFloat32));
+    const double noise = AtMostNoise(std::max(noise_level_, UnitRoundoff(DType::kFloat32)));
     if (difference.error <= measure::kNoiseFactor * noise) {
       row.verdict = Verdict::kWithinNoise;
       row.expected = noise;
@@ -231,8 +233,8 @@ class Judge {
   }
 
   void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
-    ApplyDifference(difference,
-                    std::max(measure::RoundoffOf(*row.target, *row.golden), noise_level_), row);
+    const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
+    ApplyDifference(difference, ExplainedFor(row, std::max(roundoff, noise_level_)), row);
     if (!IsBad(row.verdict)) return;
     if (row.reason.empty()) row.reason = "input-differs";
     events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected});
@@ -248,10 +250,12 @@ class Judge {
     }
     const double roundoff =
         std::max(inputs.roundoff, measure::RoundoffOf(*row.target, *row.golden));
+    coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double length =
         measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
     const double own = measure::OwnError(call_class, roundoff, length);
-    ApplyDifference(difference, std::max(inputs.error, noise_level_) + own, row);
+    const double explained_error = std::max(inputs.error, noise_level_) + own;
+    ApplyDifference(difference, ExplainedFor(row, explained_error), row);
     Remember(row);
     const bool explained = IsBad(inputs.worst);
     if (difference.kind == Difference::Kind::kNumeric && explained) {
@@ -276,29 +280,39 @@ class Judge {
     events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
   }
 
+  // Errors explain errors only up to a ceiling: each may be eight times the one before.
+  [[nodiscard]] double AtMostNoise(double explained) const {
+    return std::min(explained, measure::LargestNoise(coarsest_roundoff_) / measure::kNoiseFactor);
+  }
+  [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const {
+    return measure::IsExact(*row.target, *row.golden) ? 0 : AtMostNoise(explained);
+  }
+
   // Verdict and reason that follow from the difference and what is explained.
   static void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {
     row.expected = expected;
     row.error = difference.error;
     row.reason = std::string(difference.reason);
+    row.verdict = VerdictOf(difference, expected);
+    if (difference.doubt.empty() || IsBad(row.verdict)) return;
+    row.verdict = Verdict::kNotComparable;
+    row.reason = std::string(difference.doubt);
+  }
+
+  static Verdict VerdictOf(const Difference& difference, double expected) {
     switch (difference.kind) {
       case Difference::Kind::kEqual:
-        row.verdict = Verdict::kSame;
-        return;
+        return Verdict::kSame;
       case Difference::Kind::kArgument:
       case Difference::Kind::kDecided:
-        row.verdict = difference.verdict;
-        return;
+        return difference.verdict;
       case Difference::Kind::kNumeric:
         break;
     }
-    if (std::isnan(difference.error)) {
-      row.verdict = difference.verdict;  // digests: unequal, size unknown
-      return;
-    }
-    row.verdict = measure::VerdictOfRatio(difference.error, expected);
+    if (std::isnan(difference.error)) return difference.verdict;  // digests: size unknown
+    const Verdict verdict = measure::VerdictOfRatio(difference.error, expected);
     // Unequal digests are never noise: whoever records them asks for equal bits.
-    if (!difference.reason.empty() && !IsBad(row.verdict)) row.verdict = difference.verdict;
+    return !difference.reason.empty() && !IsBad(verdict) ? difference.verdict : verdict;
   }
 
   // The row where these differing contents were met before on both sides, or null. What is equal or
@@ -312,7 +326,8 @@ class Judge {
     const auto found = known_.find(*key);
     if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
     const ComparedRow& source = comparison_.rows[found->second.row];
-    const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise;
+    const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
+                          (source.verdict == Verdict::kNotComparable && source.error > 0);
     return explains ? &source : nullptr;
   }
 
@@ -333,6 +348,7 @@ class Judge {
   };
 
   const plumbline::Run& run_;
+  const measure::PairContext context_;
   Comparison& comparison_;
   std::unordered_set<std::string_view> parents_with_children_;
   std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
@@ -340,6 +356,7 @@ class Judge {
   // Largest error of any result so far that counted as noise: what correct calls of these two runs
   // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
   double noise_level_ = 0;
+  double coarsest_roundoff_ = 0;  // of any tensor so far
   std::vector<CulpritEvent> events_;
 };
 
@@ -355,8 +372,8 @@ bool IsInside(const Run& run, std::string_view name, std::string_view module) {
 
 }  // namespace
 
-void JudgeRows(const Run& target, Comparison& comparison) {
-  Judge judge(target, comparison);
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison) {
+  Judge judge(target, context, comparison);
   judge.Run();
   const std::vector<CulpritEvent>& events = judge.events();
   if (events.empty()) return;

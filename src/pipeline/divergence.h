@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_PIPELINE_DIVERGENCE_H_
 #define PLUMBLINE_PIPELINE_DIVERGENCE_H_
 
+#include "measure/verdict.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -10,7 +11,7 @@ namespace plumbline::pipeline {
 // Fills verdict, reason, error and expected of every row, the verdict of every call, and
 // first_wrong_call (docs/design/verdict.md). Requires: rows and calls of `comparison` are filled,
 // with metrics and reasons of unmatched calls. `target` supplies stacks and enclosing modules.
-void JudgeRows(const Run& target, Comparison& comparison);
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison);
 
 }  // namespace plumbline::pipeline
 

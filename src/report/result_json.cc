@@ -93,6 +93,7 @@ void AppendCounts(const CompareCounts& counts, std::string& out) {
   object.Integer("unmatched target", counts.unmatched_target);
   object.Integer("unmatched golden", counts.unmatched_golden);
   object.Integer("unreadable files", counts.unreadable_files);
+  object.Integer("missing values", counts.missing_values);
   object.End();
 }
 

@@ -40,8 +40,13 @@ std::string MissingText(const Comparison& comparison) {
   AppendPart(text, comparison.counts.unreadable_files, "unreadable tensor files");
   AppendPart(text, comparison.target_loss.truncated ? 1 : 0, "truncated target dump");
   AppendPart(text, comparison.golden_loss.truncated ? 1 : 0, "truncated golden dump");
-  AppendPart(text, comparison.target_loss.recorder_drops, "calls lost by the target's recorder");
-  AppendPart(text, comparison.golden_loss.recorder_drops, "calls lost by the golden's recorder");
+  AppendPart(text, comparison.counts.missing_values, "values without data or of another shape");
+  AppendPart(text, comparison.target_loss.recorder_drops,
+             "losses counted by the target's recorder");
+  AppendPart(text, comparison.golden_loss.recorder_drops,
+             "losses counted by the golden's recorder");
+  AppendPart(text, comparison.target_loss.unfinished ? 1 : 0, "unfinished target recording");
+  AppendPart(text, comparison.golden_loss.unfinished ? 1 : 0, "unfinished golden recording");
   return text;
 }
 
@@ -140,9 +145,12 @@ std::string_view AbsentName(Absent reason) {
 }
 
 bool Comparison::is_complete() const {
+  const auto is_whole = [](const RunLoss& loss) {
+    return !loss.truncated && loss.recorder_drops == 0 && !loss.unfinished;
+  };
   return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
-         counts.unreadable_files == 0 && !target_loss.truncated && !golden_loss.truncated &&
-         target_loss.recorder_drops == 0 && golden_loss.recorder_drops == 0;
+         counts.unreadable_files == 0 && counts.missing_values == 0 && is_whole(target_loss) &&
+         is_whole(golden_loss);
 }
 
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {

@@ -135,7 +135,7 @@ TEST(Recover, CutTailIsCountedAndTheJournalGone) {
   ASSERT_TRUE(recovery);
   EXPECT_EQ(recovery->calls, 2U);
   EXPECT_GT(recovery->bytes_dropped, 0U);
-  EXPECT_EQ(ListDirectory(rank)->size(), 3U);
+  EXPECT_EQ(ListDirectory(rank)->size(), 4U);
 }
 
 TEST(Recover, DamagedJournalIsKept) {

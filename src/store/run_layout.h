@@ -1,7 +1,7 @@
 // Every directory and file name plumbline can create below a dump path (docs/formats/dump_json.md).
 //
 //   {dump_path}/step{N}/rank{R}/dump.json, stack.json, construct.json, dump_error_info.log,
-//                               .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
+//                               .run, .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
 
 #ifndef PLUMBLINE_STORE_RUN_LAYOUT_H_
 #define PLUMBLINE_STORE_RUN_LAYOUT_H_
@@ -22,6 +22,7 @@ inline constexpr std::string_view kStackJson = "stack.json";
 inline constexpr std::string_view kConstructJson = "construct.json";
 inline constexpr std::string_view kTensorDirectory = "dump_tensor_data";
 inline constexpr std::string_view kJournal = ".dump.journal";
+inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who recorded this
 inline constexpr std::string_view kErrorLog = "dump_error_info.log";
 
 std::string StepDirectory(std::string_view dump_path, int64_t step);

@@ -135,6 +135,9 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
   }
   PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kErrorLog)));
   PL_TRY(EntryTable().Write(claim.directory, header.run, nullptr, /*durable=*/false));
+  const std::string mark =
+      fmt::format("{{\"tool\": \"plumbline\", \"version\": \"{}\"}}\n", PLUMBLINE_VERSION);
+  PL_TRY(WriteFileAtomically(JoinPath(claim.directory, run_layout::kRunMark), mark, false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
   return std::unique_ptr<RunWriter>(new RunWriter(threads, std::move(claim.directory),
                                                   std::move(header.run), std::move(journal)));

@@ -165,7 +165,7 @@ TEST(RunWriter, FinishRemovesTheJournalOncePublished) {
   }
   EXPECT_EQ(Entries(directory), "a: x=1; ");
   EXPECT_EQ(ListDirectory(directory).value_or(std::vector<std::string>{}),
-            (std::vector<std::string>{"construct.json", "dump.json", "stack.json"}));
+            (std::vector<std::string>{".run", "construct.json", "dump.json", "stack.json"}));
 }
 
 TEST(RunWriter, PublishWithoutNewsTouchesNothing) {
@@ -203,7 +203,7 @@ TEST(RunWriter, FailedPublishKeepsTheOldFilesAndCanBeRepeated) {
     }
     EXPECT_EQ(OpenDescriptors(), descriptors) << n;
     EXPECT_EQ(Entries(writer->directory()), status ? "a: x=1; b: x=2; " : "a: x=1; ") << n;
-    EXPECT_EQ(ListDirectory(writer->directory())->size(), 4U) << n;
+    EXPECT_EQ(ListDirectory(writer->directory())->size(), 5U) << n;
     if (!status) {
       EXPECT_NE(status.error().message().find("No space left"), std::string::npos);
     }
@@ -347,7 +347,7 @@ TEST(RunWriter, JournalWithoutCallsIsNotKept) {
   const TestDirectory dir;
   StoreThreads threads;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(RunWriter::Open(Options(dir.path()), threads));
-  EXPECT_EQ(ListDirectory(dir.Path("step0/rank"))->size(), 4U);
+  EXPECT_EQ(ListDirectory(dir.Path("step0/rank"))->size(), 5U);
 }
 
 TEST(RunWriter, ForkedChildLeavesTheParentsFilesAlone) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,19 @@ from plumbline import _core
 def _add(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return first + second
+
+
+class _Hook(functools.partial):  # type: ignore[type-arg]
+    """A hook that stays behind when its module is copied or saved inside the window.
+
+    The copy gets a callable of the standard library that does nothing, so that it neither records
+    nor needs plumbline to be loaded.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (contextlib.nullcontext(), "__exit__")
 
 
 class ModuleHooks:
@@ -51,11 +65,15 @@ class ModuleHooks:
             if hook is None:
                 hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
                 self._hooks[prefix] = hook
-            self._handles.append(module.register_forward_pre_hook(hook.before, with_kwargs=True))
+            self._handles.append(
+                module.register_forward_pre_hook(_Hook(hook.before), with_kwargs=True)
+            )
             # always_call: a module that raises, or is left early by activation checkpointing, must
             # not stay the parent of later calls.
             self._handles.append(
-                module.register_forward_hook(hook.after, with_kwargs=True, always_call=True)
+                module.register_forward_hook(
+                    _Hook(hook.after), with_kwargs=True, always_call=True
+                )
             )
 
     def uninstall(self) -> None:
