@@ -62,6 +62,7 @@ def test_a_step_ends_while_other_threads_record(level: str, task: str, tmp_path:
         assert "output" in data["Torch.add.0.forward"]
         if task == "tensor":
             for value in data["Torch.add.0.forward"]["output"]:
-                assert (directory / "dump_tensor_data" / value["data_name"]).stat().st_size > 2000 * 1000 * 4
+                file = directory / "dump_tensor_data" / value["data_name"]
+                assert file.stat().st_size > 2000 * 1000 * 4
         for stack in json.loads((directory / "stack.json").read_text()).values():
             assert stack  # a call that began in the step before would have none
