@@ -94,7 +94,7 @@ with torch.inference_mode():
 OTHER = """
 add("per_tensor", torch.quantize_per_tensor(base, 0.1, 3, torch.qint8),
     torch.quantize_per_tensor(base, 0.1, 3, torch.qint8).dequantize())
-channels = torch.quantize_per_channel(base, torch.full((4,), 0.1), torch.zeros(4), 0, torch.qint32)
+channels = torch.quantize_per_channel(base, torch.full((4,), 0.1), torch.zeros(4), 0, torch.qint8)
 add("per_channel", channels, channels.dequantize())
 packed = torch.quantize_per_tensor(base, 0.5, 0, torch.quint4x2)
 add("packed", packed, packed.dequantize())
@@ -103,7 +103,7 @@ for dtype in (torch.float32, torch.float64, torch.float16, torch.int64, torch.bo
               torch.complex64):
     x = sparse.to(dtype)
     add(f"coo_{dtype}".replace("torch.", ""), x.to_sparse(), x)
-add("coo_negative", (-sparse).to_sparse(), -sparse)
+add("coo_negative", (-sparse).to_sparse(), (-sparse).to_sparse().to_dense())
 add("coo_full", (base.abs() + 1).to_sparse(), base.abs() + 1)
 twice = torch.sparse_coo_tensor([[0, 0, 1]], [1.0, 2.0, -3.0], (4,))
 add("coo_uncoalesced", twice, twice.to_dense())
