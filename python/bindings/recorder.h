@@ -78,8 +78,7 @@ class InTool {
 // Callables of the framework, owned references.
 struct FrameworkHooks {
   PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
-  // What a tensor is whose memory does not simply hold its values; see Recorder::Described.
-  PyObject* describe_tensor = nullptr;
+  PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
   PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack

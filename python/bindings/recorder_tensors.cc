@@ -322,8 +322,10 @@ void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacke
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
   if (PyDict_Check(field(kExtra))) labels.extra = field(kExtra);
   PyObject* source = field(kSource);
-  std::string problem = PyUnicode_Check(field(kProblem)) ? std::string(TextOf(field(kProblem))) : "";
-  const bool has_source = PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(types_.tensor));
+  std::string problem =
+      PyUnicode_Check(field(kProblem)) ? std::string(TextOf(field(kProblem))) : "";
+  const bool has_source =
+      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(types_.tensor));
   if (!has_source) {
     PackWithoutValues(labels, out);
   } else if (!PackMemory(source, labels, /*may_cache=*/false, path, out)) {

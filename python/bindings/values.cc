@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -205,10 +204,12 @@ void ValueWalker::Walk(PyObject* value, std::string_view key, int depth, EntryPa
     sink_.PackTensor(value, path_, out);
   } else if (WalkFrameworkObject(value, key, out) || WalkScalar(value, out)) {
     return;
-  } else if (depth > kMaxDepth || !Enter(value)) {
+  } else if (depth > kMaxDepth || IsInside(value)) {
     Fail();
     out.Null();
   } else {
+    const Container here{value, innermost_};
+    innermost_ = &here;
     if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
       WalkSequence(value, depth, out);
     } else if (PyDict_CheckExact(value)) {
@@ -216,14 +217,14 @@ void ValueWalker::Walk(PyObject* value, std::string_view key, int depth, EntryPa
     } else {
       WalkDescribed(value, depth, out);
     }
-    ancestors_.pop_back();
+    innermost_ = here.outer;
   }
 }
 
-bool ValueWalker::Enter(PyObject* value) {
-  if (std::ranges::find(ancestors_, value) != ancestors_.end()) return false;
-  ancestors_.push_back(value);
-  return true;
+bool ValueWalker::IsInside(PyObject* value) const {
+  const Container* at = innermost_;
+  while (at != nullptr && at->value != value) at = at->outer;
+  return at != nullptr;
 }
 
 bool ValueWalker::Spend() {

@@ -7,7 +7,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "record/value.h"
 
@@ -71,8 +70,8 @@ class ValueWalker {
   void WalkSlice(PyObject* slice, EntryPacker& out);
   void WalkDescribed(PyObject* value, int depth, EntryPacker& out);
   void Fail();
-  // False: `value` contains itself and is being walked already. Else leave by ancestors_.pop_back().
-  bool Enter(PyObject* value);
+  // Whether `value` is being walked already: it contains itself.
+  [[nodiscard]] bool IsInside(PyObject* value) const;
   // False: one value too many for this entry.
   bool Spend();
 
@@ -93,7 +92,12 @@ class ValueWalker {
   bool with_paths_;
   std::string path_;
   int failures_ = 0;
-  std::vector<PyObject*> ancestors_;  // containers being walked, outermost first; borrowed
+  // Containers being walked, on the stack of the walk; borrowed.
+  struct Container {
+    PyObject* value;
+    const Container* outer;
+  };
+  const Container* innermost_ = nullptr;
   int64_t walked_ = 0;
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 using json::Kind;
 
-// Nesting of argument values that is read: 400 containers, as many as are written (upstream's newest
-// release has the same limit), in the list of arguments, and around a tensor and its shape.
+// Nesting of argument values that is read: 400 containers, as many as are written (upstream's
+// newest release has the same limit), in the list of arguments, and around a tensor and its shape.
 constexpr int kMaxValueDepth = 403;
 // The document, "data", and the entry itself.
 constexpr int kOuterDepth = 3;
