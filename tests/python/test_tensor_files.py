@@ -74,7 +74,8 @@ root[0]({"a b": value(11), "a_b": value(12), "a/b": value(13)})
 
 def test_names_that_no_file_may_have(tmp_path: Path) -> None:
     body = """
-keys = ["a b/\\u00fc", "../../up", "/abs", "", ".", "..", "a\\0b", "a\\nb", "\\ud800", "'\\"$*?<>|", "-"]
+keys = ["a b/\\u00fc", "../../up", "/abs", "", ".", "..", "a\\0b", "a\\nb", "\\ud800",
+        "'\\"$*?<>|", "-"]
 debugger.start(model=root)
 root[0](dict((key, value(number)) for number, key in enumerate(keys)))
 """

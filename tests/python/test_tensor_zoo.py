@@ -181,7 +181,7 @@ def tolerance(dtype: str) -> float:
 
 def check_numbers(name: str, found: dict[str, Any], fact: dict[str, Any]) -> None:
     keys = ("Max", "Min", "Mean", "Norm")
-    expected = dict(zip(keys, fact["numbers"]))
+    expected = dict(zip(keys, fact["numbers"], strict=True))
     if fact["dtype"] == "torch.bool":
         expected = {"Max": bool(expected["Max"]), "Min": bool(expected["Min"])}
     elif fact["shape"] == [] and "complex" not in fact["dtype"]:
@@ -201,7 +201,7 @@ def check(tmp_path: Path, recorded: dict[str, Any], task: str) -> None:
     torch = pytest.importorskip("torch")
     facts = json.loads((tmp_path / "facts.json").read_text())
     assert len(recorded) == len(facts)
-    for (name, fact), found in zip(facts.items(), recorded.values()):
+    for (name, fact), found in zip(facts.items(), recorded.values(), strict=True):
         for key in ("type", "dtype", "requires_grad"):
             assert found[key] == fact[key], name
         if "numbers" not in fact:
@@ -233,7 +233,8 @@ def test_values_digests_and_files_are_those_of_the_tensor(
     recorded = record(tmp_path, body, task)
     check(tmp_path, recorded, task)
     if body is PLAIN:
-        found = dict(zip(json.loads((tmp_path / "facts.json").read_text()), recorded.values()))
+        names = json.loads((tmp_path / "facts.json").read_text())
+        found = dict(zip(names, recorded.values(), strict=True))
         assert found["float4"]["Max"] == 6.0 and found["float4"]["Min"] == -6.0
         assert found["float4"]["Mean"] == 0.0
         assert found["bits"]["Max"] is None

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
 
 # (type, dtype text, shape, requires_grad, source, implicit zeros, extra keys, problem)
 TensorAnswer = tuple[
@@ -25,6 +26,9 @@ _DENSE_LIMIT_BYTES = 1 << 30
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 # 4-bit floats, two to a byte: sign, two bits of exponent, one of fraction.
 _FLOAT4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
+_INTEGERS = (
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+)
 
 
 class _Unreadable:
@@ -64,7 +68,7 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> TensorAnswer:
         zeros, extra, problem = 0, None, None
         try:
             # Modes of the user must not see these operations.
-            with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+            with _disable_current_modes(), torch.no_grad():
                 name, source, zeros, extra = _values_of(tensor, name, with_bytes)
                 if source is not None and not _is_sparse(tensor):
                     shape = _shape_of(source)
@@ -84,11 +88,11 @@ def _values_of(
         name = "BatchedTensor" if functorch.is_batchedtensor(tensor) else "GradTrackingTensor"
         while functorch.is_functorch_wrapped_tensor(tensor):
             tensor = functorch.get_unwrapped(tensor)
-        return name, _source_of(tensor, with_bytes)[0], 0, None
+        source, zeros = _source_of(tensor, with_bytes)
+        return name, source, zeros, None
     if torch._is_functional_tensor(tensor):
-        return "FunctionalTensor", _source_of(torch._from_functional_tensor(tensor), with_bytes)[
-            0
-        ], 0, None
+        source, zeros = _source_of(torch._from_functional_tensor(tensor), with_bytes)
+        return "FunctionalTensor", source, zeros, None
     if _is_instance(tensor, "torch._subclasses.fake_tensor", "FakeTensor"):
         return name, None, 0, None
     collectives = "torch.distributed._functional_collectives"
@@ -135,13 +139,14 @@ def _source_of(tensor: torch.Tensor, with_bytes: bool) -> tuple[torch.Tensor | N
         return _source_of_nested(tensor), 0
     if tensor._is_zerotensor():
         return torch.zeros(tensor.shape, dtype=tensor.dtype), 0
-    if tensor.dtype is torch.complex32:
+    dtype = str(tensor.dtype).removeprefix("torch.")  # older versions lack some of these names
+    if dtype == "complex32":
         return tensor.detach().cpu().resolve_conj().to(torch.complex64), 0
-    if tensor.dtype is torch.float8_e8m0fnu:
+    if dtype == "float8_e8m0fnu":
         return tensor.detach().cpu().float(), 0
-    if tensor.dtype is torch.float4_e2m1fn_x2:
+    if dtype == "float4_e2m1fn_x2":
         return _decode_float4(tensor.detach().cpu()), 0
-    if not tensor.is_floating_point() and not tensor.is_complex() and not _is_integral(tensor.dtype):
+    if not (tensor.is_floating_point() or tensor.is_complex() or dtype in _INTEGERS):
         return None, 0  # bits, and integers of other widths: containers without arithmetic
     if _dispatches(type(tensor)):
         # A subclass of the user: what it gives when copied into a plain tensor.
@@ -180,13 +185,6 @@ def _decode_float4(tensor: torch.Tensor) -> torch.Tensor:
     return torch.stack((low, high), dim=-1).flatten(start_dim=-2)
 
 
-def _is_integral(dtype: torch.dtype) -> bool:
-    name = str(dtype).removeprefix("torch.")
-    return name in (
-        "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"
-    )
-
-
 def _dispatches(kind: type) -> bool:
     return getattr(kind, "__torch_dispatch__", None) is not torch.Tensor.__torch_dispatch__
 
@@ -215,7 +213,8 @@ def _shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def _qualified(kind: type) -> str:
-    return f"{type.__getattribute__(kind, '__module__')}.{type.__getattribute__(kind, '__qualname__')}"
+    module, name = (type.__getattribute__(kind, key) for key in ("__module__", "__qualname__"))
+    return f"{module}.{name}"
 
 
 def _first_line(error: BaseException) -> str:
@@ -236,9 +235,10 @@ def describe(value: Any) -> tuple[Any, ...]:
     kind = type(value)
     if kind is _Unreadable:
         raise RuntimeError("a field that cannot be read")
-    if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
-        return "map", [(field, _field(value, field)) for field in kind._fields]
-    if dataclasses.is_dataclass(kind) and kind is not type:
+    fields = getattr(kind, "_fields", None)
+    if issubclass(kind, tuple) and isinstance(fields, tuple):
+        return "map", [(field, _field(value, field)) for field in fields]
+    if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
         return "map", [(name, _field(value, name)) for name in names]
     # The built-in iterators: those of a subclass may have effects.
