@@ -200,8 +200,6 @@ class Recorder : public TensorSink {
   // Whether the memory of a tensor of this class is its value: no class of the user stands between
   // (no __torch_dispatch__ of its own).
   [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
-  // Memory that may be read: there is any, on whatever device.
-  bool ReadMemory(PyObject* tensor, HostTensor* out) const;
   // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
   // the training itself and its memory tells whether it has changed.
   bool PackMemory(PyObject* tensor, const Labels& labels, bool may_cache, std::string_view path,

@@ -51,21 +51,6 @@ bool IsLazy(PyObject* tensor, DType dtype) {
   return false;
 }
 
-// Whether a tensor that has elements has no memory (any more): its storage was emptied, as sharded
-// training does between uses. The pointer is then the offset alone.
-bool IsFreed(PyObject* tensor, const HostTensor& host) {
-  constexpr uintptr_t kLowest = uintptr_t{1} << 38;  // offsets of tensors stay below 256 GiB
-  const auto address = reinterpret_cast<uintptr_t>(host.data);
-  if (address >= kLowest || std::ranges::find(host.sizes, 0) != host.sizes.end()) return false;
-  if (address == 0) return true;
-  static PyObject* const name = PyUnicode_InternFromString("storage_offset");
-  PyObject* answer = PyObject_CallMethodNoArgs(tensor, name);
-  const size_t offset = answer == nullptr ? 0 : PyLong_AsSize_t(answer);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  Py_XDECREF(answer);
-  return offset * InfoOf(host.dtype).size_bytes == address;
-}
-
 TensorStats StatsWithZeros(const HostTensor& host, uint64_t zeros) {
   const TensorView view = host.view();
   kernels::Moments sums = Scan(view, {}).moments;
@@ -212,10 +197,6 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   return is_plain;
 }
 
-bool Recorder::ReadMemory(PyObject* tensor, HostTensor* out) const {
-  return reader_.Read(tensor, out) && !IsFreed(tensor, *out);
-}
-
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
   const NoOverride plain(types_, hooks_, tensor);
   const bool is_plain = IsPlainClass(Py_TYPE(tensor));
@@ -235,13 +216,13 @@ void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::str
 bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache,
                           std::string_view path, EntryPacker& out) {
   HostTensor host;
-  if (!ReadMemory(tensor, &host)) return false;
+  if (!reader_.Read(tensor, &host)) return false;
   PyObject* copy = nullptr;
   if (!host.on_host || IsLazy(tensor, host.dtype)) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
     if (copy == nullptr) PyErr_Clear();
     Py_CLEAR(host.capsule);
-    if (copy == nullptr || !ReadMemory(copy, &host) || !host.on_host) {
+    if (copy == nullptr || !reader_.Read(copy, &host) || !host.on_host) {
       Py_XDECREF(copy);
       return false;
     }

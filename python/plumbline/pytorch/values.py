@@ -257,10 +257,10 @@ def describe(value: Any) -> tuple[Any, ...]:
         item = value.item()
         item = item if isinstance(item, (bool, int, float, str)) else str(item)
         return "value", {"type": kind.__name__, "value": item}
-    if dist.is_available():
-        described = _describe_distributed(value)
+    if _qualified(kind).startswith(("torch.", "plumbline.")):  # nobody else's isinstance() is asked
+        described = describe_distributed(value)
         if described is not None:
-            return "value", described
+            return described
     # Upstream writes null here, which cannot be told from None.
     return "value", {"type": _qualified(kind), "value": None}
 
@@ -293,10 +293,13 @@ def _describe_array(array: Any) -> tuple[Any, ...]:
         return "value", {"type": "numpy.ndarray", "dtype": text, "shape": shape, **null}
 
 
-def _describe_distributed(value: Any) -> dict[str, Any] | None:
-    kind = type(value)
-    if issubclass(kind, (dist.ReduceOp, dist.ReduceOp.RedOpType)):
-        return {"type": "torch.distributed.ReduceOp", "value": str(value)}
-    if issubclass(kind, dist.ProcessGroup):
-        return {"type": "torch.ProcessGroup", "group_ranks": dist.get_process_group_ranks(value)}
+def describe_distributed(value: Any) -> tuple[str, Any] | None:
+    """What a process group or reduction is; None for anything else."""
+    if not dist.is_available():
+        return None
+    if isinstance(value, (dist.ReduceOp, dist.ReduceOp.RedOpType)):
+        return "value", {"type": "torch.distributed.ReduceOp", "value": str(value)}
+    if isinstance(value, dist.ProcessGroup):
+        ranks = dist.get_process_group_ranks(value)
+        return "value", {"type": "torch.ProcessGroup", "group_ranks": ranks}
     return None
