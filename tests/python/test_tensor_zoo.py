@@ -296,11 +296,14 @@ assert torch.equal(vmap(grad(take))(x), 2 * x)
 assert torch.equal(vmap(vmap(take))(x.reshape(3, 2, 1)), x * x)
 functionalize(take)(x)
 jvp(take, (x,), (x,))
+grad(lambda value: (root[0](value.to_sparse()), value.sum())[1])(x)
+z = torch.complex(x, torch.zeros(3, 2))
+vmap(grad(lambda value: (root[0](value.conj()), value.abs().sum())[1]))(z)
 debugger.stop(); debugger.step()
 """
     recorded = list(record(tmp_path, body, "tensor", end).values())
     kinds = ["BatchedTensor", "GradTrackingTensor", "GradTrackingTensor", "BatchedTensor",
-             "FunctionalTensor", "GradTrackingTensor"]
+             "FunctionalTensor", "GradTrackingTensor", "GradTrackingTensor", "GradTrackingTensor"]
     assert [value["type"] for value in recorded] == kinds
     for value in recorded:
         assert value["Max"] == 5.0 and math.prod(value["shape"]) == 6 and "data_name" in value

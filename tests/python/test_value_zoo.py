@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from recording import config, run
 
+import plumbline
+
 SETUP = """
 import collections, dataclasses, enum, json, sys, types, warnings
 import numpy as np
@@ -286,6 +288,8 @@ def test_nesting_is_kept_to_a_depth_of_400(tmp_path: Path, kind: str) -> None:
         reached, leaf = leaf_depth(found[f"Module.0.Take.forward.{number}"]["input_args"][0])
         expected = (depth, typed("int", 5)) if depth <= 400 else (400, None)
         assert (reached, leaf) == expected
+    written = str(tmp_path / "out" / "step0" / "rank")
+    assert plumbline.compare(written, written) is not None  # what is written is read
 
 
 def test_the_keys_dtype_and_device_name_their_values(tmp_path: Path) -> None:

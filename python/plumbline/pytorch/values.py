@@ -40,7 +40,7 @@ _UNREADABLE = _Unreadable()
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
     """A plain CPU tensor with the values of `tensor`; lazy conjugation and negation carried out."""
-    with torch._C._DisableTorchDispatch(), torch.no_grad():
+    with torch._C._DisableTorchDispatch(), torch._C._DisableFuncTorch(), torch.no_grad():
         return tensor.detach().cpu().resolve_conj().resolve_neg()
 
 
@@ -67,8 +67,8 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> TensorAnswer:
         source: torch.Tensor | None = None
         zeros, extra, problem = 0, None, None
         try:
-            # Modes of the user must not see these operations.
-            with _disable_current_modes(), torch.no_grad():
+            # Modes and transforms of the user must not see these operations.
+            with _disable_current_modes(), torch._C._DisableFuncTorch(), torch.no_grad():
                 name, source, zeros, extra = _values_of(tensor, name, with_bytes)
                 if source is not None and not _is_sparse(tensor):
                     shape = _shape_of(source)
