@@ -85,7 +85,7 @@ class InTool {
 // Callables of the framework, owned references.
 struct FrameworkHooks {
   PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
-  PyObject* describe_tensor = nullptr;  // (type text, dtype text, shape) of an unreadable tensor
+  PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
   PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
   PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
   PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
@@ -198,15 +198,26 @@ class Recorder : public TensorSink {
   // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
   // yet. Returns the file name, empty if the tensor was lost (counted).
   std::string SaveTensor(std::string_view path, const HostTensor& host, TensorFacts* facts);
-  // Type, dtype and shape of a tensor whose memory cannot be read, with absent statistics.
-  void PackUnreadable(PyObject* tensor, EntryPacker& out);
   // Texts and flags of the record that are not read from memory.
   struct Labels {
-    std::string_view type;
-    std::string_view dtype_text;
-    std::optional<bool> requires_grad;
+    std::string_view type = {};
+    std::string_view dtype_text = {};  // empty: that of the memory
+    std::optional<bool> requires_grad = {};
+    const Shape* shape = nullptr;  // null: that of the memory
+    uint64_t implicit_zeros = 0;   // elements that the memory leaves out (sparse tensors)
+    PyObject* extra = nullptr;     // dict of further keys, or null; borrowed
   };
-  void PackMemory(PyObject* tensor, const Labels& labels, std::string_view path, EntryPacker& out);
+  // Whether the memory of a tensor of this class is its value: no class of the user stands between
+  // (no __torch_dispatch__ of its own).
+  [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
+  // False if the memory cannot be read; nothing is packed then. `may_cache`: the tensor is one of
+  // the training itself and its memory tells whether it has changed.
+  bool PackMemory(PyObject* tensor, const Labels& labels, bool may_cache, std::string_view path,
+                  EntryPacker& out);
+  // Any other tensor, as the framework part describes it: another tensor to read the values from,
+  // or type, dtype and shape with absent statistics.
+  void PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out);
+  void PackWithoutValues(const Labels& labels, EntryPacker& out);
   void PackFacts(const HostTensor& host, const TensorFacts& facts, std::string_view data_name,
                  const Labels& labels, EntryPacker& out);
 

@@ -1,5 +1,7 @@
 // The tensor half of the recorder: one pass over memory, statistics, digest, file.
 
+#include <algorithm>
+
 #include "base/digest.h"
 #include "framework_team.h"
 #include "kernels/tensor_scan.h"
@@ -10,6 +12,8 @@ namespace {
 
 // Tensors from this size on are reduced without the interpreter lock.
 constexpr size_t kReleaseLockBytes = size_t{1} << 20;
+// Parameters and subclasses without a dispatch of their own too.
+constexpr std::string_view kTensorType = "torch.Tensor";
 
 kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
   const kernels::Team team = FrameworkTeam();
@@ -55,6 +59,75 @@ bool IsLazy(PyObject* tensor, DType dtype) {
     if (lazy) return true;
   }
   return false;
+}
+
+TensorStats StatsWithZeros(const HostTensor& host, uint64_t zeros) {
+  const TensorView view = host.view();
+  kernels::Moments sums = Scan(view, {}).moments;
+  sums.count += zeros;
+  sums.zero_count += zeros;
+  sums.max = std::max(sums.max, 0.0);
+  sums.min = std::min(sums.min, 0.0);
+  sums.finite_max = std::max(sums.finite_max, 0.0);
+  sums.finite_min = std::min(sums.finite_min, 0.0);
+  return ComputeStats(view.dtype, sums, /*is_scalar=*/false);
+}
+
+// A size that is not known yet (symbolic) is 0: readers take no negative one.
+Shape ShapeOf(PyObject* sizes) {
+  Shape shape;
+  for (Py_ssize_t i = 0; PyTuple_Check(sizes) && i < PyTuple_GET_SIZE(sizes); ++i) {
+    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
+    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    shape.push_back(std::max(size, 0LL));
+  }
+  return shape;
+}
+
+void PackStatistic(std::string_view key, const Statistic& value, EntryPacker& out) {
+  out.Key(key);
+  if (const auto* number = std::get_if<double>(&value)) {
+    out.Float(*number);
+  } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+    out.Int(*integer);
+  } else if (const auto* truth = std::get_if<bool>(&value)) {
+    out.Bool(*truth);
+  } else {
+    out.Null();
+  }
+}
+
+// A tensor whose record has keys that a PackedTensor does not: a map with the same keys, in the
+// order of 1.2.2, `extra` behind requires_grad as in 26.x.
+void PackWithExtra(const PackedTensor& tensor, PyObject* extra, EntryPacker& out) {
+  if (extra == nullptr) return out.Tensor(tensor);
+  out.BeginMap();
+  out.Key("type");
+  out.String(tensor.type);
+  out.Key("dtype");
+  out.String(tensor.dtype_text);
+  out.Key("shape");
+  out.BeginList();
+  for (const int64_t size : tensor.shape) out.Int(size);
+  out.EndList();
+  PackStatistic("Max", tensor.max, out);
+  PackStatistic("Min", tensor.min, out);
+  PackStatistic("Mean", tensor.mean, out);
+  PackStatistic("Norm", tensor.norm, out);
+  out.Key("requires_grad");
+  out.Bool(tensor.requires_grad == true);
+  PackJsonMembers(extra, 0, out);
+  if (tensor.max_finite) PackStatistic("Max_except_inf_nan", *tensor.max_finite, out);
+  if (tensor.min_finite) PackStatistic("Min_except_inf_nan", *tensor.min_finite, out);
+  if (!tensor.digest.empty()) {
+    out.Key("md5");
+    out.String(tensor.digest);
+  }
+  if (!tensor.data_name.empty()) {
+    out.Key("data_name");
+    out.String(tensor.data_name);
+  }
+  out.EndMap();
 }
 
 }  // namespace
@@ -121,46 +194,67 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
   return file_name;
 }
 
+bool Recorder::IsPlainClass(PyTypeObject* type) const {
+  static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
+  auto* object = reinterpret_cast<PyObject*>(type);
+  if (object == types_.tensor || object == hooks_.parameter_type) return true;
+  PyObject* own = PyObject_GetAttr(object, name);
+  PyObject* base = PyObject_GetAttr(types_.tensor, name);
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  const bool is_plain = own == base;
+  Py_XDECREF(own);
+  Py_XDECREF(base);
+  return is_plain;
+}
+
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
   const NoOverride plain(types_, hooks_, tensor);
-  PackMemory(tensor, {"torch.Tensor", {}, RequiresGrad(tensor)}, path, out);
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  if (is_plain && PackMemory(tensor, {.type = kTensorType, .requires_grad = RequiresGrad(tensor)},
+                             /*may_cache=*/true, path, out)) {
+    return;
+  }
+  PackDescribed(tensor, path, out);
 }
 
 void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
                          EntryPacker& out) {
-  PackMemory(tensor, {"numpy.ndarray", dtype_text, std::nullopt}, path, out);
+  const Labels labels{.type = "numpy.ndarray", .dtype_text = dtype_text};
+  if (!PackMemory(tensor, labels, /*may_cache=*/false, path, out)) out.Null();
 }
 
-void Recorder::PackMemory(PyObject* tensor, const Labels& labels, std::string_view path,
-                          EntryPacker& out) {
+bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache,
+                          std::string_view path, EntryPacker& out) {
   HostTensor host;
-  bool readable = reader_.Read(tensor, &host);
+  if (!reader_.Read(tensor, &host)) return false;
   PyObject* copy = nullptr;
-  if (readable && (!host.on_host || IsLazy(tensor, host.dtype))) {
+  if (!host.on_host || IsLazy(tensor, host.dtype)) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
     if (copy == nullptr) PyErr_Clear();
     Py_CLEAR(host.capsule);
-    readable = copy != nullptr && reader_.Read(copy, &host) && host.on_host;
-  }
-  if (!readable) {
-    Py_XDECREF(copy);
-    PackUnreadable(tensor, out);
-    return;
+    if (copy == nullptr || !reader_.Read(copy, &host) || !host.on_host) {
+      Py_XDECREF(copy);
+      return false;
+    }
   }
   // A copy dies with this call, so only tensors of the training itself are remembered.
+  may_cache = may_cache && copy == nullptr;
   // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
-  const TensorFacts* known = copy == nullptr ? cache_.Find(tensor, host) : nullptr;
+  const TensorFacts* known = may_cache ? cache_.Find(tensor, host) : nullptr;
   const bool is_new = known == nullptr;
   TensorFacts facts = is_new ? TensorFacts() : *known;
   std::string data_name;
-  if (wants_tensors_) {
+  if (labels.implicit_zeros > 0) {
+    facts.stats = StatsWithZeros(host, labels.implicit_zeros);
+  } else if (wants_tensors_) {
     data_name = SaveTensor(path, host, &facts);
   } else if (is_new) {
     ScanTensorInto(host, &facts);
   }
-  if (is_new && copy == nullptr) cache_.Store(tensor, host, facts);
+  if (is_new && may_cache) cache_.Store(tensor, host, facts);
   PackFacts(host, facts, data_name, labels, out);
   Py_XDECREF(copy);
+  return true;
 }
 
 void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
@@ -168,7 +262,7 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   PackedTensor packed;
   packed.type = labels.type;
   packed.dtype_text = labels.dtype_text.empty() ? InfoOf(host.dtype).torch_name : labels.dtype_text;
-  packed.shape = host.sizes;
+  packed.shape = labels.shape == nullptr ? host.sizes : std::span<const int64_t>(*labels.shape);
   packed.max = facts.stats.max;
   packed.min = facts.stats.min;
   packed.mean = facts.stats.mean;
@@ -179,34 +273,59 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   const std::string digest = facts.has_digest ? Crc32Hex(facts.digest) : std::string();
   packed.digest = digest;
   packed.data_name = data_name;
-  out.Tensor(packed);
+  PackWithExtra(packed, labels.extra, out);
 }
 
-void Recorder::PackUnreadable(PyObject* tensor, EntryPacker& out) {
-  // (type text, dtype text, shape, requires_grad); the framework part never raises by contract,
-  // but a user's subclass may.
-  PyObject* answer = PyObject_CallOneArg(hooks_.describe_tensor, tensor);
-  if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 4) {
+void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
+  PackedTensor packed;
+  packed.type = labels.type;
+  packed.dtype_text = labels.dtype_text;
+  if (labels.shape != nullptr) packed.shape = *labels.shape;
+  packed.requires_grad = labels.requires_grad;
+  PackWithExtra(packed, labels.extra, out);
+}
+
+// describe_tensor(tensor, with_bytes) answers with
+//   (type, dtype text, shape, requires_grad, source, implicit zeros, extra, problem)
+// `source`: None, or a tensor that holds the values; `with_bytes`: it should have every element,
+// because a file or a digest is wanted. `problem`: None, or why values that exist are not there.
+void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  constexpr Py_ssize_t kType = 0, kDType = 1, kShape = 2, kGrad = 3, kSource = 4, kZeros = 5,
+                       kExtra = 6, kProblem = 7, kFields = 8;
+  const bool with_bytes = wants_tensors_ || wants_digest_;
+  PyObject* answer = PyObject_CallFunctionObjArgs(hooks_.describe_tensor, tensor,
+                                                  with_bytes ? Py_True : Py_False, nullptr);
+  if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != kFields) {
     PyErr_Clear();
     Py_XDECREF(answer);
     observer_->CountLoss("tensors_unreadable",
                          ThisThread().entry_name + ": a tensor that cannot be described");
-    out.Null();
+    PackWithoutValues({.type = kTensorType}, out);
     return;
   }
-  PackedTensor packed;
-  packed.type = TextOf(PyTuple_GET_ITEM(answer, 0));
-  packed.dtype_text = TextOf(PyTuple_GET_ITEM(answer, 1));
-  Shape shape;
-  PyObject* sizes = PyTuple_GET_ITEM(answer, 2);
-  for (Py_ssize_t i = 0; PyTuple_Check(sizes) && i < PyTuple_GET_SIZE(sizes); ++i) {
-    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
-    if (size == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // symbolic size
-    shape.push_back(size);
+  const auto field = [answer](Py_ssize_t i) { return PyTuple_GET_ITEM(answer, i); };
+  const Shape shape = ShapeOf(field(kShape));
+  Labels labels{.type = TextOf(field(kType)),
+                .dtype_text = TextOf(field(kDType)),
+                .requires_grad = field(kGrad) == Py_True,
+                .shape = &shape};
+  labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyDict_Check(field(kExtra))) labels.extra = field(kExtra);
+  PyObject* source = field(kSource);
+  std::string problem =
+      PyUnicode_Check(field(kProblem)) ? std::string(TextOf(field(kProblem))) : "";
+  const bool has_source =
+      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(types_.tensor));
+  if (!has_source) {
+    PackWithoutValues(labels, out);
+  } else if (!PackMemory(source, labels, /*may_cache=*/false, path, out)) {
+    problem = "a tensor whose memory cannot be read";
+    PackWithoutValues(labels, out);
   }
-  packed.shape = shape;
-  packed.requires_grad = PyTuple_GET_ITEM(answer, 3) == Py_True;
-  out.Tensor(packed);
+  if (!problem.empty()) {
+    observer_->CountLoss("tensors_unreadable", ThisThread().entry_name + ": " + problem);
+  }
   Py_DECREF(answer);
 }
 

@@ -1,11 +1,17 @@
 #include "values.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
 
 namespace plumbline::python {
 namespace {
 
-constexpr int kMaxDepth = 400;  // deeper values are written as null (docs/formats/dump_json.md)
+constexpr int kMaxDepth = 400;  // deeper containers are written as null (docs/formats/values.md)
+// Values inside the containers of one entry; the rest is left out. A list that holds another twice,
+// which holds a third twice, and so on, would otherwise fill the disk.
+constexpr int64_t kMaxValues = 1'000'000;
 
 bool IsInstance(PyObject* value, PyObject* type) {
   return type != nullptr && PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(type));
@@ -35,23 +41,49 @@ std::string LastSegment(std::string text) {
   return dot == std::string::npos ? text : text.substr(dot + 1);
 }
 
-void PackInt(PyObject* value, EntryPacker& out) {
+// Decimal digits of an int; empty if there are more than sys.get_int_max_str_digits().
+std::string DigitsOf(PyObject* number) {
+  // int's own text: a subclass may have another, or one that raises.
+  PyObject* text = PyLong_Type.tp_repr(number);
+  std::string digits;
+  if (text != nullptr) digits = TextOf(text);
+  PyErr_Clear();
+  Py_XDECREF(text);
+  return digits;
+}
+
+// False: the number is too long for decimal text, and null was packed.
+bool PackInt(PyObject* value, EntryPacker& out) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow == 0) {
     out.Int(number);
-    return;
+    return true;
   }
-  // int.__repr__ refuses numbers of more than 4300 digits (ValueError); StrOf then gives "".
-  PyObject* plain = PyNumber_Index(value);
-  const std::string digits = plain == nullptr ? std::string() : StrOf(plain);
-  Py_XDECREF(plain);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  const std::string digits = DigitsOf(value);
   if (digits.empty()) {
     out.Null();
   } else {
     out.Big(digits);
   }
+  return !digits.empty();
+}
+
+// A dict key as json.dumps spells it; a key of another type as its text; failing that, as its type.
+std::string KeyText(PyObject* key) {
+  if (PyUnicode_Check(key)) return TextCopyOf(key);
+  if (key == Py_None) return "null";
+  if (PyBool_Check(key)) return key == Py_True ? "true" : "false";
+  std::string text;
+  if (PyLong_Check(key)) {
+    text = DigitsOf(key);
+  } else if (PyFloat_CheckExact(key) && !std::isfinite(PyFloat_AS_DOUBLE(key))) {
+    const double value = PyFloat_AS_DOUBLE(key);
+    return std::isnan(value) ? "NaN" : (value > 0 ? "Infinity" : "-Infinity");
+  } else {
+    text = StrOf(key);
+  }
+  return text.empty() ? fmt::format("<{}>", TypeName(key)) : text;
 }
 
 }  // namespace
@@ -66,13 +98,28 @@ std::string_view TextOf(PyObject* text) {
   return {bytes, static_cast<size_t>(length)};
 }
 
+std::string TextCopyOf(PyObject* text) {
+  Py_ssize_t length = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(text, &length);
+  if (bytes != nullptr) return {bytes, static_cast<size_t>(length)};
+  PyErr_Clear();  // lone surrogates: each in three bytes, as the writer of JSON takes them
+  PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+  std::string copy;
+  if (encoded != nullptr) {
+    copy.assign(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+  }
+  PyErr_Clear();
+  Py_XDECREF(encoded);
+  return copy;
+}
+
 std::string StrOf(PyObject* object) {
   PyObject* text = PyObject_Str(object);
   if (text == nullptr) {
     PyErr_Clear();
     return {};
   }
-  std::string result(TextOf(text));
+  std::string result = TextCopyOf(text);
   Py_DECREF(text);
   return result;
 }
@@ -115,7 +162,7 @@ void ValueWalker::Keywords(std::string_view key, PyObject* names, PyObject* cons
   const Py_ssize_t count = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   const Step in_part(*this, "kwargs");
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const std::string_view name = TextOf(PyTuple_GET_ITEM(names, i));
+    const std::string name = KeyText(PyTuple_GET_ITEM(names, i));
     out.Key(name);
     const Step at(*this, name);
     Walk(values[i], name, 1, out);
@@ -151,22 +198,39 @@ void ValueWalker::Result(std::string_view key, std::string_view part, PyObject* 
 }
 
 void ValueWalker::Walk(PyObject* value, std::string_view key, int depth, EntryPacker& out) {
-  if (depth > kMaxDepth) {
-    ++failures_;
-    out.Null();
-  } else if (value == Py_None) {
+  if (value == Py_None) {
     out.Null();
   } else if (IsInstance(value, types_.tensor)) {
     sink_.PackTensor(value, path_, out);
   } else if (WalkFrameworkObject(value, key, out) || WalkScalar(value, out)) {
     return;
-  } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
-    WalkSequence(value, depth, out);
-  } else if (PyDict_CheckExact(value)) {
-    WalkDict(value, depth, out);
+  } else if (depth > kMaxDepth || IsInside(value)) {
+    Fail();
+    out.Null();
   } else {
-    WalkDescribed(value, depth, out);
+    const Container here{value, innermost_};
+    innermost_ = &here;
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+      WalkSequence(value, depth, out);
+    } else if (PyDict_CheckExact(value)) {
+      WalkDict(value, depth, out);
+    } else {
+      WalkDescribed(value, depth, out);
+    }
+    innermost_ = here.outer;
   }
+}
+
+bool ValueWalker::IsInside(PyObject* value) const {
+  const Container* at = innermost_;
+  while (at != nullptr && at->value != value) at = at->outer;
+  return at != nullptr;
+}
+
+bool ValueWalker::Spend() {
+  if (++walked_ <= kMaxValues) return true;
+  if (walked_ == kMaxValues + 1) Fail();
+  return false;
 }
 
 bool ValueWalker::WalkScalar(PyObject* value, EntryPacker& out) {
@@ -175,13 +239,13 @@ bool ValueWalker::WalkScalar(PyObject* value, EntryPacker& out) {
     out.Bool(value == Py_True);
   } else if (PyLong_Check(value)) {
     out.BeginTyped(TypeName(value));
-    PackInt(value, out);
+    if (!PackInt(value, out)) Fail();
   } else if (PyFloat_CheckExact(value)) {
     out.BeginTyped("float");
     out.Float(PyFloat_AS_DOUBLE(value));
   } else if (PyUnicode_Check(value)) {
     out.BeginTyped(TypeName(value));
-    out.String(TextOf(value));
+    out.String(TextCopyOf(value));
   } else if (value == Py_Ellipsis) {
     out.BeginTyped("ellipsis");
     out.String("...");
@@ -205,7 +269,7 @@ bool ValueWalker::WalkFrameworkObject(PyObject* value, std::string_view key, Ent
     out.String(DeviceText(value));
   } else if (key == "device" && PyUnicode_Check(value)) {
     out.BeginTyped("torch.device");
-    out.String(TextOf(value));
+    out.String(TextCopyOf(value));
   } else if (IsInstance(value, types_.memory_format)) {
     out.BeginMap();
     out.Key("type");
@@ -229,7 +293,7 @@ bool ValueWalker::WalkFrameworkObject(PyObject* value, std::string_view key, Ent
 void ValueWalker::WalkSequence(PyObject* sequence, int depth, EntryPacker& out) {
   out.BeginList();
   // Items are looked up one by one: a user object read on the way may change the list.
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence) && Spend(); ++i) {
     PyObject* item = Py_NewRef(PySequence_Fast_GET_ITEM(sequence, i));
     {
       const Step at(*this, i);
@@ -240,26 +304,27 @@ void ValueWalker::WalkSequence(PyObject* sequence, int depth, EntryPacker& out) 
   out.EndList();
 }
 
-std::string ValueWalker::KeyText(PyObject* key) {
-  if (PyUnicode_Check(key)) return std::string(TextOf(key));
-  if (key == Py_None) return "null";
-  if (PyBool_Check(key)) return key == Py_True ? "true" : "false";
-  return StrOf(key);
+void ValueWalker::WalkDict(PyObject* dict, int depth, EntryPacker& out) {
+  PyObject* items = PyDict_Items(dict);
+  if (items == nullptr) {
+    Fail();
+    out.Null();
+    return;
+  }
+  WalkPairs(items, depth, out);
+  Py_DECREF(items);
 }
 
-void ValueWalker::WalkDict(PyObject* dict, int depth, EntryPacker& out) {
+void ValueWalker::WalkPairs(PyObject* pairs, int depth, EntryPacker& out) {
   out.BeginMap();
-  PyObject* items = PyDict_Items(dict);
-  const Py_ssize_t count = items == nullptr ? 0 : PyList_GET_SIZE(items);
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* pair = PyList_GET_ITEM(items, i);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs) && Spend(); ++i) {
+    PyObject* pair = PyList_GET_ITEM(pairs, i);
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) continue;
     const std::string key = KeyText(PyTuple_GET_ITEM(pair, 0));
     out.Key(key);
     const Step at(*this, key);
     Walk(PyTuple_GET_ITEM(pair, 1), key, depth + 1, out);
   }
-  Py_XDECREF(items);
-  if (PyErr_Occurred() != nullptr) Fail();
   out.EndMap();
 }
 
@@ -268,14 +333,14 @@ void ValueWalker::WalkSlice(PyObject* slice, EntryPacker& out) {
   out.BeginTyped("slice");
   out.BeginList();
   for (PyObject* part : {parts->start, parts->stop, parts->step}) {
-    // Tensors and NumPy integers convert to int; anything else is null.
-    PyObject* number = part == Py_None ? nullptr : PyNumber_Long(part);
+    // Integer tensors and NumPy integers convert to int; anything else is null.
+    PyObject* number = part == Py_None ? nullptr : PyNumber_Index(part);
     if (number == nullptr) {
       if (part != Py_None) Fail();
       out.Null();
       continue;
     }
-    PackInt(number, out);
+    if (!PackInt(number, out)) Fail();
     Py_DECREF(number);
   }
   out.EndList();
@@ -283,7 +348,6 @@ void ValueWalker::WalkSlice(PyObject* slice, EntryPacker& out) {
 }
 
 // describe() answers with one of
-//   None                              not describable: null
 //   ("value", json)                   a JSON-like object, packed as it is
 //   ("list", [value, ...])            walked
 //   ("map", [(key, value), ...])      walked
@@ -291,9 +355,11 @@ void ValueWalker::WalkSlice(PyObject* slice, EntryPacker& out) {
 void ValueWalker::WalkDescribed(PyObject* value, int depth, EntryPacker& out) {
   PyObject* answer = PyObject_CallOneArg(types_.describe, value);
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) < 2) {
-    if (answer == nullptr) Fail();
+    Fail();
     Py_XDECREF(answer);
+    out.BeginTyped(Py_TYPE(value)->tp_name);
     out.Null();
+    out.EndMap();
     return;
   }
   const std::string_view kind = TextOf(PyTuple_GET_ITEM(answer, 0));
@@ -303,22 +369,23 @@ void ValueWalker::WalkDescribed(PyObject* value, int depth, EntryPacker& out) {
   } else if (kind == "list" && PyList_Check(content)) {
     WalkSequence(content, depth, out);
   } else if (kind == "map" && PyList_Check(content)) {
-    out.BeginMap();
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(content); ++i) {
-      PyObject* pair = PyList_GET_ITEM(content, i);
-      const std::string name = KeyText(PyTuple_GET_ITEM(pair, 0));
-      out.Key(name);
-      const Step at(*this, name);
-      Walk(PyTuple_GET_ITEM(pair, 1), name, depth + 1, out);
-    }
-    out.EndMap();
+    WalkPairs(content, depth, out);
   } else {
     PackJson(content, depth, out);
   }
   Py_DECREF(answer);
 }
 
-void ValueWalker::PackJson(PyObject* value, int depth, EntryPacker& out) {
+void PackJsonMembers(PyObject* dict, int depth, EntryPacker& out) {
+  PyObject* name = nullptr;
+  PyObject* member = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &member) != 0;) {
+    out.Key(KeyText(name));
+    PackJson(member, depth + 1, out);
+  }
+}
+
+void PackJson(PyObject* value, int depth, EntryPacker& out) {
   if (depth > kMaxDepth || value == Py_None) {
     out.Null();
   } else if (PyBool_Check(value)) {
@@ -328,7 +395,7 @@ void ValueWalker::PackJson(PyObject* value, int depth, EntryPacker& out) {
   } else if (PyFloat_Check(value)) {
     out.Float(PyFloat_AS_DOUBLE(value));
   } else if (PyUnicode_Check(value)) {
-    out.String(TextOf(value));
+    out.String(TextCopyOf(value));
   } else if (PyList_Check(value) || PyTuple_Check(value)) {
     out.BeginList();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
@@ -337,12 +404,7 @@ void ValueWalker::PackJson(PyObject* value, int depth, EntryPacker& out) {
     out.EndList();
   } else if (PyDict_Check(value)) {
     out.BeginMap();
-    PyObject* name = nullptr;
-    PyObject* member = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(value, &at, &name, &member) != 0;) {
-      out.Key(KeyText(name));
-      PackJson(member, depth + 1, out);
-    }
+    PackJsonMembers(value, depth, out);
     out.EndMap();
   } else {
     out.String(StrOf(value));

@@ -65,12 +65,15 @@ class ValueWalker {
   bool WalkFrameworkObject(PyObject* value, std::string_view key, EntryPacker& out);
   void WalkSequence(PyObject* sequence, int depth, EntryPacker& out);
   void WalkDict(PyObject* dict, int depth, EntryPacker& out);
+  // `pairs`: list of (key, value).
+  void WalkPairs(PyObject* pairs, int depth, EntryPacker& out);
   void WalkSlice(PyObject* slice, EntryPacker& out);
   void WalkDescribed(PyObject* value, int depth, EntryPacker& out);
-  void PackJson(PyObject* value, int depth, EntryPacker& out);
-  // Text of `key` as json.dumps spells it; failing that, str(key).
-  std::string KeyText(PyObject* key);
   void Fail();
+  // Whether `value` is being walked already: it contains itself.
+  [[nodiscard]] bool IsInside(PyObject* value) const;
+  // False: one value too many for this entry.
+  bool Spend();
 
   // Extends path_ for one nested value; restores it when destroyed.
   class Step {
@@ -89,10 +92,25 @@ class ValueWalker {
   bool with_paths_;
   std::string path_;
   int failures_ = 0;
+  // Containers being walked, on the stack of the walk; borrowed.
+  struct Container {
+    PyObject* value;
+    const Container* outer;
+  };
+  const Container* innermost_ = nullptr;
+  int64_t walked_ = 0;
 };
+
+// Packs what json.dump would write of `value`: None, bool, int, float, str, lists, dicts. Anything
+// else becomes its text. Deeper than 400 levels: null.
+void PackJson(PyObject* value, int depth, EntryPacker& out);
+// The members of a dict, without the map around them.
+void PackJsonMembers(PyObject* dict, int depth, EntryPacker& out);
 
 // Text of a str object; empty (error cleared) if it has no UTF-8 form.
 std::string_view TextOf(PyObject* text);
+// The same, owned; lone surrogates are kept, in three bytes each.
+std::string TextCopyOf(PyObject* text);
 // str(object), empty on failure (error cleared).
 std::string StrOf(PyObject* object);
 

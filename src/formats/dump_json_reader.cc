@@ -17,8 +17,9 @@ namespace {
 
 using json::Kind;
 
-// Nesting of argument values that is read; upstream's newest release has the same limit.
-constexpr int kMaxValueDepth = 400;
+// Nesting of argument values that is read: 400 containers, as many as are written (upstream's
+// newest release has the same limit), in the list of arguments, and around a tensor and its shape.
+constexpr int kMaxValueDepth = 403;
 // The document, "data", and the entry itself.
 constexpr int kOuterDepth = 3;
 constexpr std::string_view kDebugLevel = "debug";

@@ -234,13 +234,13 @@ TEST(DumpJsonReader, RepeatedKeysOfAnObjectKeepTheLast) {
   EXPECT_EQ(small.As<ValueMap>()->at(0).first, "k");
 }
 
-TEST(DumpJsonReader, NestingOf400IsReadAnd401IsUnsupported) {
+TEST(DumpJsonReader, NestingOf403IsReadAnd404IsUnsupported) {
   // The list of DumpOf is the first level.
   const auto nested = [](size_t levels) {
     return DumpOf(std::string(levels - 1, '[') + std::string(levels - 1, ']'));
   };
-  EXPECT_TRUE(ParseDump(nested(400), false).has_value());
-  const Error error = ErrorOf(nested(401));
+  EXPECT_TRUE(ParseDump(nested(403), false).has_value());
+  const Error error = ErrorOf(nested(404));
   EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
   EXPECT_TRUE(error.message().starts_with("Torch.f.0.forward: ")) << error.message();
   EXPECT_EQ(ErrorOf(nested(100000), true).code(), ErrorCode::kUnsupported);

@@ -11,7 +11,8 @@
 namespace plumbline::match {
 namespace {
 
-constexpr int kMaxDepth = 400;
+// The list of arguments, 400 containers, and what is inside the innermost.
+constexpr int kMaxDepth = 402;
 
 // Keys in the order in which upstream scans them, and the name part each contributes.
 struct MemberRule {

@@ -39,6 +39,17 @@ void MergeMembers(ValueMap& into, ValueMap&& later) {
   }
 }
 
+// The same for tensors that are maps, because they have keys of their own (sharded tensors).
+template <class Visit>
+void ForEachTensorMap(Value& value, const Visit& visit) {
+  if (auto* list = value.As<ValueList>()) {
+    for (Value& item : *list) ForEachTensorMap(item, visit);
+  } else if (auto* map = value.As<ValueMap>()) {
+    if (value.Find("data_name") != nullptr && value.Find("requires_grad") != nullptr) visit(*map);
+    for (auto& [key, item] : *map) ForEachTensorMap(item, visit);
+  }
+}
+
 // Removes the file names that `keep` refuses; returns how many.
 uint64_t DropTensors(Call& call, const EntryTable::KeepTensor& keep) {
   uint64_t dropped = 0;
@@ -47,6 +58,12 @@ uint64_t DropTensors(Call& call, const EntryTable::KeepTensor& keep) {
       if (!tensor.data_name || keep(*tensor.data_name)) return;
       tensor.data_name.reset();
       ++dropped;
+    });
+    ForEachTensorMap(member, [&](ValueMap& tensor) {
+      dropped += std::erase_if(tensor, [&](const auto& field) {
+        const auto* name = field.second.template As<std::string>();
+        return field.first == "data_name" && name != nullptr && !keep(*name);
+      });
     });
   }
   return dropped;

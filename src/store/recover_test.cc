@@ -190,6 +190,38 @@ TEST(Recover, TensorsWithoutAFileAreDroppedAndCounted) {
   EXPECT_EQ(text.find("b.pt"), std::string::npos);
 }
 
+TEST(Recover, ShardedTensorsWithoutAFileAreDroppedToo) {
+  const TestDirectory dir;
+  InKilledProcess([&] {
+    StoreThreads threads;
+    RunOptions options = Options(dir.path());
+    options.has_tensors = true;
+    const auto writer = RunWriter::Open(options, threads);
+    if (!writer) return;
+    for (const char* name : {"a", "b"}) {  // tensors with keys of their own are packed as maps
+      EntryPacker packer;
+      packer.Begin(name, nullptr, 1);
+      packer.Key("output");
+      packer.BeginMap();
+      packer.Key("requires_grad");
+      packer.Bool(false);
+      packer.Key("data_name");
+      packer.String(std::string(name) + ".pt");
+      packer.EndMap();
+      (*writer)->AddEntry(packer.Finish());
+    }
+    ::_exit(0);
+  });
+  const std::string rank = dir.Path("step0/rank");
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/a.pt", "", false));
+  const auto recovery = RecoverDirectory(rank);
+  ASSERT_TRUE(recovery);
+  EXPECT_EQ(recovery->tensors_missing, 1U);
+  const std::string text = *ReadFile(rank + "/dump.json");
+  EXPECT_NE(text.find("a.pt"), std::string::npos);
+  EXPECT_EQ(text.find("b.pt"), std::string::npos);
+}
+
 TEST(Recover, DirectoryInUseIsLeftAlone) {
   const TestDirectory dir;
   StoreThreads threads;

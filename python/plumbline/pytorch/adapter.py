@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import sys
@@ -15,6 +14,7 @@ import torch.distributed as dist
 from plumbline import _core
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.module_hooks import ModuleHooks
+from plumbline.pytorch.values import describe, describe_tensor, to_host
 
 
 class TorchAdapter:
@@ -105,73 +105,6 @@ class TorchAdapter:
         torch.use_deterministic_algorithms(deterministic)
         if remove_dropout:
             _remove_dropout()
-
-
-def to_host(tensor: torch.Tensor) -> torch.Tensor:
-    """A plain CPU tensor with the values of `tensor`; lazy conjugation and negation carried out."""
-    with torch.no_grad():
-        return tensor.detach().cpu().resolve_conj().resolve_neg()
-
-
-def describe_tensor(tensor: torch.Tensor) -> tuple[str, str, tuple[int, ...], bool]:
-    """Type, dtype, shape and requires_grad of a tensor whose memory cannot be read."""
-    kind = type(tensor)
-    text = "torch.Tensor"
-    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        text = f"{kind.__module__}.{kind.__qualname__}"
-    with torch._C.DisableTorchFunctionSubclass():
-        shape = tuple(size if isinstance(size, int) else -1 for size in tensor.shape)
-        return text, str(tensor.dtype), shape, bool(tensor.requires_grad)
-
-
-def describe(value: Any) -> tuple[Any, ...] | None:
-    """What a value is that is neither tensor nor plain scalar, list or dict.
-
-    Returns:
-        ("map", [(key, value), ...]) or ("list", [value, ...]), whose values are described in turn;
-        ("array", tensor, dtype text) for a NumPy array; ("value", json) for anything else.
-    """
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return "map", [(field, getattr(value, field)) for field in value._fields]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return "map", [(field, getattr(value, field)) for field in value.__dataclass_fields__]
-    if isinstance(value, (list, tuple)):
-        return "list", list(value)
-    if isinstance(value, dict):
-        return "map", list(value.items())
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return _describe_array(value)
-    if numpy is not None and isinstance(value, numpy.generic):
-        item = value.item()
-        item = item if isinstance(item, (bool, int, float, str)) else str(item)
-        return "value", {"type": type(value).__name__, "value": item}
-    if isinstance(value, float):
-        return "value", {"type": type(value).__name__, "value": float(value)}
-    if dist.is_available():
-        described = _describe_distributed(value)
-        if described is not None:
-            return "value", described
-    # Upstream writes null here, which cannot be told from None.
-    return "value", {"type": f"{type(value).__module__}.{type(value).__qualname__}", "value": None}
-
-
-def _describe_array(array: Any) -> tuple[Any, ...]:
-    try:
-        return "array", torch.from_numpy(array), str(array.dtype)
-    except (TypeError, ValueError):
-        # No tensor has this dtype (text, objects) or these strides: described without values.
-        null = {"Max": None, "Min": None, "Mean": None, "Norm": None}
-        shape = list(array.shape)
-        return "value", {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": shape, **null}
-
-
-def _describe_distributed(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, dist.ReduceOp):
-        return {"type": "torch.distributed.ReduceOp", "value": str(value)}
-    if isinstance(value, dist.ProcessGroup):
-        return {"type": "torch.ProcessGroup", "group_ranks": dist.get_process_group_ranks(value)}
-    return None
 
 
 def _remove_dropout() -> None:
