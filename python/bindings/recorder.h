@@ -27,6 +27,7 @@
 namespace plumbline::python {
 
 class BackwardCall;
+class Collectives;
 class ModuleHook;
 
 // A module call that has begun and not ended: what the recorder knows.
@@ -176,6 +177,8 @@ class Recorder : public TensorSink {
                  EntryPacker& out) override;
 
  private:
+  friend class Collectives;  // the communication half of the recorder
+
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
   uint32_t UseStack(StackInfo* info);

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from plumbline import _core
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
+from plumbline.pytorch.distributed import describe_distributed
 from plumbline.pytorch.module_hooks import ModuleHooks
 
 
@@ -148,10 +149,9 @@ def describe(value: Any) -> tuple[Any, ...] | None:
         return "value", {"type": type(value).__name__, "value": item}
     if isinstance(value, float):
         return "value", {"type": type(value).__name__, "value": float(value)}
-    if dist.is_available():
-        described = _describe_distributed(value)
-        if described is not None:
-            return "value", described
+    distributed = describe_distributed(value)
+    if distributed is not None:
+        return distributed
     # Upstream writes null here, which cannot be told from None.
     return "value", {"type": f"{type(value).__module__}.{type(value).__qualname__}", "value": None}
 
@@ -164,14 +164,6 @@ def _describe_array(array: Any) -> tuple[Any, ...]:
         null = {"Max": None, "Min": None, "Mean": None, "Norm": None}
         shape = list(array.shape)
         return "value", {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": shape, **null}
-
-
-def _describe_distributed(value: Any) -> dict[str, Any] | None:
-    if isinstance(value, dist.ReduceOp):
-        return {"type": "torch.distributed.ReduceOp", "value": str(value)}
-    if isinstance(value, dist.ProcessGroup):
-        return {"type": "torch.ProcessGroup", "group_ranks": dist.get_process_group_ranks(value)}
-    return None
 
 
 def _remove_dropout() -> None:
