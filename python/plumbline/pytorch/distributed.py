@@ -39,6 +39,10 @@ NAMES = (
     "reduce_scatter_tensor",
     "scatter",
     "send",
+    # The names that PyTorch 2.13 gives all_gather_into_tensor and reduce_scatter_tensor; FSDP2
+    # calls them. Not in upstream's list.
+    "all_gather_single",
+    "reduce_scatter_single",
 )
 
 # Arguments whose contents mean nothing before the call, by position.
@@ -54,6 +58,8 @@ _MASKED_INPUTS = {
     "all_to_all": [0],
     "all_gather_into_tensor": [0],
     "reduce_scatter_tensor": [0],
+    "all_gather_single": [0],
+    "reduce_scatter_single": [0],
     "gather": [1],
 }
 _MASKED_OUTPUTS = {"isend": [0]}
