@@ -157,8 +157,11 @@ void BindCollectives(nb::module_& m) {
       .def(
           "completed", [](Collectives& self, nb::handle handle) { self.Completed(handle.ptr()); },
           "The user has waited for `handle`: records the call that returned it, once.")
-      .def("finish", &Collectives::Finish, "Records the calls that nobody waited for.")
-      .def_prop_ro("pending", &Collectives::pending);
+      .def(
+          "is_pending",
+          [](Collectives& self, nb::handle handle) { return self.IsPending(handle.ptr()); },
+          "Whether the call that returned `handle` is still to be recorded.")
+      .def("finish", &Collectives::Finish, "Records the calls that nobody waited for.");
 }
 
 // Whether a forward hook runs because the module raised (always_call).

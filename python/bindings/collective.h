@@ -65,7 +65,8 @@ class Collectives {
   // and with "incomplete": true, without output, if they are not.
   void Finish();
 
-  [[nodiscard]] size_t pending() const { return calls_.size(); }
+  // Whether the call that returned `handle` is still to be recorded.
+  [[nodiscard]] bool IsPending(PyObject* handle) const { return by_handle_.contains(handle); }
   Recorder& recorder() { return recorder_; }
 
  private:

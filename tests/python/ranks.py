@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,6 +51,7 @@ def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2) -> li
         subprocess.Popen(
             [sys.executable, "-c", code, str(rank), str(world), str(store), *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+            start_new_session=True,
         )
         for rank in range(world)
     ]
@@ -64,7 +66,7 @@ def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2) -> li
     finally:
         for child in children:
             if child.poll() is None:
-                child.kill()
+                os.killpg(child.pid, signal.SIGKILL)  # with what it forked: it holds the pipes too
                 child.communicate()
     return outputs
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks import END, WINDOW, dump_of, run_ranks
+from ranks import PROLOGUE, WINDOW, dump_of, run_ranks
 from recording import config
 
 WORLD_ID = "264884439b70ab09a86bc848421c6de6"  # MD5 of "[0, 1]"
@@ -161,3 +162,165 @@ def test_groups_reductions_and_operations_are_described(calls: list[dict[str, An
         assert receive["tensor"]["data_name"].startswith(
             "Distributed.batch_isend_irecv.0.forward.output.0.1.tensor"
         )
+
+
+GROUPS = """
+import os, inspect, pickle
+even = dist.new_group([0, 2])
+signature, code = inspect.signature(dist.isend), dist.isend.__code__
+early, wait = dist.all_reduce, dist.Work.wait
+debugger.start()
+assert dist.all_reduce is early and pickle.loads(pickle.dumps(dist.isend)) is dist.isend
+assert inspect.signature(dist.isend) == signature and dist.isend.__code__ is not code
+# a forked child records nothing and takes no number
+child = os.fork()
+if child == 0:
+    try: dist.all_reduce("text")
+    except (TypeError, ValueError): os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+# all_reduce.0 in a group of two; rank 1 is no member
+dist.all_reduce(torch.ones(2), group=even)
+# all_reduce.1: seen before, then changed in one element by a call that advances no version
+large = torch.zeros(1 << 16); torch.relu(large)
+sparse = torch.zeros(1 << 16); sparse[12345] = rank * 10.0
+alias = large.view(-1); torch.relu(alias)
+dist.all_reduce(sparse); large.numpy()[:] = 0
+dist.broadcast(large.copy_(sparse), 0)
+# all_reduce.2 raises before anything is sent
+try: dist.all_reduce("text")
+except (TypeError, ValueError): pass
+try: dist.all_to_all([torch.zeros(1)] * 3, [torch.zeros(1)] * 3)  # not every gloo has it
+except RuntimeError: pass
+# all_reduce.3 and .4 are gathered and start together
+with dist._coalescing_manager():
+    one, two = torch.ones(2), torch.ones(2)
+    dist.all_reduce(one); dist.all_reduce(two)
+assert one.tolist() == two.tolist() == [3.0, 3.0]
+import torch.distributed._functional_collectives as funcol
+sum_ = funcol.all_reduce(torch.ones(3), "sum", dist.group.WORLD)
+assert (sum_ * 2).tolist() == [6.0] * 3
+# all_reduce.5: two handles at a time, waited for in the other order
+first = dist.all_reduce(torch.ones(2), async_op=True)
+second = dist.broadcast(torch.ones(2), 0, async_op=True)
+second.wait(); first.wait()
+# all_reduce.6: only the future is waited for
+future = dist.all_reduce(torch.ones(2), async_op=True).get_future()
+assert future.wait()[0].tolist() == [3.0, 3.0]
+# all_reduce.7: a callback follows
+value = torch.ones(2)
+future = dist.all_reduce(value, async_op=True).get_future().then(lambda f: f.value()[0].zero_())
+future.wait()
+held = dist.all_reduce(torch.ones(2), async_op=True)  # all_reduce.8 outlives its group
+held.wait
+dist.barrier()
+dist.destroy_process_group()
+debugger.stop()
+assert dist.isend.__code__ is code and dist.Work.wait is wait
+assert not hasattr(dist.isend, "__signature__") and dist.all_reduce is early
+debugger.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    directory = tmp_path_factory.mktemp("groups")
+    run_ranks(directory, WINDOW + GROUPS, config(directory), world=3)
+    return [dump_of(directory, rank) for rank in range(3)]
+
+
+def test_a_group_is_named_by_its_ranks(groups: list[dict[str, Any]]) -> None:
+    digest = hashlib.md5(b"[0, 2]").hexdigest()
+    for rank in (0, 2):
+        group = groups[rank]["Distributed.all_reduce.0.forward"]["input_kwargs"]["group"]
+        assert (group["group_ranks"], group["group_id"]) == ([0, 2], digest)
+    assert "Distributed.all_reduce.0.forward" in groups[1]  # called, though not a member
+
+
+def test_values_are_read_again_after_communication(groups: list[dict[str, Any]]) -> None:
+    for data in groups:
+        assert outputs(data["Distributed.all_reduce.1.forward"])[0] == (30.0, 0.0)
+        assert outputs(data["Distributed.broadcast.0.forward"])[0] == (30.0, 0.0)
+
+
+def test_calls_that_fail_have_no_output(groups: list[dict[str, Any]]) -> None:
+    for data in groups:
+        assert "output" not in data["Distributed.all_reduce.2.forward"]
+        assert "Distributed.all_to_all.0.forward" in data
+
+
+def test_calls_gathered_to_start_together_are_incomplete(groups: list[dict[str, Any]]) -> None:
+    for data in groups:
+        for number in (3, 4):
+            entry = data[f"Distributed.all_reduce.{number}.forward"]
+            assert entry["incomplete"] is True and "output" not in entry
+
+
+def test_waits_for_futures_and_in_any_order(groups: list[dict[str, Any]]) -> None:
+    for data in groups:
+        for number in (5, 6, 7):
+            entry = data[f"Distributed.all_reduce.{number}.forward"]
+            assert outputs(entry)[0] == (3.0, 3.0), number
+            assert "waited" not in entry and "incomplete" not in entry
+        assert data["Distributed.all_reduce.8.forward"]["waited"] is False
+
+
+LATE = """
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[4])
+if rank == 0:  # both would write to the directory without a number
+    debugger.start(); torch.ones(2) + 1; debugger.stop()
+debugger.step()
+join()
+for step in range(2):
+    debugger.start()
+    dist.all_reduce(torch.ones(2))
+    debugger.stop(); debugger.step()
+"""
+
+
+def test_rank_known_late(tmp_path: Path) -> None:
+    run_ranks(tmp_path, PROLOGUE + LATE, config(tmp_path))
+    directories = sorted(str(p.relative_to(tmp_path / "out")) for p in tmp_path.glob("out/*/*"))
+    expected = ["step0/rank", "step1/rank0", "step1/rank1", "step2/rank0", "step2/rank1"]
+    assert directories == expected
+    for step in (1, 2):
+        assert "Distributed.all_reduce.0.forward" in dump_of(tmp_path, 1, step)
+
+
+FILTERED = """
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[4])
+join()
+for step in range(2):
+    debugger.start()
+    total = torch.ones(2); dist.all_reduce(total)
+    assert total.tolist() == [2.0, 2.0]
+    debugger.stop(); debugger.step()
+"""
+
+
+def test_rank_filter(tmp_path: Path) -> None:
+    run_ranks(tmp_path, PROLOGUE + FILTERED, config(tmp_path, rank=[1]))
+    assert sorted(p.name for p in tmp_path.glob("out/*/*")) == ["rank1", "rank1"]
+
+
+def test_a_second_process_of_the_same_directory_gets_its_own(tmp_path: Path) -> None:
+    # Both ranks believe that they run alone: neither knows its rank.
+    code = (
+        PROLOGUE
+        + """
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[4])
+debugger.start()
+torch.ones(2) + 1
+join(); dist.barrier()  # both have started
+debugger.stop(); debugger.step()
+"""
+    )
+    printed = run_ranks(tmp_path, code, config(tmp_path))
+    assert sum("another process is recording into it" in text for text in printed) == 1
+    directories = sorted(p.name for p in tmp_path.glob("out/step0/*"))
+    assert directories[0] == "rank" and directories[1].startswith("rank_")
+    for name in directories:
+        assert "Tensor.__add__.0.forward" in dump_of(tmp_path, name.removeprefix("rank"))

@@ -67,6 +67,8 @@ _MASKED_OUTPUTS = {"isend": [0]}
 # Methods of a handle after which the user may use the data; of the last one only if it says True.
 _WAITS = ("wait", "synchronize")
 _TEST = "is_completed"
+# The same for the future of a handle.
+_FUTURE_WAITS = ("wait", "value")
 
 _PLACEHOLDER = "plumbline probe"
 
@@ -105,6 +107,8 @@ class DistributedHooks:
             self._functions.append(_Redirection(function, self._probe_of(name)))
         for method in (*_WAITS, _TEST):
             self._handles.add(dist.Work, method, self._observed(getattr(dist.Work, method)))
+        self._futures: dict[Any, Any] = {}  # future of a pending call -> its handle
+        self._observe_futures()
 
     def resume(self) -> None:
         """Replaces the code of every function; idempotent."""
@@ -128,6 +132,7 @@ class DistributedHooks:
         """Ends the window: records calls that nobody waited for. Never waits."""
         if self._collectives is not None:
             self._collectives.finish()
+            self._futures.clear()
 
     def _probe_of(self, name: str) -> Callable[[Any], Any]:
         masked = _MASKED_INPUTS.get(name, [])
@@ -161,6 +166,51 @@ class DistributedHooks:
 
         wait.__code__ = wait.__code__.replace(co_name=original.__name__)
         return functools.update_wrapper(wait, original)
+
+    def _observe_futures(self) -> None:
+        future: Any = torch._C.Future
+        get_future = dist.Work.get_future
+        futures = self._futures
+        collectives = self._collectives
+        assert collectives is not None
+
+        def of_handle(self: Any) -> Any:
+            result = get_future(self)
+            if collectives.is_pending(self):
+                futures[result] = self
+            return result
+
+        def complete(one: Any) -> None:
+            handle = futures.pop(one, None)
+            if handle is not None:
+                collectives.completed(handle)
+
+        def waits(original: Any) -> Any:
+            def wait(self: Any) -> Any:
+                result = original(self)
+                complete(self)
+                return result
+
+            return functools.update_wrapper(wait, original)
+
+        def then(original: Any) -> Any:
+            def follow(self: Any, callback: Any) -> Any:
+                if self not in futures:
+                    return original(self, callback)
+
+                def completed_first(done: Any) -> Any:
+                    complete(self)
+                    return callback(done)
+
+                return original(self, completed_first)
+
+            return functools.update_wrapper(follow, original)
+
+        self._handles.add(dist.Work, "get_future", functools.update_wrapper(of_handle, get_future))
+        for method in _FUTURE_WAITS:
+            self._handles.add(future, method, waits(getattr(future, method)))
+        for method in ("then", "add_done_callback"):
+            self._handles.add(future, method, then(getattr(future, method)))
 
 
 class _Redirection:
