@@ -100,11 +100,11 @@ class Collectives:
         The user has waited for `handle`: records the call that returned it, once.
         """
 
+    def is_pending(self, arg: object, /) -> bool:
+        """Whether the call that returned `handle` is still to be recorded."""
+
     def finish(self) -> None:
         """Records the calls that nobody waited for."""
-
-    @property
-    def pending(self) -> int: ...
 
 class Autograd:
     """Functions of the framework that BackwardCall needs."""

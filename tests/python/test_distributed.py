@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -324,3 +325,36 @@ debugger.stop(); debugger.step()
     assert directories[0] == "rank" and directories[1].startswith("rank_")
     for name in directories:
         assert "Tensor.__add__.0.forward" in dump_of(tmp_path, name.removeprefix("rank"))
+
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equal in structure, order, types and, up to float32 rounding, numbers; NaN equals NaN."""
+    if isinstance(theirs, float) and isinstance(ours, float):
+        return ours == pytest.approx(theirs, rel=1e-6, nan_ok=True)
+    if isinstance(theirs, dict):
+        return list(ours) == list(theirs) and all(same(ours[k], theirs[k]) for k in theirs)
+    if isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+def test_entries_are_upstreams(tmp_path: Path) -> None:
+    # Recorded by the real tool: tests/data/make_distributed.py. Masked arguments do not occur.
+    code = f"""
+import runpy
+calls = runpy.run_path({str(DATA / "make_distributed.py")!r})["calls"]
+debugger.start()
+calls(rank)
+debugger.stop(); debugger.step()
+"""
+    run_ranks(tmp_path, WINDOW + code, config(tmp_path, summary_mode="md5"))
+    for rank in range(2):
+        text = (DATA / "upstream_1.2.2" / "distributed" / f"rank{rank}.json").read_text()
+        theirs = json.loads(text)
+        ours = {k: v for k, v in dump_of(tmp_path, rank).items() if k in theirs}
+        assert list(theirs) == list(ours) and len(theirs) == 5
+        for name, entry in theirs.items():
+            assert same(ours[name], entry), (ours[name], entry)
