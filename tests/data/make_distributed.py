@@ -30,8 +30,9 @@ def calls(rank: int) -> None:
 
 
 def record(rank: int, directory: str) -> None:
-    import transformers  # noqa: F401  upstream must not be first
     import torch.distributed as dist
+    import transformers  # noqa: F401  upstream must not be first
+
     from msprobe.pytorch import PrecisionDebugger
 
     store = f"file://{directory}/store"

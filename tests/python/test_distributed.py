@@ -51,7 +51,8 @@ else:
 # isend.0 waited with a time limit, irecv.0 waited; both sides send first
 work, other = dist.isend(mine, 1 - rank), dist.irecv(tensor=torch.full((2,), 9.0), src=1 - rank)
 assert work.wait(timedelta(seconds=30)) is True and other.wait() is True
-crossing = [dist.P2POp(early_isend, mine, 1 - rank), dist.P2POp(dist.irecv, torch.zeros(2), 1 - rank)]
+crossing = [dist.P2POp(early_isend, mine, 1 - rank),
+            dist.P2POp(dist.irecv, torch.zeros(2), 1 - rank)]
 works = dist.batch_isend_irecv(crossing)
 for work in reversed(works): work.wait()
 dist.irecv(torch.zeros(2), 1 - rank, tag=7)  # nobody sends
@@ -212,7 +213,8 @@ assert future.wait()[0].tolist() == [3.0, 3.0]
 value = torch.ones(2)
 future = dist.all_reduce(value, async_op=True).get_future().then(lambda f: f.value()[0].zero_())
 future.wait()
-held = dist.all_reduce(torch.ones(2), async_op=True)  # all_reduce.8 outlives its group
+# all_reduce.8 outlives its group
+held = dist.all_reduce(torch.ones(2), group=dist.group.WORLD, async_op=True)
 held.wait
 dist.barrier()
 dist.destroy_process_group()
@@ -263,7 +265,8 @@ def test_waits_for_futures_and_in_any_order(groups: list[dict[str, Any]]) -> Non
             entry = data[f"Distributed.all_reduce.{number}.forward"]
             assert outputs(entry)[0] == (3.0, 3.0), number
             assert "waited" not in entry and "incomplete" not in entry
-        assert data["Distributed.all_reduce.8.forward"]["waited"] is False
+        late = data["Distributed.all_reduce.8.forward"]
+        assert late["waited"] is False and outputs(late)[1] == {"type": "torch.ProcessGroup"}
 
 
 LATE = """

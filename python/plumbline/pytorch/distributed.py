@@ -216,9 +216,7 @@ class DistributedHooks:
 class _Redirection:
     """One function whose code can be replaced by a call of a probe around a copy of it."""
 
-    def __init__(
-        self, function: types.FunctionType, probe_of: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, function: types.FunctionType, probe_of: Callable[[Any], Any]) -> None:
         self._function = function
         self._code = function.__code__
         copy = types.FunctionType(
@@ -229,10 +227,9 @@ class _Redirection:
             function.__closure__,
         )
         copy.__kwdefaults__ = function.__kwdefaults__
-        functools.update_wrapper(copy, function)
-        if not hasattr(function, "__wrapped__"):
-            del copy.__wrapped__  # type: ignore[attr-defined]
-        # The probe's attributes are those of the function the user knows.
+        copy.__dict__.update(function.__dict__)
+        copy.__module__ = function.__module__
+        copy.__qualname__, copy.__doc__ = function.__qualname__, function.__doc__
         self._jump = _jump(function.__code__, probe_of(copy))
         self._signature = inspect.signature(function)
 
