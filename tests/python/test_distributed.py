@@ -167,7 +167,7 @@ def test_groups_reductions_and_operations_are_described(calls: list[dict[str, An
 
 
 GROUPS = """
-import os, inspect, pickle
+import os, inspect, pickle, weakref
 even = dist.new_group([0, 2])
 signature, code = inspect.signature(dist.isend), dist.isend.__code__
 early, wait = dist.all_reduce, dist.Work.wait
@@ -213,6 +213,16 @@ assert future.wait()[0].tolist() == [3.0, 3.0]
 value = torch.ones(2)
 future = dist.all_reduce(value, async_op=True).get_future().then(lambda f: f.value()[0].zero_())
 future.wait()
+# broadcast.2 keeps nothing alive once waited for; of 3 to 202 nobody keeps the handle
+value = torch.ones(2); gone = weakref.ref(value)
+work = dist.broadcast(value, 0, async_op=True); work.wait(); del value, work
+assert gone() is None
+dropped = []
+for number in range(200):
+    value = torch.ones(2); dropped.append(weakref.ref(value))
+    dist.broadcast(value, 0, async_op=True)
+    if number % 50 == 49: dist.barrier()
+assert sum(one() is not None for one in dropped) <= 150
 # all_reduce.8 outlives its group
 held = dist.all_reduce(torch.ones(2), group=dist.group.WORLD, async_op=True)
 held.wait
@@ -269,6 +279,13 @@ def test_waits_for_futures_and_in_any_order(groups: list[dict[str, Any]]) -> Non
         assert late["waited"] is False and outputs(late)[1] == {"type": "torch.ProcessGroup"}
 
 
+def test_dropped_handles_do_not_pile_up(groups: list[dict[str, Any]]) -> None:
+    for data in groups:
+        for number in range(3, 203):
+            entry = data[f"Distributed.broadcast.{number}.forward"]
+            assert entry["waited"] is False and outputs(entry)[0] == (1.0, 1.0)
+
+
 LATE = """
 from plumbline.pytorch import PrecisionDebugger
 debugger = PrecisionDebugger(sys.argv[4])
@@ -280,16 +297,27 @@ for step in range(2):
     debugger.start()
     dist.all_reduce(torch.ones(2))
     debugger.stop(); debugger.step()
+debugger.start()
+try:  # nobody sends; gloo closes the connection
+    dist.irecv(torch.zeros(2), 1 - rank).wait(timedelta(milliseconds=200))
+    sys.exit("a wait without end ended")
+except RuntimeError:
+    pass
+debugger.stop(); debugger.step()
+import os; os._exit(0)
 """
 
 
 def test_rank_known_late(tmp_path: Path) -> None:
     run_ranks(tmp_path, PROLOGUE + LATE, config(tmp_path))
     directories = sorted(str(p.relative_to(tmp_path / "out")) for p in tmp_path.glob("out/*/*"))
-    expected = ["step0/rank", "step1/rank0", "step1/rank1", "step2/rank0", "step2/rank1"]
-    assert directories == expected
+    numbered = [f"step{step}/rank{rank}" for step in (1, 2, 3) for rank in (0, 1)]
+    assert directories == ["step0/rank", *numbered]
     for step in (1, 2):
         assert "Distributed.all_reduce.0.forward" in dump_of(tmp_path, 1, step)
+    # A wait that fails completes nothing.
+    entry = dump_of(tmp_path, 1, 3)["Distributed.irecv.0.forward"]
+    assert entry["incomplete"] is True and "output" not in entry
 
 
 FILTERED = """
