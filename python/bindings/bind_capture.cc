@@ -130,6 +130,42 @@ void BindProbes(nb::class_<Class>& recorder) {
                });
 }
 
+void BindCollectives(nb::module_& m) {
+  nb::class_<Collectives>(m, "Collectives", "Records communication calls.")
+      .def(
+          "__init__",
+          [](Collectives* self, Class& recorder, nb::object handle_type, nb::object has_succeeded,
+             nb::dict postponed) {
+            new (self)
+                Collectives(recorder, {handle_type.release().ptr(), has_succeeded.release().ptr(),
+                                       postponed.release().ptr()});
+          },
+          nb::keep_alive<1, 2>(), nb::arg("recorder"), nb::arg("handle_type"),
+          nb::arg("has_succeeded"), nb::arg("postponed"))
+      .def(
+          "probe",
+          [](nb::handle_t<Collectives> self, nb::object original, std::string_view name,
+             std::vector<Py_ssize_t> masked_inputs, std::vector<std::string> masked_names,
+             std::vector<Py_ssize_t> masked_outputs) {
+            CollectiveRule rule{std::move(masked_inputs), std::move(masked_names),
+                                std::move(masked_outputs)};
+            PyObject* probe = NewCollectiveProbe(*nb::inst_ptr<Collectives>(self), self.ptr(),
+                                                 original.ptr(), name, std::move(rule));
+            if (probe == nullptr) throw nb::python_error();
+            return nb::steal(probe);
+          },
+          nb::arg("original"), nb::arg("name"), nb::arg("masked_inputs"), nb::arg("masked_names"),
+          nb::arg("masked_outputs"), "Masked arguments are recorded as null.")
+      .def(
+          "completed", [](Collectives& self, nb::handle handle) { self.Completed(handle.ptr()); },
+          "The user has waited for `handle`: records the call that returned it, once.")
+      .def(
+          "is_pending",
+          [](Collectives& self, nb::handle handle) { return self.IsPending(handle.ptr()); },
+          "Whether the call that returned `handle` is still to be recorded.")
+      .def("finish", &Collectives::Finish, "Records the calls that nobody waited for.");
+}
+
 // Whether a forward hook runs because the module raised (always_call).
 bool IsRaising() {
   PyObject* type = nullptr;
@@ -218,6 +254,7 @@ void BindRecorder(nb::module_& m) {
 void BindCapture(nb::module_& m) {
   BindConfig(m);
   BindRecorder(m);
+  BindCollectives(m);
   BindModuleHook(m);
   nb::class_<PatchSet>(m, "PatchSet", "Attribute replacements applied and taken back as a whole.")
       .def(nb::init<>())

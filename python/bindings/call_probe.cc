@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "recorder.h"
 
@@ -15,7 +16,9 @@ struct Probe {
   PyObject* original;
   Recorder* recorder;  // kept alive by owner
   PyObject* owner;
-  uint32_t api;  // counter id of the recorder
+  uint32_t api;               // counter id of the recorder
+  Collectives* collectives;   // of a communication function, else null; kept alive by owner
+  CollectiveApi* collective;  // owned; null like collectives
 };
 
 // Created once by InitProbeTypes. Methods carry Py_TPFLAGS_METHOD_DESCRIPTOR, so that the
@@ -30,6 +33,15 @@ PyObject* Call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   // The probe may be uninstalled, and freed, by the call itself.
   Py_INCREF(self);
   PyObject* result = probe->recorder->CallApi(probe->api, probe->original, args, nargsf, kwnames);
+  Py_DECREF(self);
+  return result;
+}
+
+PyObject* CallCollective(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  Probe* probe = AsProbe(self);
+  Py_INCREF(self);
+  PyObject* result =
+      probe->collectives->Call(*probe->collective, probe->original, args, nargsf, kwnames);
   Py_DECREF(self);
   return result;
 }
@@ -49,6 +61,7 @@ void Free(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_DECREF(AsProbe(self)->original);
+  delete AsProbe(self)->collective;
   Py_DECREF(AsProbe(self)->owner);
   type->tp_free(self);
   Py_DECREF(type);
@@ -135,16 +148,37 @@ PyTypeObject* NewType(const char* name, descrgetfunc bind, unsigned long extra_f
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }
 
-}  // namespace
-
-PyObject* NewProbe(Recorder& recorder, PyObject* original, std::string_view name, bool is_method) {
-  auto* probe = PyObject_GC_New(Probe, is_method ? method_type : function_type);
+// A probe that is not tracked yet; null with an error.
+Probe* Allocate(PyTypeObject* type, Recorder& recorder, PyObject* owner, PyObject* original,
+                std::string_view name) {
+  auto* probe = PyObject_GC_New(Probe, type);
   if (probe == nullptr) return nullptr;
   probe->vectorcall = Call;
   probe->original = Py_NewRef(original);
   probe->recorder = &recorder;
-  probe->owner = Py_NewRef(recorder.owner());
+  probe->owner = Py_NewRef(owner);
   probe->api = recorder.observer().counters().Register(name);
+  probe->collectives = nullptr;
+  probe->collective = nullptr;
+  return probe;
+}
+
+}  // namespace
+
+PyObject* NewProbe(Recorder& recorder, PyObject* original, std::string_view name, bool is_method) {
+  PyTypeObject* type = is_method ? method_type : function_type;
+  Probe* probe = Allocate(type, recorder, recorder.owner(), original, name);
+  if (probe != nullptr) PyObject_GC_Track(probe);
+  return reinterpret_cast<PyObject*>(probe);
+}
+
+PyObject* NewCollectiveProbe(Collectives& collectives, PyObject* owner, PyObject* original,
+                             std::string_view name, CollectiveRule rule) {
+  Probe* probe = Allocate(function_type, collectives.recorder(), owner, original, name);
+  if (probe == nullptr) return nullptr;
+  probe->vectorcall = CallCollective;
+  probe->collectives = &collectives;
+  probe->collective = new CollectiveApi{probe->api, std::move(rule)};
   PyObject_GC_Track(probe);
   return reinterpret_cast<PyObject*>(probe);
 }

@@ -7,6 +7,8 @@
 
 #include <string_view>
 
+#include "collective.h"
+
 namespace plumbline::python {
 
 class Recorder;
@@ -17,6 +19,11 @@ class Recorder;
 // exactly like the original (`is_method`: always, as a method of the tensor class does).
 // Keeps references to `original` and the recorder. New reference, or null with an error.
 PyObject* NewProbe(Recorder& recorder, PyObject* original, std::string_view name, bool is_method);
+
+// The same for a communication function, recorded by `collectives`. `owner`, the Python object of
+// `collectives`, is kept alive.
+PyObject* NewCollectiveProbe(Collectives& collectives, PyObject* owner, PyObject* original,
+                             std::string_view name, CollectiveRule rule);
 
 // The wrapped callable of a probe (borrowed), or null if `object` is not a probe.
 PyObject* OriginalOf(PyObject* object);

@@ -28,6 +28,7 @@
 namespace plumbline::python {
 
 class BackwardCall;
+class Collectives;
 class ModuleHook;
 
 // A module call that has begun and not ended: what the recorder knows.
@@ -184,6 +185,8 @@ class Recorder : public TensorSink {
                  EntryPacker& out) override;
 
  private:
+  friend class Collectives;  // the communication half of the recorder
+
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
   // Whether a call that began in `epoch` still has its place; counts it as lost if not.

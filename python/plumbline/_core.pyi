@@ -1,5 +1,6 @@
 """Native core of plumbline."""
 
+from collections.abc import Sequence
 
 
 class UnsupportedError(RuntimeError):
@@ -85,6 +86,25 @@ def log_info(arg: str, /) -> None: ...
 def log_warning(arg: str, /) -> None: ...
 
 def log_error(arg: str, /) -> None: ...
+
+class Collectives:
+    """Records communication calls."""
+
+    def __init__(self, recorder: Recorder, handle_type: object, has_succeeded: object, postponed: dict) -> None: ...
+
+    def probe(self, original: object, name: str, masked_inputs: Sequence[int], masked_names: Sequence[str], masked_outputs: Sequence[int]) -> object:
+        """Masked arguments are recorded as null."""
+
+    def completed(self, arg: object, /) -> None:
+        """
+        The user has waited for `handle`: records the call that returned it, once.
+        """
+
+    def is_pending(self, arg: object, /) -> bool:
+        """Whether the call that returned `handle` is still to be recorded."""
+
+    def finish(self) -> None:
+        """Records the calls that nobody waited for."""
 
 class Autograd:
     """Functions of the framework that BackwardCall needs."""

@@ -28,6 +28,7 @@ from torch.optim.optimizer import (
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
+from plumbline.pytorch.distributed import DistributedHooks
 
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
@@ -74,6 +75,7 @@ class ApiHooks:
         self._mode: _EarlierReferences | None = None
         self._mode_is_on = False
         self._regions: _Regions | None = None
+        self._distributed: DistributedHooks | None = None
         self._is_installed = False
 
     def install(self, recorder: _core.Recorder, with_regions: bool) -> None:
@@ -94,6 +96,8 @@ class ApiHooks:
             return
         self._is_installed = False
         self._suspend()
+        if self._distributed is not None:
+            self._distributed.finish()
         if self._regions is not None:
             self._regions.uninstall()
         self._dynamo_guard.restore()
@@ -119,6 +123,7 @@ class ApiHooks:
                 probes.setdefault(original, probe)
         self._mode = _EarlierReferences(probes)
         self._regions = _Regions(recorder)
+        self._distributed = DistributedHooks(recorder)
         self._guards = _core.PatchSet()
         self._dynamo_guard = _core.PatchSet()
         self._guard_imports()
@@ -129,6 +134,8 @@ class ApiHooks:
             self._guard_dynamo()
             self._dynamo_guard.apply()
         self._patches.apply()
+        if self._distributed is not None:
+            self._distributed.resume()
         if self._mode is not None and self._recorder is not None:
             torch._C._push_on_torch_function_stack(self._mode)
             self._mode_is_on = True
@@ -139,6 +146,8 @@ class ApiHooks:
             self._mode_is_on = False
             self._recorder.set_net(None)
             _leave_mode(self._mode)
+        if self._distributed is not None:
+            self._distributed.suspend()
         self._patches.restore()
 
     def _without_probes(self, original: Callable[..., Any]) -> Callable[..., Any]:

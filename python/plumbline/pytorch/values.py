@@ -12,8 +12,9 @@ import sys
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.utils._python_dispatch import _disable_current_modes
+
+from plumbline.pytorch.distributed import describe_distributed
 
 # (type, dtype text, shape, requires_grad, source, implicit zeros, extra keys, problem)
 TensorAnswer = tuple[
@@ -291,15 +292,3 @@ def _describe_array(array: Any) -> tuple[Any, ...]:
         null = {"Max": None, "Min": None, "Mean": None, "Norm": None}
         shape = list(array.shape)
         return "value", {"type": "numpy.ndarray", "dtype": text, "shape": shape, **null}
-
-
-def describe_distributed(value: Any) -> tuple[str, Any] | None:
-    """What a process group or reduction is; None for anything else."""
-    if not dist.is_available():
-        return None
-    if isinstance(value, (dist.ReduceOp, dist.ReduceOp.RedOpType)):
-        return "value", {"type": "torch.distributed.ReduceOp", "value": str(value)}
-    if isinstance(value, dist.ProcessGroup):
-        ranks = dist.get_process_group_ranks(value)
-        return "value", {"type": "torch.ProcessGroup", "group_ranks": ranks}
-    return None

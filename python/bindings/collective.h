@@ -1,0 +1,107 @@
+// Recording communication: calls whose results are their arguments, some of them later.
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_COLLECTIVE_H_
+#define PLUMBLINE_PYTHON_BINDINGS_COLLECTIVE_H_
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace plumbline {
+class EntryPacker;
+}
+
+namespace plumbline::python {
+
+class Recorder;
+
+// What is known about one communication function.
+struct CollectiveRule {
+  std::vector<Py_ssize_t> masked_inputs;   // positional arguments that mean nothing before the call
+  std::vector<std::string> masked_names;   // the same arguments given by keyword
+  std::vector<Py_ssize_t> masked_outputs;  // items of the output that are not written
+};
+
+// One function of the framework, with the counter of its calls.
+struct CollectiveApi {
+  uint32_t api = 0;
+  CollectiveRule rule;
+};
+
+// The framework's side, owned references.
+struct CollectiveHooks {
+  PyObject* handle_type = nullptr;    // class of the handles of calls that go on in the background
+  PyObject* has_succeeded = nullptr;  // has_succeeded(handle): True if done without error; no wait
+  PyObject* postponed = nullptr;      // dict, not empty while calls are gathered to start together
+};
+
+// The communication calls of one window. `output` of such an entry is the positional arguments and
+// then the keyword values, after completion. A call that returns handles is complete when the user
+// has waited for all of them; nothing here ever waits. All methods need the interpreter lock and
+// none raises an error of its own.
+class Collectives {
+ public:
+  // Takes over the references in `hooks`.
+  Collectives(Recorder& recorder, CollectiveHooks hooks);
+  ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  // Calls `original` and records the call. The result is the original's, a new reference or null
+  // with its exception set.
+  PyObject* Call(const CollectiveApi& api, PyObject* original, PyObject* const* args, size_t nargsf,
+                 PyObject* kwnames);
+
+  // The user has learned that what `handle` stands for is complete.
+  void Completed(PyObject* handle);
+
+  // End of the window: records calls nobody waited for, with "waited": false if they are complete
+  // and with "incomplete": true, without output, if they are not.
+  void Finish();
+
+  // Whether the call that returned `handle` is still to be recorded.
+  [[nodiscard]] bool IsPending(PyObject* handle) const { return by_handle_.contains(handle); }
+  Recorder& recorder() { return recorder_; }
+
+ private:
+  // A call that returned before it was complete. Owns its references.
+  struct Pending {
+    std::string name;
+    const CollectiveApi* api = nullptr;
+    std::vector<PyObject*> values;   // what becomes the output
+    std::vector<PyObject*> handles;  // not waited for yet; empty: nothing tells when it is complete
+  };
+  enum class Mark { kNone, kNotWaited, kIncomplete };
+
+  void PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
+                  PyObject* kwnames);
+  void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);
+  // The handles in a result; false if there are none.
+  bool HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const;
+  void Postpone(const CollectiveApi& api, std::string name, std::vector<PyObject*> values,
+                const std::vector<PyObject*>& handles);
+  [[nodiscard]] bool HasSucceeded(std::vector<PyObject*> handles) const;
+  // Records what the user has dropped and what is complete.
+  void Sweep();
+  // Takes a call out of the tables.
+  Pending Take(uint64_t id);
+  void Record(const Pending& call, Mark mark);
+  static void Release(const Pending& call);
+
+  Recorder& recorder_;
+  CollectiveHooks hooks_;
+  std::unordered_map<uint64_t, Pending> calls_;
+  std::unordered_map<PyObject*, uint64_t> by_handle_;
+  uint64_t next_id_ = 0;
+  size_t sweep_at_ = 0;
+};
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_COLLECTIVE_H_

@@ -1,0 +1,78 @@
+"""Runs small programs as the ranks of a process group on this machine, with a hard time limit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+# Importing PyTorch takes most of it, on a loaded machine; a hang must not stop the test run.
+TIME_LIMIT_S = 120
+
+PROLOGUE = """
+import sys
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+torch.set_num_threads(1)
+rank, world, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def join():
+    dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world,
+                            timeout=timedelta(seconds=60))
+"""
+
+WINDOW = (
+    PROLOGUE
+    + """
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[4])
+join()
+"""
+)
+
+END = """
+debugger.stop()
+debugger.step()
+dist.destroy_process_group()
+"""
+
+
+def run_ranks(directory: Path, code: str, *arguments: Any, world: int = 2) -> list[str]:
+    """What each rank printed; rank, world and a fresh store's path are in sys.argv[1:4]."""
+    directory.mkdir(parents=True, exist_ok=True)
+    store = directory / f"store{time.monotonic_ns()}"
+    environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2", GLOO_SOCKET_IFNAME="lo")
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(rank), str(world), str(store), *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+            start_new_session=True,
+        )
+        for rank in range(world)
+    ]
+    deadline = time.monotonic() + TIME_LIMIT_S
+    outputs = []
+    try:
+        for rank, child in enumerate(children):
+            out, err = child.communicate(timeout=max(1.0, deadline - time.monotonic()))
+            if child.returncode != 0:
+                raise AssertionError(f"rank {rank}: exit {child.returncode}\n{out}\n{err}")
+            outputs.append(out)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)  # with what it forked: it holds the pipes too
+                child.communicate()
+    return outputs
+
+
+def dump_of(directory: Path, rank: int | str, step: int = 0) -> dict[str, Any]:
+    """The entries of one rank."""
+    text = (directory / "out" / f"step{step}" / f"rank{rank}" / "dump.json").read_text()
+    entries: dict[str, Any] = json.loads(text)["data"]
+    return entries
