@@ -113,6 +113,7 @@ void BindWindow(nb::class_<Class>& recorder) {
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Close, self.observer()));
            })
+      .def_prop_ro("is_step_open", [](Class& self) { return self.observer().is_step_open(); })
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
       .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
@@ -175,7 +176,14 @@ void BindModuleHook(nb::module_& m) {
 }
 
 void BindThread(nb::class_<Class>& recorder) {
-  recorder.def("push_region", &Class::PushRegion)
+  recorder
+      .def(
+          "save_variable",
+          [](Class& self, std::string_view name, nb::handle variable, bool with_gradients) {
+            return self.SaveVariable(name, variable.ptr(), with_gradients);
+          },
+          nb::arg("name"), nb::arg("variable").none(), nb::arg("with_gradients"))
+      .def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
       .def(
           "set_net",

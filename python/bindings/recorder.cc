@@ -116,7 +116,7 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
   const Config& config = observer_->config();
   wants_tensors_ = config.task == Task::kTensor;
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
-  wants_parents_ = config.level != Level::kL1;
+  wants_parents_ = config.level == Level::kL0 || config.level == Level::kMix;
   pthread_atfork(nullptr, nullptr, MarkForkedChild);
 }
 
@@ -338,7 +338,7 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
 
 void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* parameter_names) {
   ThreadState& thread = ThisThread();
-  if (!observer_->is_step_open()) return;
+  if (!observer_->is_step_open() || observer_->config().task == Task::kStructure) return;
   EntryPacker& out = thread.event;
   out.Begin(entry, nullptr, 0);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameter_names); ++i) {
@@ -354,6 +354,7 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
                                        PyObject* grad) {
   ThreadState& thread = ThisThread();
   if (thread.in_tool > 0 || !observer_->is_collecting() ||
+      observer_->config().task == Task::kStructure ||
       is_forked_child.load(std::memory_order_relaxed)) {
     return;
   }

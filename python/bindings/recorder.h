@@ -59,6 +59,7 @@ struct ThreadState {
   std::string entry_name;        // of the entry being packed: first part of tensor file names
   PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
   int mode_off = 0;              // depth of ModeOff
+  bool replaces_files = false;   // a tensor file of the same name is an earlier value of this one
   bool has_other_modes = false;  // inside ModeOff: function modes of the user are on the stack
 };
 ThreadState& ThisThread();
@@ -159,6 +160,13 @@ class Recorder : public TensorSink {
   // {name: [null]} for every parameter, so that the entry has its place and order.
   void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
   void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
+  // Level debug (debug_save.cc): records `variable` as "{name}.{count}" and, with `with_gradients`,
+  // its structure with the gradients that arrive from now on as "{name}_grad.{count}". False: a
+  // variable of no kind that can be recorded; nothing was done. Requires: the step is open.
+  bool SaveVariable(std::string_view name, PyObject* variable, bool with_gradients);
+  // Puts a gradient into its place (store/debug_entry.h) of the entry. `path`: of its tensor file.
+  void RecordSavedGradient(std::string_view entry, std::string_view place, std::string_view path,
+                           PyObject* grad);
   // Begin and end of a backward region, for scope filters only.
   void EnterBackward(std::string_view name);
   bool LeaveBackward(std::string_view name);

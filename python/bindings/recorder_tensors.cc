@@ -79,7 +79,8 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
     tensor_name += path;
   }
   // A parameter's gradient of a later backward pass replaces the earlier one.
-  const bool replaces = KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
+  const bool replaces = ThisThread().replaces_files ||
+                        KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
   const std::string file_name = writer.ReserveTensorName(
       tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
   if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;

@@ -27,9 +27,10 @@ class DebuggerBase:
 
     Args:
         config_path: config.json; without it the defaults with the arguments below.
-        task: "statistics" or "tensor"; wins over the file.
+        task: "statistics", "tensor" or "structure"; wins over the file.
         dump_path: output directory; wins over the file.
-        level: "L0" (modules), "L1" (APIs) or "mix" (both); wins over the file.
+        level: "L0" (modules), "L1" (APIs), "mix" (both) or "debug" (what `save()` is given); wins
+            over the file.
         model: deprecated, pass it to `start()`.
         step: step numbers to record, as ints or "a-b" ranges; wins over the file.
 
@@ -90,6 +91,7 @@ class DebuggerBase:
         self._modules: list[tuple[str, Any]] = []
         self._pid = os.getpid()
         self._last_error = ""
+        self._warned: set[str] = set()
         self._lock = threading.RLock()
         if model is not None:
             _core.log_warning("the argument `model` is deprecated: pass it to start(model=...)")
@@ -140,8 +142,23 @@ class DebuggerBase:
 
     @classmethod
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
-        """Accepted for scripts written for upstream; acts at level debug only."""
-        cls._get()
+        """Records a value of your own as `{name}.{count}` of debug.json; at level debug only.
+
+        The gradients that a later backward pass gives the tensors in it are recorded in the same
+        structure as `{name}_grad.{count}`. No `start()` is needed; `step()` and the end of the
+        process write the file. What cannot be recorded is skipped with a warning.
+
+        Args:
+            variable: tensor, NumPy array, number, text, or list, tuple, dict, dataclass of such.
+            name: counted from 0 over the whole run.
+            save_backward: also record gradients.
+
+        Example:
+            >>> PrecisionDebugger.save({"hidden": hidden}, "block0")  # doctest: +SKIP
+        """
+        self = cls._get()
+        with self._lock:
+            self._save(variable, name, save_backward)
 
     def dump_one_module(self, module: Any, name: str) -> None:
         """Records only `module`, under `name`, until called with None (see module_dump)."""
@@ -190,6 +207,34 @@ class DebuggerBase:
         _core.log_info(f"Dump data will be saved in {self._recorder.run_directory}.")
         self._install()
 
+    def _save(self, variable: Any, name: Any, save_backward: Any) -> None:
+        if os.getpid() != self._pid:
+            return
+        wrong = ""
+        if self._config.level != "debug":
+            wrong = f'nothing is saved at level {self._config.level} (expected level "debug")'
+        elif not isinstance(name, str):
+            wrong = f"name is {name!r} (expected a string). Skipped"
+        elif not isinstance(save_backward, bool):
+            wrong = f"save_backward is {save_backward!r} (expected True or False). Skipped"
+        if wrong:
+            self._warn_once(f"save(): {wrong}")
+            return
+        if not self._recorder.is_step_open:
+            self._guarded(lambda: self._recorder.start(self._adapter.rank()))
+            if not self._recorder.is_step_open:
+                return
+        if not self._recorder.save_variable(name, variable, save_backward):
+            self._warn_once(
+                f"save(): {name} is {type(variable).__name__} (expected a tensor, an array, a "
+                "number, a text, or a list, tuple or dict of such). Skipped"
+            )
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            _core.log_warning(text)
+
     def _use_model(self, model: Any) -> None:
         """Lists the modules to hook; again only when the model is another object."""
         if model is None:
@@ -233,10 +278,9 @@ class DebuggerBase:
             action()
         except OSError as error:
             # step() tries again what stop() could not write: said once.
-            text = f"step {step}: {error}"
-            if text != self._last_error:
-                self._last_error = text
-                _core.log_error(text)
+            if str(error) != self._last_error:
+                self._last_error = str(error)
+                _core.log_error(f"step {step}: {error}")
 
     def _close(self) -> None:
         self._uninstall()

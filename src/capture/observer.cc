@@ -31,25 +31,33 @@ Observer::~Observer() { (void)Close(); }
 
 Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   if (finished_) return StartOutcome::kNotSelected;
-  if (IsPastLastStep(config_, step_)) {
+  if (config_.level != Level::kDebug && IsPastLastStep(config_, step_)) {
     finished_ = true;
     return StartOutcome::kFinished;
   }
-  if (!WantsStep(config_, step_) || !WantsRank(config_, rank)) return StartOutcome::kNotSelected;
+  const bool debug = config_.level == Level::kDebug;
+  if (!debug && !WantsStep(config_, step_)) return StartOutcome::kNotSelected;
+  if (!WantsRank(config_, rank)) return StartOutcome::kNotSelected;
   if (writer_ == nullptr) {
     RunOptions options;
     options.header.task = TaskName(config_.task);
     options.header.level = LevelName(config_.level);
     options.header.framework = "pytorch";
     options.dump_path = config_.dump_path;
-    options.step = step_;
+    if (debug) {
+      options.step.reset();
+      options.files = EntryTable::Files::kDebug;
+    } else {
+      options.step = step_;
+    }
     options.rank = rank;
     options.has_tensors = config_.task == Task::kTensor;
     options.run_id = run_id_;
     PL_TRY_ASSIGN(writer_, RunWriter::Open(options, threads_));
     run_directory_ = writer_->directory();
   }
-  is_collecting_.store(true, std::memory_order_relaxed);
+  // At level debug calls are not recorded, only what save() is given.
+  is_collecting_.store(!debug, std::memory_order_relaxed);
   return StartOutcome::kCollecting;
 }
 
@@ -68,10 +76,11 @@ Status Observer::FinishStep() {
 
 Status Observer::Step() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  const Status status = FinishStep();
+  const bool debug = config_.level == Level::kDebug;
+  const Status status = debug ? Stop() : FinishStep();
   ++step_;
   ++epoch_;
-  counters_.Reset();
+  if (!debug) counters_.Reset();
   return status;
 }
 

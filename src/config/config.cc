@@ -149,21 +149,25 @@ Status SetTask(std::string_view field, const Json& value, Config& config) {
   if (task == "run_ut" || task == "acc_check") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: \"{}\" configures the offline API check, not the recorder "
-                             "(expected statistics or tensor)",
+                             "(expected statistics, tensor or structure)",
                              field, task));
   }
-  if (task != "statistics" && task != "tensor") {
-    return NotBuilt(field, task, "statistics or tensor");
+  for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure}) {
+    if (task != TaskName(built)) continue;
+    config.task = built;
+    return {};
   }
-  config.task = task == "tensor" ? Task::kTensor : Task::kStatistics;
-  return {};
+  return NotBuilt(field, task, "statistics, tensor or structure");
 }
 
 Status SetLevel(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kLevels));
-  if (level == "L2" || level == "debug") return NotBuilt(field, level, "L0, L1 or mix");
-  config.level = level == "L0" ? Level::kL0 : level == "L1" ? Level::kL1 : Level::kMix;
-  return {};
+  for (const Level built : {Level::kL0, Level::kL1, Level::kMix, Level::kDebug}) {
+    if (level != LevelName(built)) continue;
+    config.level = built;
+    return {};
+  }
+  return NotBuilt(field, level, "L0, L1, mix or debug");
 }
 
 Status SetDumpPath(std::string_view field, const Json& value, Config& config) {
@@ -416,6 +420,29 @@ Status Override(const ConfigOverrides& overrides, Json& json) {
   return {};
 }
 
+// Settings that only make sense together, after all of them are known.
+Status Reconcile(Config& config) {
+  const bool debug = config.level == Level::kDebug;
+  if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.list: is empty (expected at least one name with async_dump)");
+  }
+  if (config.task == Task::kStructure) {
+    if (config.level != Level::kL0 && config.level != Level::kMix) {
+      config.warnings.push_back(fmt::format(
+          "level: is \"{}\", and task structure records modules: mix is used (expected L0 or mix)",
+          LevelName(config.level)));
+      config.level = Level::kMix;
+    }
+    // Backward calls have a place in construct.json; no part of any call is read.
+    config.data_mode = {.forward = false, .backward = true, .input = false, .output = false};
+  }
+  if (config.level == Level::kDebug && !config.steps.empty()) {
+    config.warnings.push_back("step: has no effect at level debug, which writes one file per run");
+  }
+  return {};
+}
+
 Result<Config> Build(Json json, const ConfigOverrides& overrides) {
   if (!json.is_object()) return Invalid("top level", json, "an object { ... }");
   PL_TRY(Override(overrides, json));
@@ -433,10 +460,7 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
     WarnOfUnknownKeys(section, values, config);
     PL_TRY(ApplySection(section, values, config));
   }
-  if (config.async_dump && config.task == Task::kTensor && config.list.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "tensor.list: is empty (expected at least one name with async_dump)");
-  }
+  PL_TRY(Reconcile(config));
   PL_TRY(CheckDumpPath(config.dump_path));
   PL_TRY(Selection::Create(config));
   return config;
@@ -444,7 +468,17 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
 
 }  // namespace
 
-std::string_view TaskName(Task task) { return task == Task::kTensor ? kTensor : kStatistics; }
+std::string_view TaskName(Task task) {
+  switch (task) {
+    case Task::kTensor:
+      return kTensor;
+    case Task::kStructure:
+      return "structure";
+    case Task::kStatistics:
+      break;
+  }
+  return kStatistics;
+}
 
 std::string_view LevelName(Level level) {
   switch (level) {
@@ -452,6 +486,8 @@ std::string_view LevelName(Level level) {
       return "L0";
     case Level::kL1:
       return "L1";
+    case Level::kDebug:
+      return "debug";
     case Level::kMix:
       break;
   }

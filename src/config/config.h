@@ -13,8 +13,8 @@
 
 namespace plumbline {
 
-enum class Task : uint8_t { kStatistics, kTensor };
-enum class Level : uint8_t { kL0, kL1, kMix };
+enum class Task : uint8_t { kStatistics, kTensor, kStructure };
+enum class Level : uint8_t { kL0, kL1, kMix, kDebug };
 enum class SummaryMode : uint8_t { kStatistics, kMd5 };
 
 std::string_view TaskName(Task task);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/test_directory.h"
+#include "config/selection.h"
 
 namespace plumbline {
 namespace {
@@ -160,12 +161,12 @@ TEST(Config, WrongValuesNameFieldValueAndExpectation) {
 }
 
 TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
-  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "structure",
-                           "nan_check", "diff_check", "exception_dump"}) {
+  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "nan_check",
+                           "diff_check", "exception_dump"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
-  for (const char* level : {"L2", "debug"}) {
+  for (const char* level : {"L2"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "level": "{}"}})", level)),
                 ErrorCode::kUnsupported, {level, "not built yet"});
   }
@@ -173,6 +174,31 @@ TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
               ErrorCode::kUnsupported, {"xor"});
   ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
               ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, StructureReadsNoValuesAndRecordsModules) {
+  const auto mix = Parse(R"({"dump_path": "a", "task": "structure", "level": "L0"})");
+  ASSERT_TRUE(mix) << mix.error().message();
+  EXPECT_EQ(mix->level, Level::kL0);
+  EXPECT_TRUE(mix->warnings.empty());
+  EXPECT_FALSE(WantsDirection(mix->data_mode, CallKind::kForward));
+  EXPECT_FALSE(WantsInput(mix->data_mode, CallKind::kBackward));
+  EXPECT_FALSE(WantsOutput(mix->data_mode, CallKind::kBackward));
+  const auto forced = Parse(R"({"dump_path": "a", "task": "structure"})");
+  ASSERT_TRUE(forced);
+  EXPECT_EQ(forced->level, Level::kMix);
+  ASSERT_EQ(forced->warnings.size(), 1U);
+  EXPECT_NE(forced->warnings[0].find("level: is \"L1\""), std::string::npos);
+}
+
+TEST(Config, DebugLevelHasNoFilters) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "level": "debug", "step": [1], "task": "tensor", "async_dump": true,
+          "tensor": {"scope": ["x", "y"]}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->level, Level::kDebug);
+  ASSERT_EQ(config->warnings.size(), 1U);
+  EXPECT_NE(config->warnings[0].find("step: has no effect"), std::string::npos);
 }
 
 TEST(Config, UnknownKeysWarnWithTheClosestKnownOne) {

@@ -65,6 +65,8 @@ Status CheckScopeName(std::string_view name, Level level) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("scope: \"{}\" is not a complete name (expected {} at level L0)",
                                name, kModuleForm));
+    case Level::kDebug:
+      return {};  // nothing is filtered by name
     case Level::kMix:
       break;
   }

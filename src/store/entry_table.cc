@@ -5,6 +5,7 @@
 
 #include "base/page_memory.h"
 #include "formats/dump_json.h"
+#include "store/debug_entry.h"
 #include "store/run_layout.h"
 
 namespace plumbline {
@@ -117,6 +118,7 @@ Result<Call> EntryTable::Merge(const Slot& slot) const {
       MergeMembers(call.members, std::move(entry.call.members));
     }
   }
+  debug_entry::Compose(call.members);
   return call;
 }
 
@@ -141,14 +143,19 @@ std::string EntryTable::ConstructText() const {
 Result<EntryTable::WriteResult> EntryTable::Write(const std::string& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
-                                                  bool durable) const {
-  using run_layout::kConstructJson, run_layout::kDumpJson, run_layout::kStackJson;
-  PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), durable));
-  PL_TRY(WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), durable));
+                                                  const WriteOptions& options) const {
+  using run_layout::kConstructJson, run_layout::kStackJson;
+  if (options.files == Files::kAll) {
+    PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), options.durable));
+    PL_TRY(
+        WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), options.durable));
+  }
+  const std::string_view name =
+      options.files == Files::kDebug ? run_layout::kDebugJson : run_layout::kDumpJson;
   WriteResult result;
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, kDumpJson)));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, name)));
   PL_TRY(WriteDump(file, header, keep_tensor, result));
-  PL_TRY(file.Commit(durable));
+  PL_TRY(file.Commit(options.durable));
   return result;
 }
 

@@ -41,10 +41,19 @@ class EntryTable {
     uint64_t tensors_dropped = 0;
     uint64_t entries_damaged = 0;  // their bytes could not be unpacked; left out
   };
-  // Writes dump.json, stack.json and construct.json into `directory`, each by rename, dump.json
-  // last. With `durable` each is synced first.
+  // Which files Write() makes.
+  enum class Files : uint8_t {
+    kAll,       // dump.json, stack.json and construct.json
+    kDumpOnly,  // dump.json
+    kDebug,     // debug.json, whose entries are values
+  };
+  // Into `directory`, each by rename, the dump last. With `durable` each is synced first.
+  struct WriteOptions {
+    Files files = Files::kAll;
+    bool durable = false;
+  };
   Result<WriteResult> Write(const std::string& directory, const RunHeader& header,
-                            const KeepTensor& keep_tensor, bool durable) const;
+                            const KeepTensor& keep_tensor, const WriteOptions& options) const;
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;

@@ -34,12 +34,13 @@ struct StoreThreads {
 };
 
 struct RunOptions {
-  RunHeader header;       // dump_data_dir is filled in by the writer
-  std::string dump_path;  // as the user gave it; kept relative
-  int64_t step = 0;
+  RunHeader header;                 // dump_data_dir is filled in by the writer
+  std::string dump_path;            // as the user gave it; kept relative
+  std::optional<int64_t> step = 0;  // none: one directory for the whole run (level debug)
   std::optional<int> rank;
   bool has_tensors = false;  // create dump_tensor_data and name it in the header
-  std::string run_id;        // one text per process run
+  EntryTable::Files files = EntryTable::Files::kAll;
+  std::string run_id;  // one text per process run
 };
 
 // Calls that record never fail outward: a failing disk switches the journal off with one logged
@@ -47,7 +48,7 @@ struct RunOptions {
 class RunWriter {
  public:
   // Creates the directories, locks the journal, moves an unfinished journal of an earlier run
-  // aside, and writes empty dump.json, stack.json and construct.json. When another process holds
+  // aside, and writes the JSON files empty. When another process holds
   // the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
   // kInvalidArgument (path is a file).
   static Result<std::unique_ptr<RunWriter>> Open(const RunOptions& options, StoreThreads& threads);
@@ -98,7 +99,8 @@ class RunWriter {
   [[nodiscard]] std::vector<Loss> losses() const;
 
  private:
-  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, Journal journal);
+  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, EntryTable::Files files,
+            Journal journal);
   [[nodiscard]] bool has_tensors() const { return !header_.dump_data_dir.empty(); }
   // The rest require mutex_.
   void Journaled(const Status& status);
@@ -110,6 +112,7 @@ class RunWriter {
   const std::string directory_;
   const std::string tensor_directory_;
   const RunHeader header_;
+  const EntryTable::Files files_;
   const pid_t pid_;
 
   mutable std::mutex mutex_;  // guards what follows
