@@ -74,6 +74,7 @@ void BindConfig(nb::module_& m) {
       .def_prop_ro("level", [](const Config& c) { return std::string(LevelName(c.level)); })
       .def_ro("dump_path", &Config::dump_path)
       .def_ro("enable_dataloader", &Config::enable_dataloader)
+      .def_ro("dump_enable", &Config::dump_enable)
       .def_prop_ro("wants_backward", [](const Config& c) { return c.data_mode.backward; })
       .def_ro("warnings", &Config::warnings);
   m.def(
@@ -108,6 +109,7 @@ void BindWindow(nb::class_<Class>& recorder) {
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Step, self.observer()));
            })
+      .def("set_step", [](Class& self, int step) { self.observer().SetStep(step); })
       .def("close",
            [](Class& self) {
              self.EndStep();

@@ -178,10 +178,10 @@ bool Recorder::SaveVariable(std::string_view name, PyObject* variable, bool with
   const InTool in_tool(thread);
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
-  thread.entry_name.assign(name).append(".").append(count);
+  NameEntry(thread, std::string(name).append(".").append(count));
   out.Begin(thread.entry_name, nullptr, 0);
   out.Key("");
-  ValueWalker walker(types_, *this, wants_tensors_);
+  ValueWalker walker(types_, *this, thread.saves_tensors);
   walker.set_path(part);
   walker.Value(variable, out);
   CountFailures(walker);
@@ -209,10 +209,10 @@ void Recorder::RecordSavedGradient(std::string_view entry, std::string_view plac
   const InTool in_tool(thread);
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
-  thread.entry_name = entry;
+  NameEntry(thread, entry);
   out.Begin(entry, nullptr, 0);
   out.Key(place);
-  ValueWalker walker(types_, *this, wants_tensors_);
+  ValueWalker walker(types_, *this, thread.saves_tensors);
   walker.set_path(path);
   thread.replaces_files = true;  // the gradient of a later backward pass takes the earlier's place
   walker.Value(grad, out);

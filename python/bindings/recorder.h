@@ -57,6 +57,7 @@ struct ThreadState {
   std::vector<ModuleFrame> modules;
   std::vector<ModuleCall> module_calls;
   std::string entry_name;        // of the entry being packed: first part of tensor file names
+  bool saves_tensors = false;    // of that entry
   PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
   int mode_off = 0;              // depth of ModeOff
   bool replaces_files = false;   // a tensor file of the same name is an earlier value of this one
@@ -191,7 +192,9 @@ class Recorder : public TensorSink {
   void CountFailures(const ValueWalker& walker);
   void HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
                     const ThreadState& thread);
-  // One pass over the memory: statistics and, in md5 mode, the digest.
+  // Begins to pack values of the entry `name`: their tensors are stored if it is one of those.
+  void NameEntry(ThreadState& thread, std::string_view name) const;
+  // One pass over the memory: statistics and, in md5 mode, the CRC; in xor mode only the XOR.
   void ScanTensorInto(const HostTensor& host, TensorFacts* facts);
   // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
   // yet. Returns the file name, empty if the tensor was lost (counted).
@@ -219,7 +222,9 @@ class Recorder : public TensorSink {
   PyObject* owner_ = nullptr;  // borrowed: it owns this object
   uint64_t next_token_ = 1;
   bool wants_tensors_ = false;
-  bool wants_digest_ = false;
+  bool wants_digest_ = false;  // the CRC
+  bool wants_xor_ = false;
+  bool wants_stacks_ = true;
   bool wants_parents_ = false;
 };
 

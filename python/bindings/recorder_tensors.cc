@@ -30,6 +30,12 @@ void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_dige
   facts->digest = scan.crc32;
 }
 
+// In xor mode the checksum stands instead of statistics. An empty tensor has none.
+void FillXor(const TensorView& view, const kernels::TensorScan& scan, TensorFacts* facts) {
+  facts->has_digest = view.element_count() > 0;
+  facts->digest = scan.xor_words;
+}
+
 // Whether the values differ from the memory: a conjugation or negation not carried out yet.
 bool IsLazy(PyObject* tensor, DType dtype) {
   static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
@@ -63,11 +69,15 @@ bool RequiresGrad(PyObject* tensor) {
 
 void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
   kernels::ScanWants wants;
+  wants.moments = !wants_xor_;
+  wants.xor_words = wants_xor_;
   wants.crc32 = wants_digest_;
   // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
   wants.crc_of_float32 = true;
   const TensorView view = host.view();
-  Fill(view, Scan(view, wants), wants_digest_, facts);
+  const kernels::TensorScan scan = Scan(view, wants);
+  if (wants_xor_) return FillXor(view, scan, facts);
+  Fill(view, scan, wants_digest_, facts);
 }
 
 std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
@@ -94,9 +104,15 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
   kernels::ScanWants wants;
   wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
   wants.content = true;
+  wants.moments = !wants_xor_;
+  wants.xor_words = wants_xor_;
   wants.copy_to = buffer.bytes().data();
   const kernels::TensorScan scan = Scan(view, wants);
-  Fill(view, scan, wants_digest_, facts);
+  if (wants_xor_) {
+    FillXor(view, scan, facts);
+  } else {
+    Fill(view, scan, wants_digest_, facts);
+  }
   if (wants_digest_ && host.dtype == DType::kBFloat16) {
     kernels::ScanWants digest;
     digest.moments = false;
@@ -144,7 +160,7 @@ void Recorder::PackMemory(PyObject* tensor, const Labels& labels, std::string_vi
   const bool is_new = known == nullptr;
   TensorFacts facts = is_new ? TensorFacts() : *known;
   std::string data_name;
-  if (wants_tensors_) {
+  if (ThisThread().saves_tensors) {
     data_name = SaveTensor(path, host, &facts);
   } else if (is_new) {
     ScanTensorInto(host, &facts);
@@ -167,7 +183,10 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   packed.max_finite = facts.stats.max_finite;
   packed.min_finite = facts.stats.min_finite;
   packed.requires_grad = labels.requires_grad;
-  const std::string digest = facts.has_digest ? Crc32Hex(facts.digest) : std::string();
+  std::string digest;
+  if (facts.has_digest) {
+    digest = wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
+  }
   packed.digest = digest;
   packed.data_name = data_name;
   out.Tensor(packed);

@@ -49,9 +49,10 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
       options.files = EntryTable::Files::kDebug;
     } else {
       options.step = step_;
+      if (!config_.extra_info) options.files = EntryTable::Files::kDumpOnly;
     }
     options.rank = rank;
-    options.has_tensors = config_.task == Task::kTensor;
+    options.has_tensors = config_.task == Task::kTensor || !config_.tensor_list.empty();
     options.run_id = run_id_;
     PL_TRY_ASSIGN(writer_, RunWriter::Open(options, threads_));
     run_directory_ = writer_->directory();

@@ -47,6 +47,8 @@ class Observer {
   Status Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
   Status Step();
+  // The number of the next step. Requires: no step is open.
+  void SetStep(int step) { step_ = step; }
   // Publishes what is open and waits for the background work. Called at interpreter exit.
   Status Close();
 
