@@ -150,20 +150,21 @@ class GradientWalker {
   std::vector<GradientPlace> places_;  // with a reference each
 };
 
-// Lets `recorder` see the gradient of a tensor when it arrives. False: the tensor takes no hook.
-bool WatchGradient(Recorder& recorder, const std::string& entry, const GradientPlace& at) {
+// Lets `recorder` see the gradient of a tensor when it arrives. The handle of the hook, a new
+// reference, or null: the tensor takes no hook.
+PyObject* WatchGradient(Recorder& recorder, const std::string& entry, const GradientPlace& at) {
   static PyObject* const register_hook = PyUnicode_InternFromString("register_hook");
-  auto record = [&recorder, entry, place = at.place, path = at.path](PyObject* args) {
+  auto record = [&recorder, entry, epoch = recorder.observer().epoch(), place = at.place,
+                 path = at.path](PyObject* args) {
+    if (epoch != recorder.observer().epoch()) return;  // the step has ended
     recorder.RecordSavedGradient(entry, place, path, PyTuple_GET_ITEM(args, 0));
   };
   PyObject* hook = NewCallback(recorder, std::move(record));
   PyObject* handle =
       hook == nullptr ? nullptr : PyObject_CallMethodOneArg(at.tensor, register_hook, hook);
-  const bool watched = handle != nullptr;
-  if (!watched) PyErr_Clear();
-  Py_XDECREF(handle);
+  if (handle == nullptr) PyErr_Clear();
   Py_XDECREF(hook);
-  return watched;
+  return handle;
 }
 
 }  // namespace
@@ -195,7 +196,9 @@ bool Recorder::SaveVariable(std::string_view name, PyObject* variable, bool with
   gradients.Walk(variable, {nullptr, {}, std::string(part)}, 0);
   AppendEntry(out.Finish());
   for (const GradientPlace& at : gradients.places()) {
-    if (!WatchGradient(*this, entry, at)) {
+    if (PyObject* handle = WatchGradient(*this, entry, at); handle != nullptr) {
+      saved_handles_.push_back(handle);
+    } else {
       observer_->CountLoss("gradients_unhooked", entry + ": a tensor that takes no hook");
     }
   }

@@ -423,6 +423,14 @@ void Recorder::PopRegion(std::string_view name) {
 void Recorder::ForgetTensors() { cache_.Clear(); }
 
 void Recorder::EndStep() {
+  // A parameter saved in every step would otherwise run one more hook per step.
+  for (PyObject* handle : saved_handles_) {
+    PyObject* done = PyObject_CallMethod(handle, "remove", nullptr);
+    if (done == nullptr) PyErr_Clear();
+    Py_XDECREF(done);
+    Py_DECREF(handle);
+  }
+  saved_handles_.clear();
   cache_.Clear();
   stacks_written_.clear();
   regions_written_.clear();

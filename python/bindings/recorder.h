@@ -162,8 +162,9 @@ class Recorder : public TensorSink {
   void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
   void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
   // Level debug (debug_save.cc): records `variable` as "{name}.{count}" and, with `with_gradients`,
-  // its structure with the gradients that arrive from now on as "{name}_grad.{count}". False: a
-  // variable of no kind that can be recorded; nothing was done. Requires: the step is open.
+  // its structure with the gradients that arrive until the step ends as "{name}_grad.{count}".
+  // False: a variable of no kind that can be recorded; nothing was done. Requires: the step is
+  // open.
   bool SaveVariable(std::string_view name, PyObject* variable, bool with_gradients);
   // Puts a gradient into its place (store/debug_entry.h) of the entry. `path`: of its tensor file.
   void RecordSavedGradient(std::string_view entry, std::string_view place, std::string_view path,
@@ -219,7 +220,8 @@ class Recorder : public TensorSink {
   StackTable stacks_;
   std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
   std::unordered_set<std::string> regions_written_;
-  PyObject* owner_ = nullptr;  // borrowed: it owns this object
+  PyObject* owner_ = nullptr;             // borrowed: it owns this object
+  std::vector<PyObject*> saved_handles_;  // hooks of SaveVariable, owned; removed by EndStep
   uint64_t next_token_ = 1;
   bool wants_tensors_ = false;
   bool wants_digest_ = false;  // the CRC

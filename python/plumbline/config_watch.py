@@ -36,7 +36,7 @@ class ConfigWatch:
     def accept(self) -> bool:
         """Takes the file's settings as the current ones; True if more than the switch changed."""
         settings = self._read()
-        other = settings != self._settings
+        other = bool(settings != self._settings)
         self._settings = settings
         return other
 

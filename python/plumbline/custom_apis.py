@@ -85,10 +85,11 @@ class CustomApis:
     def _replace(self, recorder: _core.Recorder, registration: _Registration) -> None:
         owner, attribute = registration.owner, registration.attribute
         name = f"{registration.prefix}.{attribute}"
-        static = inspect.getattr_static(owner, attribute)
+        static: Any = inspect.getattr_static(owner, attribute)
         if inspect.isclass(owner) and isinstance(static, (staticmethod, classmethod)):
             # The binding stays outside, so that the probe sees what the function is called with.
-            probe: Any = type(static)(recorder.probe(static.__func__, name, False))
+            bind: Any = type(static)
+            probe = bind(recorder.probe(static.__func__, name, False))
         else:
             probe = recorder.probe(getattr(owner, attribute), name, False)
         setattr(owner, attribute, probe)
@@ -103,5 +104,5 @@ class CustomApis:
 def _check_attribute(function: str, owner: Any, attribute: Any) -> None:
     if not isinstance(attribute, str) or not hasattr(owner, attribute):
         raise ValueError(
-            f"{function}: {owner!r} has no attribute {attribute!r} (expected the name of a function)"
+            f"{function}: {owner!r} has no attribute {attribute!r} (expected a function's name)"
         )

@@ -61,7 +61,7 @@ class DebuggerBase:
         return DebuggerBase._instance
 
     _ready: bool
-    _arguments: tuple[object, ...]
+    _arguments: tuple[Any, ...]
 
     def __init__(
         self,
@@ -219,9 +219,10 @@ class DebuggerBase:
     def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
         """Records a value of your own as `{name}.{count}` of debug.json; at level debug only.
 
-        The gradients that a later backward pass gives the tensors in it are recorded in the same
-        structure as `{name}_grad.{count}`. No `start()` is needed; `step()` and the end of the
-        process write the file. What cannot be recorded is skipped with a warning.
+        The gradients that backward passes give the tensors in it until `step()` are recorded in
+        the same structure as `{name}_grad.{count}`; the last one counts. No `start()` is needed;
+        `step()` and the end of the process write the file. What cannot be recorded is skipped
+        with a warning.
 
         Args:
             variable: tensor, NumPy array, number, text, or list, tuple, dict, dataclass of such.

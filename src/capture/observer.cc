@@ -65,7 +65,7 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
 Status Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return {};
-  return writer_->Publish();
+  return config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish();
 }
 
 Status Observer::FinishStep() {

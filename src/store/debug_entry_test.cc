@@ -111,6 +111,36 @@ TEST(DebugRun, OneFileForTheWholeRun) {
   EXPECT_EQ(*ListDirectory(dir.path() + "/rank"), std::vector<std::string>{"debug.json"});
 }
 
+TEST(DebugRun, PublishingALongRunIsNotRepeatedForEveryStep) {
+  const TestDirectory dir;
+  StoreThreads threads;
+  auto writer = *RunWriter::Open(DebugOptions(dir.path()), threads);
+  const std::string path = dir.path() + "/rank/debug.json";
+  const std::string text(1000, 'x');
+  int published = 0;
+  std::string last;
+  constexpr int kSteps = 2000;
+  for (int step = 0; step < kSteps; ++step) {
+    EntryPacker packer;
+    packer.Begin("v." + std::to_string(step), nullptr, 0);
+    packer.Key("");
+    packer.String(text);
+    writer->AddEntry(packer.Finish());
+    ASSERT_TRUE(writer->PublishIfGrown());
+    const bool is_small = step < 200;
+    const uint64_t size = *FileSize(path);
+    if (is_small) {
+      ASSERT_GT(size, 1000u * static_cast<uint64_t>(step + 1));
+    }
+    ASSERT_GT(size * 10, 1000u * static_cast<uint64_t>(step + 1) * 8);
+    if (!is_small && size != last.size()) ++published;
+    last.resize(size);
+  }
+  EXPECT_LT(published, 80);
+  ASSERT_TRUE(writer->Finish());
+  EXPECT_GT(*FileSize(path), 1000u * kSteps);
+}
+
 TEST(DebugRun, KilledRunIsRecoveredIntoDebugJson) {
   const TestDirectory dir;
   const std::string kept = dir.path() + "/kept";

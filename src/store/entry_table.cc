@@ -71,6 +71,7 @@ std::span<const std::byte> EntryTable::Keep(std::span<const std::byte> bytes) {
 Status EntryTable::Add(std::span<const std::byte> packed) {
   PL_TRY(PeekEntry(packed));
   const std::span<const std::byte> kept = Keep(packed);
+  bytes_added_ += packed.size();
   PL_TRY_ASSIGN(const EntryHead head, PeekEntry(kept));
   const auto [it, is_new] = index_.try_emplace(head.name, static_cast<uint32_t>(slots_.size()));
   if (is_new) slots_.emplace_back().name = head.name;

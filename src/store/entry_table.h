@@ -34,6 +34,8 @@ class EntryTable {
 
   // Entries with at least one member: what dump.json will list.
   [[nodiscard]] size_t call_count() const { return call_count_; }
+  // Packed bytes of everything added: a measure of what Write() costs.
+  [[nodiscard]] uint64_t bytes_added() const { return bytes_added_; }
 
   // `keep_tensor` decides whether a recorded tensor file is named in dump.json (null: all are).
   using KeepTensor = std::function<bool(const std::string& data_name)>;
@@ -88,6 +90,7 @@ class EntryTable {
   std::pmr::unordered_map<std::string_view, uint32_t> index_;
   std::pmr::unordered_map<uint32_t, std::pmr::string> stacks_;  // as they stand in stack.json
   size_t call_count_ = 0;
+  uint64_t bytes_added_ = 0;
 };
 
 }  // namespace plumbline

@@ -264,6 +264,17 @@ Status RunWriter::Publish() {
   return {};
 }
 
+Status RunWriter::PublishIfGrown() {
+  constexpr uint64_t kSmallBytes = uint64_t{256} << 10;
+  constexpr uint64_t kShare = 8;
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t total = entries_.bytes_added();
+    if (total > kSmallBytes && (total - published_bytes_) * kShare < total) return {};
+  }
+  return Publish();
+}
+
 Status RunWriter::PublishLocked() {
   threads_.tensors.WaitFor(last_ticket_);
   if (!changed_) return {};
@@ -276,6 +287,7 @@ Status RunWriter::PublishLocked() {
   PL_TRY_ASSIGN(const EntryTable::WriteResult result,
                 entries_.Write(directory_, header_, keep_tensor, {.files = files_}));
   changed_ = false;
+  published_bytes_ = entries_.bytes_added();
   if (result.tensors_dropped > 0 || unjournaled_ > 0 || !losses_.empty()) {
     LogIfFailed(WriteErrorLog(result));
   }

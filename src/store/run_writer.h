@@ -89,6 +89,10 @@ class RunWriter {
   // synced in the background. Nothing new since the last call: does nothing. On error the previous
   // files are intact and the journal remains.
   Status Publish();
+  // The same, if much of what was added is new: for files that grow with the whole run, so that
+  // publishing at every step costs in proportion to what is recorded. Up to 1/8 of a file of more
+  // than 256 KiB then stands in the journal only, until Finish().
+  Status PublishIfGrown();
   // Publish(), then syncs the files and deletes the journal in the background. No calls after it.
   Status Finish();
 
@@ -127,8 +131,9 @@ class RunWriter {
   };
   std::unordered_map<ContentKey, std::string, KeyHash> file_of_key_;
   uint64_t last_ticket_ = 0;
-  uint64_t unjournaled_ = 0;  // records since the journal failed
-  bool changed_ = false;      // since the last Publish
+  uint64_t published_bytes_ = 0;  // of entries_, when it was last written
+  uint64_t unjournaled_ = 0;      // records since the journal failed
+  bool changed_ = false;          // since the last Publish
 };
 
 }  // namespace plumbline

@@ -11,6 +11,7 @@ from pathlib import Path
 
 if len(sys.argv) < 3:
     import transformers  # noqa: F401  (upstream's import order)
+
     from msprobe.pytorch import PrecisionDebugger
 else:
     from plumbline.pytorch import PrecisionDebugger

@@ -78,9 +78,13 @@ debugger.save([{"a.b": x, "n": 1}, (x.detach(), x)], "v")
 debugger.stop()
 assert read()["v_grad.0"] == [{"a.b": None, "n": None}, [None, None]]
 x.sum().backward()
-debugger.step()
+debugger.stop()
 assert read()["v_grad.0"][0]["a.b"]["Max"] == 1.0
 (x * 3).sum().backward()
+debugger.step()
+hooks = len(x._backward_hooks)
+assert hooks == 0, hooks
+(x * 9).sum().backward()   # of a later step: not of what was saved before
 """)
     structure = entries["v_grad.0"]
     assert structure[0]["n"] is None and structure[1][0] is None
@@ -130,7 +134,8 @@ for _ in range(450): deep = [deep]
 for name, value in {
     "pair": Pair(t, None), "data": Data(t), "array": np.array([2.5, 1.0]), "np": np.float32(2),
     "empty": torch.empty(0), "dict": {1: t, (1, 2): object()}, "text": "\\u00e9", "deep": deep,
-    "meta": torch.empty(3, device="meta"), "nan": float("nan"), "list": [], "set": {1}, "big": 10**40,
+    "meta": torch.empty(3, device="meta"), "nan": float("nan"), "list": [], "set": {1},
+    "big": 10**40,
 }.items():
     debugger.save(value, name)
 debugger.save(object(), "object")
