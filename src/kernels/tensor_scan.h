@@ -39,7 +39,7 @@ struct ScanWants {
 
 struct TensorScan {
   Moments moments;
-  uint32_t crc32 = 0;  // 0 for an empty tensor
+  uint32_t crc32 = 0;      // 0 for an empty tensor
   uint64_t xor_words = 0;  // the same
   Digest128 content;
 };
