@@ -74,6 +74,7 @@ void BindConfig(nb::module_& m) {
       .def_prop_ro("level", [](const Config& c) { return std::string(LevelName(c.level)); })
       .def_ro("dump_path", &Config::dump_path)
       .def_ro("enable_dataloader", &Config::enable_dataloader)
+      .def_ro("dump_enable", &Config::dump_enable)
       .def_prop_ro("wants_backward", [](const Config& c) { return c.data_mode.backward; })
       .def_ro("warnings", &Config::warnings);
   m.def(
@@ -109,12 +110,14 @@ void BindWindow(nb::class_<Class>& recorder) {
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Step, self.observer()));
            })
+      .def("set_step", [](Class& self, int step) { self.observer().SetStep(step); })
       .def("close",
            [](Class& self) {
              const StepGate::Closed closed(self.gate(), ThisThread().in_tool > 0 ? 1 : 0);
              self.EndStep();
              ValueOrRaise(WithoutLock(&capture::Observer::Close, self.observer()));
            })
+      .def_prop_ro("is_step_open", [](Class& self) { return self.observer().is_step_open(); })
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })
       .def_prop_ro("epoch", [](Class& self) { return self.observer().epoch(); })
@@ -213,7 +216,14 @@ void BindModuleHook(nb::module_& m) {
 }
 
 void BindThread(nb::class_<Class>& recorder) {
-  recorder.def("push_region", &Class::PushRegion)
+  recorder
+      .def(
+          "save_variable",
+          [](Class& self, std::string_view name, nb::handle variable, bool with_gradients) {
+            return self.SaveVariable(name, variable.ptr(), with_gradients);
+          },
+          nb::arg("name"), nb::arg("variable").none(), nb::arg("with_gradients"))
+      .def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
       .def(
           "set_net",

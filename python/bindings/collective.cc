@@ -57,6 +57,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   }
   const ModeOff mode_off(recorder_.hooks_, thread);
   capture::Observer& observer = recorder_.observer();
+  const uint64_t epoch = observer.epoch();
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   const Py_ssize_t total = count + (kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames));
   std::string name = observer.counters().NameOf(api.api);
@@ -65,7 +66,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   name += ".forward";
   bool selected = true;
   {
-    const InTool in_tool(thread);
+    const InTool in_tool(thread, recorder_.gate_);
     if (calls_.size() >= sweep_at_) Sweep();
     if (!observer.selection().selects_all()) selected = observer.selection().SelectApi(name);
     StackInfo stack;
@@ -73,7 +74,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
     const std::string_view parent =
         thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
     thread.call.Begin(name, recorder_.wants_parents_ ? &parent : nullptr, stack.id);
-    thread.entry_name = name;
+    recorder_.NameEntry(thread, name);
     if (selected) PackInputs(api, args, count, kwnames);
     if (selected && WantsDirection(observer.config().data_mode, CallKind::kForward)) {
       thread.call.Key(dump_json::kIsRecompute);
@@ -85,14 +86,14 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   ++thread.in_api;
   PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
   --thread.in_api;
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, recorder_.gate_);
   const HoldException hold;
   std::vector<PyObject*> handles;
-  const bool open = observer.is_step_open();
+  const bool open = recorder_.StillHasPlace(epoch, name);
   const bool later =
       result != nullptr && (HandlesOf(result, &handles) || PyDict_GET_SIZE(hooks_.postponed) > 0);
   if (open && selected && result != nullptr && !later) {
-    thread.entry_name = name;
+    recorder_.NameEntry(thread, name);
     PackOutputs(api, values, thread.call);
   }
   if (open) recorder_.AppendEntry(thread.call.Finish());
@@ -119,7 +120,7 @@ void Collectives::PackInputs(const CollectiveApi& api, PyObject* const* args, Py
     values[static_cast<size_t>(count + i)] = Py_None;
   }
   ThreadState& thread = ThisThread();
-  ValueWalker walker(recorder_.types_, recorder_, recorder_.wants_tensors_);
+  ValueWalker walker(recorder_.types_, recorder_, thread.saves_tensors);
   walker.List(dump_json::kInputArgs, "input", values.data(), count, thread.call);
   walker.Keywords(dump_json::kInputKwargs, kwnames, values.data() + count, thread.call);
   recorder_.CountFailures(walker);
@@ -134,7 +135,7 @@ void Collectives::PackOutputs(const CollectiveApi& api, std::vector<PyObject*> v
   for (const Py_ssize_t at : api.rule.masked_outputs) {
     if (static_cast<size_t>(at) < values.size()) values[static_cast<size_t>(at)] = Py_None;
   }
-  ValueWalker walker(recorder_.types_, recorder_, recorder_.wants_tensors_);
+  ValueWalker walker(recorder_.types_, recorder_, ThisThread().saves_tensors);
   walker.List(dump_json::kOutput, "output", values.data(), static_cast<Py_ssize_t>(values.size()),
               out);
   recorder_.CountFailures(walker);
@@ -171,7 +172,7 @@ void Collectives::Completed(PyObject* handle) {
   const auto at = by_handle_.find(handle);
   ThreadState& thread = ThisThread();
   if (at == by_handle_.end() || !recorder_.MayRecordBackward(thread)) return;
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, recorder_.gate_);
   const HoldException hold;
   const uint64_t id = at->second;
   by_handle_.erase(at);
@@ -188,7 +189,7 @@ void Collectives::Completed(PyObject* handle) {
 void Collectives::Finish() {
   ThreadState& thread = ThisThread();
   const bool open = recorder_.MayRecordBackward(thread);
-  const InTool in_tool(thread);
+  const InTool in_tool(thread, recorder_.gate_);
   const HoldException hold;
   std::vector<uint64_t> ids;
   for (const auto& [id, call] : calls_) ids.push_back(id);
@@ -247,7 +248,7 @@ void Collectives::Record(const Pending& call, Mark mark) {
   const ModeOff mode_off(recorder_.hooks_, thread);
   EntryPacker& out = thread.event;  // the wait may be part of an API whose entry is in flight
   out.Begin(call.name, nullptr, 0);
-  thread.entry_name = call.name;
+  recorder_.NameEntry(thread, call.name);
   if (mark != Mark::kIncomplete) PackOutputs(*call.api, call.values, out);
   if (mark == Mark::kIncomplete) {
     out.Key(kIncomplete);

@@ -117,7 +117,9 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
   const Config& config = observer_->config();
   wants_tensors_ = config.task == Task::kTensor;
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
-  wants_parents_ = config.level != Level::kL1;
+  wants_xor_ = config.summary_mode == SummaryMode::kXor;
+  wants_stacks_ = config.extra_info;
+  wants_parents_ = config.extra_info && (config.level == Level::kL0 || config.level == Level::kMix);
   pthread_atfork(nullptr, nullptr, MarkForkedChild);
 }
 
@@ -135,7 +137,16 @@ bool Recorder::Recording(const ThreadState& thread) const {
          !is_forked_child.load(std::memory_order_relaxed);
 }
 
+void Recorder::NameEntry(ThreadState& thread, std::string_view name) const {
+  thread.entry_name = name;
+  thread.saves_tensors = wants_tensors_;
+  for (const std::string& part : observer_->config().tensor_list) {
+    thread.saves_tensors |= name.find(part) != std::string_view::npos;
+  }
+}
+
 uint32_t Recorder::UseStack(StackInfo* info) {
+  if (!wants_stacks_) return 0;
   *info = stacks_.Current();
   if (stacks_written_.insert(info->id).second) {
     observer_->writer().AddStack(info->id, stacks_.FramesOf(info->id));
@@ -190,13 +201,13 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
         thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
     thread.call.Begin(name, wants_parents_ ? &parent : nullptr, stack.id);
     if (selected && WantsInput(parts, CallKind::kForward)) {
-      thread.entry_name = name;
-      ValueWalker walker(types_, *this, wants_tensors_);
+      NameEntry(thread, name);
+      ValueWalker walker(types_, *this, thread.saves_tensors);
       walker.List(kInputArgs, "input", args, count, thread.call);
       walker.Keywords(kInputKwargs, kwnames, args + count, thread.call);
       CountFailures(walker);
     }
-    if (selected && WantsDirection(parts, CallKind::kForward)) {
+    if (selected && wants_stacks_ && WantsDirection(parts, CallKind::kForward)) {
       thread.call.Key(kIsRecompute);
       thread.call.Bool(stack.is_recompute);
     }
@@ -212,8 +223,8 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
     return nullptr;
   }
   if (selected && WantsOutput(parts, CallKind::kForward)) {
-    thread.entry_name = name;
-    ValueWalker walker(types_, *this, wants_tensors_);
+    NameEntry(thread, name);
+    ValueWalker walker(types_, *this, thread.saves_tensors);
     walker.Result(kOutput, "output", result, thread.call);
     CountFailures(walker);
   }
@@ -254,10 +265,10 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
   if (WantsInput(observer_->config().data_mode, CallKind::kForward) &&
       observer_->selection().MaySelectModule(frame.name)) {
-    thread.entry_name = frame.name;
+    NameEntry(thread, frame.name);
     EntryPacker& out = thread.event;
     out.Clear();
-    ValueWalker walker(types_, *this, wants_tensors_);
+    ValueWalker walker(types_, *this, thread.saves_tensors);
     walker.List(kInputArgs, "input", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), out);
     walker.Dict(kInputKwargs, "kwargs", kwargs, out);
     CountFailures(walker);
@@ -290,18 +301,20 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
   const std::string_view parent =
       thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
   EntryPacker& out = thread.event;
-  out.Begin(frame.name, &parent, stack.id);
+  out.Begin(frame.name, wants_parents_ ? &parent : nullptr, stack.id);
   if (selected && WantsDirection(parts, CallKind::kForward)) {
     out.Raw(frame.inputs);
-    thread.entry_name = frame.name;
-    ValueWalker walker(types_, *this, wants_tensors_);
+    NameEntry(thread, frame.name);
+    ValueWalker walker(types_, *this, thread.saves_tensors);
     if (output != nullptr && WantsOutput(parts, CallKind::kForward)) {
       walker.Result(kOutput, "output", output, out);
     }
     walker.Dict(kParameters, "parameters", parameters, out);
     CountFailures(walker);
-    out.Key(kIsRecompute);
-    out.Bool(stack.is_recompute);
+    if (wants_stacks_) {  // without walking the stack it is not known
+      out.Key(kIsRecompute);
+      out.Bool(stack.is_recompute);
+    }
   }
   AppendEntry(out.Finish());
 }
@@ -319,8 +332,8 @@ std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObje
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
   out.Clear();
-  thread.entry_name = name;
-  ValueWalker walker(types_, *this, wants_tensors_);
+  NameEntry(thread, name);
+  ValueWalker walker(types_, *this, thread.saves_tensors);
   walker.Result(kInput, "input", grad_outputs, out);
   CountFailures(walker);
   return {out.bytes().begin(), out.bytes().end()};
@@ -342,8 +355,8 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
   out.Begin(name, parent == nullptr ? nullptr : &parent_name, 0);
   out.Raw(packed_input);
   if (WantsOutput(observer_->config().data_mode, CallKind::kBackward)) {
-    thread.entry_name = name;
-    ValueWalker walker(types_, *this, wants_tensors_);
+    NameEntry(thread, name);
+    ValueWalker walker(types_, *this, thread.saves_tensors);
     walker.Result(kOutput, "output", grad_inputs, out);
     CountFailures(walker);
   }
@@ -353,6 +366,7 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
 void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* parameter_names) {
   ThreadState& thread = ThisThread();
   if (gate_.is_closed() || !observer_->is_step_open()) return;
+  if (observer_->config().task == Task::kStructure) return;
   EntryPacker& out = thread.event;
   out.Begin(entry, nullptr, 0);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameter_names); ++i) {
@@ -367,7 +381,7 @@ void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* param
 void Recorder::RecordParameterGradient(std::string_view entry, std::string_view parameter,
                                        PyObject* grad) {
   ThreadState& thread = ThisThread();
-  if (!Recording(thread)) return;
+  if (!Recording(thread) || observer_->config().task == Task::kStructure) return;
   const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   const std::string name(entry);
@@ -375,9 +389,9 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
   out.Begin(name, nullptr, 0);
   out.Key(parameter);
   out.BeginList();
-  thread.entry_name = name;
-  ValueWalker walker(types_, *this, wants_tensors_);
-  if (wants_tensors_) walker.set_path(parameter);
+  NameEntry(thread, name);
+  ValueWalker walker(types_, *this, thread.saves_tensors);
+  if (thread.saves_tensors) walker.set_path(parameter);
   walker.Value(grad, out);
   out.EndList();
   CountFailures(walker);
@@ -420,6 +434,14 @@ void Recorder::PopRegion(std::string_view name) {
 void Recorder::ForgetTensors() { cache_.Clear(); }
 
 void Recorder::EndStep() {
+  // A parameter saved in every step would otherwise run one more hook per step.
+  for (PyObject* handle : saved_handles_) {
+    PyObject* done = PyObject_CallMethod(handle, "remove", nullptr);
+    if (done == nullptr) PyErr_Clear();
+    Py_XDECREF(done);
+    Py_DECREF(handle);
+  }
+  saved_handles_.clear();
   cache_.Clear();
   stacks_written_.clear();
   regions_written_.clear();

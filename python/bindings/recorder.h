@@ -23,6 +23,7 @@
 #include "step_gate.h"
 #include "tensor_cache.h"
 #include "tensor_from_python.h"
+#include "thread_state.h"
 #include "values.h"
 
 namespace plumbline::python {
@@ -30,58 +31,6 @@ namespace plumbline::python {
 class BackwardCall;
 class Collectives;
 class ModuleHook;
-
-// A module call that has begun and not ended: what the recorder knows.
-struct ModuleFrame {
-  std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
-  std::vector<std::byte> inputs;  // packed members, taken before the module could change them
-  uint64_t token = 0;             // identifies the frame to Leave()
-  uint64_t epoch = 0;             // of the step it belongs to
-};
-
-// The same call: what its hook knows.
-struct ModuleCall {
-  const ModuleHook* hook = nullptr;
-  uint64_t token = 0;  // of the frame; 0: not recorded
-  std::shared_ptr<BackwardCall> backward;
-};
-
-// Per-thread recording state.
-struct ThreadState {
-  ThreadState() = default;
-  ~ThreadState();
-  ThreadState(const ThreadState&) = delete;
-  ThreadState& operator=(const ThreadState&) = delete;
-
-  int in_tool = 0;    // inside plumbline's own work: record nothing
-  int in_api = 0;     // inside a recorded API: only the outermost one is an entry
-  EntryPacker call;   // the API entry in flight
-  EntryPacker event;  // entries that are complete in one go (modules, gradients)
-  std::vector<ModuleFrame> modules;
-  std::vector<ModuleCall> module_calls;
-  std::string entry_name;        // of the entry being packed: first part of tensor file names
-  PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
-  int mode_off = 0;              // depth of ModeOff
-  bool has_other_modes = false;  // inside ModeOff: function modes of the user are on the stack
-};
-ThreadState& ThisThread();
-
-// Marks plumbline's own work on this thread. The step does not end while it lives.
-class InTool {
- public:
-  InTool(ThreadState& thread, StepGate& gate) : thread_(thread), gate_(gate) {
-    if (thread_.in_tool++ == 0) gate_.Enter();
-  }
-  ~InTool() {
-    if (--thread_.in_tool == 0) gate_.Leave();
-  }
-  InTool(const InTool&) = delete;
-  InTool& operator=(const InTool&) = delete;
-
- private:
-  ThreadState& thread_;
-  StepGate& gate_;
-};
 
 // Callables of the framework, owned references.
 struct FrameworkHooks {
@@ -168,6 +117,14 @@ class Recorder : public TensorSink {
   // {name: [null]} for every parameter, so that the entry has its place and order.
   void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
   void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
+  // Level debug (debug_save.cc): records `variable` as "{name}.{count}" and, with `with_gradients`,
+  // its structure with the gradients that arrive until the step ends as "{name}_grad.{count}".
+  // False: a variable of no kind that can be recorded; nothing was done. Requires: the step is
+  // open.
+  bool SaveVariable(std::string_view name, PyObject* variable, bool with_gradients);
+  // Puts a gradient into its place (store/debug_entry.h) of the entry. `path`: of its tensor file.
+  void RecordSavedGradient(std::string_view entry, std::string_view place, std::string_view path,
+                           PyObject* grad);
   // Begin and end of a backward region, for scope filters only.
   void EnterBackward(std::string_view name);
   bool LeaveBackward(std::string_view name);
@@ -196,7 +153,9 @@ class Recorder : public TensorSink {
   void CountFailures(const ValueWalker& walker);
   void HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
                     const ThreadState& thread);
-  // One pass over the memory: statistics and, in md5 mode, the digest.
+  // Begins to pack values of the entry `name`: their tensors are stored if it is one of those.
+  void NameEntry(ThreadState& thread, std::string_view name) const;
+  // One pass over the memory: statistics and, in md5 mode, the CRC; in xor mode only the XOR.
   void ScanTensorInto(const HostTensor& host, TensorFacts* facts);
   // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
   // yet. Returns the file name, empty if the tensor was lost (counted).
@@ -233,10 +192,13 @@ class Recorder : public TensorSink {
   StackTable stacks_;
   std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
   std::unordered_set<std::string> regions_written_;
-  PyObject* owner_ = nullptr;  // borrowed: it owns this object
+  PyObject* owner_ = nullptr;             // borrowed: it owns this object
+  std::vector<PyObject*> saved_handles_;  // hooks of SaveVariable, owned; removed by EndStep
   uint64_t next_token_ = 1;
   bool wants_tensors_ = false;
-  bool wants_digest_ = false;
+  bool wants_digest_ = false;  // the CRC
+  bool wants_xor_ = false;
+  bool wants_stacks_ = true;
   bool wants_parents_ = false;
 };
 

@@ -44,6 +44,12 @@ void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_dige
   facts->digest = scan.crc32;
 }
 
+// In xor mode the checksum stands instead of statistics. An empty tensor has none.
+void FillXor(const TensorView& view, const kernels::TensorScan& scan, TensorFacts* facts) {
+  facts->has_digest = view.element_count() > 0;
+  facts->digest = scan.xor_words;
+}
+
 // Whether the values differ from the memory: a conjugation or negation not carried out yet.
 bool IsLazy(PyObject* tensor, DType dtype) {
   static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
@@ -110,10 +116,12 @@ void PackWithExtra(const PackedTensor& tensor, PyObject* extra, EntryPacker& out
   out.BeginList();
   for (const int64_t size : tensor.shape) out.Int(size);
   out.EndList();
-  PackStatistic("Max", tensor.max, out);
-  PackStatistic("Min", tensor.min, out);
-  PackStatistic("Mean", tensor.mean, out);
-  PackStatistic("Norm", tensor.norm, out);
+  if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
+    PackStatistic("Max", tensor.max, out);
+    PackStatistic("Min", tensor.min, out);
+    PackStatistic("Mean", tensor.mean, out);
+    PackStatistic("Norm", tensor.norm, out);
+  }
   out.Key("requires_grad");
   out.Bool(tensor.requires_grad == true);
   PackJsonMembers(extra, 0, out);
@@ -146,11 +154,15 @@ bool RequiresGrad(PyObject* tensor) {
 
 void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
   kernels::ScanWants wants;
+  wants.moments = !wants_xor_;
+  wants.xor_words = wants_xor_;
   wants.crc32 = wants_digest_;
   // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
   wants.crc_of_float32 = true;
   const TensorView view = host.view();
-  Fill(view, Scan(view, wants), wants_digest_, facts);
+  const kernels::TensorScan scan = Scan(view, wants);
+  if (wants_xor_) return FillXor(view, scan, facts);
+  Fill(view, scan, wants_digest_, facts);
 }
 
 std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
@@ -162,7 +174,8 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
     tensor_name += path;
   }
   // A parameter's gradient of a later backward pass replaces the earlier one.
-  const bool replaces = KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
+  const bool replaces = ThisThread().replaces_files ||
+                        KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
   const std::string file_name = writer.ReserveTensorName(
       tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
   if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
@@ -176,9 +189,15 @@ std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
   kernels::ScanWants wants;
   wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
   wants.content = true;
+  wants.moments = !wants_xor_;
+  wants.xor_words = wants_xor_;
   wants.copy_to = buffer.bytes().data();
   const kernels::TensorScan scan = Scan(view, wants);
-  Fill(view, scan, wants_digest_, facts);
+  if (wants_xor_) {
+    FillXor(view, scan, facts);
+  } else {
+    Fill(view, scan, wants_digest_, facts);
+  }
   if (wants_digest_ && host.dtype == DType::kBFloat16) {
     kernels::ScanWants digest;
     digest.moments = false;
@@ -246,7 +265,7 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
   std::string data_name;
   if (labels.implicit_zeros > 0) {
     facts.stats = StatsWithZeros(host, labels.implicit_zeros);
-  } else if (wants_tensors_) {
+  } else if (ThisThread().saves_tensors) {
     data_name = SaveTensor(path, host, &facts);
   } else if (is_new) {
     ScanTensorInto(host, &facts);
@@ -270,7 +289,10 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   packed.max_finite = facts.stats.max_finite;
   packed.min_finite = facts.stats.min_finite;
   packed.requires_grad = labels.requires_grad;
-  const std::string digest = facts.has_digest ? Crc32Hex(facts.digest) : std::string();
+  std::string digest;
+  if (facts.has_digest) {
+    digest = wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
+  }
   packed.digest = digest;
   packed.data_name = data_name;
   PackWithExtra(packed, labels.extra, out);
@@ -292,7 +314,7 @@ void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
 void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
   constexpr Py_ssize_t kType = 0, kDType = 1, kShape = 2, kGrad = 3, kSource = 4, kZeros = 5,
                        kExtra = 6, kProblem = 7, kFields = 8;
-  const bool with_bytes = wants_tensors_ || wants_digest_;
+  const bool with_bytes = ThisThread().saves_tensors || wants_digest_ || wants_xor_;
   PyObject* answer = PyObject_CallFunctionObjArgs(hooks_.describe_tensor, tensor,
                                                   with_bytes ? Py_True : Py_False, nullptr);
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != kFields) {

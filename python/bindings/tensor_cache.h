@@ -22,7 +22,8 @@ namespace plumbline::python {
 // Everything one pass over a tensor's memory yields.
 struct TensorFacts {
   TensorStats stats;
-  uint32_t digest = 0;  // CRC-32 under upstream's rules (bfloat16 as float32)
+  // CRC-32 under upstream's rules (bfloat16 as float32), or the XOR of the words (xor mode).
+  uint64_t digest = 0;
   bool has_digest = false;
   ContentKey content{};  // of the stored bytes
   bool has_content = false;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from plumbline import _core
@@ -50,6 +50,15 @@ class Adapter(Protocol):
 
     def uninstall_modules(self) -> None:
         """Removes the module hooks; gradients of recorded calls still arrive until `end_step`."""
+
+    def watch_calls(self, module: Any, callback: Callable[..., None]) -> Any:
+        """Calls `callback` before every call of `module`; returns a handle with `remove()`."""
+
+    def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Calls `before` a data loader fetches a batch and `after` it has one; idempotent."""
+
+    def uninstall_batches(self) -> None:
+        """Restores the data loader; idempotent."""
 
     def end_step(self) -> None:
         """Forgets what belonged to the step that ended."""

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <isa-l/crc.h>
 
+#include <bit>
+#include <cstring>
+
 // The static declarations give the size of the streaming state, so that it needs no allocation.
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
@@ -36,8 +39,7 @@ uint32_t Crc32(std::span<const std::byte> bytes, uint32_t crc) {
 }
 
 uint32_t Crc32Combine(uint32_t first, uint32_t second, uint64_t second_bytes) {
-  return static_cast<uint32_t>(
-      crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
+  return static_cast<uint32_t>(crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
 }
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
@@ -57,6 +59,31 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
 }
 
 std::string Crc32Hex(uint32_t crc) { return fmt::format("{:08x}", crc); }
+
+uint64_t XorOfWords(std::span<const std::byte> bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr size_t kWords = 8;  // independent sums: one vector or two per round
+  uint64_t sums[kWords] = {};
+  while (bytes.size() >= sizeof(sums)) {
+    uint64_t words[kWords];
+    std::memcpy(words, bytes.data(), sizeof(words));
+    for (size_t i = 0; i < kWords; ++i) sums[i] ^= words[i];
+    bytes = bytes.subspan(sizeof(words));
+  }
+  uint64_t words[kWords] = {};
+  if (!bytes.empty()) std::memcpy(words, bytes.data(), bytes.size());
+  uint64_t sum = 0;
+  for (size_t i = 0; i < kWords; ++i) sum ^= sums[i] ^ words[i];
+  return sum;
+}
+
+uint64_t XorCombine(uint64_t first, uint64_t second, uint64_t first_bytes) {
+  // The second run starts inside a word: its bytes stand that many lanes further.
+  constexpr uint64_t kBytesOfWord = 8;
+  return first ^ std::rotl(second, static_cast<int>(first_bytes % kBytesOfWord * 8));
+}
+
+std::string XorHex(uint64_t words) { return fmt::format("{:#018x}", words); }
 
 Digest128 Xxh3Of(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());

@@ -1,4 +1,4 @@
-// Digests: CRC-32 (the checksum upstream calls md5) and XXH3-128 (content address).
+// Digests: CRC-32 (the checksum upstream calls md5), XOR of words and XXH3-128 (content address).
 
 #ifndef PLUMBLINE_BASE_DIGEST_H_
 #define PLUMBLINE_BASE_DIGEST_H_
@@ -20,6 +20,13 @@ uint32_t Crc32Combine(uint32_t first, uint32_t second, uint64_t second_bytes);
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 // Eight lower-case hex digits.
 std::string Crc32Hex(uint32_t crc);
+
+// XOR of the little-endian 64-bit words of the bytes, zero-padded to whole words.
+uint64_t XorOfWords(std::span<const std::byte> bytes);
+// The same of two runs one after the other; `first_bytes` is the length of the first.
+uint64_t XorCombine(uint64_t first, uint64_t second, uint64_t first_bytes);
+// "0x" and sixteen lower-case hex digits.
+std::string XorHex(uint64_t words);
 
 struct Digest128 {
   uint64_t low = 0;

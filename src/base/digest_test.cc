@@ -43,6 +43,31 @@ TEST(Crc32, UpstreamTensorVectors) {
 
 TEST(Crc32, HexKeepsLeadingZeros) { EXPECT_EQ(Crc32Hex(0xabu), "000000ab"); }
 
+TEST(XorOfWords, VectorsOfTheRealTool) {
+  const float range[] = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(XorHex(XorOfWords(std::as_bytes(std::span(range)))), "0x3f60000000800000");
+  const int64_t pair[] = {1, 2};
+  EXPECT_EQ(XorHex(XorOfWords(std::as_bytes(std::span(pair)))), "0x0000000000000003");
+  EXPECT_EQ(XorOfWords({}), 0u);
+}
+
+TEST(XorOfWords, PiecesCombineAtEveryLength) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += static_cast<char>(i * 37 + 11);
+  for (size_t size = 0; size <= text.size(); ++size) {
+    uint64_t expected = 0;
+    for (size_t i = 0; i < size; ++i) {
+      expected ^= uint64_t{static_cast<uint8_t>(text[i])} << (i % 8 * 8);
+    }
+    const auto bytes = Bytes(std::string_view(text).substr(0, size));
+    ASSERT_EQ(XorOfWords(bytes), expected) << size;
+    for (const size_t cut : {size / 3, size / 2, size}) {
+      ASSERT_EQ(XorCombine(XorOfWords(bytes.first(cut)), XorOfWords(bytes.subspan(cut)), cut),
+                expected);
+    }
+  }
+}
+
 TEST(Crc32c, CheckValueAndContinuation) {
   EXPECT_EQ(Crc32c(Bytes("123456789")), 0xe3069283u);
   EXPECT_EQ(Crc32c(Bytes("6789"), Crc32c(Bytes("12345"))), 0xe3069283u);

@@ -42,20 +42,28 @@ Observer::~Observer() { (void)Close(); }
 
 Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   if (finished_) return StartOutcome::kNotSelected;
-  if (IsPastLastStep(config_, step_)) {
+  if (config_.level != Level::kDebug && IsPastLastStep(config_, step_)) {
     finished_ = true;
     return StartOutcome::kFinished;
   }
-  if (!WantsStep(config_, step_) || !WantsRank(config_, rank)) return StartOutcome::kNotSelected;
+  const bool debug = config_.level == Level::kDebug;
+  if (!debug && !WantsStep(config_, step_)) return StartOutcome::kNotSelected;
+  if (!WantsRank(config_, rank)) return StartOutcome::kNotSelected;
   if (writer_ == nullptr) {
     RunOptions options;
     options.header.task = TaskName(config_.task);
     options.header.level = LevelName(config_.level);
     options.header.framework = "pytorch";
     options.dump_path = config_.dump_path;
-    options.step = step_;
+    if (debug) {
+      options.step.reset();
+      options.files = EntryTable::Files::kDebug;
+    } else {
+      options.step = step_;
+      if (!config_.extra_info) options.files = EntryTable::Files::kDumpOnly;
+    }
     options.rank = rank;
-    options.has_tensors = config_.task == Task::kTensor;
+    options.has_tensors = config_.task == Task::kTensor || !config_.tensor_list.empty();
     options.run_id = run_id_;
     PL_TRY_ASSIGN(std::unique_ptr<RunWriter> writer, RunWriter::Open(options, threads_));
     run_directory_ = writer->directory();
@@ -66,14 +74,15 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
     homeless_losses_.clear();
     writer_ = std::move(writer);
   }
-  is_collecting_.store(true, std::memory_order_relaxed);
+  // At level debug calls are not recorded, only what save() is given.
+  is_collecting_.store(!debug, std::memory_order_relaxed);
   return StartOutcome::kCollecting;
 }
 
 Status Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return {};
-  return writer_->Publish();
+  return config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish();
 }
 
 Status Observer::FinishStep() {
@@ -87,10 +96,11 @@ Status Observer::FinishStep() {
 
 Status Observer::Step() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  const Status status = FinishStep();
+  const bool debug = config_.level == Level::kDebug;
+  const Status status = debug ? Stop() : FinishStep();
   ++step_;
   ++epoch_;
-  counters_.Reset();
+  if (!debug) counters_.Reset();
   return status;
 }
 

@@ -29,6 +29,8 @@ enum class StartOutcome : uint8_t {
 };
 
 // Decides whether the process is being observed and hands finished entries to the store.
+// Level debug: Start opens the one file of the run whatever the step, Step only publishes it, and
+// numbers go on; nothing is collected but what is added to writer().
 // Window calls (Start, Stop, Step, Close) come from one thread at a time; the rest is thread-safe.
 // No method throws; a failing disk is reported once and counted, never raised into training.
 class Observer {
@@ -46,6 +48,8 @@ class Observer {
   Status Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
   Status Step();
+  // The number of the next step. Requires: no step is open.
+  void SetStep(int step) { step_ = step; }
   // Publishes what is open and waits for the background work. Called at interpreter exit.
   Status Close();
 

@@ -11,135 +11,31 @@
 #include "base/file.h"
 #include "config/path_rules.h"
 #include "config/selection.h"
+#include "config/setting_values.h"
 
 namespace plumbline {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int64_t kMaxNumber = 1'000'000;  // largest rank or step, and longest list of them
-
-// "field: is VALUE (expected WHAT)".
-Error Invalid(std::string_view field, const Json& value, std::string_view expected) {
-  constexpr size_t kShownBytes = 60;
-  std::string shown = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (shown.size() > kShownBytes) shown = shown.substr(0, kShownBytes) + "...";
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: is {} (expected {})", field, shown, expected));
-}
-
-Error NotBuilt(std::string_view field, std::string_view value, std::string_view expected) {
-  return Error(ErrorCode::kUnsupported,
-               fmt::format("{}: \"{}\" is not built yet. Use {}", field, value, expected));
-}
-
-template <class T, size_t N>
-std::string Join(const T (&names)[N]) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-Result<std::string> AsString(std::string_view field, const Json& value) {
-  const auto* text = value.get_ptr<const std::string*>();
-  if (text == nullptr) return Invalid(field, value, "a string");
-  return *text;
-}
-
-Result<bool> AsBool(std::string_view field, const Json& value) {
-  const auto* truth = value.get_ptr<const bool*>();
-  if (truth == nullptr) return Invalid(field, value, "true or false");
-  return *truth;
-}
-
-Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
-  std::vector<std::string> list;
-  if (!value.is_array()) return Invalid(field, value, "a list of strings");
-  for (const Json& item : value) {
-    const auto* text = item.get_ptr<const std::string*>();
-    if (text == nullptr) return Invalid(field, value, "a list of strings");
-    list.push_back(*text);
-  }
-  return list;
-}
-
-Result<std::string> OneOf(std::string_view field, const Json& value,
-                          std::span<const std::string_view> allowed) {
-  const auto* text = value.get_ptr<const std::string*>();
-  if (text != nullptr && std::ranges::count(allowed, *text) > 0) return *text;
-  return Invalid(field, value, fmt::format("one of {}", fmt::join(allowed, ", ")));
-}
-
-bool IsDecimal(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// A value of at most kMaxNumber; larger ones, of any length, give kMaxNumber + 1.
-int64_t DecimalValue(std::string_view digits) {
-  int64_t value = 0;
-  for (const char c : digits) value = std::min(value * 10 + (c - '0'), kMaxNumber + 1);
-  return value;
-}
-
-Result<std::pair<int64_t, int64_t>> ParseRange(std::string_view field, const Json& item) {
-  const auto& text = *item.get_ptr<const std::string*>();
-  const std::string_view view = text;
-  const size_t hyphen = view.find('-');
-  if (hyphen == std::string_view::npos || view.find('-', hyphen + 1) != std::string_view::npos) {
-    return Invalid(field, item, "an integer or a range such as \"3-5\"");
-  }
-  const std::string_view left = view.substr(0, hyphen);
-  const std::string_view right = view.substr(hyphen + 1);
-  if (!IsDecimal(left) || !IsDecimal(right)) {
-    return Invalid(field, item, "a range with a decimal number on both sides of the hyphen");
-  }
-  const auto range = std::pair(DecimalValue(left), DecimalValue(right));
-  if (range.first > kMaxNumber || range.second > kMaxNumber) {
-    return Invalid(field, item, "range boundaries from 0 to 1000000");
-  }
-  if (range.first > range.second) {
-    return Invalid(field, item, "a left boundary that is not greater than the right one");
-  }
-  return range;
-}
-
-Result<std::vector<int64_t>> NumberList(std::string_view field, const Json& value) {
-  if (value.is_null()) return std::vector<int64_t>();
-  if (!value.is_array()) return Invalid(field, value, "a list such as [0, \"2-5\"]");
-  if (value.size() > static_cast<size_t>(kMaxNumber)) {
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: has {} elements (expected at most {})", field, value.size(), kMaxNumber));
-  }
-  std::vector<int64_t> numbers;
-  for (const Json& item : value) {
-    if (item.is_string()) {
-      PL_TRY_ASSIGN(const auto range, ParseRange(field, item));
-      for (int64_t n = range.first; n <= range.second; ++n) numbers.push_back(n);
-      // Overlapping long ranges must not add up to unbounded memory.
-      if (numbers.size() > 4 * static_cast<size_t>(kMaxNumber)) {
-        std::ranges::sort(numbers);
-        numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-      }
-      continue;
-    }
-    if (!item.is_number_integer()) {
-      return Invalid(field, item, "every element to be an integer or a range such as \"3-5\"");
-    }
-    const bool huge = item.is_number_unsigned() && item.get<uint64_t>() > uint64_t{kMaxNumber};
-    if (huge || item.get<int64_t>() < 0) {
-      return Invalid(field, item, "every element to be between 0 and 1000000");
-    }
-    numbers.push_back(item.get<int64_t>());
-  }
-  std::ranges::sort(numbers);
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  return numbers;
-}
+using settings::AsBool;
+using settings::AsString;
+using settings::AsStringList;
+using settings::Invalid;
+using settings::Join;
+using settings::Json;
+using settings::NotBuilt;
+using settings::NumberList;
+using settings::OneOf;
+using settings::ParseJson;
 
 constexpr std::string_view kTasks[] = {
     "statistics", "tensor",    "overflow_check", "free_benchmark", "run_ut",   "grad_probe",
     "structure",  "acc_check", "diff_check",     "exception_dump", "nan_check"};
 constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
 constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor"};
+// What static graphs of MindSpore choose from; given as a list.
+constexpr std::string_view kListedModes[] = {"md5", "max", "min", "mean", "l2norm"};
+constexpr std::string_view kRiskLevels[] = {"ALL", "CORE", "FOCUS"};
+constexpr std::string_view kPrecisions[] = {"low", "high"};
 constexpr std::string_view kFileFormats[] = {"npy", "bin"};
 constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
 constexpr size_t kMaxDataModes = 4;
@@ -149,21 +45,25 @@ Status SetTask(std::string_view field, const Json& value, Config& config) {
   if (task == "run_ut" || task == "acc_check") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: \"{}\" configures the offline API check, not the recorder "
-                             "(expected statistics or tensor)",
+                             "(expected statistics, tensor or structure)",
                              field, task));
   }
-  if (task != "statistics" && task != "tensor") {
-    return NotBuilt(field, task, "statistics or tensor");
+  for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure}) {
+    if (task != TaskName(built)) continue;
+    config.task = built;
+    return {};
   }
-  config.task = task == "tensor" ? Task::kTensor : Task::kStatistics;
-  return {};
+  return NotBuilt(field, task, "statistics, tensor or structure");
 }
 
 Status SetLevel(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kLevels));
-  if (level == "L2" || level == "debug") return NotBuilt(field, level, "L0, L1 or mix");
-  config.level = level == "L0" ? Level::kL0 : level == "L1" ? Level::kL1 : Level::kMix;
-  return {};
+  for (const Level built : {Level::kL0, Level::kL1, Level::kMix, Level::kDebug}) {
+    if (level != LevelName(built)) continue;
+    config.level = built;
+    return {};
+  }
+  return NotBuilt(field, level, "L0, L1, mix or debug");
 }
 
 Status SetDumpPath(std::string_view field, const Json& value, Config& config) {
@@ -224,9 +124,17 @@ Status SetDataMode(std::string_view field, const Json& value, Config& config) {
 }
 
 Status SetSummaryMode(std::string_view field, const Json& value, Config& config) {
+  if (value.is_array()) {
+    PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
+    for (const std::string& mode : modes) PL_TRY(OneOf(field, Json(mode), kListedModes));
+    config.warnings.push_back(
+        fmt::format("{}: a list is for static graphs; statistics are recorded", field));
+    return {};
+  }
   PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kSummaryModes));
-  if (mode == "xor") return NotBuilt(field, mode, "statistics or md5");
-  config.summary_mode = mode == "md5" ? SummaryMode::kMd5 : SummaryMode::kStatistics;
+  config.summary_mode = mode == "md5"   ? SummaryMode::kMd5
+                        : mode == "xor" ? SummaryMode::kXor
+                                        : SummaryMode::kStatistics;
   return {};
 }
 
@@ -242,10 +150,32 @@ Status CheckOnline(std::string_view field, const Json& value, Config&) {
   return {};
 }
 
-// A switch of later releases that this version does not act on.
-Status IgnoreBool(std::string_view field, const Json& value, Config& config) {
-  PL_TRY(AsBool(field, value));
-  config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+Status SetDumpEnable(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.dump_enable, AsBool(field, value));
+  return {};
+}
+
+Status SetExtraInfo(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.extra_info, AsBool(field, value));
+  return {};
+}
+
+Status CheckPrecision(std::string_view field, const Json& value, Config&) {
+  // Statistics are accumulated in double whatever it says: "low" costs as much as "high".
+  PL_TRY(OneOf(field, value, kPrecisions));
+  return {};
+}
+
+Status SetRiskLevel(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kRiskLevels));
+  config.risk_level = level == "CORE"    ? RiskLevel::kCore
+                      : level == "FOCUS" ? RiskLevel::kFocus
+                                         : RiskLevel::kAll;
+  return {};
+}
+
+Status SetTensorList(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.tensor_list, AsStringList(field, value));
   return {};
 }
 
@@ -279,20 +209,20 @@ constexpr Option kOptions[] = {
     {"", "level", SetLevel},
     {"", "enable_dataloader", SetDataloader},
     {"", "async_dump", SetAsync},
-    {"", "dump_enable", IgnoreBool},
-    {"", "extra_info", IgnoreBool},
-    {"", "precision", Ignore},
-    {"", "risk_level", Ignore},
+    {"", "dump_enable", SetDumpEnable},
+    {"", "extra_info", SetExtraInfo},
+    {"", "precision", CheckPrecision},
+    {"", "risk_level", SetRiskLevel},
     {"", "custom_op_namespaces", IgnoreStringList},
     {kStatistics, "scope", SetScope},
     {kStatistics, "list", SetList},
     {kStatistics, "data_mode", SetDataMode},
     {kStatistics, "summary_mode", SetSummaryMode},
-    {kStatistics, "tensor_list", IgnoreStringList},
+    {kStatistics, "tensor_list", SetTensorList},
     {kStatistics, "slice", Ignore},
     {kStatistics, "request_id", Ignore},
     {kStatistics, "device", Accept},
-    {kStatistics, "precision", Accept},
+    {kStatistics, "precision", CheckPrecision},
     {kTensor, "scope", SetScope},
     {kTensor, "list", SetList},
     {kTensor, "data_mode", SetDataMode},
@@ -352,42 +282,6 @@ void WarnOfUnknownKeys(std::string_view section, const Json& object, Config& con
   }
 }
 
-// Finds where a text stops being JSON; the DOM parser reports errors without a place.
-class ErrorFinder : public nlohmann::json_sax<Json> {
- public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    position_ = position > 0 ? position - 1 : 0;  // it counts from 1
-    return false;
-  }
-  [[nodiscard]] size_t position() const { return position_; }
-
- private:
-  size_t position_ = 0;
-};
-
-Result<Json> ParseJson(std::string_view text) {
-  Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_discarded()) return json;
-  ErrorFinder finder;
-  (void)Json::sax_parse(text.begin(), text.end(), &finder);
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("not valid JSON at byte {} of {} (expected strict JSON: no comments, no "
-                           "trailing commas)",
-                           finder.position(), text.size()));
-}
-
 // Applies the rows of one section in order.
 Status ApplySection(std::string_view section, const Json& object, Config& config) {
   for (const Option& option : kOptions) {
@@ -416,6 +310,33 @@ Status Override(const ConfigOverrides& overrides, Json& json) {
   return {};
 }
 
+// Settings that only make sense together, after all of them are known.
+Status Reconcile(Config& config) {
+  const bool debug = config.level == Level::kDebug;
+  if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.list: is empty (expected at least one name with async_dump)");
+  }
+  if (config.task == Task::kStructure) {
+    if (config.level != Level::kL0 && config.level != Level::kMix) {
+      config.warnings.push_back(fmt::format(
+          "level: is \"{}\", and task structure records modules: mix is used (expected L0 or mix)",
+          LevelName(config.level)));
+      config.level = Level::kMix;
+    }
+    // Backward calls have a place in construct.json; no part of any call is read.
+    config.data_mode = {.forward = false, .backward = true, .input = false, .output = false};
+  }
+  if (debug && !config.tensor_list.empty()) {
+    config.warnings.push_back("statistics.tensor_list: has no effect at level debug");
+    config.tensor_list.clear();
+  }
+  if (debug && !config.steps.empty()) {
+    config.warnings.push_back("step: has no effect at level debug, which writes one file per run");
+  }
+  return {};
+}
+
 Result<Config> Build(Json json, const ConfigOverrides& overrides) {
   if (!json.is_object()) return Invalid("top level", json, "an object { ... }");
   PL_TRY(Override(overrides, json));
@@ -433,10 +354,7 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
     WarnOfUnknownKeys(section, values, config);
     PL_TRY(ApplySection(section, values, config));
   }
-  if (config.async_dump && config.task == Task::kTensor && config.list.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "tensor.list: is empty (expected at least one name with async_dump)");
-  }
+  PL_TRY(Reconcile(config));
   PL_TRY(CheckDumpPath(config.dump_path));
   PL_TRY(Selection::Create(config));
   return config;
@@ -444,7 +362,17 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
 
 }  // namespace
 
-std::string_view TaskName(Task task) { return task == Task::kTensor ? kTensor : kStatistics; }
+std::string_view TaskName(Task task) {
+  switch (task) {
+    case Task::kTensor:
+      return kTensor;
+    case Task::kStructure:
+      return "structure";
+    case Task::kStatistics:
+      break;
+  }
+  return kStatistics;
+}
 
 std::string_view LevelName(Level level) {
   switch (level) {
@@ -452,6 +380,8 @@ std::string_view LevelName(Level level) {
       return "L0";
     case Level::kL1:
       return "L1";
+    case Level::kDebug:
+      return "debug";
     case Level::kMix:
       break;
   }

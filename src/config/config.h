@@ -13,9 +13,11 @@
 
 namespace plumbline {
 
-enum class Task : uint8_t { kStatistics, kTensor };
-enum class Level : uint8_t { kL0, kL1, kMix };
-enum class SummaryMode : uint8_t { kStatistics, kMd5 };
+enum class Task : uint8_t { kStatistics, kTensor, kStructure };
+enum class Level : uint8_t { kL0, kL1, kMix, kDebug };
+enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor };
+// Which APIs are recorded when neither scope nor list says it (config/risk_levels.h).
+enum class RiskLevel : uint8_t { kAll, kFocus, kCore };
 
 std::string_view TaskName(Task task);
 std::string_view LevelName(Level level);
@@ -36,8 +38,12 @@ struct Config {
   std::vector<int64_t> steps;  // the same
   bool enable_dataloader = false;
   bool async_dump = false;
+  std::optional<bool> dump_enable;  // given: the file is read again when it changes
+  bool extra_info = true;           // stack.json and construct.json
+  RiskLevel risk_level = RiskLevel::kAll;
   std::vector<std::string> scope;  // empty or two names
   std::vector<std::string> list;
+  std::vector<std::string> tensor_list;  // statistics: names whose tensors are stored as well
   DataMode data_mode;
   SummaryMode summary_mode = SummaryMode::kStatistics;
   // Sentences to log once: unknown keys with the closest known one, settings without effect.

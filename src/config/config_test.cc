@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/test_directory.h"
+#include "config/selection.h"
 
 namespace plumbline {
 namespace {
@@ -160,19 +161,87 @@ TEST(Config, WrongValuesNameFieldValueAndExpectation) {
 }
 
 TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
-  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "structure",
-                           "nan_check", "diff_check", "exception_dump"}) {
+  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "nan_check",
+                           "diff_check", "exception_dump"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
-  for (const char* level : {"L2", "debug"}) {
+  for (const char* level : {"L2"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "level": "{}"}})", level)),
                 ErrorCode::kUnsupported, {level, "not built yet"});
   }
-  ExpectError(Parse(R"({"dump_path": "a", "statistics": {"summary_mode": "xor"}})"),
-              ErrorCode::kUnsupported, {"xor"});
   ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
               ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, SettingsOfLaterReleases) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "extra_info": false, "precision": "high", "risk_level": "CORE",
+          "dump_enable": false,
+          "statistics": {"summary_mode": "xor", "tensor_list": ["relu"]}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_TRUE(config->warnings.empty());
+  EXPECT_FALSE(config->extra_info);
+  EXPECT_EQ(config->risk_level, RiskLevel::kCore);
+  EXPECT_EQ(config->dump_enable, false);
+  EXPECT_EQ(config->summary_mode, SummaryMode::kXor);
+  EXPECT_EQ(config->tensor_list, std::vector<std::string>{"relu"});
+  const auto defaults = Parse(R"({"dump_path": "a"})");
+  EXPECT_TRUE(defaults->extra_info);
+  EXPECT_EQ(defaults->risk_level, RiskLevel::kAll);
+  EXPECT_FALSE(defaults->dump_enable.has_value());
+}
+
+TEST(Config, SettingsOfLaterReleasesAreChecked) {
+  const struct {
+    std::string_view text, named;
+  } cases[] = {
+      {R"("extra_info": 0)", "extra_info: is 0"},
+      {R"("dump_enable": "on")", "dump_enable: is \"on\""},
+      {R"("precision": "double")", "precision: is \"double\" (expected one of low, high)"},
+      {R"("risk_level": "core")", "risk_level: is \"core\" (expected one of ALL, CORE, FOCUS)"},
+      {R"("statistics": {"tensor_list": "relu"})", "statistics.tensor_list: is \"relu\""},
+      {R"("statistics": {"summary_mode": ["md5", "mode"]})",
+       "statistics.summary_mode: is \"mode\""},
+      {R"("statistics": {"summary_mode": "crc"})", "statistics.summary_mode: is \"crc\""},
+  };
+  for (const auto& one : cases) {
+    ExpectError(Parse(fmt::format(R"({{"dump_path": "a", {}}})", one.text)),
+                ErrorCode::kInvalidArgument, {std::string(one.named)});
+  }
+}
+
+TEST(Config, ListedSummaryModesRecordStatistics) {
+  const auto config =
+      Parse(R"({"dump_path": "a", "statistics": {"summary_mode": ["md5", "l2norm"]}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->summary_mode, SummaryMode::kStatistics);
+  EXPECT_EQ(config->warnings.size(), 1U);
+}
+
+TEST(Config, StructureReadsNoValuesAndRecordsModules) {
+  const auto mix = Parse(R"({"dump_path": "a", "task": "structure", "level": "L0"})");
+  ASSERT_TRUE(mix) << mix.error().message();
+  EXPECT_EQ(mix->level, Level::kL0);
+  EXPECT_TRUE(mix->warnings.empty());
+  EXPECT_FALSE(WantsDirection(mix->data_mode, CallKind::kForward));
+  EXPECT_FALSE(WantsInput(mix->data_mode, CallKind::kBackward));
+  EXPECT_FALSE(WantsOutput(mix->data_mode, CallKind::kBackward));
+  const auto forced = Parse(R"({"dump_path": "a", "task": "structure"})");
+  ASSERT_TRUE(forced);
+  EXPECT_EQ(forced->level, Level::kMix);
+  ASSERT_EQ(forced->warnings.size(), 1U);
+  EXPECT_NE(forced->warnings[0].find("level: is \"L1\""), std::string::npos);
+}
+
+TEST(Config, DebugLevelHasNoFilters) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "level": "debug", "step": [1], "task": "tensor", "async_dump": true,
+          "tensor": {"scope": ["x", "y"]}})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->level, Level::kDebug);
+  ASSERT_EQ(config->warnings.size(), 1U);
+  EXPECT_NE(config->warnings[0].find("step: has no effect"), std::string::npos);
 }
 
 TEST(Config, UnknownKeysWarnWithTheClosestKnownOne) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/risk_levels.h"
+
 namespace plumbline {
 namespace {
 
@@ -65,6 +67,8 @@ Status CheckScopeName(std::string_view name, Level level) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("scope: \"{}\" is not a complete name (expected {} at level L0)",
                                name, kModuleForm));
+    case Level::kDebug:
+      return {};  // nothing is filtered by name
     case Level::kMix:
       break;
   }
@@ -117,6 +121,7 @@ Result<Selection> Selection::Create(const Config& config) {
   selection.level_ = config.level;
   selection.scope_ = config.scope;
   selection.list_ = config.list;
+  if (config.scope.empty() && config.list.empty()) selection.risk_level_ = config.risk_level;
   if (config.scope.empty()) return selection;
   if (config.scope.size() != 2) {
     return Error(ErrorCode::kInvalidArgument,
@@ -141,7 +146,7 @@ bool Selection::SelectApi(std::string_view name) {
     inside = open_;
     if (name == scope_[1]) open_ = false;
   }
-  return inside && (!expanding_.empty() || InList(name));
+  return inside && IsAtRisk(risk_level_, name) && (!expanding_.empty() || InList(name));
 }
 
 void Selection::EnterModule(std::string_view name) {

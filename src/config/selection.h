@@ -25,8 +25,8 @@ bool WantsDirection(const DataMode& mode, CallKind kind);
 bool WantsInput(const DataMode& mode, CallKind kind);
 bool WantsOutput(const DataMode& mode, CallKind kind);
 
-// The scope and list filters of one process. The range stays open over steps until its end name
-// occurs. Feed it events in program order; thread-compatible (the recorder's lock).
+// The scope, list and risk filters of one process. The range stays open over steps until its end
+// name occurs. Feed it events in program order; thread-compatible (the recorder's lock).
 //
 // APIs: SelectApi(name) once, when the entry begins; its answer holds for all parts of the entry,
 // so the closing entry of a range is complete. Modules: EnterModule(name) when forward or backward
@@ -44,8 +44,10 @@ class Selection {
     return !expanding_.empty() || InList(name);
   }
 
-  // Neither scope nor list: everything is selected and no event needs to be fed.
-  [[nodiscard]] bool selects_all() const { return scope_.empty() && list_.empty(); }
+  // Neither scope, list nor risk level: everything is selected and no event needs to be fed.
+  [[nodiscard]] bool selects_all() const {
+    return scope_.empty() && list_.empty() && risk_level_ == RiskLevel::kAll;
+  }
 
  private:
   [[nodiscard]] bool InList(std::string_view name) const;
@@ -53,8 +55,9 @@ class Selection {
   Level level_ = Level::kL1;
   std::vector<std::string> scope_;
   std::vector<std::string> list_;
-  bool open_ = false;                   // inside the scope
-  std::vector<std::string> expanding_;  // running modules named by the list (mix)
+  RiskLevel risk_level_ = RiskLevel::kAll;  // kAll with a scope or list
+  bool open_ = false;                       // inside the scope
+  std::vector<std::string> expanding_;      // running modules named by the list (mix)
 };
 
 }  // namespace plumbline

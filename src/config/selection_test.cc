@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "config/risk_levels.h"
+
 namespace plumbline {
 namespace {
 
@@ -229,6 +231,35 @@ TEST(StepAndRank, Filters) {
   EXPECT_TRUE(WantsRank(config, 2));
   EXPECT_FALSE(WantsRank(config, 1));
   EXPECT_FALSE(WantsRank(config, std::nullopt));
+}
+
+TEST(RiskLevel, ClassesOfNames) {
+  const auto keeps = [](RiskLevel level, std::string_view name) { return IsAtRisk(level, name); };
+  for (const char* core : {"Functional.linear.0.forward", "Torch.chain_matmul.3.backward",
+                           "Tensor.__matmul__.12.forward", "Torch.linalg.multi_dot.0.forward",
+                           "Distributed.barrier.0.forward", "NPU.npu_rotary_mul.1.forward"}) {
+    EXPECT_TRUE(keeps(RiskLevel::kCore, core)) << core;
+    EXPECT_TRUE(keeps(RiskLevel::kFocus, core)) << core;
+  }
+  EXPECT_TRUE(keeps(RiskLevel::kFocus, "Functional.relu.0.forward"));
+  EXPECT_FALSE(keeps(RiskLevel::kCore, "Functional.relu.0.forward"));
+  EXPECT_FALSE(keeps(RiskLevel::kFocus, "Torch.arange.0.forward"));
+  EXPECT_FALSE(keeps(RiskLevel::kCore, "Torch.arange.0.forward"));
+  EXPECT_TRUE(keeps(RiskLevel::kAll, "Torch.arange.0.forward"));
+}
+
+TEST(RiskLevel, ModulesAndListedNamesPass) {
+  Config config;
+  config.risk_level = RiskLevel::kCore;
+  config.level = Level::kMix;
+  Selection selection = *Selection::Create(config);
+  EXPECT_FALSE(selection.selects_all());
+  EXPECT_FALSE(selection.SelectApi("Functional.relu.0.forward"));
+  selection.EnterModule("Module.act.ReLU.forward.0");
+  EXPECT_TRUE(selection.LeaveModule("Module.act.ReLU.forward.0"));
+  config.list = {"relu"};
+  selection = *Selection::Create(config);
+  EXPECT_TRUE(selection.SelectApi("Functional.relu.0.forward"));
 }
 
 }  // namespace

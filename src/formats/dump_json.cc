@@ -34,6 +34,15 @@ void AppendInt(int64_t value, std::string& out) {
   out.append(text.data(), static_cast<size_t>(end - text.data()));
 }
 
+// With summary_mode xor the checksum stands instead of the statistics.
+bool IsOnlyXor(const TensorRecord& tensor) {
+  if (!tensor.digest || !tensor.digest->starts_with("0x")) return false;
+  return std::holds_alternative<std::monostate>(tensor.max) &&
+         std::holds_alternative<std::monostate>(tensor.min) &&
+         std::holds_alternative<std::monostate>(tensor.mean) &&
+         std::holds_alternative<std::monostate>(tensor.norm);
+}
+
 // Appends values at a given indentation: that of the line on which the value's text starts.
 class ValueText {
  public:
@@ -134,10 +143,12 @@ class ValueText {
     json::AppendString(tensor.type, out_);
     Member(kDType, tensor.dtype_text, inner);
     Member(kShape, tensor.shape, inner);
-    Member(kMax, tensor.max, inner);
-    Member(kMin, tensor.min, inner);
-    Member(kMean, tensor.mean, inner);
-    Member(kNorm, tensor.norm, inner);
+    if (!IsOnlyXor(tensor)) {
+      Member(kMax, tensor.max, inner);
+      Member(kMin, tensor.min, inner);
+      Member(kMean, tensor.mean, inner);
+      Member(kNorm, tensor.norm, inner);
+    }
     Optional(kRequiresGrad, tensor.requires_grad, inner);
     Optional(kMaxFinite, tensor.max_finite, inner);
     Optional(kMinFinite, tensor.min_finite, inner);

@@ -111,6 +111,10 @@ class Consumers {
       const bool widen = wants_.crc_of_float32 && dtype_ == DType::kBFloat16;
       crc32_ = widen ? Crc32OfWidened(chunk, crc32_) : Crc32(chunk, crc32_);
     }
+    if (wants_.xor_words) {
+      xor_words_ = XorCombine(xor_words_, XorOfWords(chunk), xored_);
+      xored_ += chunk.size();
+    }
     if (content_) content_->Update(chunk);
     if (wants_.copy_to != nullptr) {
       std::memcpy(wants_.copy_to + copied_, chunk.data(), chunk.size());
@@ -122,6 +126,7 @@ class Consumers {
     TensorScan scan;
     if (wants_.moments) scan.moments = FinishMoments(moments_);
     scan.crc32 = crc32_;
+    scan.xor_words = xor_words_;
     if (content_) scan.content = content_->Finish();
     return scan;
   }
@@ -131,6 +136,8 @@ class Consumers {
   const ScanWants& wants_;
   MomentsState moments_;
   uint32_t crc32_ = 0;
+  uint64_t xor_words_ = 0;
+  uint64_t xored_ = 0;  // bytes
   std::optional<ContentHash> content_;
   size_t copied_ = 0;
 };
@@ -147,7 +154,8 @@ void FeedContiguous(std::span<const std::byte> bytes, int readers, Consumers* co
 }
 
 int ReadersOf(const ScanWants& wants) {
-  return int{wants.moments} + int{wants.crc32} + int{wants.content} + int{wants.copy_to != nullptr};
+  return int{wants.moments} + int{wants.crc32} + int{wants.xor_words} + int{wants.content} +
+         int{wants.copy_to != nullptr};
 }
 
 // Elements `first` to `first + count` of a view that is not contiguous. Kept out of line: the
@@ -187,6 +195,7 @@ class SharedScan {
       if (wants_.content) content.AddBlock(blocks_[i].content);
       if (i == 0) continue;
       if (wants_.moments) scan.moments = Combine(scan.moments, blocks_[i].moments);
+      scan.xor_words ^= blocks_[i].xor_words;  // blocks are whole words
       if (wants_.crc32) {
         scan.crc32 =
             Crc32Combine(scan.crc32, blocks_[i].crc32, CountOf(i) * element_bytes_ * crc_scale);

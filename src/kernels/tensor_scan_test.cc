@@ -32,6 +32,7 @@ const StridedCase kStrided[] = {
 
 std::string Difference(const TensorScan& a, const TensorScan& b) {
   if (a.crc32 != b.crc32) return "crc32";
+  if (a.xor_words != b.xor_words) return "xor";
   if (a.content != b.content) return "content";
   return kernels::Difference(a.moments, b.moments);
 }
@@ -61,8 +62,11 @@ TEST(ScanTensor, TeamsOfAnySizeGiveTheSameResult) {
       const std::vector<int64_t> strides = {1};
       const TensorView view = {dtype, memory.data(), sizes, strides};
       std::vector<std::byte> alone_copy(view.size_bytes());
-      ScanWants wants = {
-          .crc32 = true, .crc_of_float32 = true, .content = true, .copy_to = alone_copy.data()};
+      ScanWants wants = {.crc32 = true,
+                         .crc_of_float32 = true,
+                         .xor_words = true,
+                         .content = true,
+                         .copy_to = alone_copy.data()};
       const TensorScan alone = ScanTensor(view, wants);
       for (const int size : {2, 7}) {
         std::vector<std::byte> team_copy(view.size_bytes());
@@ -86,8 +90,11 @@ TEST(ScanTensor, StridedViewEqualsItsContiguousCopy) {
       const auto copy = Tensor::Copy(view);
       ASSERT_TRUE(copy);
       std::vector<std::byte> out(view.size_bytes());
-      const ScanWants wants = {
-          .crc32 = true, .crc_of_float32 = true, .content = true, .copy_to = out.data()};
+      const ScanWants wants = {.crc32 = true,
+                               .crc_of_float32 = true,
+                               .xor_words = true,
+                               .content = true,
+                               .copy_to = out.data()};
       const TensorScan strided = ScanTensor(view, wants);
       const std::span<const std::byte> contiguous(copy->view().data, out.size());
       ASSERT_TRUE(std::equal(out.begin(), out.end(), contiguous.begin()));
@@ -116,7 +123,7 @@ TEST(ScanTensor, WantsDoNotInfluenceEachOther) {
   const Shape sizes = {100000};
   const std::vector<int64_t> strides = {1};
   const TensorView view = {DType::kFloat32, memory.data(), sizes, strides};
-  const TensorScan all = ScanTensor(view, {.crc32 = true, .content = true});
+  const TensorScan all = ScanTensor(view, {.crc32 = true, .xor_words = true, .content = true});
   EXPECT_EQ(kernels::Difference(ScanTensor(view, {}).moments, all.moments), "");
   EXPECT_EQ(ScanTensor(view, {.moments = false, .crc32 = true}).crc32, all.crc32);
   EXPECT_EQ(ScanTensor(view, {.moments = false, .content = true}).content, all.content);
@@ -148,8 +155,8 @@ TEST(ScanTensor, Float16ChecksumIsOfItsOwnBytes) {
 TEST(ScanTensor, EmptyTensorHasZeroCountAndZeroChecksum) {
   const Shape sizes = {0, 3};
   const std::vector<int64_t> strides = {3, 1};
-  const TensorScan scan =
-      ScanTensor({DType::kFloat32, nullptr, sizes, strides}, {.crc32 = true, .content = true});
+  const TensorScan scan = ScanTensor({DType::kFloat32, nullptr, sizes, strides},
+                                     {.crc32 = true, .xor_words = true, .content = true});
   EXPECT_EQ(scan.moments.count, 0u);
   EXPECT_EQ(scan.crc32, 0u);
   EXPECT_EQ(scan.content, Xxh3Of({}));
@@ -186,7 +193,7 @@ TEST(ScanTensor, SevenThreadsGiveTheSameResult) {
   const Shape sizes = {400, 500};
   const std::vector<int64_t> strides = {1, 400};
   const TensorView view = {DType::kBFloat16, memory.data(), sizes, strides};
-  const ScanWants wants = {.crc32 = true, .content = true};
+  const ScanWants wants = {.crc32 = true, .xor_words = true, .content = true};
   const TensorScan expected = ScanTensor(view, wants);
   std::vector<TensorScan> results(7);
   {

@@ -5,6 +5,7 @@
 
 #include "base/page_memory.h"
 #include "formats/dump_json.h"
+#include "store/debug_entry.h"
 #include "store/run_layout.h"
 
 namespace plumbline {
@@ -87,6 +88,7 @@ std::span<const std::byte> EntryTable::Keep(std::span<const std::byte> bytes) {
 Status EntryTable::Add(std::span<const std::byte> packed) {
   PL_TRY(PeekEntry(packed));
   const std::span<const std::byte> kept = Keep(packed);
+  bytes_added_ += packed.size();
   PL_TRY_ASSIGN(const EntryHead head, PeekEntry(kept));
   const auto [it, is_new] = index_.try_emplace(head.name, static_cast<uint32_t>(slots_.size()));
   if (is_new) slots_.emplace_back().name = head.name;
@@ -134,6 +136,7 @@ Result<Call> EntryTable::Merge(const Slot& slot) const {
       MergeMembers(call.members, std::move(entry.call.members));
     }
   }
+  debug_entry::Compose(call.members);
   return call;
 }
 
@@ -158,14 +161,19 @@ std::string EntryTable::ConstructText() const {
 Result<EntryTable::WriteResult> EntryTable::Write(const std::string& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
-                                                  bool durable) const {
-  using run_layout::kConstructJson, run_layout::kDumpJson, run_layout::kStackJson;
-  PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), durable));
-  PL_TRY(WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), durable));
+                                                  const WriteOptions& options) const {
+  using run_layout::kConstructJson, run_layout::kStackJson;
+  if (options.files == Files::kAll) {
+    PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), options.durable));
+    PL_TRY(
+        WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), options.durable));
+  }
+  const std::string_view name =
+      options.files == Files::kDebug ? run_layout::kDebugJson : run_layout::kDumpJson;
   WriteResult result;
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, kDumpJson)));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, name)));
   PL_TRY(WriteDump(file, header, keep_tensor, result));
-  PL_TRY(file.Commit(durable));
+  PL_TRY(file.Commit(options.durable));
   return result;
 }
 

@@ -34,6 +34,8 @@ class EntryTable {
 
   // Entries with at least one member: what dump.json will list.
   [[nodiscard]] size_t call_count() const { return call_count_; }
+  // Packed bytes of everything added: a measure of what Write() costs.
+  [[nodiscard]] uint64_t bytes_added() const { return bytes_added_; }
 
   // `keep_tensor` decides whether a recorded tensor file is named in dump.json (null: all are).
   using KeepTensor = std::function<bool(const std::string& data_name)>;
@@ -41,10 +43,19 @@ class EntryTable {
     uint64_t tensors_dropped = 0;
     uint64_t entries_damaged = 0;  // their bytes could not be unpacked; left out
   };
-  // Writes dump.json, stack.json and construct.json into `directory`, each by rename, dump.json
-  // last. With `durable` each is synced first.
+  // Which files Write() makes.
+  enum class Files : uint8_t {
+    kAll,       // dump.json, stack.json and construct.json
+    kDumpOnly,  // dump.json
+    kDebug,     // debug.json, whose entries are values
+  };
+  // Into `directory`, each by rename, the dump last. With `durable` each is synced first.
+  struct WriteOptions {
+    Files files = Files::kAll;
+    bool durable = false;
+  };
   Result<WriteResult> Write(const std::string& directory, const RunHeader& header,
-                            const KeepTensor& keep_tensor, bool durable) const;
+                            const KeepTensor& keep_tensor, const WriteOptions& options) const;
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -79,6 +90,7 @@ class EntryTable {
   std::pmr::unordered_map<std::string_view, uint32_t> index_;
   std::pmr::unordered_map<uint32_t, std::pmr::string> stacks_;  // as they stand in stack.json
   size_t call_count_ = 0;
+  uint64_t bytes_added_ = 0;
 };
 
 }  // namespace plumbline

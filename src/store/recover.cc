@@ -57,15 +57,23 @@ Status Take(const JournalRecord& record, JournalContent& content, Recovery& reco
   return {};
 }
 
-// The three files, from an unsealed journal.
+// Which files the run was writing: they were made, empty, when it began.
+EntryTable::Files FilesOf(const std::string& directory, const RunHeader& header) {
+  if (header.level == "debug") return EntryTable::Files::kDebug;
+  const bool all = KindOf(JoinPath(directory, run_layout::kStackJson)) == PathKind::kFile;
+  return all ? EntryTable::Files::kAll : EntryTable::Files::kDumpOnly;
+}
+
+// The final files, from an unsealed journal.
 Status WriteFiles(const JournalContent& content, Recovery& recovery) {
   const std::string tensors = JoinPath(recovery.directory, run_layout::kTensorDirectory);
   const auto has_file = [&](const std::string& name) {
     return KindOf(JoinPath(tensors, name)) == PathKind::kFile;
   };
   PL_TRY_ASSIGN(const EntryTable::WriteResult written,
-                content.entries.Write(recovery.directory, content.header->run, has_file,
-                                      /*durable=*/true));
+                content.entries.Write(
+                    recovery.directory, content.header->run, has_file,
+                    {.files = FilesOf(recovery.directory, content.header->run), .durable = true}));
   recovery.calls = content.entries.call_count() - written.entries_damaged;
   recovery.tensors_missing = written.tensors_dropped;
   recovery.entries_damaged += written.entries_damaged;

@@ -46,8 +46,10 @@ std::string RankName(std::optional<int> rank) {
   return rank ? fmt::format("rank{}", *rank) : "rank";
 }
 
-std::string RankDirectory(std::string_view dump_path, int64_t step, std::optional<int> rank) {
-  return JoinPath(StepDirectory(dump_path, step), RankName(rank));
+std::string RankDirectory(std::string_view dump_path, std::optional<int64_t> step,
+                          std::optional<int> rank) {
+  if (!step) return JoinPath(dump_path, RankName(rank));
+  return JoinPath(StepDirectory(dump_path, *step), RankName(rank));
 }
 
 std::string ContestedDirectory(std::string_view rank_directory, pid_t pid) {

@@ -2,6 +2,7 @@
 //
 //   {dump_path}/step{N}/rank{R}/dump.json, stack.json, construct.json, dump_error_info.log,
 //                               .run, .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
+//   {dump_path}/rank{R}/debug.json and the last four of them (level debug: one for the whole run)
 
 #ifndef PLUMBLINE_STORE_RUN_LAYOUT_H_
 #define PLUMBLINE_STORE_RUN_LAYOUT_H_
@@ -18,6 +19,7 @@
 namespace plumbline::run_layout {
 
 inline constexpr std::string_view kDumpJson = "dump.json";
+inline constexpr std::string_view kDebugJson = "debug.json";
 inline constexpr std::string_view kStackJson = "stack.json";
 inline constexpr std::string_view kConstructJson = "construct.json";
 inline constexpr std::string_view kTensorDirectory = "dump_tensor_data";
@@ -28,7 +30,9 @@ inline constexpr std::string_view kErrorLog = "dump_error_info.log";
 std::string StepDirectory(std::string_view dump_path, int64_t step);
 // "rank{R}", or "rank" when the rank is unknown.
 std::string RankName(std::optional<int> rank);
-std::string RankDirectory(std::string_view dump_path, int64_t step, std::optional<int> rank);
+// Without a step: the directory of a whole run.
+std::string RankDirectory(std::string_view dump_path, std::optional<int64_t> step,
+                          std::optional<int> rank);
 // Where a process writes when another one holds `rank_directory`: "{rank_directory}_{pid}".
 std::string ContestedDirectory(std::string_view rank_directory, pid_t pid);
 // Name an unfinished journal of an earlier run is moved to: ".dump.journal.{yyyymmddHHMMSS}", local

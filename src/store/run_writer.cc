@@ -110,11 +110,16 @@ Status WarnOfOldTensors(const std::string& directory) {
 }
 
 // fsync of everything in the final files of a directory.
-Status SyncFiles(const std::string& directory, bool has_tensors) {
+Status SyncFiles(const std::string& directory, bool has_tensors, EntryTable::Files files) {
   // One call per file system instead of one per file: a step can have thousands of tensor files.
   if (has_tensors) return SyncFileSystem(directory);
-  for (const std::string_view name :
-       {run_layout::kDumpJson, run_layout::kStackJson, run_layout::kConstructJson}) {
+  std::vector<std::string_view> names = {run_layout::kDumpJson};
+  if (files == EntryTable::Files::kDebug) names = {run_layout::kDebugJson};
+  if (files == EntryTable::Files::kAll) {
+    names.push_back(run_layout::kStackJson);
+    names.push_back(run_layout::kConstructJson);
+  }
+  for (const std::string_view name : names) {
     PL_TRY_ASSIGN(File file, File::OpenRead(JoinPath(directory, name)));
     PL_TRY(file.Sync());
   }
@@ -134,21 +139,28 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
     PL_TRY(WarnOfOldTensors(header.run.dump_data_dir));
   }
   PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kErrorLog)));
-  PL_TRY(EntryTable().Write(claim.directory, header.run, nullptr, /*durable=*/false));
+  if (options.files != EntryTable::Files::kAll) {
+    // What an earlier run left would be taken for this run's.
+    PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kStackJson)));
+    PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kConstructJson)));
+  }
+  PL_TRY(EntryTable().Write(claim.directory, header.run, nullptr, {.files = options.files}));
   const std::string mark =
       fmt::format("{{\"tool\": \"plumbline\", \"version\": \"{}\"}}\n", PLUMBLINE_VERSION);
   PL_TRY(WriteFileAtomically(JoinPath(claim.directory, run_layout::kRunMark), mark, false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
   return std::unique_ptr<RunWriter>(new RunWriter(threads, std::move(claim.directory),
-                                                  std::move(header.run), std::move(journal)));
+                                                  std::move(header.run), options.files,
+                                                  std::move(journal)));
 }
 
 RunWriter::RunWriter(StoreThreads& threads, std::string directory, RunHeader header,
-                     Journal journal)
+                     EntryTable::Files files, Journal journal)
     : threads_(threads),
       directory_(std::move(directory)),
       tensor_directory_(JoinPath(directory_, run_layout::kTensorDirectory)),
       header_(std::move(header)),
+      files_(files),
       pid_(::getpid()),
       journal_(std::move(journal)) {}
 
@@ -248,10 +260,22 @@ void RunWriter::SaveTensor(const SaveRequest& request, TensorBuffer buffer) {
 Status RunWriter::Publish() {
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
-  threads_.sync.Submit(directory_, [directory = directory_, tensors = has_tensors()] {
-    LogIfFailed(SyncFiles(directory, tensors));
-  });
+  threads_.sync.Submit(directory_,
+                       [directory = directory_, tensors = has_tensors(), files = files_] {
+                         LogIfFailed(SyncFiles(directory, tensors, files));
+                       });
   return {};
+}
+
+Status RunWriter::PublishIfGrown() {
+  constexpr uint64_t kSmallBytes = uint64_t{256} << 10;
+  constexpr uint64_t kShare = 8;
+  {
+    const std::lock_guard lock(mutex_);
+    const uint64_t total = entries_.bytes_added();
+    if (total > kSmallBytes && (total - published_bytes_) * kShare < total) return {};
+  }
+  return Publish();
 }
 
 Status RunWriter::PublishLocked() {
@@ -264,8 +288,9 @@ Status RunWriter::PublishLocked() {
     };
   }
   PL_TRY_ASSIGN(const EntryTable::WriteResult result,
-                entries_.Write(directory_, header_, keep_tensor, /*durable=*/false));
+                entries_.Write(directory_, header_, keep_tensor, {.files = files_}));
   changed_ = false;
+  published_bytes_ = entries_.bytes_added();
   if (result.tensors_dropped > 0 || unjournaled_ > 0 || !losses_.empty()) {
     LogIfFailed(WriteErrorLog(result));
   }
@@ -297,9 +322,10 @@ Status RunWriter::Finish() {
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   // Shared only because std::function must be copyable.
-  auto finish = [directory = directory_, tensors = has_tensors(), sealable = !journal_failed_,
+  auto finish = [directory = directory_, tensors = has_tensors(), files = files_,
+                 sealable = !journal_failed_,
                  journal = std::make_shared<Journal>(std::move(journal_))] {
-    if (const Status synced = SyncFiles(directory, tensors); !synced) {
+    if (const Status synced = SyncFiles(directory, tensors, files); !synced) {
       // Not known to be on disk: the journal stays.
       LogWarning(synced.error().message());
       return;

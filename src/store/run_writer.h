@@ -34,12 +34,13 @@ struct StoreThreads {
 };
 
 struct RunOptions {
-  RunHeader header;       // dump_data_dir is filled in by the writer
-  std::string dump_path;  // as the user gave it; kept relative
-  int64_t step = 0;
+  RunHeader header;                 // dump_data_dir is filled in by the writer
+  std::string dump_path;            // as the user gave it; kept relative
+  std::optional<int64_t> step = 0;  // none: one directory for the whole run (level debug)
   std::optional<int> rank;
   bool has_tensors = false;  // create dump_tensor_data and name it in the header
-  std::string run_id;        // one text per process run
+  EntryTable::Files files = EntryTable::Files::kAll;
+  std::string run_id;  // one text per process run
 };
 
 // Calls that record never fail outward: a failing disk switches the journal off with one logged
@@ -47,7 +48,7 @@ struct RunOptions {
 class RunWriter {
  public:
   // Creates the directories, locks the journal, moves an unfinished journal of an earlier run
-  // aside, and writes empty dump.json, stack.json and construct.json. When another process holds
+  // aside, and writes the JSON files empty. When another process holds
   // the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
   // kInvalidArgument (path is a file).
   static Result<std::unique_ptr<RunWriter>> Open(const RunOptions& options, StoreThreads& threads);
@@ -88,6 +89,10 @@ class RunWriter {
   // synced in the background. Nothing new since the last call: does nothing. On error the previous
   // files are intact and the journal remains.
   Status Publish();
+  // The same, if much of what was added is new: for files that grow with the whole run, so that
+  // publishing at every step costs in proportion to what is recorded. Up to 1/8 of a file of more
+  // than 256 KiB then stands in the journal only, until Finish().
+  Status PublishIfGrown();
   // Publish(), then syncs the files and deletes the journal in the background. No calls after it.
   Status Finish();
 
@@ -98,7 +103,8 @@ class RunWriter {
   [[nodiscard]] std::vector<Loss> losses() const;
 
  private:
-  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, Journal journal);
+  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, EntryTable::Files files,
+            Journal journal);
   [[nodiscard]] bool has_tensors() const { return !header_.dump_data_dir.empty(); }
   // The rest require mutex_.
   void Journaled(const Status& status);
@@ -110,6 +116,7 @@ class RunWriter {
   const std::string directory_;
   const std::string tensor_directory_;
   const RunHeader header_;
+  const EntryTable::Files files_;
   const pid_t pid_;
 
   mutable std::mutex mutex_;  // guards what follows
@@ -124,8 +131,9 @@ class RunWriter {
   };
   std::unordered_map<ContentKey, std::string, KeyHash> file_of_key_;
   uint64_t last_ticket_ = 0;
-  uint64_t unjournaled_ = 0;  // records since the journal failed
-  bool changed_ = false;      // since the last Publish
+  uint64_t published_bytes_ = 0;  // of entries_, when it was last written
+  uint64_t unjournaled_ = 0;      // records since the journal failed
+  bool changed_ = false;          // since the last Publish
 };
 
 }  // namespace plumbline

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from typing import Any
+
+import torch
 
 from plumbline.debugger import DebuggerBase
 from plumbline.pytorch.adapter import TorchAdapter
 from plumbline.pytorch.module_dump import module_dump, module_dump_end
+from plumbline.random_calls import RandomCalls
 
-__all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "seed_all"]
+__all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]
 
 _adapter = TorchAdapter()
 
@@ -36,6 +41,39 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> N
     """
     _check_seed(seed, mode, rm_dropout)
     _adapter.seed(seed, mode, rm_dropout)
+
+
+_random_calls: RandomCalls | None = None
+
+
+def random_save(output_path: str = "./output") -> None:
+    """Writes a row for every call of a random function of Python, NumPy and PyTorch from now on.
+
+    The table is `random_rank{R}_{time}.csv` (`random_proc{pid}_{time}.csv` until the rank is
+    known), with the columns `api_name` (`{library}.{function}.{n}`) and `stack`. Calls from one
+    random function to another are not listed. A second call does nothing.
+
+    Args:
+        output_path: directory of the table; made when missing.
+
+    Raises:
+        ValueError: output_path is not a string.
+        OSError: the table cannot be made.
+
+    Example:
+        >>> random_save("./output")  # doctest: +SKIP
+    """
+    global _random_calls
+    if not isinstance(output_path, str):
+        raise ValueError(f"random_save: output_path is {output_path!r} (expected a string)")
+    if _random_calls is not None:
+        return
+    _random_calls = RandomCalls(output_path, _adapter.rank)
+    owners = {"python_random": random, "torch_random": torch, "tensor_random": torch.Tensor}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        owners["numpy_random"] = numpy.random
+    _random_calls.patch(owners)
 
 
 def _check_seed(seed: Any, mode: Any, rm_dropout: Any) -> None:

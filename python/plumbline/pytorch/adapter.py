@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from plumbline import _core
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
+from plumbline.pytorch.batches import BatchHooks
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.values import describe, describe_tensor, to_host
 
@@ -25,6 +26,7 @@ class TorchAdapter:
     def __init__(self) -> None:
         self._apis = ApiHooks()
         self._modules = ModuleHooks()
+        self._batches = BatchHooks()
 
     def version(self) -> tuple[int, ...]:
         """(2, 13, 0) of "2.13.0+cpu"."""
@@ -80,6 +82,18 @@ class TorchAdapter:
     def uninstall_modules(self) -> None:
         """Removes the module hooks."""
         self._modules.uninstall()
+
+    def watch_calls(self, module: torch.nn.Module, callback: Callable[..., None]) -> Any:
+        """A forward pre hook."""
+        return module.register_forward_pre_hook(callback)
+
+    def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Wraps DataLoader iterators."""
+        self._batches.install(before, after)
+
+    def uninstall_batches(self) -> None:
+        """Restores DataLoader iterators."""
+        self._batches.uninstall()
 
     def end_step(self) -> None:
         """Removes the parameter hooks of the step."""

@@ -6,7 +6,6 @@ costs the value: the recorder writes its type and counts a loss.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from plumbline import values
 from plumbline.pytorch.distributed import describe_distributed
 
 # (type, dtype text, shape, requires_grad, source, implicit zeros, extra keys, problem)
@@ -30,13 +30,6 @@ _FLOAT4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0,
 _INTEGERS = (
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
 )
-
-
-class _Unreadable:
-    """Stands for a field whose getter raises: describe() of it raises, so that it is counted."""
-
-
-_UNREADABLE = _Unreadable()
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
@@ -61,7 +54,7 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> TensorAnswer:
         kind = type(tensor)
         name = "torch.Tensor"
         if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-            name = _qualified(kind)
+            name = values.qualified_name(kind)
         dtype = _attribute("dtype", tensor, torch.float32)
         shape = _shape_of(tensor)
         grad = bool(_attribute("requires_grad", tensor, False))
@@ -213,11 +206,6 @@ def _shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _qualified(kind: type) -> str:
-    module, name = (type.__getattribute__(kind, key) for key in ("__module__", "__qualname__"))
-    return f"{module}.{name}"
-
-
 def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
@@ -225,70 +213,12 @@ def _first_line(error: BaseException) -> str:
 def describe(value: Any) -> tuple[Any, ...]:
     """What a value is that is neither tensor nor plain scalar, list or dict.
 
-    Returns:
-        ("map", [(key, value), ...]) or ("list", [value, ...]), whose values are described in turn;
-        ("array", tensor, dtype text) for a NumPy array; ("value", json) for anything else.
-
-    Raises:
-        RuntimeError: the value is a field that could not be read.
+    The answer has the forms of `plumbline.values.describe`.
     """
-    # Only type(value) is asked: an object may lie about its class, or raise when asked.
-    kind = type(value)
-    if kind is _Unreadable:
-        raise RuntimeError("a field that cannot be read")
-    fields = getattr(kind, "_fields", None)
-    if issubclass(kind, tuple) and isinstance(fields, tuple):
-        return "map", [(field, _field(value, field)) for field in fields]
-    if dataclasses.is_dataclass(kind):
-        names = [field.name for field in dataclasses.fields(kind)]
-        return "map", [(name, _field(value, name)) for name in names]
-    # The built-in iterators: those of a subclass may have effects.
-    if issubclass(kind, list):
-        return "list", list(list.__iter__(value))
-    if issubclass(kind, tuple):
-        return "list", list(tuple.__iter__(value))
-    if issubclass(kind, dict):
-        return "map", list(dict.items(value))
-    if issubclass(kind, float) and kind.__module__ != "numpy":
-        return "value", {"type": kind.__name__, "value": float.__float__(value)}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, numpy.ndarray):
-        return _describe_array(numpy.asarray(value))
-    if numpy is not None and issubclass(kind, numpy.generic):
-        item = value.item()
-        item = item if isinstance(item, (bool, int, float, str)) else str(item)
-        return "value", {"type": kind.__name__, "value": item}
-    if _qualified(kind).startswith(("torch.", "plumbline.")):  # nobody else's isinstance() is asked
-        described = describe_distributed(value)
-        if described is not None:
-            return described
+    described = values.describe(value, torch.from_numpy)
+    if described is None:
+        kind = values.qualified_name(type(value))
+        if kind.startswith(("torch.", "plumbline.")):  # nobody else's isinstance() is asked
+            described = describe_distributed(value)
     # Upstream writes null here, which cannot be told from None.
-    return "value", {"type": _qualified(kind), "value": None}
-
-
-def _field(value: Any, name: str) -> Any:
-    try:
-        return getattr(value, name)
-    except Exception:
-        return _UNREADABLE
-
-
-def _describe_array(array: Any) -> tuple[Any, ...]:
-    text = str(array.dtype)
-    try:
-        # Other byte orders and long doubles are converted. A read-only array is copied:
-        # PyTorch warns of its memory.
-        if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-            array = array.astype("float64")
-        if array.dtype.kind == "c" and array.dtype.itemsize > 16:
-            array = array.astype("complex128")
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-        if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-            array = array.copy()
-        return "array", torch.from_numpy(array), text
-    except (TypeError, ValueError):
-        # No tensor has this dtype (text, objects, records, times): described without values.
-        null = {"Max": None, "Min": None, "Mean": None, "Norm": None}
-        shape = list(array.shape)
-        return "value", {"type": "numpy.ndarray", "dtype": text, "shape": shape, **null}
+    return described or ("value", {"type": kind, "value": None})
