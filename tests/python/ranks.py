@@ -16,6 +16,7 @@ TIME_LIMIT_S = 120
 
 PROLOGUE = """
 import sys
+import time
 from datetime import timedelta
 import torch
 import torch.distributed as dist
@@ -24,6 +25,13 @@ rank, world, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 def join():
     dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world,
                             timeout=timedelta(seconds=60))
+def leave():
+    # Nobody closes its connections before everybody is done with them.
+    shared = dist.distributed_c10d._get_default_store()
+    shared.add("done", 1)
+    while shared.add("done", 0) < world:
+        time.sleep(0.005)
+    dist.destroy_process_group()
 """
 
 WINDOW = (
@@ -38,7 +46,7 @@ join()
 END = """
 debugger.stop()
 debugger.step()
-dist.destroy_process_group()
+leave()
 """
 
 

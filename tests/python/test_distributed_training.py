@@ -111,7 +111,7 @@ def pipeline(steps):
 
 for kind in (ddp, fsdp, tensor_parallel, sequence_parallel): train(kind, 5)
 pipeline(5)
-dist.destroy_process_group()
+leave()
 """
 
 
