@@ -123,6 +123,22 @@ bool Fill(const DlTensor& in, HostTensor* out) {
   return true;
 }
 
+// Whether a tensor that has elements has no memory: a wrapper subclass (DTensor), or storage freed
+// behind the tensor's back (FSDP resizes it to 0). The pointer then is the offset in the storage.
+bool HasNoMemory(PyObject* tensor, const HostTensor& host) {
+  const auto address = reinterpret_cast<uintptr_t>(host.data);
+  // No offset in freed storage leads further than this, and few tensors live below.
+  if (address >= uintptr_t{1} << 36) return false;
+  for (const int64_t size : host.sizes) {
+    if (size == 0) return false;
+  }
+  PyObject* offset = PyObject_CallMethod(tensor, "storage_offset", nullptr);
+  const long long elements = offset == nullptr ? 0 : PyLong_AsLongLong(offset);
+  Py_XDECREF(offset);
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  return address == static_cast<uintptr_t>(elements) * InfoOf(host.dtype).size_bytes;
+}
+
 }  // namespace
 
 TensorReader::TensorReader(PyObject* tensor_type) : type_(Py_NewRef(tensor_type)) {
@@ -150,7 +166,7 @@ bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
     PyErr_Clear();  // sparse, quantised, wrapper subclass: described without values
     return false;
   }
-  return Fill(dl, out);
+  return Fill(dl, out) && !HasNoMemory(tensor, *out);
 }
 
 bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
