@@ -68,6 +68,13 @@ Status WithoutLock(Status (capture::Observer::*call)(), capture::Observer& obser
   return (observer.*call)();
 }
 
+// Nobody records while a step ends.
+void EndStepWith(Status (capture::Observer::*call)(), Recorder& recorder) {
+  const StepGate::Closed closed(recorder.gate(), ThisThread().in_tool > 0 ? 1 : 0);
+  recorder.EndStep();
+  ValueOrRaise(WithoutLock(call, recorder.observer()));
+}
+
 void BindConfig(nb::module_& m) {
   nb::class_<Config>(m, "Config", "A checked config.json with the constructor's overrides.")
       .def_prop_ro("task", [](const Config& c) { return std::string(TaskName(c.task)); })
@@ -104,19 +111,9 @@ void BindWindow(nb::class_<Class>& recorder) {
              self.ForgetTensors();
              ValueOrRaise(WithoutLock(&capture::Observer::Stop, self.observer()));
            })
-      .def("step",
-           [](Class& self) {
-             const StepGate::Closed closed(self.gate(), ThisThread().in_tool > 0 ? 1 : 0);
-             self.EndStep();
-             ValueOrRaise(WithoutLock(&capture::Observer::Step, self.observer()));
-           })
+      .def("step", [](Class& self) { EndStepWith(&capture::Observer::Step, self); })
       .def("set_step", [](Class& self, int step) { self.observer().SetStep(step); })
-      .def("close",
-           [](Class& self) {
-             const StepGate::Closed closed(self.gate(), ThisThread().in_tool > 0 ? 1 : 0);
-             self.EndStep();
-             ValueOrRaise(WithoutLock(&capture::Observer::Close, self.observer()));
-           })
+      .def("close", [](Class& self) { EndStepWith(&capture::Observer::Close, self); })
       .def_prop_ro("is_step_open", [](Class& self) { return self.observer().is_step_open(); })
       .def_prop_ro("is_collecting", [](Class& self) { return self.observer().is_collecting(); })
       .def_prop_ro("current_step", [](Class& self) { return self.observer().step(); })

@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "plumbline/tensor.h"
+
 namespace plumbline::measure {
 namespace {
-
-constexpr double kFloat32Roundoff = 0x1p-24;
 
 struct ApiClass {
   std::string_view name;
@@ -146,7 +146,7 @@ CallClass ClassOfCall(std::string_view call_name) {
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length) {
   const double length = std::max(reduction_length, 1.0);
   // Sums are kept in float32 or wider, whatever the dtype; the result is rounded once.
-  const double sum_roundoff = std::min(unit_roundoff, kFloat32Roundoff);
+  const double sum_roundoff = std::min(unit_roundoff, UnitRoundoff(DType::kFloat32));
   const double reduction = unit_roundoff + sum_roundoff * std::log2(length);
   const double product = unit_roundoff + sum_roundoff * std::sqrt(length);
   switch (call_class) {

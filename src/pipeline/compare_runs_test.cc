@@ -97,6 +97,14 @@ TEST_F(CompareRunsTest, DifferingArgumentIsTheCulprit) {
   EXPECT_EQ(comparison.rows[1].reason, "argument-differs");
 }
 
+TEST_F(CompareRunsTest, RoundingOfAnArgumentBeforeAnyTensorIsNoise) {
+  target_.Add("Torch.full.0.forward", ScalarJson("float", "1.0000001"), kX);
+  golden_.Add("Torch.full.0.forward", ScalarJson("float", "1.0"), kX);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call);
+  EXPECT_EQ(comparison.rows[0].verdict, Verdict::kWithinNoise);
+}
+
 TEST_F(CompareRunsTest, ParameterThatDiffersAlreadyIsSaid) {
   const std::string module = "Module.fc.Linear.forward.0";
   const auto add = [&](DumpForTest& side, const std::string& weight, const std::string& output) {

@@ -220,7 +220,7 @@ class Judge {
   void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,
                      Inputs& inputs) {
     // Values read back from tensors carry the noise of the run.
-    const double noise = AtMostNoise(std::max(noise_level_, UnitRoundoff(DType::kFloat32)));
+    const double noise = std::max(AtMostNoise(noise_level_), UnitRoundoff(DType::kFloat32));
     if (difference.error <= measure::kNoiseFactor * noise) {
       row.verdict = Verdict::kWithinNoise;
       row.expected = noise;

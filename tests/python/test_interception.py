@@ -148,6 +148,24 @@ torch.add(torch.ones(2), 1)
     assert "output" in entries["Torch.add.0.forward"]
 
 
+def test_tensors_without_memory_are_described(tmp_path: Path) -> None:
+    entries = record(
+        tmp_path,
+        """
+from torch._subclasses.fake_tensor import FakeTensorMode
+with FakeTensorMode():
+    torch.relu(torch.ones(3))
+freed = torch.ones(1000)
+freed.untyped_storage().resize_(0)
+torch.transpose(freed, 0, 0)
+""",
+    )
+    tensor = entries["Torch.relu.0.forward"]["input_args"][0]
+    assert (tensor["shape"], tensor["Max"]) == ([3], None)
+    tensor = entries["Torch.transpose.0.forward"]["input_args"][0]
+    assert (tensor["shape"], tensor["Norm"]) == ([1000], None)
+
+
 def test_forked_children_leave_no_entries(tmp_path: Path) -> None:
     entries = record(
         tmp_path,
