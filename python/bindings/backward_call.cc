@@ -265,9 +265,9 @@ void BackwardCall::Record() {
   }
   grad_inputs_.clear();
   if (recorder_.LeaveBackward(name_)) {
-    recorder_.RecordBackward(name_, &parent_, packed_outputs_, gradients.ptr());
+    recorder_.RecordBackward(name_, &parent_, std::move(packed_outputs_), gradients.ptr());
   }
-  packed_outputs_.clear();
+  packed_outputs_ = {};
 }
 
 }  // namespace plumbline::python

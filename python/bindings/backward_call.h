@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "kept_tensors.h"
+
 namespace plumbline::python {
 
 class Recorder;
@@ -84,7 +86,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   // The backward pass under way.
   bool is_open_ = false;
   size_t arrived_ = 0;
-  std::vector<std::byte> packed_outputs_;  // gradients of the results, reduced when they arrived
+  PackedPart packed_outputs_;  // gradients of the results, reduced when they arrived
   std::vector<nanobind::object> grad_inputs_;
 };
 

@@ -198,8 +198,8 @@ void BindModuleHook(nb::module_& m) {
            nb::keep_alive<1, 3>())
       .def(
           "before",
-          [](ModuleHook& self, nb::handle, nb::handle args, nb::handle kwargs) {
-            self.Before(args.ptr(), kwargs.ptr());
+          [](ModuleHook& self, nb::handle module, nb::handle args, nb::handle kwargs) {
+            self.Before(module.ptr(), args.ptr(), kwargs.ptr());
           },
           "A forward pre hook (with_kwargs).")
       .def(

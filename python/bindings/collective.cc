@@ -65,6 +65,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   name += std::to_string(observer.counters().Next(api.api));
   name += ".forward";
   bool selected = true;
+  KeptTensors& kept = thread.call_kept;
   {
     const InTool in_tool(thread, recorder_.gate_);
     if (calls_.size() >= sweep_at_) Sweep();
@@ -74,7 +75,10 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
     const std::string_view parent =
         thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
     thread.call.Begin(name, recorder_.wants_parents_ ? &parent : nullptr, stack.id);
-    recorder_.NameEntry(thread, name);
+    kept.Clear();
+    kept.head = thread.call.size();
+    kept.writes = Writes::kEverything;
+    recorder_.NameEntry(thread, name, &kept);
     if (selected) PackInputs(api, args, count, kwnames);
     if (selected && WantsDirection(observer.config().data_mode, CallKind::kForward)) {
       thread.call.Key(dump_json::kIsRecompute);
@@ -92,16 +96,30 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   const bool open = recorder_.StillHasPlace(epoch, name);
   const bool later =
       result != nullptr && (HandlesOf(result, &handles) || PyDict_GET_SIZE(hooks_.postponed) > 0);
-  if (open && selected && result != nullptr && !later) {
-    recorder_.NameEntry(thread, name);
+  if (open && selected && later) {
+    Pending call{std::move(name), &api, std::move(values), {}, {}};
+    if (recorder_.search_ != Recorder::Search::kNothing) {
+      // Recorded as a whole when it is complete; listed now.
+      const auto members = thread.call.bytes().subspan(kept.head);
+      call.inputs.bytes.assign(members.begin(), members.end());
+      for (KeptTensor& tensor : kept.tensors) {
+        tensor.begin -= kept.head;
+        tensor.end -= kept.head;
+      }
+      thread.call.Truncate(kept.head);
+      call.inputs.kept = std::move(kept);
+    }
+    recorder_.AppendEntry(thread.call.Finish());
+    Postpone(std::move(call), handles);
+    return result;
+  }
+  if (open && selected && result != nullptr) {
+    kept.in_output = true;
+    recorder_.NameEntry(thread, name, &kept);
     PackOutputs(api, values, thread.call);
   }
-  if (open) recorder_.AppendEntry(thread.call.Finish());
-  if (open && selected && later) {
-    Postpone(api, std::move(name), std::move(values), handles);
-  } else {
-    for (PyObject* value : values) Py_DECREF(value);
-  }
+  if (open) recorder_.EndEntry(name, thread.call, kept, /*is_listed=*/true);
+  for (PyObject* value : values) Py_DECREF(value);
   return result;
 }
 
@@ -120,7 +138,7 @@ void Collectives::PackInputs(const CollectiveApi& api, PyObject* const* args, Py
     values[static_cast<size_t>(count + i)] = Py_None;
   }
   ThreadState& thread = ThisThread();
-  ValueWalker walker(recorder_.types_, recorder_, thread.saves_tensors);
+  ValueWalker walker(recorder_.types_, recorder_, thread.with_paths());
   walker.List(dump_json::kInputArgs, "input", values.data(), count, thread.call);
   walker.Keywords(dump_json::kInputKwargs, kwnames, values.data() + count, thread.call);
   recorder_.CountFailures(walker);
@@ -135,7 +153,7 @@ void Collectives::PackOutputs(const CollectiveApi& api, std::vector<PyObject*> v
   for (const Py_ssize_t at : api.rule.masked_outputs) {
     if (static_cast<size_t>(at) < values.size()) values[static_cast<size_t>(at)] = Py_None;
   }
-  ValueWalker walker(recorder_.types_, recorder_, ThisThread().saves_tensors);
+  ValueWalker walker(recorder_.types_, recorder_, ThisThread().with_paths());
   walker.List(dump_json::kOutput, "output", values.data(), static_cast<Py_ssize_t>(values.size()),
               out);
   recorder_.CountFailures(walker);
@@ -155,13 +173,10 @@ bool Collectives::HandlesOf(PyObject* result, std::vector<PyObject*>* handles) c
   return !handles->empty();
 }
 
-void Collectives::Postpone(const CollectiveApi& api, std::string name,
-                           std::vector<PyObject*> values, const std::vector<PyObject*>& handles) {
+void Collectives::Postpone(Pending postponed, const std::vector<PyObject*>& handles) {
   const uint64_t id = next_id_++;
   Pending& call = calls_[id];
-  call.name = std::move(name);
-  call.api = &api;
-  call.values = std::move(values);
+  call = std::move(postponed);
   for (PyObject* handle : handles) {
     // The handle is kept: the framework makes a new Python object for a handle that was dropped.
     if (by_handle_.emplace(handle, id).second) call.handles.push_back(Py_NewRef(handle));
@@ -179,7 +194,7 @@ void Collectives::Completed(PyObject* handle) {
   Pending& call = calls_.at(id);
   std::erase(call.handles, handle);
   if (call.handles.empty()) {
-    const Pending done = Take(id);
+    Pending done = Take(id);
     Record(done, Mark::kNone);
     Release(done);
   }
@@ -196,7 +211,7 @@ void Collectives::Finish() {
   std::sort(ids.begin(), ids.end());
   for (const uint64_t id : ids) {
     if (!calls_.contains(id)) continue;  // waited for by another thread meanwhile
-    const Pending call = Take(id);
+    Pending call = Take(id);
     if (open) Record(call, HasSucceeded(call.handles) ? Mark::kNotWaited : Mark::kIncomplete);
     Release(call);
   }
@@ -228,7 +243,7 @@ void Collectives::Sweep() {
     const auto at = calls_.find(id);
     if (at == calls_.end() || !HasSucceeded(at->second.handles)) continue;
     if (!calls_.contains(id)) continue;  // waited for by another thread meanwhile
-    const Pending call = Take(id);
+    Pending call = Take(id);
     Record(call, Mark::kNotWaited);
     Release(call);
   }
@@ -243,12 +258,17 @@ Collectives::Pending Collectives::Take(uint64_t id) {
   return call;
 }
 
-void Collectives::Record(const Pending& call, Mark mark) {
+void Collectives::Record(Pending& call, Mark mark) {
   ThreadState& thread = ThisThread();
   const ModeOff mode_off(recorder_.hooks_, thread);
   EntryPacker& out = thread.event;  // the wait may be part of an API whose entry is in flight
   out.Begin(call.name, nullptr, 0);
-  recorder_.NameEntry(thread, call.name);
+  KeptTensors kept;
+  kept.head = out.size();
+  kept.Append(std::move(call.inputs.kept), out.size());
+  out.Raw(call.inputs.bytes);
+  kept.in_output = true;
+  recorder_.NameEntry(thread, call.name, &kept);
   if (mark != Mark::kIncomplete) PackOutputs(*call.api, call.values, out);
   if (mark == Mark::kIncomplete) {
     out.Key(kIncomplete);
@@ -257,7 +277,8 @@ void Collectives::Record(const Pending& call, Mark mark) {
     out.Key(kWaited);
     out.Bool(false);
   }
-  recorder_.AppendEntry(out.Finish());
+  // Its stack and parent were listed when it began.
+  recorder_.EndEntry(call.name, out, kept, /*is_listed=*/false);
 }
 
 void Collectives::Release(const Pending& call) {

@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kept_tensors.h"
+
 namespace plumbline {
 class EntryPacker;
 }
@@ -76,6 +78,7 @@ class Collectives {
     const CollectiveApi* api = nullptr;
     std::vector<PyObject*> values;   // what becomes the output
     std::vector<PyObject*> handles;  // not waited for yet; empty: nothing tells when it is complete
+    PackedPart inputs;  // members packed before the call, where they are searched with the output
   };
   enum class Mark { kNone, kNotWaited, kIncomplete };
 
@@ -84,14 +87,13 @@ class Collectives {
   void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);
   // The handles in a result; false if there are none.
   bool HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const;
-  void Postpone(const CollectiveApi& api, std::string name, std::vector<PyObject*> values,
-                const std::vector<PyObject*>& handles);
+  void Postpone(Pending call, const std::vector<PyObject*>& handles);
   [[nodiscard]] bool HasSucceeded(std::vector<PyObject*> handles) const;
   // Records what the user has dropped and what is complete.
   void Sweep();
   // Takes a call out of the tables.
   Pending Take(uint64_t id);
-  void Record(const Pending& call, Mark mark);
+  void Record(Pending& call, Mark mark);
   static void Release(const Pending& call);
 
   Recorder& recorder_;

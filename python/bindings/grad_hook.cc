@@ -37,8 +37,8 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   auto record = [&recorder, epoch = recorder.observer().epoch(), name = std::move(name),
                  parent = std::move(parent), has_parent](PyObject* args) {
     if (epoch != recorder.observer().epoch()) return;
-    const auto packed = recorder.PackBackwardInput(name, PyTuple_GET_ITEM(args, 1));
-    recorder.RecordBackward(name, has_parent ? &parent : nullptr, packed,
+    PackedPart packed = recorder.PackBackwardInput(name, PyTuple_GET_ITEM(args, 1));
+    recorder.RecordBackward(name, has_parent ? &parent : nullptr, std::move(packed),
                             PyTuple_GET_ITEM(args, 0));
   };
   PyObject* hook = NewCallback(recorder, std::move(record));

@@ -21,7 +21,7 @@ class ModuleHook {
   // `prefix`: the entry's name up to the class, "Module.layers.0.LlamaDecoderLayer".
   ModuleHook(Recorder& recorder, const Autograd& autograd, std::string prefix, bool wants_backward);
 
-  void Before(PyObject* args, PyObject* kwargs);
+  void Before(PyObject* module, PyObject* args, PyObject* kwargs);
   // `raised`: the module raised, and `output` means nothing.
   void After(PyObject* module, PyObject* output, bool raised);
 

@@ -37,6 +37,11 @@ class KeepException {
   PyObject* traceback_;
 };
 
+void PackRecompute(bool is_recompute, EntryPacker& out) {
+  out.Key(kIsRecompute);
+  out.Bool(is_recompute);
+}
+
 // The backward name of a forward entry or parent: the last ".forward" becomes ".backward".
 std::string BackwardName(std::string_view forward) {
   constexpr std::string_view kForward = ".forward";
@@ -60,6 +65,7 @@ ThreadState::~ThreadState() {
   // Left by a call that an interrupt cut off. Python objects cannot be released when a thread or
   // the process ends.
   if (!module_calls.empty()) (void)new std::vector<ModuleCall>(std::move(module_calls));
+  // Tensors they keep are leaked likewise (KeptTensors).
 }
 
 ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
@@ -115,6 +121,8 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
                    FrameworkHooks hooks)
     : observer_(std::move(observer)), types_(types), hooks_(hooks), reader_(types.tensor) {
   const Config& config = observer_->config();
+  if (config.task == Task::kOverflowCheck) search_ = Search::kNonFinite;
+  if (config.task == Task::kNanCheck) search_ = Search::kNanFlag;
   wants_tensors_ = config.task == Task::kTensor;
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
   wants_xor_ = config.summary_mode == SummaryMode::kXor;
@@ -137,12 +145,16 @@ bool Recorder::Recording(const ThreadState& thread) const {
          !is_forked_child.load(std::memory_order_relaxed);
 }
 
-void Recorder::NameEntry(ThreadState& thread, std::string_view name) const {
+void Recorder::NameEntry(ThreadState& thread, std::string_view name, KeptTensors* kept) const {
   thread.entry_name = name;
-  thread.saves_tensors = wants_tensors_;
+  bool listed = false;
   for (const std::string& part : observer_->config().tensor_list) {
-    thread.saves_tensors |= name.find(part) != std::string_view::npos;
+    listed |= name.find(part) != std::string_view::npos;
   }
+  thread.kept = search_ == Search::kNothing ? nullptr : kept;
+  thread.keeps_tensors =
+      thread.kept != nullptr && (search_ == Search::kNonFinite || listed);
+  thread.saves_tensors = search_ == Search::kNothing && (wants_tensors_ || listed);
 }
 
 uint32_t Recorder::UseStack(StackInfo* info) {
@@ -166,6 +178,7 @@ void Recorder::CountFailures(const ValueWalker& walker) {
 }
 
 bool Recorder::StillHasPlace(uint64_t epoch, std::string_view name) {
+  if (observer_->is_done()) return false;
   if (!gate_.is_closed() && observer_->is_step_open() && epoch == observer_->epoch()) return true;
   // Also when the call itself ended the step.
   if (!is_forked_child.load(std::memory_order_relaxed)) {
@@ -192,24 +205,30 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   name += std::to_string(number);
   name += ".forward";
   bool selected = true;
+  bool tells_recompute = false, is_recompute = false;
+  KeptTensors& kept = thread.call_kept;
   {
     const InTool in_tool(thread, gate_);
     if (!observer_->selection().selects_all()) selected = observer_->selection().SelectApi(name);
+    tells_recompute = selected && wants_stacks_ && WantsDirection(parts, CallKind::kForward);
     StackInfo stack;
     if (selected) UseStack(&stack);
     const std::string_view parent =
         thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
+    is_recompute = stack.is_recompute;
     thread.call.Begin(name, wants_parents_ ? &parent : nullptr, stack.id);
+    kept.Clear();
+    kept.head = thread.call.size();
+    if (search_ != Search::kNothing) kept.writes = WritesOf(api_name, args, count, kwnames);
     if (selected && WantsInput(parts, CallKind::kForward)) {
-      NameEntry(thread, name);
-      ValueWalker walker(types_, *this, thread.saves_tensors);
+      NameEntry(thread, name, &kept);
+      ValueWalker walker(types_, *this, thread.with_paths());
       walker.List(kInputArgs, "input", args, count, thread.call);
       walker.Keywords(kInputKwargs, kwnames, args + count, thread.call);
       CountFailures(walker);
     }
-    if (selected && wants_stacks_ && WantsDirection(parts, CallKind::kForward)) {
-      thread.call.Key(kIsRecompute);
-      thread.call.Bool(stack.is_recompute);
+    if (tells_recompute && search_ != Search::kNonFinite) {
+      PackRecompute(is_recompute, thread.call);
     }
   }
   ++thread.in_api;
@@ -217,18 +236,18 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   --thread.in_api;
   if (!StillHasPlace(epoch, name)) return result;
   const InTool in_tool(thread, gate_);
-  if (result == nullptr) {
-    const KeepException keep;
-    AppendEntry(thread.call.Finish());
-    return nullptr;
-  }
-  if (selected && WantsOutput(parts, CallKind::kForward)) {
-    NameEntry(thread, name);
-    ValueWalker walker(types_, *this, thread.saves_tensors);
+  const KeepException keep;
+  if (result != nullptr && selected && WantsOutput(parts, CallKind::kForward)) {
+    kept.in_output = true;
+    NameEntry(thread, name, &kept);
+    ValueWalker walker(types_, *this, thread.with_paths());
     walker.Result(kOutput, "output", result, thread.call);
     CountFailures(walker);
   }
-  AppendEntry(thread.call.Finish());
+  // Release 1.2.2 writes it behind the output for this task.
+  if (tells_recompute && search_ == Search::kNonFinite) PackRecompute(is_recompute, thread.call);
+  EndEntry(name, thread.call, kept, /*is_listed=*/true);
+  if (result == nullptr) return nullptr;
   if (WantsDirection(parts, CallKind::kBackward)) HookGradient(result, api_name, number, thread);
   return result;
 }
@@ -249,7 +268,8 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   AttachGradHook(tensor, *this, std::move(name), std::move(parent), wants_parents_);
 }
 
-uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, uint64_t* token) {
+uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, Writes writes,
+                               uint64_t* token) {
   *token = 0;
   ThreadState& thread = ThisThread();
   if (!Recording(thread)) return 0;
@@ -265,14 +285,15 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
   if (WantsInput(observer_->config().data_mode, CallKind::kForward) &&
       observer_->selection().MaySelectModule(frame.name)) {
-    NameEntry(thread, frame.name);
+    frame.inputs.kept.writes = writes;
+    NameEntry(thread, frame.name, &frame.inputs.kept);
     EntryPacker& out = thread.event;
     out.Clear();
-    ValueWalker walker(types_, *this, thread.saves_tensors);
+    ValueWalker walker(types_, *this, thread.with_paths());
     walker.List(kInputArgs, "input", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), out);
     walker.Dict(kInputKwargs, "kwargs", kwargs, out);
     CountFailures(walker);
-    frame.inputs.assign(out.bytes().begin(), out.bytes().end());
+    frame.inputs.bytes.assign(out.bytes().begin(), out.bytes().end());
   }
   thread.modules.push_back(std::move(frame));
   return number;
@@ -290,7 +311,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
     if (!selection.selects_all()) (void)selection.LeaveModule(thread.modules.back().name);
     thread.modules.pop_back();
   }
-  const ModuleFrame frame = std::move(thread.modules.back());
+  ModuleFrame frame = std::move(thread.modules.back());
   thread.modules.pop_back();
   const bool selected = selection.selects_all() || selection.LeaveModule(frame.name);
   if (is_forked_child.load(std::memory_order_relaxed)) return;
@@ -302,21 +323,24 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
       thread.modules.empty() ? std::string_view() : std::string_view(thread.modules.back().name);
   EntryPacker& out = thread.event;
   out.Begin(frame.name, wants_parents_ ? &parent : nullptr, stack.id);
+  KeptTensors kept;
+  kept.head = out.size();
   if (selected && WantsDirection(parts, CallKind::kForward)) {
-    out.Raw(frame.inputs);
-    NameEntry(thread, frame.name);
-    ValueWalker walker(types_, *this, thread.saves_tensors);
+    kept.Append(std::move(frame.inputs.kept), out.size());
+    out.Raw(frame.inputs.bytes);
+    NameEntry(thread, frame.name, &kept);
+    ValueWalker walker(types_, *this, thread.with_paths());
     if (output != nullptr && WantsOutput(parts, CallKind::kForward)) {
+      kept.in_output = true;
       walker.Result(kOutput, "output", output, out);
+      kept.in_output = false;
     }
     walker.Dict(kParameters, "parameters", parameters, out);
     CountFailures(walker);
-    if (wants_stacks_) {  // without walking the stack it is not known
-      out.Key(kIsRecompute);
-      out.Bool(stack.is_recompute);
-    }
+    // Without walking the stack it is not known.
+    if (wants_stacks_) PackRecompute(stack.is_recompute, out);
   }
-  AppendEntry(out.Finish());
+  EndEntry(frame.name, out, kept, /*is_listed=*/true);
 }
 
 std::string Recorder::ParentOfBackward() const {
@@ -324,7 +348,7 @@ std::string Recorder::ParentOfBackward() const {
   return modules.size() < 2 ? std::string() : BackwardName(modules[modules.size() - 2].name);
 }
 
-std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObject* grad_outputs) {
+PackedPart Recorder::PackBackwardInput(std::string_view name, PyObject* grad_outputs) {
   ThreadState& thread = ThisThread();
   if (!MayRecordBackward(thread)) return {};
   if (!WantsInput(observer_->config().data_mode, CallKind::kBackward)) return {};
@@ -332,20 +356,23 @@ std::vector<std::byte> Recorder::PackBackwardInput(std::string_view name, PyObje
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
   out.Clear();
-  NameEntry(thread, name);
-  ValueWalker walker(types_, *this, thread.saves_tensors);
+  PackedPart part;
+  NameEntry(thread, name, &part.kept);
+  ValueWalker walker(types_, *this, thread.with_paths());
   walker.Result(kInput, "input", grad_outputs, out);
   CountFailures(walker);
-  return {out.bytes().begin(), out.bytes().end()};
+  part.bytes.assign(out.bytes().begin(), out.bytes().end());
+  return part;
 }
 
 bool Recorder::MayRecordBackward(const ThreadState& thread) const {
   return thread.in_tool == 0 && !gate_.is_closed() && observer_->is_step_open() &&
+         !observer_->is_done() &&
          !is_forked_child.load(std::memory_order_relaxed);
 }
 
-void Recorder::RecordBackward(std::string_view name, const std::string* parent,
-                              std::span<const std::byte> packed_input, PyObject* grad_inputs) {
+void Recorder::RecordBackward(std::string_view name, const std::string* parent, PackedPart input,
+                              PyObject* grad_inputs) {
   ThreadState& thread = ThisThread();
   if (!MayRecordBackward(thread)) return;
   const InTool in_tool(thread, gate_);
@@ -353,19 +380,23 @@ void Recorder::RecordBackward(std::string_view name, const std::string* parent,
   EntryPacker& out = thread.event;
   const std::string_view parent_name = parent == nullptr ? std::string_view() : *parent;
   out.Begin(name, parent == nullptr ? nullptr : &parent_name, 0);
-  out.Raw(packed_input);
+  KeptTensors kept;
+  kept.head = out.size();
+  kept.Append(std::move(input.kept), out.size());
+  out.Raw(input.bytes);
   if (WantsOutput(observer_->config().data_mode, CallKind::kBackward)) {
-    NameEntry(thread, name);
-    ValueWalker walker(types_, *this, thread.saves_tensors);
+    kept.in_output = true;
+    NameEntry(thread, name, &kept);
+    ValueWalker walker(types_, *this, thread.with_paths());
     walker.Result(kOutput, "output", grad_inputs, out);
     CountFailures(walker);
   }
-  AppendEntry(out.Finish());
+  EndEntry(name, out, kept, /*is_listed=*/parent != nullptr);
 }
 
 void Recorder::ReserveParameterGradients(std::string_view entry, PyObject* parameter_names) {
   ThreadState& thread = ThisThread();
-  if (gate_.is_closed() || !observer_->is_step_open()) return;
+  if (gate_.is_closed() || !observer_->is_step_open() || observer_->is_done()) return;
   if (observer_->config().task == Task::kStructure) return;
   EntryPacker& out = thread.event;
   out.Begin(entry, nullptr, 0);
@@ -387,15 +418,17 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
   const std::string name(entry);
   EntryPacker& out = thread.event;
   out.Begin(name, nullptr, 0);
+  KeptTensors kept;
+  kept.head = out.size();
   out.Key(parameter);
   out.BeginList();
-  NameEntry(thread, name);
-  ValueWalker walker(types_, *this, thread.saves_tensors);
-  if (thread.saves_tensors) walker.set_path(parameter);
+  NameEntry(thread, name, &kept);
+  ValueWalker walker(types_, *this, thread.with_paths());
+  if (thread.with_paths()) walker.set_path(parameter);
   walker.Value(grad, out);
   out.EndList();
   CountFailures(walker);
-  AppendEntry(out.Finish());
+  EndEntry(name, out, kept, /*is_listed=*/false);
 }
 
 void Recorder::EnterBackward(std::string_view name) {

@@ -19,6 +19,7 @@
 
 #include "capture/observer.h"
 #include "frames.h"
+#include "kept_tensors.h"
 #include "record/value.h"
 #include "step_gate.h"
 #include "tensor_cache.h"
@@ -100,7 +101,9 @@ class Recorder : public TensorSink {
                     PyObject* kwnames);
 
   // Module events. Enter returns the call number and sets *token for Leave; inputs are read here.
-  uint32_t EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, uint64_t* token);
+  // `writes`: whether the module itself works in place on its inputs.
+  uint32_t EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, Writes writes,
+                       uint64_t* token);
   // `parameters`: dict name -> tensor, or null. Frames above the token's (calls that raised) are
   // dropped. `output` null: the module raised.
   void LeaveModule(uint64_t token, PyObject* output, PyObject* parameters);
@@ -111,9 +114,9 @@ class Recorder : public TensorSink {
   // A backward entry comes in two parts: the gradients of the outputs (a tuple), reduced when they
   // are there, and the entry as a whole, with the gradients of the inputs. `parent` null: not
   // known.
-  std::vector<std::byte> PackBackwardInput(std::string_view name, PyObject* grad_outputs);
-  void RecordBackward(std::string_view name, const std::string* parent,
-                      std::span<const std::byte> packed_input, PyObject* grad_inputs);
+  PackedPart PackBackwardInput(std::string_view name, PyObject* grad_outputs);
+  void RecordBackward(std::string_view name, const std::string* parent, PackedPart input,
+                      PyObject* grad_inputs);
   // {name: [null]} for every parameter, so that the entry has its place and order.
   void ReserveParameterGradients(std::string_view entry, PyObject* parameter_names);
   void RecordParameterGradient(std::string_view entry, std::string_view parameter, PyObject* grad);
@@ -144,6 +147,35 @@ class Recorder : public TensorSink {
  private:
   friend class Collectives;  // the communication half of the recorder
 
+  // What is searched for in every entry (recorder_search.cc).
+  enum class Search : uint8_t {
+    kNothing,
+    kNonFinite,  // overflow_check: only entries with NaN or Inf are recorded, with their tensors
+    kNanFlag,    // nan_check: every entry is recorded with a flag in place of statistics
+  };
+  struct Sight {
+    bool hit = false;
+    bool unknown = false;  // not readable (counted)
+  };
+  // Tells what tensors are searched for and kept in: thread.kept.
+  void LookAt(PyObject* tensor, std::string_view path, EntryPacker& out);
+  // `bare`: also packs type, dtype, shape and requires_grad there; may be null.
+  Sight Look(PyObject* tensor, EntryPacker* bare);
+  Sight LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache);
+  Sight LookOnDevice(PyObject* tensor);
+  Sight LookAtDescribed(PyObject* tensor, EntryPacker* bare);
+  // The tensor's values at this moment, for all entries under way that hold it; new reference or
+  // null.
+  PyObject* CopyBeforeCall(PyObject* tensor, std::optional<int64_t> version);
+  // Packs a kept tensor as PackTensor() would have, with its values when it was met.
+  void PackKept(const KeptTensor& kept, EntryPacker& out);
+  // Replaces what `out` holds of the kept tensors by full records, and stores them.
+  void StoreKept(std::string_view name, EntryPacker& out, const KeptTensors& kept);
+  // The end of every entry: records what the search asks for. Clears `kept`. `is_listed`: stack.json
+  // or construct.json name the entry whether or not it is a hit.
+  void EndEntry(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
+  void EndSearched(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
+
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
   // Whether a call that began in `epoch` still has its place; counts it as lost if not.
@@ -153,8 +185,9 @@ class Recorder : public TensorSink {
   void CountFailures(const ValueWalker& walker);
   void HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
                     const ThreadState& thread);
-  // Begins to pack values of the entry `name`: their tensors are stored if it is one of those.
-  void NameEntry(ThreadState& thread, std::string_view name) const;
+  // Begins to pack values of the entry `name`: their tensors are stored if it is one of those, or
+  // searched and put into `kept` when something is searched for.
+  void NameEntry(ThreadState& thread, std::string_view name, KeptTensors* kept = nullptr) const;
   // One pass over the memory: statistics and, in md5 mode, the CRC; in xor mode only the XOR.
   void ScanTensorInto(const HostTensor& host, TensorFacts* facts);
   // Stores the tensor, or links a file of the same contents; fills `facts` if they are not known
@@ -169,6 +202,22 @@ class Recorder : public TensorSink {
     uint64_t implicit_zeros = 0;   // elements that the memory leaves out (sparse tensors)
     PyObject* extra = nullptr;     // dict of further keys, or null; borrowed
   };
+  // What the framework part says of a tensor whose memory is not its values.
+  struct Description {
+    Description() = default;
+    Description(const Description&) = delete;
+    Description& operator=(const Description&) = delete;
+    ~Description() { Py_XDECREF(answer); }
+    PyObject* answer = nullptr;  // owned; the rest borrows from it
+    PyObject* source = nullptr;  // a tensor with the values, or null
+    Labels labels;
+    Shape shape;
+    std::string problem;  // why values that exist are not there, or empty
+  };
+  // False if there is none (counted). `with_bytes`: the source should have every element.
+  bool Describe(PyObject* tensor, bool with_bytes, Description* out);
+  // Type, dtype, shape and requires_grad.
+  static void PackBare(const Labels& labels, EntryPacker& out);
   // Whether the memory of a tensor of this class is its value: no class of the user stands between
   // (no __torch_dispatch__ of its own).
   [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
@@ -195,6 +244,7 @@ class Recorder : public TensorSink {
   PyObject* owner_ = nullptr;             // borrowed: it owns this object
   std::vector<PyObject*> saved_handles_;  // hooks of SaveVariable, owned; removed by EndStep
   uint64_t next_token_ = 1;
+  Search search_ = Search::kNothing;
   bool wants_tensors_ = false;
   bool wants_digest_ = false;  // the CRC
   bool wants_xor_ = false;

@@ -1,6 +1,7 @@
 // The tensor half of the recorder: one pass over memory, statistics, digest, file.
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/digest.h"
 #include "framework_team.h"
@@ -103,10 +104,21 @@ void PackStatistic(std::string_view key, const Statistic& value, EntryPacker& ou
   }
 }
 
+// What is wrong with the values of a tensor, from its statistics; empty: nothing.
+std::string_view ReasonOf(const PackedTensor& tensor) {
+  const auto* max = std::get_if<double>(&tensor.max);
+  const auto* min = std::get_if<double>(&tensor.min);
+  if (max == nullptr || min == nullptr) return {};
+  if (std::isnan(*max) || std::isnan(*min)) return "nan";
+  if (std::isinf(*max) && *max > 0) return "inf";
+  return std::isinf(*min) ? "-inf" : std::string_view();
+}
+
 // A tensor whose record has keys that a PackedTensor does not: a map with the same keys, in the
-// order of 1.2.2, `extra` behind requires_grad as in 26.x.
-void PackWithExtra(const PackedTensor& tensor, PyObject* extra, EntryPacker& out) {
-  if (extra == nullptr) return out.Tensor(tensor);
+// order of 1.2.2, `extra` (a dict or null) behind requires_grad as in 26.x, `reason` last.
+void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view reason,
+                   EntryPacker& out) {
+  if (extra == nullptr && reason.empty()) return out.Tensor(tensor);
   out.BeginMap();
   out.Key("type");
   out.String(tensor.type);
@@ -124,7 +136,7 @@ void PackWithExtra(const PackedTensor& tensor, PyObject* extra, EntryPacker& out
   }
   out.Key("requires_grad");
   out.Bool(tensor.requires_grad == true);
-  PackJsonMembers(extra, 0, out);
+  if (extra != nullptr) PackJsonMembers(extra, 0, out);
   if (tensor.max_finite) PackStatistic("Max_except_inf_nan", *tensor.max_finite, out);
   if (tensor.min_finite) PackStatistic("Min_except_inf_nan", *tensor.min_finite, out);
   if (!tensor.digest.empty()) {
@@ -134,6 +146,10 @@ void PackWithExtra(const PackedTensor& tensor, PyObject* extra, EntryPacker& out
   if (!tensor.data_name.empty()) {
     out.Key("data_name");
     out.String(tensor.data_name);
+  }
+  if (!reason.empty()) {
+    out.Key("overflow_reason");
+    out.String(reason);
   }
   out.EndMap();
 }
@@ -227,6 +243,7 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
 }
 
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  if (ThisThread().kept != nullptr) return LookAt(tensor, path, out);
   const NoOverride plain(types_, hooks_, tensor);
   const bool is_plain = IsPlainClass(Py_TYPE(tensor));
   if (is_plain && PackMemory(tensor, {.type = kTensorType, .requires_grad = RequiresGrad(tensor)},
@@ -239,6 +256,7 @@ void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& 
 void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
                          EntryPacker& out) {
   const Labels labels{.type = "numpy.ndarray", .dtype_text = dtype_text};
+  // Arrays never make a hit; those of a hit are recorded as they are now.
   if (!PackMemory(tensor, labels, /*may_cache=*/false, path, out)) out.Null();
 }
 
@@ -256,8 +274,9 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
       return false;
     }
   }
-  // A copy dies with this call, so only tensors of the training itself are remembered.
-  may_cache = may_cache && copy == nullptr;
+  // A copy dies with this call, so only tensors of the training itself are remembered. A search
+  // remembers less than is wanted here.
+  may_cache = may_cache && copy == nullptr && search_ == Search::kNothing;
   // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
   const TensorFacts* known = may_cache ? cache_.Find(tensor, host) : nullptr;
   const bool is_new = known == nullptr;
@@ -295,7 +314,8 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   }
   packed.digest = digest;
   packed.data_name = data_name;
-  PackWithExtra(packed, labels.extra, out);
+  const bool explains = search_ == Search::kNonFinite;
+  PackWithExtra(packed, labels.extra, explains ? ReasonOf(packed) : std::string_view(), out);
 }
 
 void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
@@ -304,51 +324,56 @@ void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
   packed.dtype_text = labels.dtype_text;
   if (labels.shape != nullptr) packed.shape = *labels.shape;
   packed.requires_grad = labels.requires_grad;
-  PackWithExtra(packed, labels.extra, out);
+  PackWithExtra(packed, labels.extra, {}, out);
 }
 
 // describe_tensor(tensor, with_bytes) answers with
 //   (type, dtype text, shape, requires_grad, source, implicit zeros, extra, problem)
 // `source`: None, or a tensor that holds the values; `with_bytes`: it should have every element,
 // because a file or a digest is wanted. `problem`: None, or why values that exist are not there.
-void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
+bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
   constexpr Py_ssize_t kType = 0, kDType = 1, kShape = 2, kGrad = 3, kSource = 4, kZeros = 5,
                        kExtra = 6, kProblem = 7, kFields = 8;
-  const bool with_bytes = ThisThread().saves_tensors || wants_digest_ || wants_xor_;
-  PyObject* answer = PyObject_CallFunctionObjArgs(hooks_.describe_tensor, tensor,
-                                                  with_bytes ? Py_True : Py_False, nullptr);
-  if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != kFields) {
+  out->answer = PyObject_CallFunctionObjArgs(hooks_.describe_tensor, tensor,
+                                             with_bytes ? Py_True : Py_False, nullptr);
+  if (out->answer == nullptr || !PyTuple_Check(out->answer) ||
+      PyTuple_GET_SIZE(out->answer) != kFields) {
     PyErr_Clear();
-    Py_XDECREF(answer);
     observer_->CountLoss("tensors_unreadable",
                          ThisThread().entry_name + ": a tensor that cannot be described");
+    return false;
+  }
+  const auto field = [out](Py_ssize_t i) { return PyTuple_GET_ITEM(out->answer, i); };
+  out->shape = ShapeOf(field(kShape));
+  out->labels = {.type = TextOf(field(kType)),
+                 .dtype_text = TextOf(field(kDType)),
+                 .requires_grad = field(kGrad) == Py_True,
+                 .shape = &out->shape};
+  out->labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyDict_Check(field(kExtra))) out->labels.extra = field(kExtra);
+  if (IsTensor(field(kSource))) out->source = field(kSource);
+  if (PyUnicode_Check(field(kProblem))) out->problem = TextOf(field(kProblem));
+  return true;
+}
+
+void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  Description described;
+  const bool with_bytes = ThisThread().saves_tensors || wants_digest_ || wants_xor_;
+  if (!Describe(tensor, with_bytes, &described)) {
     PackWithoutValues({.type = kTensorType}, out);
     return;
   }
-  const auto field = [answer](Py_ssize_t i) { return PyTuple_GET_ITEM(answer, i); };
-  const Shape shape = ShapeOf(field(kShape));
-  Labels labels{.type = TextOf(field(kType)),
-                .dtype_text = TextOf(field(kDType)),
-                .requires_grad = field(kGrad) == Py_True,
-                .shape = &shape};
-  labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
-  if (PyDict_Check(field(kExtra))) labels.extra = field(kExtra);
-  PyObject* source = field(kSource);
-  std::string problem =
-      PyUnicode_Check(field(kProblem)) ? std::string(TextOf(field(kProblem))) : "";
-  const bool has_source =
-      PyObject_TypeCheck(source, reinterpret_cast<PyTypeObject*>(types_.tensor));
-  if (!has_source) {
-    PackWithoutValues(labels, out);
-  } else if (!PackMemory(source, labels, /*may_cache=*/false, path, out)) {
+  std::string problem = described.problem;
+  if (described.source == nullptr) {
+    PackWithoutValues(described.labels, out);
+  } else if (!PackMemory(described.source, described.labels, /*may_cache=*/false, path, out)) {
     problem = "a tensor whose memory cannot be read";
-    PackWithoutValues(labels, out);
+    PackWithoutValues(described.labels, out);
   }
   if (!problem.empty()) {
     observer_->CountLoss("tensors_unreadable", ThisThread().entry_name + ": " + problem);
   }
-  Py_DECREF(answer);
 }
 
 }  // namespace plumbline::python

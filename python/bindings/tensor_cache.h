@@ -22,6 +22,8 @@ namespace plumbline::python {
 // Everything one pass over a tensor's memory yields.
 struct TensorFacts {
   TensorStats stats;
+  // NaN or Inf is among the elements. Where this is searched for, the rest is not filled in.
+  bool non_finite = false;
   // CRC-32 under upstream's rules (bfloat16 as float32), or the XOR of the words (xor mode).
   uint64_t digest = 0;
   bool has_digest = false;

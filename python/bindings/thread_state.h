@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kept_tensors.h"
 #include "record/value.h"
 #include "step_gate.h"
 
@@ -22,7 +23,7 @@ class ModuleHook;
 // A module call that has begun and not ended: what the recorder knows.
 struct ModuleFrame {
   std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
-  std::vector<std::byte> inputs;  // packed members, taken before the module could change them
+  PackedPart inputs;              // members, taken before the module could change them
   uint64_t token = 0;             // identifies the frame to Leave()
   uint64_t epoch = 0;             // of the step it belongs to
 };
@@ -41,6 +42,9 @@ struct ThreadState {
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
 
+  // Whether values being packed need to know their place in the entry.
+  [[nodiscard]] bool with_paths() const { return saves_tensors || keeps_tensors; }
+
   int in_tool = 0;    // inside plumbline's own work: record nothing
   int in_api = 0;     // inside a recorded API: only the outermost one is an entry
   EntryPacker call;   // the API entry in flight
@@ -48,7 +52,10 @@ struct ThreadState {
   std::vector<ModuleFrame> modules;
   std::vector<ModuleCall> module_calls;
   std::string entry_name;        // of the entry being packed: first part of tensor file names
-  bool saves_tensors = false;    // of that entry
+  bool saves_tensors = false;    // of that entry: tensors are stored as they are met
+  bool keeps_tensors = false;    // of that entry: they are kept until it is known
+  KeptTensors* kept = nullptr;   // where, and what was seen in them; null: nothing is searched for
+  KeptTensors call_kept;         // those of `call`
   PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
   int mode_off = 0;              // depth of ModeOff
   bool replaces_files = false;   // a tensor file of the same name is an earlier value of this one

@@ -42,7 +42,7 @@ Observer::~Observer() { (void)Close(); }
 
 Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   if (finished_) return StartOutcome::kNotSelected;
-  if (config_.level != Level::kDebug && IsPastLastStep(config_, step_)) {
+  if (is_done() || (config_.level != Level::kDebug && IsPastLastStep(config_, step_))) {
     finished_ = true;
     return StartOutcome::kFinished;
   }
@@ -63,7 +63,8 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
       if (!config_.extra_info) options.files = EntryTable::Files::kDumpOnly;
     }
     options.rank = rank;
-    options.has_tensors = config_.task == Task::kTensor || !config_.tensor_list.empty();
+    options.has_tensors = config_.task == Task::kTensor || config_.task == Task::kOverflowCheck ||
+                          !config_.tensor_list.empty();
     options.run_id = run_id_;
     PL_TRY_ASSIGN(std::unique_ptr<RunWriter> writer, RunWriter::Open(options, threads_));
     run_directory_ = writer->directory();
@@ -77,6 +78,28 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   // At level debug calls are not recorded, only what save() is given.
   is_collecting_.store(!debug, std::memory_order_relaxed);
   return StartOutcome::kCollecting;
+}
+
+bool Observer::TakeHit() {
+  if (is_done()) return false;
+  if (!config_.hit_limit) {
+    hits_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  int64_t taken = hits();
+  while (taken < *config_.hit_limit) {
+    if (hits_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+Status Observer::SecureHit() {
+  writer_->Secure();
+  if (!config_.hit_limit || hits() < *config_.hit_limit) return {};
+  if (is_done_.exchange(true)) return {};
+  is_collecting_.store(false, std::memory_order_relaxed);
+  LogInfo(fmt::format("Reached the preset overflow times, current overflow times: {}.", hits()));
+  return writer_->Publish();
 }
 
 Status Observer::Stop() {

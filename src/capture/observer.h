@@ -25,7 +25,7 @@ namespace plumbline::capture {
 enum class StartOutcome : uint8_t {
   kCollecting,   // the window is open
   kNotSelected,  // this step or rank is filtered out, or collection ended earlier
-  kFinished,     // the last selected step is over: this call ended collection for good
+  kFinished,     // the last selected step is over, or enough was found: this call says so, once
 };
 
 // Decides whether the process is being observed and hands finished entries to the store.
@@ -58,6 +58,8 @@ class Observer {
   [[nodiscard]] bool is_collecting() const {
     return is_collecting_.load(std::memory_order_relaxed);
   }
+  // Enough was found: nothing is recorded any more, also of calls under way. One relaxed load.
+  [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_relaxed); }
   // True from Start to Step: gradients of calls recorded in the window still have a place.
   [[nodiscard]] bool is_step_open() const { return writer_ != nullptr; }
   // Grows by one at each Step(); a gradient of an earlier epoch has no place any more.
@@ -65,6 +67,14 @@ class Observer {
   [[nodiscard]] int step() const { return step_; }
   // Directory of the current step and rank; empty before the first Start.
   [[nodiscard]] const std::string& run_directory() const { return run_directory_; }
+
+  // Takes one of the config's hit_limit hits of this process; false: all are taken, drop it.
+  bool TakeHit();
+  [[nodiscard]] int64_t hits() const { return hits_.load(std::memory_order_relaxed); }
+  // After the record of a hit was added: its tensor files stand under their names and its record is
+  // on disk when this returns. With the last hit collection ends (is_done) and the files of the
+  // step are published. Requires: is_step_open(). Needs no interpreter lock.
+  Status SecureHit();
 
   CallCounter& counters() { return counters_; }
   Selection& selection() { return selection_; }
@@ -89,6 +99,8 @@ class Observer {
   std::set<std::string> reported_;     // sentences already logged, without their numbers
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one
   std::atomic<bool> is_collecting_ = false;
+  std::atomic<bool> is_done_ = false;
+  std::atomic<int64_t> hits_ = 0;
   bool finished_ = false;
   int step_ = 0;
   uint64_t epoch_ = 1;

@@ -17,6 +17,7 @@ namespace plumbline {
 namespace {
 
 using settings::AsBool;
+using settings::AsLimit;
 using settings::AsString;
 using settings::AsStringList;
 using settings::Invalid;
@@ -38,22 +39,27 @@ constexpr std::string_view kRiskLevels[] = {"ALL", "CORE", "FOCUS"};
 constexpr std::string_view kPrecisions[] = {"low", "high"};
 constexpr std::string_view kFileFormats[] = {"npy", "bin"};
 constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
+constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
+constexpr std::string_view kCounts[] = {"all", "origin"};
 constexpr size_t kMaxDataModes = 4;
+constexpr std::string_view kBuiltTasks =
+    "statistics, tensor, structure, overflow_check or nan_check";
 
 Status SetTask(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string task, OneOf(field, value, kTasks));
   if (task == "run_ut" || task == "acc_check") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: \"{}\" configures the offline API check, not the recorder "
-                             "(expected statistics, tensor or structure)",
-                             field, task));
+                             "(expected {})",
+                             field, task, kBuiltTasks));
   }
-  for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure}) {
+  for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure, Task::kOverflowCheck,
+                           Task::kNanCheck}) {
     if (task != TaskName(built)) continue;
     config.task = built;
     return {};
   }
-  return NotBuilt(field, task, "statistics, tensor or structure");
+  return NotBuilt(field, task, kBuiltTasks);
 }
 
 Status SetLevel(std::string_view field, const Json& value, Config& config) {
@@ -179,6 +185,29 @@ Status SetTensorList(std::string_view field, const Json& value, Config& config) 
   return {};
 }
 
+Status SetHitLimit(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.hit_limit, AsLimit(field, value));
+  return {};
+}
+
+Status CheckMode(std::string_view field, const Json& value, Config&) {
+  // Static graphs of MindSpore choose; PyTorch looks at tensors whatever it says.
+  PL_TRY(OneOf(field, value, kCheckModes));
+  return {};
+}
+
+Status SetCount(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string count, OneOf(field, value, kCounts));
+  config.counts_origins_only = count == "origin";
+  return {};
+}
+
+Status SetBenchPath(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.bench_path, AsString(field, value));
+  if (config.bench_path.empty() || KindOf(config.bench_path) == PathKind::kDirectory) return {};
+  return Invalid(field, value, "an existing directory with step{N}/rank{R}/dump.json below it");
+}
+
 Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
   if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
@@ -201,6 +230,8 @@ struct Option {
 };
 constexpr std::string_view kStatistics = "statistics";
 constexpr std::string_view kTensor = "tensor";
+constexpr std::string_view kOverflowCheck = "overflow_check";
+constexpr std::string_view kNanCheck = "nan_check";
 constexpr Option kOptions[] = {
     {"", "rank", SetRank},
     {"", "step", SetStep},
@@ -234,10 +265,20 @@ constexpr Option kOptions[] = {
     {kTensor, "port", Accept},
     {kTensor, "tls_path", Accept},
     {kTensor, "online_run_ut_recompute", Accept},
-    {kTensor, "bench_path", Ignore},
-    {kTensor, "diff_nums", Accept},
+    {kTensor, "bench_path", SetBenchPath},
+    {kTensor, "diff_nums", SetHitLimit},
     {kTensor, "slice", Ignore},
     {kTensor, "request_id", Ignore},
+    {kOverflowCheck, "scope", SetScope},
+    {kOverflowCheck, "list", SetList},
+    {kOverflowCheck, "data_mode", SetDataMode},
+    {kOverflowCheck, "overflow_nums", SetHitLimit},
+    {kOverflowCheck, "check_mode", CheckMode},
+    {kOverflowCheck, "count", SetCount},
+    {kNanCheck, "scope", SetScope},
+    {kNanCheck, "list", SetList},
+    {kNanCheck, "data_mode", SetDataMode},
+    {kNanCheck, "tensor_list", SetTensorList},
 };
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -310,6 +351,32 @@ Status Override(const ConfigOverrides& overrides, Json& json) {
   return {};
 }
 
+// Settings of the tasks that look for something, with the rest known.
+Status ReconcileSearch(const Config& config) {
+  const bool debug = config.level == Level::kDebug;
+  const auto wrong_level = [&](std::string_view expected) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("level: is \"{}\" (expected {} with task {})", LevelName(config.level),
+                             expected, TaskName(config.task)));
+  };
+  if (config.task == Task::kOverflowCheck && debug) return wrong_level("L0, L1 or mix");
+  if (config.task == Task::kNanCheck) {
+    if (config.level != Level::kL1) return wrong_level("L1");
+    if (!config.data_mode.output) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "nan_check.data_mode: has inputs only, and is_nan tells about the whole call "
+                   "(expected \"output\" or \"all\" too)");
+    }
+  }
+  if (config.bench_path.empty()) return {};
+  if (config.summary_mode != SummaryMode::kMd5) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.bench_path: is given, and calls are compared by their checksums (expected "
+                 "summary_mode \"md5\" with it)");
+  }
+  return debug ? wrong_level("L0, L1 or mix") : Status();
+}
+
 // Settings that only make sense together, after all of them are known.
 Status Reconcile(Config& config) {
   const bool debug = config.level == Level::kDebug;
@@ -317,6 +384,7 @@ Status Reconcile(Config& config) {
     return Error(ErrorCode::kInvalidArgument,
                  "tensor.list: is empty (expected at least one name with async_dump)");
   }
+  PL_TRY(ReconcileSearch(config));
   if (config.task == Task::kStructure) {
     if (config.level != Level::kL0 && config.level != Level::kMix) {
       config.warnings.push_back(fmt::format(
@@ -368,6 +436,10 @@ std::string_view TaskName(Task task) {
       return kTensor;
     case Task::kStructure:
       return "structure";
+    case Task::kOverflowCheck:
+      return kOverflowCheck;
+    case Task::kNanCheck:
+      return kNanCheck;
     case Task::kStatistics:
       break;
   }

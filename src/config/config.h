@@ -13,7 +13,7 @@
 
 namespace plumbline {
 
-enum class Task : uint8_t { kStatistics, kTensor, kStructure };
+enum class Task : uint8_t { kStatistics, kTensor, kStructure, kOverflowCheck, kNanCheck };
 enum class Level : uint8_t { kL0, kL1, kMix, kDebug };
 enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor };
 // Which APIs are recorded when neither scope nor list says it (config/risk_levels.h).
@@ -43,9 +43,16 @@ struct Config {
   RiskLevel risk_level = RiskLevel::kAll;
   std::vector<std::string> scope;  // empty or two names
   std::vector<std::string> list;
-  std::vector<std::string> tensor_list;  // statistics: names whose tensors are stored as well
+  // statistics: names whose tensors are stored as well; nan_check: the same for hits.
+  std::vector<std::string> tensor_list;
   DataMode data_mode;
   SummaryMode summary_mode = SummaryMode::kStatistics;
+  // Entries to store (hits of overflow_check, differences to bench_path), then collection ends for
+  // good; nothing: never.
+  std::optional<int64_t> hit_limit = 1;
+  bool counts_origins_only = false;  // overflow_check: hits with non-finite inputs do not count
+  std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries that
+                           // differ from it are stored
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 };

@@ -161,8 +161,7 @@ TEST(Config, WrongValuesNameFieldValueAndExpectation) {
 }
 
 TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
-  for (const char* task : {"overflow_check", "free_benchmark", "grad_probe", "nan_check",
-                           "diff_check", "exception_dump"}) {
+  for (const char* task : {"free_benchmark", "grad_probe", "diff_check", "exception_dump"}) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
@@ -172,6 +171,58 @@ TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
   }
   ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
               ErrorCode::kUnsupported, {"online_run_ut"});
+}
+
+TEST(Config, OverflowLimit) {
+  const auto parse = [](std::string_view limit) {
+    return Parse(fmt::format(
+        R"({{"dump_path": "a", "task": "overflow_check", "overflow_check": {{{}}}}})", limit));
+  };
+  EXPECT_EQ(parse("")->hit_limit, 1);
+  EXPECT_EQ(parse(R"("overflow_nums": 7)")->hit_limit, 7);
+  EXPECT_EQ(parse(R"("overflow_nums": null)")->hit_limit, 1);
+  EXPECT_EQ(parse(R"("overflow_nums": -1)")->hit_limit, std::nullopt);
+  for (const char* wrong : {"0", "-5", "-2", "1.5", "1.0", "true", "false", "\"1\"", "[1]",
+                            "9223372036854775808", "-9223372036854775808"}) {
+    ExpectError(parse(fmt::format(R"("overflow_nums": {})", wrong)), ErrorCode::kInvalidArgument,
+                {"overflow_check.overflow_nums", "-1 (no limit) or an integer of at least 1"});
+  }
+  EXPECT_FALSE(parse("")->counts_origins_only);
+  EXPECT_TRUE(parse(R"("count": "origin", "check_mode": "atomic")")->counts_origins_only);
+  ExpectError(parse(R"("count": "first")"), ErrorCode::kInvalidArgument,
+              {"overflow_check.count", "all, origin"});
+  ExpectError(parse(R"("check_mode": "aic")"), ErrorCode::kInvalidArgument,
+              {"overflow_check.check_mode", "all, aicore, atomic"});
+  ExpectError(Parse(R"({"dump_path": "a", "task": "overflow_check", "level": "debug"})"),
+              ErrorCode::kInvalidArgument, {"level", "debug", "L0, L1 or mix"});
+}
+
+TEST(Config, NanCheckIsForWholeCallsOfApis) {
+  EXPECT_TRUE(Parse(R"({"dump_path": "a", "task": "nan_check"})"));
+  for (const char* level : {"L0", "mix", "debug"}) {
+    ExpectError(
+        Parse(fmt::format(R"({{"dump_path": "a", "task": "nan_check", "level": "{}"}})", level)),
+        ErrorCode::kInvalidArgument, {"level", level, "L1"});
+  }
+  ExpectError(
+      Parse(R"({"dump_path": "a", "task": "nan_check", "nan_check": {"data_mode": ["input"]}})"),
+      ErrorCode::kInvalidArgument, {"nan_check.data_mode", "output"});
+}
+
+TEST(Config, BenchPathNeedsADirectoryAndChecksums) {
+  const auto parse = [](std::string_view options) {
+    return Parse(fmt::format(R"({{"dump_path": "a", "task": "tensor", "tensor": {{{}}}}})",
+                             options));
+  };
+  const auto config = parse(R"("bench_path": ".", "summary_mode": "md5", "diff_nums": 3)");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->bench_path, ".");
+  EXPECT_EQ(config->hit_limit, 3);
+  ExpectError(parse(R"("bench_path": "./nowhere", "summary_mode": "md5")"),
+              ErrorCode::kInvalidArgument, {"tensor.bench_path", "./nowhere", "existing"});
+  ExpectError(parse(R"("bench_path": ".")"), ErrorCode::kInvalidArgument,
+              {"tensor.bench_path", "md5"});
+  ExpectError(parse(R"("diff_nums": 0)"), ErrorCode::kInvalidArgument, {"tensor.diff_nums", "0"});
 }
 
 TEST(Config, SettingsOfLaterReleases) {

@@ -93,6 +93,19 @@ Result<bool> AsBool(std::string_view field, const Json& value) {
   return *truth;
 }
 
+Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value) {
+  constexpr std::string_view kExpected = "-1 (no limit) or an integer of at least 1";
+  if (!value.is_number_integer()) return Invalid(field, value, kExpected);
+  // Numbers beyond int64_t are kept unsigned.
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) {
+    return Invalid(field, value, kExpected);
+  }
+  const auto number = value.get<int64_t>();
+  if (number == -1) return std::optional<int64_t>();
+  if (number < 1) return Invalid(field, value, kExpected);
+  return std::optional<int64_t>(number);
+}
+
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
   std::vector<std::string> list;
   if (!value.is_array()) return Invalid(field, value, "a list of strings");

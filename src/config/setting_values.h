@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ Error NotBuilt(std::string_view field, std::string_view value, std::string_view 
 
 Result<std::string> AsString(std::string_view field, const Json& value);
 Result<bool> AsBool(std::string_view field, const Json& value);
+// A number of at least 1, or nothing for -1, which means without limit.
+Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value);
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value);
 Result<std::string> OneOf(std::string_view field, const Json& value,
                           std::span<const std::string_view> allowed);

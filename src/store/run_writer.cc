@@ -257,6 +257,12 @@ void RunWriter::SaveTensor(const SaveRequest& request, TensorBuffer buffer) {
   last_ticket_ = threads_.tensors.Submit(std::move(job));
 }
 
+void RunWriter::Secure() {
+  const std::lock_guard lock(mutex_);
+  threads_.tensors.WaitFor(last_ticket_);
+  if (!journal_failed_) Journaled(journal_.Sync());
+}
+
 Status RunWriter::Publish() {
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());

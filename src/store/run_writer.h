@@ -84,6 +84,9 @@ class RunWriter {
   void SaveTensor(const SaveRequest& request, TensorBuffer buffer);
   void CountLostTensor() { threads_.tensors.CountLost(1); }
 
+  // Everything added so far is safe from the death of the process and of the machine when this
+  // returns: tensor files stand under their names, the journal is synced.
+  void Secure();
   // Writes dump.json, stack.json and construct.json from everything added so far, after the tensor
   // files of this directory are complete. On return the new files stand under their names; they are
   // synced in the background. Nothing new since the last call: does nothing. On error the previous

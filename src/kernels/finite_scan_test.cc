@@ -1,0 +1,101 @@
+#include "kernels/finite_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+
+namespace plumbline::kernels {
+namespace {
+
+// Runs the workers one after the other.
+void RunInTurn(int size, void (*body)(void* data, int worker), void* data) {
+  for (int worker = 0; worker < size; ++worker) body(data, worker);
+}
+
+struct Bytes {
+  std::vector<std::byte> data;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides = {1};
+
+  [[nodiscard]] TensorView view(DType dtype) const { return {dtype, data.data(), sizes, strides}; }
+};
+
+// Independent truth: the moments count NaN and Inf one by one.
+bool CountedNonFinite(DType dtype, const void* data, size_t count) {
+  const Moments moments = MomentsOf(dtype, data, count);
+  return moments.nan_count + moments.inf_count > 0;
+}
+
+TEST(FiniteScan, EveryNarrowPatternAgreesWithTheMoments) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN,
+                            DType::kFloat8E5M2, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2FNUZ}) {
+    const size_t size = InfoOf(dtype).size_bytes;
+    for (uint32_t pattern = 0; pattern < (1U << (8 * size)); ++pattern) {
+      Bytes one{std::vector<std::byte>(size), {1}};
+      std::memcpy(one.data.data(), &pattern, size);
+      ASSERT_EQ(HasNonFinite(one.view(dtype), nullptr),
+                CountedNonFinite(dtype, one.data.data(), 1))
+          << InfoOf(dtype).name << " " << pattern;
+    }
+  }
+}
+
+TEST(FiniteScan, LargestFiniteValuesAreFinite) {
+  const float single[] = {3.4028235e38F, -3.4028235e38F, 0.0F, -0.0F, 1e-45F};
+  const double wide[] = {1.7976931348623157e308, 1e300, -1e39};
+  const int64_t sizes[] = {5}, strides[] = {1}, three[] = {3};
+  EXPECT_FALSE(HasNonFinite({DType::kFloat32, reinterpret_cast<const std::byte*>(single), sizes,
+                             strides}, nullptr));
+  EXPECT_FALSE(HasNonFinite({DType::kFloat64, reinterpret_cast<const std::byte*>(wide), three,
+                             strides}, nullptr));
+}
+
+TEST(FiniteScan, OneElementAnywhereIsFound) {
+  const Team team{3, RunInTurn};
+  std::mt19937_64 random(11);
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64,
+                            DType::kComplex64, DType::kComplex128}) {
+    const size_t size = InfoOf(dtype).size_bytes;
+    for (const size_t count : {size_t{1}, size_t{7}, size_t{4096}, size_t{300001}}) {
+      Bytes bytes{std::vector<std::byte>(count * size), {static_cast<int64_t>(count)}};
+      EXPECT_FALSE(HasNonFinite(bytes.view(dtype), &team));
+      for (int i = 0; i < 8; ++i) {
+        const size_t at = (i == 0 ? 0 : i == 1 ? count - 1 : random() % count) * size;
+        // The last byte of an element: all ones is a NaN of every type, in complex of one part.
+        std::vector<std::byte> saved(bytes.data.begin() + static_cast<std::ptrdiff_t>(at),
+                                     bytes.data.begin() + static_cast<std::ptrdiff_t>(at + size));
+        std::memset(bytes.data.data() + at, 0xFF, size);
+        EXPECT_TRUE(HasNonFinite(bytes.view(dtype), &team)) << count << " " << at;
+        EXPECT_TRUE(HasNonFinite(bytes.view(dtype), nullptr)) << count << " " << at;
+        std::memcpy(bytes.data.data() + at, saved.data(), size);
+      }
+    }
+  }
+}
+
+TEST(FiniteScan, OnlyElementsOfTheViewCount) {
+  std::vector<float> values(64, 1.0F);
+  values[1] = std::nanf("");
+  const int64_t sizes[] = {4, 4}, even[] = {16, 2}, expanded[] = {0, 0};
+  const auto* data = reinterpret_cast<const std::byte*>(values.data());
+  EXPECT_FALSE(HasNonFinite({DType::kFloat32, data, sizes, even}, nullptr));
+  EXPECT_TRUE(HasNonFinite({DType::kFloat32, data + 4, sizes, even}, nullptr));
+  EXPECT_FALSE(HasNonFinite({DType::kFloat32, data, sizes, expanded}, nullptr));
+  EXPECT_TRUE(HasNonFinite({DType::kFloat32, data + 4, sizes, expanded}, nullptr));
+}
+
+TEST(FiniteScan, IntegersAndEmptyTensorsAreNotRead) {
+  const int64_t sizes[] = {1 << 20}, none[] = {0}, strides[] = {1};
+  for (const DType dtype : {DType::kBool, DType::kUInt8, DType::kInt32, DType::kInt64}) {
+    EXPECT_FALSE(HasNonFinite({dtype, nullptr, sizes, strides}, nullptr));
+  }
+  EXPECT_FALSE(HasNonFinite({DType::kFloat32, nullptr, none, strides}, nullptr));
+}
+
+}  // namespace
+}  // namespace plumbline::kernels
