@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "framework_team.h"
 #include "kernels/finite_scan.h"
@@ -34,6 +36,10 @@ PyObject* CallAndRelease(PyObject* object, const char* method) {
   if (result == nullptr) PyErr_Clear();
   Py_XDECREF(object);
   return result;
+}
+
+bool HasElements(const Shape& shape) {
+  return std::find(shape.begin(), shape.end(), 0) == shape.end();
 }
 
 // Whether NaN and Inf came into being in this call.
@@ -106,7 +112,8 @@ Recorder::Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare) {
   }
   if (bare != nullptr) PackBare(described.labels, *bare);
   std::string problem = described.problem;
-  Sight sight;
+  // Elements without values (meta tensors, freed storage): nobody can say that they are finite.
+  Sight sight{.unknown = described.source == nullptr && HasElements(described.shape)};
   HostTensor host;
   if (described.source != nullptr && reader_.Read(described.source, &host)) {
     sight = LookAtMemory(described.source, host, /*may_cache=*/false);
