@@ -19,6 +19,9 @@ MODES = {
     "L1_md5": ("L1", "statistics", "md5"),
     "mix_md5": ("mix", "statistics", "md5"),
     "L1_tensor": ("L1", "tensor", "statistics"),
+    # Searching tasks, on a model that has nothing to find; only 26.x has the second, for one device.
+    "L1_overflow": ("L1", "overflow_check", ""),
+    "L1_nan": ("L1", "nan_check", ""),
 }
 TOOLS = ("plumbline", "upstream-1.2.2", "upstream-26.2.0", "debugmode", "none")
 NEVER = 1_000_000  # a step number that no benchmark reaches
@@ -39,7 +42,10 @@ def write_config(path: Path, mode: str, dump_path: Path) -> None:
     """Writes a config.json for one of MODES, or for "closed": a window that never opens."""
     level, task, summary = MODES.get(mode, ("mix", "statistics", "statistics"))
     section: dict[str, Any] = {"scope": [], "list": [], "data_mode": ["all"]}
-    section["summary_mode"] = summary
+    if summary:
+        section["summary_mode"] = summary
+    if task == "overflow_check":
+        section["overflow_nums"] = -1
     config = {
         "task": task,
         "dump_path": str(dump_path),

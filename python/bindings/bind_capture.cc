@@ -16,6 +16,7 @@
 #include "module_hook.h"
 #include "patch_set.h"
 #include "recorder.h"
+#include "reference_run.h"
 
 namespace nb = nanobind;
 
@@ -98,12 +99,23 @@ void BindConfig(nb::module_& m) {
 
 using Class = Recorder;
 
+// What bench_path compares this step with. Without it the window closes again.
+void ReadReferenceOfStep(Recorder& recorder, std::optional<int> rank) {
+  capture::Observer& observer = recorder.observer();
+  if (observer.config().bench_path.empty()) return;
+  auto reference = ReadReference(observer.config().bench_path, observer.step(), rank);
+  if (!reference) (void)observer.Stop();
+  recorder.set_reference(ValueOrRaise(std::move(reference)));
+}
+
 void BindWindow(nb::class_<Class>& recorder) {
   recorder
       .def(
           "start",
           [](Class& self, std::optional<int> rank) {
-            return std::string(OutcomeName(ValueOrRaise(self.observer().Start(rank))));
+            const capture::StartOutcome outcome = ValueOrRaise(self.observer().Start(rank));
+            if (outcome == capture::StartOutcome::kCollecting) ReadReferenceOfStep(self, rank);
+            return std::string(OutcomeName(outcome));
           },
           nb::arg("rank").none())
       .def("stop",

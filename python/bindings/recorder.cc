@@ -123,6 +123,7 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
   const Config& config = observer_->config();
   if (config.task == Task::kOverflowCheck) search_ = Search::kNonFinite;
   if (config.task == Task::kNanCheck) search_ = Search::kNanFlag;
+  if (!config.bench_path.empty()) search_ = Search::kDifference;
   wants_tensors_ = config.task == Task::kTensor;
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
   wants_xor_ = config.summary_mode == SummaryMode::kXor;
@@ -152,8 +153,7 @@ void Recorder::NameEntry(ThreadState& thread, std::string_view name, KeptTensors
     listed |= name.find(part) != std::string_view::npos;
   }
   thread.kept = search_ == Search::kNothing ? nullptr : kept;
-  thread.keeps_tensors =
-      thread.kept != nullptr && (search_ == Search::kNonFinite || listed);
+  thread.keeps_tensors = thread.kept != nullptr && (search_ != Search::kNanFlag || listed);
   thread.saves_tensors = search_ == Search::kNothing && (wants_tensors_ || listed);
 }
 

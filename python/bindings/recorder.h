@@ -15,9 +15,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "capture/observer.h"
+#include "capture/reference_calls.h"
 #include "frames.h"
 #include "kept_tensors.h"
 #include "record/value.h"
@@ -136,6 +138,9 @@ class Recorder : public TensorSink {
   void PushRegion(std::string_view name);
   void PopRegion(std::string_view name);
 
+  // What bench_path compares the open step with; empty: nothing differs.
+  void set_reference(capture::ReferenceCalls reference) { reference_ = std::move(reference); }
+
   // Forgets tensors seen (values may change unseen from here on) and per-step state.
   void ForgetTensors();
   void EndStep();
@@ -152,6 +157,7 @@ class Recorder : public TensorSink {
     kNothing,
     kNonFinite,  // overflow_check: only entries with NaN or Inf are recorded, with their tensors
     kNanFlag,    // nan_check: every entry is recorded with a flag in place of statistics
+    kDifference,  // bench_path: every entry is recorded, those that differ with their tensors
   };
   struct Sight {
     bool hit = false;
@@ -175,6 +181,8 @@ class Recorder : public TensorSink {
   // or construct.json name the entry whether or not it is a hit.
   void EndEntry(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
   void EndSearched(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
+  void EndCompared(std::string_view name, EntryPacker& out, const KeptTensors& kept);
+  void SecureHit();
 
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
@@ -245,6 +253,7 @@ class Recorder : public TensorSink {
   std::vector<PyObject*> saved_handles_;  // hooks of SaveVariable, owned; removed by EndStep
   uint64_t next_token_ = 1;
   Search search_ = Search::kNothing;
+  capture::ReferenceCalls reference_;
   bool wants_tensors_ = false;
   bool wants_digest_ = false;  // the CRC
   bool wants_xor_ = false;

@@ -147,7 +147,14 @@ void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out)
   const NoOverride plain(types_, hooks_, tensor);
   KeptTensor kept;
   kept.begin = out.size();
-  const Sight sight = Look(tensor, search_ == Search::kNanFlag ? &out : nullptr);
+  Sight sight;
+  if (search_ == Search::kDifference) {
+    thread.kept = nullptr;
+    PackTensor(tensor, path, out);
+    thread.kept = &seen;
+  } else {
+    sight = Look(tensor, search_ == Search::kNanFlag ? &out : nullptr);
+  }
   kept.end = out.size();
   (seen.in_output ? seen.output_hit : seen.input_hit) |= sight.hit;
   seen.has_input |= !seen.in_output;
@@ -226,10 +233,27 @@ void Recorder::EndEntry(std::string_view name, EntryPacker& out, KeptTensors& ke
       out.Int(kept.is_hit() ? 1 : 0);
     }
     AppendEntry(out.Finish());
+  } else if (search_ == Search::kDifference) {
+    EndCompared(name, out, kept);
   } else {
     EndSearched(name, out, kept, is_listed);
   }
   kept.Clear();
+}
+
+void Recorder::EndCompared(std::string_view name, EntryPacker& out, const KeptTensors& kept) {
+  const size_t size = out.size();
+  const Result<UnpackedEntry> entry = UnpackEntry(out.Finish());
+  out.Truncate(size);
+  const bool differs =
+      entry.has_value() && reference_.Judge(entry->call) == capture::Agreement::kDiffers;
+  const bool is_hit = differs && observer_->TakeHit();
+  if (is_hit) StoreKept(name, out, kept);
+  AppendEntry(out.Finish());
+  if (!is_hit) return;
+  LogWarning(fmt::format("{}: the same inputs as in {} gave another output; its tensors are stored",
+                         name, observer_->config().bench_path));
+  SecureHit();
 }
 
 void Recorder::EndSearched(std::string_view name, EntryPacker& out, KeptTensors& kept,
@@ -251,6 +275,10 @@ void Recorder::EndSearched(std::string_view name, EntryPacker& out, KeptTensors&
   AppendEntry(out.Finish());
   LogWarning(fmt::format("plumbline is collecting data on {}. Overflow detected. ({})", name,
                          origin));
+  SecureHit();
+}
+
+void Recorder::SecureHit() {
   Status secured;
   Py_BEGIN_ALLOW_THREADS;
   secured = observer_->SecureHit();

@@ -274,9 +274,10 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
       return false;
     }
   }
-  // A copy dies with this call, so only tensors of the training itself are remembered. A search
-  // remembers less than is wanted here.
-  may_cache = may_cache && copy == nullptr && search_ == Search::kNothing;
+  // A copy dies with this call, so only tensors of the training itself are remembered. Searches for
+  // NaN remember less than is wanted here.
+  const bool knows_statistics = search_ == Search::kNothing || search_ == Search::kDifference;
+  may_cache = may_cache && copy == nullptr && knows_statistics;
   // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
   const TensorFacts* known = may_cache ? cache_.Find(tensor, host) : nullptr;
   const bool is_new = known == nullptr;

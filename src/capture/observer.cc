@@ -51,7 +51,8 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   if (!WantsRank(config_, rank)) return StartOutcome::kNotSelected;
   if (writer_ == nullptr) {
     RunOptions options;
-    options.header.task = TaskName(config_.task);
+    options.header.task =
+        config_.bench_path.empty() ? TaskName(config_.task) : std::string_view("diff_check");
     options.header.level = LevelName(config_.level);
     options.header.framework = "pytorch";
     options.dump_path = config_.dump_path;
@@ -98,7 +99,8 @@ Status Observer::SecureHit() {
   if (!config_.hit_limit || hits() < *config_.hit_limit) return {};
   if (is_done_.exchange(true)) return {};
   is_collecting_.store(false, std::memory_order_relaxed);
-  LogInfo(fmt::format("Reached the preset overflow times, current overflow times: {}.", hits()));
+  const std::string_view what = config_.bench_path.empty() ? "overflow" : "difference";
+  LogInfo(fmt::format("Reached the preset {} times, current {} times: {}.", what, what, hits()));
   return writer_->Publish();
 }
 
