@@ -115,6 +115,9 @@ def check_result(tool: str, mode: str, work: Path, last_step: int, records: int)
     entries = tut.entries_of(step_dir)
     level = tut.MODES[mode][0] if mode in tut.MODES else None
     expected = EXPECTED_ENTRIES[tool][level] if level else 0
+    if mode == "L1_overflow":  # lists every call and records those with NaN or Inf: none here
+        stacks = next(step_dir.glob("*/stack.json"))
+        expected, entries = 238, len(json.loads(stacks.read_text())) if not entries else -1
     if entries != expected:
         raise RuntimeError(f"{tool} {mode}: {entries} entries in {step_dir} (expected {expected})")
     files, size = tut.files_and_bytes(step_dir) if step_dir.exists() else (0, 0)

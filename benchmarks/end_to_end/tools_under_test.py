@@ -19,7 +19,7 @@ MODES = {
     "L1_md5": ("L1", "statistics", "md5"),
     "mix_md5": ("mix", "statistics", "md5"),
     "L1_tensor": ("L1", "tensor", "statistics"),
-    # Searching tasks, on a model that has nothing to find; only 26.x has the second, for one device.
+    # Searching tasks, on a model that has nothing to find.
     "L1_overflow": ("L1", "overflow_check", ""),
     "L1_nan": ("L1", "nan_check", ""),
 }

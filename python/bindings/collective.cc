@@ -13,20 +13,6 @@ constexpr std::string_view kIncomplete = "incomplete";
 constexpr std::string_view kWaited = "waited";
 constexpr size_t kFirstSweep = 64;  // calls in flight
 
-// Keeps a raised exception while plumbline's own code runs.
-class HoldException {
- public:
-  HoldException() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  ~HoldException() { PyErr_Restore(type_, value_, traceback_); }
-  HoldException(const HoldException&) = delete;
-  HoldException& operator=(const HoldException&) = delete;
-
- private:
-  PyObject* type_;
-  PyObject* value_;
-  PyObject* traceback_;
-};
-
 // The value as it is at this moment: the user may empty a list of tensors before the call is
 // complete. New reference.
 PyObject* Pin(PyObject* value) {
@@ -61,9 +47,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   const Py_ssize_t total = count + (kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames));
   std::string name = observer.counters().NameOf(api.api);
-  name += '.';
-  name += std::to_string(observer.counters().Next(api.api));
-  name += ".forward";
+  name.append(".").append(std::to_string(observer.counters().Next(api.api))).append(".forward");
   bool selected = true;
   KeptTensors& kept = thread.call_kept;
   {
@@ -91,26 +75,14 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
   --thread.in_api;
   const InTool in_tool(thread, recorder_.gate_);
-  const HoldException hold;
+  const KeepException hold;
   std::vector<PyObject*> handles;
   const bool open = recorder_.StillHasPlace(epoch, name);
   const bool later =
       result != nullptr && (HandlesOf(result, &handles) || PyDict_GET_SIZE(hooks_.postponed) > 0);
   if (open && selected && later) {
-    Pending call{std::move(name), &api, std::move(values), {}, {}};
-    if (recorder_.search_ != Recorder::Search::kNothing) {
-      // Recorded as a whole when it is complete; listed now.
-      const auto members = thread.call.bytes().subspan(kept.head);
-      call.inputs.bytes.assign(members.begin(), members.end());
-      for (KeptTensor& tensor : kept.tensors) {
-        tensor.begin -= kept.head;
-        tensor.end -= kept.head;
-      }
-      thread.call.Truncate(kept.head);
-      call.inputs.kept = std::move(kept);
-    }
+    Postpone({std::move(name), &api, std::move(values), {}, TakeInputs(thread)}, handles);
     recorder_.AppendEntry(thread.call.Finish());
-    Postpone(std::move(call), handles);
     return result;
   }
   if (open && selected && result != nullptr) {
@@ -121,6 +93,21 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   if (open) recorder_.EndEntry(name, thread.call, kept, /*is_listed=*/true);
   for (PyObject* value : values) Py_DECREF(value);
   return result;
+}
+
+PackedPart Collectives::TakeInputs(ThreadState& thread) const {
+  PackedPart inputs;
+  if (recorder_.search_ == Recorder::Search::kNothing) return inputs;
+  KeptTensors& kept = thread.call_kept;
+  const auto members = thread.call.bytes().subspan(kept.head);
+  inputs.bytes.assign(members.begin(), members.end());
+  for (KeptTensor& tensor : kept.tensors) {
+    tensor.begin -= kept.head;
+    tensor.end -= kept.head;
+  }
+  thread.call.Truncate(kept.head);
+  inputs.kept = std::move(kept);
+  return inputs;
 }
 
 void Collectives::PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
@@ -188,7 +175,7 @@ void Collectives::Completed(PyObject* handle) {
   ThreadState& thread = ThisThread();
   if (at == by_handle_.end() || !recorder_.MayRecordBackward(thread)) return;
   const InTool in_tool(thread, recorder_.gate_);
-  const HoldException hold;
+  const KeepException hold;
   const uint64_t id = at->second;
   by_handle_.erase(at);
   Pending& call = calls_.at(id);
@@ -205,7 +192,7 @@ void Collectives::Finish() {
   ThreadState& thread = ThisThread();
   const bool open = recorder_.MayRecordBackward(thread);
   const InTool in_tool(thread, recorder_.gate_);
-  const HoldException hold;
+  const KeepException hold;
   std::vector<uint64_t> ids;
   for (const auto& [id, call] : calls_) ids.push_back(id);
   std::sort(ids.begin(), ids.end());

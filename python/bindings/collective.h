@@ -22,6 +22,7 @@ class EntryPacker;
 namespace plumbline::python {
 
 class Recorder;
+struct ThreadState;
 
 // What is known about one communication function.
 struct CollectiveRule {
@@ -82,6 +83,9 @@ class Collectives {
   };
   enum class Mark { kNone, kNotWaited, kIncomplete };
 
+  // Of a call that is searched as a whole when it is complete: takes its inputs out of the entry,
+  // which only lists it then. Nothing otherwise.
+  PackedPart TakeInputs(ThreadState& thread) const;
   void PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
                   PyObject* kwnames);
   void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);

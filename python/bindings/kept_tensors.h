@@ -57,12 +57,12 @@ class KeptTensors {
   void Share(PyObject* tensor, std::optional<int64_t> version, PyObject* copy);
 
   std::vector<KeptTensor> tensors;
-  size_t head = 0;                  // bytes before the entry's members
-  Writes writes = Writes::kNothing; // of the call
-  bool in_output = false;           // what is being walked
-  bool has_input = false;           // inputs were looked at
+  size_t head = 0;                   // bytes before the entry's members
+  Writes writes = Writes::kNothing;  // of the call
+  bool in_output = false;            // what is being walked
+  bool has_input = false;            // inputs were looked at
   bool input_hit = false, output_hit = false;
-  bool is_unknown = false;          // a tensor could not be read
+  bool is_unknown = false;  // a tensor could not be read
 
   [[nodiscard]] bool is_hit() const { return input_hit || output_hit; }
 };

@@ -23,19 +23,13 @@ using dump_json::kParameters;
 std::atomic<bool> is_forked_child = false;
 void MarkForkedChild() { is_forked_child.store(true, std::memory_order_relaxed); }
 
-// Keeps a raised exception while plumbline's own code runs.
-class KeepException {
- public:
-  KeepException() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  ~KeepException() { PyErr_Restore(type_, value_, traceback_); }
-  KeepException(const KeepException&) = delete;
-  KeepException& operator=(const KeepException&) = delete;
-
- private:
-  PyObject* type_;
-  PyObject* value_;
-  PyObject* traceback_;
-};
+std::string ApiEntryName(std::string_view api, uint32_t number, std::string_view direction) {
+  std::string name(api);
+  name += '.';
+  name += std::to_string(number);
+  name += direction;
+  return name;
+}
 
 void PackRecompute(bool is_recompute, EntryPacker& out) {
   out.Key(kIsRecompute);
@@ -66,55 +60,6 @@ ThreadState::~ThreadState() {
   // the process ends.
   if (!module_calls.empty()) (void)new std::vector<ModuleCall>(std::move(module_calls));
   // Tensors they keep are leaked likewise (KeptTensors).
-}
-
-ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
-    : push_(hooks.push_mode), thread_(thread) {
-  if (thread.mode_off++ > 0) return;
-  PyObject* answer = PyObject_CallNoArgs(hooks.mode_depth);
-  long depth = answer == nullptr ? 0 : PyLong_AsLong(answer);
-  Py_XDECREF(answer);
-  if (depth > 0 && thread.net != nullptr) {
-    PyObject* index = PyLong_FromLong(depth - 1);
-    PyObject* top = PyObject_CallOneArg(hooks.mode_at, index);
-    if (top == thread.net) {
-      mode_ = PyObject_CallNoArgs(hooks.pop_mode);
-      --depth;
-    }
-    Py_XDECREF(top);
-    Py_DECREF(index);
-  }
-  thread.has_other_modes = depth > 0;
-  PyErr_Clear();
-}
-
-ModeOff::~ModeOff() {
-  if (--thread_.mode_off == 0) thread_.has_other_modes = false;
-  if (mode_ == nullptr) return;
-  const KeepException keep;
-  PyObject* done = PyObject_CallOneArg(push_, mode_);
-  if (done == nullptr) PyErr_Clear();
-  Py_XDECREF(done);
-  Py_DECREF(mode_);
-}
-
-NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
-  PyObject* type = tensor == nullptr ? types.tensor : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
-  const bool is_plain = type == types.tensor || type == hooks.parameter_type;
-  if (is_plain && !ThisThread().has_other_modes) return;
-  guard_ = PyObject_CallNoArgs(hooks.no_override);
-  PyObject* done = guard_ == nullptr ? nullptr : PyObject_CallMethod(guard_, "__enter__", nullptr);
-  if (done == nullptr) PyErr_Clear();
-  Py_XDECREF(done);
-}
-
-NoOverride::~NoOverride() {
-  if (guard_ == nullptr) return;
-  const KeepException keep;
-  PyObject* done = PyObject_CallMethod(guard_, "__exit__", "OOO", Py_None, Py_None, Py_None);
-  if (done == nullptr) PyErr_Clear();
-  Py_XDECREF(done);
-  Py_DECREF(guard_);
 }
 
 Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types,
@@ -200,10 +145,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   const DataMode& parts = observer_->config().data_mode;
   const std::string& api_name = observer_->counters().NameOf(api);
   const uint32_t number = observer_->counters().Next(api);
-  std::string name = api_name;
-  name += '.';
-  name += std::to_string(number);
-  name += ".forward";
+  const std::string name = ApiEntryName(api_name, number, ".forward");
   bool selected = true;
   bool tells_recompute = false, is_recompute = false;
   KeptTensors& kept = thread.call_kept;
@@ -258,10 +200,7 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   if (tensor == nullptr) return;
   const NoOverride plain(types_, hooks_, tensor);
   if (!RequiresGrad(tensor)) return;
-  std::string name(api_name);
-  name += '.';
-  name += std::to_string(number);
-  name += ".backward";
+  std::string name = ApiEntryName(api_name, number, ".backward");
   if (!observer_->selection().selects_all() && !observer_->selection().SelectApi(name)) return;
   std::string parent;
   if (!thread.modules.empty()) parent = BackwardName(thread.modules.back().name);
@@ -367,8 +306,7 @@ PackedPart Recorder::PackBackwardInput(std::string_view name, PyObject* grad_out
 
 bool Recorder::MayRecordBackward(const ThreadState& thread) const {
   return thread.in_tool == 0 && !gate_.is_closed() && observer_->is_step_open() &&
-         !observer_->is_done() &&
-         !is_forked_child.load(std::memory_order_relaxed);
+         !observer_->is_done() && !is_forked_child.load(std::memory_order_relaxed);
 }
 
 void Recorder::RecordBackward(std::string_view name, const std::string* parent, PackedPart input,

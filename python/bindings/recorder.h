@@ -21,6 +21,7 @@
 #include "capture/observer.h"
 #include "capture/reference_calls.h"
 #include "frames.h"
+#include "framework_guards.h"
 #include "kept_tensors.h"
 #include "record/value.h"
 #include "step_gate.h"
@@ -34,48 +35,6 @@ namespace plumbline::python {
 class BackwardCall;
 class Collectives;
 class ModuleHook;
-
-// Callables of the framework, owned references.
-struct FrameworkHooks {
-  PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
-  PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
-  PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
-  PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
-  PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
-  PyObject* push_mode = nullptr;        // put one on
-  PyObject* parameter_type = nullptr;   // tensor subclass without overrides of its own
-  PyObject* no_override = nullptr;      // context manager class: attributes of tensors are read
-                                        // without running any __torch_function__
-};
-
-// Takes plumbline's own function mode off the thread's stack while an original or plumbline itself
-// uses the framework, and puts it back. May be nested. Autograd runs hooks with the stack of the
-// call of backward(), so the mode may not be there; modes of the user stay.
-class ModeOff {
- public:
-  ModeOff(const FrameworkHooks& hooks, ThreadState& thread);
-  ~ModeOff();
-  ModeOff(const ModeOff&) = delete;
-  ModeOff& operator=(const ModeOff&) = delete;
-
- private:
-  PyObject* push_;
-  ThreadState& thread_;
-  PyObject* mode_ = nullptr;
-};
-
-// While it lives, a tensor is read without running a user's __torch_function__, of its class or of
-// a mode. Costs nothing for plain tensors and parameters without such modes.
-class NoOverride {
- public:
-  NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor);
-  ~NoOverride();
-  NoOverride(const NoOverride&) = delete;
-  NoOverride& operator=(const NoOverride&) = delete;
-
- private:
-  PyObject* guard_ = nullptr;
-};
 
 class Recorder : public TensorSink {
  public:
@@ -155,8 +114,8 @@ class Recorder : public TensorSink {
   // What is searched for in every entry (recorder_search.cc).
   enum class Search : uint8_t {
     kNothing,
-    kNonFinite,  // overflow_check: only entries with NaN or Inf are recorded, with their tensors
-    kNanFlag,    // nan_check: every entry is recorded with a flag in place of statistics
+    kNonFinite,   // overflow_check: only entries with NaN or Inf are recorded, with their tensors
+    kNanFlag,     // nan_check: every entry is recorded with a flag in place of statistics
     kDifference,  // bench_path: every entry is recorded, those that differ with their tensors
   };
   struct Sight {
@@ -177,8 +136,8 @@ class Recorder : public TensorSink {
   void PackKept(const KeptTensor& kept, EntryPacker& out);
   // Replaces what `out` holds of the kept tensors by full records, and stores them.
   void StoreKept(std::string_view name, EntryPacker& out, const KeptTensors& kept);
-  // The end of every entry: records what the search asks for. Clears `kept`. `is_listed`: stack.json
-  // or construct.json name the entry whether or not it is a hit.
+  // The end of every entry: records what the search asks for. Clears `kept`. `is_listed`:
+  // stack.json or construct.json name the entry whether or not it is a hit.
   void EndEntry(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
   void EndSearched(std::string_view name, EntryPacker& out, KeptTensors& kept, bool is_listed);
   void EndCompared(std::string_view name, EntryPacker& out, const KeptTensors& kept);

@@ -31,8 +31,7 @@ bool HasNonFinite(const TensorView& view) {
 
 // result = object.method(), releasing `object`; null (error cleared) if it is null or that raises.
 PyObject* CallAndRelease(PyObject* object, const char* method) {
-  PyObject* result =
-      object == nullptr ? nullptr : PyObject_CallMethod(object, method, nullptr);
+  PyObject* result = object == nullptr ? nullptr : PyObject_CallMethod(object, method, nullptr);
   if (result == nullptr) PyErr_Clear();
   Py_XDECREF(object);
   return result;
@@ -183,8 +182,8 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
   PyObject* tensor = kept.copy != nullptr ? kept.copy : kept.tensor;
   const NoOverride plain(types_, hooks_, tensor);
   const bool is_plain = IsPlainClass(Py_TYPE(tensor));
-  const bool is_changed = kept.copy == nullptr && kept.version.has_value() &&
-                          VersionOf(kept.tensor) != kept.version;
+  const bool is_changed =
+      kept.copy == nullptr && kept.version.has_value() && VersionOf(kept.tensor) != kept.version;
   HostTensor host;
   if (is_changed && is_plain && reader_.Read(tensor, &host)) {
     // Values of after the call under the name of an input would be worse than none.
@@ -273,8 +272,8 @@ void Recorder::EndSearched(std::string_view name, EntryPacker& out, KeptTensors&
     out.String(origin);
   }
   AppendEntry(out.Finish());
-  LogWarning(fmt::format("plumbline is collecting data on {}. Overflow detected. ({})", name,
-                         origin));
+  LogWarning(
+      fmt::format("plumbline is collecting data on {}. Overflow detected. ({})", name, origin));
   SecureHit();
 }
 

@@ -11,8 +11,9 @@
 
 namespace plumbline::python {
 
-// Reads {bench_path}/step{N}/rank{R}/dump.json; without a rank, or without that directory, "rank" or
-// the only "proc{pid}". kInvalidArgument when there is none or several; errors of the file otherwise.
+// Reads {bench_path}/step{N}/rank{R}/dump.json; without a rank, or without that directory, "rank"
+// or the only "proc{pid}". kInvalidArgument when there is none or several; errors of the file
+// otherwise.
 Result<capture::ReferenceCalls> ReadReference(const std::string& bench_path, int step,
                                               std::optional<int> rank);
 

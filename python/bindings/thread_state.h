@@ -22,10 +22,10 @@ class ModuleHook;
 
 // A module call that has begun and not ended: what the recorder knows.
 struct ModuleFrame {
-  std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
-  PackedPart inputs;              // members, taken before the module could change them
-  uint64_t token = 0;             // identifies the frame to Leave()
-  uint64_t epoch = 0;             // of the step it belongs to
+  std::string name;    // "Module.layers.0.LlamaDecoderLayer.forward.0"
+  PackedPart inputs;   // members, taken before the module could change them
+  uint64_t token = 0;  // identifies the frame to Leave()
+  uint64_t epoch = 0;  // of the step it belongs to
 };
 
 // The same call: what its hook knows.

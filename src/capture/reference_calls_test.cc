@@ -53,8 +53,9 @@ TEST(ReferenceCalls, MissingOrReshapedResultsDiffer) {
 TEST(ReferenceCalls, WithoutAChecksumNothingIsCalledTheSame) {
   const Call whole = Forward({TensorOf("aa")}, {TensorOf("cc")});
   EXPECT_EQ(Judge(whole, Forward({TensorOf("aa")}, {TensorOf("")})), Agreement::kUnknown);
-  EXPECT_EQ(Judge(Forward({TensorOf("")}, {TensorOf("cc")}), Forward({TensorOf("")}, {TensorOf("cc")})),
-            Agreement::kUnknown);
+  EXPECT_EQ(
+      Judge(Forward({TensorOf("")}, {TensorOf("cc")}), Forward({TensorOf("")}, {TensorOf("cc")})),
+      Agreement::kUnknown);
   EXPECT_EQ(ReferenceCalls().Judge(whole), Agreement::kUnknown);
 }
 

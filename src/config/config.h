@@ -51,8 +51,8 @@ struct Config {
   // good; nothing: never.
   std::optional<int64_t> hit_limit = 1;
   bool counts_origins_only = false;  // overflow_check: hits with non-finite inputs do not count
-  std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries that
-                           // differ from it are stored
+  std::string bench_path;  // an earlier dump with checksums; not empty: only tensors of entries
+                           // that differ from it are stored
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
 };

@@ -211,8 +211,8 @@ TEST(Config, NanCheckIsForWholeCallsOfApis) {
 
 TEST(Config, BenchPathNeedsADirectoryAndChecksums) {
   const auto parse = [](std::string_view options) {
-    return Parse(fmt::format(R"({{"dump_path": "a", "task": "tensor", "tensor": {{{}}}}})",
-                             options));
+    return Parse(
+        fmt::format(R"({{"dump_path": "a", "task": "tensor", "tensor": {{{}}}}})", options));
   };
   const auto config = parse(R"("bench_path": ".", "summary_mode": "md5", "diff_nums": 3)");
   ASSERT_TRUE(config) << config.error().message();

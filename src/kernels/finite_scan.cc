@@ -13,8 +13,8 @@ namespace {
 // Looked at between two tests for an early end; half a first-level cache.
 constexpr size_t kPieceBytes = size_t{16} << 10;
 
-// Adding `one` to the exponent bits reaches the sign bit only when all of them are set. AND, ADD and
-// OR exist for every width on every CPU, so the loop vectorises without a target of its own.
+// Adding `one` to the exponent bits reaches the sign bit only when all of them are set. AND, ADD
+// and OR exist for every width on every CPU, so the loop vectorises without a target of its own.
 template <class Word>
 bool AnyAllOnes(const std::byte* data, size_t count, Word exponent, Word one) {
   Word seen = 0;

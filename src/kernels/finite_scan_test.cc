@@ -38,8 +38,7 @@ TEST(FiniteScan, EveryNarrowPatternAgreesWithTheMoments) {
     for (uint32_t pattern = 0; pattern < (1U << (8 * size)); ++pattern) {
       Bytes one{std::vector<std::byte>(size), {1}};
       std::memcpy(one.data.data(), &pattern, size);
-      ASSERT_EQ(HasNonFinite(one.view(dtype), nullptr),
-                CountedNonFinite(dtype, one.data.data(), 1))
+      ASSERT_EQ(HasNonFinite(one.view(dtype), nullptr), CountedNonFinite(dtype, one.data.data(), 1))
           << InfoOf(dtype).name << " " << pattern;
     }
   }
@@ -49,10 +48,10 @@ TEST(FiniteScan, LargestFiniteValuesAreFinite) {
   const float single[] = {3.4028235e38F, -3.4028235e38F, 0.0F, -0.0F, 1e-45F};
   const double wide[] = {1.7976931348623157e308, 1e300, -1e39};
   const int64_t sizes[] = {5}, strides[] = {1}, three[] = {3};
-  EXPECT_FALSE(HasNonFinite({DType::kFloat32, reinterpret_cast<const std::byte*>(single), sizes,
-                             strides}, nullptr));
-  EXPECT_FALSE(HasNonFinite({DType::kFloat64, reinterpret_cast<const std::byte*>(wide), three,
-                             strides}, nullptr));
+  EXPECT_FALSE(HasNonFinite(
+      {DType::kFloat32, reinterpret_cast<const std::byte*>(single), sizes, strides}, nullptr));
+  EXPECT_FALSE(HasNonFinite(
+      {DType::kFloat64, reinterpret_cast<const std::byte*>(wide), three, strides}, nullptr));
 }
 
 TEST(FiniteScan, OneElementAnywhereIsFound) {

@@ -93,4 +93,27 @@ def positional_dtype() -> tuple[nn.Module, list]:
     return model, [lambda: model(values)] * 2
 
 
-MODELS = {"mixed": mixed_calls, "llama": small_llama, "positional": positional_dtype}
+class DividesByZero(nn.Module):
+    """Two linear layers and a division by zero between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 2)
+        self.last = nn.Linear(2, 5)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Not finite."""
+        hidden = self.first(values)
+        hidden = torch.relu(hidden / (hidden - hidden))
+        return functional.relu(self.last(hidden))
+
+
+def overflow() -> tuple[nn.Module, list]:
+    """The network of the observed overflow_check run; its weights are NaN from step 1 on."""
+    model = DividesByZero()
+    values = torch.randn(3, 4)
+    return model, [lambda: model(values).sum()] * 2
+
+
+MODELS = {"mixed": mixed_calls, "llama": small_llama, "positional": positional_dtype,
+          "overflow": overflow}

@@ -18,7 +18,9 @@ import models
 import torch
 
 MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
-         "tensor": ("tensor", "statistics")}
+         "tensor": ("tensor", "statistics"), "overflow": ("overflow_check", None),
+         "overflow2": ("overflow_check", None)}
+LIMITS = {"overflow": -1, "overflow2": 2}  # overflow_nums
 
 
 def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None:
@@ -30,7 +32,11 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
     out.mkdir(parents=True)
     task, summary = MODES[mode]
     config = {"task": task, "dump_path": str(out), "rank": [], "step": [], "level": level,
-              task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": summary}}
+              task: {"scope": [], "list": [], "data_mode": ["all"]}}
+    if summary:
+        config[task]["summary_mode"] = summary
+    if mode in LIMITS:
+        config[task]["overflow_nums"] = LIMITS[mode]
     path = out.parent / f"{mode}.json"
     path.write_text(json.dumps(config))
     path.chmod(0o640)

@@ -78,7 +78,8 @@ def rank_directory(directory: Path, step: int = 0) -> Path:
 
 def files(directory: Path, step: int = 0) -> list[str]:
     """The tensor files of a step."""
-    return sorted(path.name for path in (rank_directory(directory, step) / "dump_tensor_data").iterdir())
+    data = rank_directory(directory, step) / "dump_tensor_data"
+    return sorted(path.name for path in data.iterdir())
 
 
 def stored(directory: Path, name: str, step: int = 0) -> torch.Tensor:
