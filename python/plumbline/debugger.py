@@ -30,7 +30,8 @@ class DebuggerBase:
 
     Args:
         config_path: config.json; without it the defaults with the arguments below.
-        task: "statistics", "tensor" or "structure"; wins over the file.
+        task: "statistics", "tensor", "structure", "overflow_check" or "nan_check"; wins over the
+            file.
         dump_path: output directory; wins over the file.
         level: "L0" (modules), "L1" (APIs), "mix" (both) or "debug" (what `save()` is given); wins
             over the file.

@@ -83,11 +83,12 @@ def reference() -> str:
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-@pytest.mark.parametrize("task", ["statistics", "tensor"])
+@pytest.mark.parametrize("task", ["statistics", "tensor", "overflow_check"])
 def test_losses_norms_and_weights_are_equal(
     tmp_path: Path, reference: str, level: str, task: str
 ) -> None:
-    path = config(tmp_path, task=task, level=level, summary_mode="md5")
+    options = {"overflow_nums": -1} if task == "overflow_check" else {"summary_mode": "md5"}
+    path = config(tmp_path, task=task, level=level, **options)
     recorded = run(TRAINING, path).stdout
     assert [line for line in recorded.splitlines() if not line.startswith("20")] == (
         reference.splitlines()

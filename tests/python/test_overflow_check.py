@@ -393,3 +393,29 @@ leave()
             before = torch.load(data / f"{name}.input.0.pt")
             assert torch.equal(before, torch.full((count,), value)), "before the call"
             assert torch.load(data / f"{name}.output.0.pt").isinf().all()
+
+
+def test_threads_share_the_limit(tmp_path: Path) -> None:
+    done = run("""
+import sys, threading, torch
+from plumbline.pytorch import PrecisionDebugger
+torch.set_num_threads(1)
+debugger = PrecisionDebugger(sys.argv[1])
+debugger.start()
+barrier = threading.Barrier(4)
+def work():
+    values = torch.ones(400000)  # read and stored without the interpreter lock
+    barrier.wait()
+    for _ in range(3):
+        values.div(0)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+debugger.stop()
+debugger.step()
+""", config(tmp_path, task="overflow_check", overflow_nums=3))
+    entries = dump(tmp_path)
+    assert len(entries) == 3
+    assert (done.stdout + done.stderr).count("Overflow detected.") == 3
+    assert set(files(tmp_path)) == {entry[part][0]["data_name"] for entry in entries.values()
+                                    for part in ("input_args", "output")}
