@@ -36,7 +36,12 @@ Result<std::unique_ptr<Observer>> Observer::Create(Config config) {
 }
 
 Observer::Observer(Config config, Selection selection)
-    : config_(std::move(config)), selection_(std::move(selection)), run_id_(MakeRunId()) {}
+    : config_(std::move(config)),
+      selection_(std::move(selection)),
+      run_id_(MakeRunId()),
+      threads_({.budget_bytes = config_.buffer_bytes,
+                .max_bytes = config_.max_bytes,
+                .min_free_bytes = config_.min_free_bytes}) {}
 
 Observer::~Observer() { (void)Close(); }
 
@@ -82,7 +87,21 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
 Status Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return {};
-  return config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish();
+  ReportUnwritten(config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish(),
+                  *writer_);
+  return {};
+}
+
+void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
+  if (status) return;
+  const bool recoverable = !writer.failed();
+  threads_.trouble.Report(
+      writer.directory(), status.error(),
+      recoverable ? fmt::format("The journal keeps what was recorded: make room, then run `plumb "
+                                "recover {}`",
+                                writer.directory())
+                  : "What this step recorded since its last stop() is lost unless a later stop() "
+                    "or step() can write it");
 }
 
 Status Observer::FinishStep() {
@@ -91,7 +110,8 @@ Status Observer::FinishStep() {
     const std::lock_guard lock(loss_mutex_);
     writer = std::move(writer_);
   }
-  return writer == nullptr ? Status() : writer->Finish();
+  if (writer != nullptr) ReportUnwritten(writer->Finish(), *writer);
+  return {};
 }
 
 Status Observer::Step() {

@@ -44,7 +44,8 @@ class Observer {
   // Opens the window for the current step. `rank`: unknown without a process group.
   // kIo when the output directory cannot be made (nothing is collected then).
   Result<StartOutcome> Start(std::optional<int> rank);
-  // Closes the window and publishes the files of the step. Without a window: nothing.
+  // Closes the window and publishes the files of the step. Without a window: nothing. Files that
+  // cannot be written are reported by a logged line, once per trouble, not by the status.
   Status Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
   Status Step();
@@ -78,6 +79,8 @@ class Observer {
  private:
   Observer(Config config, Selection selection);
   Status FinishStep();
+  // Says once per trouble that the files of a step could not be written.
+  void ReportUnwritten(const Status& status, const RunWriter& writer);
 
   const Config config_;
   Selection selection_;

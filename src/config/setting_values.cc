@@ -93,6 +93,11 @@ Result<bool> AsBool(std::string_view field, const Json& value) {
   return *truth;
 }
 
+Result<uint64_t> AsByteCount(std::string_view field, const Json& value) {
+  if (!value.is_number_unsigned()) return Invalid(field, value, "a number of bytes, 0 or more");
+  return value.get<uint64_t>();
+}
+
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
   std::vector<std::string> list;
   if (!value.is_array()) return Invalid(field, value, "a list of strings");

@@ -25,6 +25,8 @@ Error NotBuilt(std::string_view field, std::string_view value, std::string_view 
 
 Result<std::string> AsString(std::string_view field, const Json& value);
 Result<bool> AsBool(std::string_view field, const Json& value);
+Result<uint64_t> AsByteCount(std::string_view field,
+                             const Json& value);  // an integer of at least 0
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value);
 Result<std::string> OneOf(std::string_view field, const Json& value,
                           std::span<const std::string_view> allowed);

@@ -158,21 +158,21 @@ std::string EntryTable::ConstructText() const {
   return dump_json::FormatConstruct(table);
 }
 
-Result<EntryTable::WriteResult> EntryTable::Write(const std::string& directory,
+Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
                                                   const WriteOptions& options) const {
   using run_layout::kConstructJson, run_layout::kStackJson;
   if (options.files == Files::kAll) {
-    PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), options.durable));
-    PL_TRY(
-        WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), options.durable));
+    PL_TRY(WriteFileAtomically(directory, kStackJson, StackText(), options.durable));
+    PL_TRY(WriteFileAtomically(directory, kConstructJson, ConstructText(), options.durable));
   }
   const std::string_view name =
       options.files == Files::kDebug ? run_layout::kDebugJson : run_layout::kDumpJson;
   WriteResult result;
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, name)));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, name));
   PL_TRY(WriteDump(file, header, keep_tensor, result));
+  if (options.before_dump) PL_TRY(options.before_dump(result));
   PL_TRY(file.Commit(options.durable));
   return result;
 }
