@@ -70,7 +70,14 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
     options.rank = rank;
     options.has_tensors = config_.task == Task::kTensor || !config_.tensor_list.empty();
     options.run_id = run_id_;
-    PL_TRY_ASSIGN(std::unique_ptr<RunWriter> writer, RunWriter::Open(options, threads_));
+    Result<std::unique_ptr<RunWriter>> opened = RunWriter::Open(options, threads_);
+    if (!opened) {
+      threads_.trouble.Report(
+          run_layout::RankDirectory(options.dump_path, options.step, options.rank), opened.error(),
+          fmt::format("Step {} is not recorded, nor are later ones while this lasts", step_));
+      return StartOutcome::kNotSelected;
+    }
+    std::unique_ptr<RunWriter> writer = *std::move(opened);
     run_directory_ = writer->directory();
     const std::lock_guard lock(loss_mutex_);
     for (const Loss& loss : homeless_losses_) {

@@ -24,7 +24,8 @@ namespace plumbline::capture {
 // What a start() led to.
 enum class StartOutcome : uint8_t {
   kCollecting,   // the window is open
-  kNotSelected,  // this step or rank is filtered out, or collection ended earlier
+  kNotSelected,  // this step or rank is filtered out, collection ended earlier, or the directory
+                 // cannot be written: reported by a logged line, once per trouble
   kFinished,     // the last selected step is over: this call ended collection for good
 };
 
@@ -42,7 +43,6 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   // Opens the window for the current step. `rank`: unknown without a process group.
-  // kIo when the output directory cannot be made (nothing is collected then).
   Result<StartOutcome> Start(std::optional<int> rank);
   // Closes the window and publishes the files of the step. Without a window: nothing. Files that
   // cannot be written are reported by a logged line, once per trouble, not by the status.

@@ -40,6 +40,13 @@ Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files
   return directory.Sync();
 }
 
+// Nothing to say of a directory that the user has removed or moved since: it was complete.
+void ReportUnsynced(const Status& synced, const Directory& directory, Trouble& trouble) {
+  if (synced || !directory.CheckPlace()) return;
+  trouble.Report(directory.path(), synced.error(),
+                 "What was written stands, but may not survive a power failure");
+}
+
 // What stands in the hidden `.run`: which run the files beside it are of.
 std::string RunMark(const RunOptions& options) {
   char host[HOST_NAME_MAX + 1] = {};
@@ -212,12 +219,10 @@ std::function<Status()> RunWriter::SyncJob() const {
 Status RunWriter::Publish() {
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
-  threads_.sync.Submit(directory_, [sync = SyncJob(), &trouble = threads_.trouble,
-                                    directory = directory_] {
-    if (const Status synced = sync(); !synced) {
-      trouble.Report(directory, synced.error(), "What was written may not survive a power failure");
-    }
-  });
+  threads_.sync.Submit(directory_,
+                       [directory = handle_, sync = SyncJob(), &trouble = threads_.trouble] {
+                         ReportUnsynced(sync(), *directory, trouble);
+                       });
   return {};
 }
 
@@ -321,11 +326,9 @@ Status RunWriter::Finish() {
   auto finish = [directory = handle_, sync = SyncJob(), sealable = !journal_failed_,
                  &trouble = threads_.trouble,
                  journal = std::make_shared<Journal>(std::move(journal_))] {
-    if (const Status synced = sync(); !synced) {
-      // Not known to be on disk: the journal stays.
-      trouble.Report(directory->path(), synced.error(), "The journal beside the files stays");
-      return;
-    }
+    const Status synced = sync();
+    ReportUnsynced(synced, *directory, trouble);
+    if (!synced) return;  // not known to be on disk: the journal stays
     if (sealable) LogIfFailed(journal->AppendSeal());
     LogIfFailed(directory->Remove(kJournal));
     LogIfFailed(journal->Close());
