@@ -82,7 +82,7 @@ class EntryTable {
 
   std::span<const std::byte> Keep(std::span<const std::byte> bytes);
   Result<Call> Merge(const Slot& slot) const;
-  std::string StackText() const;
+  Status WriteStacks(AtomicFile& file) const;
   std::string ConstructText() const;
   Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
                    WriteResult& result) const;
