@@ -77,7 +77,7 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
           fmt::format("Step {} is not recorded, nor are later ones while this lasts", step_));
       return StartOutcome::kNotSelected;
     }
-    std::unique_ptr<RunWriter> writer = *std::move(opened);
+    std::shared_ptr<RunWriter> writer = *std::move(opened);
     run_directory_ = writer->directory();
     const std::lock_guard lock(loss_mutex_);
     for (const Loss& loss : homeless_losses_) {
@@ -94,6 +94,10 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
 Status Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return {};
+  if (config_.async_dump && config_.level != Level::kDebug) {
+    WriteLater(writer_, &RunWriter::Publish);
+    return {};
+  }
   ReportUnwritten(config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish(),
                   *writer_);
   return {};
@@ -112,13 +116,28 @@ void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
 }
 
 Status Observer::FinishStep() {
-  std::unique_ptr<RunWriter> writer;
+  std::shared_ptr<RunWriter> writer;
   {
     const std::lock_guard lock(loss_mutex_);
     writer = std::move(writer_);
   }
-  if (writer != nullptr) ReportUnwritten(writer->Finish(), *writer);
+  if (writer == nullptr) return {};
+  if (config_.async_dump) {
+    WriteLater(std::move(writer), &RunWriter::Finish);
+  } else {
+    ReportUnwritten(writer->Finish(), *writer);
+  }
   return {};
+}
+
+void Observer::WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)()) {
+  // A job that waits holds the entries of a whole step, and leaves one more to sync its files.
+  constexpr size_t kMaxWaiting = 3;
+  threads_.sync.WaitForAtMost(kMaxWaiting);
+  const std::string key = "write " + writer->directory();
+  threads_.sync.Submit(key, [this, writer = std::move(writer), write] {
+    ReportUnwritten((*writer.*write)(), *writer);
+  });
 }
 
 Status Observer::Step() {
@@ -133,7 +152,9 @@ Status Observer::Step() {
 
 Status Observer::Close() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  return FinishStep();
+  const Status status = FinishStep();
+  threads_.sync.Drain();
+  return status;
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

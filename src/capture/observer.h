@@ -44,14 +44,15 @@ class Observer {
 
   // Opens the window for the current step. `rank`: unknown without a process group.
   Result<StartOutcome> Start(std::optional<int> rank);
-  // Closes the window and publishes the files of the step. Without a window: nothing. Files that
-  // cannot be written are reported by a logged line, once per trouble, not by the status.
+  // Closes the window and publishes the files of the step; with async_dump in the background.
+  // Without a window: nothing. Files that cannot be written are reported by a logged line, once per
+  // trouble, not by the status.
   Status Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
   Status Step();
   // The number of the next step. Requires: no step is open.
   void SetStep(int step) { step_ = step; }
-  // Publishes what is open and waits for the background work. Called at interpreter exit.
+  // Publishes what is open and waits until all steps are on disk. Called at interpreter exit.
   Status Close();
 
   [[nodiscard]] const Config& config() const { return config_; }
@@ -79,6 +80,9 @@ class Observer {
  private:
   Observer(Config config, Selection selection);
   Status FinishStep();
+  // With async_dump: runs it on the background thread, in place of an earlier one of this directory
+  // that has not begun.
+  void WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)());
   // Says once per trouble that the files of a step could not be written.
   void ReportUnwritten(const Status& status, const RunWriter& writer);
 
@@ -87,7 +91,7 @@ class Observer {
   CallCounter counters_;
   const std::string run_id_;
   StoreThreads threads_;  // outlives writer_
-  std::unique_ptr<RunWriter> writer_;
+  std::shared_ptr<RunWriter> writer_;
   std::mutex loss_mutex_;
   std::set<std::string> reported_;     // sentences already logged, without their numbers
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one

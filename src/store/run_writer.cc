@@ -217,6 +217,7 @@ std::function<Status()> RunWriter::SyncJob() const {
 }
 
 Status RunWriter::Publish() {
+  if (::getpid() != pid_) return {};
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   threads_.sync.Submit(directory_,
@@ -319,6 +320,7 @@ void RunWriter::ReportLeftOvers() const {
 }
 
 Status RunWriter::Finish() {
+  if (::getpid() != pid_) return {};
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   ReportLeftOvers();

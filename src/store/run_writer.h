@@ -95,7 +95,8 @@ class RunWriter {
 
   // Writes dump.json, stack.json and construct.json from everything added so far, after the tensor
   // files of this directory are complete. On return the new files stand under their names; they are
-  // synced in the background. Nothing new since the last call: does nothing. On error the previous
+  // synced in the background. Nothing new since the last call, or called in a forked child, whose
+  // files they are not: does nothing. On error the previous
   // files are intact and the journal remains.
   Status Publish();
   // The same, if much of what was added is new: for files that grow with the whole run, so that

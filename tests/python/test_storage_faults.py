@@ -275,3 +275,42 @@ except OSError: pass
         json.loads(path.read_text())
     assert not answer(rank(kept, 1), rank(sound[task], 1)).startswith("no wrong call")
     assert not list(kept.rglob("*.tmp"))
+
+
+CALLS = """
+import sys, torch
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[1])
+debugger.start()
+for value in sys.argv[2].split():
+    torch.neg(torch.full((4,), float(value)))
+debugger.stop()
+debugger.step()
+"""
+
+
+def test_files_of_an_earlier_run(tmp_path: Path) -> None:
+    """A second run with fewer tensors: what is left over is listed, and never compared."""
+    settings = config(tmp_path, task="tensor", list=["neg"])
+    assert not troubles(run(CALLS, settings, "1 2 3"))
+    result = run(CALLS, settings, "5")
+    left = [f"Torch.neg.{n}.forward.{part}.0.pt" for n in (1, 2) for part in ("input", "output")]
+    (line,) = troubles(result)
+    assert f"4 files of an earlier run were left, which dump.json does not name: {left[0]}" in line
+    assert ", ".join(left) + ". " in line
+    directory = rank(tmp_path / "out", 0)
+    assert sorted(named_files(directory)) == [
+        f"Torch.neg.0.forward.{part}.0.pt" for part in ("input", "output")
+    ]
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    run(CALLS, config(fresh, task="tensor", list=["neg"]), "5")
+    comparison = plumbline.compare(directory, rank(fresh / "out", 0))
+    assert comparison.answer.startswith("no wrong call")
+    assert "neg.1" not in comparison.summary
+    longer = tmp_path / "longer"
+    longer.mkdir()
+    run(CALLS, config(longer, task="tensor", list=["neg"]), "5 2")
+    assert not plumbline.compare(directory, rank(longer / "out", 0)).answer.startswith(
+        "no wrong call"
+    )
