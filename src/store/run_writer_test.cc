@@ -375,6 +375,26 @@ TEST(RunWriter, ForkedChildLeavesTheParentsFilesAlone) {
   EXPECT_EQ(Entries(writer->directory()), "a: x=1; b: x=2; ");
 }
 
+// Calls with one tensor each, as the recorder makes them.
+void AddCalls(RunWriter& writer, int count) {
+  writer.AddStack(1, std::vector<std::string>{"frame a", "frame b"});
+  const int64_t shape[] = {2, 128, 512};
+  EntryPacker packer;
+  for (int i = 0; i < count; ++i) {
+    packer.Begin("Torch.mul." + std::to_string(i) + ".forward", nullptr, 1);
+    packer.Key("output");
+    packer.BeginList();
+    PackedTensor tensor;
+    tensor.type = "torch.Tensor";
+    tensor.dtype_text = "torch.float32";
+    tensor.shape = shape;
+    tensor.max = tensor.min = tensor.mean = tensor.norm = 0.1 * i;
+    packer.Tensor(tensor);
+    packer.EndList();
+    writer.AddEntry(packer.Finish());
+  }
+}
+
 // What a step costs the disk: once its final files, and less than that for the journal.
 TEST(RunWriter, StepIsWrittenOnceAndJournaledForLess) {
   static std::atomic<uint64_t> written;
@@ -390,22 +410,7 @@ TEST(RunWriter, StepIsWrittenOnceAndJournaledForLess) {
     return n;
   };
   written = 0;
-  writer->AddStack(1, std::vector<std::string>{"frame a", "frame b"});
-  const int64_t shape[] = {2, 128, 512};
-  EntryPacker packer;
-  for (int i = 0; i < 2000; ++i) {
-    packer.Begin("Torch.mul." + std::to_string(i) + ".forward", nullptr, 1);
-    packer.Key("output");
-    packer.BeginList();
-    PackedTensor tensor;
-    tensor.type = "torch.Tensor";
-    tensor.dtype_text = "torch.float32";
-    tensor.shape = shape;
-    tensor.max = tensor.min = tensor.mean = tensor.norm = 0.1 * i;
-    packer.Tensor(tensor);
-    packer.EndList();
-    writer->AddEntry(packer.Finish());
-  }
+  AddCalls(*writer, 2000);
   const uint64_t journal = written;
   EXPECT_TRUE(writer->Publish());  // as stop() does
   EXPECT_TRUE(writer->Finish());   // as step() does
