@@ -43,9 +43,9 @@ Observer::Observer(Config config, Selection selection)
                 .max_bytes = config_.max_bytes,
                 .min_free_bytes = config_.min_free_bytes}) {}
 
-Observer::~Observer() { (void)Close(); }
+Observer::~Observer() { Close(); }
 
-Result<StartOutcome> Observer::Start(std::optional<int> rank) {
+StartOutcome Observer::Start(std::optional<int> rank) {
   if (finished_) return StartOutcome::kNotSelected;
   if (config_.level != Level::kDebug && IsPastLastStep(config_, step_)) {
     finished_ = true;
@@ -91,16 +91,12 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
   return StartOutcome::kCollecting;
 }
 
-Status Observer::Stop() {
+void Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  if (writer_ == nullptr) return {};
-  if (config_.async_dump && config_.level != Level::kDebug) {
-    WriteLater(writer_, &RunWriter::Publish);
-    return {};
-  }
-  ReportUnwritten(config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish(),
-                  *writer_);
-  return {};
+  if (writer_ == nullptr) return;
+  const bool debug = config_.level == Level::kDebug;
+  if (config_.async_dump && !debug) return WriteLater(writer_, &RunWriter::Publish);
+  ReportUnwritten(debug ? writer_->PublishIfGrown() : writer_->Publish(), *writer_);
 }
 
 void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
@@ -115,19 +111,15 @@ void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
                     "or step() can write it");
 }
 
-Status Observer::FinishStep() {
+void Observer::FinishStep() {
   std::shared_ptr<RunWriter> writer;
   {
     const std::lock_guard lock(loss_mutex_);
     writer = std::move(writer_);
   }
-  if (writer == nullptr) return {};
-  if (config_.async_dump) {
-    WriteLater(std::move(writer), &RunWriter::Finish);
-  } else {
-    ReportUnwritten(writer->Finish(), *writer);
-  }
-  return {};
+  if (writer == nullptr) return;
+  if (config_.async_dump) return WriteLater(std::move(writer), &RunWriter::Finish);
+  ReportUnwritten(writer->Finish(), *writer);
 }
 
 void Observer::WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)()) {
@@ -140,21 +132,19 @@ void Observer::WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::
   });
 }
 
-Status Observer::Step() {
-  is_collecting_.store(false, std::memory_order_relaxed);
+void Observer::Step() {
   const bool debug = config_.level == Level::kDebug;
-  const Status status = debug ? Stop() : FinishStep();
+  is_collecting_.store(false, std::memory_order_relaxed);
+  debug ? Stop() : FinishStep();
   ++step_;
   ++epoch_;
   if (!debug) counters_.Reset();
-  return status;
 }
 
-Status Observer::Close() {
+void Observer::Close() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  const Status status = FinishStep();
+  FinishStep();
   threads_.sync.Drain();
-  return status;
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

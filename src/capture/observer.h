@@ -43,17 +43,17 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   // Opens the window for the current step. `rank`: unknown without a process group.
-  Result<StartOutcome> Start(std::optional<int> rank);
+  StartOutcome Start(std::optional<int> rank);
   // Closes the window and publishes the files of the step; with async_dump in the background.
   // Without a window: nothing. Files that cannot be written are reported by a logged line, once per
   // trouble, not by the status.
-  Status Stop();
+  void Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
-  Status Step();
+  void Step();
   // The number of the next step. Requires: no step is open.
   void SetStep(int step) { step_ = step; }
   // Publishes what is open and waits until all steps are on disk. Called at interpreter exit.
-  Status Close();
+  void Close();
 
   [[nodiscard]] const Config& config() const { return config_; }
   // True between Start and Stop of a selected step. One relaxed load.
@@ -79,7 +79,7 @@ class Observer {
 
  private:
   Observer(Config config, Selection selection);
-  Status FinishStep();
+  void FinishStep();
   // With async_dump: runs it on the background thread, in place of an earlier one of this directory
   // that has not begun.
   void WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)());
