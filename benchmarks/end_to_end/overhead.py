@@ -67,8 +67,10 @@ def worker(tool: str, mode: str, work: Path) -> None:
         active.step()
         seconds = time.perf_counter() - began
         if active is recorder:
-            # Only the newest step is kept: tensor steps take 660 MB each.
-            shutil.rmtree(work / "dump" / f"step{recorded - 1}", ignore_errors=True)
+            # Only the newest step is kept: tensor steps take 660 MB each. With async_dump the last
+            # ones may still be written.
+            old = recorded - (6 if mode.endswith("_async") else 1)
+            shutil.rmtree(work / "dump" / f"step{old}", ignore_errors=True)
             recorded += 1
         print(json.dumps({"s": seconds, "records": getattr(recorder, "records", 0)}),
               file=answers, flush=True)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MODES = {
     "L0": ("L0", "statistics", "statistics"),
     "L1": ("L1", "statistics", "statistics"),
+    "L1_async": ("L1", "statistics", "statistics"),
     "mix": ("mix", "statistics", "statistics"),
     "L0_md5": ("L0", "statistics", "md5"),
     "L1_md5": ("L1", "statistics", "md5"),
@@ -52,6 +53,7 @@ def write_config(path: Path, mode: str, dump_path: Path) -> None:
         "rank": [],
         "step": [NEVER] if mode == "closed" else [],
         "level": level,
+        "async_dump": mode.endswith("_async"),
         task: section,
     }
     path.write_text(json.dumps(config, indent=2))

@@ -64,16 +64,16 @@ std::string_view OutcomeName(capture::StartOutcome outcome) {
 }
 
 // Window calls write and sync files: without the interpreter lock.
-Status WithoutLock(Status (capture::Observer::*call)(), capture::Observer& observer) {
+void WithoutLock(void (capture::Observer::*call)(), capture::Observer& observer) {
   const nb::gil_scoped_release release;
-  return (observer.*call)();
+  (observer.*call)();
 }
 
 // Nobody records while a step ends.
-void EndStepWith(Status (capture::Observer::*call)(), Recorder& recorder) {
+void EndStepWith(void (capture::Observer::*call)(), Recorder& recorder) {
   const StepGate::Closed closed(recorder.gate(), ThisThread().in_tool > 0 ? 1 : 0);
   recorder.EndStep();
-  ValueOrRaise(WithoutLock(call, recorder.observer()));
+  WithoutLock(call, recorder.observer());
 }
 
 void BindConfig(nb::module_& m) {
@@ -113,7 +113,7 @@ void BindWindow(nb::class_<Class>& recorder) {
       .def(
           "start",
           [](Class& self, std::optional<int> rank) {
-            const capture::StartOutcome outcome = ValueOrRaise(self.observer().Start(rank));
+            const capture::StartOutcome outcome = self.observer().Start(rank);
             if (outcome == capture::StartOutcome::kCollecting) ReadReferenceOfStep(self, rank);
             return std::string(OutcomeName(outcome));
           },
@@ -121,7 +121,7 @@ void BindWindow(nb::class_<Class>& recorder) {
       .def("stop",
            [](Class& self) {
              self.ForgetTensors();
-             ValueOrRaise(WithoutLock(&capture::Observer::Stop, self.observer()));
+             WithoutLock(&capture::Observer::Stop, self.observer());
            })
       .def("step", [](Class& self) { EndStepWith(&capture::Observer::Step, self); })
       .def("set_step", [](Class& self, int step) { self.observer().SetStep(step); })

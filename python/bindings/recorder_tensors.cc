@@ -29,8 +29,9 @@ kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
 
 // Memory for a copy. Waiting for the writer's budget does not stop the other threads.
 TensorBuffer BufferFrom(RunWriter& writer, size_t bytes) {
-  if (bytes < kReleaseLockBytes) return writer.AcquireBuffer(bytes);
   TensorBuffer buffer;
+  if (bytes < kReleaseLockBytes) buffer = writer.TryAcquireBuffer(bytes);
+  if (buffer.is_valid()) return buffer;
   Py_BEGIN_ALLOW_THREADS;
   buffer = writer.AcquireBuffer(bytes);
   Py_END_ALLOW_THREADS;

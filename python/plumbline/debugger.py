@@ -95,7 +95,6 @@ class DebuggerBase:
         self._model = model
         self._modules: list[tuple[str, Any]] = []
         self._pid = os.getpid()
-        self._last_error = ""
         self._warned: set[str] = set()
         self._lock = threading.RLock()
         if model is not None:
@@ -364,12 +363,8 @@ class DebuggerBase:
 
     def _open(self) -> None:
         rank = self._adapter.rank() if self._rank_id is None else self._rank_id
-        try:
-            outcome = self._recorder.start(rank)
-        except OSError as error:
-            # The disk is the user's trouble, not the training's: say it, go on without recording.
-            _core.log_error(f"step {self._recorder.current_step} is not recorded: {error}")
-            return
+        # A directory that cannot be written is said, and the step is "not selected".
+        outcome = self._recorder.start(rank)
         if outcome == "finished":
             _core.log_info("****************************************")
             _core.log_info("*      plumbline ends successfully.    *")
@@ -445,17 +440,9 @@ class DebuggerBase:
         self._adapter.uninstall_modules()
 
     def _guarded(self, action: Any) -> None:
-        """Runs a window call; a failing disk is reported and never raised into training."""
-        if os.getpid() != self._pid:
-            return
-        step = self._recorder.current_step
-        try:
+        """Runs a window call, in the process that owns the recorder only."""
+        if os.getpid() == self._pid:
             action()
-        except OSError as error:
-            # step() tries again what stop() could not write: said once.
-            if str(error) != self._last_error:
-                self._last_error = str(error)
-                _core.log_error(f"step {step}: {error}")
 
     def _close(self) -> None:
         self._adapter.uninstall_batches()

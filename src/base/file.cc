@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,27 +16,44 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/directory.h"
+
 namespace plumbline {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
 constexpr mode_t kDirectoryMode = 0750;
 
-int OpenCall(const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); }
+int OpenCall(int directory, const char* path, int flags, mode_t mode) {
+  return ::openat(directory, path, flags, mode);
+}
+
+// `name` is looked up in `directory`; `path` is for messages.
+Result<int> OpenInside(const Directory& directory, const std::string& name, int flags,
+                       std::string_view action) {
+  for (;;) {
+    const int fd =
+        Syscalls().openat(directory.fd(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    if (fd >= 0) return fd;
+    if (errno != EINTR) return ErrnoError(errno, JoinPath(directory.path(), name), action);
+  }
+}
 
 Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view action) {
   for (;;) {
-    const int fd = Syscalls().open(path.c_str(), flags | O_CLOEXEC, kFileMode);
+    const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), flags | O_CLOEXEC, kFileMode);
     if (fd >= 0) return fd;
     if (errno != EINTR) return ErrnoError(errno, path, action);
   }
 }
 
+std::string TemporaryName(std::string_view name) { return fmt::format(".{}.tmp", name); }
+
 }  // namespace
 
 SyscallTable& Syscalls() {
-  static SyscallTable table = {OpenCall, ::read, ::write,  ::pwrite, ::fsync, ::close,
-                               ::rename, ::link, ::unlink, ::mkdir,  ::syncfs};
+  static SyscallTable table = {OpenCall,   ::read,   ::write,    ::pwrite,  ::fsync,  ::close,
+                               ::renameat, ::linkat, ::unlinkat, ::mkdirat, ::syncfs, ::fstatvfs};
   return table;
 }
 
@@ -44,6 +62,19 @@ Error ErrnoError(int errno_value, std::string_view path, std::string_view action
   return Error(
       missing ? ErrorCode::kNotFound : ErrorCode::kIo,
       fmt::format("{}: cannot {}: {}", path, action, std::generic_category().message(errno_value)));
+}
+
+Error LinkError(int errno_value, std::string_view from, std::string_view to) {
+  switch (errno_value) {
+    case EPERM:
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EMLINK:
+    case EXDEV:
+      return Error(ErrorCode::kUnsupported, fmt::format("{}: no hard links here", to));
+    default:
+      return ErrnoError(errno_value, to, fmt::format("link to {}", from));
+  }
 }
 
 File::File(File&& other) noexcept
@@ -67,6 +98,11 @@ Result<File> File::OpenRead(const std::string& path) {
   return File(fd, path);
 }
 
+Result<File> File::OpenRead(const Directory& directory, std::string_view name) {
+  PL_TRY_ASSIGN(const int fd, OpenInside(directory, std::string(name), O_RDONLY, "open"));
+  return File(fd, JoinPath(directory.path(), name));
+}
+
 Result<File> File::Create(const std::string& path) {
   PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
   return File(fd, path);
@@ -75,6 +111,12 @@ Result<File> File::Create(const std::string& path) {
 Result<File> File::OpenAppend(const std::string& path) {
   PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDWR | O_CREAT | O_APPEND, "open"));
   return File(fd, path);
+}
+
+Result<File> File::OpenAppend(const Directory& directory, std::string_view name) {
+  PL_TRY_ASSIGN(const int fd,
+                OpenInside(directory, std::string(name), O_RDWR | O_CREAT | O_APPEND, "open"));
+  return File(fd, JoinPath(directory.path(), name));
 }
 
 Status File::Write(std::span<const std::byte> bytes) {
@@ -100,6 +142,11 @@ Status File::Skip(size_t bytes) {
 Status File::Sync() {
   if (Syscalls().fsync(fd_) != 0) return ErrnoError(errno, path_, "sync");
   return {};
+}
+
+Status File::Touch() {
+  if (::futimens(fd_, nullptr) == 0) return {};
+  return ErrnoError(errno, path_, "set the time of");
 }
 
 Status File::Close() {
@@ -163,31 +210,58 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
-  const std::string temporary = JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
-  PL_TRY_ASSIGN(File file, File::Create(temporary));
-  return AtomicFile(std::move(file), path);
+  const std::string temporary = JoinPath(DirectoryOf(path), TemporaryName(BaseName(path)));
+  PL_TRY_ASSIGN(const int fd,
+                OpenDescriptor(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, "create"));
+  return AtomicFile(File(fd, temporary), path, nullptr);
+}
+
+Result<AtomicFile> AtomicFile::Create(const Directory& directory, std::string_view name) {
+  const std::string temporary = TemporaryName(name);
+  PL_TRY_ASSIGN(const int fd,
+                OpenInside(directory, temporary, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+  return AtomicFile(File(fd, JoinPath(directory.path(), temporary)),
+                    JoinPath(directory.path(), name), &directory);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : file_(std::move(other.file_)),
       path_(std::move(other.path_)),
+      directory_(other.directory_),
       committed_(std::exchange(other.committed_, true)) {}
 
 AtomicFile::~AtomicFile() {
-  if (!committed_) Syscalls().unlink(file_.path().c_str());
+  if (committed_) return;
+  if (directory_ == nullptr) {
+    Syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
+  } else {
+    (void)directory_->Remove(BaseName(file_.path()));
+  }
 }
 
 Status AtomicFile::Commit(bool durable) {
   if (durable) PL_TRY(file_.Sync());
   PL_TRY(file_.Close());
-  PL_TRY(RenameFile(file_.path(), path_));
+  if (directory_ == nullptr) {
+    PL_TRY(RenameFile(file_.path(), path_));
+  } else {
+    PL_TRY(directory_->Rename(BaseName(file_.path()), BaseName(path_)));
+  }
   committed_ = true;
-  if (durable) PL_TRY(SyncDirectory(std::string(DirectoryOf(path_))));
-  return {};
+  if (!durable) return {};
+  return directory_ == nullptr ? SyncDirectory(std::string(DirectoryOf(path_)))
+                               : directory_->Sync();
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable) {
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  PL_TRY(file.Write(text));
+  return file.Commit(durable);
+}
+
+Status WriteFileAtomically(const Directory& directory, std::string_view name, std::string_view text,
+                           bool durable) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, name));
   PL_TRY(file.Write(text));
   return file.Commit(durable);
 }
@@ -199,7 +273,7 @@ Status MakeDirectories(const std::string& path) {
   for (size_t end = 1; end <= path.size(); ++end) {
     if (end < path.size() && path[end] != '/') continue;
     const std::string prefix = path.substr(0, end);
-    if (Syscalls().mkdir(prefix.c_str(), kDirectoryMode) == 0) continue;
+    if (Syscalls().mkdirat(AT_FDCWD, prefix.c_str(), kDirectoryMode) == 0) continue;
     const int error = errno;
     if (KindOf(prefix) == PathKind::kDirectory) continue;
     return ErrnoError(error, prefix, "create directory");
@@ -227,27 +301,18 @@ Status SyncFileSystem(const std::string& path) {
 }
 
 Status RemoveFile(const std::string& path) {
-  if (Syscalls().unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  if (Syscalls().unlinkat(AT_FDCWD, path.c_str(), 0) == 0 || errno == ENOENT) return {};
   return ErrnoError(errno, path, "remove");
 }
 
 Status RenameFile(const std::string& from, const std::string& to) {
-  if (Syscalls().rename(from.c_str(), to.c_str()) == 0) return {};
+  if (Syscalls().renameat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str()) == 0) return {};
   return ErrnoError(errno, from, fmt::format("rename to {}", to));
 }
 
 Status LinkFile(const std::string& from, const std::string& to) {
-  if (Syscalls().link(from.c_str(), to.c_str()) == 0) return {};
-  switch (errno) {
-    case EPERM:
-    case EOPNOTSUPP:
-    case ENOSYS:
-    case EMLINK:
-    case EXDEV:
-      return Error(ErrorCode::kUnsupported, fmt::format("{}: no hard links here", to));
-    default:
-      return ErrnoError(errno, to, fmt::format("link to {}", from));
-  }
+  if (Syscalls().linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0) == 0) return {};
+  return LinkError(errno, from, to);
 }
 
 PathKind KindOf(const std::string& path) {
@@ -299,17 +364,6 @@ Result<int64_t> ModifiedAt(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-}
-
-Result<bool> IsOpenAs(const File& file, const std::string& path) {
-  struct stat opened {};
-  struct stat named {};
-  if (::fstat(file.fd(), &opened) != 0) return ErrnoError(errno, file.path(), "inspect");
-  if (::stat(path.c_str(), &named) != 0) {
-    if (errno == ENOENT) return false;
-    return ErrnoError(errno, path, "inspect");
-  }
-  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 Result<FileIdentity> IdentityOf(const std::string& path) {

@@ -15,27 +15,34 @@
 
 #include "plumbline/result.h"
 
+struct statvfs;
+
 namespace plumbline {
+
+class Directory;  // base/directory.h
 
 // The system calls used below; tests replace single members to make them fail (errno semantics).
 struct SyscallTable {
-  int (*open)(const char* path, int flags, mode_t mode);
+  int (*openat)(int directory, const char* path, int flags, mode_t mode);
   ssize_t (*read)(int fd, void* buffer, size_t size);
   ssize_t (*write)(int fd, const void* buffer, size_t size);
   ssize_t (*pwrite)(int fd, const void* buffer, size_t size, off_t offset);
   int (*fsync)(int fd);
   int (*close)(int fd);
-  int (*rename)(const char* from, const char* to);
-  int (*link)(const char* from, const char* to);
-  int (*unlink)(const char* path);
-  int (*mkdir)(const char* path, mode_t mode);
+  int (*renameat)(int from_directory, const char* from, int to_directory, const char* to);
+  int (*linkat)(int from_directory, const char* from, int to_directory, const char* to, int flags);
+  int (*unlinkat)(int directory, const char* path, int flags);
+  int (*mkdirat)(int directory, const char* path, mode_t mode);
   int (*syncfs)(int fd);
+  int (*fstatvfs)(int fd, struct statvfs* info);
 };
 // The table in use. Not synchronised: replace it only while no other thread uses this module.
 SyscallTable& Syscalls();
 
 // Error with code kNotFound (ENOENT, ENOTDIR) or kIo: "path: cannot <action>: <strerror>".
 Error ErrnoError(int errno_value, std::string_view path, std::string_view action);
+// Of a failed link(): kUnsupported where the file system has no hard links.
+Error LinkError(int errno_value, std::string_view from, std::string_view to);
 
 // Open file, closed on destruction (an error of that close is lost: call Close() after writing).
 // Move-only. Thread-compatible.
@@ -47,10 +54,12 @@ class File {
   ~File();
 
   static Result<File> OpenRead(const std::string& path);
+  static Result<File> OpenRead(const Directory& directory, std::string_view name);
   // Creates or truncates; mode 0640.
   static Result<File> Create(const std::string& path);
   // Creates if absent, appends; mode 0640.
   static Result<File> OpenAppend(const std::string& path);
+  static Result<File> OpenAppend(const Directory& directory, std::string_view name);
 
   // Writes everything; EINTR is retried, short writes are continued.
   Status Skip(size_t bytes);  // see AtomicFile::Skip
@@ -58,6 +67,8 @@ class File {
   Status Write(std::string_view text);
   Status Sync();
   Status Close();
+  // Sets the time of the last change to now; needs no space.
+  Status Touch();
   // Advisory exclusive lock (flock), not waiting: false if another process holds it.
   Result<bool> TryLock();
 
@@ -66,6 +77,7 @@ class File {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  friend class AtomicFile;
   File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
   int fd_ = -1;
   std::string path_;
@@ -95,10 +107,13 @@ class MappedFile {
 Result<std::string> ReadFile(const std::string& path);
 
 // A file that appears under its name only when complete: written as `.{name}.tmp` in the same
-// directory, then renamed by Commit(). Destroyed without Commit, the temporary is removed.
+// directory, then renamed by Commit(). Destroyed without Commit, the temporary is removed. A
+// symbolic link in the place of the temporary is not followed.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path);
+  // `directory` must outlive the file.
+  static Result<AtomicFile> Create(const Directory& directory, std::string_view name);
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
@@ -112,14 +127,18 @@ class AtomicFile {
   Status Commit(bool durable);
 
  private:
-  AtomicFile(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  AtomicFile(File file, std::string path, const Directory* directory)
+      : file_(std::move(file)), path_(std::move(path)), directory_(directory) {}
   File file_;
   std::string path_;
+  const Directory* directory_;  // null: paths are used as they are
   bool committed_ = false;
 };
 
 // Create, write and commit in one call.
 Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable);
+Status WriteFileAtomically(const Directory& directory, std::string_view name, std::string_view text,
+                           bool durable);
 
 // Creates the directory and its missing parents, mode 0750. An existing directory is success.
 Status MakeDirectories(const std::string& path);
@@ -156,8 +175,6 @@ struct FileIdentity {
   friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
 };
 Result<FileIdentity> IdentityOf(const std::string& path);  // follows symbolic links
-// True if `path` still names the file that is open: not removed, renamed or replaced since.
-Result<bool> IsOpenAs(const File& file, const std::string& path);
 // Names (not paths) of the entries except "." and "..", sorted bytewise.
 Result<std::vector<std::string>> ListDirectory(const std::string& path);
 

@@ -50,15 +50,23 @@ class FailingCalls {
   explicit FailingCalls(int fail_at, int error = EIO, bool sticky = false) : real_(Syscalls()) {
     state_ = {.fail_at = fail_at, .error = error, .sticky = sticky, .real = &real_};
     SyscallTable& table = Syscalls();
-    table.open = [](const char* p, int f, mode_t m) { return Fails() ? -1 : Real().open(p, f, m); };
+    table.openat = [](int d, const char* p, int f, mode_t m) {
+      return Fails() ? -1 : Real().openat(d, p, f, m);
+    };
     table.write = [](int fd, const void* b, size_t n) {
       return Fails() ? ssize_t{-1} : Real().write(fd, b, n);
     };
     table.fsync = [](int fd) { return Fails() ? -1 : Real().fsync(fd); };
     table.syncfs = [](int fd) { return Fails() ? -1 : Real().syncfs(fd); };
-    table.rename = [](const char* a, const char* b) { return Fails() ? -1 : Real().rename(a, b); };
-    table.link = [](const char* a, const char* b) { return Fails() ? -1 : Real().link(a, b); };
-    table.mkdir = [](const char* p, mode_t m) { return Fails() ? -1 : Real().mkdir(p, m); };
+    table.renameat = [](int d, const char* a, int e, const char* b) {
+      return Fails() ? -1 : Real().renameat(d, a, e, b);
+    };
+    table.linkat = [](int d, const char* a, int e, const char* b, int f) {
+      return Fails() ? -1 : Real().linkat(d, a, e, b, f);
+    };
+    table.mkdirat = [](int d, const char* p, mode_t m) {
+      return Fails() ? -1 : Real().mkdirat(d, p, m);
+    };
   }
   ~FailingCalls() { Syscalls() = real_; }
   FailingCalls(const FailingCalls&) = delete;

@@ -36,11 +36,16 @@ Result<std::unique_ptr<Observer>> Observer::Create(Config config) {
 }
 
 Observer::Observer(Config config, Selection selection)
-    : config_(std::move(config)), selection_(std::move(selection)), run_id_(MakeRunId()) {}
+    : config_(std::move(config)),
+      selection_(std::move(selection)),
+      run_id_(MakeRunId()),
+      threads_({.budget_bytes = config_.buffer_bytes,
+                .max_bytes = config_.max_bytes,
+                .min_free_bytes = config_.min_free_bytes}) {}
 
-Observer::~Observer() { (void)Close(); }
+Observer::~Observer() { Close(); }
 
-Result<StartOutcome> Observer::Start(std::optional<int> rank) {
+StartOutcome Observer::Start(std::optional<int> rank) {
   if (finished_) return StartOutcome::kNotSelected;
   if (is_done() || (config_.level != Level::kDebug && IsPastLastStep(config_, step_))) {
     finished_ = true;
@@ -67,7 +72,14 @@ Result<StartOutcome> Observer::Start(std::optional<int> rank) {
     options.has_tensors = config_.task == Task::kTensor || config_.task == Task::kOverflowCheck ||
                           !config_.tensor_list.empty();
     options.run_id = run_id_;
-    PL_TRY_ASSIGN(std::unique_ptr<RunWriter> writer, RunWriter::Open(options, threads_));
+    Result<std::unique_ptr<RunWriter>> opened = RunWriter::Open(options, threads_);
+    if (!opened) {
+      threads_.trouble.Report(
+          run_layout::RankDirectory(options.dump_path, options.step, options.rank), opened.error(),
+          fmt::format("Step {} is not recorded, nor are later ones while this lasts", step_));
+      return StartOutcome::kNotSelected;
+    }
+    std::shared_ptr<RunWriter> writer = *std::move(opened);
     run_directory_ = writer->directory();
     const std::lock_guard lock(loss_mutex_);
     for (const Loss& loss : homeless_losses_) {
@@ -104,34 +116,60 @@ Status Observer::SecureHit() {
   return writer_->Publish();
 }
 
-Status Observer::Stop() {
+void Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  if (writer_ == nullptr) return {};
-  return config_.level == Level::kDebug ? writer_->PublishIfGrown() : writer_->Publish();
+  if (writer_ == nullptr) return;
+  const bool debug = config_.level == Level::kDebug;
+  if (config_.async_dump && !debug) return WriteLater(writer_, &RunWriter::Publish);
+  ReportUnwritten(debug ? writer_->PublishIfGrown() : writer_->Publish(), *writer_);
 }
 
-Status Observer::FinishStep() {
-  std::unique_ptr<RunWriter> writer;
+void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
+  if (status) return;
+  const bool recoverable = !writer.failed();
+  threads_.trouble.Report(
+      writer.directory(), status.error(),
+      recoverable ? fmt::format("The journal keeps what was recorded: make room, then run `plumb "
+                                "recover {}`",
+                                writer.directory())
+                  : "What this step recorded since its last stop() is lost unless a later stop() "
+                    "or step() can write it");
+}
+
+void Observer::FinishStep() {
+  std::shared_ptr<RunWriter> writer;
   {
     const std::lock_guard lock(loss_mutex_);
     writer = std::move(writer_);
   }
-  return writer == nullptr ? Status() : writer->Finish();
+  if (writer == nullptr) return;
+  if (config_.async_dump) return WriteLater(std::move(writer), &RunWriter::Finish);
+  ReportUnwritten(writer->Finish(), *writer);
 }
 
-Status Observer::Step() {
-  is_collecting_.store(false, std::memory_order_relaxed);
+void Observer::WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)()) {
+  // A job that waits holds the entries of a whole step, and leaves one more to sync its files.
+  constexpr size_t kMaxWaiting = 3;
+  threads_.sync.WaitForAtMost(kMaxWaiting);
+  const std::string key = "write " + writer->directory();
+  threads_.sync.Submit(key, [this, writer = std::move(writer), write] {
+    ReportUnwritten((*writer.*write)(), *writer);
+  });
+}
+
+void Observer::Step() {
   const bool debug = config_.level == Level::kDebug;
-  const Status status = debug ? Stop() : FinishStep();
+  is_collecting_.store(false, std::memory_order_relaxed);
+  debug ? Stop() : FinishStep();
   ++step_;
   ++epoch_;
   if (!debug) counters_.Reset();
-  return status;
 }
 
-Status Observer::Close() {
+void Observer::Close() {
   is_collecting_.store(false, std::memory_order_relaxed);
-  return FinishStep();
+  FinishStep();
+  threads_.sync.Drain();
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

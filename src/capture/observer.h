@@ -24,7 +24,8 @@ namespace plumbline::capture {
 // What a start() led to.
 enum class StartOutcome : uint8_t {
   kCollecting,   // the window is open
-  kNotSelected,  // this step or rank is filtered out, or collection ended earlier
+  kNotSelected,  // this step or rank is filtered out, collection ended earlier, or the directory
+                 // cannot be written: reported by a logged line, once per trouble
   kFinished,     // the last selected step is over, or enough was found: this call says so, once
 };
 
@@ -42,16 +43,17 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   // Opens the window for the current step. `rank`: unknown without a process group.
-  // kIo when the output directory cannot be made (nothing is collected then).
-  Result<StartOutcome> Start(std::optional<int> rank);
-  // Closes the window and publishes the files of the step. Without a window: nothing.
-  Status Stop();
+  StartOutcome Start(std::optional<int> rank);
+  // Closes the window and publishes the files of the step; with async_dump in the background.
+  // Without a window: nothing. Files that cannot be written are reported by a logged line, once per
+  // trouble, not by the status.
+  void Stop();
   // Ends the step: publishes, then numbers start at 0 again. Counts filtered steps too.
-  Status Step();
+  void Step();
   // The number of the next step. Requires: no step is open.
   void SetStep(int step) { step_ = step; }
-  // Publishes what is open and waits for the background work. Called at interpreter exit.
-  Status Close();
+  // Publishes what is open and waits until all steps are on disk. Called at interpreter exit.
+  void Close();
 
   [[nodiscard]] const Config& config() const { return config_; }
   // True between Start and Stop of a selected step. One relaxed load.
@@ -87,14 +89,19 @@ class Observer {
 
  private:
   Observer(Config config, Selection selection);
-  Status FinishStep();
+  void FinishStep();
+  // With async_dump: runs it on the background thread, in place of an earlier one of this directory
+  // that has not begun.
+  void WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)());
+  // Says once per trouble that the files of a step could not be written.
+  void ReportUnwritten(const Status& status, const RunWriter& writer);
 
   const Config config_;
   Selection selection_;
   CallCounter counters_;
   const std::string run_id_;
   StoreThreads threads_;  // outlives writer_
-  std::unique_ptr<RunWriter> writer_;
+  std::shared_ptr<RunWriter> writer_;
   std::mutex loss_mutex_;
   std::set<std::string> reported_;     // sentences already logged, without their numbers
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one

@@ -17,6 +17,7 @@ namespace plumbline {
 namespace {
 
 using settings::AsBool;
+using settings::AsByteCount;
 using settings::AsLimit;
 using settings::AsString;
 using settings::AsStringList;
@@ -98,6 +99,21 @@ Status SetDataloader(std::string_view field, const Json& value, Config& config) 
 
 Status SetAsync(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(config.async_dump, AsBool(field, value));
+  return {};
+}
+
+Status SetMaxBytes(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.max_bytes, AsByteCount(field, value));
+  return {};
+}
+
+Status SetMinFreeBytes(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.min_free_bytes, AsByteCount(field, value));
+  return {};
+}
+
+Status SetBufferBytes(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.buffer_bytes, AsByteCount(field, value));
   return {};
 }
 
@@ -240,6 +256,9 @@ constexpr Option kOptions[] = {
     {"", "level", SetLevel},
     {"", "enable_dataloader", SetDataloader},
     {"", "async_dump", SetAsync},
+    {"", "max_bytes", SetMaxBytes},
+    {"", "min_free_bytes", SetMinFreeBytes},
+    {"", "buffer_bytes", SetBufferBytes},
     {"", "dump_enable", SetDumpEnable},
     {"", "extra_info", SetExtraInfo},
     {"", "precision", CheckPrecision},

@@ -38,6 +38,10 @@ struct Config {
   std::vector<int64_t> steps;  // the same
   bool enable_dataloader = false;
   bool async_dump = false;
+  // Limits of tensor files (store/tensor_writer.h: TensorLimits).
+  uint64_t max_bytes = 0;
+  std::optional<uint64_t> min_free_bytes;
+  uint64_t buffer_bytes = uint64_t{512} << 20;
   std::optional<bool> dump_enable;  // given: the file is read again when it changes
   bool extra_info = true;           // stack.json and construct.json
   RiskLevel risk_level = RiskLevel::kAll;

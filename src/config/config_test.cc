@@ -243,12 +243,30 @@ TEST(Config, SettingsOfLaterReleases) {
   EXPECT_FALSE(defaults->dump_enable.has_value());
 }
 
+TEST(Config, LimitsOfTensorFiles) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "max_bytes": 5000000000, "min_free_bytes": 0, "buffer_bytes": 1})");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->max_bytes, 5'000'000'000U);
+  EXPECT_EQ(config->min_free_bytes, 0U);
+  EXPECT_EQ(config->buffer_bytes, 1U);
+  const auto defaults = Parse(R"({"dump_path": "a"})");
+  ASSERT_TRUE(defaults);
+  EXPECT_EQ(defaults->max_bytes, 0U);
+  EXPECT_FALSE(defaults->min_free_bytes.has_value());
+  EXPECT_EQ(defaults->buffer_bytes, 512U << 20);
+}
+
 TEST(Config, SettingsOfLaterReleasesAreChecked) {
   const struct {
     std::string_view text, named;
   } cases[] = {
       {R"("extra_info": 0)", "extra_info: is 0"},
       {R"("dump_enable": "on")", "dump_enable: is \"on\""},
+      {R"("max_bytes": -1)", "max_bytes: is -1 (expected a number of bytes, 0 or more)"},
+      {R"("max_bytes": "1G")", "max_bytes: is \"1G\""},
+      {R"("min_free_bytes": 1.5)", "min_free_bytes: is 1.5"},
+      {R"("buffer_bytes": true)", "buffer_bytes: is true"},
       {R"("precision": "double")", "precision: is \"double\" (expected one of low, high)"},
       {R"("risk_level": "core")", "risk_level: is \"core\" (expected one of ALL, CORE, FOCUS)"},
       {R"("statistics": {"tensor_list": "relu"})", "statistics.tensor_list: is \"relu\""},

@@ -106,6 +106,11 @@ Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value
   return std::optional<int64_t>(number);
 }
 
+Result<uint64_t> AsByteCount(std::string_view field, const Json& value) {
+  if (!value.is_number_unsigned()) return Invalid(field, value, "a number of bytes, 0 or more");
+  return value.get<uint64_t>();
+}
+
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
   std::vector<std::string> list;
   if (!value.is_array()) return Invalid(field, value, "a list of strings");

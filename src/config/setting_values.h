@@ -28,6 +28,8 @@ Result<std::string> AsString(std::string_view field, const Json& value);
 Result<bool> AsBool(std::string_view field, const Json& value);
 // A number of at least 1, or nothing for -1, which means without limit.
 Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value);
+Result<uint64_t> AsByteCount(std::string_view field,
+                             const Json& value);  // an integer of at least 0
 Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value);
 Result<std::string> OneOf(std::string_view field, const Json& value,
                           std::span<const std::string_view> allowed);

@@ -233,9 +233,16 @@ std::string FormatStack(const StackTable& stack) {
 
 std::string FormatStackTexts(const StackTexts& stack) {
   std::string out;
-  size_t size = 0;
-  for (const auto& [name, frames] : stack) size += name.size() + frames.size() + 8;
-  out.reserve(size);
+  (void)WriteStackTexts(stack, [&out](std::string_view piece) {
+    out += piece;
+    return Status();
+  });
+  return out;
+}
+
+Status WriteStackTexts(const StackTexts& stack, const TextSink& sink) {
+  constexpr size_t kPieceBytes = size_t{1} << 20;
+  std::string out;
   char separator = '{';
   for (const auto& [name, frames] : stack) {
     out += separator;
@@ -244,9 +251,12 @@ std::string FormatStackTexts(const StackTexts& stack) {
     json::AppendString(name, out);
     out += ": ";
     out += frames;
+    if (out.size() < kPieceBytes) continue;
+    PL_TRY(sink(out));
+    out.clear();
   }
   out += stack.empty() ? "{}" : "\n}";
-  return out;
+  return sink(out);
 }
 
 std::string FormatConstruct(const ConstructTable& parents) {

@@ -7,6 +7,7 @@
 #ifndef PLUMBLINE_FORMATS_DUMP_JSON_H_
 #define PLUMBLINE_FORMATS_DUMP_JSON_H_
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ std::string FormatStack(const StackTable& stack);  // flat form of 1.2.2
 std::string FormatFrames(std::span<const std::string> frames);
 using StackTexts = std::vector<std::pair<std::string_view, std::string_view>>;
 std::string FormatStackTexts(const StackTexts& stack);
+// The same text in pieces of about 1 MiB: that of a long step is hundreds of megabytes.
+using TextSink = std::function<Status(std::string_view piece)>;
+Status WriteStackTexts(const StackTexts& stack, const TextSink& sink);
 std::string FormatConstruct(const ConstructTable& parents);
 
 struct DumpFile {

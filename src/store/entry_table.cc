@@ -140,14 +140,15 @@ Result<Call> EntryTable::Merge(const Slot& slot) const {
   return call;
 }
 
-std::string EntryTable::StackText() const {
+Status EntryTable::WriteStacks(AtomicFile& file) const {
   dump_json::StackTexts table;
   for (const Slot& slot : slots_) {
     if (slot.removed || slot.stack_id == 0) continue;
     const auto it = stacks_.find(slot.stack_id);
     if (it != stacks_.end()) table.emplace_back(slot.name, it->second);
   }
-  return dump_json::FormatStackTexts(table);
+  return dump_json::WriteStackTexts(table,
+                                    [&](std::string_view piece) { return file.Write(piece); });
 }
 
 std::string EntryTable::ConstructText() const {
@@ -158,21 +159,23 @@ std::string EntryTable::ConstructText() const {
   return dump_json::FormatConstruct(table);
 }
 
-Result<EntryTable::WriteResult> EntryTable::Write(const std::string& directory,
+Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
                                                   const WriteOptions& options) const {
   using run_layout::kConstructJson, run_layout::kStackJson;
   if (options.files == Files::kAll) {
-    PL_TRY(WriteFileAtomically(JoinPath(directory, kStackJson), StackText(), options.durable));
-    PL_TRY(
-        WriteFileAtomically(JoinPath(directory, kConstructJson), ConstructText(), options.durable));
+    PL_TRY_ASSIGN(AtomicFile stacks, AtomicFile::Create(directory, kStackJson));
+    PL_TRY(WriteStacks(stacks));
+    PL_TRY(stacks.Commit(options.durable));
+    PL_TRY(WriteFileAtomically(directory, kConstructJson, ConstructText(), options.durable));
   }
   const std::string_view name =
       options.files == Files::kDebug ? run_layout::kDebugJson : run_layout::kDumpJson;
   WriteResult result;
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(JoinPath(directory, name)));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, name));
   PL_TRY(WriteDump(file, header, keep_tensor, result));
+  if (options.before_dump) PL_TRY(options.before_dump(result));
   PL_TRY(file.Commit(options.durable));
   return result;
 }

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/directory.h"
 #include "base/file.h"
 #include "plumbline/result.h"
 #include "plumbline/run.h"
@@ -53,8 +54,11 @@ class EntryTable {
   struct WriteOptions {
     Files files = Files::kAll;
     bool durable = false;
+    // Called when all but the dump stands and the dump is ready: what has to be there before it.
+    // On error the dump is not replaced.
+    std::function<Status(const WriteResult&)> before_dump = {};
   };
-  Result<WriteResult> Write(const std::string& directory, const RunHeader& header,
+  Result<WriteResult> Write(const Directory& directory, const RunHeader& header,
                             const KeepTensor& keep_tensor, const WriteOptions& options) const;
 
  private:
@@ -78,7 +82,7 @@ class EntryTable {
 
   std::span<const std::byte> Keep(std::span<const std::byte> bytes);
   Result<Call> Merge(const Slot& slot) const;
-  std::string StackText() const;
+  Status WriteStacks(AtomicFile& file) const;
   std::string ConstructText() const;
   Status WriteDump(AtomicFile& file, const RunHeader& header, const KeepTensor& keep_tensor,
                    WriteResult& result) const;

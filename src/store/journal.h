@@ -66,6 +66,7 @@ class Journal {
   Status AppendRemove(std::string_view name);
   Status AppendSeal() { return Append(RecordKind::kSeal, {}); }
   Status Sync() { return file_.Sync(); }
+  Status Touch() { return file_.Touch(); }
   Status Close() { return file_.Close(); }
 
   [[nodiscard]] bool is_open() const { return file_.is_open(); }

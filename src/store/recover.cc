@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/directory.h"
 #include "base/file.h"
 #include "store/entry_table.h"
+#include "store/error_log.h"
 #include "store/run_layout.h"
 
 namespace plumbline {
@@ -65,19 +67,41 @@ EntryTable::Files FilesOf(const std::string& directory, const RunHeader& header)
 }
 
 // The final files, from an unsealed journal.
-Status WriteFiles(const JournalContent& content, Recovery& recovery) {
-  const std::string tensors = JoinPath(recovery.directory, run_layout::kTensorDirectory);
+Status WriteFiles(const JournalContent& content, const Directory& directory,
+                  const std::optional<Directory>& tensors, Recovery& recovery) {
+  // One of this name is of this run: those of earlier runs were removed before it was recorded.
   const auto has_file = [&](const std::string& name) {
-    return KindOf(JoinPath(tensors, name)) == PathKind::kFile;
+    return tensors && tensors->KindOf(name) == PathKind::kFile;
+  };
+  EntryTable::WriteOptions options;
+  options.files = FilesOf(recovery.directory, content.header->run);
+  options.durable = true;
+  // As when the run itself writes them: dump.json never stands without the record of what it lacks.
+  options.before_dump = [&](const EntryTable::WriteResult& result) {
+    std::vector<Loss> losses = recovery.losses;
+    if (result.tensors_dropped > 0) {
+      MergeLoss(losses, {std::string(error_log::kTensorsDropped), result.tensors_dropped,
+                         "the process was killed before these tensor files were written"});
+    }
+    const uint64_t damaged = recovery.entries_damaged + result.entries_damaged;
+    if (damaged > 0) losses.push_back({"entries_damaged", damaged, "records of the journal"});
+    return losses.empty() ? Status() : error_log::Write(directory, losses);
   };
   PL_TRY_ASSIGN(const EntryTable::WriteResult written,
-                content.entries.Write(
-                    recovery.directory, content.header->run, has_file,
-                    {.files = FilesOf(recovery.directory, content.header->run), .durable = true}));
+                content.entries.Write(directory, content.header->run, has_file, options));
   recovery.calls = content.entries.call_count() - written.entries_damaged;
   recovery.tensors_missing = written.tensors_dropped;
   recovery.entries_damaged += written.entries_damaged;
   return {};
+}
+
+// Temporary files that the killed process was writing. Best effort.
+void RemoveTemporaries(const Directory& directory) {
+  const auto names = directory.List();
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (run_layout::IsTemporary(name)) (void)directory.Remove(name);
+  }
 }
 
 bool IsJournalDirectory(const std::vector<std::string>& names) {
@@ -127,6 +151,12 @@ Result<Recovery> RecoverDirectory(const std::string& directory) {
   for (const std::string& name : names) {
     if (run_layout::IsStaleJournal(name)) recovery.stale_journals.push_back(name);
   }
+  PL_TRY_ASSIGN(const Directory handle, Directory::Open(directory));
+  std::optional<Directory> tensors;
+  const std::string tensor_path = JoinPath(directory, run_layout::kTensorDirectory);
+  if (KindOf(tensor_path) == PathKind::kDirectory) {
+    PL_TRY_ASSIGN(tensors, Directory::Open(tensor_path));
+  }
   JournalContent content;
   {
     PL_TRY_ASSIGN(const auto bytes, MappedFile::Open(path));
@@ -139,7 +169,11 @@ Result<Recovery> RecoverDirectory(const std::string& directory) {
     recovery.journal_damaged = scan->damaged;
   }
   // Without a header not even the empty files were complete: nothing was recorded yet.
-  if (!recovery.already_final && content.header) PL_TRY(WriteFiles(content, recovery));
+  if (!recovery.already_final && content.header) {
+    PL_TRY(WriteFiles(content, handle, tensors, recovery));
+  }
+  RemoveTemporaries(handle);
+  if (tensors) RemoveTemporaries(*tensors);
   if (recovery.journal_damaged) {
     PL_TRY(RenameFile(path, JoinPath(directory, kDamagedJournal)));
   } else {

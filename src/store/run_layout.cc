@@ -38,9 +38,7 @@ std::string Stem(std::string_view tensor_name) {
 
 }  // namespace
 
-std::string StepDirectory(std::string_view dump_path, int64_t step) {
-  return JoinPath(dump_path, fmt::format("step{}", step));
-}
+std::string StepName(int64_t step) { return fmt::format("step{}", step); }
 
 std::string RankName(std::optional<int> rank) {
   return rank ? fmt::format("rank{}", *rank) : "rank";
@@ -49,7 +47,7 @@ std::string RankName(std::optional<int> rank) {
 std::string RankDirectory(std::string_view dump_path, std::optional<int64_t> step,
                           std::optional<int> rank) {
   if (!step) return JoinPath(dump_path, RankName(rank));
-  return JoinPath(StepDirectory(dump_path, *step), RankName(rank));
+  return JoinPath(JoinPath(dump_path, StepName(*step)), RankName(rank));
 }
 
 std::string ContestedDirectory(std::string_view rank_directory, pid_t pid) {
@@ -68,6 +66,8 @@ bool IsStaleJournal(std::string_view name) {
   name.remove_prefix(kJournal.size());
   return name.size() > 1 && name[0] == '.' && name[1] >= '0' && name[1] <= '9';
 }
+
+bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
 std::string TensorFileName(std::string_view tensor_name) {
   return Stem(tensor_name).append(kTensorExtension);

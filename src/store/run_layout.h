@@ -27,7 +27,7 @@ inline constexpr std::string_view kJournal = ".dump.journal";
 inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who recorded this
 inline constexpr std::string_view kErrorLog = "dump_error_info.log";
 
-std::string StepDirectory(std::string_view dump_path, int64_t step);
+std::string StepName(int64_t step);  // "step{N}"
 // "rank{R}", or "rank" when the rank is unknown.
 std::string RankName(std::optional<int> rank);
 // Without a step: the directory of a whole run.
@@ -40,6 +40,9 @@ std::string ContestedDirectory(std::string_view rank_directory, pid_t pid);
 std::string StaleJournalName(std::time_t when, int attempt);
 // True for names made by StaleJournalName.
 bool IsStaleJournal(std::string_view name);
+
+// True for names of files that are being written (base/file.h: AtomicFile).
+bool IsTemporary(std::string_view name);
 
 // Name of the file for a tensor, from "{entry}.{part}.{path}": bytes outside [a-zA-Z0-9_.-] become
 // '_', names over 200 bytes are cut to 180 plus a hash of the full text, ".pt" is appended.

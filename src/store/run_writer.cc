@@ -5,114 +5,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <ctime>
 #include <utility>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "plumbline/c_api.h"
+#include "store/error_log.h"
 
 namespace plumbline {
 namespace {
 
 using run_layout::kJournal;
 
-// How often to start over when other processes create and remove the journal at the same time.
-constexpr int kOpenAttempts = 16;
-
-// True if the journal holds calls that may not be in the final files.
-bool NeedsKeeping(const std::string& path) {
-  const auto bytes = MappedFile::Open(path);
-  if (!bytes) return true;
-  const auto scan = ReadJournal((*bytes)->bytes(), [](const JournalRecord&) { return Status(); });
-  if (!scan) return true;
-  // The header alone holds no calls; neither does a file that was cut before it.
-  return !scan->sealed && scan->records > 1;
-}
-
-// Moves an unfinished journal aside, under a name that does not exist yet.
-Status MoveAside(const std::string& directory, const std::string& path) {
-  const std::time_t now = std::time(nullptr);
-  for (int attempt = 0;; ++attempt) {
-    const std::string aside = JoinPath(directory, run_layout::StaleJournalName(now, attempt));
-    if (KindOf(aside) != PathKind::kMissing) continue;
-    PL_TRY(RenameFile(path, aside));
-    LogWarning(
-        fmt::format("{}: an earlier run stopped here without finishing; its journal is kept as {}",
-                    directory, BaseName(aside)));
-    return {};
-  }
-}
-
-// The empty, locked journal file of `directory`; a closed File when another process holds it.
-Result<File> LockJournal(const std::string& directory) {
-  const std::string path = JoinPath(directory, kJournal);
-  for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
-    PL_TRY_ASSIGN(File file, File::OpenAppend(path));
-    PL_TRY_ASSIGN(const bool locked, file.TryLock());
-    if (!locked) return File();
-    // Between open and lock the previous owner may have removed or moved the file.
-    PL_TRY_ASSIGN(const bool current, IsOpenAs(file, path));
-    if (!current) continue;
-    PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
-    if (size == 0) return file;
-    if (NeedsKeeping(path)) {
-      PL_TRY(MoveAside(directory, path));
-    } else {
-      PL_TRY(RemoveFile(path));
-    }
-  }
-  return Error(ErrorCode::kIo, fmt::format("{}: other processes keep replacing it", path));
-}
-
-// Everything a directory needs before the first entry.
-struct Claim {
-  std::string directory;
-  File journal;
-};
-
-Result<Claim> ClaimDirectory(const RunOptions& options, Worker& sync) {
-  Claim claim;
-  claim.directory = run_layout::RankDirectory(options.dump_path, options.step, options.rank);
-  PL_TRY(MakeDirectories(claim.directory));
-  PL_TRY_ASSIGN(claim.journal, LockJournal(claim.directory));
-  if (!claim.journal.is_open()) {
-    // The holder may be this recorder, still finishing an earlier step of the same number.
-    sync.Drain();
-    PL_TRY_ASSIGN(claim.journal, LockJournal(claim.directory));
-  }
-  if (claim.journal.is_open()) return claim;
-  const std::string contested = claim.directory;
-  claim.directory = run_layout::ContestedDirectory(contested, ::getpid());
-  LogWarning(fmt::format(
-      "{}: another process is recording into it; this process (pid {}) writes to {} instead. Give "
-      "each process its own dump_path or rank",
-      contested, ::getpid(), claim.directory));
-  PL_TRY(MakeDirectories(claim.directory));
-  PL_TRY_ASSIGN(claim.journal, LockJournal(claim.directory));
-  if (claim.journal.is_open()) return claim;
-  return Error(
-      ErrorCode::kIo,
-      fmt::format("{}: in use by another process. Choose another dump_path", claim.directory));
-}
-
 void LogIfFailed(const Status& status) {
   if (!status) LogWarning(status.error().message());
 }
 
-Status WarnOfOldTensors(const std::string& directory) {
-  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
-  if (names.empty()) return {};
-  LogWarning(fmt::format(
-      "{}: holds {} files of an earlier run. Those this run does not overwrite stay, and dump.json "
-      "does not name them",
-      directory, names.size()));
-  return {};
-}
-
 // fsync of everything in the final files of a directory.
-Status SyncFiles(const std::string& directory, bool has_tensors, EntryTable::Files files) {
+Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files files) {
   // One call per file system instead of one per file: a step can have thousands of tensor files.
-  if (has_tensors) return SyncFileSystem(directory);
+  if (has_tensors) return directory.SyncFileSystem();
   std::vector<std::string_view> names = {run_layout::kDumpJson};
   if (files == EntryTable::Files::kDebug) names = {run_layout::kDebugJson};
   if (files == EntryTable::Files::kAll) {
@@ -120,52 +34,80 @@ Status SyncFiles(const std::string& directory, bool has_tensors, EntryTable::Fil
     names.push_back(run_layout::kConstructJson);
   }
   for (const std::string_view name : names) {
-    PL_TRY_ASSIGN(File file, File::OpenRead(JoinPath(directory, name)));
+    PL_TRY_ASSIGN(File file, File::OpenRead(directory, name));
     PL_TRY(file.Sync());
   }
-  return SyncDirectory(directory);
+  return directory.Sync();
+}
+
+// Nothing to say of a directory that the user has removed or moved since: it was complete.
+void ReportUnsynced(const Status& synced, const Directory& directory, Trouble& trouble) {
+  if (synced || !directory.CheckPlace()) return;
+  trouble.Report(directory.path(), synced.error(),
+                 "What was written stands, but may not survive a power failure");
+}
+
+// What stands in the hidden `.run`: which run the files beside it are of.
+std::string RunMark(const RunOptions& options) {
+  char host[HOST_NAME_MAX + 1] = {};
+  (void)::gethostname(host, sizeof(host) - 1);
+  std::tm local{};
+  const std::time_t now = std::time(nullptr);
+  ::localtime_r(&now, &local);
+  std::string text = R"({"tool": "plumbline", "version": ")" PLUMBLINE_VERSION R"(", "run_id": )";
+  json::AppendString(options.run_id, text);
+  text += R"(, "host": )";
+  json::AppendString(host, text);
+  text += fmt::format(R"(, "pid": {}, "started": "{:%Y-%m-%d %H:%M:%S %z}"}})", ::getpid(), local);
+  text += '\n';
+  return text;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
                                                    StoreThreads& threads) {
-  PL_TRY_ASSIGN(Claim claim, ClaimDirectory(options, threads.sync));
+  RankPlace place{options.dump_path, {}};
+  if (options.step) place.below.push_back(run_layout::StepName(*options.step));
+  place.below.push_back(run_layout::RankName(options.rank));
+  PL_TRY_ASSIGN(Claim claim, ClaimRankPlace(std::move(place), threads.sync));
+  const Directory& directory = claim.directory;
   JournalHeader header{options.header, PLUMBLINE_VERSION, options.run_id};
   header.run.dump_data_dir.clear();
+  std::shared_ptr<TensorDirectory> tensors;
   if (options.has_tensors) {
-    header.run.dump_data_dir = JoinPath(claim.directory, run_layout::kTensorDirectory);
-    PL_TRY(MakeDirectories(header.run.dump_data_dir));
-    PL_TRY(WarnOfOldTensors(header.run.dump_data_dir));
+    PL_TRY_ASSIGN(Directory inside, directory.MakeInside(run_layout::kTensorDirectory));
+    header.run.dump_data_dir = inside.path();
+    PL_TRY_ASSIGN(tensors, TensorDirectory::Adopt(std::move(inside)));
   }
-  PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kErrorLog)));
+  PL_TRY(directory.Remove(run_layout::kErrorLog));
   if (options.files != EntryTable::Files::kAll) {
     // What an earlier run left would be taken for this run's.
-    PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kStackJson)));
-    PL_TRY(RemoveFile(JoinPath(claim.directory, run_layout::kConstructJson)));
+    PL_TRY(directory.Remove(run_layout::kStackJson));
+    PL_TRY(directory.Remove(run_layout::kConstructJson));
   }
-  PL_TRY(EntryTable().Write(claim.directory, header.run, nullptr, {.files = options.files}));
-  const std::string mark =
-      fmt::format("{{\"tool\": \"plumbline\", \"version\": \"{}\"}}\n", PLUMBLINE_VERSION);
-  PL_TRY(WriteFileAtomically(JoinPath(claim.directory, run_layout::kRunMark), mark, false));
+  PL_TRY(EntryTable().Write(directory, header.run, nullptr, {.files = options.files}));
+  PL_TRY(WriteFileAtomically(directory, run_layout::kRunMark, RunMark(options), false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
-  return std::unique_ptr<RunWriter>(new RunWriter(threads, std::move(claim.directory),
-                                                  std::move(header.run), options.files,
-                                                  std::move(journal)));
+  std::unique_ptr<RunWriter> writer(
+      new RunWriter(threads, std::move(claim), std::move(header.run), options));
+  writer->journal_ = std::move(journal);
+  writer->tensors_ = std::move(tensors);
+  return writer;
 }
 
-RunWriter::RunWriter(StoreThreads& threads, std::string directory, RunHeader header,
-                     EntryTable::Files files, Journal journal)
+RunWriter::RunWriter(StoreThreads& threads, Claim claim, RunHeader header,
+                     const RunOptions& options)
     : threads_(threads),
-      directory_(std::move(directory)),
-      tensor_directory_(JoinPath(directory_, run_layout::kTensorDirectory)),
+      place_(std::move(claim.place)),
+      directory_(claim.directory.path()),
       header_(std::move(header)),
-      files_(files),
+      files_(options.files),
       pid_(::getpid()),
-      journal_(std::move(journal)) {}
+      handle_(std::make_shared<const Directory>(std::move(claim.directory))) {}
 
 RunWriter::~RunWriter() {
-  if (!changed_ || ::getpid() != pid_) return;
+  if (!changed_ || publish_failed_ || ::getpid() != pid_) return;
   LogWarning(fmt::format(
       "{}: recording ended without writing dump.json. Run `plumb recover {}` to write it",
       directory_, directory_));
@@ -175,10 +117,9 @@ void RunWriter::Journaled(const Status& status) {
   changed_ = true;
   if (status) return;
   journal_failed_ = true;
-  LogError(
-      fmt::format("{}. The journal is switched off: recording goes on, but what is recorded before "
-                  "the next stop() or step() is lost if the process is killed",
-                  status.error().message()));
+  threads_.trouble.Report(directory_, status.error(),
+                          "The journal is switched off: recording goes on, but what is recorded "
+                          "before the next stop() or step() is lost if the process is killed");
 }
 
 void RunWriter::AddEntry(std::span<const std::byte> packed) {
@@ -188,6 +129,7 @@ void RunWriter::AddEntry(std::span<const std::byte> packed) {
     AddLossLocked({"calls_dropped", 1, added.error().message()});
     return;
   }
+  changed_ = true;
   if (journal_failed_) {
     ++unjournaled_;
     return;
@@ -220,10 +162,19 @@ void RunWriter::AddLossLocked(const Loss& loss) {
   if (!journal_failed_) Journaled(journal_.AppendLoss(loss));
 }
 
+void RunWriter::CountLostTensor() {
+  threads_.tensors.CountLost(1);
+  std::string why = threads_.tensors.reason();
+  if (why.empty()) why = "no memory for a copy, or the directory is gone";
+  AddLoss(error_log::kTensorsDropped, 1, why);
+}
+
 std::string RunWriter::ReserveTensorName(std::string_view tensor_name, NameUse use) {
   const std::lock_guard lock(mutex_);
-  if (use == NameUse::kNew) return names_.Reserve(tensor_name);
-  std::string name = names_.Replace(tensor_name);
+  std::string name =
+      use == NameUse::kNew ? names_.Reserve(tensor_name) : names_.Replace(tensor_name);
+  tensors_->Claim(name);
+  if (use == NameUse::kNew) return name;
   // The file will hold other contents: nothing may be linked to it any more.
   if (const auto it = key_of_file_.find(name); it != key_of_file_.end()) {
     file_of_key_.erase(it->second);
@@ -237,8 +188,9 @@ bool RunWriter::LinkIfKnown(const ContentKey& key, std::string_view file_name) {
   const auto it = file_of_key_.find(key);
   if (it == file_of_key_.end()) return false;
   TensorJob job;
-  job.path = JoinPath(tensor_directory_, file_name);
-  job.link_from = JoinPath(tensor_directory_, it->second);
+  job.directory = tensors_;
+  job.name = file_name;
+  job.link_from = it->second;
   last_ticket_ = threads_.tensors.Submit(std::move(job));
   return true;
 }
@@ -246,7 +198,8 @@ bool RunWriter::LinkIfKnown(const ContentKey& key, std::string_view file_name) {
 void RunWriter::SaveTensor(const SaveRequest& request, TensorBuffer buffer) {
   const std::lock_guard lock(mutex_);
   TensorJob job;
-  job.path = JoinPath(tensor_directory_, request.file_name);
+  job.directory = tensors_;
+  job.name = request.file_name;
   job.dtype = request.dtype;
   job.sizes.assign(request.sizes.begin(), request.sizes.end());
   job.crc32 = request.crc32;
@@ -263,12 +216,19 @@ void RunWriter::Secure() {
   if (!journal_failed_) Journaled(journal_.Sync());
 }
 
+std::function<Status()> RunWriter::SyncJob() const {
+  return [directory = handle_, tensors = has_tensors(), files = files_] {
+    return SyncFiles(*directory, tensors, files);
+  };
+}
+
 Status RunWriter::Publish() {
+  if (::getpid() != pid_) return {};
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
   threads_.sync.Submit(directory_,
-                       [directory = directory_, tensors = has_tensors(), files = files_] {
-                         LogIfFailed(SyncFiles(directory, tensors, files));
+                       [directory = handle_, sync = SyncJob(), &trouble = threads_.trouble] {
+                         ReportUnsynced(sync(), *directory, trouble);
                        });
   return {};
 }
@@ -287,57 +247,98 @@ Status RunWriter::PublishIfGrown() {
 Status RunWriter::PublishLocked() {
   threads_.tensors.WaitFor(last_ticket_);
   if (!changed_) return {};
-  EntryTable::KeepTensor keep_tensor;
-  if (threads_.tensors.stats().lost > 0) {
-    keep_tensor = [this](const std::string& name) {
-      return KindOf(JoinPath(tensor_directory_, name)) == PathKind::kFile;
-    };
-  }
-  PL_TRY_ASSIGN(const EntryTable::WriteResult result,
-                entries_.Write(directory_, header_, keep_tensor, {.files = files_}));
+  Status status = WriteFinalFiles();
+  publish_failed_ = !status;
+  if (status) return {};
+  // Readers take a journal that is newer than dump.json as the sign that dump.json lacks calls.
+  (void)journal_.Touch();
+  return status;
+}
+
+Status RunWriter::WriteFinalFiles() {
+  PL_TRY(ReturnToPlace());
+  EntryTable::WriteOptions options;
+  options.files = files_;
+  // A dump.json that lacks something never stands without the record of it.
+  options.before_dump = [this](const EntryTable::WriteResult& result) {
+    const bool lossless = result.tensors_dropped == 0 && unjournaled_ == 0 && losses_.empty();
+    return lossless ? Status() : WriteErrorLog(result);
+  };
+  PL_TRY(entries_.Write(*handle_, header_, TensorFilter(), options));
   changed_ = false;
   published_bytes_ = entries_.bytes_added();
-  if (result.tensors_dropped > 0 || unjournaled_ > 0 || !losses_.empty()) {
-    LogIfFailed(WriteErrorLog(result));
-  }
   return {};
 }
 
+Status RunWriter::ReturnToPlace() {
+  const Status place = handle_->CheckPlace();
+  if (place) return {};
+  const bool removed = place.error().code() == ErrorCode::kNotFound;
+  threads_.trouble.Report(directory_, place.error(),
+                          removed ? "Statistics recorded before are written again when the step "
+                                    "ends; tensor files in it are lost and counted"
+                                  : "Statistics are written to where it is now; tensors are not "
+                                    "stored any more, and counted");
+  if (!removed) return {};
+  PL_TRY_ASSIGN(Directory again, OpenRankPlace(place_));
+  handle_ = std::make_shared<const Directory>(std::move(again));
+  journal_failed_ = true;  // it went with the directory
+  return {};
+}
+
+EntryTable::KeepTensor RunWriter::TensorFilter() const {
+  if (!has_tensors()) return nullptr;
+  if (!handle_->Holds(run_layout::kTensorDirectory, tensors_->directory())) {
+    return [](const std::string&) { return false; };
+  }
+  if (!tensors_->HasLosses()) return nullptr;
+  return [this](const std::string& name) { return !tensors_->HasLost(name); };
+}
+
 Status RunWriter::WriteErrorLog(const EntryTable::WriteResult& result) const {
-  std::tm local{};
-  const std::time_t now = std::time(nullptr);
-  ::localtime_r(&now, &local);
   std::vector<Loss> losses = losses_;
   if (result.tensors_dropped > 0) {
-    losses.push_back({"tensors_dropped", result.tensors_dropped,
-                      "tensor files that could not be written; dump.json does not name them"});
+    const std::string why = threads_.tensors.reason();
+    MergeLoss(losses, {std::string(error_log::kTensorsDropped), result.tensors_dropped,
+                       why.empty() ? "the directory of the tensor files is gone" : why});
   }
   if (unjournaled_ > 0) {
-    losses.push_back({"records_not_journaled", unjournaled_,
+    losses.push_back({std::string(error_log::kNotJournaled), unjournaled_,
                       "records kept in memory only, because the journal could not be written"});
   }
-  std::string text;
-  for (const Loss& loss : losses) {
-    text += fmt::format("[{:%Y-%m-%d %H:%M:%S %z}] [ERROR] {}: {} ({})\n", local, loss.counter,
-                        loss.count, OneLine(loss.sentence));
+  return error_log::Write(*handle_, losses);
+}
+
+void RunWriter::ReportLeftOvers() const {
+  constexpr size_t kShown = 100;
+  if (!has_tensors()) return;
+  const std::vector<std::string> names = tensors_->LeftOvers();
+  if (names.empty()) return;
+  std::string list;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    list += (i == 0 ? "" : ", ") + names[i];
   }
-  return WriteFileAtomically(JoinPath(directory_, run_layout::kErrorLog), text, /*durable=*/false);
+  if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
+  LogWarning(fmt::format(
+      "{}: {} files of an earlier run were left, which dump.json does not name: {}. Remove them, "
+      "or record into an empty directory",
+      tensors_->directory().path(), names.size(), OneLine(list)));
 }
 
 Status RunWriter::Finish() {
+  if (::getpid() != pid_) return {};
   const std::lock_guard lock(mutex_);
   PL_TRY(PublishLocked());
+  ReportLeftOvers();
   // Shared only because std::function must be copyable.
-  auto finish = [directory = directory_, tensors = has_tensors(), files = files_,
-                 sealable = !journal_failed_,
+  auto finish = [directory = handle_, sync = SyncJob(), sealable = !journal_failed_,
+                 &trouble = threads_.trouble,
                  journal = std::make_shared<Journal>(std::move(journal_))] {
-    if (const Status synced = SyncFiles(directory, tensors, files); !synced) {
-      // Not known to be on disk: the journal stays.
-      LogWarning(synced.error().message());
-      return;
-    }
+    const Status synced = sync();
+    ReportUnsynced(synced, *directory, trouble);
+    if (!synced) return;  // not known to be on disk: the journal stays
     if (sealable) LogIfFailed(journal->AppendSeal());
-    LogIfFailed(RemoveFile(JoinPath(directory, kJournal)));
+    LogIfFailed(directory->Remove(kJournal));
     LogIfFailed(journal->Close());
   };
   threads_.sync.Submit(directory_, std::move(finish));

@@ -16,10 +16,13 @@
 
 #include "plumbline/result.h"
 #include "plumbline/run.h"
+#include "store/claim.h"
 #include "store/entry_table.h"
 #include "store/journal.h"
 #include "store/run_layout.h"
+#include "store/tensor_directory.h"
 #include "store/tensor_writer.h"
+#include "store/trouble.h"
 #include "store/worker.h"
 
 namespace plumbline {
@@ -27,8 +30,9 @@ namespace plumbline {
 // The background threads of one recorder, shared by the run writers of its steps, which must be
 // destroyed first. Destroying this waits until everything is on disk.
 struct StoreThreads {
-  explicit StoreThreads(size_t tensor_budget_bytes = TensorWriter::kDefaultBudgetBytes)
-      : tensors(tensor_budget_bytes), sync("plumb-sync") {}
+  explicit StoreThreads(const TensorLimits& limits = {})
+      : tensors(trouble, limits), sync("plumb-sync") {}
+  Trouble trouble;
   TensorWriter tensors;
   Worker sync;
 };
@@ -44,7 +48,9 @@ struct RunOptions {
 };
 
 // Calls that record never fail outward: a failing disk switches the journal off with one logged
-// line, is counted, and entries are still kept in memory for Publish(). Thread-safe.
+// line, is counted, and entries are still kept in memory for Publish(). The directory is held open:
+// when its path comes to name something else, nothing is written there. A directory that was
+// removed is made again by Publish(). Thread-safe.
 class RunWriter {
  public:
   // Creates the directories, locks the journal, moves an unfinished journal of an earlier run
@@ -52,7 +58,8 @@ class RunWriter {
   // the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
   // kInvalidArgument (path is a file).
   static Result<std::unique_ptr<RunWriter>> Open(const RunOptions& options, StoreThreads& threads);
-  // Logs when entries were added since the last Publish(): the journal stays for `plumb recover`.
+  // Logs when entries were added since the last Publish(), unless that failed: the journal stays
+  // for `plumb recover`.
   ~RunWriter();
 
   // The bytes of EntryPacker::Finish(). A later entry of the same name merges into the first: the
@@ -73,6 +80,8 @@ class RunWriter {
   bool LinkIfKnown(const ContentKey& key, std::string_view file_name);
   // Memory to copy the elements into; invalid: skip the tensor with CountLostTensor().
   TensorBuffer AcquireBuffer(size_t bytes) { return threads_.tensors.Acquire(bytes); }
+  // The same, but invalid too when there is none without waiting for files to be written.
+  TensorBuffer TryAcquireBuffer(size_t bytes) { return threads_.tensors.TryAcquire(bytes); }
   struct SaveRequest {
     std::string_view file_name;
     DType dtype = DType::kFloat32;
@@ -82,14 +91,15 @@ class RunWriter {
   };
   // Queues the file. The contents count as known from here on.
   void SaveTensor(const SaveRequest& request, TensorBuffer buffer);
-  void CountLostTensor() { threads_.tensors.CountLost(1); }
+  void CountLostTensor();
 
   // Everything added so far is safe from the death of the process and of the machine when this
   // returns: tensor files stand under their names, the journal is synced.
   void Secure();
   // Writes dump.json, stack.json and construct.json from everything added so far, after the tensor
   // files of this directory are complete. On return the new files stand under their names; they are
-  // synced in the background. Nothing new since the last call: does nothing. On error the previous
+  // synced in the background. Nothing new since the last call, or called in a forked child, whose
+  // files they are not: does nothing. On error the previous
   // files are intact and the journal remains.
   Status Publish();
   // The same, if much of what was added is new: for files that grow with the whole run, so that
@@ -106,23 +116,30 @@ class RunWriter {
   [[nodiscard]] std::vector<Loss> losses() const;
 
  private:
-  RunWriter(StoreThreads& threads, std::string directory, RunHeader header, EntryTable::Files files,
-            Journal journal);
-  [[nodiscard]] bool has_tensors() const { return !header_.dump_data_dir.empty(); }
+  RunWriter(StoreThreads& threads, Claim claim, RunHeader header, const RunOptions& options);
+  [[nodiscard]] bool has_tensors() const { return tensors_ != nullptr; }
   // The rest require mutex_.
   void Journaled(const Status& status);
   void AddLossLocked(const Loss& loss);
   Status PublishLocked();
+  Status WriteFinalFiles();
+  Status ReturnToPlace();
+  [[nodiscard]] EntryTable::KeepTensor TensorFilter() const;
   Status WriteErrorLog(const EntryTable::WriteResult& result) const;
+  void ReportLeftOvers() const;
+  [[nodiscard]] std::function<Status()> SyncJob() const;
 
   StoreThreads& threads_;
+  const RankPlace place_;
   const std::string directory_;
-  const std::string tensor_directory_;
   const RunHeader header_;
   const EntryTable::Files files_;
   const pid_t pid_;
 
+  std::shared_ptr<TensorDirectory> tensors_;  // null: none are stored
+
   mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const Directory> handle_;
   Journal journal_;
   bool journal_failed_ = false;
   EntryTable entries_;
@@ -137,6 +154,7 @@ class RunWriter {
   uint64_t published_bytes_ = 0;  // of entries_, when it was last written
   uint64_t unjournaled_ = 0;      // records since the journal failed
   bool changed_ = false;          // since the last Publish
+  bool publish_failed_ = false;   // the last one
 };
 
 }  // namespace plumbline

@@ -40,7 +40,7 @@ TEST(RunWriterTensors, TensorTaskNamesItsDirectory) {
 // Stores `text` as a byte tensor called `name`, as the recorder does.
 std::string Save(RunWriter& writer, const std::string& name, const std::string& text,
                  RunWriter::NameUse use = RunWriter::NameUse::kNew) {
-  const std::string file = writer.ReserveTensorName(name, use);
+  std::string file = writer.ReserveTensorName(name, use);
   const auto bytes = std::as_bytes(std::span(text));
   const int64_t sizes[] = {static_cast<int64_t>(text.size())};
   Xxh3 hash;
@@ -50,6 +50,7 @@ std::string Save(RunWriter& writer, const std::string& name, const std::string& 
     TensorBuffer buffer = writer.AcquireBuffer(bytes.size());
     if (!buffer.is_valid()) {
       writer.CountLostTensor();
+      file.clear();
     } else {
       std::copy(bytes.begin(), bytes.end(), buffer.bytes().begin());
       writer.SaveTensor({file, DType::kUInt8, sizes, Crc32(bytes), key}, std::move(buffer));
@@ -82,20 +83,57 @@ TEST(RunWriterTensors, TensorFilesStandWhenPublishReturns) {
   EXPECT_EQ(threads.tensors.stats().links, 29U);
 }
 
-TEST(RunWriterTensors, LeftOversOfAnEarlierRunAreReported) {
+TEST(RunWriterTensors, LeftOversOfAnEarlierRunAreListedExactly) {
   SetLogLevel(LogLevel::kInfo);
   const TestDirectory dir;
-  StoreThreads threads;
   const std::string rank = dir.Path("step0/rank");
-  ASSERT_TRUE(MakeDirectories(rank + "/dump_tensor_data"));
-  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/old.pt", "x", false));
-  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_error_info.log", "old", false));
-  ::testing::internal::CaptureStdout();
+  {
+    StoreThreads threads;
+    const auto writer = Open(Options(dir.path()), threads);
+    for (const char* name : {"a", "b", "c"}) Save(*writer, name, std::string("old ") + name);
+    writer->AddLoss("calls_dropped", 1, "of the first run");
+    ASSERT_TRUE(writer->Finish());
+  }
+  ASSERT_TRUE(WriteFileAtomically(rank + "/dump_tensor_data/.x.pt.tmp", "cut", false));
+  StoreThreads threads;
   const auto writer = Open(Options(dir.path()), threads);
-  EXPECT_NE(::testing::internal::GetCapturedStdout().find("holds 1 files of an earlier run"),
-            std::string::npos);
-  EXPECT_EQ(KindOf(rank + "/dump_tensor_data/old.pt"), PathKind::kFile);
   EXPECT_EQ(KindOf(rank + "/dump_error_info.log"), PathKind::kMissing);
+  EXPECT_EQ(KindOf(rank + "/dump_tensor_data/.x.pt.tmp"), PathKind::kMissing);
+  Save(*writer, "b", "new");
+  ::testing::internal::CaptureStdout();
+  ASSERT_TRUE(writer->Finish());
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(log.find("2 files of an earlier run were left, which dump.json does not name: a.pt, "
+                     "c.pt."),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(ListDirectory(rank + "/dump_tensor_data")->size(), 3U);  // never deleted
+  EXPECT_NE(ReadFile(rank + "/dump_tensor_data/b.pt")->find("new"), std::string::npos);
+}
+
+// A file of an earlier run is not taken for the one that could not be written.
+TEST(RunWriterTensors, LostTensorIsNotNamedAlthoughAnOldFileHasItsName) {
+  SetLogLevel(LogLevel::kSilent);
+  const TestDirectory dir;
+  const std::string tensors = dir.Path("step0/rank/dump_tensor_data");
+  ASSERT_TRUE(MakeDirectories(tensors));
+  ASSERT_TRUE(WriteFileAtomically(tensors + "/a.pt", "old", false));
+  StoreThreads threads({.max_bytes = 1});
+  const auto writer = Open(Options(dir.path()), threads);
+  Save(*writer, "a", "one");
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(ReadFile(writer->directory() + "/dump.json")->find("a.pt"), std::string::npos);
+  EXPECT_EQ(KindOf(tensors + "/a.pt"), PathKind::kMissing);
+  // The next step begins with writing switched off: its losses are counted with it.
+  RunOptions next = Options(dir.path());
+  next.step = 1;
+  const auto second = Open(next, threads);
+  Save(*second, "a", "one");
+  ASSERT_TRUE(second->Finish());
+  const std::string log = ReadFile(second->directory() + "/dump_error_info.log").value_or("");
+  EXPECT_NE(log.find("tensors_dropped: 1 ("), std::string::npos) << log;
+  EXPECT_NE(log.find("max_bytes"), std::string::npos) << log;
+  SetLogLevel(LogLevel::kInfo);
 }
 
 TEST(RunWriterTensors, ReplacedFileIsNoLongerAKnownContent) {
@@ -121,7 +159,7 @@ TEST(RunWriterTensors, TensorsThatCouldNotBeWrittenAreNotNamed) {
   threads.tensors.WaitFor(1);
   {
     const SyscallTable real = Syscalls();
-    Syscalls().rename = [](const char*, const char*) {
+    Syscalls().renameat = [](int, const char*, int, const char*) {
       errno = ENOSPC;
       return -1;
     };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/log.h"
@@ -357,18 +358,71 @@ TEST(RunWriter, ForkedChildLeavesTheParentsFilesAlone) {
   Add(*writer, "a", "x", 1);
   ASSERT_TRUE(writer->Publish());
   TensorBuffer buffer = writer->AcquireBuffer(100);
+  Add(*writer, "b", "x", 2);
   const pid_t child = ::fork();
   if (child == 0) {
-    // As at the exit of a data loader's worker: destructors run.
+    // As at the exit of a data loader's worker: destructors run, or the debugger's exit handler.
+    (void)writer->Publish();
+    (void)writer->Finish();
     writer.reset();
     ::_exit(0);
   }
   int status = -1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
-  Add(*writer, "b", "x", 2);
+  EXPECT_EQ(Entries(writer->directory()), "a: x=1; ");
   ASSERT_TRUE(writer->Finish());
   EXPECT_EQ(Entries(writer->directory()), "a: x=1; b: x=2; ");
+}
+
+// Calls with one tensor each, as the recorder makes them.
+void AddCalls(RunWriter& writer, int count) {
+  writer.AddStack(1, std::vector<std::string>{"frame a", "frame b"});
+  const int64_t shape[] = {2, 128, 512};
+  EntryPacker packer;
+  for (int i = 0; i < count; ++i) {
+    packer.Begin("Torch.mul." + std::to_string(i) + ".forward", nullptr, 1);
+    packer.Key("output");
+    packer.BeginList();
+    PackedTensor tensor;
+    tensor.type = "torch.Tensor";
+    tensor.dtype_text = "torch.float32";
+    tensor.shape = shape;
+    tensor.max = tensor.min = tensor.mean = tensor.norm = 0.1 * i;
+    packer.Tensor(tensor);
+    packer.EndList();
+    writer.AddEntry(packer.Finish());
+  }
+}
+
+// What a step costs the disk: once its final files, and less than that for the journal.
+TEST(RunWriter, StepIsWrittenOnceAndJournaledForLess) {
+  static std::atomic<uint64_t> written;
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  const SyscallTable real = Syscalls();
+  static const SyscallTable* calls;
+  calls = &real;
+  Syscalls().write = [](int fd, const void* bytes, size_t size) {
+    const ssize_t n = calls->write(fd, bytes, size);
+    if (n > 0) written += static_cast<uint64_t>(n);
+    return n;
+  };
+  written = 0;
+  AddCalls(*writer, 2000);
+  const uint64_t journal = written;
+  EXPECT_TRUE(writer->Publish());  // as stop() does
+  EXPECT_TRUE(writer->Finish());   // as step() does
+  threads.sync.Drain();
+  Syscalls() = real;
+  uint64_t files = 0;
+  for (const char* name : {"/dump.json", "/stack.json", "/construct.json"}) {
+    files += FileSize(writer->directory() + name).value_or(0);
+  }
+  EXPECT_GT(files, 500'000U);
+  EXPECT_LE(written - journal, files + files / 10);
+  EXPECT_LE(journal, files + files / 10);
 }
 
 TEST(RunWriter, ManyThreadsLoseNothing) {

@@ -85,9 +85,9 @@ Status WriteWithHoles(AtomicFile& file, std::span<const std::byte> bytes) {
   return {};
 }
 
-Status CopyFile(const std::string& from, const std::string& to) {
-  PL_TRY_ASSIGN(const auto source, MappedFile::Open(from));
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(to));
+Status CopyFile(const Directory& directory, const std::string& from, const std::string& to) {
+  PL_TRY_ASSIGN(const auto source, MappedFile::Open(JoinPath(directory.path(), from)));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, to));
   PL_TRY(WriteInPieces(file, source->bytes()));
   return file.Commit(/*durable=*/false);
 }
@@ -123,7 +123,8 @@ TensorBuffer::~TensorBuffer() {
   if (owner_ != nullptr) owner_->Release(data_, capacity_);
 }
 
-TensorWriter::TensorWriter(size_t budget_bytes) : budget_bytes_(budget_bytes), pid_(::getpid()) {}
+TensorWriter::TensorWriter(Trouble& trouble, const TensorLimits& limits)
+    : trouble_(trouble), limits_(limits), pid_(::getpid()) {}
 
 TensorWriter::~TensorWriter() {
   if (::getpid() != pid_) {
@@ -158,20 +159,17 @@ std::optional<TensorWriter::Block> TensorWriter::TakeFree(size_t capacity) {
   return block;
 }
 
-TensorBuffer TensorWriter::Acquire(size_t size) {
+TensorBuffer TensorWriter::Take(size_t size, bool may_wait) {
   TensorBuffer buffer;
   if (failed() || ::getpid() != pid_) return buffer;
   size_t capacity = RoundCapacity(size);
   std::byte* data = nullptr;
   {
     std::unique_lock lock(mutex_);
-    // Only jobs under way can free memory: without any, waiting would be for ever.
-    const auto may_go = [&] {
-      return handed_out_bytes_ + capacity <= budget_bytes_ || submitted_ == finished_;
-    };
-    if (!may_go()) {
+    if (!MayGo(capacity)) {
+      if (!may_wait) return buffer;
       const auto start = std::chrono::steady_clock::now();
-      changed_.wait(lock, may_go);
+      changed_.wait(lock, [&] { return MayGo(capacity); });
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
       ++stats_.waits;
       stats_.wait_seconds += waited.count();
@@ -200,7 +198,7 @@ void TensorWriter::Release(std::byte* data, size_t capacity) {
   {
     const std::lock_guard lock(mutex_);
     handed_out_bytes_ -= capacity;
-    keep = free_bytes_ + capacity <= budget_bytes_;
+    keep = free_bytes_ + capacity <= limits_.budget_bytes;
     if (keep) {
       free_.push_back({data, capacity});
       free_bytes_ += capacity;
@@ -236,6 +234,11 @@ void TensorWriter::CountLost(uint64_t tensors) {
   stats_.lost += tensors;
 }
 
+std::string TensorWriter::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
 TensorWriterStats TensorWriter::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;
@@ -258,27 +261,84 @@ void TensorWriter::Run() {
 }
 
 void TensorWriter::Process(TensorJob& job) {
-  const bool is_link = !job.link_from.empty();
   Status status;
-  if (!failed()) status = is_link ? WriteLink(job) : WriteFile(job);
-  if (!failed() && status) {
+  const bool is_off = failed() || job.directory->is_closed();
+  if (!is_off) status = Write(job);
+  if (!is_off && status) {
+    job.directory->Found(job.name);
+    const bool is_link = !job.link_from.empty();
     const std::lock_guard lock(mutex_);
     ++(is_link ? stats_.links : stats_.files);
     if (!is_link) stats_.bytes += job.buffer.bytes().size();
     return;
   }
+  job.directory->Lose(job.name);
   CountLost(1);
-  if (failed_.exchange(true)) return;
-  LogError(fmt::format(
-      "{}. No more tensor files are written from here on; statistics continue. Free the "
-      "disk or choose another dump_path, then record again",
-      status.error().message()));
+  if (!is_off) Fail(job, status.error());
+}
+
+void TensorWriter::Fail(const TensorJob& job, const Error& error) {
+  const Directory& directory = job.directory->directory();
+  const std::string rank_directory(DirectoryOf(directory.path()));
+  if (const Status place = directory.CheckPlace(); !place) {
+    job.directory->Close();
+    trouble_.Report(rank_directory, place.error(),
+                    "The tensor files of this step are lost; statistics continue, and what is lost "
+                    "is counted");
+    return;
+  }
+  failed_.store(true);
+  {
+    const std::lock_guard lock(mutex_);
+    reason_ = error.message();
+  }
+  trouble_.Report(rank_directory, error,
+                  "No more tensor files are written from here on; statistics continue, and what is "
+                  "lost is counted. Make room or choose another dump_path, then record again");
+}
+
+Status TensorWriter::CheckLimits(const TensorJob& job, uint64_t file_bytes) {
+  // Asking costs a system call: once per this many bytes is enough to keep a distance.
+  constexpr uint64_t kAskEveryBytes = uint64_t{16} << 20;
+  constexpr uint64_t kSmallShare = 50;  // 2 %
+  const Directory& directory = job.directory->directory();
+  if (limits_.max_bytes > 0) {
+    // Files of earlier runs are gone from under this name: what stands there was counted.
+    const uint64_t kept = kept_bytes_ - std::min(directory.BytesFreedBy(job.name), kept_bytes_);
+    if (kept + file_bytes > limits_.max_bytes) {
+      return Error(ErrorCode::kIo,
+                   fmt::format("{}: tensor files would take more than max_bytes = {} bytes",
+                               directory.path(), limits_.max_bytes));
+    }
+    kept_bytes_ = kept + file_bytes;
+  }
+  unchecked_bytes_ += file_bytes;
+  if (space_was_asked_ && unchecked_bytes_ < kAskEveryBytes) return {};
+  if (limits_.min_free_bytes == 0) return {};
+  const Result<Directory::Space> space = directory.SpaceLeft();
+  // Some file systems do not say; writing will tell.
+  if (!space || space->total_bytes == 0) return {};
+  space_was_asked_ = true;
+  unchecked_bytes_ = 0;
+  const uint64_t wanted = limits_.min_free_bytes.value_or(
+      std::min(TensorLimits::kDefaultFreeBytes, space->total_bytes / kSmallShare));
+  if (space->free_bytes >= wanted + file_bytes) return {};
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: only {} bytes are free on this file system (min_free_bytes is {})",
+                           directory.path(), space->free_bytes, wanted));
+}
+
+Status TensorWriter::Write(const TensorJob& job) {
+  // The directory is held open: without this look, files would go where nobody finds them.
+  PL_TRY(job.directory->directory().CheckPlace());
+  return job.link_from.empty() ? WriteFile(job) : WriteLink(job);
 }
 
 Status TensorWriter::WriteFile(const TensorJob& job) {
   const std::span<const std::byte> data = job.buffer.bytes();
   const torch_pt::Frame frame = torch_pt::MakeFrame(job.dtype, job.sizes, data.size(), job.crc32);
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(job.path));
+  PL_TRY(CheckLimits(job, frame.head.size() + data.size() + frame.tail.size()));
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(job.directory->directory(), job.name));
   if (data.size() <= kSmallFileBytes) {
     std::string whole = frame.head;
     whole.append(reinterpret_cast<const char*>(data.data()), data.size());
@@ -293,16 +353,17 @@ Status TensorWriter::WriteFile(const TensorJob& job) {
 }
 
 Status TensorWriter::WriteLink(const TensorJob& job) {
-  if (job.path == job.link_from) return {};
-  Status linked = LinkFile(job.link_from, job.path);
+  if (job.name == job.link_from) return {};
+  const Directory& directory = job.directory->directory();
+  Status linked = directory.Link(job.link_from, job.name);
   if (linked) return linked;
-  if (linked.error().code() == ErrorCode::kIo && KindOf(job.path) == PathKind::kFile) {
-    // A file of an earlier run has this name.
-    PL_TRY(RemoveFile(job.path));
-    linked = LinkFile(job.link_from, job.path);
+  if (linked.error().code() == ErrorCode::kIo && directory.KindOf(job.name) != PathKind::kMissing) {
+    // An earlier tensor of this name, or what somebody put there.
+    PL_TRY(directory.Remove(job.name));
+    linked = directory.Link(job.link_from, job.name);
   }
   if (!linked && linked.error().code() == ErrorCode::kUnsupported) {
-    return CopyFile(job.link_from, job.path);
+    return CopyFile(directory, job.link_from, job.name);
   }
   return linked;
 }

@@ -19,6 +19,8 @@
 #include "base/digest.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
+#include "store/tensor_directory.h"
+#include "store/trouble.h"
 
 namespace plumbline {
 
@@ -52,8 +54,9 @@ class TensorBuffer {
 
 // A tensor to store. `buffer` holds contiguous elements.
 struct TensorJob {
-  std::string path;       // final path; appears by rename when complete
-  std::string link_from;  // not empty: make `path` a hard link of this file (copy where there are
+  std::shared_ptr<TensorDirectory> directory;
+  std::string name;       // appears there by rename when complete
+  std::string link_from;  // not empty: make `name` a hard link of this file (copy where there are
                           // no links); the rest is unused
   DType dtype = DType::kFloat32;
   Shape sizes;
@@ -70,14 +73,27 @@ struct TensorWriterStats {
   double wait_seconds = 0;
 };
 
-// Writes files on one thread, in the order of Submit. The first failure (disk full, directory gone)
+// What tensor files may take of the memory and of the disk.
+struct TensorLimits {
+  static constexpr size_t kDefaultBudgetBytes = size_t{512} << 20;
+  static constexpr uint64_t kDefaultFreeBytes = uint64_t{1} << 30;
+
+  size_t budget_bytes = kDefaultBudgetBytes;  // of memory, waiting to be written
+  // Bytes of contents this process may write: links count nothing, a file that is replaced gives
+  // its bytes back. 0: no limit.
+  uint64_t max_bytes = 0;
+  // What must stay free on the file system. Nullopt: 1 GiB or 2 %, whichever is less. 0: nothing.
+  std::optional<uint64_t> min_free_bytes = std::nullopt;
+};
+
+// Writes files on one thread, in the order of Submit. The first failure (disk full, a limit)
 // switches writing off: one line is logged, later tensors are counted as lost, nothing else
-// happens. Thread-safe. The thread starts with the first job; a forked child owns nothing.
+// happens. A directory that was removed or replaced is given up alone. Thread-safe. The thread
+// starts with the first job; a forked child owns nothing.
 class TensorWriter {
  public:
-  static constexpr size_t kDefaultBudgetBytes = size_t{512} << 20;
-
-  explicit TensorWriter(size_t budget_bytes = kDefaultBudgetBytes);
+  // `trouble` must outlive the writer.
+  explicit TensorWriter(Trouble& trouble, const TensorLimits& limits = {});
   ~TensorWriter();  // waits for all jobs
   TensorWriter(const TensorWriter&) = delete;
   TensorWriter& operator=(const TensorWriter&) = delete;
@@ -85,7 +101,9 @@ class TensorWriter {
   // Memory for `size` bytes. Waits while the buffers handed out exceed the budget (one larger
   // buffer alone is allowed). Invalid when memory runs out or writing is switched off: count the
   // tensor with CountLost() and go on.
-  TensorBuffer Acquire(size_t size);
+  TensorBuffer Acquire(size_t size) { return Take(size, /*may_wait=*/true); }
+  // The same without waiting: invalid when Acquire would wait, too.
+  TensorBuffer TryAcquire(size_t size) { return Take(size, /*may_wait=*/false); }
   // Returns a ticket for WaitFor.
   uint64_t Submit(TensorJob job);
   // Waits until the job of that ticket and all before it are done.
@@ -93,6 +111,8 @@ class TensorWriter {
   void CountLost(uint64_t tensors);
 
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  // Why nothing is written any more; empty while files are written.
+  [[nodiscard]] std::string reason() const;
   [[nodiscard]] TensorWriterStats stats() const;
 
  private:
@@ -101,16 +121,30 @@ class TensorWriter {
     std::byte* data;
     size_t capacity;
   };
+  TensorBuffer Take(size_t size, bool may_wait);
   void Run();
   void Process(TensorJob& job);
+  Status Write(const TensorJob& job);
   Status WriteFile(const TensorJob& job);
   Status WriteLink(const TensorJob& job);
+  Status CheckLimits(const TensorJob& job, uint64_t file_bytes);
+  void Fail(const TensorJob& job, const Error& error);
+  // Requires mutex_.
+  [[nodiscard]] bool MayGo(size_t capacity) const {
+    // Only jobs under way can free memory: without any, waiting would be for ever.
+    return handed_out_bytes_ + capacity <= limits_.budget_bytes || submitted_ == finished_;
+  }
   void Release(std::byte* data, size_t capacity);
   std::optional<Block> TakeFree(size_t capacity);
 
-  const size_t budget_bytes_;
+  Trouble& trouble_;
+  const TensorLimits limits_;
   const pid_t pid_;
   std::atomic<bool> failed_ = false;
+  // Of the writing thread alone.
+  uint64_t kept_bytes_ = 0;       // against max_bytes
+  uint64_t unchecked_bytes_ = 0;  // written since the free space was asked for
+  bool space_was_asked_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
@@ -121,6 +155,7 @@ class TensorWriter {
   size_t free_bytes_ = 0;
   std::vector<Block> free_;
   TensorWriterStats stats_;
+  std::string reason_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -25,6 +25,7 @@ Worker::~Worker() {
 }
 
 void Worker::Submit(std::string key, std::function<void()> job) {
+  if (::getpid() != pid_) return;
   {
     const std::lock_guard lock(mutex_);
     if (!key.empty()) std::erase_if(jobs_, [&](const Job& j) { return j.key == key; });
@@ -37,10 +38,10 @@ void Worker::Submit(std::string key, std::function<void()> job) {
   changed_.notify_all();
 }
 
-void Worker::Drain() {
+void Worker::WaitForAtMost(size_t jobs) {
   if (::getpid() != pid_) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return jobs_.empty() && !busy_; });
+  changed_.wait(lock, [&] { return jobs_.size() + (busy_ ? 1 : 0) <= jobs; });
 }
 
 void Worker::Run() {
@@ -48,11 +49,12 @@ void Worker::Run() {
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    const Job job = std::move(jobs_.front());
+    Job job = std::move(jobs_.front());
     jobs_.pop_front();
     busy_ = true;
     lock.unlock();
     job.run();
+    job.run = nullptr;  // what it holds goes before Drain() returns
     lock.lock();
     busy_ = false;
     changed_.notify_all();

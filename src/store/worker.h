@@ -14,8 +14,8 @@
 
 namespace plumbline {
 
-// Thread-safe. The thread starts with the first job. Destruction waits for all jobs; in a forked
-// child, which has no such thread, it does nothing.
+// Thread-safe. The thread starts with the first job. Destruction waits for all jobs. In a forked
+// child, which has no such thread, nothing here does anything.
 class Worker {
  public:
   // `name` shows in thread lists; at most 15 bytes.
@@ -28,7 +28,9 @@ class Worker {
   // does its work too.
   void Submit(std::string key, std::function<void()> job);
   // Waits until no job is queued or running.
-  void Drain();
+  void Drain() { WaitForAtMost(0); }
+  // Waits until at most that many jobs are queued or running.
+  void WaitForAtMost(size_t jobs);
 
  private:
   struct Job {

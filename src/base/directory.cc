@@ -1,0 +1,163 @@
+#include "base/directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace plumbline {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0750;
+constexpr int kOpenFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// Whether `name` in `directory` is what is open as `fd`.
+bool IsNamed(int directory, std::string_view name, int fd) {
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(fd, &opened) != 0) return false;
+  if (::fstatat(directory, std::string(name).c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+    return false;
+  }
+  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+// Not all file systems count the links of a removed directory as 0.
+bool IsRemoved(int fd, const struct stat& info) {
+  if (info.st_nlink == 0) return true;
+  char target[PATH_MAX];
+  const ssize_t size =
+      ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), target, sizeof(target));
+  return size > 0 && std::string_view(target, static_cast<size_t>(size)).ends_with(" (deleted)");
+}
+
+}  // namespace
+
+Result<Directory> Directory::Open(const std::string& path) {
+  const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), kOpenFlags, 0);
+  if (fd < 0) return ErrnoError(errno, path, "open");
+  Result<std::string> place = AbsolutePath(path);
+  return Directory(fd, path, place ? *std::move(place) : path);
+}
+
+Result<Directory> Directory::MakeInside(std::string_view name) const {
+  const std::string component(name);
+  std::string path = JoinPath(path_, name);
+  if (Syscalls().mkdirat(fd_, component.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+    const int error = errno;
+    if (KindOf(name) != PathKind::kDirectory) return ErrnoError(error, path, "create directory");
+  }
+  const int fd = Syscalls().openat(fd_, component.c_str(), kOpenFlags | O_NOFOLLOW, 0);
+  if (fd >= 0) return Directory(fd, std::move(path), JoinPath(place_, name));
+  if (errno != ENOTDIR && errno != ELOOP) return ErrnoError(errno, path, "open");
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: is a symbolic link or a file (expected a directory). Remove it or "
+                           "choose another dump_path",
+                           path));
+}
+
+Directory::Directory(Directory&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::move(other.path_)),
+      place_(std::move(other.place_)) {}
+
+Directory& Directory::operator=(Directory&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) Syscalls().close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+    path_ = std::move(other.path_);
+    place_ = std::move(other.place_);
+  }
+  return *this;
+}
+
+Directory::~Directory() {
+  if (fd_ >= 0) Syscalls().close(fd_);
+}
+
+Status Directory::CheckPlace() const {
+  struct stat here {};
+  struct stat there {};
+  if (::fstat(fd_, &here) != 0) return ErrnoError(errno, path_, "inspect");
+  const bool found = ::stat(place_.c_str(), &there) == 0;
+  if (found && there.st_dev == here.st_dev && there.st_ino == here.st_ino) return {};
+  if (IsRemoved(fd_, here)) {
+    return Error(ErrorCode::kNotFound, path_ + ": was removed while it was recorded into");
+  }
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: was {} while it was recorded into", path_,
+                           found ? "replaced by another directory or link" : "moved away"));
+}
+
+PathKind Directory::KindOf(std::string_view name) const {
+  struct stat info {};
+  if (::fstatat(fd_, std::string(name).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return PathKind::kMissing;
+  }
+  if (S_ISREG(info.st_mode)) return PathKind::kFile;
+  return S_ISDIR(info.st_mode) ? PathKind::kDirectory : PathKind::kOther;
+}
+
+bool Directory::Holds(std::string_view name, const Directory& directory) const {
+  return IsNamed(fd_, name, directory.fd_);
+}
+
+bool Directory::Holds(std::string_view name, const File& file) const {
+  return IsNamed(fd_, name, file.fd());
+}
+
+// Through the path when it leads here, because a directory stream needs a descriptor of its own.
+Result<std::vector<std::string>> Directory::List() const {
+  PL_TRY(CheckPlace());
+  return ListDirectory(place_);
+}
+
+uint64_t Directory::BytesFreedBy(std::string_view name) const {
+  struct stat info {};
+  if (::fstatat(fd_, std::string(name).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return S_ISREG(info.st_mode) && info.st_nlink == 1 ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+Status Directory::Remove(std::string_view name) const {
+  if (Syscalls().unlinkat(fd_, std::string(name).c_str(), 0) == 0 || errno == ENOENT) return {};
+  return ErrnoError(errno, JoinPath(path_, name), "remove");
+}
+
+Status Directory::Rename(std::string_view from, std::string_view to) const {
+  const std::string source(from);
+  const std::string target(to);
+  if (Syscalls().renameat(fd_, source.c_str(), fd_, target.c_str()) == 0) return {};
+  return ErrnoError(errno, JoinPath(path_, from), fmt::format("rename to {}", to));
+}
+
+Status Directory::Link(std::string_view from, std::string_view to) const {
+  const std::string source(from);
+  const std::string target(to);
+  if (Syscalls().linkat(fd_, source.c_str(), fd_, target.c_str(), 0) == 0) return {};
+  return LinkError(errno, from, JoinPath(path_, to));
+}
+
+Status Directory::Sync() const {
+  // Some network file systems cannot sync a directory; the rename itself is still ordered.
+  if (Syscalls().fsync(fd_) == 0 || errno == EINVAL) return {};
+  return ErrnoError(errno, path_, "sync");
+}
+
+Status Directory::SyncFileSystem() const {
+  if (Syscalls().syncfs(fd_) == 0) return {};
+  return ErrnoError(errno, path_, "sync the file system of");
+}
+
+Result<Directory::Space> Directory::SpaceLeft() const {
+  struct statvfs info {};
+  if (Syscalls().fstatvfs(fd_, &info) != 0)
+    return ErrnoError(errno, path_, "ask the space left of");
+  return Space{uint64_t{info.f_bavail} * info.f_frsize, uint64_t{info.f_blocks} * info.f_frsize};
+}
+
+}  // namespace plumbline

@@ -1,0 +1,68 @@
+// An open directory, for writers that must not follow what its path comes to name later.
+
+#ifndef PLUMBLINE_BASE_DIRECTORY_H_
+#define PLUMBLINE_BASE_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "plumbline/result.h"
+
+namespace plumbline {
+
+// What is made through it lands in the directory that was opened, whatever its path names since:
+// another directory, a symbolic link, nothing. Names are single components; symbolic links in their
+// place are never followed. Move-only. Thread-compatible; const members may run in parallel.
+class Directory {
+ public:
+  // An existing directory; symbolic links in `path` are followed.
+  static Result<Directory> Open(const std::string& path);
+  // The directory `name` in this one, made (mode 0750) if missing. kIo when something
+  // else stands there, such as a symbolic link.
+  Result<Directory> MakeInside(std::string_view name) const;
+  Directory(Directory&& other) noexcept;
+  Directory& operator=(Directory&& other) noexcept;
+  ~Directory();
+
+  // Whether the path it was opened under still leads here. kNotFound: the directory was removed.
+  // kIo: it exists, and the path names something else or nothing.
+  [[nodiscard]] Status CheckPlace() const;
+  // What stands under a name; a symbolic link is kOther.
+  [[nodiscard]] PathKind KindOf(std::string_view name) const;
+  // True if `name` is the directory that is open.
+  [[nodiscard]] bool Holds(std::string_view name, const Directory& directory) const;
+  // True if `name` is the file that is open.
+  [[nodiscard]] bool Holds(std::string_view name, const File& file) const;
+  [[nodiscard]] Result<std::vector<std::string>> List() const;  // as ListDirectory
+  // Bytes that a file alone would free if it were replaced: 0 if absent or hard linked.
+  [[nodiscard]] uint64_t BytesFreedBy(std::string_view name) const;
+
+  Status Remove(std::string_view name) const;  // a file; absent is success
+  Status Rename(std::string_view from, std::string_view to) const;
+  Status Link(std::string_view from, std::string_view to) const;  // errors as LinkFile
+  Status Sync() const;
+  Status SyncFileSystem() const;  // everything written so far to the file system it is on
+
+  struct Space {
+    uint64_t free_bytes = 0;  // for this user
+    uint64_t total_bytes = 0;
+  };
+  [[nodiscard]] Result<Space> SpaceLeft() const;
+
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  Directory(int fd, std::string path, std::string place)
+      : fd_(fd), path_(std::move(path)), place_(std::move(place)) {}
+  int fd_ = -1;
+  std::string path_;   // as it was given
+  std::string place_;  // absolute: the process may change its working directory
+};
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_DIRECTORY_H_

@@ -1,0 +1,96 @@
+#include "base/directory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/test_directory.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::TestDirectory;
+
+Directory Opened(const std::string& path) {
+  auto directory = Directory::Open(path);
+  EXPECT_TRUE(directory) << directory.error().message();
+  return *std::move(directory);
+}
+
+TEST(Directory, MakeInsideRefusesWhatIsNoDirectory) {
+  const TestDirectory dir;
+  fs::create_directory(dir.Path("real"));
+  fs::create_symlink("real", dir.Path("link"));
+  ASSERT_TRUE(WriteFileAtomically(dir.Path("file"), "", false));
+  const Directory directory = Opened(dir.path());
+  for (const char* name : {"new", "new", "real"}) EXPECT_TRUE(directory.MakeInside(name));
+  for (const char* name : {"link", "file"}) {
+    const auto inside = directory.MakeInside(name);
+    ASSERT_FALSE(inside);
+    EXPECT_EQ(inside.error().code(), ErrorCode::kIo);
+    EXPECT_NE(inside.error().message().find(dir.Path(name)), std::string::npos);
+  }
+}
+
+TEST(Directory, FilesLandInTheDirectoryThatWasOpened) {
+  const TestDirectory dir;
+  fs::create_directory(dir.Path("other"));
+  const Directory directory = *Opened(dir.path()).MakeInside("one");
+  EXPECT_TRUE(directory.CheckPlace());
+  fs::rename(dir.Path("one"), dir.Path("moved"));
+  EXPECT_EQ(directory.CheckPlace().error().code(), ErrorCode::kIo);
+  fs::create_symlink("other", dir.Path("one"));
+  EXPECT_EQ(directory.CheckPlace().error().code(), ErrorCode::kIo);
+  ASSERT_TRUE(WriteFileAtomically(directory, "a", "text", true));
+  EXPECT_EQ(ReadFile(dir.Path("moved/a")).value_or(""), "text");
+  EXPECT_TRUE(fs::is_empty(dir.Path("other")));
+  // A link to the same directory is the same place.
+  fs::remove(dir.Path("one"));
+  fs::create_symlink("moved", dir.Path("one"));
+  EXPECT_TRUE(directory.CheckPlace());
+  fs::remove_all(dir.Path("moved"));
+  EXPECT_EQ(directory.CheckPlace().error().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(WriteFileAtomically(directory, "b", "text", false));
+}
+
+TEST(Directory, PlaceIsKnownAfterAChangeOfTheWorkingDirectory) {
+  const TestDirectory dir;
+  const fs::path before = fs::current_path();
+  fs::current_path(dir.path());
+  fs::create_directory("a");
+  const Directory directory = Opened("a");
+  fs::current_path("/");
+  EXPECT_TRUE(directory.CheckPlace());
+  EXPECT_EQ(directory.List()->size(), 0U);
+  fs::current_path(before);
+}
+
+TEST(Directory, BytesFreedAreThoseOfAFileWithOneName) {
+  const TestDirectory dir;
+  const Directory directory = Opened(dir.path());
+  EXPECT_EQ(directory.BytesFreedBy("a"), 0U);
+  ASSERT_TRUE(WriteFileAtomically(directory, "a", "12345", false));
+  EXPECT_EQ(directory.BytesFreedBy("a"), 5U);
+  ASSERT_TRUE(directory.Link("a", "b"));
+  EXPECT_EQ(directory.BytesFreedBy("a"), 0U);
+  EXPECT_FALSE(directory.Link("a", "b"));
+  ASSERT_TRUE(directory.Remove("b"));
+  ASSERT_TRUE(directory.Remove("b"));
+  EXPECT_EQ(directory.BytesFreedBy("a"), 5U);
+  fs::create_symlink("a", dir.Path("c"));
+  EXPECT_EQ(directory.BytesFreedBy("c"), 0U);
+  EXPECT_EQ(directory.KindOf("c"), PathKind::kOther);
+}
+
+TEST(Directory, SpaceIsThatOfTheFileSystem) {
+  const TestDirectory dir;
+  const auto space = Opened(dir.path()).SpaceLeft();
+  const fs::space_info truth = fs::space(dir.path());
+  ASSERT_TRUE(space);
+  EXPECT_EQ(space->total_bytes, truth.capacity);
+  EXPECT_LE(space->free_bytes, truth.capacity);
+}
+
+}  // namespace
+}  // namespace plumbline
