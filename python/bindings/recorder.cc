@@ -93,7 +93,7 @@ ModeOff::~ModeOff() {
 }
 
 NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
-  PyObject* type = tensor == nullptr ? types.tensor : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  PyObject* type = tensor == nullptr ? nullptr : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   const bool is_plain = type == types.tensor || type == hooks.parameter_type;
   if (is_plain && !ThisThread().has_other_modes) return;
   guard_ = PyObject_CallNoArgs(hooks.no_override);

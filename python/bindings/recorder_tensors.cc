@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "callback.h"
 #include "framework_team.h"
 #include "kernels/tensor_scan.h"
 #include "recorder.h"
@@ -59,7 +60,7 @@ bool IsLazy(PyObject* tensor, DType dtype) {
   for (PyObject* method : {is_neg, is_conj}) {
     if (method == is_conj && kind != DTypeKind::kComplex) continue;
     PyObject* answer = PyObject_CallMethodNoArgs(tensor, method);
-    if (answer == nullptr) PyErr_Clear();
+    if (answer == nullptr) DropError();
     const bool lazy = answer == Py_True;
     Py_XDECREF(answer);
     if (lazy) return true;
@@ -249,7 +250,7 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
   PyObject* copy = nullptr;
   if (!host.on_host || IsLazy(tensor, host.dtype)) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
-    if (copy == nullptr) PyErr_Clear();
+    if (copy == nullptr) DropError();
     Py_CLEAR(host.capsule);
     if (copy == nullptr || !reader_.Read(copy, &host) || !host.on_host) {
       Py_XDECREF(copy);
@@ -318,7 +319,7 @@ void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacke
   PyObject* answer = PyObject_CallFunctionObjArgs(hooks_.describe_tensor, tensor,
                                                   with_bytes ? Py_True : Py_False, nullptr);
   if (answer == nullptr || !PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != kFields) {
-    PyErr_Clear();
+    DropError();
     Py_XDECREF(answer);
     observer_->CountLoss("tensors_unreadable",
                          ThisThread().entry_name + ": a tensor that cannot be described");

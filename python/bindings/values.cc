@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "callback.h"
+
 namespace plumbline::python {
 namespace {
 
@@ -116,7 +118,7 @@ std::string TextCopyOf(PyObject* text) {
 std::string StrOf(PyObject* object) {
   PyObject* text = PyObject_Str(object);
   if (text == nullptr) {
-    PyErr_Clear();
+    DropError();
     return {};
   }
   std::string result = TextCopyOf(text);
@@ -139,7 +141,7 @@ ValueWalker::Step::Step(ValueWalker& walker, Py_ssize_t index)
 }
 
 void ValueWalker::Fail() {
-  PyErr_Clear();
+  DropError();
   ++failures_;
 }
 

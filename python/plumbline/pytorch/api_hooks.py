@@ -13,8 +13,11 @@ Outside the window nothing is replaced.
 
 from __future__ import annotations
 
+import contextlib
 import importlib._bootstrap
 import json
+import multiprocessing.reduction
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,6 +124,14 @@ class ApiHooks:
                 probes[probe] = original
             else:
                 probes.setdefault(original, probe)
+        # Functions in Python pass themselves on to overrides of the user, under their global name.
+        functional: Any = torch.nn.functional
+        handle = functional.handle_torch_function
+        self._patches.add(
+            functional,
+            "handle_torch_function",
+            lambda api, *args, **kwargs: handle(_core.original_of(api) or api, *args, **kwargs),
+        )
         self._mode = _EarlierReferences(probes)
         self._regions = _Regions(recorder)
         self._distributed = DistributedHooks(recorder)
@@ -128,6 +139,7 @@ class ApiHooks:
         self._dynamo_guard = _core.PatchSet()
         self._guard_imports()
         self._guard_script()
+        self._guard_pickle()
 
     def _resume(self) -> None:
         if not self._dynamo_guard.is_applied and "torch._dynamo.eval_frame" in sys.modules:
@@ -181,6 +193,24 @@ class ApiHooks:
         original = getattr(script, "_script_impl", None)
         if original is not None:
             self._guards.add(script, "_script_impl", self._without_probes(original))
+
+    def _guard_pickle(self) -> None:
+        # A function is pickled by name, if that name gives the same object.
+        owners: list[tuple[Any, str]] = [
+            (torch, "save"), (pickle, "dump"), (multiprocessing.reduction, "dump"),
+        ]
+        for owner, name in owners:
+            self._guards.add(owner, name, self._without_probes(getattr(owner, name)))
+        original = pickle.dumps
+        again = self._without_probes(original)
+
+        def dumps(*args: Any, **kwargs: Any) -> Any:
+            # Used for messages between processes, also by threads: probes go only if they must.
+            with contextlib.suppress(pickle.PicklingError):
+                return original(*args, **kwargs)
+            return again(*args, **kwargs)
+
+        self._guards.add(pickle, "dumps", dumps)
 
     def _guard_dynamo(self) -> None:
         # torch.compile switches its frame evaluation on when a compiled region begins and off when

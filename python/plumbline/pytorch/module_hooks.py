@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from plumbline import _core
 
 
-def _add(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad():
-        return first + second
+def _unseen(function: Any, *args: Any) -> Any:
+    """`function(*args)`, unseen by dispatch modes of the user; sums are outside the graph."""
+    with contextlib.ExitStack() as stack:
+        if torch._C._len_torch_dispatch_stack() > 0:
+            stack.enter_context(_disable_current_modes())
+        if function is operator.add:
+            stack.enter_context(torch.no_grad())
+        return function(*args)
 
 
 class _Hook(functools.partial):  # type: ignore[type-arg]
@@ -44,12 +51,12 @@ class ModuleHooks:
         self._autograd = _core.Autograd(
             is_grad_enabled=torch.is_grad_enabled,
             sequence_number=torch._C._autograd._get_sequence_nr,
-            gradient_edge=torch.autograd.graph.get_gradient_edge,
+            gradient_edge=functools.partial(_unseen, torch.autograd.graph.get_gradient_edge),
             queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
             watch_all=functools.partial(
                 torch.autograd.graph.register_multi_grad_hook, mode="all"
             ),
-            add=_add,
+            add=functools.partial(_unseen, operator.add),
         )
 
     def install(
