@@ -12,6 +12,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from plumbline import _core
+from plumbline.guards import CopyableHook
+from plumbline.pytorch.compiled import CompiledRegions
 
 
 def _unseen(function: Any, *args: Any) -> Any:
@@ -24,19 +26,6 @@ def _unseen(function: Any, *args: Any) -> Any:
         return function(*args)
 
 
-class _Hook(functools.partial):  # type: ignore[type-arg]
-    """A hook that stays behind when its module is copied or saved inside the window.
-
-    The copy gets a callable of the standard library that does nothing, so that it neither records
-    nor needs plumbline to be loaded.
-    """
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
-
 class ModuleHooks:
     """The hooks of one process; installed while a window is open.
 
@@ -44,7 +33,9 @@ class ModuleHooks:
     touching the autograd graph (docs/design/interception.md).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, compiled: CompiledRegions) -> None:
+        self._compiled = compiled
+        self._modules: list[tuple[Any, _core.ModuleHook]] = []
         self._handles: list[Any] = []
         self._hooks: dict[str, _core.ModuleHook] = {}
         self._recorder: _core.Recorder | None = None
@@ -63,28 +54,43 @@ class ModuleHooks:
         self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
     ) -> None:
         """Hooks modules given as (entry prefix, module); idempotent."""
-        if self._handles:
+        if self._modules:
             return
         if self._recorder is not recorder:
             self._recorder, self._hooks = recorder, {}
         for prefix, module in modules:
+            if module._compiled_call_impl is not None:
+                continue  # module.compile(): its hooks would be compiled with it
             hook = self._hooks.get(prefix)
             if hook is None:
                 hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
                 self._hooks[prefix] = hook
+            self._modules.append((module, hook))
+        self._compiled.join(recorder, self, is_traced=True)
+        self.resume()
+
+    def uninstall(self) -> None:
+        """Removes the module hooks; idempotent."""
+        self._modules = []
+        self.suspend()
+        self._compiled.leave(self)
+
+    def resume(self) -> None:
+        """Registers the hooks."""
+        for module, hook in self._modules:
             self._handles.append(
-                module.register_forward_pre_hook(_Hook(hook.before), with_kwargs=True)
+                module.register_forward_pre_hook(CopyableHook(hook.before), with_kwargs=True)
             )
             # always_call: a module that raises, or is left early by activation checkpointing, must
             # not stay the parent of later calls.
             self._handles.append(
                 module.register_forward_hook(
-                    _Hook(hook.after), with_kwargs=True, always_call=True
+                    CopyableHook(hook.after), with_kwargs=True, always_call=True
                 )
             )
 
-    def uninstall(self) -> None:
-        """Removes the module hooks; idempotent."""
+    def suspend(self) -> None:
+        """Removes them."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
