@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "backward_call.h"
+#include "callback.h"
 #include "formats/dump_json.h"
 #include "grad_hook.h"
 
@@ -79,7 +80,7 @@ ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
     Py_DECREF(index);
   }
   thread.has_other_modes = depth > 0;
-  PyErr_Clear();
+  DropError();
 }
 
 ModeOff::~ModeOff() {
@@ -87,7 +88,7 @@ ModeOff::~ModeOff() {
   if (mode_ == nullptr) return;
   const KeepException keep;
   PyObject* done = PyObject_CallOneArg(push_, mode_);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
   Py_DECREF(mode_);
 }
@@ -98,7 +99,7 @@ NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks,
   if (is_plain && !ThisThread().has_other_modes) return;
   guard_ = PyObject_CallNoArgs(hooks.no_override);
   PyObject* done = guard_ == nullptr ? nullptr : PyObject_CallMethod(guard_, "__enter__", nullptr);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
 }
 
@@ -106,7 +107,7 @@ NoOverride::~NoOverride() {
   if (guard_ == nullptr) return;
   const KeepException keep;
   PyObject* done = PyObject_CallMethod(guard_, "__exit__", "OOO", Py_None, Py_None, Py_None);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
   Py_DECREF(guard_);
 }
@@ -437,7 +438,7 @@ void Recorder::EndStep() {
   // A parameter saved in every step would otherwise run one more hook per step.
   for (PyObject* handle : saved_handles_) {
     PyObject* done = PyObject_CallMethod(handle, "remove", nullptr);
-    if (done == nullptr) PyErr_Clear();
+    if (done == nullptr) DropError();
     Py_XDECREF(done);
     Py_DECREF(handle);
   }

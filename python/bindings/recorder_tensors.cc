@@ -85,7 +85,7 @@ Shape ShapeOf(PyObject* sizes) {
   Shape shape;
   for (Py_ssize_t i = 0; PyTuple_Check(sizes) && i < PyTuple_GET_SIZE(sizes); ++i) {
     const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) DropError();
     shape.push_back(std::max(size, 0LL));
   }
   return shape;
@@ -145,7 +145,7 @@ bool RequiresGrad(PyObject* tensor) {
   static PyObject* const name = PyUnicode_InternFromString("requires_grad");
   PyObject* value = PyObject_GetAttr(tensor, name);
   if (value == nullptr) {
-    PyErr_Clear();
+    DropError();
     return false;
   }
   const bool truth = value == Py_True;
@@ -220,7 +220,7 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   if (object == types_.tensor || object == hooks_.parameter_type) return true;
   PyObject* own = PyObject_GetAttr(object, name);
   PyObject* base = PyObject_GetAttr(types_.tensor, name);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   const bool is_plain = own == base;
   Py_XDECREF(own);
   Py_XDECREF(base);
@@ -333,7 +333,7 @@ void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacke
                 .requires_grad = field(kGrad) == Py_True,
                 .shape = &shape};
   labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   if (PyDict_Check(field(kExtra))) labels.extra = field(kExtra);
   PyObject* source = field(kSource);
   std::string problem =

@@ -17,11 +17,10 @@ import plumbline.pytorch.adapter as adapter
 from plumbline.pytorch import PrecisionDebugger
 
 real = adapter.describe_tensor
-pending = [KeyboardInterrupt("from a hook"), None, SystemExit(3), None]
+pending = []
 def describe_tensor(*args):  # runs inside a hook, for tensors whose memory is not their value
-    error = pending.pop(0) if pending else None
-    if error is not None:
-        raise error
+    if pending:
+        raise pending.pop()
     return real(*args)
 adapter.describe_tensor = describe_tensor
 
@@ -42,7 +41,8 @@ through = Pass()
 debugger.start(nn.ModuleList([model, through]))
 caught = []
 sparse = torch.ones(2, 2).to_sparse()
-for attempt in range(2):
+for error in (KeyboardInterrupt("from a hook"), SystemExit(3)):
+    pending.append(error)
     try:
         through(sparse)
         model(torch.ones(1, 8))
@@ -66,7 +66,7 @@ signal.signal(signal.SIGALRM, ring)
 seen = calls = 0
 while seen < 60:
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.00003 * seen)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.00003 * seen, 1.0)
         try:
             while True:
                 model(torch.randn(4, 8)).sum().backward()
@@ -183,8 +183,8 @@ def test_compiled_regions_are_left_alone_and_it_is_said_once(
             assert "Torch.sigmoid.0.forward" in entries
         if level != "L1" and way in ("part", "method"):
             assert "Module.2.Linear.backward.0" in entries
-        if level != "L1" and way == "part":
-            assert "Module.1.OptimizedModule.forward.0" in entries
+        if level != "L1" and way == "part":  # at the boundary, once the model has it at start()
+            assert "Module.1.OptimizedModule.forward.0" in dump(directory, 1)
         log = (directory / "out/step0/rank/dump_error_info.log").read_text()
         assert "compiled_regions" in log
 
