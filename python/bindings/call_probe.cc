@@ -94,6 +94,12 @@ PyObject* Compare(PyObject* self, PyObject* other, int operation) {
   return PyBool_FromLong(equal == (operation == Py_EQ));
 }
 
+// PyTorch passes an attribute of the tensor class to the user's __torch_function__ while the API
+// runs: that has to be the original.
+PyObject* Unbound(PyObject* self) {
+  return Py_NewRef(ThisThread().in_api > 0 ? AsProbe(self)->original : self);
+}
+
 PyObject* BindFunction(PyObject* self, PyObject* instance, PyObject* owner) {
   // Builtin functions do not bind, Python functions do.
   descrgetfunc get = Py_TYPE(AsProbe(self)->original)->tp_descr_get;
@@ -103,7 +109,7 @@ PyObject* BindFunction(PyObject* self, PyObject* instance, PyObject* owner) {
 }
 
 PyObject* BindMethod(PyObject* self, PyObject* instance, PyObject* /*owner*/) {
-  if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
+  if (instance == nullptr || instance == Py_None) return Unbound(self);
   return PyMethod_New(self, instance);
 }
 

@@ -24,6 +24,14 @@ void CountFailure(Recorder& recorder, const char* what) {
   recorder.observer().CountLoss("hooks_failed", what);
 }
 
+// A pending call of the interpreter: raises `value`, which it takes over.
+int RaiseAgain(void* value) {
+  auto* exception = static_cast<PyObject*>(value);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+  Py_DECREF(exception);
+  return -1;
+}
+
 PyObject* Call(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
   auto* callback = reinterpret_cast<Callback*>(self);
   Py_INCREF(self);  // the call itself may remove the hook
@@ -56,13 +64,34 @@ void RunGuarded(Recorder& recorder, const std::function<void()>& body) {
   try {
     body();
   } catch (nanobind::python_error& error) {
+    if (!error.matches(PyExc_Exception)) {
+      error.restore();
+      DropError();
+      return;
+    }
     CountFailure(recorder, error.what());
   } catch (const std::exception& error) {
     CountFailure(recorder, error.what());
   }
   if (PyErr_Occurred() == nullptr) return;
-  PyErr_Clear();
+  DropError();
   CountFailure(recorder, "an error inside a hook");
+}
+
+void DropError() {
+  if (PyErr_Occurred() == nullptr) return;
+  if (PyErr_ExceptionMatches(PyExc_Exception) != 0) {
+    PyErr_Clear();
+    return;
+  }
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XDECREF(traceback);
+  Py_XDECREF(type);
+  if (Py_AddPendingCall(RaiseAgain, value) != 0) Py_XDECREF(value);
 }
 
 bool InitCallbackType() {

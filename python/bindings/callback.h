@@ -22,6 +22,11 @@ PyObject* NewCallback(Recorder& recorder, CallbackBody body);
 // Runs `body` in the same way, without a callable around it.
 void RunGuarded(Recorder& recorder, const std::function<void()>& body);
 
+// Forgets the Python error, if there is one. What is no Exception (KeyboardInterrupt, SystemExit of
+// a signal handler that ran inside a hook) is not ours: it is raised again, in the main thread,
+// when the hook is over.
+void DropError();
+
 // Creates the type. False with a Python error set on failure.
 bool InitCallbackType();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "callback.h"
 #include "formats/dump_json.h"
 #include "recorder.h"
 
@@ -19,7 +20,7 @@ PyObject* Pin(PyObject* value) {
   if (!PyList_CheckExact(value)) return Py_NewRef(value);
   PyObject* copy = PyList_GetSlice(value, 0, PyList_GET_SIZE(value));
   if (copy != nullptr) return copy;
-  PyErr_Clear();
+  DropError();
   return Py_NewRef(value);
 }
 
@@ -210,7 +211,7 @@ bool Collectives::HasSucceeded(std::vector<PyObject*> handles) const {
   for (PyObject* handle : handles) Py_INCREF(handle);
   for (PyObject* handle : handles) {
     PyObject* answer = PyObject_CallOneArg(hooks_.has_succeeded, handle);
-    if (answer == nullptr) PyErr_Clear();
+    if (answer == nullptr) DropError();
     all = all && answer == Py_True;
     Py_XDECREF(answer);
     Py_DECREF(handle);

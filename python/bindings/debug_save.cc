@@ -26,7 +26,7 @@ struct GradientPlace {
 // Answer of describe() for values that are no plain container: new reference or null.
 PyObject* Describe(const FrameworkTypes& types, PyObject* value) {
   PyObject* answer = PyObject_CallOneArg(types.describe, value);
-  if (answer == nullptr) PyErr_Clear();
+  if (answer == nullptr) DropError();
   if (answer != nullptr && PyTuple_Check(answer) && PyTuple_GET_SIZE(answer) >= 2) return answer;
   Py_XDECREF(answer);
   return nullptr;
@@ -126,7 +126,7 @@ class GradientWalker {
       Walk(PyTuple_GET_ITEM(pair, 1), Below(at, i, key), depth + 1);
     }
     out_.EndMap();
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) DropError();
   }
 
   void WalkDescribed(PyObject* value, const GradientPlace& at, int depth) {
@@ -162,7 +162,7 @@ PyObject* WatchGradient(Recorder& recorder, const std::string& entry, const Grad
   PyObject* hook = NewCallback(recorder, std::move(record));
   PyObject* handle =
       hook == nullptr ? nullptr : PyObject_CallMethodOneArg(at.tensor, register_hook, hook);
-  if (handle == nullptr) PyErr_Clear();
+  if (handle == nullptr) DropError();
   Py_XDECREF(hook);
   return handle;
 }

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "callback.h"
+
 namespace plumbline::python {
 namespace {
 
@@ -9,7 +11,7 @@ std::string_view Utf8(PyObject* text) {
   Py_ssize_t length = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(text, &length);
   if (bytes == nullptr) {
-    PyErr_Clear();  // lone surrogates in a path: no text
+    DropError();  // lone surrogates in a path: no text
     return {};
   }
   return {bytes, static_cast<size_t>(length)};
@@ -31,7 +33,7 @@ std::string SourceLine(PyObject* path, int number) {
       module == nullptr ? nullptr : PyObject_CallMethod(module, "getline", "Oi", path, number);
   PyObject* stripped = text == nullptr ? nullptr : PyObject_CallMethod(text, "strip", nullptr);
   if (stripped != nullptr) line = Utf8(stripped);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   Py_XDECREF(stripped);
   Py_XDECREF(text);
   Py_XDECREF(module);

@@ -1,5 +1,7 @@
 #include "framework_guards.h"
 
+#include "callback.h"
+
 namespace plumbline::python {
 
 ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
@@ -19,7 +21,7 @@ ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
     Py_DECREF(index);
   }
   thread.has_other_modes = depth > 0;
-  PyErr_Clear();
+  DropError();
 }
 
 ModeOff::~ModeOff() {
@@ -27,18 +29,18 @@ ModeOff::~ModeOff() {
   if (mode_ == nullptr) return;
   const KeepException keep;
   PyObject* done = PyObject_CallOneArg(push_, mode_);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
   Py_DECREF(mode_);
 }
 
 NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
-  PyObject* type = tensor == nullptr ? types.tensor : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  PyObject* type = tensor == nullptr ? nullptr : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   const bool is_plain = type == types.tensor || type == hooks.parameter_type;
   if (is_plain && !ThisThread().has_other_modes) return;
   guard_ = PyObject_CallNoArgs(hooks.no_override);
   PyObject* done = guard_ == nullptr ? nullptr : PyObject_CallMethod(guard_, "__enter__", nullptr);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
 }
 
@@ -46,7 +48,7 @@ NoOverride::~NoOverride() {
   if (guard_ == nullptr) return;
   const KeepException keep;
   PyObject* done = PyObject_CallMethod(guard_, "__exit__", "OOO", Py_None, Py_None, Py_None);
-  if (done == nullptr) PyErr_Clear();
+  if (done == nullptr) DropError();
   Py_XDECREF(done);
   Py_DECREF(guard_);
 }

@@ -54,7 +54,8 @@ class ModeOff {
 };
 
 // While it lives, a tensor is read without running a user's __torch_function__, of its class or of
-// a mode. Costs nothing for plain tensors and parameters without such modes.
+// a mode. Costs nothing for plain tensors and parameters without such modes. `tensor` null: several
+// are read, of any class.
 class NoOverride {
  public:
   NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor);

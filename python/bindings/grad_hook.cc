@@ -28,7 +28,7 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   static PyObject* const register_name = PyUnicode_InternFromString("register_hook");
   PyObject* node = PyObject_GetAttr(tensor, grad_fn_name);
   if (node == nullptr || node == Py_None) {
-    PyErr_Clear();
+    DropError();
     Py_XDECREF(node);
     return;
   }
@@ -47,7 +47,7 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
     Py_DECREF(hook);
   }
   if (PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
+    DropError();
     recorder.observer().CountLoss("gradients_unhooked", "a node that takes no hook");
   }
   Py_DECREF(node);

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "backward_call.h"
+#include "callback.h"
 #include "formats/dump_json.h"
 #include "grad_hook.h"
 
@@ -408,7 +409,7 @@ void Recorder::EndStep() {
   // A parameter saved in every step would otherwise run one more hook per step.
   for (PyObject* handle : saved_handles_) {
     PyObject* done = PyObject_CallMethod(handle, "remove", nullptr);
-    if (done == nullptr) PyErr_Clear();
+    if (done == nullptr) DropError();
     Py_XDECREF(done);
     Py_DECREF(handle);
   }

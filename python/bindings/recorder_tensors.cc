@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/digest.h"
+#include "callback.h"
 #include "framework_team.h"
 #include "kernels/tensor_scan.h"
 #include "recorder.h"
@@ -61,7 +62,7 @@ bool IsLazy(PyObject* tensor, DType dtype) {
   for (PyObject* method : {is_neg, is_conj}) {
     if (method == is_conj && kind != DTypeKind::kComplex) continue;
     PyObject* answer = PyObject_CallMethodNoArgs(tensor, method);
-    if (answer == nullptr) PyErr_Clear();
+    if (answer == nullptr) DropError();
     const bool lazy = answer == Py_True;
     Py_XDECREF(answer);
     if (lazy) return true;
@@ -86,7 +87,7 @@ Shape ShapeOf(PyObject* sizes) {
   Shape shape;
   for (Py_ssize_t i = 0; PyTuple_Check(sizes) && i < PyTuple_GET_SIZE(sizes); ++i) {
     const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
-    if (PyErr_Occurred() != nullptr) PyErr_Clear();
+    if (PyErr_Occurred() != nullptr) DropError();
     shape.push_back(std::max(size, 0LL));
   }
   return shape;
@@ -161,7 +162,7 @@ bool RequiresGrad(PyObject* tensor) {
   static PyObject* const name = PyUnicode_InternFromString("requires_grad");
   PyObject* value = PyObject_GetAttr(tensor, name);
   if (value == nullptr) {
-    PyErr_Clear();
+    DropError();
     return false;
   }
   const bool truth = value == Py_True;
@@ -236,7 +237,7 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   if (object == types_.tensor || object == hooks_.parameter_type) return true;
   PyObject* own = PyObject_GetAttr(object, name);
   PyObject* base = PyObject_GetAttr(types_.tensor, name);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   const bool is_plain = own == base;
   Py_XDECREF(own);
   Py_XDECREF(base);
@@ -268,7 +269,7 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
   PyObject* copy = nullptr;
   if (!host.on_host || IsLazy(tensor, host.dtype)) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
-    if (copy == nullptr) PyErr_Clear();
+    if (copy == nullptr) DropError();
     Py_CLEAR(host.capsule);
     if (copy == nullptr || !reader_.Read(copy, &host) || !host.on_host) {
       Py_XDECREF(copy);
@@ -340,7 +341,7 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
                                              with_bytes ? Py_True : Py_False, nullptr);
   if (out->answer == nullptr || !PyTuple_Check(out->answer) ||
       PyTuple_GET_SIZE(out->answer) != kFields) {
-    PyErr_Clear();
+    DropError();
     observer_->CountLoss("tensors_unreadable",
                          ThisThread().entry_name + ": a tensor that cannot be described");
     return false;
@@ -352,7 +353,7 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
                  .requires_grad = field(kGrad) == Py_True,
                  .shape = &out->shape};
   out->labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   if (PyDict_Check(field(kExtra))) out->labels.extra = field(kExtra);
   if (IsTensor(field(kSource))) out->source = field(kSource);
   if (PyUnicode_Check(field(kProblem))) out->problem = TextOf(field(kProblem));

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "callback.h"
+
 namespace plumbline::python {
 namespace {
 
@@ -48,7 +50,7 @@ std::optional<TensorCache::Identity> TensorCache::IdentityOf(PyObject* tensor,
   static PyObject* const name = PyUnicode_InternFromString("_version");
   PyObject* version = PyObject_GetAttr(tensor, name);
   if (version == nullptr) {
-    PyErr_Clear();  // inference tensors have none
+    DropError();  // inference tensors have none
     return std::nullopt;
   }
   const int64_t number = PyLong_AsLongLong(version);
@@ -77,7 +79,7 @@ TensorFacts* TensorCache::Store(PyObject* tensor, const HostTensor& host,
   if (!identity) return nullptr;
   PyObject* weak_reference = PyWeakref_NewRef(tensor, nullptr);
   if (weak_reference == nullptr) {
-    PyErr_Clear();  // a subclass with __slots__ and no __weakref__
+    DropError();  // a subclass with __slots__ and no __weakref__
     return nullptr;
   }
   const auto [it, inserted] = items_.try_emplace(tensor);

@@ -1,5 +1,7 @@
 #include "tensor_from_python.h"
 
+#include "callback.h"
+
 namespace plumbline::python {
 namespace {
 
@@ -135,7 +137,7 @@ bool HasNoMemory(PyObject* tensor, const HostTensor& host) {
   PyObject* offset = PyObject_CallMethod(tensor, "storage_offset", nullptr);
   const long long elements = offset == nullptr ? 0 : PyLong_AsLongLong(offset);
   Py_XDECREF(offset);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   return address == static_cast<uintptr_t>(elements) * InfoOf(host.dtype).size_bytes;
 }
 
@@ -144,14 +146,14 @@ bool HasNoMemory(PyObject* tensor, const HostTensor& host) {
 TensorReader::TensorReader(PyObject* tensor_type) : type_(Py_NewRef(tensor_type)) {
   PyObject* capsule = PyObject_GetAttrString(type_, "__dlpack_c_exchange_api__");
   if (capsule == nullptr) {
-    PyErr_Clear();  // a framework older than DLPack 1.3
+    DropError();  // a framework older than DLPack 1.3
     return;
   }
   const char* name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : nullptr;
   auto* table = name == nullptr
                     ? nullptr
                     : static_cast<DlExchangeTable*>(PyCapsule_GetPointer(capsule, name));
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   while (table != nullptr && table->version.major != 1) table = table->previous;
   if (table != nullptr) read_ = table->dltensor_from_py_object;
   Py_DECREF(capsule);
@@ -163,7 +165,7 @@ bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
   if (read_ == nullptr) return ReadThroughCapsule(tensor, out);
   DlTensor dl{};
   if (read_(tensor, &dl) != 0) {
-    PyErr_Clear();  // sparse, quantised, wrapper subclass: described without values
+    DropError();  // sparse, quantised, wrapper subclass: described without values
     return false;
   }
   return Fill(dl, out) && !HasNoMemory(tensor, *out);
@@ -179,7 +181,7 @@ bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {
                       ? nullptr
                       : static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
   if (managed == nullptr) {
-    PyErr_Clear();
+    DropError();
     Py_XDECREF(capsule);
     return false;
   }

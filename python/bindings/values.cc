@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "callback.h"
+
 namespace plumbline::python {
 namespace {
 
@@ -29,7 +31,7 @@ std::string DeviceText(PyObject* device) {
   PyObject* type = PyObject_GetAttrString(device, "type");
   PyObject* index = PyObject_GetAttrString(device, "index");
   if (type != nullptr && index != nullptr) text = StrOf(type) + ":" + StrOf(index);
-  if (PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (PyErr_Occurred() != nullptr) DropError();
   Py_XDECREF(type);
   Py_XDECREF(index);
   return text;
@@ -47,7 +49,7 @@ std::string DigitsOf(PyObject* number) {
   PyObject* text = PyLong_Type.tp_repr(number);
   std::string digits;
   if (text != nullptr) digits = TextOf(text);
-  PyErr_Clear();
+  DropError();
   Py_XDECREF(text);
   return digits;
 }
@@ -92,7 +94,7 @@ std::string_view TextOf(PyObject* text) {
   Py_ssize_t length = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(text, &length);
   if (bytes == nullptr) {
-    PyErr_Clear();
+    DropError();
     return {};
   }
   return {bytes, static_cast<size_t>(length)};
@@ -102,13 +104,13 @@ std::string TextCopyOf(PyObject* text) {
   Py_ssize_t length = 0;
   const char* bytes = PyUnicode_AsUTF8AndSize(text, &length);
   if (bytes != nullptr) return {bytes, static_cast<size_t>(length)};
-  PyErr_Clear();  // lone surrogates: each in three bytes, as the writer of JSON takes them
+  DropError();  // lone surrogates: each in three bytes, as the writer of JSON takes them
   PyObject* encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
   std::string copy;
   if (encoded != nullptr) {
     copy.assign(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
   }
-  PyErr_Clear();
+  DropError();
   Py_XDECREF(encoded);
   return copy;
 }
@@ -116,7 +118,7 @@ std::string TextCopyOf(PyObject* text) {
 std::string StrOf(PyObject* object) {
   PyObject* text = PyObject_Str(object);
   if (text == nullptr) {
-    PyErr_Clear();
+    DropError();
     return {};
   }
   std::string result = TextCopyOf(text);
@@ -139,7 +141,7 @@ ValueWalker::Step::Step(ValueWalker& walker, Py_ssize_t index)
 }
 
 void ValueWalker::Fail() {
-  PyErr_Clear();
+  DropError();
   ++failures_;
 }
 

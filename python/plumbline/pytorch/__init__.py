@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from plumbline.debugger import DebuggerBase
+from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
-from plumbline.pytorch.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import RandomCalls
 
 __all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from plumbline import _core
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.batches import BatchHooks
+from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.values import describe, describe_tensor, to_host
 
@@ -24,8 +25,9 @@ class TorchAdapter:
     name = "pytorch"
 
     def __init__(self) -> None:
-        self._apis = ApiHooks()
-        self._modules = ModuleHooks()
+        compiled = CompiledRegions()
+        self._apis = ApiHooks(compiled)
+        self._modules = ModuleHooks(compiled)
         self._batches = BatchHooks()
 
     def version(self) -> tuple[int, ...]:

@@ -13,10 +13,9 @@ Outside the window nothing is replaced.
 
 from __future__ import annotations
 
-import importlib._bootstrap
 import json
-import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,9 @@ from torch.optim.optimizer import (
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
+from plumbline.call_regions import CallRegions
+from plumbline.guards import Guards
+from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.distributed import DistributedHooks
 
 
@@ -67,14 +69,18 @@ class _EarlierReferences(TorchFunctionMode):
 class ApiHooks:
     """The probes of one process and the places where they are installed."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiled: CompiledRegions) -> None:
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
-        self._guards = _core.PatchSet()
-        self._dynamo_guard = _core.PatchSet()
+        self._guards = Guards(self)
+        self._guards.add(torch, "save")
+        self._guards.add(torch.jit._script, "_script_impl")  # looks functions up by identity
+        self._compiled = compiled
+        self._suspended = 0  # times
+        self._thread = 0  # that has the mode
         self._mode: _EarlierReferences | None = None
         self._mode_is_on = False
-        self._regions: _Regions | None = None
+        self._regions: CallRegions | None = None
         self._distributed: DistributedHooks | None = None
         self._is_installed = False
 
@@ -88,19 +94,23 @@ class ApiHooks:
         self._guards.apply()
         if with_regions and self._regions is not None:
             self._regions.install()
-        self._resume()
+        self._compiled.join(recorder, self, is_traced=False)
+        self._thread = threading.get_ident()
+        if self._suspended == 0:
+            self._put()
 
     def uninstall(self) -> None:
         """Restores everything; idempotent."""
         if not self._is_installed:
             return
         self._is_installed = False
-        self._suspend()
+        if self._suspended == 0:
+            self._take()
         if self._distributed is not None:
             self._distributed.finish()
         if self._regions is not None:
             self._regions.uninstall()
-        self._dynamo_guard.restore()
+        self._compiled.leave(self)
         self._guards.restore()
 
     def _build(self, recorder: _core.Recorder) -> None:
@@ -121,99 +131,59 @@ class ApiHooks:
                 probes[probe] = original
             else:
                 probes.setdefault(original, probe)
+        # Functions in Python pass themselves on to overrides of the user, under their global name.
+        functional: Any = torch.nn.functional
+        handle = functional.handle_torch_function
+        self._patches.add(
+            functional,
+            "handle_torch_function",
+            lambda api, *args, **kwargs: handle(_core.original_of(api) or api, *args, **kwargs),
+        )
         self._mode = _EarlierReferences(probes)
-        self._regions = _Regions(recorder)
+        utils: Any = torch.nn.utils
+        self._regions = CallRegions(
+            recorder,
+            [(utils, f"clip_grad_{name}") for name in ("norm_", "norm", "value_")],
+            (register_optimizer_step_pre_hook, register_optimizer_step_post_hook),
+        )
         self._distributed = DistributedHooks(recorder)
-        self._guards = _core.PatchSet()
-        self._dynamo_guard = _core.PatchSet()
-        self._guard_imports()
-        self._guard_script()
 
-    def _resume(self) -> None:
-        if not self._dynamo_guard.is_applied and "torch._dynamo.eval_frame" in sys.modules:
-            self._guard_dynamo()
-            self._dynamo_guard.apply()
+    def suspend(self) -> None:
+        """Restores every function, until `resume`."""
+        self._suspended += 1
+        if self._suspended == 1 and self._is_installed:
+            self._take()
+
+    def resume(self) -> None:
+        """Puts the probes back."""
+        self._suspended -= 1
+        if self._suspended == 0 and self._is_installed:
+            self._put()
+            self._compiled.watch()
+
+    def _put(self) -> None:
         self._patches.apply()
         if self._distributed is not None:
             self._distributed.resume()
-        if self._mode is not None and self._recorder is not None:
+        # The mode is on the stack of one thread; another one may suspend and resume.
+        is_due = not self._mode_is_on and self._is_own_thread()
+        if is_due and self._mode is not None and self._recorder is not None:
             torch._C._push_on_torch_function_stack(self._mode)
             self._mode_is_on = True
             self._recorder.set_net(self._mode)
 
-    def _suspend(self) -> None:
-        if self._mode_is_on and self._mode is not None and self._recorder is not None:
+    def _take(self) -> None:
+        if self._mode_is_on and self._is_own_thread() and self._recorder is not None:
             self._mode_is_on = False
             self._recorder.set_net(None)
-            _leave_mode(self._mode)
+            if self._mode is not None:
+                _leave_mode(self._mode)
         if self._distributed is not None:
             self._distributed.suspend()
         self._patches.restore()
 
-    def _without_probes(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`original`, run with every function restored."""
-
-        def unpatched(*args: Any, **kwargs: Any) -> Any:
-            if not self._patches.is_applied:
-                return original(*args, **kwargs)
-            self._suspend()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                if self._is_installed:
-                    self._resume()
-
-        unpatched.__wrapped__ = original  # type: ignore[attr-defined]
-        return unpatched
-
-    def _guard_imports(self) -> None:
-        # A library imported inside the window inspects torch's functions and keeps references to
-        # them: it must see the originals. Every import of a module that is not loaded yet passes
-        # through this one function (CPython 3.3 and later).
-        bootstrap: Any = importlib._bootstrap
-        find_and_load = getattr(bootstrap, "_find_and_load", None)
-        if find_and_load is not None:
-            self._guards.add(bootstrap, "_find_and_load", self._without_probes(find_and_load))
-
-    def _guard_script(self) -> None:
-        # TorchScript looks functions up by identity.
-        script: Any = torch.jit._script
-        original = getattr(script, "_script_impl", None)
-        if original is not None:
-            self._guards.add(script, "_script_impl", self._without_probes(original))
-
-    def _guard_dynamo(self) -> None:
-        # torch.compile switches its frame evaluation on when a compiled region begins and off when
-        # it ends. Inside, the graph is guarded on the original functions: the region is left alone.
-        if len(self._dynamo_guard) > 0:
-            return
-        frames: Any = sys.modules["torch._dynamo.eval_frame"]
-        original = getattr(frames, "_maybe_set_eval_frame", None)
-        if original is None:
-            return
-
-        outermost: list[int] = []  # frame of the wrapper that began the region
-
-        def switch(callback: Any) -> Any:
-            # A wrapper switches twice from one frame: on, and back when its region ends. Switches
-            # in between come from deeper frames and belong to the same region.
-            caller = id(sys._getframe(1))
-            if callable(callback) and not outermost and self._patches.is_applied:
-                outermost.append(caller)
-                self._suspend()
-                if self._recorder is not None:
-                    self._recorder.count_loss(
-                        "compiled_regions", "calls inside a torch.compile region"
-                    )
-                return original(callback)
-            previous = original(callback)
-            if outermost == [caller]:
-                outermost.clear()
-                if self._is_installed:
-                    self._resume()
-            return previous
-
-        self._dynamo_guard.add(frames, "_maybe_set_eval_frame", switch)
+    def _is_own_thread(self) -> bool:
+        return threading.get_ident() == self._thread
 
 
 def _leave_mode(mode: TorchFunctionMode) -> None:
@@ -226,47 +196,3 @@ def _leave_mode(mode: TorchFunctionMode) -> None:
         above.append(top)
     for other in reversed(above):
         torch._C._push_on_torch_function_stack(other)
-
-
-class _Regions:
-    """Marks calls inside the optimizer's step and gradient clipping (construct.json)."""
-
-    def __init__(self, recorder: _core.Recorder) -> None:
-        self._recorder = recorder
-        self._patches = _core.PatchSet()
-        self._handles: list[Any] = []
-        utils: Any = torch.nn.utils
-        for name in ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"):
-            original = getattr(utils, name, None)
-            if original is not None:
-                self._patches.add(utils, name, self._in_clip_grad(original))
-
-    def install(self) -> None:
-        self._patches.apply()
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
-
-    def uninstall(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._patches.restore()
-
-    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._recorder.push_region("optimizer")
-
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._recorder.pop_region("optimizer")
-
-    def _in_clip_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def clip(*args: Any, **kwargs: Any) -> Any:
-            self._recorder.push_region("clip_grad")
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self._recorder.pop_region("clip_grad")
-
-        clip.__wrapped__ = original  # type: ignore[attr-defined]
-        return clip
