@@ -15,6 +15,7 @@ using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
+void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.

@@ -16,6 +16,7 @@ namespace {
 constexpr AddCommand kCommands[] = {
     AddCompareCommand,
     AddInspectCommand,
+    AddOverflowCommand,
     AddRecoverCommand,
 };
 
