@@ -40,6 +40,12 @@ struct Arguments {
 
 void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+// A frame is a place and, after a line break, its source line.
+std::string FrameLine(std::string frame) {
+  std::replace(frame.begin(), frame.end(), '\n', ' ');
+  return OneLine(frame);
+}
+
 void PrintFinding(const OverflowReport& report) {
   const auto first = std::find_if(report.details.begin(), report.details.end(),
                                   [](const OverflowDetails& d) { return d.origin == 0; });
@@ -55,8 +61,8 @@ void PrintFinding(const OverflowReport& report) {
   }
   Print(fmt::format("  module: {}\n", modules.empty() ? "none recorded" : modules));
   Print(first->stack.empty() ? "  called from: not recorded\n" : "  called from:\n");
-  for (const std::string& frame : first->stack) Print(fmt::format("    {}\n", OneLine(frame)));
-  Print(fmt::format("  {} independent origins in {} bad entries of {}; {} ranks\n",
+  for (const std::string& frame : first->stack) Print(fmt::format("    {}\n", FrameLine(frame)));
+  Print(fmt::format("  origins: {}; entries with NaN/Inf: {} of {}; ranks: {}\n",
                     report.analysis.origins.size(), report.bad_entries, report.entries,
                     report.ranks.size()));
   for (const std::string& file : report.files) Print(fmt::format("  written: {}\n", OneLine(file)));

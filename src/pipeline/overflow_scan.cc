@@ -102,8 +102,8 @@ void Select(std::vector<Scanned>& entries, RankScan& scan) {
     scan.tensors += entry.input.tensors + entry.output.tensors;
     scan.tensors_not_judged += entry.input.not_judged + entry.output.not_judged;
     const bool bad_in = entry.input.bad.has_value(), bad_out = entry.output.bad.has_value();
-    if (bad_in || bad_out) ++scan.bad_entries;
     const bool ignored = IsIgnored(entry.name);
+    if (bad_in || (bad_out && !ignored)) ++scan.bad_entries;
     place.begin = entry.begin;
     place.end = entry.end;
     const bool given = bad_in && !seen_bad_output && !seen_given;
