@@ -65,6 +65,8 @@ struct DumpFile {
 Result<DumpFile> ReadDump(const std::string& path, bool salvage);
 Result<StackTable> ReadStack(const std::string& path);
 Result<ConstructTable> ReadConstruct(const std::string& path);
+// Whether a stack.json has the grouped form of 26.x. kNotFound, kIo.
+Result<bool> IsGroupedStack(const std::string& path);
 
 // One entry as VisitDump meets it; the text of its value is text.substr(begin, end - begin).
 struct VisitedCall {

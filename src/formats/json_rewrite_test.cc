@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/json_document.h"
+
 namespace plumbline::json {
 namespace {
 
@@ -40,6 +42,21 @@ TEST(JsonRewrite, TextsOfOneKeyAreReplaced) {
 
 TEST(JsonRewrite, OuterLevelsIndentTheText) {
   EXPECT_EQ(Rewritten("[1]", {.indent = 2, .outer_levels = 2}), "[\n      1\n    ]");
+}
+
+TEST(JsonDocument, SeparatesAndEscapes) {
+  Document out;
+  out.Open('{');
+  out.Member("a\"", "b\n");
+  out.Number("n", 18446744073709551615u);
+  out.Texts("t", {"x", "y"});
+  out.Key("raw");
+  out.Raw("[NaN]");
+  out.Truth("no", false);
+  out.Close('}');
+  EXPECT_EQ(*out.Finish(),
+            "{\n  \"a\\\"\": \"b\\n\",\n  \"n\": 18446744073709551615,\n  \"t\": [\n"
+            "    \"x\",\n    \"y\"\n  ],\n  \"raw\": [\n    NaN\n  ],\n  \"no\": false\n}");
 }
 
 TEST(JsonRewrite, DamageIsAnError) {

@@ -4,71 +4,14 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
+#include <tuple>
 
-#include "base/json.h"
-#include "formats/json_rewrite.h"
+#include "formats/json_document.h"
 
 namespace plumbline {
 namespace {
 
-// Builds one JSON document without caring for layout; Finish() lays it out.
-class Document {
- public:
-  void Open(char bracket) {
-    Separate();
-    text_ += bracket;
-    first_ = true;
-  }
-  void Close(char bracket) {
-    text_ += bracket;
-    first_ = false;
-  }
-  void Key(std::string_view key) {
-    Text(key);
-    text_ += ':';
-    first_ = true;
-  }
-  void Text(std::string_view text) {
-    Separate();
-    json::AppendString(text, text_);
-  }
-  void Raw(std::string_view json) {
-    Separate();
-    text_ += json;
-  }
-  void Member(std::string_view key, std::string_view text) {
-    Key(key);
-    Text(text);
-  }
-  void Number(std::string_view key, uint64_t number) {
-    Key(key);
-    Raw(fmt::to_string(number));
-  }
-  void Truth(std::string_view key, bool truth) {
-    Key(key);
-    Raw(truth ? "true" : "false");
-  }
-  void Texts(std::string_view key, const std::vector<std::string>& texts) {
-    Key(key);
-    Open('[');
-    for (const std::string& text : texts) Text(text);
-    Close(']');
-  }
-  Result<std::string> Finish() const {
-    std::string out;
-    PL_TRY(json::Rewrite(text_, {.indent = 2}, out));
-    return out;
-  }
-
- private:
-  void Separate() {
-    if (!std::exchange(first_, false)) text_ += ',';
-  }
-
-  std::string text_;
-  bool first_ = true;
-};
+using json::Document;
 
 std::string_view KindName(const OverflowOrigin& origin) {
   return origin.is_communication ? "communication" : "compute";
