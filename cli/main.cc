@@ -15,6 +15,7 @@ namespace {
 
 constexpr AddCommand kCommands[] = {
     AddCompareCommand,
+    AddExportCommand,
     AddInspectCommand,
     AddOverflowCommand,
     AddRecoverCommand,

@@ -32,11 +32,12 @@ std::string Complex(const std::byte* at) {
   return text + PythonFloat(static_cast<double>(imaginary)) + "j";
 }
 
-std::string Narrow(NarrowFormat format, uint32_t bits) {
-  return PythonFloat(static_cast<double>(NarrowToFloat(format, bits)));
-}
-
 std::string ElementText(DType dtype, const std::byte* at) {
+  if (const NarrowFormat* narrow = NarrowFormatOf(dtype)) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, at, InfoOf(dtype).size_bytes);
+    return PythonFloat(static_cast<double>(NarrowToFloat(*narrow, bits)));
+  }
   switch (dtype) {
     case DType::kBool:
       return ReadAs<uint8_t>(at) != 0 ? "true" : "false";
@@ -56,10 +57,6 @@ std::string ElementText(DType dtype, const std::byte* at) {
       return std::to_string(ReadAs<int32_t>(at));
     case DType::kInt64:
       return std::to_string(ReadAs<int64_t>(at));
-    case DType::kFloat16:
-      return Narrow(kFloat16Format, ReadAs<uint16_t>(at));
-    case DType::kBFloat16:
-      return Narrow(kBFloat16Format, ReadAs<uint16_t>(at));
     case DType::kFloat32:
       return PythonFloat(static_cast<double>(ReadAs<float>(at)));
     case DType::kFloat64:
@@ -68,14 +65,8 @@ std::string ElementText(DType dtype, const std::byte* at) {
       return Complex<float>(at);
     case DType::kComplex128:
       return Complex<double>(at);
-    case DType::kFloat8E4M3FN:
-      return Narrow(kFloat8E4M3FNFormat, ReadAs<uint8_t>(at));
-    case DType::kFloat8E5M2:
-      return Narrow(kFloat8E5M2Format, ReadAs<uint8_t>(at));
-    case DType::kFloat8E4M3FNUZ:
-      return Narrow(kFloat8E4M3FNUZFormat, ReadAs<uint8_t>(at));
-    case DType::kFloat8E5M2FNUZ:
-      return Narrow(kFloat8E5M2FNUZFormat, ReadAs<uint8_t>(at));
+    default:
+      break;
   }
   return {};
 }
