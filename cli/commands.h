@@ -14,7 +14,9 @@ namespace plumbline::cli {
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCompareCommand(CLI::App& app, int& exit_status);
+void AddExportCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
+void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.

@@ -15,7 +15,9 @@ namespace {
 
 constexpr AddCommand kCommands[] = {
     AddCompareCommand,
+    AddExportCommand,
     AddInspectCommand,
+    AddOverflowCommand,
     AddRecoverCommand,
 };
 

@@ -1,22 +1,30 @@
-// plumb inspect: what this machine can run, and what a recording holds.
+// plumb inspect: what this machine can run, and what a recording or one of its files holds.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "commands.h"
+#include "formats/json_document.h"
 #include "kernels/cpu_target.h"
-#include "load/detect.h"
-#include "plumbline/run.h"
+#include "pipeline/inventory.h"
 
 namespace plumbline::cli {
 namespace {
 
+using json::Document;
+
+constexpr const char* kKindNames[] = {"forward", "backward", "parameter gradients", "other"};
+
 void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// One line of the human form: two blanks and a text that may hold names from the dump.
+void PrintFact(const std::string& text) { Print("  " + OneLine(text) + "\n"); }
 
 Status InspectCpu() {
   PL_TRY_ASSIGN(const kernels::CpuTarget chosen, kernels::ChooseTarget());
@@ -29,33 +37,227 @@ Status InspectCpu() {
   return {};
 }
 
-void PrintRun(const Run& run) {
-  std::array<uint64_t, 4> kinds{};
-  for (const Call& call : run.calls()) ++kinds[static_cast<size_t>(call.kind)];
-  const RunHeader& header = run.header();
-  std::string text = fmt::format(
-      "{}\n  task {}, level {}, framework {}\n  {} entries: {} forward, {} backward, {} parameter "
-      "gradients, {} other\n",
-      run.dump_json_path(), header.task, header.level, header.framework, run.calls().size(),
-      kinds[0], kinds[1], kinds[2], kinds[3]);
-  if (run.loss().truncated) {
-    text += fmt::format("  truncated at byte {}\n", run.loss().byte_offset);
-  }
-  Print(text);
+std::string Or(const std::string& text, const char* instead) {
+  return text.empty() ? instead : text;
 }
 
-Status InspectPath(const std::string& path, bool salvage) {
-  Result<std::vector<std::string>> all = load::ListDumpJson(path);
-  // A file, or a directory without dumps: ResolveDumpJson says what is wrong.
-  if (!all || all->empty()) {
-    PL_TRY_ASSIGN(const std::string one, load::ResolveDumpJson(path));
-    all = std::vector<std::string>{one};
+void PrintJournal(const JournalFacts& facts) {
+  const char* state = facts.sealed ? "sealed" : "not sealed";
+  PrintFact(fmt::format("journal: {} records, {} of entries, {}{}{}", facts.records, facts.entries,
+                        state, facts.in_use ? ", a process is recording" : "",
+                        facts.damaged ? ", damaged" : ""));
+  if (facts.bytes_dropped > 0) {
+    PrintFact(fmt::format("journal: {} bytes at its end are cut", facts.bytes_dropped));
   }
-  for (const std::string& file : *all) {
-    PL_TRY_ASSIGN(const Run run, Run::Open(file, {.salvage = salvage}));
-    PrintRun(run);
+  for (const Loss& loss : facts.losses) {
+    PrintFact(fmt::format("journal: lost {} {} ({})", loss.count, loss.counter, loss.sentence));
+  }
+}
+
+void PrintLosses(const DumpFacts& facts) {
+  const RunLoss& loss = facts.loss;
+  if (loss.truncated) {
+    PrintFact(fmt::format("truncated at byte {}: {} complete entries before it", loss.byte_offset,
+                          facts.entries));
+  }
+  if (loss.duplicate_names > 0) {
+    PrintFact(fmt::format("{} entries occur again; the last of each name counts",
+                          loss.duplicate_names));
+  }
+  if (loss.recorder_drops > 0) {
+    PrintFact(fmt::format("{} losses counted in dump_error_info.log", loss.recorder_drops));
+  }
+  if (loss.unfinished) PrintFact("unfinished recording: run plumb recover");
+  for (const std::string& error : loss.side_files) PrintFact(error);
+  for (const std::string& name : facts.missing_files) PrintFact("no " + name);
+}
+
+void PrintTensorFiles(const TensorFilesFacts& files) {
+  if (files.files == 0 && files.named == 0) return;
+  PrintFact(fmt::format("tensor files: {}, {} bytes", files.files, files.bytes));
+  if (files.missing > 0) {
+    PrintFact(fmt::format("{} tensor files are named and missing: {}{}", files.missing,
+                          fmt::join(files.missing_names, ", "),
+                          files.missing > files.missing_names.size() ? ", ..." : ""));
+  }
+  if (files.stale > 0) {
+    PrintFact(fmt::format("{} tensor files are not named by any entry (an earlier run?): {}{}",
+                          files.stale, fmt::join(files.stale_names, ", "),
+                          files.stale > files.stale_names.size() ? ", ..." : ""));
+  }
+}
+
+void PrintDump(const DumpFacts& facts) {
+  Print(OneLine(facts.path) + "\n");
+  PrintFact(fmt::format("task {}, level {}, framework {}, written by {}",
+                        Or(facts.header.task, "?"), Or(facts.header.level, "?"),
+                        Or(facts.header.framework, "?"), facts.dialect));
+  PrintFact(fmt::format(
+      "{} entries: {} forward, {} backward, {} parameter gradients, {} other; {} with NaN or Inf",
+      facts.entries, facts.kinds[0], facts.kinds[1], facts.kinds[2], facts.kinds[3],
+      facts.bad_entries));
+  PrintFact(fmt::format("{} tensors, {} with checksum; {} stacks, {} parents", facts.tensors,
+                        facts.digests, facts.stacks, facts.parents));
+  PrintTensorFiles(facts.tensor_files);
+  PrintLosses(facts);
+  if (facts.journal) PrintJournal(*facts.journal);
+}
+
+void PrintTensor(const TensorFacts& facts) {
+  Print(OneLine(facts.path) + "\n");
+  PrintFact(fmt::format("{} [{}], {} bytes", facts.dtype, fmt::join(facts.shape, ", "),
+                        facts.bytes));
+  std::string statistics;
+  for (const auto& [name, value] : facts.statistics) {
+    statistics += fmt::format("{}{} {}", statistics.empty() ? "" : ", ", name, value);
+  }
+  if (!statistics.empty()) PrintFact(statistics);
+  PrintFact(fmt::format("{} NaN, {} Inf, {} zero", facts.nans, facts.infs, facts.zeros));
+  if (!facts.values.empty()) PrintFact(fmt::format("first: {}", fmt::join(facts.values, ", ")));
+}
+
+void PrintInventory(const Inventory& inventory) {
+  for (const DumpFacts& dump : inventory.dumps) PrintDump(dump);
+  for (const TensorFacts& tensor : inventory.tensors) PrintTensor(tensor);
+  for (const SideFileFacts& file : inventory.side_files) {
+    Print(OneLine(file.path) + "\n");
+    PrintFact(file.kind);
+    for (const auto& [name, count] : file.counts) PrintFact(fmt::format("{}: {}", name, count));
+  }
+  for (const JournalFacts& journal : inventory.journals) {
+    Print(OneLine(journal.path) + "\n");
+    PrintJournal(journal);
+  }
+}
+
+void AddJournal(const JournalFacts& facts, Document& out) {
+  out.Open('{');
+  out.Member("path", facts.path);
+  out.Number("records", facts.records);
+  out.Number("entries", facts.entries);
+  out.Number("bytes_dropped", facts.bytes_dropped);
+  out.Truth("sealed", facts.sealed);
+  out.Truth("damaged", facts.damaged);
+  out.Truth("in_use", facts.in_use);
+  out.Key("losses");
+  out.Open('{');
+  for (const Loss& loss : facts.losses) out.Number(loss.counter, loss.count);
+  out.Close('}');
+  out.Close('}');
+}
+
+void AddTensorFiles(const TensorFilesFacts& files, Document& out) {
+  out.Key("tensor_files");
+  out.Open('{');
+  out.Number("files", files.files);
+  out.Number("bytes", files.bytes);
+  out.Number("named", files.named);
+  out.Number("missing", files.missing);
+  out.Number("stale", files.stale);
+  out.Texts("missing_names", files.missing_names);
+  out.Texts("stale_names", files.stale_names);
+  out.Close('}');
+}
+
+void AddDump(const DumpFacts& facts, Document& out) {
+  out.Open('{');
+  out.Member("path", facts.path);
+  out.Member("task", facts.header.task);
+  out.Member("level", facts.header.level);
+  out.Member("framework", facts.header.framework);
+  out.Member("dialect", facts.dialect);
+  out.Number("entries", facts.entries);
+  out.Key("kinds");
+  out.Open('{');
+  for (size_t i = 0; i < facts.kinds.size(); ++i) out.Number(kKindNames[i], facts.kinds[i]);
+  out.Close('}');
+  out.Number("bad_entries", facts.bad_entries);
+  out.Number("tensors", facts.tensors);
+  out.Number("checksums", facts.digests);
+  out.Number("stacks", facts.stacks);
+  out.Number("parents", facts.parents);
+  out.Texts("missing_files", facts.missing_files);
+  AddTensorFiles(facts.tensor_files, out);
+  out.Truth("truncated", facts.loss.truncated);
+  out.Number("byte_offset", facts.loss.byte_offset);
+  out.Number("duplicate_names", facts.loss.duplicate_names);
+  out.Number("recorder_losses", facts.loss.recorder_drops);
+  out.Truth("unfinished", facts.loss.unfinished);
+  out.Texts("damaged_files", facts.loss.side_files);
+  out.Key("journal");
+  if (facts.journal) {
+    AddJournal(*facts.journal, out);
+  } else {
+    out.Raw("null");
+  }
+  out.Close('}');
+}
+
+void AddTensor(const TensorFacts& facts, Document& out) {
+  out.Open('{');
+  out.Member("path", facts.path);
+  out.Member("dtype", facts.dtype);
+  out.Key("shape");
+  out.Raw(fmt::format("[{}]", fmt::join(facts.shape, ",")));
+  out.Number("bytes", facts.bytes);
+  for (const auto& [name, value] : facts.statistics) out.Member(name, value);
+  out.Number("nan_count", facts.nans);
+  out.Number("inf_count", facts.infs);
+  out.Number("zero_count", facts.zeros);
+  out.Texts("values", facts.values);
+  out.Close('}');
+}
+
+void AddSideFile(const SideFileFacts& facts, Document& out) {
+  out.Open('{');
+  out.Member("path", facts.path);
+  out.Member("kind", facts.kind);
+  for (const auto& [name, count] : facts.counts) out.Number(name, count);
+  out.Close('}');
+}
+
+template <class T>
+void AddList(const char* key, const std::vector<T>& items, void (*add)(const T&, Document&),
+             Document& out) {
+  out.Key(key);
+  out.Open('[');
+  for (const T& item : items) add(item, out);
+  out.Close(']');
+}
+
+Status PrintJson(const Inventory& inventory) {
+  Document out;
+  out.Open('{');
+  AddList("dumps", inventory.dumps, AddDump, out);
+  AddList("tensors", inventory.tensors, AddTensor, out);
+  AddList("side_files", inventory.side_files, AddSideFile, out);
+  AddList("journals", inventory.journals, AddJournal, out);
+  out.Close('}');
+  PL_TRY_ASSIGN(const std::string text, out.Finish());
+  Print(text + "\n");
+  return {};
+}
+
+// A truncated dump is shown, and then an error, unless the user knows.
+Status CheckComplete(const Inventory& inventory, bool salvage) {
+  for (const DumpFacts& dump : inventory.dumps) {
+    if (salvage || !dump.loss.truncated) continue;
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: cut or damaged at byte {}, {} complete entries before it. Say "
+                             "--salvage to accept that.",
+                             dump.path, dump.loss.byte_offset, dump.entries));
   }
   return {};
+}
+
+Status InspectPath(const std::string& path, bool salvage, bool machine) {
+  PL_TRY_ASSIGN(const Inventory inventory, TakeInventory(path));
+  if (machine) {
+    PL_TRY(PrintJson(inventory));
+  } else {
+    PrintInventory(inventory);
+  }
+  return CheckComplete(inventory, salvage);
 }
 
 }  // namespace
@@ -64,17 +266,26 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   struct Arguments {
     std::string what;
     bool salvage = false;
+    bool machine = false;
   };
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show what this machine or a recording holds.");
-  command->add_option("what", arguments->what, "`cpu`, a dump.json, or a dump directory")
+  command
+      ->add_option("what", arguments->what,
+                   "`cpu`, a dump, step or rank directory, or a file of one")
       ->required();
-  command->add_flag("--salvage", arguments->salvage,
-                    "read a truncated dump.json as far as it goes");
-  command->footer("Examples:\n  plumb inspect cpu\n  plumb inspect runs/new");
+  command->add_flag("--salvage,--allow-partial", arguments->salvage,
+                    "a truncated dump.json is no error");
+  command->add_flag("--json", arguments->machine, "print the facts as JSON");
+  command->footer(
+      "Examples:\n  plumb inspect cpu\n  plumb inspect runs/new\n"
+      "  plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt");
   command->callback([arguments, &exit_status] {
-    const Status status =
-        arguments->what == "cpu" ? InspectCpu() : InspectPath(arguments->what, arguments->salvage);
+    SetLogStream(LogStream::kStderr);
+    const Status status = arguments->what == "cpu"
+                              ? InspectCpu()
+                              : InspectPath(arguments->what, arguments->salvage,
+                                            arguments->machine);
     exit_status = status ? 0 : ReportError("inspect", status.error());
   });
 }

@@ -68,6 +68,20 @@ struct DumpFile {
 Result<DumpFile> ReadDump(const std::string& path, bool salvage);
 Result<StackTable> ReadStack(const std::string& path);
 Result<ConstructTable> ReadConstruct(const std::string& path);
+// Whether a stack.json has the grouped form of 26.x. kNotFound, kIo.
+Result<bool> IsGroupedStack(const std::string& path);
+
+// One entry as VisitDump meets it; the text of its value is text.substr(begin, end - begin).
+struct VisitedCall {
+  Call call;
+  size_t begin = 0;
+  size_t end = 0;
+};
+// Like ParseDump, but hands every entry to `visit` instead of keeping it: memory for one entry at a
+// time. The result has no calls; names that occur again are visited again and not counted, and
+// header fields that the file lacks stay empty.
+Result<DumpFile> VisitDump(std::string_view text, bool salvage,
+                           const std::function<void(VisitedCall&&)>& visit);
 
 // The same for texts in memory.
 Result<DumpFile> ParseDump(std::string_view text, bool salvage);

@@ -76,8 +76,12 @@ void InferHeader(DumpFile& file) {
 
 class DumpReader {
  public:
-  explicit DumpReader(std::string_view text)
-      : text_(text), in_(text, kMaxValueDepth + kOuterDepth), values_(text_, in_) {}
+  // Without `visit` the entries are kept.
+  explicit DumpReader(std::string_view text, std::function<void(VisitedCall&&)> visit = nullptr)
+      : text_(text),
+        in_(text, kMaxValueDepth + kOuterDepth),
+        values_(text_, in_),
+        visit_(std::move(visit)) {}
 
   Result<DumpFile> Run(bool salvage) {
     Status read = ReadDocument();
@@ -86,6 +90,7 @@ class DumpReader {
       file_.loss.truncated = true;
       file_.loss.byte_offset = complete_;
     }
+    if (visit_) return std::move(file_);
     file_.loss.duplicate_names = KeepLastOfEach(
         file_.calls, [](const Call& call) -> const std::string& { return call.name; });
     InferHeader(file_);
@@ -105,7 +110,7 @@ class DumpReader {
     return Error(error.code(),
                  fmt::format("{}; the {} complete entries before it end at byte {}. Read these "
                              "alone with --salvage",
-                             error.message(), file_.calls.size(), complete_));
+                             error.message(), entries_, complete_));
   }
 
   Status ReadDocument() {
@@ -159,9 +164,16 @@ class DumpReader {
     while (in_.NextMember(key)) {
       Call call;
       call.name = key;
+      in_.Peek();  // steps over blanks
+      const size_t begin = in_.offset();
       PL_TRY(ReadEntry(call));
-      file_.calls.push_back(std::move(call));
       complete_ = in_.offset();
+      ++entries_;
+      if (visit_) {
+        visit_({std::move(call), begin, complete_});
+      } else {
+        file_.calls.push_back(std::move(call));
+      }
     }
     if (in_.failed()) return in_.error();
     return {};
@@ -196,11 +208,18 @@ class DumpReader {
   json::Reader in_;
   ValueReader values_;
   DumpFile file_;
+  std::function<void(VisitedCall&&)> visit_;
   bool in_data_ = false;
+  uint64_t entries_ = 0;  // complete ones
   size_t complete_ = 0;  // end of the last complete entry
 };
 
 }  // namespace
+
+Result<DumpFile> VisitDump(std::string_view text, bool salvage,
+                           const std::function<void(VisitedCall&&)>& visit) {
+  return DumpReader(text, visit).Run(salvage);
+}
 
 Result<DumpFile> ParseDump(std::string_view text, bool salvage) {
   return DumpReader(text).Run(salvage);

@@ -145,6 +145,14 @@ Result<StackTable> ReadStack(const std::string& path) {
   return table;
 }
 
+Result<bool> IsGroupedStack(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  json::Reader in(text);
+  std::string_view key;
+  if (!in.EnterObject() || !in.NextMember(key) || in.Peek() != Kind::kArray) return false;
+  return in.EnterArray() && in.NextElement() && in.Peek() == Kind::kArray;
+}
+
 Result<ConstructTable> ReadConstruct(const std::string& path) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   auto table = ParseConstruct(text);

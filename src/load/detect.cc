@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "base/file.h"
 
 namespace plumbline::load {
@@ -62,7 +65,44 @@ Error NothingFound(const std::string& path) {
                            path));
 }
 
+// What the recorder itself counted: lines "[time] [ERROR] counter: N (sentence)". Other recorders'
+// lines count one each.
+uint64_t CountedLosses(const std::string& directory) {
+  const Result<std::string> text = ReadFile(JoinPath(directory, kErrorLogName));
+  if (!text) return 0;
+  constexpr std::string_view kMark = "] [ERROR] ";
+  // Kept in memory while the journal could not be written, and published later.
+  constexpr std::string_view kNoLoss = "records_not_journaled";
+  uint64_t losses = 0;
+  for (size_t at = text->find(kMark); at != std::string::npos; at = text->find(kMark, at)) {
+    at += kMark.size();
+    const size_t end = std::min(text->find('\n', at), text->size());
+    const std::string_view line = std::string_view(*text).substr(at, end - at);
+    if (line.starts_with(kNoLoss)) continue;
+    const size_t colon = line.find(": ");
+    uint64_t count = 0;
+    if (colon != std::string_view::npos) {
+      std::from_chars(line.data() + colon + 2, line.data() + line.size(), count);
+    }
+    losses += std::max<uint64_t>(count, 1);
+  }
+  return losses;
+}
+
+// A journal that was written to after dump.json holds calls that dump.json lacks.
+bool IsUnfinished(const std::string& directory) {
+  const std::string journal = JoinPath(directory, kJournalName);
+  if (KindOf(journal) != PathKind::kFile) return false;
+  const Result<int64_t> journal_time = ModifiedAt(journal);
+  const Result<int64_t> dump_time = ModifiedAt(JoinPath(directory, kDumpJsonName));
+  return journal_time && dump_time && *journal_time > *dump_time;
+}
+
 }  // namespace
+
+RecordingState StateOf(const std::string& rank_directory) {
+  return {CountedLosses(rank_directory), IsUnfinished(rank_directory)};
+}
 
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
   std::vector<std::string> found;

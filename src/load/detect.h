@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_LOAD_DETECT_H_
 #define PLUMBLINE_LOAD_DETECT_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,13 @@ inline constexpr std::string_view kRunMarkName = ".run";
 // below a step or dump directory. kNotFound when there is none, kInvalidArgument when there are
 // several (the message lists them) or when a file is not named *dump.json.
 Result<std::string> ResolveDumpJson(const std::string& path);
+
+// What a rank directory says about how complete it is.
+struct RecordingState {
+  uint64_t losses = 0;      // calls, values and files that dump_error_info.log counts as lost
+  bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
+};
+RecordingState StateOf(const std::string& rank_directory);
 
 // Every dump.json at or below a dump, step or rank directory, in order of name.
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <unordered_map>
 #include <utility>
 
@@ -56,39 +54,6 @@ void ReadSideFile(const std::string& path, Result<Table> (*read)(const std::stri
   }
 }
 
-// What the recorder itself counted: lines "[time] [ERROR] counter: N (sentence)". Other recorders'
-// lines count one each.
-uint64_t CountedLosses(const std::string& directory) {
-  const Result<std::string> text = ReadFile(JoinPath(directory, load::kErrorLogName));
-  if (!text) return 0;
-  constexpr std::string_view kMark = "] [ERROR] ";
-  // Kept in memory while the journal could not be written, and published later.
-  constexpr std::string_view kNoLoss = "records_not_journaled";
-  uint64_t losses = 0;
-  for (size_t at = text->find(kMark); at != std::string::npos; at = text->find(kMark, at)) {
-    at += kMark.size();
-    const size_t end = std::min(text->find('\n', at), text->size());
-    const std::string_view line = std::string_view(*text).substr(at, end - at);
-    if (line.starts_with(kNoLoss)) continue;
-    const size_t colon = line.find(": ");
-    uint64_t count = 0;
-    if (colon != std::string_view::npos) {
-      std::from_chars(line.data() + colon + 2, line.data() + line.size(), count);
-    }
-    losses += std::max<uint64_t>(count, 1);
-  }
-  return losses;
-}
-
-// A journal that was written to after dump.json holds calls that dump.json lacks.
-bool IsUnfinished(const std::string& directory, const std::string& dump_json) {
-  const std::string journal = JoinPath(directory, load::kJournalName);
-  if (KindOf(journal) != PathKind::kFile) return false;
-  const Result<int64_t> journal_time = ModifiedAt(journal);
-  const Result<int64_t> dump_time = ModifiedAt(dump_json);
-  return journal_time && dump_time && *journal_time > *dump_time;
-}
-
 template <class Table>
 NameIndex IndexByName(const Table& table) {
   NameIndex index;
@@ -135,8 +100,9 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, impl->stacks, loss);
   ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
                impl->parents, loss);
-  loss.recorder_drops = CountedLosses(directory);
-  loss.unfinished = IsUnfinished(directory, impl->dump_json_path);
+  const load::RecordingState state = load::StateOf(directory);
+  loss.recorder_drops = state.losses;
+  loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =
       KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
   impl->stack_index = IndexByName(impl->stacks);

@@ -1,0 +1,93 @@
+// plumb export DIR -o OUT: a recording as plain files.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "commands.h"
+#include "pipeline/export_dump.h"
+
+namespace plumbline::cli {
+namespace {
+
+struct Arguments {
+  std::string source, target;
+  ExportOptions options;
+};
+
+// Shows a counter on a terminal, a few times a second.
+class Progress {
+ public:
+  void Show(uint64_t done, uint64_t all) {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (done < all && now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    std::fprintf(stderr, "\r%s", fmt::format("{} of {} tensor files", done, all).c_str());
+    if (done == all) std::fputc('\n', stderr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+Status RunExport(Arguments& arguments) {
+  Progress progress;
+  if (::isatty(STDERR_FILENO) == 1) {
+    arguments.options.progress = [&](uint64_t done, uint64_t all) { progress.Show(done, all); };
+  }
+  PL_TRY_ASSIGN(const ExportReport report,
+                ExportDump(arguments.source, arguments.target, arguments.options));
+  std::string text = fmt::format("{}: {} dumps, {} tensor files, {} other files, {} bytes\n",
+                                 OneLine(arguments.target), report.dumps, report.tensor_files,
+                                 report.other_files, report.bytes);
+  if (report.converted > 0) text += fmt::format("  {} tensor files converted\n", report.converted);
+  if (report.widened > 0) {
+    text += fmt::format("  {} of them hold float32 now: .npy has no bfloat16 and float8 (the dtype "
+                        "stands in dump.json)\n",
+                        report.widened);
+  }
+  if (report.recovered_calls > 0) {
+    text += fmt::format("  {} calls recovered from journals; the source is as it was\n",
+                        report.recovered_calls);
+  }
+  for (const std::string& note : report.notes) text += "  " + OneLine(note) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return {};
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("export", "Copy a recording into plain files for other tools.");
+  command->add_option("dir", arguments->source, "dump, step or rank directory")->required();
+  command->add_option("-o,--output", arguments->target, "new or empty directory")->required();
+  command->add_flag("--strict-json", arguments->options.strict_json,
+                    "NaN and Infinity as texts in dump.json");
+  command->add_option("--format", arguments->options.format, "of tensor files: pt or npy")
+      ->transform(CLI::Transformer(std::map<std::string, TensorFormat>{
+          {"pt", TensorFormat::kPt}, {"npy", TensorFormat::kNpy}}));
+  command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
+      ->check(CLI::NonNegativeNumber);
+  command->footer(
+      "Examples:\n  plumb export runs/new -o plain\n"
+      "  plumb export runs/new/step0 -o arrays --format npy --strict-json");
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = RunExport(*arguments);
+    exit_status = status ? 0 : ReportError("export", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,134 @@
+// plumb overflow STEP_DIR: the first NaN or Inf over all ranks.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "commands.h"
+#include "pipeline/overflow_check.h"
+#include "pipeline/overflow_json.h"
+
+namespace plumbline::cli {
+namespace {
+
+// The codes of upstream's chapter; 4 is ours: what is said may not be the whole truth.
+constexpr int kUnusable = 2;
+constexpr int kAnomalyFound = 3;
+constexpr int kNotAllJudged = 4;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  plumb overflow runs/new/step0\n"
+    "  plumb overflow runs/new -o result --fail-on-anomaly\n"
+    "\n"
+    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 nothing found but not\n"
+    "everything could be judged (or a truncated dump.json without --allow-partial), 6 the result\n"
+    "could not be written.";
+
+struct Arguments {
+  std::string path, input_path;
+  OverflowCheckOptions options;
+  bool fail_on_anomaly = false;
+  bool allow_partial = false;
+  bool machine = false;
+};
+
+void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// A frame is a place and, after a line break, its source line.
+std::string FrameLine(std::string frame) {
+  std::replace(frame.begin(), frame.end(), '\n', ' ');
+  return OneLine(frame);
+}
+
+void PrintFinding(const OverflowReport& report) {
+  const auto first = std::find_if(report.details.begin(), report.details.end(),
+                                  [](const OverflowDetails& d) { return d.origin == 0; });
+  const OverflowOrigin& origin = report.analysis.origins.front();
+  if (report.steps > 1) Print(fmt::format("  step: {}\n", OneLine(report.step_directory)));
+  if (!origin.value.max.empty()) {
+    Print(fmt::format("  evidence: {} has Max {}, Min {}\n", OneLine(origin.value.path),
+                      origin.value.max, origin.value.min));
+  }
+  std::string modules;
+  for (const std::string& name : first->hierarchy) {
+    if (name != origin.name) modules += (modules.empty() ? "" : " > ") + OneLine(name);
+  }
+  Print(fmt::format("  module: {}\n", modules.empty() ? "none recorded" : modules));
+  Print(first->stack.empty() ? "  called from: not recorded\n" : "  called from:\n");
+  for (const std::string& frame : first->stack) Print(fmt::format("    {}\n", FrameLine(frame)));
+  Print(fmt::format("  origins: {}; entries with NaN/Inf: {} of {}; ranks: {}\n",
+                    report.analysis.origins.size(), report.bad_entries, report.entries,
+                    report.ranks.size()));
+  for (const std::string& file : report.files) Print(fmt::format("  written: {}\n", OneLine(file)));
+}
+
+int StatusOf(const OverflowReport& report, const Arguments& arguments) {
+  const bool bad = report.found() || report.bad_entries > 0;
+  if (bad && arguments.fail_on_anomaly) return kAnomalyFound;
+  if (report.truncated && !arguments.allow_partial) return kNotAllJudged;
+  if (report.found()) return 0;
+  const bool complete = report.not_judged.empty() || arguments.allow_partial;
+  return complete && !bad ? 0 : kNotAllJudged;
+}
+
+Result<int> RunOverflow(const Arguments& arguments) {
+  PL_TRY_ASSIGN(const OverflowReport report,
+                CheckOverflow(arguments.path.empty() ? arguments.input_path : arguments.path,
+                              arguments.options));
+  if (arguments.machine) {
+    PL_TRY_ASSIGN(const std::string text, FormatOverflowResult(report));
+    Print(text + "\n");
+  } else {
+    Print(OneLine(OverflowAnswer(report)) + "\n");
+    if (report.found()) PrintFinding(report);
+  }
+  for (const std::string& note : report.not_judged) {
+    std::fprintf(stderr, "plumb overflow: not judged: %s\n", OneLine(note).c_str());
+  }
+  return StatusOf(report, arguments);
+}
+
+}  // namespace
+
+void AddOverflowCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "overflow", "Find the first NaN or Inf over all ranks of a recorded step.");
+  command->alias("overflow_check")->alias("nan_analyze");
+  command->add_option("dir", arguments->path, "step directory (or a dump or rank directory)");
+  command->add_option("-i,--input_path", arguments->input_path, "the same, as upstream spells it")
+      ->group("");
+  command
+      ->add_option("-o,--output_path,--output", arguments->options.output_directory,
+                   "where the result files go, made when something is found")
+      ->capture_default_str();
+  command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--fail-on-anomaly", arguments->fail_on_anomaly, "exit 3 on NaN or Inf");
+  command->add_flag("--allow-partial", arguments->allow_partial,
+                    "exit 0 although something could not be judged");
+  command->add_flag("--json", arguments->machine, "print the result as JSON");
+  command->footer(kFooter);
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    if (arguments->path.empty() == arguments->input_path.empty()) {
+      exit_status = ReportError(
+          "overflow", Error(ErrorCode::kInvalidArgument, "name one directory: DIR or -i DIR"));
+      return;
+    }
+    const Result<int> status = RunOverflow(*arguments);
+    exit_status = status ? *status : ReportError("overflow", status.error());
+    const bool unusable = !status && (status.error().code() == ErrorCode::kNotFound ||
+                                      status.error().code() == ErrorCode::kUnsupported ||
+                                      status.error().code() == ErrorCode::kCorrupt);
+    if (unusable) exit_status = kUnusable;
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,86 @@
+// `plumb inspect`: what a recording, or one of its files, holds. Nothing is changed.
+
+#ifndef PLUMBLINE_PIPELINE_INVENTORY_H_
+#define PLUMBLINE_PIPELINE_INVENTORY_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "plumbline/run.h"
+#include "store/journal.h"
+
+namespace plumbline {
+
+// The tensor files beside a dump.json or debug.json.
+struct TensorFilesFacts {
+  uint64_t files = 0, bytes = 0;
+  uint64_t named = 0;    // by tensors of the dump
+  uint64_t missing = 0;  // named, but not there
+  uint64_t stale = 0;    // there, but not named: of an earlier run, or of lost calls
+  std::vector<std::string> stale_names, missing_names;  // the first few of each
+};
+
+// A journal: what a running or killed process has left.
+struct JournalFacts {
+  std::string path;
+  RunHeader run;
+  uint64_t records = 0, entries = 0, bytes_dropped = 0;
+  bool sealed = false;   // everything is in the final files
+  bool damaged = false;  // not only cut at its end
+  bool in_use = false;   // a process is recording
+  std::vector<Loss> losses;
+};
+
+// One dump.json or debug.json with what lies beside it.
+struct DumpFacts {
+  std::string path;  // of the JSON file; of the directory when there is only a journal
+  RunHeader header;
+  std::string dialect;                // who wrote it: "plumbline", "1.2.2", "26.x", "unknown"
+  uint64_t entries = 0;
+  std::array<uint64_t, 4> kinds{};    // by CallKind
+  uint64_t tensors = 0, digests = 0;  // recorded tensors; those with a checksum
+  uint64_t bad_entries = 0;           // with NaN or Inf
+  uint64_t stacks = 0, parents = 0;   // rows of stack.json and construct.json
+  RunLoss loss;
+  std::vector<std::string> missing_files;  // of stack.json and construct.json
+  TensorFilesFacts tensor_files;
+  std::optional<JournalFacts> journal;
+};
+
+// A .pt or .npy file.
+struct TensorFacts {
+  std::string path, dtype;
+  Shape shape;
+  uint64_t bytes = 0;  // of the elements
+  std::vector<std::pair<std::string, std::string>> statistics;  // name and value
+  uint64_t nans = 0, infs = 0, zeros = 0;
+  std::vector<std::string> values;  // the first few, in row-major order
+};
+
+// A stack.json or construct.json.
+struct SideFileFacts {
+  std::string path, kind;  // "stack" or "construct"
+  std::vector<std::pair<std::string, uint64_t>> counts;
+};
+
+// What `path` is; exactly one of the lists has something in it.
+struct Inventory {
+  std::vector<DumpFacts> dumps;
+  std::vector<TensorFacts> tensors;
+  std::vector<SideFileFacts> side_files;
+  std::vector<JournalFacts> journals;
+};
+
+// `path` is a dump, step or rank directory, or a file of one. Truncated dumps are read up to their
+// last complete entry (DumpFacts::loss says so). kNotFound, kIo, kCorrupt; kUnsupported for files of
+// other kinds; kInvalidArgument for a symbolic link.
+Result<Inventory> TakeInventory(const std::string& path);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_PIPELINE_INVENTORY_H_

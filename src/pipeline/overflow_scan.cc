@@ -1,0 +1,221 @@
+#include "pipeline/overflow_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/file.h"
+#include "formats/dump_json.h"
+#include "load/detect.h"
+#include "pipeline/bad_value.h"
+#include "pipeline/comm_call.h"
+
+namespace plumbline {
+namespace {
+
+// One entry while the dump is being read.
+struct Scanned {
+  std::string name;
+  ValueJudgement input, output;
+  size_t begin = 0, end = 0;
+  bool recompute = false;
+  std::optional<CommCall> call;
+};
+
+// What these put out is not initialised, or is what the script asked for.
+bool IsIgnored(std::string_view name) {
+  return name.find("Torch.empty") != name.npos || name.find("Torch.fill") != name.npos;
+}
+
+Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups) {
+  Scanned entry;
+  const Call& call = visited.call;
+  for (const auto& [key, value] : call.members) {
+    // Gradients and saved values have no inputs of their own; they count as given.
+    const bool output = key == dump_json::kOutput;
+    Judge(value, key.empty() ? "value" : key, output ? entry.output : entry.input);
+  }
+  // Numbers that come out are values; numbers among the arguments are the script's own.
+  if (!entry.output.bad && !entry.output.number.empty()) {
+    entry.output.bad = BadValue{.path = entry.output.number, .what = entry.output.number_text};
+  }
+  const Value* recompute = call.Find(dump_json::kIsRecompute);
+  const auto* flag = recompute != nullptr ? recompute->As<bool>() : nullptr;
+  entry.recompute = flag != nullptr && *flag;
+  if (const auto api = CommunicationApi(call.name)) entry.call = ReadCommCall(call, *api, groups);
+  entry.begin = visited.begin;
+  entry.end = visited.end;
+  entry.name = std::move(visited.call.name);
+  return entry;
+}
+
+// The entries of one dump, the last one of each name at the place of the first.
+class EntryCollector {
+ public:
+  explicit EntryCollector(std::vector<CommGroup>& groups) : groups_(groups) {}
+
+  void Add(dump_json::VisitedCall&& visited) {
+    const auto [slot, is_new] = slots_.try_emplace(visited.call.name, entries_.size());
+    Scanned entry = Reduce(std::move(visited), groups_);
+    if (is_new) {
+      entries_.push_back(std::move(entry));
+    } else {
+      ++repeated_;
+      entries_[slot->second] = std::move(entry);
+    }
+  }
+  std::vector<Scanned>& entries() { return entries_; }
+  [[nodiscard]] uint64_t repeated() const { return repeated_; }
+
+ private:
+  std::vector<CommGroup>& groups_;
+  std::vector<Scanned> entries_;
+  std::unordered_map<std::string, size_t> slots_;
+  uint64_t repeated_ = 0;
+};
+
+Suspect MakeSuspect(Scanned& entry, const EntryPlace& place) {
+  Suspect suspect;
+  suspect.place = place;
+  const bool given = entry.input.bad.has_value();
+  suspect.value = given ? *entry.input.bad : *entry.output.bad;
+  suspect.argument = entry.input.number;
+  suspect.recompute = entry.recompute;
+  suspect.name = std::move(entry.name);
+  const bool asked = entry.input.number_text == "-Inf" && suspect.value.only_negative;
+  if (given) {
+    suspect.reason = OverflowReason::kGiven;
+  } else {
+    suspect.reason = asked ? OverflowReason::kRequested : OverflowReason::kProduced;
+  }
+  return suspect;
+}
+
+// Places of the entries, and which of them matter.
+void Select(std::vector<Scanned>& entries, RankScan& scan) {
+  EntryPlace place;
+  bool seen_bad_output = false, seen_given = false;
+  for (Scanned& entry : entries) {
+    scan.tensors += entry.input.tensors + entry.output.tensors;
+    scan.tensors_not_judged += entry.input.not_judged + entry.output.not_judged;
+    const bool bad_in = entry.input.bad.has_value(), bad_out = entry.output.bad.has_value();
+    const bool ignored = IsIgnored(entry.name);
+    if (bad_in || (bad_out && !ignored)) ++scan.bad_entries;
+    place.begin = entry.begin;
+    place.end = entry.end;
+    const bool given = bad_in && !seen_bad_output && !seen_given;
+    if (entry.call) {
+      entry.call->place = place;
+      entry.call->given = given;
+      entry.call->bad_input = std::move(entry.input.bad);
+      entry.call->bad_output = std::move(entry.output.bad);
+      scan.calls.push_back(std::move(*entry.call));
+      ++place.calls_before;
+      place.sub_layer = 0;
+    } else if (!ignored) {
+      if (given || (bad_out && !bad_in)) scan.suspects.push_back(MakeSuspect(entry, place));
+      ++place.sub_layer;
+    }
+    seen_bad_output = seen_bad_output || (bad_out && !ignored);
+    seen_given = seen_given || given;
+    ++place.index;
+  }
+  scan.entries = entries.size();
+}
+
+// Marks the suspects that are modules around other suspects.
+Status MarkEnclosing(const std::string& construct_path, std::vector<Suspect>& suspects) {
+  if (suspects.size() < 2) return {};
+  PL_TRY_ASSIGN(const dump_json::ConstructTable rows, dump_json::ReadConstruct(construct_path));
+  std::unordered_map<std::string_view, std::string_view> parents;
+  for (const auto& [name, parent] : rows) parents.emplace(name, parent);
+  std::unordered_set<std::string_view> enclosing;
+  for (const Suspect& suspect : suspects) {
+    auto found = parents.find(suspect.name);
+    // A name met before has had its own parents added; this also ends cycles.
+    while (found != parents.end() && !found->second.empty() &&
+           enclosing.insert(found->second).second) {
+      found = parents.find(found->second);
+    }
+  }
+  for (Suspect& suspect : suspects) suspect.encloses = enclosing.contains(suspect.name);
+  return {};
+}
+
+Status CheckFiles(const std::string& directory) {
+  for (const std::string_view name :
+       {load::kDumpJsonName, load::kConstructJsonName, load::kStackJsonName}) {
+    const std::string path = JoinPath(directory, name);
+    const Result<PathFacts> facts = Inspect(path);
+    if (!facts || facts->kind == PathKind::kMissing) {
+      return Error(ErrorCode::kNotFound,
+                   fmt::format("{}: no such file (expected dump.json, stack.json and construct.json "
+                               "of every rank). Copy it from where the run was recorded.",
+                               path));
+    }
+    if (facts->is_link) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: a symbolic link (expected a file). Copy the file it points to.",
+                               path));
+    }
+  }
+  return {};
+}
+
+void NoteLosses(const load::RankDirectory& directory, RankScan& scan) {
+  const load::RecordingState state = load::StateOf(directory.path);
+  if (state.unfinished) {
+    scan.notes.push_back(
+        fmt::format("{}: the recording is unfinished; run plumb recover first", directory.path));
+  }
+  if (state.losses > 0) {
+    scan.notes.push_back(
+        fmt::format("{}: the recorder counted {} losses", directory.path, state.losses));
+  }
+}
+
+}  // namespace
+
+std::string_view OverflowReasonName(OverflowReason reason) {
+  switch (reason) {
+    case OverflowReason::kProduced:
+      return "produced";
+    case OverflowReason::kGiven:
+      return "given";
+    case OverflowReason::kRequested:
+      return "requested";
+  }
+  return "produced";
+}
+
+Result<RankScan> ScanRank(const load::RankDirectory& directory) {
+  PL_TRY(CheckFiles(directory.path));
+  RankScan scan;
+  scan.directory = directory;
+  const std::string path = JoinPath(directory.path, load::kDumpJsonName);
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  EntryCollector collector(scan.groups);
+  auto file = dump_json::VisitDump(text, /*salvage=*/true, [&](dump_json::VisitedCall&& visited) {
+    collector.Add(std::move(visited));
+  });
+  if (!file) return file.error().In(path);
+  scan.task = file->header.task;
+  Select(collector.entries(), scan);
+  if (file->loss.truncated) {
+    scan.truncated = true;
+    scan.notes.push_back(fmt::format("{}: cut or damaged at byte {}, {} complete entries were read",
+                                     path, file->loss.byte_offset, scan.entries));
+  }
+  if (collector.repeated() > 0) {
+    scan.notes.push_back(fmt::format("{}: {} entries occur again, the last of each name counts",
+                                     path, collector.repeated()));
+  }
+  NoteLosses(directory, scan);
+  PL_TRY(MarkEnclosing(JoinPath(directory.path, load::kConstructJsonName), scan.suspects));
+  return scan;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,292 @@
+"""`plumb overflow`: the first NaN or Inf over all ranks, on synthetic dumps whose answer is known by
+construction (rank_dumps.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rank_dumps import (
+    INF,
+    NAN,
+    WORLD,
+    all_reduce,
+    fine,
+    forward,
+    log,
+    number,
+    passes,
+    scenarios,
+    tensor,
+    write_rank,
+    write_step,
+)
+
+BESIDE = Path(sys.executable).with_name("plumb")
+PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
+
+
+def overflow(*words: object) -> subprocess.CompletedProcess[str]:
+    """Runs `plumb overflow`."""
+    assert PLUMB, "plumb is not installed and PLUMB is not set"
+    return subprocess.run([PLUMB, "overflow", *map(str, words)], text=True, capture_output=True,
+                          check=False, timeout=60)
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> str:
+    """First line of the output."""
+    return done.stdout.splitlines()[0]
+
+
+def reported(directory: Path) -> list[tuple[str, str]]:
+    """What the only anomaly_analyze file in `directory` names."""
+    files = list(directory.glob("anomaly_analyze_*.json")) if directory.exists() else []
+    assert len(files) <= 1
+    if not files:
+        return []
+    nodes = json.loads(files[0].read_text())
+    assert files[0].with_name(files[0].name.replace("anomaly_analyze", "overflow_trace")).exists()
+    return [(rank, node["op_name"]) for rank, found in nodes.items() for node in found]
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_scenario_gives_the_known_answer_every_time(tmp_path, name):
+    ranks, expected = scenarios()[name]
+    step = write_step(tmp_path / "step0", ranks)
+    outputs = set()
+    for run in range(5):  # the 50 repetitions are done in C++: FirstOverflow.FiftyRunsAreEqual
+        done = overflow(step, "-o", tmp_path / f"out{run}", "--jobs", 1 + run)
+        assert done.returncode == 0, done.stderr
+        assert reported(tmp_path / f"out{run}") == expected
+        outputs.add("\n".join(line for line in done.stdout.splitlines() if "written" not in line))
+    assert len(outputs) == 1
+    first = outputs.pop().splitlines()[0]
+    if not expected:
+        assert first == "no NaN/Inf: 6 entries of 2 ranks in 1 step examined"
+        assert not (tmp_path / "out0").exists()
+    else:
+        rank, entry = expected[0]
+        assert first.startswith(f"first NaN/Inf: {rank.replace('_', ' ')} {entry}, ")
+
+
+def test_answer_says_where_and_why(tmp_path):
+    step = write_step(tmp_path / "step0", scenarios()["between_two_collectives"][0])
+    done = overflow(step, "-o", tmp_path / "out")
+    lines = done.stdout.splitlines()
+    assert lines[0] == ("first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is NaN "
+                        "(inputs finite)")
+    assert "  module: Module.net.Net.forward.0" in lines
+    assert "    File a.py, line 1, in f,   y = g(x)" in lines
+    [node] = json.loads(next((tmp_path / "out").glob("anomaly*")).read_text())["rank_0"]
+    assert list(node)[:4] == ["op_name", "data_info", "construct_info", "stack_info"]
+    assert node["construct_info"] == ["Module.net.Net.forward.0", "Torch.log.0.forward"]
+    assert node["stack_info"][0].startswith("File a.py")
+    assert list(node["data_info"]) == ["input_args", "input_kwargs", "output"]
+    trace = json.loads(next((tmp_path / "out").glob("overflow_trace*")).read_text())
+    [transfer] = trace["transfers"]
+    assert [end["rank"] for end in transfer["from"]] == ["rank_0"]
+    assert [end["rank"] for end in transfer["to"]] == ["rank_0", "rank_1"]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_both_forms_of_stack_give_the_frames(tmp_path, flat):
+    write_step(tmp_path / "step0", {"rank0": [log()]}, flat_stack=flat)
+    result = json.loads(overflow(tmp_path / "step0", "-o", tmp_path / "o", "--json").stdout)
+    assert result["first"]["stack_info"][0].startswith("File a.py, line 1")
+
+
+@pytest.mark.parametrize("missing", ["dump.json", "construct.json", "stack.json"])
+def test_missing_file_is_an_error_that_names_it(tmp_path, missing):
+    step = write_step(tmp_path / "step0", scenarios()["nothing"][0])
+    (step / "rank1" / missing).unlink()
+    done = overflow(step)
+    assert done.returncode == 2 and done.stdout == ""
+    assert str(step / "rank1" / missing) in done.stderr
+
+
+def test_directory_without_ranks_is_an_error(tmp_path):
+    assert overflow(tmp_path).returncode == 2
+    assert overflow(tmp_path / "nothing").returncode == 2
+    assert overflow().returncode == 2
+
+
+def test_upstream_spelling_and_exit_codes(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [log()]})
+    for words in (["overflow_check"], ["-f", "pytorch", "nan_analyze"]):
+        done = subprocess.run([PLUMB, *words, "-i", step, "-o", tmp_path / "out"], text=True,
+                              capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0 and answer(done).startswith("first NaN/Inf: rank 0 ")
+    assert overflow(step, "-o", tmp_path / "out", "--fail-on-anomaly").returncode == 3
+    clean = write_step(tmp_path / "step1", {"rank0": [fine(0)]})
+    assert overflow(clean, "--fail-on-anomaly").returncode == 0
+
+
+def test_first_step_with_a_finding_is_the_answer(tmp_path):
+    write_step(tmp_path / "step9", {"rank": [fine(0)]})
+    write_step(tmp_path / "step10", {"rank": [log()]})
+    write_step(tmp_path / "step11", {"rank": [log(NAN, 5)]})
+    result = json.loads(overflow(tmp_path, "-o", tmp_path / "o", "--json").stdout)
+    assert result["step"].endswith("step10") and result["steps"] == 2
+    assert result["first"]["op_name"] == "Torch.log.0.forward"
+
+
+def test_single_rank_and_process_directories(tmp_path):
+    for name, label in (("rank", "rank 0"), ("proc77", "rank 0"), ("rank5", "rank 5")):
+        step = tmp_path / name / "step0"
+        rank = write_rank(step / name, [log()])
+        for path in (step, rank):
+            done = overflow(path, "-o", tmp_path / "o")
+            assert answer(done).startswith(f"first NaN/Inf: {label} "), (path, done)
+
+
+# ---- nothing that could not be judged is called good
+
+
+def test_md5_only_dump_is_not_called_good(tmp_path):
+    bare = tensor(md5="12345678")
+    for key in ("Max", "Min", "Mean", "Norm"):
+        bare[key] = None
+    step = write_step(tmp_path / "step0", {"rank0": [forward("Torch.a.0.forward", [bare], [bare])]})
+    done = overflow(step)
+    assert done.returncode == 4
+    assert answer(done).startswith("no NaN/Inf found, but not everything could be judged")
+    assert "2 of 2 tensors have no Max and Min" in done.stdout
+    assert overflow(step, "--allow-partial").returncode == 0
+
+
+def test_integers_and_empty_tensors_need_no_statistics(tmp_path):
+    none = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
+    integer = tensor() | none | {"dtype": "torch.int64"}
+    empty = tensor() | none | {"shape": [0, 3]}
+    entry = forward("Torch.a.0.forward", [integer, empty], [integer])
+    assert overflow(write_step(tmp_path / "step0", {"rank0": [entry]})).returncode == 0
+
+
+def test_truncated_dump_says_so_whether_or_not_something_was_found(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [log(), fine(0)], "rank1": [fine(0), fine(1)]})
+    path = step / "rank1" / "dump.json"
+    text = path.read_text()
+    path.write_text(text[:text.index("Torch.add.1") + 40])
+    done = overflow(step, "-o", tmp_path / "o")
+    assert done.returncode == 4 and answer(done).startswith("first NaN/Inf: rank 0")
+    assert f"{path}: cut or damaged at byte" in done.stderr and "1 complete entries" in done.stderr
+    shutil.rmtree(step / "rank0")
+    done = overflow(step)
+    assert done.returncode == 4 and "not everything could be judged" in answer(done)
+
+
+def test_missing_rank_and_incomplete_call_are_said(tmp_path):
+    started = forward("Distributed.all_reduce.0.forward", [tensor()], [], group=WORLD)
+    del started[1]["output"]
+    step = write_step(tmp_path / "step0", {"rank0": [started]})
+    done = overflow(step)
+    assert done.returncode == 4
+    assert "no directory for 1 of the ranks that process groups name: 1" in done.stderr
+    assert "1 communication calls without their counterparts" in done.stderr
+    assert "1 communication calls were not complete" in done.stderr
+
+
+def test_bad_values_that_no_call_produced_are_found(tmp_path):
+    entries = [fine(0), passes("Functional.linear.0.forward", NAN), log()]
+    done = overflow(write_step(tmp_path / "step0", {"rank0": entries}), "-o", tmp_path / "o")
+    assert answer(done) == ("first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN "
+                            "(an input already; no recorded call before it on this rank put it "
+                            "out)")
+
+
+@pytest.mark.parametrize("bad", ["nan", "NaN", "inf", "-inf", "Infinity", "nan\t", "1e400"])
+def test_statistics_written_as_text(tmp_path, bad):
+    entry = forward("Torch.log.0.forward", [tensor()], [tensor() | {"Max": bad, "Min": "-3.5"}])
+    done = overflow(write_step(tmp_path / "step0", {"rank0": [entry]}), "-o", tmp_path / "o")
+    assert answer(done).startswith("first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is ")
+
+
+# ---- which one is first
+
+
+def test_masks_come_after_everything_else(tmp_path):
+    mask = forward("Tensor.masked_fill.0.forward", [tensor(), tensor(), number(-INF)],
+                   [tensor(1.0, -INF)])
+    other = forward("Torch.softmax.0.forward", [tensor(1.0, -INF)], [tensor()])
+    step = write_step(tmp_path / "step0", {"rank0": [mask, other, log()]})
+    assert answer(overflow(step, "-o", tmp_path / "o")).startswith(
+        "first NaN/Inf: rank 0 Torch.log.0.forward")
+    step = write_step(tmp_path / "step1", {"rank0": [mask, other]})
+    assert answer(overflow(step, "-o", tmp_path / "o")) == (
+        "first NaN/Inf: rank 0 Tensor.masked_fill.0.forward, output.0 is -Inf (inputs finite; "
+        "input_args.2 is the number -Inf, as for a mask)")
+
+
+def test_uninitialised_memory_is_ignored(tmp_path):
+    empty = forward("Torch.empty.0.forward", [number(4)], [tensor(NAN)])
+    assert overflow(write_step(tmp_path / "step0", {"rank0": [empty, fine(0)]})).returncode == 0
+    used = passes("Torch.mul.0.forward", NAN)
+    step = write_step(tmp_path / "step1", {"rank0": [empty, fine(0), used]})
+    assert answer(overflow(step, "-o", tmp_path / "o")).startswith(
+        "first NaN/Inf: rank 0 Torch.mul.0.forward, input_args.0 is NaN (an input already")
+
+
+def test_module_around_the_origin_is_not_a_second_one(tmp_path):
+    entries = [log(), ("Module.net.Net.forward.0", log()[1])]
+    step = write_step(tmp_path / "step0", {"rank0": entries})
+    result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
+    assert [origin["op_name"] for origin in result["origins"]] == ["Torch.log.0.forward"]
+
+
+def test_received_value_is_followed_to_its_sender(tmp_path):
+    """irecv and batches pair with send; the receiver's own output is not an origin."""
+    send = forward("Distributed.send.0.forward", [tensor(INF), number(1)], [tensor(INF), number(1)])
+    batch = forward("Distributed.batch_isend_irecv.0.forward",
+                    [[{"class_type": "torch.distributed.P2POp", "tensor": None, "op": "irecv",
+                       "peer": 0, "tag": 0, "group_id": "1"}]], [[{"tensor": tensor(INF)}]])
+    step = write_step(tmp_path / "step0", {"rank0": [fine(0), log(INF), send],
+                                           "rank1": [batch, passes("Torch.mul.0.forward", INF)]})
+    result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
+    assert [origin["op_name"] for origin in result["origins"]] == ["Torch.log.0.forward"]
+    assert result["not_judged"] == []
+
+
+def test_overlapping_groups_pair_by_group(tmp_path):
+    """Two groups of the same ranks: the NaN of one does not explain that of the other."""
+    other = WORLD | {"group_id": "0badc0de"}
+    first = [forward(f"Distributed.all_reduce.{n}.forward", [tensor(given)], [tensor(result)],
+                     group=group)
+             for n, (given, result, group) in enumerate([(NAN, NAN, WORLD), (1.0, 1.0, other)])]
+    second = [forward(f"Distributed.all_reduce.{n}.forward", [tensor(1.0)], [tensor(result)],
+                      group=group) for n, (result, group) in enumerate([(NAN, other), (NAN, WORLD)])]
+    step = write_step(tmp_path / "step0", {"rank0": [log(NAN), *first], "rank1": second})
+    result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
+    assert [(o["rank"], o["op_name"]) for o in result["origins"]] == [
+        ("rank_0", "Torch.log.0.forward"), ("rank_1", "Distributed.all_reduce.0.forward")]
+
+
+def test_broadcast_comes_from_its_root(tmp_path):
+    def broadcast(given: float, result: float) -> tuple:
+        return forward("Distributed.broadcast.0.forward", [tensor(given), number(1)],
+                       [tensor(result), number(1)])
+    step = write_step(tmp_path / "step0", {"rank0": [broadcast(1.0, NAN)],
+                                           "rank1": [log(NAN), broadcast(NAN, NAN)]})
+    result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
+    assert [(o["rank"], o["op_name"]) for o in result["origins"]] == [
+        ("rank_1", "Torch.log.0.forward")]
+
+
+def test_result_that_cannot_be_written(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [log()]})
+    (tmp_path / "out").write_text("a file")
+    done = overflow(step, "-o", tmp_path / "out")
+    assert done.returncode == 6 and "out" in done.stderr
+
+
+def test_more_collectives_on_one_rank_are_said(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [all_reduce(0, 1, 1), all_reduce(1, 1, 1)],
+                                           "rank1": [all_reduce(0, 1, 1)]})
+    done = overflow(step)
+    assert done.returncode == 4
+    assert "first Distributed.all_reduce.1.forward of rank 0" in done.stderr
