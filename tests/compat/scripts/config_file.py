@@ -22,7 +22,7 @@ class Model(nn.Module):
         self.second = nn.Linear(8, 2, bias=False)
 
     def forward(self, x):
-        return self.second(F.dropout(F.relu(self.first(x)), p=0.5))
+        return self.second(F.relu(self.first(x)))
 
 
 model = Model()
