@@ -2,9 +2,9 @@
 
     python record_wrapped_apis.py OUT
 
-OUT/dump is the recording, OUT/calls.json: "called" maps each name to [dtype, shape, maximum] of its
-result (null if that is no tensor; the maximum is null where there is none), "failed" those that raised in the window only, "left" those without
-working arguments.
+OUT/dump is the recording. OUT/calls.json: "called" maps each name to [dtype, shape, maximum] of its
+result (null if that is no tensor; the maximum is null where there is none), "failed" has those that
+raised in the window only, "left" those without working arguments.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import json
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
 from msprobe.pytorch import PrecisionDebugger, seed_all
 
 with open("config.json", "w") as file:

@@ -1,6 +1,7 @@
 """Arguments of the constructor win; class methods; the deprecated names of older scripts."""
 
 import torch
+
 from msprobe.pytorch import PrecisionDebugger
 
 torch.manual_seed(3)

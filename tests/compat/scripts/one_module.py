@@ -1,6 +1,7 @@
 """module_dump around one sub-module."""
 
 import torch
+
 from msprobe.pytorch import PrecisionDebugger, module_dump, module_dump_end, seed_all
 
 seed_all(11)

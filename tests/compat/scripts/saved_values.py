@@ -1,6 +1,7 @@
 """Level debug: values that the script names itself."""
 
 import torch
+
 from msprobe.pytorch import PrecisionDebugger
 
 torch.manual_seed(5)

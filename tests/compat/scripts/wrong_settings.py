@@ -5,6 +5,7 @@ import os
 import sys
 
 import torch
+
 from msprobe.core.common.exceptions import MsprobeException, ScopeException
 from msprobe.pytorch import PrecisionDebugger, module_dump
 
