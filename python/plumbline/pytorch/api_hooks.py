@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
+from plumbline.custom_ops_file import is_removed
 from plumbline.pytorch.distributed import DistributedHooks
 
 
@@ -47,7 +45,7 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
             *path, attribute = name.split(".")
             for part in path:
                 owner = getattr(owner, part, None)
-            if callable(getattr(owner, attribute, None)):
+            if callable(getattr(owner, attribute, None)) and not is_removed(f"{prefix}.{name}"):
                 yield prefix, name, owner, attribute
 
 
@@ -243,10 +241,11 @@ class _Regions:
 
     def install(self) -> None:
         self._patches.apply()
-        self._handles = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
-        ]
+        if hasattr(optimizers, "register_optimizer_step_pre_hook"):  # PyTorch 2.0
+            self._handles = [
+                optimizers.register_optimizer_step_pre_hook(self._before_step),
+                optimizers.register_optimizer_step_post_hook(self._after_step),
+            ]
 
     def uninstall(self) -> None:
         for handle in self._handles:

@@ -30,6 +30,17 @@ class _Hook(functools.partial):  # type: ignore[type-arg]
         return getattr, (contextlib.nullcontext(), "__exit__")
 
 
+def _autograd() -> _core.Autograd:
+    return _core.Autograd(
+        is_grad_enabled=torch.is_grad_enabled,
+        sequence_number=torch._C._autograd._get_sequence_nr,
+        gradient_edge=torch.autograd.graph.get_gradient_edge,
+        queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
+        watch_all=functools.partial(torch.autograd.graph.register_multi_grad_hook, mode="all"),
+        add=_add,
+    )
+
+
 class ModuleHooks:
     """The hooks of one process; installed while a window is open.
 
@@ -41,16 +52,7 @@ class ModuleHooks:
         self._handles: list[Any] = []
         self._hooks: dict[str, _core.ModuleHook] = {}
         self._recorder: _core.Recorder | None = None
-        self._autograd = _core.Autograd(
-            is_grad_enabled=torch.is_grad_enabled,
-            sequence_number=torch._C._autograd._get_sequence_nr,
-            gradient_edge=torch.autograd.graph.get_gradient_edge,
-            queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
-            watch_all=functools.partial(
-                torch.autograd.graph.register_multi_grad_hook, mode="all"
-            ),
-            add=_add,
-        )
+        self._autograd: Any = None  # made late: old PyTorch lacks parts of it
 
     def install(
         self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
@@ -59,7 +61,7 @@ class ModuleHooks:
         if self._handles:
             return
         if self._recorder is not recorder:
-            self._recorder, self._hooks = recorder, {}
+            self._recorder, self._hooks, self._autograd = recorder, {}, _autograd()
         for prefix, module in modules:
             hook = self._hooks.get(prefix)
             if hook is None:

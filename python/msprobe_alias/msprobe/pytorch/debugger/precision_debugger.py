@@ -1,4 +1,7 @@
-"""PrecisionDebugger and its companions under upstream's path, with upstream's exceptions."""
+"""PrecisionDebugger and its companions under upstream's path, with upstream's exceptions.
+
+Size caps: the constructor has upstream's six arguments.
+"""
 
 from __future__ import annotations
 
