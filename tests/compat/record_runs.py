@@ -18,7 +18,7 @@ import models
 import torch
 
 MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
-         "tensor": ("tensor", "statistics")}
+         "tensor": ("tensor", "statistics"), "structure": ("structure", "statistics")}
 
 
 def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None:
@@ -41,6 +41,12 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
     model, steps = models.MODELS[model_name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for loss_of_step in steps:
+        if level == "debug":
+            loss = loss_of_step()
+            debugger.save({"loss": loss, "weights": list(model.parameters())[:2]}, "state")
+            loss.backward()
+            debugger.step()
+            continue
         debugger.start(model)
         loss_of_step().backward()
         debugger.stop()
