@@ -1,6 +1,7 @@
 // plumb: record, compare and find the first wrong call.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/msprobe.h"
 #include "plumbline/c_api.h"
 
 namespace plumbline::cli {
@@ -22,6 +24,7 @@ constexpr AddCommand kCommands[] = {
 };
 
 constexpr int kUsageStatus = 2;
+constexpr const char* kMsprobe = "msprobe";
 
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
@@ -33,7 +36,8 @@ std::string LongForm(std::string argument) {
   return argument;
 }
 
-int Main(int argc, char** argv) {
+// Parses the words after `plumb` and runs the command they name.
+int Run(std::vector<std::string> words) {
   CLI::App app(
       "Records what a model computes, compares two recordings and names the first call "
       "whose numbers went wrong.",
@@ -46,15 +50,53 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
   int exit_status = 0;
   for (const AddCommand add : kCommands) add(app, exit_status);
-  std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) arguments.push_back(LongForm(argv[i]));  // CLI11 wants reverse
+  // For the list of commands only: Main() rewrites its words before they are parsed.
+  app.add_subcommand(kMsprobe, "Run a command line written for upstream's program msprobe.");
+  for (std::string& word : words) word = LongForm(std::move(word));
+  std::reverse(words.begin(), words.end());  // as the parser wants them
   try {
-    app.parse(arguments);
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     // The parser reports by exceptions; they end here.
     return app.exit(error) == 0 ? 0 : kUsageStatus;
   }
   return exit_status;
+}
+
+bool HasCommand(const std::string& name) {
+  CLI::App app;
+  int unused = 0;
+  for (const AddCommand add : kCommands) add(app, unused);
+  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const CLI::App* command) { return command->get_name() == name; });
+}
+
+int RunMsprobe(const std::vector<std::string>& words) {
+  const Result<MsprobeCommand> translated = TranslateMsprobe(words);
+  if (!translated) return ReportError(kMsprobe, translated.error());
+  if (translated->words.empty()) {
+    std::fputs(MsprobeHelp().c_str(), stdout);
+    return 0;
+  }
+  const std::string& command = translated->words[0];
+  if (command[0] != '-' && !HasCommand(command)) {
+    return ReportError(kMsprobe,
+                       Error(ErrorCode::kUnsupported, "plumb " + command + " is not built yet"));
+  }
+  for (const std::string& option : translated->ignored) {
+    std::fprintf(stderr, "plumb msprobe: %s has no effect\n", option.c_str());
+  }
+  return Run(translated->words);
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == kMsprobe) {
+    words.erase(words.begin());
+    return RunMsprobe(words);
+  }
+  return Run(std::move(words));
 }
 
 }  // namespace

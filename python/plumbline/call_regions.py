@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from plumbline import _core
@@ -15,14 +15,14 @@ class CallRegions:
         recorder: told when a region begins and ends.
         clipping: functions that clip gradients, as (owner, name).
         optimizer_hooks: two functions that take a hook, called before and after an optimizer's
-            step, and return a handle with `remove()`.
+            step, and return a handle with `remove()`; None where the framework has none.
     """
 
     def __init__(
         self,
         recorder: _core.Recorder,
         clipping: Iterable[tuple[Any, str]],
-        optimizer_hooks: tuple[Callable[..., Any], Callable[..., Any]],
+        optimizer_hooks: Sequence[Callable[..., Any] | None],
     ) -> None:
         self._recorder = recorder
         self._optimizer_hooks = optimizer_hooks
@@ -36,8 +36,10 @@ class CallRegions:
     def install(self) -> None:
         """Begins to mark."""
         self._patches.apply()
-        before, after = self._optimizer_hooks
-        self._handles = [before(self._before_step), after(self._after_step)]
+        marks = (self._before_step, self._after_step)
+        self._handles = [
+            hook(mark) for hook, mark in zip(self._optimizer_hooks, marks, strict=True) if hook
+        ]
 
     def uninstall(self) -> None:
         """Restores everything."""

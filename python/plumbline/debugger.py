@@ -16,6 +16,7 @@ from plumbline import _core
 from plumbline.adapter import Adapter
 from plumbline.config_watch import ConfigWatch
 from plumbline.custom_apis import CustomApis
+from plumbline.custom_ops_file import CustomOpsFile
 from plumbline.token_window import TokenWindow, check_token_range
 
 _MODULE_LEVELS = ("L0", "mix")
@@ -90,6 +91,9 @@ class DebuggerBase:
         self._enabled = self._config.dump_enable is not False
         self._next_config: _core.Config | None = None
         self._custom_apis = CustomApis()
+        self._custom_ops = CustomOpsFile(config_path)
+        if self._config.level in _API_LEVELS:
+            self._custom_ops.register(self._recorder, self._custom_apis)
         self._tokens: TokenWindow | None = None
         self._rank_id: int | None = None
         self._model = model
@@ -346,6 +350,8 @@ class DebuggerBase:
     def _start(self, model: Any, tokens: tuple[int, int] | None) -> None:
         if os.getpid() != self._pid:
             return
+        if self._config.level in _API_LEVELS:
+            self._custom_ops.register(self._recorder, self._custom_apis)
         model = self._model if model is None else model
         if self._config.level in _MODULE_LEVELS or tokens is not None:
             self._use_model(model)

@@ -335,6 +335,10 @@ void WarnOfUnknownKeys(std::string_view section, const Json& object, Config& con
           fmt::format("{}...: unknown key, ignored", shown.substr(0, kLongestKey)));
       continue;
     }
+    if (known.empty()) {  // task structure has a section without options
+      config.warnings.push_back(fmt::format("{}: unknown key, ignored", shown));
+      continue;
+    }
     const auto closest = std::ranges::min_element(
         known, {}, [&, &name = key](std::string_view k) { return EditDistance(name, k); });
     config.warnings.push_back(

@@ -31,6 +31,15 @@ void ExpectError(const Result<Config>& result, ErrorCode code,
   }
 }
 
+TEST(Config, KeysInTheSectionOfATaskWithoutOptionsAreNamed) {
+  const auto config = ParseConfig(
+      R"({"task": "structure", "level": "mix", "dump_path": "./d", "structure": {"scope": []}})",
+      "config.json", {});
+  ASSERT_TRUE(config) << config.error().message();
+  ASSERT_EQ(config->warnings.size(), 1u);
+  EXPECT_EQ(config->warnings[0], "config.json: structure.scope: unknown key, ignored");
+}
+
 TEST(Config, DefaultsApplyToAbsentAndNullFields) {
   for (const char* text :
        {R"({"dump_path": "out"})",

@@ -10,9 +10,6 @@
 namespace plumbline {
 namespace {
 
-constexpr std::string_view kApiPrefixes[] = {
-    "Distributed", "Functional", "Torch", "Tensor", "Mint", "MintFunctional",
-    "Primitive",   "Aten",       "VF",    "NPU",    "Jit"};
 constexpr std::string_view kModulePrefixes[] = {"Module", "Cell"};
 
 bool IsNumber(std::string_view text) {
@@ -30,7 +27,7 @@ struct NameParts {
 std::optional<NameParts> Split(std::string_view name) {
   const size_t first = name.find('.');
   const size_t last = name.rfind('.');
-  if (first == std::string_view::npos || last == first) return std::nullopt;
+  if (first == std::string_view::npos || first == 0 || last == first) return std::nullopt;
   const size_t before = name.rfind('.', last - 1);
   // At least one byte stands between the prefix and the last two parts.
   if (before == first || before <= first + 1) return std::nullopt;
@@ -38,9 +35,10 @@ std::optional<NameParts> Split(std::string_view name) {
                    name.substr(last + 1)};
 }
 
+// Any prefix that is not a module's: functions that users register bring their own.
 bool IsApiName(std::string_view name) {
   const auto parts = Split(name);
-  return parts && std::ranges::count(kApiPrefixes, parts->prefix) > 0 &&
+  return parts && std::ranges::count(kModulePrefixes, parts->prefix) == 0 &&
          IsNumber(parts->second_last) && IsDirection(parts->last);
 }
 

@@ -172,7 +172,7 @@ TEST(Selection, ScopesThatAreNotTwoCompleteNamesOfTheLevel) {
       {Level::kL1, {"Torch.a.0.forward", "Torch.a.forward"}, "\"Torch.a.forward\""},
       {Level::kL1, {"Torch.a.x.forward", "Torch.a.0.forward"}, "\"Torch.a.x.forward\""},
       {Level::kL1, {"Torch.a.0.sideways", "Torch.a.0.forward"}, "\"Torch.a.0.sideways\""},
-      {Level::kL1, {"Other.a.0.forward", "Torch.a.0.forward"}, "\"Other.a.0.forward\""},
+      {Level::kL1, {".a.0.forward", "Torch.a.0.forward"}, "\".a.0.forward\""},
       {Level::kL1, {"Module.a.B.forward.0", "Torch.a.0.forward"}, "\"Module.a.B.forward.0\""},
       {Level::kL0, {"Module.a.B.forward.0", "Torch.a.0.forward"}, "\"Torch.a.0.forward\""},
       {Level::kL0, {"Module.forward.0", "Module.a.B.forward.0"}, "\"Module.forward.0\""},
@@ -191,6 +191,8 @@ TEST(Selection, ScopesThatAreNotTwoCompleteNamesOfTheLevel) {
 TEST(Selection, NamesWithDotsInsideAreComplete) {
   EXPECT_TRUE(Selection::Create(
       With(Level::kL1, {"Torch.linalg.norm.0.forward", "Aten.add.Tensor.12.backward"}, {})));
+  EXPECT_TRUE(Selection::Create(
+      With(Level::kL1, {"my_package.kernels.rms_norm.0.forward", "Own.f.1.backward"}, {})));
   EXPECT_TRUE(Selection::Create(
       With(Level::kL0, {"Module.0.l.1.Conv2d.forward.0", "Cell.relu.ReLU.backward.3"}, {})));
 }

@@ -22,6 +22,9 @@ MODES = ("statistics", "md5", "tensor")
 RECORDINGS = [f"{model}/{level}/{mode}" for model in MODELS for level in LEVELS for mode in MODES]
 # For the dumps only: upstream's compare does not pair the call whose argument it lost.
 DUMPED_ONLY = ["positional/L1/statistics"]
+# For the commands that read structure and debug.json (test_interchange.py).
+OTHER_TASKS = ["mixed/mix/structure", "mixed/L0/structure", "mixed/debug/statistics",
+               "mixed/debug/tensor"]
 STEPS = (0, 1)
 
 
@@ -75,6 +78,12 @@ class Runs:
         return Rank(found[0])
 
 
+def rank_of_debug(runs: Runs, recording: str) -> Path:
+    """The debug.json of a recording at level debug."""
+    [path] = (runs.root / recording).rglob("debug.json")
+    return path
+
+
 def record(python: Path | str, tool: str, root: Path, recordings: list[str]) -> Runs:
     """Makes `recordings` with `tool` under `root`."""
     done = run([python, "-W", "ignore", HERE / "record_runs.py", tool, root, *recordings])
@@ -86,13 +95,14 @@ def record(python: Path | str, tool: str, root: Path, recordings: list[str]) -> 
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Everything recorded by upstream 1.2.2."""
     return record(upstream_python(), "upstream", tmp_path_factory.mktemp("up122"),
-                  RECORDINGS + DUMPED_ONLY)
+                  RECORDINGS + DUMPED_ONLY + OTHER_TASKS)
 
 
 @pytest.fixture(scope="session")
 def newest(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """One recording per mode by upstream 26.2.0."""
-    wanted = ["llama/mix/statistics", "llama/mix/md5", "llama/mix/tensor"]
+    """The small model at every level and one recording of the other per mode, by 26.2.0."""
+    wanted = ["llama/mix/statistics", "llama/mix/md5", "llama/mix/tensor", *OTHER_TASKS]
+    wanted += [name for name in RECORDINGS if name.startswith("mixed/")]
     return record(upstream_python("26.2.0"), "upstream", tmp_path_factory.mktemp("up26"), wanted)
 
 
@@ -100,7 +110,7 @@ def newest(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def plumbline(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Everything recorded by plumbline."""
     return record(sys.executable, "plumbline", tmp_path_factory.mktemp("own"),
-                  RECORDINGS + DUMPED_ONLY)
+                  RECORDINGS + DUMPED_ONLY + OTHER_TASKS)
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,9 @@ import models
 import torch
 
 MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
-         "tensor": ("tensor", "statistics"), "overflow": ("overflow_check", None),
-         "overflow2": ("overflow_check", None)}
+MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
+         "tensor": ("tensor", "statistics"), "structure": ("structure", "statistics"),
+         "overflow": ("overflow_check", None), "overflow2": ("overflow_check", None)}
 LIMITS = {"overflow": -1, "overflow2": 2}  # overflow_nums
 
 
@@ -47,6 +48,12 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
     model, steps = models.MODELS[model_name]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for loss_of_step in steps:
+        if level == "debug":
+            loss = loss_of_step()
+            debugger.save({"loss": loss, "weights": list(model.parameters())[:2]}, "state")
+            loss.backward()
+            debugger.step()
+            continue
         debugger.start(model)
         loss_of_step().backward()
         debugger.stop()

@@ -20,14 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
 from plumbline.call_regions import CallRegions
+from plumbline.custom_ops_file import is_removed
 from plumbline.guards import Guards
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.distributed import DistributedHooks
@@ -49,7 +47,7 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
             *path, attribute = name.split(".")
             for part in path:
                 owner = getattr(owner, part, None)
-            if callable(getattr(owner, attribute, None)):
+            if callable(getattr(owner, attribute, None)) and not is_removed(f"{prefix}.{name}"):
                 yield prefix, name, owner, attribute
 
 
@@ -144,7 +142,10 @@ class ApiHooks:
         self._regions = CallRegions(
             recorder,
             [(utils, f"clip_grad_{name}") for name in ("norm_", "norm", "value_")],
-            (register_optimizer_step_pre_hook, register_optimizer_step_post_hook),
+            tuple(
+                getattr(optimizers, f"register_optimizer_step_{when}_hook", None)  # PyTorch 2.0
+                for when in ("pre", "post")
+            ),
         )
         self._distributed = DistributedHooks(recorder)
 

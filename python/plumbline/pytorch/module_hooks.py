@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline import _core
 from plumbline.guards import CopyableHook
@@ -20,10 +20,21 @@ def _unseen(function: Any, *args: Any) -> Any:
     """`function(*args)`, unseen by dispatch modes of the user; sums are outside the graph."""
     with contextlib.ExitStack() as stack:
         if torch._C._len_torch_dispatch_stack() > 0:
-            stack.enter_context(_disable_current_modes())
+            stack.enter_context(dispatch._disable_current_modes())
         if function is operator.add:
             stack.enter_context(torch.no_grad())
         return function(*args)
+
+
+def _autograd() -> _core.Autograd:
+    return _core.Autograd(
+        is_grad_enabled=torch.is_grad_enabled,
+        sequence_number=torch._C._autograd._get_sequence_nr,
+        gradient_edge=functools.partial(_unseen, torch.autograd.graph.get_gradient_edge),
+        queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
+        watch_all=functools.partial(torch.autograd.graph.register_multi_grad_hook, mode="all"),
+        add=functools.partial(_unseen, operator.add),
+    )
 
 
 class ModuleHooks:
@@ -39,16 +50,7 @@ class ModuleHooks:
         self._handles: list[Any] = []
         self._hooks: dict[str, _core.ModuleHook] = {}
         self._recorder: _core.Recorder | None = None
-        self._autograd = _core.Autograd(
-            is_grad_enabled=torch.is_grad_enabled,
-            sequence_number=torch._C._autograd._get_sequence_nr,
-            gradient_edge=functools.partial(_unseen, torch.autograd.graph.get_gradient_edge),
-            queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
-            watch_all=functools.partial(
-                torch.autograd.graph.register_multi_grad_hook, mode="all"
-            ),
-            add=functools.partial(_unseen, operator.add),
-        )
+        self._autograd: Any = None  # made late: old PyTorch lacks parts of it
 
     def install(
         self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
@@ -57,7 +59,7 @@ class ModuleHooks:
         if self._modules:
             return
         if self._recorder is not recorder:
-            self._recorder, self._hooks = recorder, {}
+            self._recorder, self._hooks, self._autograd = recorder, {}, _autograd()
         for prefix, module in modules:
             if module._compiled_call_impl is not None:
                 continue  # module.compile(): its hooks would be compiled with it

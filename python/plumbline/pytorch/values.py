@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline import values
 from plumbline.pytorch.distributed import describe_distributed
@@ -62,7 +62,7 @@ def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> TensorAnswer:
         zeros, extra, problem = 0, None, None
         try:
             # Modes and transforms of the user must not see these operations.
-            with _disable_current_modes(), torch._C._DisableFuncTorch(), torch.no_grad():
+            with dispatch._disable_current_modes(), torch._C._DisableFuncTorch(), torch.no_grad():
                 name, source, zeros, extra = _values_of(tensor, name, with_bytes)
                 if source is not None and not _is_sparse(tensor):
                     shape = _shape_of(source)

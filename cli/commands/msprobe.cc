@@ -1,0 +1,277 @@
+#include "commands/msprobe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace plumbline::cli {
+namespace {
+
+enum class Takes { kNothing, kValue, kOptionalValue };
+enum class Effect { kPass, kIgnore, kRefuse };
+
+// One option of an upstream command.
+struct OptionRule {
+  std::string_view short_name;  // "" if there is none
+  std::string_view long_name;
+  Takes takes;
+  Effect effect;
+  std::string_view plumb_name;     // kPass: how plumb spells it; "" adds the value alone
+  std::string_view default_value;  // kPass: of an option given without its optional value
+};
+
+constexpr std::string_view kOutput = "./output";
+
+constexpr OptionRule kCompare122[] = {
+    {"-i", "--input_path", Takes::kValue, Effect::kPass, "-i", ""},
+    {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
+    {"-s", "--stack_mode", Takes::kNothing, Effect::kPass, "-s", ""},
+    {"-c", "--compare_only", Takes::kNothing, Effect::kPass, "-c", ""},
+    {"-f", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+};
+
+constexpr OptionRule kCompareNew[] = {
+    {"-tp", "--target_path", Takes::kValue, Effect::kPass, "--target_path", ""},
+    {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
+    {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
+    {"-fm", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
+    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kIgnore, "", ""},
+    {"-da", "--diff_analyze", Takes::kNothing, Effect::kRefuse, "", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-fr", "--fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
+    {"-qfr", "--quant_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
+    {"-cfr", "--close_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--rank", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--step", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--input_data", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--input_shape", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--output_size", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--dym_shape_range", Takes::kValue, Effect::kRefuse, "", ""},
+    {"-ofs", "--onnx_fusion_switch", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--consistent_check", Takes::kNothing, Effect::kRefuse, "", ""},
+    {"", "--backend", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--config", Takes::kValue, Effect::kRefuse, "", ""},
+};
+
+constexpr OptionRule kOverflow[] = {
+    {"-i", "--input_path", Takes::kValue, Effect::kPass, "", ""},
+    {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
+};
+
+struct Instead {
+  std::string_view command;
+  std::string_view advice;
+};
+
+// Upstream's other commands, of either release.
+constexpr Instead kNotBuilt[] = {
+    {"graph", "graph building is not built yet. `plumb compare` names the first wrong call"},
+    {"graph_visualize",
+     "graph building is not built yet. `plumb compare` names the first wrong call"},
+    {"parse", "not built yet. `plumb inspect PATH` says what a recording holds"},
+    {"merge_result", "merging the results of several ranks is not built yet"},
+    {"run_ut", "the accuracy check of single APIs is not built yet"},
+    {"multi_run_ut", "the accuracy check of single APIs is not built yet"},
+    {"acc_check", "the accuracy check of single APIs is not built yet"},
+    {"multi_acc_check", "the accuracy check of single APIs is not built yet"},
+    {"api_precision_compare", "the accuracy check of single APIs is not built yet"},
+    {"run_overflow_check",
+     "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
+     "a recording"},
+    {"op_generate", "generating single-API programs is not built yet"},
+    {"code_mapping", "mapping MindSpore graphs to source code is not built yet"},
+    {"config_checking", "the configuration check is not built yet"},
+    {"config_check", "the configuration check is not built yet"},
+    {"data2db", "the viewer's database is not built yet"},
+    {"offline_dump", "running offline models is not built yet"},
+    {"install_deps", "nothing to install: plumb needs no optional packages"},
+};
+
+bool IsOption(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
+
+// The rule for `name`; like upstream's parser, the unique beginning of a long name will do.
+template <size_t kCount>
+const OptionRule* FindRule(const OptionRule (&rules)[kCount], std::string_view name) {
+  const OptionRule* found = nullptr;
+  for (const OptionRule& rule : rules) {
+    if (name == rule.short_name || name == rule.long_name) return &rule;
+    if (name.size() < 4 || rule.long_name.substr(0, name.size()) != name) continue;
+    if (found != nullptr) return nullptr;
+    found = &rule;
+  }
+  return found;
+}
+
+Error Refused(std::string_view command, std::string_view option) {
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("{} {}: not built yet. Leave it out, or see `plumb {} --help`", command,
+                           option, command == "compare" ? command : "overflow"));
+}
+
+// A word taken apart: `--name=value` is two.
+struct Word {
+  std::string name;
+  bool has_value = false;
+  std::string value;
+};
+
+Word Split(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (!IsOption(text) || equals == std::string::npos) return {text, false, ""};
+  return {text.substr(0, equals), true, text.substr(equals + 1)};
+}
+
+// Takes the value of `rule` from `word` or from the words behind `index`.
+Result<std::string> TakeValue(const OptionRule& rule, const std::vector<std::string>& words,
+                              size_t& index) {
+  const Word word = Split(words[index]);
+  if (word.has_value) return word.value;
+  if (index + 1 < words.size() && !IsOption(words[index + 1])) return words[++index];
+  if (rule.takes == Takes::kOptionalValue) return std::string(rule.default_value);
+  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: a value is missing", word.name));
+}
+
+void AddPassed(const OptionRule& rule, std::string value, MsprobeCommand& out) {
+  if (!rule.plumb_name.empty()) out.words.emplace_back(rule.plumb_name);
+  if (rule.takes != Takes::kNothing) out.words.push_back(std::move(value));
+}
+
+template <size_t kCount>
+Status TranslateOptions(const OptionRule (&rules)[kCount], const std::vector<std::string>& words,
+                        MsprobeCommand& out) {
+  const std::string command = words[0];
+  for (size_t i = 1; i < words.size(); ++i) {
+    const OptionRule* rule = FindRule(rules, Split(words[i]).name);
+    if (rule == nullptr) {
+      out.words.push_back(words[i]);
+      continue;
+    }
+    if (rule->effect == Effect::kRefuse) return Refused(command, rule->long_name);
+    std::string value;
+    if (rule->takes != Takes::kNothing) {
+      PL_TRY_ASSIGN(value, TakeValue(*rule, words, i));
+    }
+    if (rule->effect == Effect::kIgnore) {
+      out.ignored.emplace_back(rule->long_name);
+    } else {
+      AddPassed(*rule, std::move(value), out);
+    }
+  }
+  return {};
+}
+
+void AddDefaultOutput(MsprobeCommand& out) {
+  if (std::find(out.words.begin(), out.words.end(), "-o") != out.words.end()) return;
+  out.words.insert(out.words.end(), {"-o", std::string(kOutput)});
+}
+
+// The newest release writes CSV unless --xlsx is given and chooses among several tools by --mode.
+Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words) {
+  std::vector<std::string> rest;
+  std::string mode = "auto", format = "csv";
+  for (size_t i = 0; i < words.size(); ++i) {
+    const Word word = Split(words[i]);
+    if (word.name == "--xlsx") {
+      format = "xlsx";
+    } else if (word.name == "-m" || word.name == "--mode") {
+      constexpr OptionRule kMode{"-m", "--mode", Takes::kValue, Effect::kPass, "", ""};
+      PL_TRY_ASSIGN(mode, TakeValue(kMode, words, i));
+    } else {
+      rest.push_back(words[i]);
+    }
+  }
+  if (mode != "auto") {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("compare --mode {}: not built yet (expected auto)", mode));
+  }
+  MsprobeCommand out{{"compare", "--format", format}, {}};
+  PL_TRY(TranslateOptions(kCompareNew, rest, out));
+  return out;
+}
+
+Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
+  MsprobeCommand out;
+  const bool is_122 = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    const std::string name = Split(word).name;
+    return name == "-i" ||
+           (name.size() > 4 && std::string_view("--input_path").substr(0, name.size()) == name);
+  });
+  if (is_122) {
+    out.words = {"compare", "--format", "xlsx"};
+    PL_TRY(TranslateOptions(kCompare122, words, out));
+  } else {
+    PL_TRY_ASSIGN(out, TranslateNewCompare(words));
+  }
+  AddDefaultOutput(out);
+  return out;
+}
+
+Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"overflow"}, {}};
+  PL_TRY(TranslateOptions(kOverflow, words, out));
+  const bool asks_for_help = std::find(words.begin(), words.end(), "-h") != words.end() ||
+                             std::find(words.begin(), words.end(), "--help") != words.end();
+  if (!asks_for_help) AddDefaultOutput(out);
+  return out;
+}
+
+// Takes `-f FRAMEWORK` off the front; recordings say themselves which framework they are of.
+Status DropFramework(std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  const Word first = Split(words[0]);
+  if (first.name != "-f" && first.name != "--framework") return {};
+  if (!first.has_value && words.size() < 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "-f: a value is missing (expected pytorch or mindspore)");
+  }
+  const std::string framework = first.has_value ? first.value : words[1];
+  if (framework != "pytorch" && framework != "mindspore") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("-f {}: unknown (expected pytorch or mindspore)", framework));
+  }
+  words.erase(words.begin(), words.begin() + (first.has_value ? 1 : 2));
+  return {};
+}
+
+}  // namespace
+
+Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
+  std::vector<std::string> rest = words;
+  PL_TRY(DropFramework(rest));
+  if (rest.empty() || rest[0] == "-h" || rest[0] == "--help") return MsprobeCommand{};
+  const std::string& command = rest[0];
+  if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}, {}};
+  if (command == "compare") return TranslateCompare(rest);
+  if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
+  for (const Instead& other : kNotBuilt) {
+    if (command == other.command) {
+      return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
+    }
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: unknown command. See `plumb msprobe --help`", command));
+}
+
+std::string MsprobeHelp() {
+  std::string text =
+      "Runs command lines written for msprobe (mindstudio-probe 1.2.2 or 26.x).\n"
+      "Usage: plumb msprobe [-f {pytorch,mindspore}] COMMAND [OPTIONS]\n\n"
+      "  compare                        runs `plumb compare`; both forms: -i compare.json, or -tp "
+      "and "
+      "-gp\n"
+      "  overflow_check, nan_analyze    run `plumb overflow`\n\n"
+      "Not built yet, each says what to use instead:\n";
+  for (const Instead& other : kNotBuilt) text += fmt::format("  {}\n", other.command);
+  return text + "\nExit status as of the plumb command that runs.\n";
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,1 @@
+"""Upstream's framework-neutral half: exceptions only."""

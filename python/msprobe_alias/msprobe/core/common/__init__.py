@@ -1,0 +1,1 @@
+"""Upstream's shared modules that scripts import from: exceptions."""

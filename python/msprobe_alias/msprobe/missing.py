@@ -1,0 +1,41 @@
+"""What to tell a script that asks for a name of upstream's that plumbline does not have."""
+
+from __future__ import annotations
+
+# Longest match first wins: upstream's name, then what it is and what to do.
+_NOT_BUILT = {
+    "msprobe.mindspore": "recording MindSpore is not built yet",
+    "msprobe.pytorch.monitor": "the training monitor is not built yet",
+    "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
+    "msprobe.pytorch.compare_distributed": (
+        "comparing all ranks in one call is not built yet. Call compare() once per rank"
+    ),
+    "msprobe.pytorch.parse": "the interactive parser is not built yet. Use `plumb inspect`",
+    "msprobe.pytorch.save": (
+        "no such function, in upstream neither. Use PrecisionDebugger.save(variable, name) at "
+        "level debug"
+    ),
+    "msprobe.pytorch.api_accuracy_checker": "the accuracy check of single APIs is not built yet",
+    "msprobe.pytorch.free_benchmark": "the self-check task free_benchmark is not built yet",
+    "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
+    "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
+    "msprobe.pytorch.set_fx_dump_config": "recording torchair graphs is not built yet",
+    "msprobe.pytorch.set_ge_dump_config": "recording torchair graphs is not built yet",
+    "msprobe.pytorch.acl_save": "saving inside captured device graphs is not built yet",
+    "msprobe.pytorch.AclGraphDumper": "saving inside captured device graphs is not built yet",
+    "msprobe.visualization": "graph building is not built yet",
+    "msprobe.core.compare": "use `plumb compare` or plumbline.compare()",
+    "msprobe.core.config_check": "the configuration check is not built yet",
+    "msprobe.pytorch.config_checking": "the configuration check is not built yet",
+}
+
+
+def explain(name: str) -> str:
+    """The message for upstream's `name`, a module or an attribute with its module."""
+    for known in sorted(_NOT_BUILT, key=len, reverse=True):
+        if name == known or name.startswith(f"{known}."):
+            return f"{name}: {_NOT_BUILT[known]} (plumbline stands in for msprobe here)"
+    return (
+        f"{name}: plumbline has no counterpart of this name (it stands in for msprobe here). "
+        "Only what docs/how-to/moving-from-msprobe.md lists is provided"
+    )

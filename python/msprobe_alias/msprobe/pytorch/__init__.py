@@ -1,0 +1,32 @@
+"""`from msprobe.pytorch import ...` for scripts written for upstream: plumbline's recorder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msprobe.missing import explain
+from msprobe.pytorch.common.utils import seed_all
+from msprobe.pytorch.compare.pt_compare import compare
+from msprobe.pytorch.debugger.precision_debugger import (
+    PrecisionDebugger,
+    module_dump,
+    module_dump_end,
+    random_save,
+)
+
+__all__ = [
+    "PrecisionDebugger",
+    "compare",
+    "module_dump",
+    "module_dump_end",
+    "random_save",
+    "seed_all",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Names that only upstream has are refused with what to do; others are not here."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # An AttributeError would be replaced by "cannot import name" in `from msprobe.pytorch import`.
+    raise ImportError(explain(f"{__name__}.{name}"))

@@ -1,0 +1,1 @@
+"""Upstream's modules that scripts import from."""

@@ -1,0 +1,66 @@
+"""compare() with upstream's arguments; the comparison is plumbline's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msprobe.core.common.exceptions import MsprobeException, translated
+
+_KNOWN_KEYS = ("npu_json_path", "bench_json_path", "stack_json_path", "is_print_compare_log")
+
+
+def compare(
+    input_param: dict[str, Any],
+    output_path: str,
+    *,
+    stack_mode: bool = False,
+    auto_analyze: bool = True,
+    fuzzy_match: bool = False,
+    data_mapping: Any = None,
+    suffix: str = "",
+) -> Any:
+    """Writes compare_result_<time>.xlsx (and .csv, .json) into `output_path`.
+
+    Args:
+        input_param: "npu_json_path" and "bench_json_path", dump.json files or directories of one
+            rank; optional "stack_json_path"; "is_print_compare_log" has no effect.
+        output_path: made when missing.
+        stack_mode: with a stack_json_path: write the call-stack column.
+        auto_analyze: also write advisor_<time>.txt.
+        fuzzy_match: ignore call numbers.
+        data_mapping: not built yet.
+        suffix: not built yet.
+
+    Returns:
+        plumbline.ComparisonResult.
+
+    Raises:
+        MsprobeException: a path is missing in `input_param`, an option is not built yet.
+        FileCheckException, ParseJsonException: a file that cannot be read.
+    """
+    from plumbline import compare as compare_runs  # loads the analysis half: not while recording
+
+    if not isinstance(input_param, dict):
+        raise _invalid(f"input_param is {type(input_param).__name__} (expected a dict)")
+    for key in ("npu_json_path", "bench_json_path"):
+        if not input_param.get(key):
+            raise _invalid(f"input_param: {key} is missing (expected one of {_KNOWN_KEYS})")
+    if data_mapping is not None:
+        raise _invalid("compare: data_mapping is not built yet in plumbline")
+    if suffix:
+        raise _invalid("compare: suffix is not built yet in plumbline; choose another output_path")
+    stack = input_param.get("stack_json_path") or None
+    with translated():
+        return compare_runs(
+            input_param["npu_json_path"],
+            input_param["bench_json_path"],
+            output_path,
+            fuzzy_match=fuzzy_match,
+            show_stack=stack_mode or stack is None,
+            stack_path=stack,
+            write_advice=auto_analyze,
+        )
+
+
+def _invalid(text: str) -> MsprobeException:
+    return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)

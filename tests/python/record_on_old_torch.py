@@ -1,0 +1,54 @@
+"""Imports the recorder on whatever PyTorch the interpreter has and says what works, as JSON.
+
+    python record_on_old_torch.py OUT
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+before = {name: getattr(torch, name) for name in ("add", "matmul", "relu")}
+import plumbline.pytorch as recorder  # noqa: E402
+
+out = Path(sys.argv[1])
+recorder.seed_all(3, rm_dropout=False)
+debugger = recorder.PrecisionDebugger(dump_path=str(out), level="L1")
+
+
+def train() -> list[float]:
+    """Three steps of a small net with a fixed seed."""
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(3):
+        loss = model(torch.randn(5, 4)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+answer: dict[str, Any] = {"torch": torch.__version__, "python": list(sys.version_info[:2])}
+closed = train()
+answer["untouched while closed"] = all(getattr(torch, k) is v for k, v in before.items())
+try:
+    debugger.start()
+    recorded = train()
+    debugger.stop()
+    debugger.step()
+    answer["same losses"] = recorded == closed
+    dump = json.loads((out / "step0" / "rank" / "dump.json").read_text())
+    answer["entries"] = list(dump["data"])
+    linear = dump["data"]["Functional.linear.0.forward"]
+    answer["statistics"] = linear["output"][0]["Max"]
+except Exception as error:
+    answer["recording"] = repr(error)
+answer["untouched at the end"] = all(getattr(torch, k) is v for k, v in before.items())
+print("ANSWER", json.dumps(answer))

@@ -1,0 +1,115 @@
+"""The alias package: installed as its own distribution, never with plumbline itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plumbline
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLUMBLINE = Path(plumbline.__file__).parent.parent
+
+MISSING = {
+    "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
+    "from msprobe.pytorch import compare_distributed": "Call compare() once per rank",
+    "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
+    "from msprobe.mindspore import PrecisionDebugger": "recording MindSpore is not built yet",
+    "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
+}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which pip has installed the alias distribution, without an index."""
+    target = tmp_path_factory.mktemp("alias") / "site"
+    source = ROOT / "python" / "msprobe_alias"
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index",
+         "--no-deps", "--no-build-isolation", "--target", str(target), str(source)],
+        text=True, capture_output=True, timeout=200, check=False)
+    if "No module named pip" in done.stderr:
+        pytest.skip("this environment has no pip")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return target
+
+
+def python(installed: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Runs code that sees the alias and this plumbline."""
+    path = os.pathsep.join([str(installed), str(PLUMBLINE)])
+    return subprocess.run([sys.executable, "-c", code], text=True, capture_output=True,
+                          env=dict(os.environ, PYTHONPATH=path), timeout=120, check=False)
+
+
+def test_plumbline_does_not_install_it() -> None:
+    assert 'wheel.packages = ["python/plumbline"]' in (ROOT / "pyproject.toml").read_text()
+    assert not (PLUMBLINE / "msprobe" / "pytorch").exists()
+
+
+def test_names_are_plumblines(installed: Path) -> None:
+    done = python(installed, (
+        "import msprobe.pytorch as alias, plumbline.pytorch as own\n"
+        "from msprobe.pytorch.common.utils import seed_all\n"
+        "from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger\n"
+        "assert issubclass(alias.PrecisionDebugger, own.PrecisionDebugger)\n"
+        "assert alias.PrecisionDebugger is PrecisionDebugger and alias.seed_all is seed_all\n"
+        "assert not hasattr(alias, '__path_of_nothing__')\n"
+    ))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("statement", MISSING)
+def test_what_is_not_there_says_so(installed: Path, statement: str) -> None:
+    done = python(installed, statement)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert MISSING[statement] in last
+    assert last.startswith(("ImportError", "ModuleNotFoundError"))
+
+
+def test_comparison_takes_upstreams_arguments(installed: Path, tmp_path: Path) -> None:
+    done = python(installed, f"""
+import os, sys, torch
+from msprobe.core.common.exceptions import FileCheckException, MsprobeException
+from msprobe.pytorch import PrecisionDebugger, compare
+for name, scale in (("a", 1.0), ("b", 2.0)):
+    if os.fork() == 0:
+        debugger = PrecisionDebugger(dump_path=f"{tmp_path}/{{name}}", level="L1")
+        debugger.start(); torch.mul(torch.ones(3), scale); debugger.stop(); debugger.step()
+        sys.exit()
+    os.wait()
+sides = {{"npu_json_path": "{tmp_path}/a/step0/rank/dump.json",
+          "bench_json_path": "{tmp_path}/b/step0/rank/dump.json"}}
+result = compare(sides, "{tmp_path}/out", stack_mode=True)
+print(result.first_wrong_call)
+for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), MsprobeException),
+                   (lambda: compare({{}}, "{tmp_path}/out"), MsprobeException),
+                   (lambda: compare(dict(sides, npu_json_path="{tmp_path}/no/dump.json"),
+                                    "{tmp_path}/out"), FileCheckException)):
+    try:
+        call()
+    except kind as error:
+        print(error.code, error.error_info)
+""")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "[INFO]" not in line]
+    assert lines[0] == "Torch.mul.0.forward"
+    assert len(lines) == 4
+    assert list((tmp_path / "out").glob("compare_result_*.xlsx"))
+    assert list((tmp_path / "out").glob("advisor_*.txt"))
+
+
+def test_command_runs_plumb(installed: Path, tmp_path: Path) -> None:
+    plumb = tmp_path / "plumb"
+    plumb.write_text("#!/bin/sh\necho got \"$@\"\nexit 5\n")
+    plumb.chmod(0o755)
+    path = os.pathsep.join([str(installed), str(PLUMBLINE)])
+    done = subprocess.run(
+        [sys.executable, str(installed / "bin" / "msprobe"), "-f", "pytorch", "compare", "-i", "x"],
+        text=True, capture_output=True, timeout=60, check=False,
+        env=dict(os.environ, PYTHONPATH=path, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    assert (done.stdout, done.returncode) == ("got msprobe -f pytorch compare -i x\n", 5)
