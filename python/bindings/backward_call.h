@@ -32,6 +32,9 @@ struct Autograd {
   nanobind::object queue_callback;   // fn: called when the running backward pass ends
   nanobind::object watch_all;        // (tensors, fn): fn(gradients) when all have arrived
   nanobind::object add;              // (a, b) -> a + b, outside the graph
+  // () -> whether the call under way is one whose parameters' gradients the ranks combine where
+  // they are (DDP); None without ranks.
+  nanobind::object reduces_in_place;
 };
 
 // Owned by the hooks it registers, so it lives as long as the graph. Between Watch() and the

@@ -197,14 +197,15 @@ void BindModuleHook(nb::module_& m) {
           "__init__",
           [](Autograd* self, nb::object is_grad_enabled, nb::object sequence_number,
              nb::object gradient_edge, nb::object queue_callback, nb::object watch_all,
-             nb::object add) {
+             nb::object add, nb::object reduces_in_place) {
             new (self) Autograd{std::move(is_grad_enabled), std::move(sequence_number),
                                 std::move(gradient_edge),   std::move(queue_callback),
-                                std::move(watch_all),       std::move(add)};
+                                std::move(watch_all),       std::move(add),
+                                std::move(reduces_in_place)};
           },
           nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number"),
-          nb::arg("gradient_edge"), nb::arg("queue_callback"), nb::arg("watch_all"),
-          nb::arg("add"));
+          nb::arg("gradient_edge"), nb::arg("queue_callback"), nb::arg("watch_all"), nb::arg("add"),
+          nb::arg("reduces_in_place"));
   nb::class_<ModuleHook>(m, "ModuleHook", "Hooks around the calls of one module.")
       .def(nb::init<Class&, const Autograd&, std::string, bool>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())

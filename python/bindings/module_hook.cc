@@ -78,12 +78,12 @@ void ModuleHook::After(PyObject* module, PyObject* output, bool raised) {
     if (raised || recorder_.observer().is_done()) return;
     const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);
-    if (wants_backward_) WatchParameters(parameters.ptr());
+    if (wants_backward_) WatchParameters(module, parameters.ptr());
     if (call.backward != nullptr) call.backward->Watch(output);
   });
 }
 
-void ModuleHook::WatchParameters(PyObject* parameters) {
+void ModuleHook::WatchParameters(PyObject* module, PyObject* parameters) {
   // At the first call of a step: reserves the entry and hooks the parameters.
   static PyObject* const register_hook = PyUnicode_InternFromString("register_hook");
   const uint64_t epoch = recorder_.observer().epoch();
@@ -99,14 +99,53 @@ void ModuleHook::WatchParameters(PyObject* parameters) {
   if (trained.size() == 0) return;
   const std::string entry = prefix_ + ".parameters_grad";
   recorder_.ReserveParameterGradients(entry, trained.ptr());
+  awaited_.clear();
+  const nb::object in_place = autograd_.reduces_in_place();
+  const bool has_ranks = !in_place.is_none();
+  reduces_in_place_ = in_place.ptr() == Py_True;
+  if (has_ranks) module_ = nb::steal(CheckedPython(PyWeakref_NewRef(module, nullptr)));
+  const nb::object self = nb::find(this);
   for (nb::handle key : trained) {
-    Recorder* recorder = &recorder_;
-    auto record = [recorder, entry, text = std::string(TextOf(key.ptr()))](PyObject* args) {
-      recorder->RecordParameterGradient(entry, text, PyTuple_GET_ITEM(args, 0));
+    PyObject* parameter = PyDict_GetItem(parameters, key.ptr());
+    // `self` keeps this object: hooks of parameters may outlive the debugger's list.
+    auto record = [=, this, text = std::string(TextOf(key.ptr()))](PyObject* args) {
+      recorder_.RecordParameterGradient(entry, text, PyTuple_GET_ITEM(args, 0));
+      if (has_ranks) AwaitReduction(text, parameter);
     };
     const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder_, std::move(record))));
-    parameter_handles_.push_back(nb::steal(CheckedPython(PyObject_CallMethodOneArg(
-        PyDict_GetItem(parameters, key.ptr()), register_hook, callback.ptr()))));
+    parameter_handles_.push_back(nb::steal(
+        CheckedPython(PyObject_CallMethodOneArg(parameter, register_hook, callback.ptr()))));
+  }
+}
+
+void ModuleHook::AwaitReduction(const std::string& parameter, const PyObject* known) {
+  awaited_.push_back({parameter, known});
+  if (awaited_.size() > 1) return;
+  // The framework's own last callback of the pass, which finishes the reduction, may be queued
+  // after this one; a callback queued from a callback runs after it.
+  const nb::object self = nb::find(this);
+  auto last = [this, self](PyObject*) { RecordReduced(); };
+  auto first = [this, self, last = std::move(last)](PyObject*) {
+    autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, last))));
+  };
+  autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(first)))));
+}
+
+void ModuleHook::RecordReduced() {
+  static PyObject* const grad_name = PyUnicode_InternFromString("grad");
+  const std::vector<Awaited> awaited = std::exchange(awaited_, {});
+  const nb::object module = module_();
+  if (module.is_none() || parameters_epoch_ != recorder_.observer().epoch()) return;
+  const nb::dict parameters = OwnParameters(module.ptr());
+  for (const Awaited& one : awaited) {
+    PyObject* parameter = PyDict_GetItemString(parameters.ptr(), one.name.c_str());
+    // FSDP2 has another tensor in the parameter's place while a pass runs. The one that is left
+    // gets the reduced gradient.
+    if (parameter == nullptr || (parameter == one.known && !reduces_in_place_)) continue;
+    const nb::object grad = nb::steal(CheckedPython(PyObject_GetAttr(parameter, grad_name)));
+    if (grad.is_none()) continue;
+    recorder_.RecordParameterGradient(prefix_ + ".parameters_grad", one.name + ".reduced",
+                                      grad.ptr());
   }
 }
 

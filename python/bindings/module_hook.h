@@ -29,7 +29,11 @@ class ModuleHook {
   void ForgetParameters();
 
  private:
-  void WatchParameters(PyObject* parameters);
+  void WatchParameters(PyObject* module, PyObject* parameters);
+  // Gradients that the ranks combine during the backward pass are recorded as well, under
+  // "{parameter}.reduced". `known`: the parameter that a gradient of this rank has arrived at.
+  void AwaitReduction(const std::string& parameter, const PyObject* known);
+  void RecordReduced();
 
   Recorder& recorder_;
   const Autograd& autograd_;
@@ -39,6 +43,15 @@ class ModuleHook {
   uint32_t id_;
   uint64_t parameters_epoch_ = 0;
   std::vector<nanobind::object> parameter_handles_;
+
+  // Parameters with a gradient in the running pass, by name; `known` is compared, never read.
+  struct Awaited {
+    std::string name;
+    const PyObject* known;
+  };
+  std::vector<Awaited> awaited_;
+  nanobind::object module_;        // weak reference; unless there are no ranks
+  bool reduces_in_place_ = false;  // Autograd::reduces_in_place
 };
 
 }  // namespace plumbline::python

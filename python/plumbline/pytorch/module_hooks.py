@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline import _core
@@ -26,6 +28,12 @@ def _unseen(function: Any, *args: Any) -> Any:
         return function(*args)
 
 
+def _reduces_in_place() -> bool | None:
+    if dist.is_available() and dist.is_initialized():
+        return DistributedDataParallel._active_ddp_module is not None
+    return None
+
+
 def _autograd() -> _core.Autograd:
     return _core.Autograd(
         is_grad_enabled=torch.is_grad_enabled,
@@ -34,6 +42,7 @@ def _autograd() -> _core.Autograd:
         queue_callback=torch.autograd.Variable._execution_engine.queue_callback,
         watch_all=functools.partial(torch.autograd.graph.register_multi_grad_hook, mode="all"),
         add=functools.partial(_unseen, operator.add),
+        reduces_in_place=_reduces_in_place,
     )
 
 
