@@ -81,6 +81,7 @@ void BindConfig(nb::module_& m) {
       .def_prop_ro("task", [](const Config& c) { return std::string(TaskName(c.task)); })
       .def_prop_ro("level", [](const Config& c) { return std::string(LevelName(c.level)); })
       .def_ro("dump_path", &Config::dump_path)
+      .def_ro("listed", &Config::list)
       .def_ro("enable_dataloader", &Config::enable_dataloader)
       .def_ro("dump_enable", &Config::dump_enable)
       .def_prop_ro("wants_backward", [](const Config& c) { return c.data_mode.backward; })

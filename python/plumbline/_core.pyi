@@ -25,6 +25,9 @@ class Config:
     def dump_path(self) -> str: ...
 
     @property
+    def listed(self) -> list[str]: ...
+
+    @property
     def enable_dataloader(self) -> bool: ...
 
     @property

@@ -51,6 +51,15 @@ class Adapter(Protocol):
     def uninstall_modules(self) -> None:
         """Removes the module hooks; gradients of recorded calls still arrive until `end_step`."""
 
+    def operator_records(self, recorder: _core.Recorder) -> Any:
+        """A context manager that records every operator inside and counts them in `calls`."""
+
+    def next_node_number(self) -> int:
+        """Number that the next node of the autograd graph will get on this thread."""
+
+    def kernel_dump_device(self) -> Any:
+        """What dumps a device's kernels (init_dump, set_dump, finalize_dump); or None."""
+
     def watch_calls(self, module: Any, callback: Callable[..., None]) -> Any:
         """Calls `callback` before every call of `module`; returns a handle with `remove()`."""
 

@@ -17,6 +17,7 @@ from plumbline.adapter import Adapter
 from plumbline.config_watch import ConfigWatch
 from plumbline.custom_apis import CustomApis
 from plumbline.custom_ops_file import CustomOpsFile
+from plumbline.operator_window import OperatorWindow
 from plumbline.token_window import TokenWindow, check_token_range
 
 _MODULE_LEVELS = ("L0", "mix")
@@ -34,8 +35,8 @@ class DebuggerBase:
         task: "statistics", "tensor", "structure", "overflow_check" or "nan_check"; wins over the
             file.
         dump_path: output directory; wins over the file.
-        level: "L0" (modules), "L1" (APIs), "mix" (both) or "debug" (what `save()` is given); wins
-            over the file.
+        level: "L0" (modules), "L1" (APIs), "mix" (both), "L2" (the operators below the one call
+            that `list` names) or "debug" (what `save()` is given); wins over the file.
         model: deprecated, pass it to `start()`.
         step: step numbers to record, as ints or "a-b" ranges; wins over the file.
 
@@ -280,6 +281,9 @@ class DebuggerBase:
         self._config = config
         self._recorder = _core.new_recorder(config, self._adapter.framework_parts())
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
+        self._operators: OperatorWindow | None = None
+        if config.level == "L2":
+            self._operators = OperatorWindow(self._recorder, config.listed[0], self._adapter)
 
     def _reload(self) -> None:
         """Reads a changed config.json, when `dump_enable` asks for it."""
@@ -344,6 +348,8 @@ class DebuggerBase:
 
     def _step(self) -> None:
         self._uninstall()
+        if self._operators is not None and self._recorder.is_step_open:
+            self._operators.end_step()
         self._guarded(self._recorder.step)
         self._adapter.end_step()
 
@@ -442,8 +448,12 @@ class DebuggerBase:
             )
         if level in _API_LEVELS:
             self._adapter.install_apis(self._recorder, with_regions=level == "mix")
+        if self._operators is not None:
+            self._operators.install()
 
     def _uninstall(self) -> None:
+        if self._operators is not None:
+            self._operators.uninstall()
         self._adapter.uninstall_apis()
         self._adapter.uninstall_modules()
 

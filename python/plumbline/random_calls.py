@@ -133,3 +133,12 @@ def _stack_text(frame: FrameType | None) -> str:
             )
         frame = frame.f_back
     return "".join(lines)
+
+
+def check_seed(seed: Any, mode: Any, rm_dropout: Any) -> None:
+    """ValueError if the arguments of seed_all() are of the wrong type or out of range."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= 4294967295:
+        raise ValueError(f"seed must be an integer from 0 to 4294967295 (got {seed!r})")
+    for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False (got {value!r})")

@@ -65,12 +65,12 @@ Status SetTask(std::string_view field, const Json& value, Config& config) {
 
 Status SetLevel(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kLevels));
-  for (const Level built : {Level::kL0, Level::kL1, Level::kMix, Level::kDebug}) {
+  for (const Level built : {Level::kL0, Level::kL1, Level::kL2, Level::kMix, Level::kDebug}) {
     if (level != LevelName(built)) continue;
     config.level = built;
     return {};
   }
-  return NotBuilt(field, level, "L0, L1, mix or debug");
+  return NotBuilt(field, level, "L0, L1, L2, mix or debug");
 }
 
 Status SetDumpPath(std::string_view field, const Json& value, Config& config) {
@@ -400,8 +400,25 @@ Status ReconcileSearch(const Config& config) {
   return debug ? wrong_level("L0, L1 or mix") : Status();
 }
 
+// Level L2 records one call of one API.
+Status CheckOperators(const Config& config) {
+  if (config.level != Level::kL2) return {};
+  if (!config.scope.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "scope: is set (expected none at level L2, where list names one call)");
+  }
+  if (config.list.size() != 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("list: has {} names (expected 1 at level L2, the call to look into, "
+                             "such as Functional.linear.0.forward)",
+                             config.list.size()));
+  }
+  return {};
+}
+
 // Settings that only make sense together, after all of them are known.
 Status Reconcile(Config& config) {
+  PL_TRY(CheckOperators(config));
   const bool debug = config.level == Level::kDebug;
   if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
     return Error(ErrorCode::kInvalidArgument,
@@ -475,6 +492,8 @@ std::string_view LevelName(Level level) {
       return "L0";
     case Level::kL1:
       return "L1";
+    case Level::kL2:
+      return "L2";
     case Level::kDebug:
       return "debug";
     case Level::kMix:

@@ -14,7 +14,8 @@
 namespace plumbline {
 
 enum class Task : uint8_t { kStatistics, kTensor, kStructure, kOverflowCheck, kNanCheck };
-enum class Level : uint8_t { kL0, kL1, kMix, kDebug };
+// kL2: the operators below one call of an API.
+enum class Level : uint8_t { kL0, kL1, kL2, kMix, kDebug };
 enum class SummaryMode : uint8_t { kStatistics, kMd5, kXor };
 // Which APIs are recorded when neither scope nor list says it (config/risk_levels.h).
 enum class RiskLevel : uint8_t { kAll, kFocus, kCore };

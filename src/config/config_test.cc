@@ -174,10 +174,6 @@ TEST(Config, ValidButUnbuiltChoicesAreUnsupported) {
     ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "task": "{}"}})", task)),
                 ErrorCode::kUnsupported, {task, "not built yet"});
   }
-  for (const char* level : {"L2"}) {
-    ExpectError(Parse(fmt::format(R"({{"dump_path": "a", "level": "{}"}})", level)),
-                ErrorCode::kUnsupported, {level, "not built yet"});
-  }
   ExpectError(Parse(R"({"dump_path": "a", "task": "tensor", "tensor": {"online_run_ut": true}})"),
               ErrorCode::kUnsupported, {"online_run_ut"});
 }
@@ -310,6 +306,31 @@ TEST(Config, StructureReadsNoValuesAndRecordsModules) {
   EXPECT_EQ(forced->level, Level::kMix);
   ASSERT_EQ(forced->warnings.size(), 1U);
   EXPECT_NE(forced->warnings[0].find("level: is \"L1\""), std::string::npos);
+}
+
+TEST(Config, LevelL2NamesOneCall) {
+  const auto config = Parse(
+      R"({"dump_path": "a", "level": "L2", "task": "tensor", "tensor": {"list": ["Torch.add.0.forward"]}})");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->level, Level::kL2);
+  EXPECT_EQ(LevelName(config->level), "L2");
+  const auto selection = Selection::Create(*config);
+  ASSERT_TRUE(selection.has_value());
+  EXPECT_TRUE(selection->selects_all());
+  for (const char* list : {"[]", R"(["Torch.add.0.forward", "Torch.add.1.forward"])"}) {
+    ExpectError(Parse(fmt::format(
+                    R"({{"dump_path": "a", "level": "L2", "statistics": {{"list": {}}}}})", list)),
+                ErrorCode::kInvalidArgument, {"list", "expected 1 at level L2"});
+  }
+  ExpectError(Parse(R"({"dump_path": "a", "level": "L2", "statistics": {"list": ["a"],
+                        "scope": ["Torch.add.0.forward", "Torch.add.1.forward"]}})"),
+              ErrorCode::kInvalidArgument, {"scope", "level L2"});
+  for (const char* name : {"add", "Torch.add.0", "Module.fc.Linear.forward.0"}) {
+    ExpectError(
+        Parse(fmt::format(
+            R"({{"dump_path": "a", "level": "L2", "statistics": {{"list": ["{}"]}}}})", name)),
+        ErrorCode::kInvalidArgument, {name, "not a complete name"});
+  }
 }
 
 TEST(Config, DebugLevelHasNoFilters) {

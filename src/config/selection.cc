@@ -65,6 +65,7 @@ Status CheckScopeName(std::string_view name, Level level) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("scope: \"{}\" is not a complete name (expected {} at level L0)",
                                name, kModuleForm));
+    case Level::kL2:
     case Level::kDebug:
       return {};  // nothing is filtered by name
     case Level::kMix:
@@ -119,6 +120,17 @@ Result<Selection> Selection::Create(const Config& config) {
   selection.level_ = config.level;
   selection.scope_ = config.scope;
   selection.list_ = config.list;
+  if (config.level == Level::kL2) {
+    // The list names the call around the operators; these are all recorded.
+    selection.list_.clear();
+    for (const std::string& name : config.list) {
+      if (IsApiName(name)) continue;
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("list: \"{}\" is not a complete name (expected {} at level L2)",
+                               name, kApiForm));
+    }
+    return selection;
+  }
   if (config.scope.empty() && config.list.empty()) selection.risk_level_ = config.risk_level;
   if (config.scope.empty()) return selection;
   if (config.scope.size() != 2) {

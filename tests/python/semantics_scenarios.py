@@ -1,20 +1,14 @@
 """Small programs that do what training scripts do; run with and without the recorder.
 
-    python semantics_scenarios.py none|CONFIG RESULT.json
-
-Each scenario runs once, in a window of its own (step k for the k-th), and returns a value; the file
-receives {name: fingerprint}. Equal files mean that recording changed nothing the program can see.
+Each scenario runs once, in a window of its own, and returns what the program can see.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import io
-import json
 import pickle
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -480,50 +474,3 @@ def threads(window: Window) -> Any:
         for one in pool:
             one.join()
     return [results[k] for k in range(4)]
-
-
-def fingerprint(value: Any) -> Any:
-    """JSON of a value; of tensors dtype, shape and a hash of their bits."""
-    if isinstance(value, torch.Tensor):
-        plain = value.detach().as_subclass(torch.Tensor).contiguous().cpu()
-        bits = bytes(plain.clone().untyped_storage())
-        return f"{plain.dtype}{list(plain.shape)} {hashlib.sha1(bits).hexdigest()[:16]}"
-    if isinstance(value, dict):
-        return {key: fingerprint(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [fingerprint(item) for item in value]
-    return value
-
-
-def main(config: str, result: str) -> None:
-    torch.set_num_threads(1)
-    debugger = None
-    if config != "none":
-        from plumbline.pytorch import PrecisionDebugger
-
-        debugger = PrecisionDebugger(config)
-
-    @contextlib.contextmanager
-    def window(model: nn.Module) -> Any:
-        if debugger is not None:
-            debugger.start(model)
-        try:
-            yield
-        finally:
-            if debugger is not None:
-                debugger.stop()
-                debugger.step()
-
-    results = {}
-    for name, function in SCENARIOS.items():
-        torch.manual_seed(11)
-        try:
-            results[name] = fingerprint(function(window))
-        except Exception as error:
-            results[name] = f"{type(error).__name__}: {error}"
-    with open(result, "w", encoding="utf-8") as file:
-        json.dump(results, file)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])

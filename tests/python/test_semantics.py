@@ -12,7 +12,7 @@ import pytest
 from recording import config
 from semantics_scenarios import SCENARIOS
 
-SCRIPT = Path(__file__).parent / "semantics_scenarios.py"
+SCRIPT = Path(__file__).parent / "run_semantics.py"
 NAMES = list(SCENARIOS)
 RUNS = [("L0", "statistics"), ("L1", "statistics"), ("mix", "statistics"), ("mix", "tensor")]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any
 
 import torch
 
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
-from plumbline.random_calls import RandomCalls
+from plumbline.random_calls import RandomCalls, check_seed
 
 __all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]
 
@@ -39,7 +38,7 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> N
     Example:
         >>> seed_all(1234)
     """
-    _check_seed(seed, mode, rm_dropout)
+    check_seed(seed, mode, rm_dropout)
     _adapter.seed(seed, mode, rm_dropout)
 
 
@@ -74,11 +73,3 @@ def random_save(output_path: str = "./output") -> None:
     if numpy is not None:
         owners["numpy_random"] = numpy.random
     _random_calls.patch(owners)
-
-
-def _check_seed(seed: Any, mode: Any, rm_dropout: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= 4294967295:
-        raise ValueError(f"seed must be an integer from 0 to 4294967295 (got {seed!r})")
-    for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False (got {value!r})")

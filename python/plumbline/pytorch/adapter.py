@@ -12,10 +12,12 @@ import torch
 import torch.distributed as dist
 
 from plumbline import _core
+from plumbline.dropout import remove_functional_dropout
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.batches import BatchHooks
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
+from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.values import describe, describe_tensor, to_host
 
 
@@ -85,6 +87,17 @@ class TorchAdapter:
         """Removes the module hooks."""
         self._modules.uninstall()
 
+    def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
+        """A dispatch mode."""
+        return OperatorRecords(recorder)
+
+    def next_node_number(self) -> int:
+        return torch._C._autograd._get_sequence_nr()
+
+    def kernel_dump_device(self) -> Any:
+        """torch_npu.npu, where that is loaded."""
+        return getattr(sys.modules.get("torch_npu"), "npu", None)
+
     def watch_calls(self, module: torch.nn.Module, callback: Callable[..., None]) -> Any:
         """A forward pre hook."""
         return module.register_forward_pre_hook(callback)
@@ -120,26 +133,4 @@ class TorchAdapter:
         torch.manual_seed(seed)  # every device's generator
         torch.use_deterministic_algorithms(deterministic)
         if remove_dropout:
-            _remove_dropout()
-
-
-def _remove_dropout() -> None:
-    """Replaces the functional dropouts by versions that keep every element."""
-    functional: Any = torch.nn.functional
-
-    def without(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        def dropout(
-            input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-        ) -> torch.Tensor:
-            if not 0.0 <= p <= 1.0:
-                raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-            return original(input, 0.0, training, inplace)
-
-        dropout.__name__ = original.__name__
-        dropout.__doc__ = original.__doc__
-        return dropout
-
-    for name in ("dropout", "dropout2d", "dropout3d"):
-        original = getattr(functional, name)
-        if original.__module__ == "torch.nn.functional":  # not replaced yet
-            setattr(functional, name, without(original))
+            remove_functional_dropout(torch.nn.functional)
