@@ -199,13 +199,12 @@ class Exporter {
     for (const std::string& path : stand_ins) PL_TRY(RemoveFile(path));
     report_.recovered_calls += recovery.calls;
     if (recovery.tensors_missing > 0) {
-      report_.notes.push_back(fmt::format("{}: {} tensors have no file", dump.source,
-                                          recovery.tensors_missing));
+      report_.notes.push_back(
+          fmt::format("{}: {} tensors have no file", dump.source, recovery.tensors_missing));
     }
     if (recovery.journal_damaged) {
-      report_.notes.push_back(
-          fmt::format("{}: the journal was damaged; what could be read is in the copy",
-                      dump.source));
+      report_.notes.push_back(fmt::format(
+          "{}: the journal was damaged; what could be read is in the copy", dump.source));
     }
     return {};
   }
@@ -303,9 +302,9 @@ Status CheckTarget(const std::string& source, const std::string& target) {
   if (facts.kind == PathKind::kDirectory) {
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(target));
     if (!names.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: not empty (holds {}). Name a new directory.", target,
-                               names.front()));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: not empty (holds {}). Name a new directory.", target, names.front()));
     }
   } else if (facts.kind != PathKind::kMissing) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a directory", target));

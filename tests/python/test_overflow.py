@@ -1,5 +1,5 @@
-"""`plumb overflow`: the first NaN or Inf over all ranks, on synthetic dumps whose answer is known by
-construction (rank_dumps.py).
+"""`plumb overflow`: the first NaN or Inf over all ranks, on synthetic dumps with known answers
+(rank_dumps.py).
 """
 
 from __future__ import annotations
@@ -195,9 +195,9 @@ def test_missing_rank_and_incomplete_call_are_said(tmp_path):
 def test_bad_values_that_no_call_produced_are_found(tmp_path):
     entries = [fine(0), passes("Functional.linear.0.forward", NAN), log()]
     done = overflow(write_step(tmp_path / "step0", {"rank0": entries}), "-o", tmp_path / "o")
-    assert answer(done) == ("first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN "
-                            "(an input already; no recorded call before it on this rank put it "
-                            "out)")
+    assert answer(done) == (
+        "first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN (an input "
+        "already; no recorded call before it on this rank put it out)")
 
 
 @pytest.mark.parametrize("bad", ["nan", "NaN", "inf", "-inf", "Infinity", "nan\t", "1e400"])
@@ -259,7 +259,8 @@ def test_overlapping_groups_pair_by_group(tmp_path):
                      group=group)
              for n, (given, result, group) in enumerate([(NAN, NAN, WORLD), (1.0, 1.0, other)])]
     second = [forward(f"Distributed.all_reduce.{n}.forward", [tensor(1.0)], [tensor(result)],
-                      group=group) for n, (result, group) in enumerate([(NAN, other), (NAN, WORLD)])]
+                      group=group)
+              for n, (result, group) in enumerate([(NAN, other), (NAN, WORLD)])]
     step = write_step(tmp_path / "step0", {"rank0": [log(NAN), *first], "rank1": second})
     result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
     assert [(o["rank"], o["op_name"]) for o in result["origins"]] == [
