@@ -46,6 +46,10 @@ struct Plan {
 
 bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
+bool IsRewritten(std::string_view name) {
+  return name == run_layout::kDumpJson || name == run_layout::kDebugJson;
+}
+
 // The name in the wanted format; nothing when it has that already, or is no tensor file.
 std::optional<std::string> ConvertedName(std::string_view name, TensorFormat format) {
   const std::string_view from = format == TensorFormat::kNpy ? kPt : kNpy;
@@ -161,7 +165,7 @@ class Exporter {
       PL_TRY_ASSIGN(const std::string text, ReadFile(from));
       PL_TRY(WriteFileAtomically(to, text, /*durable=*/false));
       report_.bytes += text.size();
-      ++report_.other_files;
+      if (!IsRewritten(BaseName(to))) ++report_.other_files;
     }
     for (size_t i = 0; i < plan_.dumps.size(); ++i) PL_TRY(ExportOne(i));
     return {};
