@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -291,3 +292,20 @@ def test_more_collectives_on_one_rank_are_said(tmp_path):
     done = overflow(step)
     assert done.returncode == 4
     assert "first Distributed.all_reduce.1.forward of rank 0" in done.stderr
+
+
+def test_damaged_text_never_crashes_nor_passes(tmp_path):
+    """One byte of one rank's files replaced, at places drawn with a fixed seed."""
+    step = write_step(tmp_path / "step0", scenarios()["polluted_second_send"][0])
+    files = [step / f"rank{rank}" / name for rank in range(2)
+             for name in ("dump.json", "stack.json", "construct.json")]
+    draw = random.Random(7)
+    for _ in range(60):
+        path = draw.choice(files)
+        text = path.read_bytes()
+        place = draw.randrange(len(text))
+        path.write_bytes(text[:place] + bytes([draw.randrange(256)]) + text[place + 1:])
+        done = overflow(step, "-o", tmp_path / "o")
+        path.write_bytes(text)
+        assert done.returncode in (0, 2, 4), (path, place, done)
+        assert done.returncode != 0 or answer(done).startswith("first NaN/Inf: "), (path, place)
