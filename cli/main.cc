@@ -16,11 +16,7 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand,
-    AddExportCommand,
-    AddInspectCommand,
-    AddOverflowCommand,
-    AddRecoverCommand,
+    AddCompareCommand, AddExportCommand, AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

@@ -52,9 +52,10 @@ Status RunExport(Arguments& arguments) {
                                  report.other_files, report.bytes);
   if (report.converted > 0) text += fmt::format("  {} tensor files converted\n", report.converted);
   if (report.widened > 0) {
-    text += fmt::format("  {} of them hold float32 now: .npy has no bfloat16 and float8 (the dtype "
-                        "stands in dump.json)\n",
-                        report.widened);
+    text += fmt::format(
+        "  {} of them hold float32 now: .npy has no bfloat16 and float8 (the dtype "
+        "stands in dump.json)\n",
+        report.widened);
   }
   if (report.recovered_calls > 0) {
     text += fmt::format("  {} calls recovered from journals; the source is as it was\n",

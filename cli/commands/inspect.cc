@@ -61,8 +61,8 @@ void PrintLosses(const DumpFacts& facts) {
                           facts.entries));
   }
   if (loss.duplicate_names > 0) {
-    PrintFact(fmt::format("{} entries occur again; the last of each name counts",
-                          loss.duplicate_names));
+    PrintFact(
+        fmt::format("{} entries occur again; the last of each name counts", loss.duplicate_names));
   }
   if (loss.recorder_drops > 0) {
     PrintFact(fmt::format("{} losses counted in dump_error_info.log", loss.recorder_drops));
@@ -105,8 +105,8 @@ void PrintDump(const DumpFacts& facts) {
 
 void PrintTensor(const TensorFacts& facts) {
   Print(OneLine(facts.path) + "\n");
-  PrintFact(fmt::format("{} [{}], {} bytes", facts.dtype, fmt::join(facts.shape, ", "),
-                        facts.bytes));
+  PrintFact(
+      fmt::format("{} [{}], {} bytes", facts.dtype, fmt::join(facts.shape, ", "), facts.bytes));
   std::string statistics;
   for (const auto& [name, value] : facts.statistics) {
     statistics += fmt::format("{}{} {}", statistics.empty() ? "" : ", ", name, value);
@@ -282,10 +282,10 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
       "  plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt");
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
-    const Status status = arguments->what == "cpu"
-                              ? InspectCpu()
-                              : InspectPath(arguments->what, arguments->salvage,
-                                            arguments->machine);
+    const Status status =
+        arguments->what == "cpu"
+            ? InspectCpu()
+            : InspectPath(arguments->what, arguments->salvage, arguments->machine);
     exit_status = status ? 0 : ReportError("inspect", status.error());
   });
 }

@@ -26,7 +26,8 @@ constexpr const char* kFooter =
     "  plumb overflow runs/new/step0\n"
     "  plumb overflow runs/new -o result --fail-on-anomaly\n"
     "\n"
-    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 nothing found but not\n"
+    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 nothing found but "
+    "not\n"
     "everything could be judged (or a truncated dump.json without --allow-partial), 6 the result\n"
     "could not be written.";
 

@@ -382,7 +382,9 @@ Status ReconcileSearch(const Config& config) {
                  fmt::format("level: is \"{}\" (expected {} with task {})", LevelName(config.level),
                              expected, TaskName(config.task)));
   };
-  if (config.task == Task::kOverflowCheck && debug) return wrong_level("L0, L1 or mix");
+  if (config.task == Task::kOverflowCheck && (debug || config.level == Level::kL2)) {
+    return wrong_level("L0, L1 or mix");
+  }
   if (config.task == Task::kNanCheck) {
     if (config.level != Level::kL1) return wrong_level("L1");
     if (!config.data_mode.output) {
@@ -397,7 +399,7 @@ Status ReconcileSearch(const Config& config) {
                  "tensor.bench_path: is given, and calls are compared by their checksums (expected "
                  "summary_mode \"md5\" with it)");
   }
-  return debug ? wrong_level("L0, L1 or mix") : Status();
+  return debug || config.level == Level::kL2 ? wrong_level("L0, L1 or mix") : Status();
 }
 
 // Level L2 records one call of one API.

@@ -211,7 +211,7 @@ class DumpReader {
   std::function<void(VisitedCall&&)> visit_;
   bool in_data_ = false;
   uint64_t entries_ = 0;  // complete ones
-  size_t complete_ = 0;  // end of the last complete entry
+  size_t complete_ = 0;   // end of the last complete entry
 };
 
 }  // namespace

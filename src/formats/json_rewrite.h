@@ -22,7 +22,8 @@ struct RewriteOptions {
   // allows; numbers beyond the range of double become the infinite ones.
   bool strict = false;
   // New text for the text value of member `key` (at any depth); nothing keeps it.
-  std::function<std::optional<std::string>(std::string_view key, std::string_view text)> replace = {};
+  std::function<std::optional<std::string>(std::string_view key, std::string_view text)> replace =
+      {};
 };
 
 // Appends the rewritten document to `out`. kCorrupt and kUnsupported as json::Reader::error().

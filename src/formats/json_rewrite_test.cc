@@ -20,8 +20,7 @@ TEST(JsonRewrite, NumbersKeysAndOrderAreKept) {
 }
 
 TEST(JsonRewrite, EmptyContainersStayOnOneLine) {
-  EXPECT_EQ(Rewritten(R"({"a": {}, "b": [ ]})", {.indent = 2}),
-            "{\n  \"a\": {},\n  \"b\": []\n}");
+  EXPECT_EQ(Rewritten(R"({"a": {}, "b": [ ]})", {.indent = 2}), "{\n  \"a\": {},\n  \"b\": []\n}");
 }
 
 TEST(JsonRewrite, StrictHasNoBareTokens) {

@@ -110,7 +110,9 @@ Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
   return found;
 }
 
-Result<std::string> ResolveDumpJson(const std::string& path) {
+namespace {
+
+Result<std::string> FindDumpJson(const std::string& path) {
   switch (KindOf(path)) {
     case PathKind::kFile:
       if (BaseName(path).ends_with(kDumpJsonName)) return path;
@@ -134,6 +136,19 @@ Result<std::string> ResolveDumpJson(const std::string& path) {
                              found.size(), JoinLines(found)));
   }
   return std::move(found.front());
+}
+
+}  // namespace
+
+Result<std::string> ResolveDumpJson(const std::string& path) {
+  PL_TRY_ASSIGN(std::string found, FindDumpJson(path));
+  PL_TRY_ASSIGN(const PathFacts facts, Inspect(found));
+  if (facts.is_link) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a symbolic link (expected a file). Name the file it points to.", found));
+  }
+  return found;
 }
 
 }  // namespace plumbline::load

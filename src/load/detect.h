@@ -24,7 +24,8 @@ inline constexpr std::string_view kRunMarkName = ".run";
 
 // The dump.json meant by `path`: that file itself, the one in a rank directory, or the only one
 // below a step or dump directory. kNotFound when there is none, kInvalidArgument when there are
-// several (the message lists them) or when a file is not named *dump.json.
+// several (the message lists them) or when a file is not named *dump.json or is
+// a symbolic link.
 Result<std::string> ResolveDumpJson(const std::string& path);
 
 // What a rank directory says about how complete it is.

@@ -99,9 +99,8 @@ Result<std::vector<StepDirectory>> ListStepDirectories(const std::string& dump_d
     if (!step || KindOf(path) != PathKind::kDirectory) continue;
     steps.push_back({path, *step});
   }
-  std::stable_sort(steps.begin(), steps.end(), [](const StepDirectory& a, const StepDirectory& b) {
-    return a.step < b.step;
-  });
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const StepDirectory& a, const StepDirectory& b) { return a.step < b.step; });
   return steps;
 }
 

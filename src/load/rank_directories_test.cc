@@ -10,7 +10,7 @@
 namespace plumbline::load {
 namespace {
 
-class RankDirectories : public testing::Test {
+class RankDirectories : public ::testing::Test {
  protected:
   void Make(const std::string& name) { std::filesystem::create_directories(root_.Path(name)); }
 

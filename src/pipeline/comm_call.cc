@@ -11,8 +11,8 @@ namespace plumbline {
 namespace {
 
 // Parts of the names of functions that communicate; barrier and monitored_barrier move no values.
-constexpr std::array<std::string_view, 6> kMoves = {"send",   "recv",    "broadcast",
-                                                    "reduce", "gather",  "scatter"};
+constexpr std::array<std::string_view, 6> kMoves = {"send",   "recv",   "broadcast",
+                                                    "reduce", "gather", "scatter"};
 constexpr std::string_view kAllToAll = "all_to_all";
 constexpr size_t kNoTag = 1;  // ints before the tag: the peer
 
@@ -144,8 +144,8 @@ std::vector<PeerTransfer> BatchTransfers(const Arguments& arguments) {
     const std::string op = TextOf(operation, "op");
     if (op.empty()) continue;
     PeerTransfer transfer;
-    transfer.direction = op.find("send") != std::string::npos ? Transfer::kSend
-                                                              : Transfer::kReceive;
+    transfer.direction =
+        op.find("send") != std::string::npos ? Transfer::kSend : Transfer::kReceive;
     transfer.peer = IntOf(operation.Find("peer"));
     transfer.tag = IntOf(operation.Find("tag")).value_or(0);
     transfers.push_back(transfer);

@@ -19,7 +19,9 @@ constexpr size_t kNone = SIZE_MAX;
 // Numbers for texts, in order of first use.
 class Interner {
  public:
-  size_t Number(const std::string& text) { return numbers_.try_emplace(text, numbers_.size()).first->second; }
+  size_t Number(const std::string& text) {
+    return numbers_.try_emplace(text, numbers_.size()).first->second;
+  }
 
  private:
   std::unordered_map<std::string, size_t> numbers_;
@@ -241,7 +243,8 @@ class GraphBuilder {
     }
   }
 
-  // Longest path from the start; where the recorded order is a circle, the earliest call goes first.
+  // Longest path from the start; where the recorded order is a circle, the earliest call goes
+  // first.
   void OrderUnits() {
     waits_for_.assign(members_.size(), 0);
     sent_to_.assign(members_.size(), {});

@@ -39,9 +39,9 @@ struct CommGraph {
 };
 
 // Pairs the calls of all ranks. Collective calls: the n-th of an API on a set of ranks is one call
-// of all of them, counted per group_id where every rank recorded one. Messages: the n-th send from a
-// rank to a rank with a tag is received by the n-th receive; send and isend, recv and irecv and the
-// operations of batch_isend_irecv count together. Deterministic; linear but for sorting.
+// of all of them, counted per group_id where every rank recorded one. Messages: the n-th send from
+// a rank to a rank with a tag is received by the n-th receive; send and isend, recv and irecv and
+// the operations of batch_isend_irecv count together. Deterministic; linear but for sorting.
 CommGraph BuildCommGraph(std::span<const RankScan> scans);
 
 }  // namespace plumbline

@@ -46,6 +46,10 @@ struct Plan {
 
 bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
+bool IsRewritten(std::string_view name) {
+  return name == run_layout::kDumpJson || name == run_layout::kDebugJson;
+}
+
 // The name in the wanted format; nothing when it has that already, or is no tensor file.
 std::optional<std::string> ConvertedName(std::string_view name, TensorFormat format) {
   const std::string_view from = format == TensorFormat::kNpy ? kPt : kNpy;
@@ -161,7 +165,7 @@ class Exporter {
       PL_TRY_ASSIGN(const std::string text, ReadFile(from));
       PL_TRY(WriteFileAtomically(to, text, /*durable=*/false));
       report_.bytes += text.size();
-      ++report_.other_files;
+      if (!IsRewritten(BaseName(to))) ++report_.other_files;
     }
     for (size_t i = 0; i < plan_.dumps.size(); ++i) PL_TRY(ExportOne(i));
     return {};
@@ -199,13 +203,12 @@ class Exporter {
     for (const std::string& path : stand_ins) PL_TRY(RemoveFile(path));
     report_.recovered_calls += recovery.calls;
     if (recovery.tensors_missing > 0) {
-      report_.notes.push_back(fmt::format("{}: {} tensors have no file", dump.source,
-                                          recovery.tensors_missing));
+      report_.notes.push_back(
+          fmt::format("{}: {} tensors have no file", dump.source, recovery.tensors_missing));
     }
     if (recovery.journal_damaged) {
-      report_.notes.push_back(
-          fmt::format("{}: the journal was damaged; what could be read is in the copy",
-                      dump.source));
+      report_.notes.push_back(fmt::format(
+          "{}: the journal was damaged; what could be read is in the copy", dump.source));
     }
     return {};
   }
@@ -303,9 +306,9 @@ Status CheckTarget(const std::string& source, const std::string& target) {
   if (facts.kind == PathKind::kDirectory) {
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(target));
     if (!names.empty()) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: not empty (holds {}). Name a new directory.", target,
-                               names.front()));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: not empty (holds {}). Name a new directory.", target, names.front()));
     }
   } else if (facts.kind != PathKind::kMissing) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a directory", target));

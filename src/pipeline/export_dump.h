@@ -26,10 +26,10 @@ struct ExportReport {
   uint64_t dumps = 0;         // dump.json and debug.json written
   uint64_t tensor_files = 0;  // copied or converted
   uint64_t other_files = 0;
-  uint64_t bytes = 0;            // of all files written
-  uint64_t converted = 0;        // tensor files in another format than before
-  uint64_t widened = 0;          // of these: bfloat16 and float8, now float32
-  uint64_t recovered_calls = 0;  // from journals, into the copy
+  uint64_t bytes = 0;              // of all files written
+  uint64_t converted = 0;          // tensor files in another format than before
+  uint64_t widened = 0;            // of these: bfloat16 and float8, now float32
+  uint64_t recovered_calls = 0;    // from journals, into the copy
   std::vector<std::string> notes;  // what is different from the source otherwise
 };
 

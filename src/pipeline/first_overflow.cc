@@ -80,8 +80,7 @@ class OriginFinder {
   void AddCall(const CommNode& node) {
     const CommCall& call = CallOf(scans_, node);
     const bool given = call.given && !ReceivedBefore(node.rank, node.call);
-    const bool produced =
-        call.bad_output && !call.bad_input && !receives_[node.rank][node.call];
+    const bool produced = call.bad_output && !call.bad_input && !receives_[node.rank][node.call];
     if (!given && !produced) return;
     OverflowOrigin origin;
     origin.rank = node.rank;

@@ -33,8 +33,9 @@ struct OverflowOrigin {
 };
 
 struct OverflowAnalysis {
-  // All independent origins of all ranks: ordinary before minor ones, then by phase, layer, position
-  // since the last communication call, rank, position in the dump. The first one is the answer.
+  // All independent origins of all ranks: ordinary before minor ones, then by phase, layer,
+  // position since the last communication call, rank, position in the dump. The first one is the
+  // answer.
   std::vector<OverflowOrigin> origins;
   // Which of them upstream's file names: of the answer's phase, the answer alone during
   // communication, otherwise the first of each rank. Positions in `origins`, by rank.

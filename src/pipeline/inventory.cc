@@ -42,8 +42,8 @@ void AddName(const std::string& name, std::vector<std::string>& few) {
 }
 
 // Compares the files in `directory` with the names that the dump gives.
-Status CountTensorFiles(const std::string& directory,
-                        const std::unordered_set<std::string>& named, TensorFilesFacts& facts) {
+Status CountTensorFiles(const std::string& directory, const std::unordered_set<std::string>& named,
+                        TensorFilesFacts& facts) {
   facts.named = named.size();
   std::set<std::string> absent(named.begin(), named.end());
   if (KindOf(directory) == PathKind::kDirectory) {
@@ -73,8 +73,8 @@ Result<JournalFacts> ReadJournalFacts(const std::string& path) {
     facts.in_use = !locked;
   }
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  const auto scan = ReadJournal(
-      std::as_bytes(std::span(text)), [&](const JournalRecord& record) -> Status {
+  const auto scan =
+      ReadJournal(std::as_bytes(std::span(text)), [&](const JournalRecord& record) -> Status {
         if (record.kind == RecordKind::kHeader) {
           PL_TRY_ASSIGN(const JournalHeader header, ParseJournalHeader(record.payload));
           facts.run = header.run;
@@ -109,8 +109,7 @@ uint64_t CountRows(const std::string& path, Result<Table> (*read)(const std::str
 
 std::string DialectOf(const std::string& directory, const DumpFacts& facts) {
   if (facts.header.by_plumbline) return "plumbline";
-  const Result<bool> grouped =
-      dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
+  const Result<bool> grouped = dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
   const bool process = BaseName(directory).starts_with("proc");
   if (process || (grouped && *grouped)) return "26.x";
   return grouped && facts.stacks > 0 ? "1.2.2" : "unknown";
@@ -133,8 +132,7 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
   const load::RecordingState state = load::StateOf(directory);
   facts.loss.recorder_drops = state.losses;
   facts.loss.unfinished = state.unfinished;
-  facts.header.by_plumbline =
-      KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
+  facts.header.by_plumbline = KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
   if (facts.header.level != "debug") {
     facts.stacks =
         CountRows(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, facts);
@@ -142,8 +140,8 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
         CountRows(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct, facts);
   }
   facts.dialect = DialectOf(directory, facts);
-  PL_TRY(CountTensorFiles(JoinPath(directory, load::kTensorDirectoryName), named,
-                          facts.tensor_files));
+  PL_TRY(
+      CountTensorFiles(JoinPath(directory, load::kTensorDirectoryName), named, facts.tensor_files));
   const std::string journal = JoinPath(directory, load::kJournalName);
   if (KindOf(journal) == PathKind::kFile) {
     PL_TRY_ASSIGN(facts.journal, ReadJournalFacts(journal));
@@ -199,16 +197,19 @@ Result<SideFileFacts> ReadStackFacts(const std::string& path) {
   PL_TRY_ASSIGN(const bool grouped, dump_json::IsGroupedStack(path));
   std::set<std::vector<std::string>> different;
   for (const auto& [name, frames] : rows) different.insert(frames);
-  return SideFileFacts{path, grouped ? "stack, grouped" : "stack, flat",
+  return SideFileFacts{path,
+                       grouped ? "stack, grouped" : "stack, flat",
                        {{"entries", rows.size()}, {"different stacks", different.size()}}};
 }
 
 Result<SideFileFacts> ReadConstructFacts(const std::string& path) {
   PL_TRY_ASSIGN(const dump_json::ConstructTable rows, dump_json::ReadConstruct(path));
-  const auto roots = std::count_if(rows.begin(), rows.end(),
-                                   [](const auto& row) { return row.second.empty(); });
-  return SideFileFacts{path, "construct",
-                       {{"entries", rows.size()}, {"without parent", static_cast<uint64_t>(roots)}}};
+  const auto roots =
+      std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.second.empty(); });
+  return SideFileFacts{
+      path,
+      "construct",
+      {{"entries", rows.size()}, {"without parent", static_cast<uint64_t>(roots)}}};
 }
 
 Status AddFile(const std::string& path, Inventory& inventory) {

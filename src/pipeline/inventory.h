@@ -40,7 +40,7 @@ struct JournalFacts {
 struct DumpFacts {
   std::string path;  // of the JSON file; of the directory when there is only a journal
   RunHeader header;
-  std::string dialect;                // who wrote it: "plumbline", "1.2.2", "26.x", "unknown"
+  std::string dialect;  // who wrote it: "plumbline", "1.2.2", "26.x", "unknown"
   uint64_t entries = 0;
   std::array<uint64_t, 4> kinds{};    // by CallKind
   uint64_t tensors = 0, digests = 0;  // recorded tensors; those with a checksum
@@ -56,7 +56,7 @@ struct DumpFacts {
 struct TensorFacts {
   std::string path, dtype;
   Shape shape;
-  uint64_t bytes = 0;  // of the elements
+  uint64_t bytes = 0;                                           // of the elements
   std::vector<std::pair<std::string, std::string>> statistics;  // name and value
   uint64_t nans = 0, infs = 0, zeros = 0;
   std::vector<std::string> values;  // the first few, in row-major order
@@ -77,8 +77,8 @@ struct Inventory {
 };
 
 // `path` is a dump, step or rank directory, or a file of one. Truncated dumps are read up to their
-// last complete entry (DumpFacts::loss says so). kNotFound, kIo, kCorrupt; kUnsupported for files of
-// other kinds; kInvalidArgument for a symbolic link.
+// last complete entry (DumpFacts::loss says so). kNotFound, kIo, kCorrupt; kUnsupported for files
+// of other kinds; kInvalidArgument for a symbolic link.
 Result<Inventory> TakeInventory(const std::string& path);
 
 }  // namespace plumbline

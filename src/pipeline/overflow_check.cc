@@ -60,9 +60,9 @@ Result<std::vector<StepToCheck>> StepsOf(const std::string& path) {
   for (const load::StepDirectory& step : found) {
     PL_TRY_ASSIGN(ranks, RanksOf(step.path));
     if (ranks.empty()) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("{}: no rank directory (expected rank0, rank or proc...)",
-                               step.path));
+      return Error(
+          ErrorCode::kNotFound,
+          fmt::format("{}: no rank directory (expected rank0, rank or proc...)", step.path));
     }
     steps.push_back({step.path, std::move(ranks)});
   }

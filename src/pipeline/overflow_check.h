@@ -1,5 +1,5 @@
-// `plumb overflow`: the first NaN or Inf of a recorded step over all of its ranks, and the two files
-// that tell about it.
+// `plumb overflow`: the first NaN or Inf of a recorded step over all of its ranks, and the two
+// files that tell about it.
 
 #ifndef PLUMBLINE_PIPELINE_OVERFLOW_CHECK_H_
 #define PLUMBLINE_PIPELINE_OVERFLOW_CHECK_H_
@@ -28,9 +28,9 @@ struct OverflowDetails {
 };
 
 struct OverflowReport {
-  std::string step_directory;  // of the answer; the last one examined when there is none
-  std::vector<RankScan> ranks;  // of that step
-  OverflowAnalysis analysis;    // of that step
+  std::string step_directory;            // of the answer; the last one examined when there is none
+  std::vector<RankScan> ranks;           // of that step
+  OverflowAnalysis analysis;             // of that step
   std::vector<OverflowDetails> details;  // one per OverflowAnalysis::reported
   // Sums over all steps examined.
   uint64_t steps = 0, rank_count = 0, entries = 0, bad_entries = 0, tensors = 0;

@@ -151,15 +151,16 @@ Status CheckFiles(const std::string& directory) {
     const std::string path = JoinPath(directory, name);
     const Result<PathFacts> facts = Inspect(path);
     if (!facts || facts->kind == PathKind::kMissing) {
-      return Error(ErrorCode::kNotFound,
-                   fmt::format("{}: no such file (expected dump.json, stack.json and construct.json "
-                               "of every rank). Copy it from where the run was recorded.",
-                               path));
+      return Error(
+          ErrorCode::kNotFound,
+          fmt::format("{}: no such file (expected dump.json, stack.json and construct.json "
+                      "of every rank). Copy it from where the run was recorded.",
+                      path));
     }
     if (facts->is_link) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: a symbolic link (expected a file). Copy the file it points to.",
-                               path));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: a symbolic link (expected a file). Copy the file it points to.", path));
     }
   }
   return {};

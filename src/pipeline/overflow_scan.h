@@ -1,8 +1,8 @@
 // One rank of a step, reduced to what the search for the first NaN or Inf needs.
 //
 // dump.json is read once, entry by entry; what stays are the communication calls and the entries
-// whose output is bad (NaN or Inf) although their inputs are not. Max and Min decide, and plumbline's
-// own counts; Mean and Norm do not: they overflow for finite tensors.
+// whose output is bad (NaN or Inf) although their inputs are not. Max and Min decide, and
+// plumbline's own counts; Mean and Norm do not: they overflow for finite tensors.
 
 #ifndef PLUMBLINE_PIPELINE_OVERFLOW_SCAN_H_
 #define PLUMBLINE_PIPELINE_OVERFLOW_SCAN_H_
@@ -19,9 +19,9 @@ namespace plumbline {
 
 // The first bad value of a call.
 struct BadValue {
-  std::string path;           // "output.0", "input_kwargs.mask"
-  std::string what;           // "NaN", "Inf" or "-Inf"
-  std::string max{}, min{};   // as Python spells them; empty for a number that is no tensor
+  std::string path;            // "output.0", "input_kwargs.mask"
+  std::string what;            // "NaN", "Inf" or "-Inf"
+  std::string max{}, min{};    // as Python spells them; empty for a number that is no tensor
   bool only_negative = false;  // -Inf and nothing else, as in masks
 };
 
@@ -33,9 +33,9 @@ enum class OverflowReason : uint8_t {
 };
 std::string_view OverflowReasonName(OverflowReason reason);
 
-// Where an entry stands: its number among all entries of the dump, among the computing entries since
-// the last communication call, and how many communication calls precede it. The bytes of its value
-// in dump.json.
+// Where an entry stands: its number among all entries of the dump, among the computing entries
+// since the last communication call, and how many communication calls precede it. The bytes of its
+// value in dump.json.
 struct EntryPlace {
   uint64_t index = 0;
   uint64_t sub_layer = 0;
@@ -72,9 +72,9 @@ struct CommCall {
   int group = -1;                       // index in RankScan::groups; -1: all ranks
   std::optional<int64_t> root;          // of broadcast, scatter, gather and reduce
   std::vector<PeerTransfer> transfers;  // empty for collective calls
-  bool waits = true;       // false: started only (isend, irecv, batches)
-  bool has_output = true;  // false: not known to be complete when the recording ended
-  bool given = false;      // the bad input has no recorded origin on this rank
+  bool waits = true;                    // false: started only (isend, irecv, batches)
+  bool has_output = true;               // false: not known to be complete when the recording ended
+  bool given = false;                   // the bad input has no recorded origin on this rank
   std::optional<BadValue> bad_input, bad_output;
 };
 
@@ -90,7 +90,7 @@ struct RankScan {
   std::vector<Suspect> suspects;  // in dump order
   std::vector<CommGroup> groups;
   uint64_t entries = 0;
-  uint64_t bad_entries = 0;        // with a bad value anywhere
+  uint64_t bad_entries = 0;  // with a bad value anywhere
   uint64_t tensors = 0;
   uint64_t tensors_not_judged = 0;  // may hold NaN, but have neither Max and Min nor counts
   std::string task;                 // of the header

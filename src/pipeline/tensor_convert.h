@@ -15,8 +15,8 @@ struct ConvertedTensor {
   bool widened = false;  // to float32, because the new format lacks the dtype
 };
 
-// Reads the .pt file `from` and writes the .npy file `to`. bfloat16 and float8 become float32, which
-// holds all of their values. Errors as PtFile::Open, kIo.
+// Reads the .pt file `from` and writes the .npy file `to`. bfloat16 and float8 become float32,
+// which holds all of their values. Errors as PtFile::Open, kIo.
 Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to);
 // The other way round.
 Result<ConvertedTensor> NpyToPt(const std::string& from, const std::string& to);

@@ -1,11 +1,12 @@
-"""`plumb overflow`: the first NaN or Inf over all ranks, on synthetic dumps whose answer is known by
-construction (rank_dumps.py).
+"""`plumb overflow`: the first NaN or Inf over all ranks, on synthetic dumps with known answers
+(rank_dumps.py).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -195,9 +196,9 @@ def test_missing_rank_and_incomplete_call_are_said(tmp_path):
 def test_bad_values_that_no_call_produced_are_found(tmp_path):
     entries = [fine(0), passes("Functional.linear.0.forward", NAN), log()]
     done = overflow(write_step(tmp_path / "step0", {"rank0": entries}), "-o", tmp_path / "o")
-    assert answer(done) == ("first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN "
-                            "(an input already; no recorded call before it on this rank put it "
-                            "out)")
+    assert answer(done) == (
+        "first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN (an input "
+        "already; no recorded call before it on this rank put it out)")
 
 
 @pytest.mark.parametrize("bad", ["nan", "NaN", "inf", "-inf", "Infinity", "nan\t", "1e400"])
@@ -259,7 +260,8 @@ def test_overlapping_groups_pair_by_group(tmp_path):
                      group=group)
              for n, (given, result, group) in enumerate([(NAN, NAN, WORLD), (1.0, 1.0, other)])]
     second = [forward(f"Distributed.all_reduce.{n}.forward", [tensor(1.0)], [tensor(result)],
-                      group=group) for n, (result, group) in enumerate([(NAN, other), (NAN, WORLD)])]
+                      group=group)
+              for n, (result, group) in enumerate([(NAN, other), (NAN, WORLD)])]
     step = write_step(tmp_path / "step0", {"rank0": [log(NAN), *first], "rank1": second})
     result = json.loads(overflow(step, "-o", tmp_path / "o", "--json").stdout)
     assert [(o["rank"], o["op_name"]) for o in result["origins"]] == [
@@ -290,3 +292,20 @@ def test_more_collectives_on_one_rank_are_said(tmp_path):
     done = overflow(step)
     assert done.returncode == 4
     assert "first Distributed.all_reduce.1.forward of rank 0" in done.stderr
+
+
+def test_damaged_text_never_crashes_nor_passes(tmp_path):
+    """One byte of one rank's files replaced, at places drawn with a fixed seed."""
+    step = write_step(tmp_path / "step0", scenarios()["polluted_second_send"][0])
+    files = [step / f"rank{rank}" / name for rank in range(2)
+             for name in ("dump.json", "stack.json", "construct.json")]
+    draw = random.Random(7)
+    for _ in range(60):
+        path = draw.choice(files)
+        text = path.read_bytes()
+        place = draw.randrange(len(text))
+        path.write_bytes(text[:place] + bytes([draw.randrange(256)]) + text[place + 1:])
+        done = overflow(step, "-o", tmp_path / "o")
+        path.write_bytes(text)
+        assert done.returncode in (0, 2, 4), (path, place, done)
+        assert done.returncode != 0 or answer(done).startswith("first NaN/Inf: "), (path, place)
