@@ -30,6 +30,7 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
     out.mkdir(parents=True)
     task, summary = MODES[mode]
     config = {"task": task, "dump_path": str(out), "rank": [], "step": [], "level": level,
+              "risk_level": "ALL",  # the newest release leaves calls out by default
               task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": summary}}
     path = out.parent / f"{mode}.json"
     path.write_text(json.dumps(config))
