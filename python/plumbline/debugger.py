@@ -84,6 +84,7 @@ class DebuggerBase:
         _check_texts(config_path=config_path, task=task, dump_path=dump_path, level=level)
         self._arguments = arguments
         self._use_config(self._load_config())
+        self._check_version()
         self._watch = None
         if self._config.dump_enable is not None and config_path:
             self._watch = ConfigWatch(config_path)
@@ -278,6 +279,14 @@ class DebuggerBase:
         self._config = config
         self._recorder = _core.new_recorder(config, self._adapter.framework_parts())
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
+
+    def _check_version(self) -> None:
+        version, since = self._adapter.version(), self._adapter.modules_since
+        if self._config.level in _MODULE_LEVELS and version < since:
+            raise _core.UnsupportedError(
+                f"level: {self._config.level} needs {self._adapter.name} "
+                f"{'.'.join(map(str, since))} (got {'.'.join(map(str, version))}). Use level L1"
+            )
 
     def _reload(self) -> None:
         """Reads a changed config.json, when `dump_enable` asks for it."""

@@ -22,8 +22,9 @@ COMPARED = [name for name in WITH_TREE + API_ONLY if not name.endswith("structur
 
 # Graph nodes that only upstream 1.2.2 has: its hooks' views and the groups numbered around them,
 # and the calls under the keys inplace-output and module-backward of differences.md.
-NODES_OF_122 = re.compile(r"Tensor\.view_as\.|Apis_Between_Modules\.|Module\.first\.Linear\.backward"
-                          r"|Functional\.linear\.0\.backward|Functional\.relu\.0\.backward")
+NODES_OF_122 = re.compile(r"Tensor\.view_as\.|Apis_Between_Modules\."
+                          r"|Module\.first\.Linear\.backward|Functional\.linear\.0\.backward"
+                          r"|Functional\.relu\.0\.backward")
 # Names that changed between the releases: APIs added to and taken from the list (newer_added and
 # newer_removed of the API list), and the number at the end of parameter gradients.
 LISTED_SINCE_122 = re.compile(

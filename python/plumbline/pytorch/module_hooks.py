@@ -73,9 +73,7 @@ class ModuleHooks:
             # always_call: a module that raises, or is left early by activation checkpointing, must
             # not stay the parent of later calls.
             self._handles.append(
-                module.register_forward_hook(
-                    _Hook(hook.after), with_kwargs=True, always_call=True
-                )
+                module.register_forward_hook(_Hook(hook.after), with_kwargs=True, always_call=True)
             )
 
     def uninstall(self) -> None:
