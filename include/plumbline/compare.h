@@ -61,12 +61,12 @@ struct Item {
   std::string name;  // "Functional.linear.0.forward.input.0"
   ItemRole role = ItemRole::kInput;
   bool is_tensor = false;
-  std::optional<std::string> dtype;       // "torch.float32", "<class 'int'>"; none: a null value
-  std::optional<std::string> shape_text;  // "[2, 8]"; "[]" for scalars
-  Shape shape;                            // of tensors
-  std::array<Recorded, 4> statistics;     // max, min, mean, norm; of scalars four times the value
+  std::optional<std::string> dtype;         // "torch.float32", "<class 'int'>"; none: a null value
+  std::optional<std::string> shape_text;    // "[2, 8]"; "[]" for scalars
+  Shape shape;                              // of tensors
+  std::array<Recorded, 4> statistics;       // max, min, mean, norm; of scalars four times the value
   std::array<Recorded, 2> finite_extremes;  // max and min without NaN and infinities, if recorded
-  std::string digest;                     // recorded, or CRC-32 of the value's text for scalars
+  std::string digest;                       // recorded, or CRC-32 of the value's text for scalars
   bool has_recorded_digest = false;
   std::string data_name;  // file in dump_tensor_data; empty: none
 };

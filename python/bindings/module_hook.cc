@@ -106,15 +106,16 @@ void ModuleHook::WatchParameters(PyObject* module, PyObject* parameters) {
   if (has_ranks) module_ = nb::steal(CheckedPython(PyWeakref_NewRef(module, nullptr)));
   const nb::object self = nb::find(this);
   for (nb::handle key : trained) {
-    PyObject* parameter = PyDict_GetItem(parameters, key.ptr());
+    PyObject* trained_one = PyDict_GetItem(parameters, key.ptr());
     // `self` keeps this object: hooks of parameters may outlive the debugger's list.
-    auto record = [=, this, text = std::string(TextOf(key.ptr()))](PyObject* args) {
+    auto record = [this, self, entry, has_ranks, trained_one,
+                   text = std::string(TextOf(key.ptr()))](PyObject* args) {
       recorder_.RecordParameterGradient(entry, text, PyTuple_GET_ITEM(args, 0));
-      if (has_ranks) AwaitReduction(text, parameter);
+      if (has_ranks) AwaitReduction(text, trained_one);
     };
     const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder_, std::move(record))));
     parameter_handles_.push_back(nb::steal(
-        CheckedPython(PyObject_CallMethodOneArg(parameter, register_hook, callback.ptr()))));
+        CheckedPython(PyObject_CallMethodOneArg(trained_one, register_hook, callback.ptr()))));
   }
 }
 

@@ -19,6 +19,9 @@ class Adapter(Protocol):
     name: str
     """Stored as `framework` in dump.json: "pytorch"."""
 
+    modules_since: tuple[int, ...]
+    """First version whose modules can be recorded (levels L0 and mix)."""
+
     def version(self) -> tuple[int, ...]:
         """Version of the framework, parsed once."""
 

@@ -86,6 +86,7 @@ class DebuggerBase:
         _check_texts(config_path=config_path, task=task, dump_path=dump_path, level=level)
         self._arguments = arguments
         self._use_config(self._load_config())
+        self._check_version()
         self._watch = None
         if self._config.dump_enable is not None and config_path:
             self._watch = ConfigWatch(config_path)
@@ -284,6 +285,14 @@ class DebuggerBase:
         self._operators: OperatorWindow | None = None
         if config.level == "L2":
             self._operators = OperatorWindow(self._recorder, config.listed[0], self._adapter)
+
+    def _check_version(self) -> None:
+        version, since = self._adapter.version(), self._adapter.modules_since
+        if self._config.level in _MODULE_LEVELS and version < since:
+            raise _core.UnsupportedError(
+                f"level: {self._config.level} needs {self._adapter.name} "
+                f"{'.'.join(map(str, since))} (got {'.'.join(map(str, version))}). Use level L1"
+            )
 
     def _reload(self) -> None:
         """Reads a changed config.json, when `dump_enable` asks for it."""

@@ -33,6 +33,7 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
     out.mkdir(parents=True)
     task, summary = MODES[mode]
     config = {"task": task, "dump_path": str(out), "rank": [], "step": [], "level": level,
+              "risk_level": "ALL",  # the newest release leaves calls out by default
               task: {"scope": [], "list": [], "data_mode": ["all"]}}
     if summary:
         config[task]["summary_mode"] = summary

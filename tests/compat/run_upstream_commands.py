@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 
 import transformers  # noqa: F401  before any recorder
+
 from msprobe.msprobe import main as msprobe
 from msprobe.pytorch import PrecisionDebugger  # noqa: F401
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,21 @@ def train() -> list[float]:
     return losses
 
 
+def modules_work() -> bool:
+    """Whether another process can make a debugger at level mix (it is one per process)."""
+    code = (
+        "import sys, plumbline, plumbline.pytorch as recorder\n"
+        "try: recorder.PrecisionDebugger(dump_path=sys.argv[1], level='mix')\n"
+        "except plumbline.UnsupportedError as error:\n"
+        "    sys.exit(4 if 'needs pytorch 2.2' in str(error) else 5)\n")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, f"{out}.mix"], timeout=120,
+                          check=False)
+    assert done.returncode in (0, 4), done.returncode
+    return done.returncode == 0
+
+
 answer: dict[str, Any] = {"torch": torch.__version__, "python": list(sys.version_info[:2])}
+answer["modules"] = modules_work()
 closed = train()
 answer["untouched while closed"] = all(getattr(torch, k) is v for k, v in before.items())
 try:

@@ -43,3 +43,5 @@ def test_import_closed_window_and_recording(interpreter: str, tmp_path: Path) ->
                                      "Functional.linear.1.forward"]
     assert "Functional.linear.0.backward" in answer["entries"]
     assert answer["untouched at the end"]
+    release = tuple(int(part) for part in answer["torch"].split("+")[0].split(".")[:2])
+    assert answer["modules"] == (release >= (2, 2))

@@ -25,6 +25,7 @@ class TorchAdapter:
     """`plumbline.adapter.Adapter` for PyTorch."""
 
     name = "pytorch"
+    modules_since: tuple[int, ...] = (2, 2)  # torch.autograd.graph.get_gradient_edge
 
     def __init__(self) -> None:
         compiled = CompiledRegions()
