@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "formats/json_document.h"
 
 namespace plumbline::json {
@@ -56,6 +59,20 @@ TEST(JsonDocument, SeparatesAndEscapes) {
   EXPECT_EQ(*out.Finish(),
             "{\n  \"a\\\"\": \"b\\n\",\n  \"n\": 18446744073709551615,\n  \"t\": [\n"
             "    \"x\",\n    \"y\"\n  ],\n  \"raw\": [\n    NaN\n  ],\n  \"no\": false\n}");
+}
+
+// Whatever the real tool wrote, unknown keys included, is written again without a change.
+TEST(JsonRewrite, FilesOfUpstreamComeBackByteForByte) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(PLUMBLINE_TEST_DATA)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "dump.json" && name != "debug.json" && name != "stack.json") continue;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_EQ(Rewritten(text), text) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 18u);
 }
 
 TEST(JsonRewrite, DamageIsAnError) {

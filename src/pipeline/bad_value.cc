@@ -47,7 +47,6 @@ void JudgeTensor(const TensorRecord& tensor, const std::string& path, ValueJudge
     if (!judged && MayBeBad(tensor)) ++judgement.not_judged;
     return;
   }
-  if (judgement.bad) return;
   BadValue bad{.path = path, .what = {}, .max = TextOf(tensor.max), .min = TextOf(tensor.min)};
   bad.only_negative = !nans && max != "NaN" && min == "-Inf" && max != "Inf";
   if (nans || max == "NaN" || min == "NaN") {
@@ -57,7 +56,9 @@ void JudgeTensor(const TensorRecord& tensor, const std::string& path, ValueJudge
   } else {
     bad.what = min.empty() ? "Inf" : min;
   }
-  judgement.bad = std::move(bad);
+  // The first one, unless a later one is worse.
+  const bool worse = judgement.bad && judgement.bad->only_negative && !bad.only_negative;
+  if (!judgement.bad || worse) judgement.bad = std::move(bad);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace plumbline {
 
 // What was found in one part of a call.
 struct ValueJudgement {
-  std::optional<BadValue> bad;  // the first bad tensor
+  std::optional<BadValue> bad;  // the first bad tensor; -Inf alone gives way to worse
   std::string number;           // path of the first plain number that is NaN or infinite
   std::string number_text;      // "NaN", "Inf" or "-Inf"
   uint64_t tensors = 0;

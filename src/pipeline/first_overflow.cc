@@ -71,7 +71,8 @@ class OriginFinder {
     origin.reason = suspect.reason;
     origin.value = suspect.value;
     origin.argument = suspect.argument;
-    origin.is_minor = suspect.recompute || suspect.reason == OverflowReason::kRequested ||
+    origin.is_minor = suspect.recompute || suspect.harmless ||
+                      suspect.reason == OverflowReason::kRequested ||
                       (given && suspect.value.only_negative);
     Place(rank, suspect.place.calls_before, origin);
     origins_.push_back(std::move(origin));

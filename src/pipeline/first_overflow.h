@@ -26,7 +26,7 @@ struct OverflowOrigin {
   OverflowPhase phase = OverflowPhase::kBefore;
   uint64_t layer = 0;  // of the communication call it is or precedes (comm_graph.h)
   OverflowReason reason = OverflowReason::kProduced;
-  // -Inf as masks have it, or a repeated forward: comes after everything that is not so.
+  // -Inf as masks have it, an input without effect, or a repeated forward: comes after the rest.
   bool is_minor = false;
   BadValue value;
   std::string argument;  // path of a plain number among the arguments that is not finite

@@ -251,6 +251,8 @@ std::string ReasonText(const OverflowOrigin& origin) {
   switch (origin.reason) {
     case OverflowReason::kGiven:
       return "an input already; no recorded call before it on this rank put it out";
+    case OverflowReason::kEscalated:
+      return "inputs hold nothing worse than -Inf";
     case OverflowReason::kRequested:
       return fmt::format("inputs finite; {} is the number -Inf, as for a mask", origin.argument);
     case OverflowReason::kProduced:

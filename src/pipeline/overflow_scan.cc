@@ -41,6 +41,7 @@ Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups)
   // Numbers that come out are values; numbers among the arguments are the script's own.
   if (!entry.output.bad && !entry.output.number.empty()) {
     entry.output.bad = BadValue{.path = entry.output.number, .what = entry.output.number_text};
+    entry.output.bad->only_negative = entry.output.number_text == "-Inf";
   }
   const Value* recompute = call.Find(dump_json::kIsRecompute);
   const auto* flag = recompute != nullptr ? recompute->As<bool>() : nullptr;
@@ -77,52 +78,90 @@ class EntryCollector {
   uint64_t repeated_ = 0;
 };
 
-Suspect MakeSuspect(Scanned& entry, const EntryPlace& place) {
+// How bad: masks are full of -Inf, which harms nobody by itself.
+enum class Severity : uint8_t { kFine, kOnlyNegative, kBad };
+
+Severity SeverityOf(const std::optional<BadValue>& bad) {
+  if (!bad) return Severity::kFine;
+  return bad->only_negative ? Severity::kOnlyNegative : Severity::kBad;
+}
+
+Suspect MakeSuspect(Scanned& entry, const EntryPlace& place, OverflowReason reason) {
   Suspect suspect;
   suspect.place = place;
-  const bool given = entry.input.bad.has_value();
+  const bool given = reason == OverflowReason::kGiven;
   suspect.value = given ? *entry.input.bad : *entry.output.bad;
+  suspect.reason = reason;
   suspect.argument = entry.input.number;
+  suspect.harmless = given && !entry.output.bad && entry.output.tensors > 0;
   suspect.recompute = entry.recompute;
-  suspect.name = std::move(entry.name);
+  suspect.name = entry.name;
   const bool asked = entry.input.number_text == "-Inf" && suspect.value.only_negative;
-  if (given) {
-    suspect.reason = OverflowReason::kGiven;
-  } else {
-    suspect.reason = asked ? OverflowReason::kRequested : OverflowReason::kProduced;
-  }
+  if (reason == OverflowReason::kProduced && asked) suspect.reason = OverflowReason::kRequested;
   return suspect;
 }
 
-// Places of the entries, and which of them matter.
-void Select(std::vector<Scanned>& entries, RankScan& scan) {
-  EntryPlace place;
-  bool seen_bad_output = false, seen_given = false;
-  for (Scanned& entry : entries) {
-    scan.tensors += entry.input.tensors + entry.output.tensors;
-    scan.tensors_not_judged += entry.input.not_judged + entry.output.not_judged;
-    const bool bad_in = entry.input.bad.has_value(), bad_out = entry.output.bad.has_value();
+// Goes through the entries in dump order and keeps what matters.
+class Selection {
+ public:
+  explicit Selection(RankScan& scan) : scan_(scan) {}
+
+  void Add(Scanned& entry) {
+    scan_.tensors += entry.input.tensors + entry.output.tensors;
+    scan_.tensors_not_judged += entry.input.not_judged + entry.output.not_judged;
     const bool ignored = IsIgnored(entry.name);
-    if (bad_in || (bad_out && !ignored)) ++scan.bad_entries;
-    place.begin = entry.begin;
-    place.end = entry.end;
-    const bool given = bad_in && !seen_bad_output && !seen_given;
+    const Severity in = SeverityOf(entry.input.bad), out = SeverityOf(entry.output.bad);
+    if (in != Severity::kFine || (out != Severity::kFine && !ignored)) ++scan_.bad_entries;
+    place_.begin = entry.begin;
+    place_.end = entry.end;
     if (entry.call) {
-      entry.call->place = place;
-      entry.call->given = given;
-      entry.call->bad_input = std::move(entry.input.bad);
-      entry.call->bad_output = std::move(entry.output.bad);
-      scan.calls.push_back(std::move(*entry.call));
-      ++place.calls_before;
-      place.sub_layer = 0;
+      AddCall(entry, in);
     } else if (!ignored) {
-      if (given || (bad_out && !bad_in)) scan.suspects.push_back(MakeSuspect(entry, place));
-      ++place.sub_layer;
+      AddComputing(entry, in, out);
+      ++place_.sub_layer;
     }
-    seen_bad_output = seen_bad_output || (bad_out && !ignored);
-    seen_given = seen_given || given;
-    ++place.index;
+    if (!ignored) seen_output_ = std::max(seen_output_, out);
+    ++place_.index;
   }
+
+ private:
+  // Nothing so bad has come out of an entry or been noted as an input before.
+  [[nodiscard]] bool IsNew(Severity in) const { return in > seen_output_ && in > seen_given_; }
+
+  void AddCall(Scanned& entry, Severity in) {
+    entry.call->given = IsNew(in);
+    seen_given_ = std::max(seen_given_, in);
+    entry.call->place = place_;
+    entry.call->bad_input = std::move(entry.input.bad);
+    entry.call->bad_output = std::move(entry.output.bad);
+    scan_.calls.push_back(std::move(*entry.call));
+    ++place_.calls_before;
+    place_.sub_layer = 0;
+  }
+
+  void AddComputing(Scanned& entry, Severity in, Severity out) {
+    if (out > in) {
+      const bool escalated = in != Severity::kFine;
+      scan_.suspects.push_back(MakeSuspect(
+          entry, place_, escalated ? OverflowReason::kEscalated : OverflowReason::kProduced));
+    } else if (IsNew(in)) {
+      const Suspect suspect = MakeSuspect(entry, place_, OverflowReason::kGiven);
+      // One harmless input is enough, and must not hide one that does harm.
+      if (!suspect.harmless || !seen_harmless_) scan_.suspects.push_back(suspect);
+      seen_harmless_ = seen_harmless_ || suspect.harmless;
+      if (!suspect.harmless) seen_given_ = in;
+    }
+  }
+
+  RankScan& scan_;
+  EntryPlace place_;
+  Severity seen_output_ = Severity::kFine, seen_given_ = Severity::kFine;
+  bool seen_harmless_ = false;
+};
+
+void Select(std::vector<Scanned>& entries, RankScan& scan) {
+  Selection selection(scan);
+  for (Scanned& entry : entries) selection.Add(entry);
   scan.entries = entries.size();
 }
 
@@ -186,6 +225,8 @@ std::string_view OverflowReasonName(OverflowReason reason) {
       return "produced";
     case OverflowReason::kGiven:
       return "given";
+    case OverflowReason::kEscalated:
+      return "escalated";
     case OverflowReason::kRequested:
       return "requested";
   }

@@ -29,6 +29,7 @@ struct BadValue {
 enum class OverflowReason : uint8_t {
   kProduced,   // inputs fine, output bad
   kGiven,      // an input is bad, and no recorded call before it on this rank put out a bad value
+  kEscalated,  // an input holds -Inf and nothing worse (a mask), the output NaN or Inf
   kRequested,  // like kProduced, but -Inf was an argument and nothing else came out (masks)
 };
 std::string_view OverflowReasonName(OverflowReason reason);
@@ -50,6 +51,7 @@ struct Suspect {
   OverflowReason reason = OverflowReason::kProduced;
   BadValue value;
   std::string argument;    // path of a plain number among the arguments that is no finite one
+  bool harmless = false;   // given, but the outputs are fine: masks, memory to be filled
   bool recompute = false;  // the forward of activation checkpointing, repeated
   bool encloses = false;   // a module around another suspect
 };

@@ -224,6 +224,30 @@ def test_masks_come_after_everything_else(tmp_path):
         "input_args.2 is the number -Inf, as for a mask)")
 
 
+def test_masked_softmax_that_makes_nan_is_named(tmp_path):
+    """-Inf of a mask goes in, NaN comes out: not the mask but the softmax is to blame."""
+    mask = forward("Tensor.masked_fill.0.forward", [tensor(), tensor(), number(-INF)],
+                   [tensor(-INF)])
+    softmax = forward("Functional.softmax.0.forward", [tensor(-INF)], [tensor(NAN)])
+    step = write_step(tmp_path / "step0", {
+        "rank0": [mask, softmax, passes("Torch.a.0.forward", NAN)]})
+    assert answer(overflow(step, "-o", tmp_path / "o")) == (
+        "first NaN/Inf: rank 0 Functional.softmax.0.forward, output.0 is NaN (inputs hold nothing "
+        "worse than -Inf)")
+
+
+def test_inputs_without_effect_hide_nothing(tmp_path):
+    """Memory that is filled in place, then weights that are NaN from the start."""
+    filled = forward("Tensor.normal_.0.forward", [tensor(NAN)], [tensor()])
+    step = write_step(tmp_path / "step0", {"rank0": [
+        filled, filled, passes("Functional.linear.0.forward", NAN)]})
+    assert answer(overflow(step, "-o", tmp_path / "o")).startswith(
+        "first NaN/Inf: rank 0 Functional.linear.0.forward, input_args.0 is NaN (an input already")
+    step = write_step(tmp_path / "step1", {"rank0": [filled, fine(0)]})
+    assert answer(overflow(step, "-o", tmp_path / "o")).startswith(
+        "first NaN/Inf: rank 0 Tensor.normal_.0.forward, input_args.0 is NaN (an input already")
+
+
 def test_uninitialised_memory_is_ignored(tmp_path):
     empty = forward("Torch.empty.0.forward", [number(4)], [tensor(NAN)])
     assert overflow(write_step(tmp_path / "step0", {"rank0": [empty, fine(0)]})).returncode == 0
