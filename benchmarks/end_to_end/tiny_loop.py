@@ -63,8 +63,8 @@ def worker(tool: str, mode: str, calls: int, work: Path) -> dict:
     costs = [1e6 * (seconds - statistics.median(bare)) / calls for seconds in recorded[1:]]
     median = statistics.median(costs)
     os.dup2(answers, 1)
-    return {"benchmark": "tiny_loop", "tool": tool, "mode": mode, "calls": calls, "unit": "us per call",
-            "median": round(median, 3),
+    return {"benchmark": "tiny_loop", "tool": tool, "mode": mode, "calls": calls,
+            "unit": "us per call", "median": round(median, 3),
             "mad": round(statistics.median(abs(cost - median) for cost in costs), 3)}
 
 
@@ -98,8 +98,8 @@ def main() -> int:
             print(f"error: {tool}: {entries} entries (expected {expected})", file=sys.stderr)
             failures += 1
             continue
-        print(f"{tool:16} {args.mode:12} {result['median']:9.2f} +- {result['mad']:.2f} us per recorded call"
-              f"  ({entries} entries)", flush=True)
+        print(f"{tool:16} {args.mode:12} {result['median']:9.2f} +- {result['mad']:.2f} us "
+              f"per recorded call  ({entries} entries)", flush=True)
         if args.json:
             args.json.parent.mkdir(parents=True, exist_ok=True)
             with args.json.open("a") as stream:
