@@ -15,6 +15,17 @@ constexpr std::array<std::string_view, 14> kInPlaceOperators = {
     "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__",
     "__iand__", "__ior__",  "__ixor__", "__ilshift__",  "__irshift__",   "__idiv__", "__setitem__"};
 
+// Fill a tensor without looking at it.
+constexpr std::array<std::string_view, 11> kOverwriting = {
+    "fill_",      "zero_",        "copy_",      "normal_", "uniform_",    "random_",
+    "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_",
+};
+
+template <size_t N>
+bool IsOneOf(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool KeywordIs(PyObject* kwnames, PyObject* const* values, std::string_view name, PyObject* value) {
   const Py_ssize_t count = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   for (Py_ssize_t i = 0; i < count; ++i) {
@@ -33,13 +44,12 @@ void Release(const KeptTensor& kept) {
 Writes WritesOf(std::string_view api, PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
   const std::string_view name = api.substr(api.rfind('.') + 1);
   if (name.ends_with("__")) {
-    const bool in_place = std::find(kInPlaceOperators.begin(), kInPlaceOperators.end(), name) !=
-                          kInPlaceOperators.end();
-    return in_place ? Writes::kFirst : Writes::kNothing;
+    return IsOneOf(name, kInPlaceOperators) ? Writes::kFirst : Writes::kNothing;
   }
   PyObject* const* keywords = args + count;
   if (KeywordIs(kwnames, keywords, "out", nullptr)) return Writes::kOut;
   if (KeywordIs(kwnames, keywords, "inplace", Py_True)) return Writes::kEverything;
+  if (IsOneOf(name, kOverwriting)) return Writes::kOverwritten;
   if (name.ends_with("_")) return Writes::kFirst;
   if (name.ends_with("batch_norm") || name == "instance_norm") return Writes::kRunningStats;
   // relu(x, True), dropout(x, 0.5, True, True): the last positional argument is `inplace`.
@@ -54,6 +64,7 @@ bool MayWrite(Writes writes, std::string_view path) {
     case Writes::kNothing:
       return false;
     case Writes::kFirst:
+    case Writes::kOverwritten:
       return path == "input.0" || path.starts_with("input.0.");
     case Writes::kOut:
       return path == "kwargs.out" || path.starts_with("kwargs.out.");
@@ -64,6 +75,11 @@ bool MayWrite(Writes writes, std::string_view path) {
       break;
   }
   return true;
+}
+
+bool IsRead(Writes writes, std::string_view path) {
+  const bool overwrites = writes == Writes::kOut || writes == Writes::kOverwritten;
+  return !overwrites || !MayWrite(writes, path);
 }
 
 KeptTensors& KeptTensors::operator=(KeptTensors&& other) noexcept {

@@ -19,7 +19,8 @@ namespace plumbline::python {
 enum class Writes : uint8_t {
   kNothing,
   kFirst,         // the first argument, or all tensors in it: x.add_(y), x[i] = y, foreach_add_(xs)
-  kOut,           // the keyword argument `out`
+  kOverwritten,   // the first argument, whose values the call does not read: x.fill_(1)
+  kOut,           // likewise the keyword argument `out`
   kRunningStats,  // running_mean and running_var of a normalisation
   kEverything,
 };
@@ -28,6 +29,9 @@ enum class Writes : uint8_t {
 Writes WritesOf(std::string_view api, PyObject* const* args, Py_ssize_t count, PyObject* kwnames);
 // Whether the tensor at `path` ("input.0", "kwargs.out") is one of those.
 bool MayWrite(Writes writes, std::string_view path);
+
+// Whether its values can matter to the call. Fresh memory that a call is to fill holds anything.
+bool IsRead(Writes writes, std::string_view path);
 
 // One tensor, and where the packed bytes describe it for now.
 struct KeptTensor {

@@ -155,6 +155,7 @@ void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out)
     sight = Look(tensor, search_ == Search::kNanFlag ? &out : nullptr);
   }
   kept.end = out.size();
+  if (!seen.in_output && !IsRead(seen.writes, path)) sight = {};
   (seen.in_output ? seen.output_hit : seen.input_hit) |= sight.hit;
   seen.has_input |= !seen.in_output;
   seen.is_unknown |= sight.unknown;

@@ -43,7 +43,9 @@ struct ThreadState {
   ThreadState& operator=(const ThreadState&) = delete;
 
   // Whether values being packed need to know their place in the entry.
-  [[nodiscard]] bool with_paths() const { return saves_tensors || keeps_tensors; }
+  [[nodiscard]] bool with_paths() const {
+    return saves_tensors || keeps_tensors || (kept != nullptr && kept->writes != Writes::kNothing);
+  }
 
   int in_tool = 0;    // inside plumbline's own work: record nothing
   int in_api = 0;     // inside a recorded API: only the outermost one is an entry

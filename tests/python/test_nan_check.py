@@ -24,6 +24,7 @@ torch.mul(torch.ones(2, dtype=torch.bool), torch.full((2,), 1e300, dtype=torch.f
 torch.neg(torch.ones(2, device="meta"))
 torch.relu(torch.tensor([[float("-inf")]]).to_sparse())
 torch.exp(torch.full((70000,), 100.0))
+torch.tensor([float("nan")]).fill_(1)
 debugger.stop()
 debugger.step()
 """
@@ -31,6 +32,7 @@ WANTED = {
     "Torch.abs.0.forward": 0, "Torch.log.0.forward": 1, "Tensor.sum.0.forward": 1,
     "Torch.log.0.backward": 0, "Torch.add.0.forward": 0, "Torch.mul.0.forward": 0,
     "Torch.neg.0.forward": None, "Torch.relu.0.forward": 1, "Torch.exp.0.forward": 1,
+    "Tensor.fill_.0.forward": 0,
 }
 
 
