@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/log.h"
 #include "call_probe.h"
@@ -234,6 +235,21 @@ void BindThread(nb::class_<Class>& recorder) {
             return self.SaveVariable(name, variable.ptr(), with_gradients);
           },
           nb::arg("name"), nb::arg("variable").none(), nb::arg("with_gradients"))
+      .def_prop_ro(
+          "api_depth", [](Class&) { return ThisThread().in_api; },
+          "How many listed APIs this thread is inside of.")
+      .def(
+          "begin_operator",
+          [](Class&) {
+            ThisThread().in_operator = true;
+            return std::exchange(ThisThread().in_api, 0);
+          },
+          "The next probe called is an operator's (level L2). Returns what end_operator() takes.")
+      .def("end_operator",
+           [](Class&, int depth) {
+             ThisThread().in_operator = false;
+             ThisThread().in_api = depth;
+           })
       .def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
       .def(

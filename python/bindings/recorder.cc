@@ -48,6 +48,14 @@ std::string BackwardName(std::string_view forward) {
   return name;
 }
 
+PyObject* CallInside(ThreadState& thread, PyObject* original, PyObject* const* args, size_t nargsf,
+                     PyObject* kwnames) {
+  ++thread.in_api;
+  PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
+  --thread.in_api;
+  return result;
+}
+
 }  // namespace
 
 ThreadState& ThisThread() {
@@ -137,10 +145,12 @@ bool Recorder::StillHasPlace(uint64_t epoch, std::string_view name) {
 PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* args, size_t nargsf,
                             PyObject* kwnames) {
   ThreadState& thread = ThisThread();
-  if (thread.in_api > 0 || !Recording(thread)) {
+  const bool counts_only = observer_->config().level == Level::kL2 && !thread.in_operator;
+  if ((thread.in_api > 0 && !counts_only) || !Recording(thread)) {
     return PyObject_Vectorcall(original, args, nargsf, kwnames);
   }
   const ModeOff mode_off(hooks_, thread);
+  if (counts_only) return CallInside(thread, original, args, nargsf, kwnames);
   const uint64_t epoch = observer_->epoch();
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   const DataMode& parts = observer_->config().data_mode;
@@ -174,9 +184,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
       PackRecompute(is_recompute, thread.call);
     }
   }
-  ++thread.in_api;
-  PyObject* result = PyObject_Vectorcall(original, args, nargsf, kwnames);
-  --thread.in_api;
+  PyObject* result = CallInside(thread, original, args, nargsf, kwnames);
   if (!StillHasPlace(epoch, name)) return result;
   const InTool in_tool(thread, gate_);
   const KeepException keep;

@@ -47,10 +47,11 @@ struct ThreadState {
     return saves_tensors || keeps_tensors || (kept != nullptr && kept->writes != Writes::kNothing);
   }
 
-  int in_tool = 0;    // inside plumbline's own work: record nothing
-  int in_api = 0;     // inside a recorded API: only the outermost one is an entry
-  EntryPacker call;   // the API entry in flight
-  EntryPacker event;  // entries that are complete in one go (modules, gradients)
+  int in_tool = 0;           // inside plumbline's own work: record nothing
+  int in_api = 0;            // inside a recorded API: only the outermost one is an entry
+  bool in_operator = false;  // level L2: the call is an operator's
+  EntryPacker call;          // the API entry in flight
+  EntryPacker event;         // entries that are complete in one go (modules, gradients)
   std::vector<ModuleFrame> modules;
   std::vector<ModuleCall> module_calls;
   std::string entry_name;        // of the entry being packed: first part of tensor file names

@@ -76,6 +76,17 @@ class Recorder:
 
     def save_variable(self, name: str, variable: object | None, with_gradients: bool) -> bool: ...
 
+    @property
+    def api_depth(self) -> int:
+        """How many listed APIs this thread is inside of."""
+
+    def begin_operator(self) -> int:
+        """
+        The next probe called is an operator's (level L2). Returns what end_operator() takes.
+        """
+
+    def end_operator(self, arg: int, /) -> None: ...
+
     def push_region(self, arg: str, /) -> None: ...
 
     def pop_region(self, arg: str, /) -> None: ...

@@ -21,7 +21,7 @@ from plumbline.operator_window import OperatorWindow
 from plumbline.token_window import TokenWindow, check_token_range
 
 _MODULE_LEVELS = ("L0", "mix")
-_API_LEVELS = ("L1", "mix")
+_API_LEVELS = ("L1", "mix", "L2")  # at L2 they tell outermost calls
 
 
 class DebuggerBase:
@@ -451,20 +451,20 @@ class DebuggerBase:
 
     def _install(self) -> None:
         level = self._config.level
+        if self._operators is not None:
+            self._operators.install()
         if level in _MODULE_LEVELS:
             self._adapter.install_modules(
                 self._recorder, self._modules, self._config.wants_backward
             )
         if level in _API_LEVELS:
             self._adapter.install_apis(self._recorder, with_regions=level == "mix")
-        if self._operators is not None:
-            self._operators.install()
 
     def _uninstall(self) -> None:
-        if self._operators is not None:
-            self._operators.uninstall()
         self._adapter.uninstall_apis()
         self._adapter.uninstall_modules()
+        if self._operators is not None:
+            self._operators.uninstall()
 
     def _guarded(self, action: Any) -> None:
         """Runs a window call, in the process that owns the recorder only."""

@@ -55,7 +55,6 @@ class OperatorWindow:
         self._api, number, self._direction = target.rsplit(".", 2)
         self._number = int(number)
         self._calls = 0
-        self._is_in = False
         self._patches = _core.PatchSet()
         self._records: Any = None
         self._epoch = -1
@@ -93,13 +92,10 @@ class OperatorWindow:
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if self._is_in or not self._recorder.is_collecting:
+            # As at level L1 a call inside another listed one has no number.
+            if self._recorder.api_depth != 1 or not self._recorder.is_collecting:
                 return original(*args, **kwargs)
-            self._is_in = True
-            try:
-                return self._call(original, args, kwargs)
-            finally:
-                self._is_in = False
+            return self._call(original, args, kwargs)
 
         call.__wrapped__ = original  # type: ignore[attr-defined]
         return call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,36 @@ def test_losses_norms_and_weights_are_equal(
         reference.splitlines()
     )
     assert (tmp_path / "out/step19/rank/dump.json").exists()
+
+
+MODELS = ["gpt2", "llama", "conv", "checkpoint"]
+SETTINGS = [
+    {"level": "L0", "task": "statistics"},
+    {"level": "L1", "task": "statistics", "summary_mode": "md5"},
+    {"level": "mix", "task": "statistics"},
+    {"level": "mix", "task": "tensor"},
+]
+
+
+def weights_of(name: str, argument: object) -> str:
+    script = Path(__file__).parent / "neutral_models.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), str(argument), name],
+        capture_output=True, text=True, timeout=180, check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return next(line for line in done.stdout.splitlines() if line.startswith("result "))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_end_with_the_same_bits(tmp_path: Path, name: str) -> None:
+    if name in ("gpt2", "llama"):
+        pytest.importorskip("transformers")
+    reference = weights_of(name, "none")
+    for number, settings in enumerate(SETTINGS):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        assert weights_of(name, config(directory, **settings)) == reference, settings
+        text = (directory / "out/step19/rank/dump.json").read_text()
+        assert "backward" in text
+        assert not (directory / "out/step19/rank/dump_error_info.log").exists()

@@ -75,6 +75,33 @@ def test_operators_are_those_that_the_framework_runs(tmp_path: Path, task: str) 
         assert bool(files) == (task == "tensor")
 
 
+NESTED = """
+import sys, torch, torch.nn.functional as F
+from plumbline.pytorch import PrecisionDebugger
+debugger = PrecisionDebugger(sys.argv[1])
+x = torch.ones(2, 1, 4)
+weights = torch.ones(12, 4), torch.zeros(12), torch.ones(4, 4), torch.zeros(4)
+debugger.start()
+F.multi_head_attention_forward(x, x, x, 4, 2, weights[0], weights[1], None, None, False, 0.0,
+                               weights[2], weights[3])
+F.linear(torch.full((1, 4), 7.0), torch.ones(3, 4))
+debugger.stop(); debugger.step()
+"""
+
+
+def test_calls_have_the_number_that_level_l1_gives_them(tmp_path: Path) -> None:
+    found = {}
+    for level in ("L1", "L2"):
+        directory = tmp_path / level
+        directory.mkdir()
+        run(NESTED, config(directory, level=level, list=["Functional.linear.0.forward"]))
+        found[level] = dump(directory)
+    outer = found["L1"]["Functional.linear.0.forward"]
+    assert outer["input_args"][0]["Max"] == 7.0
+    inner = found["L2"]["Aten.mm.default.0.forward"]
+    assert inner["output"][0]["Norm"] == outer["output"][0]["Norm"]
+
+
 def test_a_call_that_never_comes_is_said(tmp_path: Path) -> None:
     done = run(CODE, config(tmp_path, level="L2", list=["Functional.linear.9.forward"]))
     assert "Functional.linear.9.forward: not called in this step (2 calls" in (

@@ -159,10 +159,10 @@ def compile_run(way: str, when: str, backend: str, path: object) -> tuple[Any, s
 @pytest.mark.parametrize(
     ("way", "when", "backend", "levels"),
     [
-        ("root", "after", "aot_eager", ["L0", "L1", "mix"]),
+        ("root", "after", "aot_eager", ["L0", "mix"]),
         ("part", "inside", "eager", ["mix"]),
-        ("method", "inside", "eager", ["L0", "mix"]),
-        ("function", "inside", "eager", ["L0", "L1", "mix"]),
+        ("method", "inside", "eager", ["mix"]),
+        ("function", "inside", "eager", ["L0", "L1"]),
         ("function", "before", "eager", ["mix"]),
     ],
 )

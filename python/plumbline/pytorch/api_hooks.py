@@ -167,14 +167,15 @@ class ApiHooks:
         if self._distributed is not None:
             self._distributed.resume()
         # The mode is on the stack of one thread; another one may suspend and resume.
-        is_due = not self._mode_is_on and self._is_own_thread()
+        is_due = not self._mode_is_on and threading.get_ident() == self._thread
         if is_due and self._mode is not None and self._recorder is not None:
             torch._C._push_on_torch_function_stack(self._mode)
             self._mode_is_on = True
             self._recorder.set_net(self._mode)
 
     def _take(self) -> None:
-        if self._mode_is_on and self._is_own_thread() and self._recorder is not None:
+        is_own = threading.get_ident() == self._thread
+        if self._mode_is_on and is_own and self._recorder is not None:
             self._mode_is_on = False
             self._recorder.set_net(None)
             if self._mode is not None:
@@ -182,9 +183,6 @@ class ApiHooks:
         if self._distributed is not None:
             self._distributed.suspend()
         self._patches.restore()
-
-    def _is_own_thread(self) -> bool:
-        return threading.get_ident() == self._thread
 
 
 def _leave_mode(mode: TorchFunctionMode) -> None:

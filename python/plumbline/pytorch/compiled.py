@@ -70,7 +70,6 @@ class CompiledRegions:
         return compile
 
     def _begin(self) -> None:
-        # Inside, the graph is guarded on the original functions.
         for hooks in self._probes:
             hooks.suspend()
         if self._recorder is not None:

@@ -24,4 +24,8 @@ class OperatorRecords(TorchDispatchMode):
             name = f"Aten.{func.overloadpacket.__name__}.{func._overloadname}"
             probe = self._probes[func] = self._recorder.probe(func, name, False)
         self.calls += 1
-        return probe(*args, **(kwargs or {}))
+        depth = self._recorder.begin_operator()
+        try:
+            return probe(*args, **(kwargs or {}))
+        finally:
+            self._recorder.end_operator(depth)
