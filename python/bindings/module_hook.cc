@@ -1,5 +1,6 @@
 #include "module_hook.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -138,14 +139,17 @@ void ModuleHook::RecordReduced() {
   const nb::object module = module_();
   if (module.is_none() || parameters_epoch_ != recorder_.observer().epoch()) return;
   const nb::dict parameters = OwnParameters(module.ptr());
-  for (const Awaited& one : awaited) {
-    PyObject* parameter = PyDict_GetItemString(parameters.ptr(), one.name.c_str());
+  PyObject* key = nullptr;
+  PyObject* parameter = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(parameters.ptr(), &at, &key, &parameter) != 0;) {
+    const std::string_view name = TextOf(key);
+    const auto found = std::ranges::find(awaited, name, &Awaited::name);
     // FSDP2 has another tensor in the parameter's place while a pass runs. The one that is left
     // gets the reduced gradient.
-    if (parameter == nullptr || (parameter == one.known && !reduces_in_place_)) continue;
+    if (found == awaited.end() || (parameter == found->known && !reduces_in_place_)) continue;
     const nb::object grad = nb::steal(CheckedPython(PyObject_GetAttr(parameter, grad_name)));
     if (grad.is_none()) continue;
-    recorder_.RecordParameterGradient(prefix_ + ".parameters_grad", one.name + ".reduced",
+    recorder_.RecordParameterGradient(prefix_ + ".parameters_grad", found->name + ".reduced",
                                       grad.ptr());
   }
 }

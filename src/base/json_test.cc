@@ -132,7 +132,8 @@ TEST(Json, TooDeepIsUnsupported) {
   EXPECT_NE(ErrorOf(std::string(1000000, '[')), "");
 }
 
-// Found by fuzzing: a failure at the last visible byte, then calls that skipped the blanks after it.
+// Found by fuzzing: a failure at the last visible byte, then calls that skipped the blanks after
+// it.
 TEST(Json, CallsAfterAFailureDoNotMove) {
   const std::string text = "{x  ";
   Reader in(text);

@@ -13,7 +13,7 @@
 #include "kernels/kernel_table.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(                                                             \
+#pragma clang attribute push(                                                                    \
     __attribute__((target("avx2,fma,f16c,bmi,bmi2,popcnt,avx512f,avx512bw,avx512dq,avx512vl"))), \
     apply_to = function)
 #else

@@ -26,13 +26,13 @@ enum class PackTag : uint8_t {
   kNull = 1,
   kFalse = 2,
   kTrue = 3,
-  kInt = 4,     // i64
-  kFloat = 5,   // f64
-  kBigInt = 6,  // str, decimal digits
-  kString = 7,  // str
-  kList = 8,    // values, kEnd
-  kMap = 9,     // {kKey, str, value}, kEnd
-  kTensor = 10, // see PackedTensor
+  kInt = 4,      // i64
+  kFloat = 5,    // f64
+  kBigInt = 6,   // str, decimal digits
+  kString = 7,   // str
+  kList = 8,     // values, kEnd
+  kMap = 9,      // {kKey, str, value}, kEnd
+  kTensor = 10,  // see PackedTensor
   kKey = 11,
 };
 

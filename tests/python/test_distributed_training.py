@@ -148,3 +148,18 @@ def test_losses_norms_and_weights_are_equal(
         if level != "L1":
             assert "Module.module.head.Linear.forward.0" in steps[4]
             assert "Module.module.head.Linear.parameters_grad" in steps[4]
+            assert_reduced(tmp_path)
+
+
+def assert_reduced(root: Path) -> None:
+    """The gradient of each rank, and beside it what DDP and FSDP2 make of them."""
+    ddp = [dump_of(root, rank, 4)["Module.module.head.Linear.parameters_grad"] for rank in (0, 1)]
+    assert list(ddp[0]) == ["weight", "bias", "weight.reduced", "bias.reduced"]
+    local, reduced = ([one[key][0] for one in ddp] for key in ("weight", "weight.reduced"))
+    assert local[0]["Mean"] != local[1]["Mean"]
+    assert reduced[0]["md5"] == reduced[1]["md5"]
+    assert reduced[0]["Mean"] == pytest.approx((local[0]["Mean"] + local[1]["Mean"]) / 2, rel=1e-5)
+    fsdp = [dump_of(root, rank, 9)["Module.first.up.Linear.parameters_grad"] for rank in (0, 1)]
+    assert [one["weight.reduced"][0]["shape"] for one in fsdp] == [[8, 8], [8, 8]]  # of [16, 8]
+    parallel = dump_of(root, 0, 14)["Module.first.up.Linear.parameters_grad"]
+    assert list(parallel) == ["weight", "bias"]
