@@ -176,7 +176,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     subprocess.run([plumb, "recover", tmp_path / "out"], check=True, capture_output=True)
     entries = json.loads((rank / "debug.json").read_text())["data"]
     assert entries["v.0"]["x"]["Max"] == 1.0 and entries["v_grad.0"]["x"]["Max"] == 1.0
-    assert os.listdir(rank) == ["debug.json"]
+    assert sorted(os.listdir(rank)) == [".run", "debug.json"]
 
 
 def test_other_levels_say_that_nothing_is_saved(tmp_path: Path) -> None:
