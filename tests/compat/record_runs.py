@@ -18,7 +18,6 @@ import models
 import torch
 
 MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
-MODES = {"statistics": ("statistics", "statistics"), "md5": ("statistics", "md5"),
          "tensor": ("tensor", "statistics"), "structure": ("structure", "statistics"),
          "overflow": ("overflow_check", None), "overflow2": ("overflow_check", None)}
 LIMITS = {"overflow": -1, "overflow2": 2}  # overflow_nums
