@@ -6,6 +6,7 @@ import csv
 import functools
 import linecache
 import os
+import random
 import sys
 import threading
 import time
@@ -133,6 +134,34 @@ def _stack_text(frame: FrameType | None) -> str:
             )
         frame = frame.f_back
     return "".join(lines)
+
+
+def start_random_table(
+    output_path: Any, rank: Callable[[], int | None], owners: dict[str, Any]
+) -> RandomCalls:
+    """The table of Python's, NumPy's (when loaded) and the functions of `owners`.
+
+    Raises:
+        ValueError: output_path is not a string.
+        OSError: the table cannot be made.
+    """
+    if not isinstance(output_path, str):
+        raise ValueError(f"random_save: output_path is {output_path!r} (expected a string)")
+    table = RandomCalls(output_path, rank)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        owners = {"numpy_random": numpy.random, **owners}
+    table.patch({"python_random": random, **owners})
+    return table
+
+
+def seed_interpreter(seed: int) -> None:
+    """Seeds Python and, when loaded, NumPy; processes started later hash texts alike."""
+    random.seed(seed)
+    os.environ["PYTHONHASHSEED"] = str(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
 
 
 def check_seed(seed: Any, mode: Any, rm_dropout: Any) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import sys
-
 import torch
 
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
-from plumbline.random_calls import RandomCalls, check_seed
+from plumbline.random_calls import RandomCalls, check_seed, start_random_table
 
 __all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]
 
@@ -63,13 +60,5 @@ def random_save(output_path: str = "./output") -> None:
         >>> random_save("./output")  # doctest: +SKIP
     """
     global _random_calls
-    if not isinstance(output_path, str):
-        raise ValueError(f"random_save: output_path is {output_path!r} (expected a string)")
-    if _random_calls is not None:
-        return
-    _random_calls = RandomCalls(output_path, _adapter.rank)
-    owners = {"python_random": random, "torch_random": torch, "tensor_random": torch.Tensor}
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        owners["numpy_random"] = numpy.random
-    _random_calls.patch(owners)
+    owners = {"torch_random": torch, "tensor_random": torch.Tensor}
+    _random_calls = _random_calls or start_random_table(output_path, _adapter.rank, owners)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -19,6 +18,7 @@ from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.values import describe, describe_tensor, to_host
+from plumbline.random_calls import seed_interpreter
 
 
 class TorchAdapter:
@@ -121,11 +121,7 @@ class TorchAdapter:
 
     def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
         """Seeds Python, NumPy (when loaded) and PyTorch on every device."""
-        random.seed(seed)
-        os.environ["PYTHONHASHSEED"] = str(seed)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None:
-            numpy.random.seed(seed)
+        seed_interpreter(seed)
         os.environ["HCCL_DETERMINISTIC"] = str(deterministic)
         if torch.version.cuda is not None:
             os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
