@@ -46,6 +46,7 @@ class MixedCalls(nn.Module):
             empty = torch.cat([wide[:0], wide[:0]])
             torch.topk(half.float(), k=2, dim=-1, largest=True)
             torch.mul(empty, 2)
+            torch.ops.aten.gelu.default(torch.ops.aten.add(counter, 1).float(), approximate="tanh")
         return {"loss": self.last(hidden).pow(2).mean(), "choice": choice}
 
 

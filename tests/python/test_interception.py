@@ -34,6 +34,23 @@ def test_references_taken_before_the_window_are_recorded(tmp_path: Path) -> None
     assert "Functional.gelu.0.forward" in entries
 
 
+def test_direct_calls_of_operators_are_recorded_and_operators_stay_themselves(
+    tmp_path: Path,
+) -> None:
+    entries = record(tmp_path, """
+aten, ones = torch.ops.aten, torch.ones(2, requires_grad=True)
+identities = aten.add, aten.add.Tensor
+aten.add(ones, ones); aten.add.Tensor(ones, ones).sum().backward(); F.gelu(ones)
+aten.mul.out(ones.detach(), ones.detach(), out=torch.zeros(2))
+torch.ops.prims.sin(ones.detach())
+assert identities == (aten.add, aten.add.Tensor)
+""")
+    names = [name for name in entries if not name.startswith("Torch.")]
+    assert names == ["Aten.add.0.forward", "Aten.add.Tensor.0.forward", "Tensor.sum.0.forward",
+                     "Tensor.sum.0.backward", "Aten.add.Tensor.0.backward",
+                     "Functional.gelu.0.forward", "Aten.mul.out.0.forward"]
+
+
 def test_operators_keep_their_own_names(tmp_path: Path) -> None:
     entries = record(tmp_path, "x = torch.ones(2)\nx * x; x.mul(x); x += 1; -x; x @ x; x[0]\n")
     for name in ("__mul__", "mul", "__iadd__", "__matmul__", "__getitem__"):

@@ -6,17 +6,16 @@ Two nets, chosen by measurement (docs/design/interception.md):
   (`Tensor.__mul__` and `Tensor.mul` are one function for PyTorch's own override mechanism), sees
   calls from every thread and costs about 0.1 us per call before anything is recorded.
 - A torch-function mode catches calls through references taken before the window opened
-  (`from torch import relu`, `config.act = F.gelu`), which still point to the originals.
+  (`from torch import relu`, `config.act = F.gelu`), which still point to the originals, and those
+  of `torch.ops.aten`, whose attributes others compare by identity.
 
 Outside the window nothing is replaced.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
+from plumbline.api_list import present_apis, read_api_list
 from plumbline.call_regions import CallRegions
 from plumbline.custom_ops_file import is_removed
 from plumbline.guards import Guards
@@ -33,35 +33,40 @@ from plumbline.pytorch.distributed import DistributedHooks
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
     """Yields (prefix, name, owner, attribute) for each listed API that this PyTorch has."""
-    text = (Path(__file__).parent / "apis.json").read_text(encoding="utf-8")
-    listed: dict[str, list[str]] = json.loads(text)
     owners: list[tuple[str, str, object]] = [
         ("functional", "Functional", torch.nn.functional),
         ("tensor", "Tensor", torch.Tensor),
         ("torch", "Torch", torch),
         ("_VF", "VF", torch._VF),
     ]
-    for category, prefix, root in owners:
-        for name in listed[category]:
-            owner = root
-            *path, attribute = name.split(".")
-            for part in path:
-                owner = getattr(owner, part, None)
-            if callable(getattr(owner, attribute, None)) and not is_removed(f"{prefix}.{name}"):
-                yield prefix, name, owner, attribute
+    return present_apis(read_api_list(__file__), owners)
 
 
-class _EarlierReferences(TorchFunctionMode):
+class _Net(TorchFunctionMode):
     """Passes calls of listed functions that did not go through an attribute to their probes."""
 
-    def __init__(self, probes: dict[Any, Any]) -> None:
+    def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
         super().__init__()
+        self._recorder = recorder
         self._probes = probes
+        self._operators = {f"aten::{name}" for name in read_api_list(__file__)["aten"]}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        return self._probes.get(func, func)(*args, **(kwargs or {}))
+        probe = self._probes.get(func)
+        if probe is None:
+            probe = self._probes[func] = self._probe(func)
+        return probe(*args, **(kwargs or {}))
+
+    def _probe(self, func: Any) -> Any:
+        """`Aten.add` or `Aten.add.Tensor` for an operator, else `func`."""
+        packet = getattr(func, "overloadpacket", func)
+        name = getattr(packet, "_qualified_op_name", "")
+        if name not in self._operators or is_removed(name.replace("aten::", "Aten.")):
+            return func
+        parts = ["Aten", name[6:], *([func._overloadname] if func is not packet else [])]
+        return self._recorder.probe(func, ".".join(parts), False)
 
 
 class ApiHooks:
@@ -76,7 +81,7 @@ class ApiHooks:
         self._compiled = compiled
         self._suspended = 0  # times
         self._thread = 0  # that has the mode
-        self._mode: _EarlierReferences | None = None
+        self._mode: _Net | None = None
         self._mode_is_on = False
         self._regions: CallRegions | None = None
         self._distributed: DistributedHooks | None = None
@@ -137,7 +142,7 @@ class ApiHooks:
             "handle_torch_function",
             lambda api, *args, **kwargs: handle(_core.original_of(api) or api, *args, **kwargs),
         )
-        self._mode = _EarlierReferences(probes)
+        self._mode = _Net(recorder, probes)
         utils: Any = torch.nn.utils
         self._regions = CallRegions(
             recorder,

@@ -19,31 +19,11 @@ import torch
 import torch.distributed as dist
 
 from plumbline import _core
+from plumbline.api_list import read_api_list
 
-NAMES = (
-    "_all_gather_base",
-    "_reduce_scatter_base",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_reduce",
-    "all_to_all",
-    "all_to_all_single",
-    "batch_isend_irecv",
-    "broadcast",
-    "gather",
-    "irecv",
-    "isend",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "send",
-    # The names that PyTorch 2.13 gives all_gather_into_tensor and reduce_scatter_tensor; FSDP2
-    # calls them. Not in upstream's list.
-    "all_gather_single",
-    "reduce_scatter_single",
-)
+# all_gather_single and reduce_scatter_single, which FSDP2 calls, are PyTorch 2.13's names of
+# all_gather_into_tensor and reduce_scatter_tensor, and not in upstream's list.
+NAMES = read_api_list(__file__)["distributed"]
 
 # Arguments whose contents mean nothing before the call, by position.
 _MASKED_INPUTS = {
