@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -31,6 +32,8 @@ using testing::TestDirectory;
 
 constexpr int kUsualKills = 500;
 constexpr int kMinKillsPerPhase = 5;  // of 1000
+constexpr int kAimedEvery = 5;        // kills
+constexpr int kAimedDelayUs = 200;
 constexpr int kSteps = 40;
 constexpr int kCallsPerStep = 200;
 constexpr int kPublishEvery = 70;  // calls between two stop()s
@@ -164,9 +167,27 @@ void LeaveOldFiles(const std::string& dump_path) {
   }
 }
 
-// Kills one recording after `delay_us` and checks everything that is left.
+// When a recording is killed: `delay_us` after its start, or after it is first seen in `phase`.
+struct Instant {
+  useconds_t delay_us = 0;
+  std::optional<Phase> phase;
+};
+
+// Returns early when the recording ends first.
+void WaitFor(const Instant& instant, pid_t child, const Progress& progress) {
+  siginfo_t ended{};
+  while (instant.phase && progress.phase != *instant.phase) {
+    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        ended.si_pid != 0) {
+      return;
+    }
+  }
+  ::usleep(instant.delay_us);
+}
+
+// Kills one recording and checks everything that is left.
 // With `again`, an earlier run has left files of other contents under the same names.
-void KillOnce(bool tensors, bool again, useconds_t delay_us, Progress& progress) {
+void KillOnce(bool tensors, bool again, const Instant& instant, Progress& progress) {
   const TestDirectory dir(FastDirectory());
   if (again) LeaveOldFiles(dir.path());
   new (&progress) Progress;
@@ -176,7 +197,7 @@ void KillOnce(bool tensors, bool again, useconds_t delay_us, Progress& progress)
     RecordUntilKilled(dir.path(), tensors, progress);
     ::_exit(0);
   }
-  ::usleep(delay_us);
+  WaitFor(instant, child, progress);
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -214,7 +235,13 @@ void KillMany(bool tensors, int kills, useconds_t longest_us) {
   int kills_in[static_cast<size_t>(Phase::kPhases)] = {};
   for (int i = 0; i < kills && !::testing::Test::HasFailure(); ++i) {
     const bool again = tensors && i % 2 == 1;
-    KillOnce(tensors, again, static_cast<useconds_t>(random() % longest_us), *progress);
+    Instant instant{.delay_us = static_cast<useconds_t>(random() % longest_us), .phase = {}};
+    // How long a phase takes depends on the machine and the build: some kills look for one.
+    if (i % kAimedEvery == 0) {
+      instant.phase = static_cast<Phase>(i / kAimedEvery % static_cast<int>(Phase::kPhases));
+      instant.delay_us = static_cast<useconds_t>(random() % kAimedDelayUs);
+    }
+    KillOnce(tensors, again, instant, *progress);
     ++kills_in[static_cast<size_t>(progress->phase.load())];
   }
   // The instants were spread over everything a recorder does.
