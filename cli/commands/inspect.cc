@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "commands.h"
+#include "config/options.h"
 #include "formats/json_document.h"
 #include "kernels/cpu_target.h"
 #include "pipeline/inventory.h"
@@ -260,6 +261,51 @@ Status InspectPath(const std::string& path, bool salvage, bool machine) {
   return CheckComplete(inventory, salvage);
 }
 
+// `level`, or `tensor.list` in a section.
+std::string FullName(std::string_view section, std::string_view name) {
+  return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
+}
+
+void PrintOptions() {
+  for (const settings::Option& option : settings::Options()) {
+    std::string names;
+    for (const std::string_view section : settings::NamesOf(option.sections)) {
+      names += (names.empty() ? "" : ", ") + FullName(section, option.name);
+    }
+    Print(fmt::format("{}\n", names));
+    PrintFact(fmt::format("{}, default {}", option.type, option.default_value));
+    PrintFact(std::string(option.meaning));
+  }
+}
+
+Status PrintOptionsAsJson() {
+  Document out;
+  out.Open('{');
+  out.Key("options");
+  out.Open('[');
+  for (const settings::Option& option : settings::Options()) {
+    const std::vector<std::string_view> sections = settings::NamesOf(option.sections);
+    out.Open('{');
+    out.Member("name", option.name);
+    out.Texts("sections", {sections.begin(), sections.end()});
+    out.Member("type", option.type);
+    out.Member("default", option.default_value);
+    out.Member("meaning", option.meaning);
+    out.Close('}');
+  }
+  out.Close(']');
+  out.Close('}');
+  PL_TRY_ASSIGN(const std::string text, out.Finish());
+  Print(text + "\n");
+  return {};
+}
+
+Status InspectConfig(bool machine) {
+  if (machine) return PrintOptionsAsJson();
+  PrintOptions();
+  return {};
+}
+
 }  // namespace
 
 void AddInspectCommand(CLI::App& app, int& exit_status) {
@@ -272,19 +318,20 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("inspect", "Show what this machine or a recording holds.");
   command
       ->add_option("what", arguments->what,
-                   "`cpu`, a dump, step or rank directory, or a file of one")
+                   "`cpu`, `config`, a dump, step or rank directory, or a file of one")
       ->required();
   command->add_flag("--salvage,--allow-partial", arguments->salvage,
                     "a truncated dump.json is no error");
   command->add_flag("--json", arguments->machine, "print the facts as JSON");
   command->footer(
-      "Examples:\n  plumb inspect cpu\n  plumb inspect runs/new\n"
+      "Examples:\n  plumb inspect cpu\n  plumb inspect config\n  plumb inspect runs/new\n"
       "  plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt");
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status =
-        arguments->what == "cpu"
-            ? InspectCpu()
+        arguments->what == "cpu" ? InspectCpu()
+        : arguments->what == "config"
+            ? InspectConfig(arguments->machine)
             : InspectPath(arguments->what, arguments->salvage, arguments->machine);
     exit_status = status ? 0 : ReportError("inspect", status.error());
   });

@@ -156,6 +156,7 @@ struct CompareCounts {
 // The result of one comparison. A plain value, independent of the runs it came from.
 struct Comparison {
   CompareMode mode = CompareMode::kStatistics;
+  bool of_saves = false;                 // two debug.json: "calls" are the values given to save()
   std::string target_path, golden_path;  // the dump.json files read
   std::vector<ComparedRow> rows;
   std::vector<ComparedCall> calls;
@@ -187,8 +188,9 @@ struct CompareOptions {
   std::function<void(double done_ratio)> on_progress;
 };
 
-// Reads and compares two runs (a dump.json, or a directory that holds exactly one rank). Writes
-// nothing. Errors: those of Run::Open(); kInvalidArgument when the two dumps hold different tasks.
+// Reads and compares two runs (a dump.json or debug.json, or a directory that holds exactly one
+// rank). Writes nothing. Errors: those of Run::Open(); kInvalidArgument when the two dumps hold
+// different tasks or only one of them holds saved values (debug.json).
 // A tensor file that cannot be read is a row with reason "unreadable", not an error.
 Result<Comparison> CompareRuns(const std::string& target, const std::string& golden,
                                const CompareOptions& options = {});

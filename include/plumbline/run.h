@@ -19,6 +19,9 @@ struct RunHeader {
   std::string framework;      // "pytorch", "mindspore", "mindtorch"
   std::string dump_data_dir;  // as written by the recorder; empty if null
   bool by_plumbline = false;  // plumbline's mark (.run) lies beside dump.json
+
+  // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
+  [[nodiscard]] bool holds_saves() const { return level == "debug"; }
 };
 
 // What could not be read, and where. Zero everywhere for a complete run.
@@ -27,7 +30,7 @@ struct RunLoss {
   uint64_t byte_offset = 0;      // end of the last complete record
   uint64_t duplicate_names = 0;  // entries that occurred again; the last one is used
   uint64_t recorder_drops = 0;   // calls, values and files that dump_error_info.log counts as lost
-  bool unfinished = false;       // the journal of a killed or running process is newer than dump.json
+  bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
   std::vector<std::string> side_files;  // errors of a damaged stack.json or construct.json
 };
 
@@ -39,9 +42,10 @@ struct OpenOptions {
 // Immutable after Open; thread-safe for reading. References stay valid while the run lives.
 class Run {
  public:
-  // `path` is a dump.json, a rank directory, or a step or dump directory that holds exactly one
-  // rank. kNotFound, kInvalidArgument (several ranks: the message lists them), kCorrupt (truncated
-  // or not JSON: the message has the byte offset), kIo.
+  // `path` is a dump.json or debug.json, a rank directory, or a step or dump directory that holds
+  // exactly one rank; a debug.json counts where there is no dump.json. kNotFound, kInvalidArgument
+  // (several ranks: the message lists them), kCorrupt (truncated or not JSON: the message has the
+  // byte offset), kIo.
   static Result<Run> Open(const std::string& path, const OpenOptions& options = {});
 
   [[nodiscard]] const RunHeader& header() const;

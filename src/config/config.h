@@ -29,6 +29,8 @@ struct DataMode {
   bool backward = true;
   bool input = true;
   bool output = true;
+
+  friend bool operator==(const DataMode&, const DataMode&) = default;
 };
 
 struct Config {
@@ -60,6 +62,8 @@ struct Config {
                            // that differ from it are stored
   // Sentences to log once: unknown keys with the closest known one, settings without effect.
   std::vector<std::string> warnings;
+
+  friend bool operator==(const Config&, const Config&) = default;
 };
 
 // The constructor's arguments; they win over the file. Nullopt: not given.

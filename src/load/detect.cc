@@ -26,8 +26,9 @@ bool IsRankOrStepName(std::string_view name) {
 // Deepest layout: dump directory / step / rank.
 constexpr int kMaxDepth = 2;
 
-Status Collect(const std::string& directory, int depth, std::vector<std::string>& found) {
-  const std::string here = JoinPath(directory, kDumpJsonName);
+Status Collect(const std::string& directory, std::string_view file, int depth,
+               std::vector<std::string>& found) {
+  const std::string here = JoinPath(directory, file);
   if (KindOf(here) == PathKind::kFile) {
     found.push_back(here);
     return {};
@@ -38,7 +39,7 @@ Status Collect(const std::string& directory, int depth, std::vector<std::string>
     if (!IsRankOrStepName(name)) continue;
     const std::string child = JoinPath(directory, name);
     if (KindOf(child) != PathKind::kDirectory) continue;
-    PL_TRY(Collect(child, depth + 1, found));
+    PL_TRY(Collect(child, file, depth + 1, found));
   }
   return {};
 }
@@ -60,8 +61,8 @@ Error NothingFound(const std::string& path) {
                              path, path));
   }
   return Error(ErrorCode::kNotFound,
-               fmt::format("{}: no dump.json here nor in a step or rank directory below. Name a "
-                           "dump.json or the directory that holds it.",
+               fmt::format("{}: no dump.json or debug.json here nor in a step or rank directory "
+                           "below. Name one or the directory that holds it.",
                            path));
 }
 
@@ -89,24 +90,24 @@ uint64_t CountedLosses(const std::string& directory) {
   return losses;
 }
 
-// A journal that was written to after dump.json holds calls that dump.json lacks.
-bool IsUnfinished(const std::string& directory) {
+// A journal that was written to after the main file holds what that lacks.
+bool IsUnfinished(const std::string& directory, std::string_view main_file) {
   const std::string journal = JoinPath(directory, kJournalName);
   if (KindOf(journal) != PathKind::kFile) return false;
   const Result<int64_t> journal_time = ModifiedAt(journal);
-  const Result<int64_t> dump_time = ModifiedAt(JoinPath(directory, kDumpJsonName));
+  const Result<int64_t> dump_time = ModifiedAt(JoinPath(directory, main_file));
   return journal_time && dump_time && *journal_time > *dump_time;
 }
 
 }  // namespace
 
-RecordingState StateOf(const std::string& rank_directory) {
-  return {CountedLosses(rank_directory), IsUnfinished(rank_directory)};
+RecordingState StateOf(const std::string& rank_directory, std::string_view main_file) {
+  return {CountedLosses(rank_directory), IsUnfinished(rank_directory, main_file)};
 }
 
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
   std::vector<std::string> found;
-  PL_TRY(Collect(directory, 0, found));
+  PL_TRY(Collect(directory, kDumpJsonName, 0, found));
   return found;
 }
 
@@ -115,10 +116,12 @@ namespace {
 Result<std::string> FindDumpJson(const std::string& path) {
   switch (KindOf(path)) {
     case PathKind::kFile:
-      if (BaseName(path).ends_with(kDumpJsonName)) return path;
+      if (BaseName(path).ends_with(kDumpJsonName) || BaseName(path).ends_with(kDebugJsonName)) {
+        return path;
+      }
       return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: not a dump (expected a file named dump.json). Name the "
-                               "dump.json or its directory.",
+                   fmt::format("{}: not a dump (expected a file named dump.json or "
+                               "debug.json). Name such a file or its directory.",
                                path));
     case PathKind::kDirectory:
       break;
@@ -129,6 +132,7 @@ Result<std::string> FindDumpJson(const std::string& path) {
                    fmt::format("{}: neither a file nor a directory", path));
   }
   PL_TRY_ASSIGN(std::vector<std::string> found, ListDumpJson(path));
+  if (found.empty()) PL_TRY(Collect(path, kDebugJsonName, 0, found));
   if (found.empty()) return NothingFound(path);
   if (found.size() > 1) {
     return Error(ErrorCode::kInvalidArgument,

@@ -14,6 +14,7 @@ namespace plumbline::load {
 
 // Names inside a rank directory, as every release writes them.
 inline constexpr std::string_view kDumpJsonName = "dump.json";
+inline constexpr std::string_view kDebugJsonName = "debug.json";  // level debug: saved values
 inline constexpr std::string_view kStackJsonName = "stack.json";
 inline constexpr std::string_view kConstructJsonName = "construct.json";
 inline constexpr std::string_view kTensorDirectoryName = "dump_tensor_data";
@@ -23,9 +24,9 @@ inline constexpr std::string_view kJournalName = ".dump.journal";
 inline constexpr std::string_view kRunMarkName = ".run";
 
 // The dump.json meant by `path`: that file itself, the one in a rank directory, or the only one
-// below a step or dump directory. kNotFound when there is none, kInvalidArgument when there are
-// several (the message lists them) or when a file is not named *dump.json or is
-// a symbolic link.
+// below a step or dump directory. A debug.json counts where there is no dump.json. kNotFound when
+// there is neither, kInvalidArgument when there are several (the message lists them) or when a file
+// is not named *dump.json or *debug.json or is a symbolic link.
 Result<std::string> ResolveDumpJson(const std::string& path);
 
 // What a rank directory says about how complete it is.
@@ -33,7 +34,9 @@ struct RecordingState {
   uint64_t losses = 0;      // calls, values and files that dump_error_info.log counts as lost
   bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
 };
-RecordingState StateOf(const std::string& rank_directory);
+// `main_file`: the one that holds the values, dump.json or debug.json.
+RecordingState StateOf(const std::string& rank_directory,
+                       std::string_view main_file = kDumpJsonName);
 
 // Every dump.json at or below a dump, step or rank directory, in order of name.
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory);

@@ -50,6 +50,24 @@ TEST_F(Detect, ProcessDirectoryOfNewestReleaseIsTaken) {
   EXPECT_EQ(*ResolveDumpJson(root_.string()), path);
 }
 
+TEST_F(Detect, DebugJsonCountsWhereThereIsNoDumpJson) {
+  const std::string saves = Touch("rank0/debug.json");
+  EXPECT_EQ(*ResolveDumpJson(root_.string()), saves);
+  EXPECT_EQ(*ResolveDumpJson(saves), saves);
+  const std::string calls = Touch("step0/rank0/dump.json");
+  EXPECT_EQ(*ResolveDumpJson(root_.string()), calls);
+  EXPECT_EQ(*ResolveDumpJson((root_ / "rank0").string()), saves);
+}
+
+TEST_F(Detect, SeveralDebugJsonAreListed) {
+  Touch("step0/proc1/debug.json");
+  Touch("step1/proc1/debug.json");
+  const Result<std::string> result = ResolveDumpJson(root_.string());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(result.error().message().find("step1/proc1/debug.json"), std::string::npos);
+}
+
 TEST_F(Detect, SeveralRanksAreListed) {
   Touch("rank0/dump.json");
   Touch("rank1/dump.json");

@@ -96,8 +96,13 @@ TEST_F(Dialects, DebugNamesAndPlaces) {
   const std::string header = R"("task": "tensor", "level": "debug", )";
   Write("debug.json", "{" + header + "\"data\": {\"x.0\": " + kTensor + ", \"x.0.debug\": [" +
                           kTensor + "], \"x_grad.0\": null}}");
-  // The files of debug level are no dump of calls.
-  EXPECT_EQ(load::ResolveDumpJson(root_.path()).error().code(), ErrorCode::kNotFound);
+  Write("stack.json", "damaged: of another recording, and not read");
+  const auto run = Open();
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_TRUE(run->header().holds_saves());
+  ASSERT_EQ(run->calls().size(), 3u);
+  EXPECT_EQ(run->calls()[1].name, "x.0.debug");
+  EXPECT_TRUE(run->loss().side_files.empty());
 }
 
 TEST_F(Dialects, ConstructOfMicroSteps) {

@@ -62,11 +62,16 @@ NameIndex IndexByName(const Table& table) {
   return index;
 }
 
+// The usual name of a file like this one.
+std::string_view MainFileOf(std::string_view path) {
+  return path.ends_with(load::kDebugJsonName) ? load::kDebugJsonName : load::kDumpJsonName;
+}
+
 // Whether the tensors in `tensors` may be those of `dump_json`: a dump.json beside them that says
 // something else belongs to another run, which has overwritten them.
 bool MayBelong(const std::string& tensors, const std::string& dump_json) {
   if (KindOf(tensors) != PathKind::kDirectory) return false;
-  const std::string other = JoinPath(DirectoryOf(tensors), load::kDumpJsonName);
+  const std::string other = JoinPath(DirectoryOf(tensors), MainFileOf(dump_json));
   if (KindOf(other) == PathKind::kMissing) return true;
   const Result<std::string> there = ReadFile(other);
   const Result<std::string> here = ReadFile(dump_json);
@@ -97,10 +102,13 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   InferHeader(impl->dump.header, impl->dump.calls);
   const std::string directory(DirectoryOf(impl->dump_json_path));
   RunLoss& loss = impl->dump.loss;
-  ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, impl->stacks, loss);
-  ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
-               impl->parents, loss);
-  const load::RecordingState state = load::StateOf(directory);
+  if (!impl->dump.header.holds_saves()) {
+    ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, impl->stacks,
+                 loss);
+    ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
+                 impl->parents, loss);
+  }
+  const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =

@@ -61,7 +61,9 @@ Recorded ToRecorded(const Value& value) {
 // Walks one value; every leaf becomes an item.
 class Expander {
  public:
-  Expander(ItemRole role, std::vector<Item>& items) : role_(role), items_(items) {}
+  // `named_by_files`: rows of stored tensors are named after their files.
+  Expander(ItemRole role, std::vector<Item>& items, bool named_by_files = true)
+      : role_(role), items_(items), named_by_files_(named_by_files) {}
 
   Status Walk(const Value& value, const std::string& name, int depth) {
     if (depth > kMaxDepth) {
@@ -122,7 +124,7 @@ class Expander {
     if (tensor.data_name && !tensor.data_name->empty() && *tensor.data_name != "-1") {
       item.data_name = *tensor.data_name;
       // The row is named after its file: keyword tensors are "kwargs" there and "input" elsewhere.
-      item.name = item.data_name.substr(0, item.data_name.rfind('.'));
+      if (named_by_files_) item.name = item.data_name.substr(0, item.data_name.rfind('.'));
     }
   }
 
@@ -165,6 +167,7 @@ class Expander {
 
   ItemRole role_;
   std::vector<Item>& items_;
+  bool named_by_files_;
 };
 
 }  // namespace
@@ -200,6 +203,35 @@ Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls) {
     result.push_back(std::move(items));
   }
   return result;
+}
+
+Result<std::vector<CallItems>> ExpandSaves(const std::vector<Call>& entries) {
+  std::vector<CallItems> result;
+  result.reserve(entries.size());
+  for (const Call& entry : entries) {
+    CallItems& items = result.emplace_back();
+    items.name = entry.name;
+    Expander expander(ItemRole::kOutput, items.items, /*named_by_files=*/false);
+    // The reader takes a value that is no object as one nameless member.
+    const bool bare = entry.members.size() == 1 && entry.members.front().first.empty();
+    PL_TRY(expander.Walk(bare ? entry.members.front().second : Value(ValueMap(entry.members)),
+                         entry.name, 0));
+  }
+  return result;
+}
+
+void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b) {
+  constexpr std::string_view kMark = ".debug";
+  const auto is_marked = [&](const CallItems& entry) { return entry.name.ends_with(kMark); };
+  if (std::ranges::any_of(a, is_marked) == std::ranges::any_of(b, is_marked)) return;
+  for (std::vector<CallItems>* side : {&a, &b}) {
+    for (CallItems& entry : *side) {
+      if (!is_marked(entry)) continue;
+      const size_t at = entry.name.size() - kMark.size();
+      entry.name.erase(at);
+      for (Item& item : entry.items) item.name.erase(at, kMark.size());
+    }
+  }
 }
 
 bool HasDigests(const std::vector<CallItems>& calls) {

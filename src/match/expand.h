@@ -24,6 +24,13 @@ Result<CallItems> ExpandCall(const Call& call);
 // Calls without any item are kept, with an empty list, so that indexes follow the file.
 Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls);
 
+// The same for the entries of a debug.json: the whole value of each becomes outputs, which keep the
+// names of their places whatever their files are called. The kind is kOther whatever the name says.
+Result<std::vector<CallItems>> ExpandSaves(const std::vector<Call>& entries);
+// Releases after 1.2.2 end the names of saved values in ".debug". Takes that off where only one of
+// the two sides has it, so that the same values have the same names.
+void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b);
+
 // Whether any recorded tensor carries a digest.
 bool HasDigests(const std::vector<CallItems>& calls);
 

@@ -37,6 +37,50 @@ TEST(Expand, RowsAreInputsParametersOutputs) {
   EXPECT_EQ(*result->items[0].shape_text, "[2, 3]");
 }
 
+TEST(Expand, SavedValuesAreNamedAfterTheirPlaces) {
+  const std::vector<Call> entries = {
+      {"x.0", CallKind::kOther, {{"", TensorValue("x.0.tensor..pt")}}},
+      {"forward.0",
+       CallKind::kForward,
+       {{"a", Value(ValueList{TensorValue("forward.0.tensor.a.0.pt"), Value()})}}},
+      {"n.0", CallKind::kOther, {{"type", Value("float")}, {"value", Value(2.5)}}},
+      {"none.0", CallKind::kOther, {{"", Value()}}},
+      {"empty.0", CallKind::kOther, {}}};
+  const auto expanded = ExpandSaves(entries);
+  ASSERT_TRUE(expanded) << expanded.error().message();
+  std::vector<std::string> names;
+  for (const CallItems& entry : *expanded) {
+    EXPECT_EQ(entry.kind, CallKind::kOther);
+    for (const Item& item : entry.items) {
+      names.push_back(item.name);
+      EXPECT_EQ(item.role, ItemRole::kOutput);
+    }
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"x.0", "forward.0.a.0", "forward.0.a.1", "n.0", "none.0"}));
+  EXPECT_EQ((*expanded)[0].items[0].data_name, "x.0.tensor..pt");
+  EXPECT_EQ(std::get<double>((*expanded)[2].items[0].statistics[0]), 2.5);
+  EXPECT_FALSE((*expanded)[3].items[0].dtype);
+}
+
+TEST(Expand, OneFormOfSavedNamesIsKept) {
+  const auto side = [](const std::string& name) {
+    std::vector<CallItems> entries(1);
+    entries[0].name = name;
+    entries[0].items.emplace_back().name = name + ".list.0";
+    return entries;
+  };
+  auto newer = side("x.debug.0.debug");
+  auto older = side("x.debug.0");
+  auto same = newer;
+  AlignSaveNames(newer, same);
+  EXPECT_EQ(newer[0].name, "x.debug.0.debug");
+  AlignSaveNames(older, newer);
+  EXPECT_EQ(newer[0].name, "x.debug.0");
+  EXPECT_EQ(newer[0].items[0].name, "x.debug.0.list.0");
+  EXPECT_EQ(older[0].items[0].name, "x.debug.0.list.0");
+}
+
 TEST(Expand, KeywordTensorIsNamedAfterItsFile) {
   const Call with_file = ForwardCall(
       {{"input_kwargs", Value(ValueMap{{"k", TensorValue("Torch.f.0.forward.kwargs.k.pt")}})}});

@@ -38,7 +38,9 @@ struct Side {
 
 Result<Side> LoadSide(const std::string& path, const CompareOptions& options) {
   PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage}));
-  PL_TRY_ASSIGN(std::vector<CallItems> calls, match::ExpandCalls(run.calls()));
+  PL_TRY_ASSIGN(std::vector<CallItems> calls, run.header().holds_saves()
+                                                  ? match::ExpandSaves(run.calls())
+                                                  : match::ExpandCalls(run.calls()));
   return Side{std::move(run), std::move(calls)};
 }
 
@@ -55,6 +57,14 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
                                               "statistics)",
                                               task));
     }
+  }
+  if (target.run.header().holds_saves() != golden.run.header().holds_saves()) {
+    return TaskError(target.run,
+                     fmt::format("level is {}, but {} has level {}; saved values cannot "
+                                 "be compared with calls. Name two debug.json or two "
+                                 "dump.json.",
+                                 target.run.header().level, golden.run.dump_json_path(),
+                                 golden.run.header().level));
   }
   const std::string& task = target.run.header().task;
   if (task != golden.run.header().task) {
@@ -290,13 +300,13 @@ std::string TimeStamp() {
 }
 
 // A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
-std::string FreeStem(const std::string& directory) {
+std::string FreeStem(const std::string& directory, std::string_view prefix) {
   const std::string stamp = TimeStamp();
   for (int attempt = 0;; ++attempt) {
     const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
     bool taken = false;
     for (const std::string_view extension : {".xlsx", ".csv", ".json"}) {
-      const std::string name = fmt::format("compare_result_{}{}{}", stamp, suffix, extension);
+      const std::string name = fmt::format("{}_{}{}{}", prefix, stamp, suffix, extension);
       taken = taken || KindOf(JoinPath(directory, name)) != PathKind::kMissing;
     }
     if (!taken) return stamp + suffix;
@@ -317,12 +327,16 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
   Comparison comparison;
   PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
+  comparison.of_saves = target.run.header().holds_saves();
+  if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
   comparison.target_path = target.run.dump_json_path();
   comparison.golden_path = golden.run.dump_json_path();
   comparison.target_loss = target.run.loss();
   comparison.golden_loss = golden.run.loss();
   RowBuilder builder(target, golden, comparison);
-  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, options.fuzzy_match)) {
+  // Names of saved values hold no call number that could be ignored.
+  const bool fuzzy = options.fuzzy_match && !comparison.of_saves;
+  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, fuzzy)) {
     builder.Add(pair);
   }
   for (ComparedRow& row : comparison.rows) {
@@ -347,13 +361,14 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
 Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   const std::string& directory = options.output_dir;
   PL_TRY(MakeDirectories(directory));
-  const std::string stem = FreeStem(directory);
+  const std::string result = comparison.of_saves ? "debug_compare_result" : "compare_result";
+  const std::string stem = FreeStem(directory, result);
   const auto path = [&](std::string_view prefix, std::string_view extension) {
     return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
   };
-  const std::string xlsx = options.write_xlsx ? path("compare_result", ".xlsx") : "";
-  const std::string csv = options.write_csv ? path("compare_result", ".csv") : "";
-  const std::string json = options.write_json ? path("compare_result", ".json") : "";
+  const std::string xlsx = options.write_xlsx ? path(result, ".xlsx") : "";
+  const std::string csv = options.write_csv ? path(result, ".csv") : "";
+  const std::string json = options.write_json ? path(result, ".json") : "";
   const std::string advice = options.write_advice ? path("advisor", ".txt") : "";
   for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
     if (!file->empty()) comparison.files.push_back(*file);

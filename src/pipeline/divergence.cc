@@ -71,6 +71,14 @@ bool IsBad(Verdict verdict) {
   return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
 }
 
+// "x.0" of its gradient "x_grad.0", "x.0.debug" of "x_grad.0.debug"; empty for other names.
+std::string SavedValueOf(std::string_view name) {
+  constexpr std::string_view kGradient = "_grad.";
+  const size_t at = name.rfind(kGradient);
+  if (at == std::string_view::npos) return {};
+  return fmt::format("{}.{}", name.substr(0, at), name.substr(at + kGradient.size()));
+}
+
 // Walks the calls in recorded order.
 class Judge {
  public:
@@ -83,6 +91,7 @@ class Judge {
   }
 
   void Run() {
+    if (comparison_.of_saves) return RunSaves();
     std::vector<uint32_t> late;  // gradients are listed early and computed last
     for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
       const ComparedCall& call = comparison_.calls[i];
@@ -94,6 +103,22 @@ class Judge {
       }
     }
     for (const uint32_t i : late) JudgeCall(i);
+  }
+
+  // Gradients stand behind the values they belong to. They arrive after all values, those of later
+  // values first.
+  void RunSaves() {
+    std::unordered_set<std::string> names;
+    for (const ComparedCall& call : comparison_.calls) names.insert(call.name());
+    std::vector<uint32_t> gradients;
+    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
+      if (names.contains(SavedValueOf(comparison_.calls[i].name()))) {
+        gradients.push_back(i);
+      } else {
+        JudgeCall(i);
+      }
+    }
+    for (auto i = gradients.rbegin(); i != gradients.rend(); ++i) JudgeCall(*i);
   }
 
   [[nodiscard]] const std::vector<CulpritEvent>& events() const { return events_; }
@@ -155,13 +180,15 @@ class Judge {
       }
     }
     call.verdict = WorstOf(call);
-    if (KindOfCall(call.target_name) == CallKind::kForward) {
+    if (!comparison_.of_saves && KindOfCall(call.target_name) == CallKind::kForward) {
       forward_.insert_or_assign(call.target_name,
                                 ForwardResult{inputs.worst, inputs.error, call.verdict});
     }
   }
 
   CallClass ClassOf(const ComparedCall& call) const {
+    // Names of saved values are the user's; any number of calls may stand behind a value.
+    if (comparison_.of_saves) return CallClass::kComposite;
     const CallClass known = measure::ClassOfCall(call.target_name);
     if (known == CallClass::kDefault && parents_with_children_.contains(call.target_name)) {
       return CallClass::kComposite;
@@ -183,6 +210,7 @@ class Judge {
 
   // A backward call also depends on what its forward call saved.
   void AddForwardOfBackward(const ComparedCall& call, Inputs& inputs) {
+    if (comparison_.of_saves) return;
     const auto found = forward_.find(ForwardNameOf(call.target_name));
     if (found == forward_.end()) return;
     inputs.error = std::max(inputs.error, found->second.error);
@@ -241,6 +269,12 @@ class Judge {
   }
 
   void JudgeOutput(uint32_t index, CallClass call_class, const Inputs& inputs, ComparedRow& row) {
+    if (comparison_.of_saves && !row.target->dtype && !row.golden->dtype) {
+      row.verdict = Verdict::kNotComparable;  // no gradient on either side
+      row.reason = "both-null";
+      row.error = std::nan("");
+      return;
+    }
     const Difference difference = DifferenceOf(row);
     row.error = difference.error;
     if (call_class == CallClass::kUninitialised) {

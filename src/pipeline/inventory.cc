@@ -129,11 +129,11 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
     for (const auto& [key, value] : call.members) CountTensors(value, facts, named);
     if (HasBadValue(call)) ++facts.bad_entries;
   }
-  const load::RecordingState state = load::StateOf(directory);
+  const load::RecordingState state = load::StateOf(directory, BaseName(path));
   facts.loss.recorder_drops = state.losses;
   facts.loss.unfinished = state.unfinished;
   facts.header.by_plumbline = KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
-  if (facts.header.level != "debug") {
+  if (!facts.header.holds_saves()) {
     facts.stacks =
         CountRows(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, facts);
     facts.parents =
