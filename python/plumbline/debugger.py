@@ -244,8 +244,6 @@ class DebuggerBase:
 
     def dump_one_module(self, module: Any, name: str) -> None:
         """Records only `module`, under `name`, until called with None (see module_dump)."""
-        if module is not None and not self._adapter.is_module(module):
-            raise ValueError(f"module_dump: module must be a Module (got {type(module).__name__})")
         with self._lock:
             if not self._recorder.is_collecting:
                 return

@@ -23,6 +23,9 @@ def module_dump(module: Any, dump_name: str) -> None:
     Example:
         >>> module_dump(model.encoder, "encoder")  # doctest: +SKIP
     """
+    # Of every framework; wrong arguments are said before a missing debugger, as upstream does.
+    if not callable(getattr(module, "register_forward_hook", None)):
+        raise ValueError(f"module_dump: module must be a Module (got {type(module).__name__})")
     if not isinstance(dump_name, str):
         raise ValueError(f"module_dump: dump_name must be a string (got {dump_name!r})")
     DebuggerBase._get().dump_one_module(module, dump_name)

@@ -26,11 +26,11 @@ NODES_OF_122 = re.compile(r"Tensor\.view_as\.|Apis_Between_Modules\."
                           r"|Module\.first\.Linear\.backward|Functional\.linear\.0\.backward"
                           r"|Functional\.relu\.0\.backward")
 # Names that changed between the releases: APIs added to and taken from the list (newer_added and
-# newer_removed of the API list), and the number at the end of parameter gradients.
+# newer_removed of the API list; torch.ops.aten), and the number at the end of parameter gradients.
 LISTED_SINCE_122 = re.compile(
     r"Tensor\.(float|int|to|bool|long|half|double|bfloat16|expand|numpy)\.\d|.*parameters_grad\.0")
 NOT_LISTED_SINCE_122 = re.compile(
-    r"Tensor\.__getitem__\.|Torch\.ones_like\.|.*parameters_grad(\.(weight|bias))?$"
+    r"Tensor\.__getitem__\.|Torch\.ones_like\.|Aten\.|.*parameters_grad(\.(weight|bias))?$"
     r"|Apis_Between_Modules\.|.*Module\.embed\.Embedding\.backward\.0\.output")
 
 
