@@ -32,7 +32,7 @@ def doubles(rng: random.Random) -> list[float]:
 
 
 def million_floats() -> list[int]:
-    """CRC-32 of json.dumps of ten times 100,000 doubles, one a line, of random bits (splitmix64)."""
+    """CRC-32 of json.dumps, one a line, of 10 times 100,000 doubles of random bits (splitmix64)."""
     mask, state, crcs = 2**64 - 1, SEED, []
     for _ in range(10):
         crc = 0

@@ -138,47 +138,55 @@ def test_wrong_fields(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_files_and_arguments(tmp_path: Path) -> None:
-    good = tmp_path / "good.json"
-    good.write_text(json.dumps({"dump_path": str(tmp_path / "out")}))
-    paths: list[tuple[Path, str, list[str]]] = []
+Case = tuple[dict[str, Any], str, list[str]]  # arguments, class, texts in the message
+
+
+def wrong_files(directory: Path) -> list[Case]:
+    good = directory / "good.json"
+    good.write_text(json.dumps({"dump_path": str(directory / "out")}))
+    cases: list[tuple[Path, str, list[str]]] = []
     for number, (content, texts) in enumerate(FILES):
-        path = tmp_path / f"bad{number}.json"
+        path = directory / f"bad{number}.json"
         path.write_bytes(content)
-        paths.append((path, "ValueError", texts))
-    (tmp_path / "link.json").symlink_to(good)
-    (tmp_path / "a b.json").write_text(good.read_text())
-    (tmp_path / "config.txt").write_text(good.read_text())
-    paths += [
-        (tmp_path / "missing.json", "FileNotFoundError", ["missing.json"]),
-        (tmp_path / "link.json", "ValueError", ["link.json", "symbolic link"]),
-        (tmp_path / "a b.json", "ValueError", ["a b.json", "special characters"]),
-        (tmp_path / "config.txt", "ValueError", ["config.txt", ".json"]),
-        (tmp_path, "ValueError", [str(tmp_path), "not a regular file"]),
-        (tmp_path / ("x" * 300 + ".json"), "", ["x" * 300]),
+        cases.append((path, "ValueError", texts))
+    (directory / "link.json").symlink_to(good)
+    (directory / "a b.json").write_text(good.read_text())
+    (directory / "config.txt").write_text(good.read_text())
+    cases += [
+        (directory / "missing.json", "FileNotFoundError", ["missing.json"]),
+        (directory / "link.json", "ValueError", ["link.json", "symbolic link"]),
+        (directory / "a b.json", "ValueError", ["a b.json", "special characters"]),
+        (directory / "config.txt", "ValueError", ["config.txt", ".json"]),
+        (directory, "ValueError", [str(directory), "not a regular file"]),
+        (directory / ("x" * 300 + ".json"), "OSError", ["x" * 300]),
     ]
-    arguments: list[tuple[dict[str, Any], str, list[str]]] = [
-        ({"config_path": str(path)}, name, texts) for path, name, texts in paths
+    return [({"config_path": str(path)}, name, texts) for path, name, texts in cases]
+
+
+def wrong_arguments(directory: Path) -> list[Case]:
+    out = str(directory / "out")
+    (directory / "file").write_text("")
+    (directory / "elsewhere").mkdir()
+    (directory / "link").symlink_to(directory / "elsewhere")
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({"config_path": 3}, ["config_path must be a string"]),
+        ({"dump_path": 3}, ["dump_path must be a string"]),
+        ({"dump_path": out, "task": "none"}, ["task", "none", "one of"]),
+        ({"dump_path": out, "level": "L9"}, ["level", "L9", "one of"]),
+        ({"dump_path": out, "step": [-1]}, ["step", "-1"]),
+        ({}, ["dump_path"]),
+        ({"dump_path": str(directory / "with space")}, ["special characters"]),
+        ({"dump_path": str(directory / "file")}, ["file", "not a directory"]),
+        ({"dump_path": str(directory / "link")}, ["link", "symbolic link"]),
     ]
-    out = str(tmp_path / "out")
-    (tmp_path / "file").write_text("")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    arguments += [
-        ({"config_path": 3}, "ValueError", ["config_path must be a string"]),
-        ({"dump_path": 3}, "ValueError", ["dump_path must be a string"]),
-        ({"dump_path": out, "task": "none"}, "ValueError", ["task", "none", "one of"]),
-        ({"dump_path": out, "level": "L9"}, "ValueError", ["level", "L9", "one of"]),
-        ({"dump_path": out, "step": [-1]}, "ValueError", ["step", "-1"]),
-        ({}, "ValueError", ["dump_path"]),
-        ({"dump_path": str(tmp_path / "with space")}, "ValueError", ["special characters"]),
-        ({"dump_path": str(tmp_path / "file")}, "ValueError", ["file", "not a directory"]),
-        ({"dump_path": str(tmp_path / "link")}, "ValueError", ["link", "symbolic link"]),
-    ]
-    found = outcomes(tmp_path, [case for case, *_ in arguments])
-    for (case, name, texts), (given, _, text) in zip(arguments, found, strict=True):
-        assert given == name or (not name and given in ("ValueError", "OSError",
-                                                        "FileNotFoundError")), (case, given, text)
+    return [(case, "ValueError", texts) for case, texts in cases]
+
+
+def test_wrong_files_and_arguments(tmp_path: Path) -> None:
+    cases = wrong_files(tmp_path) + wrong_arguments(tmp_path)
+    found = outcomes(tmp_path, [case for case, *_ in cases])
+    for (case, name, texts), (given, _, text) in zip(cases, found, strict=True):
+        assert given == name, (case, given, text)
         assert all(part in text for part in texts), (case, text)
     assert not (tmp_path / "out").exists() and not list((tmp_path / "elsewhere").iterdir())
 
