@@ -19,6 +19,8 @@ struct RunHeader {
   std::string framework;      // "pytorch", "mindspore", "mindtorch"
   std::string dump_data_dir;  // as written by the recorder; empty if null
   bool by_plumbline = false;  // plumbline's mark (.run) lies beside dump.json
+  // Checksums of bfloat16 are of its own bytes (releases after 1.2.2), not of a float32 copy.
+  bool digests_own_bytes = false;
 
   // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
   [[nodiscard]] bool holds_saves() const { return level == "debug"; }

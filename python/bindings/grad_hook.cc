@@ -36,7 +36,7 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   // the node's outputs are the entry's input.
   auto record = [&recorder, epoch = recorder.observer().epoch(), name = std::move(name),
                  parent = std::move(parent), has_parent](PyObject* args) {
-    if (epoch != recorder.observer().epoch()) return;
+    if (epoch != recorder.observer().epoch() || !recorder.SelectsBackward(name)) return;
     PackedPart packed = recorder.PackBackwardInput(name, PyTuple_GET_ITEM(args, 1));
     recorder.RecordBackward(name, has_parent ? &parent : nullptr, std::move(packed),
                             PyTuple_GET_ITEM(args, 0));

@@ -210,7 +210,7 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   const NoOverride plain(types_, hooks_, tensor);
   if (!RequiresGrad(tensor)) return;
   std::string name = ApiEntryName(api_name, number, ".backward");
-  if (!observer_->selection().selects_all() && !observer_->selection().SelectApi(name)) return;
+  if (!observer_->selection().MaySelectApi(name)) return;
   std::string parent;
   if (!thread.modules.empty()) parent = BackwardName(thread.modules.back().name);
   AttachGradHook(tensor, *this, std::move(name), std::move(parent), wants_parents_);
@@ -363,6 +363,7 @@ void Recorder::RecordParameterGradient(std::string_view entry, std::string_view 
   const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
   const std::string name(entry);
+  if (!SelectsGradients(name)) return;
   EntryPacker& out = thread.event;
   out.Begin(name, nullptr, 0);
   KeptTensors kept;
@@ -385,7 +386,27 @@ void Recorder::EnterBackward(std::string_view name) {
 
 bool Recorder::LeaveBackward(std::string_view name) {
   Selection& selection = observer_->selection();
-  return selection.selects_all() || selection.LeaveModule(name);
+  if (selection.selects_all()) return true;
+  if (!selection.LeaveModule(name)) return false;
+  const std::string_view module = name.substr(0, name.rfind(".backward."));
+  gradients_wanted_.insert(std::string(module) + ".parameters_grad");
+  return true;
+}
+
+bool Recorder::SelectsBackward(std::string_view name) {
+  Selection& selection = observer_->selection();
+  return selection.selects_all() || selection.SelectApi(name);
+}
+
+bool Recorder::SelectsGradients(const std::string& entry) {
+  const Selection& selection = observer_->selection();
+  if (selection.selects_all() || gradients_wanted_.contains(entry)) return true;
+  if (!selection.SelectGradients(std::string_view(entry).substr(0, entry.rfind('.')))) {
+    observer_->writer().RemoveEntry(entry);  // its place was reserved
+    return false;
+  }
+  gradients_wanted_.insert(entry);
+  return true;
 }
 
 void Recorder::PushRegion(std::string_view name) {
@@ -425,6 +446,7 @@ void Recorder::EndStep() {
   cache_.Clear();
   stacks_written_.clear();
   regions_written_.clear();
+  gradients_wanted_.clear();
   ThisThread().modules.clear();
   ThisThread().module_calls.clear();
 }

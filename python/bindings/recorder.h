@@ -89,9 +89,10 @@ class Recorder : public TensorSink {
   // Puts a gradient into its place (store/debug_entry.h) of the entry. `path`: of its tensor file.
   void RecordSavedGradient(std::string_view entry, std::string_view place, std::string_view path,
                            PyObject* grad);
-  // Begin and end of a backward region, for scope filters only.
+  // Begin and end of the backward of a module, and the backward of an API, for filters only.
   void EnterBackward(std::string_view name);
   bool LeaveBackward(std::string_view name);
+  bool SelectsBackward(std::string_view name);
 
   // Pseudo modules "optimizer" and "clip_grad": parents of the APIs called inside.
   void PushRegion(std::string_view name);
@@ -149,6 +150,8 @@ class Recorder : public TensorSink {
   bool StillHasPlace(uint64_t epoch, std::string_view name);
   uint32_t UseStack(StackInfo* info);
   void AppendEntry(std::span<const std::byte> packed);
+  // False: not selected; the entry of the open step is removed.
+  bool SelectsGradients(const std::string& entry);
   void CountFailures(const ValueWalker& walker);
   void HookGradient(PyObject* result, std::string_view api_name, uint32_t number,
                     const ThreadState& thread);
@@ -208,6 +211,8 @@ class Recorder : public TensorSink {
   StackTable stacks_;
   std::unordered_set<uint32_t> stacks_written_;  // ids known to the open step's journal
   std::unordered_set<std::string> regions_written_;
+  // With filters: gradient entries of modules whose backward or an earlier gradient was selected.
+  std::unordered_set<std::string> gradients_wanted_;
   PyObject* owner_ = nullptr;             // borrowed: it owns this object
   std::vector<PyObject*> saved_handles_;  // hooks of SaveVariable, owned; removed by EndStep
   uint64_t next_token_ = 1;

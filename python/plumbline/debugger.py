@@ -43,7 +43,6 @@ class DebuggerBase:
     Raises:
         ValueError: a setting is unknown, of the wrong type or out of range.
         FileNotFoundError: config_path does not exist.
-        OSError: the output directory cannot be made.
 
     Example:
         >>> debugger = PrecisionDebugger(dump_path="./out", level="mix")  # doctest: +SKIP

@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <random>
+#include <span>
 #include <string>
+
+#include "base/digest.h"
 
 namespace plumbline {
 namespace {
@@ -26,6 +29,27 @@ TEST(NumberText, EqualsPythonForEveryStoredFloat) {
     ++count;
   }
   EXPECT_GT(count, 3000);
+}
+
+// A million doubles of random bits, spelled as json.dumps does: make_python_text.py has the sums.
+TEST(NumberText, AMillionDoublesEqualPython) {
+  constexpr int kBlock = 100'000;
+  std::ifstream in(PLUMBLINE_TEST_DATA "/python_text/million_floats.txt");
+  uint64_t state = 20260103;
+  std::string expected;
+  int blocks = 0;
+  for (; in >> expected; ++blocks) {
+    std::string text;
+    for (int i = 0; i < kBlock; ++i) {
+      state += 0x9E3779B97F4A7C15;
+      uint64_t z = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
+      z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+      AppendJsonFloat(std::bit_cast<double>(z ^ (z >> 31)), text);
+      text += '\n';
+    }
+    EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(text)))), expected) << "block " << blocks;
+  }
+  EXPECT_EQ(blocks, 10);
 }
 
 TEST(NumberText, RandomDoublesReadBackExactly) {

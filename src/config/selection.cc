@@ -159,6 +159,11 @@ bool Selection::SelectApi(std::string_view name) {
   return inside && IsAtRisk(risk_level_, name) && (!expanding_.empty() || InList(name));
 }
 
+bool Selection::MaySelectApi(std::string_view name) const {
+  if (!scope_.empty() && (name == scope_[0] || name == scope_[1])) return true;
+  return IsAtRisk(risk_level_, name) && (level_ == Level::kMix || InList(name));
+}
+
 void Selection::EnterModule(std::string_view name) {
   if (selects_all()) return;
   if (!scope_.empty() && name == scope_[0]) open_ = true;

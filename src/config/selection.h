@@ -28,20 +28,29 @@ bool WantsOutput(const DataMode& mode, CallKind kind);
 // The scope, list and risk filters of one process. The range stays open over steps until its end
 // name occurs. Feed it events in program order; thread-compatible (the recorder's lock).
 //
-// APIs: SelectApi(name) once, when the entry begins; its answer holds for all parts of the entry,
-// so the closing entry of a range is complete. Modules: EnterModule(name) when forward or backward
-// begins and LeaveModule(name) when it ends, whose answer decides the module's entry.
+// APIs: SelectApi(name) once, when the forward entry begins and when the backward entry is there;
+// its answer holds for all parts of the entry, so the closing entry of a range is complete.
+// Modules: EnterModule(name) when forward or backward begins and LeaveModule(name) when it ends,
+// whose answer decides the module's entry. Gradients of parameters: SelectGradients() when one
+// arrives.
 class Selection {
  public:
   // kInvalidArgument: scope is not two complete names of the level's kind.
   static Result<Selection> Create(const Config& config);
 
   [[nodiscard]] bool SelectApi(std::string_view name);
+  // False: SelectApi(name) is and stays false and no range ends there, so it need not be called.
+  [[nodiscard]] bool MaySelectApi(std::string_view name) const;
   void EnterModule(std::string_view name);
   [[nodiscard]] bool LeaveModule(std::string_view name);
   // False: LeaveModule of the running call `name` will refuse it, so its values need not be read.
   [[nodiscard]] bool MaySelectModule(std::string_view name) const {
     return !expanding_.empty() || InList(name);
+  }
+
+  // Whether gradients of the parameters of `module`, a name without direction, are in range now.
+  [[nodiscard]] bool SelectGradients(std::string_view module) const {
+    return (scope_.empty() || open_) && (!expanding_.empty() || InList(module));
   }
 
   // Neither scope, list nor risk level: everything is selected and no event needs to be fed.

@@ -102,6 +102,37 @@ TEST(Selection, ScopeAndListMustBothPass) {
       (Names{"Functional.linear.1.forward"}));
 }
 
+TEST(Selection, NamesThatNeedNotBeTested) {
+  const Selection list = *Selection::Create(With(Level::kL1, {}, {"relu"}));
+  EXPECT_TRUE(list.MaySelectApi("Functional.relu.0.backward"));
+  EXPECT_FALSE(list.MaySelectApi("Functional.linear.0.backward"));
+  // A running module may select any API inside it.
+  EXPECT_TRUE(Selection::Create(With(Level::kMix, {}, {"relu"}))
+                  ->MaySelectApi("Functional.linear.0.backward"));
+  // The ends of a range move it, whatever the list says.
+  const Names ends = {"Tensor.a.0.forward", "Tensor.a.0.backward"};
+  const Selection both = *Selection::Create(With(Level::kL1, ends, {"relu"}));
+  for (const std::string& end : ends) EXPECT_TRUE(both.MaySelectApi(end));
+  EXPECT_FALSE(both.MaySelectApi("Tensor.a.1.backward"));
+}
+
+TEST(Selection, GradientsOfParametersFollowTheModuleAndTheRange) {
+  const Selection list = *Selection::Create(With(Level::kL0, {}, {"norm"}));
+  EXPECT_TRUE(list.SelectGradients("Module.norm.LayerNorm"));
+  EXPECT_FALSE(list.SelectGradients("Module.fc.Linear"));
+  Selection range =
+      *Selection::Create(With(Level::kL0, {"Module.b.B.backward.0", "Module.a.A.backward.0"}, {}));
+  EXPECT_FALSE(range.SelectGradients("Module.b.B"));
+  range.EnterModule("Module.b.B.backward.0");
+  EXPECT_TRUE(range.SelectGradients("Module.b.B"));
+  EXPECT_TRUE(range.LeaveModule("Module.a.A.backward.0"));
+  EXPECT_FALSE(range.SelectGradients("Module.a.A"));
+  Selection mix = *Selection::Create(With(Level::kMix, {}, {"Module.b.B.backward.0"}));
+  EXPECT_FALSE(mix.SelectGradients("Module.b.B"));
+  mix.EnterModule("Module.b.B.backward.0");
+  EXPECT_TRUE(mix.SelectGradients("Module.b.B"));
+}
+
 const Names kModuleProgram = {"<Module.a.Blk.forward.0",        "<Module.a.fc.Linear.forward.0",
                               ">Module.a.fc.Linear.forward.0",  ">Module.a.Blk.forward.0",
                               "<Module.b.Blk.forward.0",        "<Module.b.fc.Linear.forward.0",

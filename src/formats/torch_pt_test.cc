@@ -203,6 +203,20 @@ TEST(TorchPt, DeepAndVastPicklesAreRefusedWithoutRecursion) {
   EXPECT_EQ(vast.error().code(), ErrorCode::kUnsupported);
 }
 
+// Two entries of the central directory that name the same bytes, as zip bombs do.
+TEST(TorchPt, OverlappingMembersAreCorrupt) {
+  constexpr size_t kOffsetOfHeader = 42;  // in an entry of the central directory
+  std::string text = PickleFile("\x80\x02.");
+  const size_t first = text.find("PK\1\2");
+  const size_t second = text.find("PK\1\2", first + 1);
+  ASSERT_NE(second, std::string::npos);
+  text.replace(second + kOffsetOfHeader, 4, text.substr(first + kOffsetOfHeader, 4));
+  const auto file = PtFile::Parse(Bytes(text));
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code(), ErrorCode::kCorrupt);
+  EXPECT_NE(file.error().message().find("overlap"), std::string::npos) << file.error().message();
+}
+
 TEST(TorchPt, EveryTruncationIsCorrupt) {
   for (const char* name : {"shape_1.pt", "legacy_float32.pt"}) {
     const std::string whole = ReadFile(kFiles + std::string(name)).value();

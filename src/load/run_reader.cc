@@ -113,6 +113,11 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =
       KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
+  if (!impl->dump.header.by_plumbline) {
+    const auto grouped = dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
+    impl->dump.header.digests_own_bytes =
+        BaseName(directory).starts_with("proc") || (grouped && *grouped);
+  }
   impl->stack_index = IndexByName(impl->stacks);
   impl->parent_index = IndexByName(impl->parents);
   impl->tensor_directory = FindTensorDirectory(impl->dump_json_path, impl->dump.header);

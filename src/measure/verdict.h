@@ -33,12 +33,14 @@ struct PairContext {
   CompareMode mode = CompareMode::kStatistics;
   // One recorder takes statistics of integers and float64 from a float32 copy, the other does not.
   bool reductions_differ = false;
+  // One recorder takes checksums of bfloat16 from a float32 copy, the other from its own bytes.
+  bool digest_bases_differ = false;
 };
 
 // The difference of two paired items. `metrics` is null outside mode tensor; there its absence
 // reasons decide. Stable reasons: "" (same), "nonfinite-target", "nonfinite-golden",
 // "nonfinite-both", "nonfinite-position", "zero-target", "zero-golden", "zero-both", "empty",
-// "unreadable", "no-data".
+// "unreadable", "no-data", "digest-differs", "digest-basis".
 Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics);
 

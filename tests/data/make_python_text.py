@@ -9,6 +9,7 @@ import math
 import pathlib
 import random
 import struct
+import zlib
 
 OUT = pathlib.Path(__file__).parent / "python_text"
 SEED = 20260103
@@ -30,6 +31,21 @@ def doubles(rng: random.Random) -> list[float]:
     return values
 
 
+def million_floats() -> list[int]:
+    """CRC-32 of json.dumps, one a line, of 10 times 100,000 doubles of random bits (splitmix64)."""
+    mask, state, crcs = 2**64 - 1, SEED, []
+    for _ in range(10):
+        crc = 0
+        for _ in range(100_000):
+            state = (state + 0x9E3779B97F4A7C15) & mask
+            z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+            value = struct.unpack("<d", struct.pack("<Q", z ^ (z >> 31)))[0]
+            crc = zlib.crc32((json.dumps(value) + "\n").encode(), crc)
+        crcs.append(crc)
+    return crcs
+
+
 def strings(rng: random.Random) -> list[str]:
     texts = [chr(c) for c in range(0x300)] + ["", "\U0001f600", "\U00010000\U0010ffff"]
     texts += ["\ud800", "\udfff", "\ude00\ud83d", "a\ud83dz", "\uffff\u2028"]
@@ -44,6 +60,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     lines = [f"{bits(v)} {v!r} {json.dumps(v)}\n" for v in doubles(rng)]
     (OUT / "floats.txt").write_text("".join(lines))
+    (OUT / "million_floats.txt").write_text("".join(f"{crc:08x}\n" for crc in million_floats()))
     lines = [f"{t.encode('utf-8', 'surrogatepass').hex()} {json.dumps(t)}\n" for t in strings(rng)]
     (OUT / "strings.txt").write_text("".join(lines))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from recording import config, run
+
+import plumbline
 
 SETUP = """
 import sys
@@ -130,3 +133,113 @@ torch.add(value(5), 0)
     assert [("output" in entry) for entry in added] == [False, False, False, True]
     assert added[2]["input_kwargs"]["alpha"] == {"type": "builtins.object", "value": None}
     assert added[3]["output"][0]["Max"] == 5.0
+
+
+def files_of(tmp_path: Path, body: str, **options: Any) -> set[str]:
+    run(SETUP + body + END, config(tmp_path, task="tensor", **options))
+    return {path.name for path in
+            (tmp_path / "out" / "step0" / "rank" / "dump_tensor_data").iterdir()}
+
+
+def test_names_of_every_place(tmp_path: Path) -> None:
+    """The examples of the format, and a module registered under a name with a space."""
+    pytest.importorskip("torch")
+    body = """
+from torch.nn import functional as F
+class Head(torch.nn.Module):
+    def forward(self, x): return {"y": x * 2, "aux": [x + 1]}
+class Blk(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.fc = torch.nn.Linear(2, 2)
+    def forward(self, x): return self.fc(x)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blk, self.head = Blk(), Head()
+        self.add_module("my block", torch.nn.ReLU())
+    def forward(self, x):
+        return self.head(self._modules["my block"](self.blk(x)))["y"]
+net = Net()
+debugger.start(model=net)
+x = torch.ones(1, 2, requires_grad=True)
+torch.cat([x, x + 1]); torch.cat(tensors=[x, x * 3])
+F.linear(input=x, weight=torch.ones(2, 2, requires_grad=True))
+F.linear(x + 0, torch.full((2, 2), 5.0, requires_grad=True)).sum().backward()
+net(x).sum().backward()
+"""
+    found = files_of(tmp_path, body, level="mix")
+    assert found >= {
+        "Functional.linear.1.forward.input.0.pt", "Functional.linear.0.forward.kwargs.input.pt",
+        "Torch.cat.0.forward.input.0.1.pt", "Torch.cat.1.forward.kwargs.tensors.0.pt",
+        "Module.head.Head.forward.0.output.0.y.pt", "Module.head.Head.forward.0.output.0.aux.0.pt",
+        "Module.blk.fc.Linear.forward.0.parameters.weight.pt",
+        "Module.blk.fc.Linear.parameters_grad.weight.pt",
+        "Functional.linear.1.backward.output.1.pt", "Module.my_block.ReLU.forward.0.input.0.pt",
+    }
+    entries = json.loads((tmp_path / "out/step0/rank/dump.json").read_text())["data"]
+    assert "Module.my block.ReLU.forward.0" in entries, "entries keep their names"
+
+
+def test_names_of_a_list_of_models(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    body = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.conv1 = torch.nn.Conv2d(1, 1, 1)
+    def forward(self, x): return self.conv1(x)
+net = Net()
+debugger.start(model=[net])
+net(torch.ones(1, 1, 2, 2))
+"""
+    assert "Module.0.conv1.Conv2d.forward.0.input.0.pt" in files_of(tmp_path, body, level="L0")
+
+
+def test_every_dtype_in_every_shape_is_loaded_again(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    names = ("bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 "
+             "float64 complex64 complex128 float8_e4m3fn float8_e5m2").split()
+    shapes = [(), (0,), (1,), (2, 3), (0, 4), (5, 1, 2)]
+    body = f"""
+def made(name, shape):
+    count = 1
+    for size in shape: count *= size
+    x = (torch.arange(count) % 5 * 0.5).reshape(shape)
+    return x.to(getattr(torch, name))
+debugger.start(model=root)
+for name in {names}:
+    root[0](*(made(name, shape) for shape in {shapes}))
+root[0]((torch.arange(300 * 70000) % 251).to(torch.uint8).reshape(300, 70000))
+"""
+    found = files_of(tmp_path, body, level="L0")
+    assert len(found) == len(names) * len(shapes) + 1
+    directory = tmp_path / "out" / "step0" / "rank" / "dump_tensor_data"
+    for call, name in enumerate(names):
+        for position, shape in enumerate(shapes):
+            path = directory / f"Module.0.Take.forward.{call}.input.{position}.pt"
+            loaded = torch.load(path, weights_only=True)
+            count = torch.Size(shape).numel()
+            expected = (torch.arange(count) % 5 * 0.5).reshape(shape).to(getattr(torch, name))
+            assert (loaded.dtype, loaded.shape) == (expected.dtype, expected.shape)
+            assert bytes(loaded.reshape(-1).view(torch.uint8).tolist()) == bytes(
+                expected.reshape(-1).view(torch.uint8).tolist()), path.name
+            with zipfile.ZipFile(path) as archive:
+                assert archive.testzip() is None
+    large = torch.load(directory / f"Module.0.Take.forward.{len(names)}.input.0.pt",
+                       weights_only=True)
+    assert large.shape == (300, 70000)
+    assert torch.equal(large.reshape(-1), (torch.arange(300 * 70000) % 251).to(torch.uint8))
+
+
+def test_a_moved_recording_finds_its_tensors(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    body = "debugger.start(model=root)\nroot[0](value(1), value(2))\n"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        files_of(tmp_path / name, body, level="L0")
+    (tmp_path / "elsewhere").mkdir()
+    moved = (tmp_path / "one" / "out").rename(tmp_path / "elsewhere" / "dump")
+    result = plumbline.compare(moved, tmp_path / "two" / "out")
+    assert [row["verdict"] for row in result.rows] == ["same"] * 3  # two arguments, None
+    (moved / "step0/rank/dump_tensor_data/Module.0.Take.forward.0.input.1.pt").unlink()
+    after = plumbline.compare(moved, tmp_path / "two" / "out")
+    assert [row["verdict"] for row in after.rows] == ["same", "not comparable", "same"]

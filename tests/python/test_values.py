@@ -89,6 +89,14 @@ zoo["channels_last"] = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_l
 zoo["nan"] = torch.tensor([1.0, float("nan"), -2.0])
 zoo["all_nan"] = torch.full((3,), float("nan"))
 zoo["inf"] = torch.tensor([1.0, float("inf"), -3.0])
+zoo["all_inf"] = torch.full((2,), float("inf"))
+zoo["mixed"] = torch.tensor([float("nan"), float("-inf")])
+zoo["vector_float32"] = torch.arange(6.0).reshape(2, 3)
+zoo["vector_bfloat16"] = torch.arange(6.0).reshape(2, 3).to(torch.bfloat16)
+zoo["one"] = torch.tensor(1.0)
+zoo["true"] = torch.tensor([True])
+zoo["vector_int64"] = torch.tensor([1, 2])
+zoo["vector_float16"] = torch.tensor([1.0, 2.0], dtype=torch.float16)
 zoo["conj"] = torch.randn(3, dtype=torch.complex64).conj()
 zoo["neg_view"] = torch.randn(3, dtype=torch.complex64).conj().imag
 zoo["sparse"] = torch.eye(3).to_sparse()
@@ -120,7 +128,8 @@ def test_tensor_zoo(tmp_path: Path) -> None:
     recorded = dump(tmp_path)["Module.0.Id.forward.0"]["input_args"][0]
     reference = json.loads((tmp_path / "reference.json").read_text())
     relative = {"float16": 2e-3, "bfloat16": 1e-2, "float64": 1e-14, "huge": 1e-14}
-    exact = {"bool", "empty", "meta", "all_nan", "nan", "inf"}
+    exact = {"vector_bfloat16", "vector_float16"}
+    exact |= {"bool", "true", "empty", "meta", "all_nan", "all_inf", "mixed", "nan", "inf"}
     for name in set(recorded) - exact:
         numbers = [recorded[name][key] for key in ("Max", "Min", "Mean", "Norm")]
         is_complex = name.startswith(("complex", "conj"))
@@ -137,5 +146,14 @@ def test_tensor_zoo(tmp_path: Path) -> None:
     assert recorded["nan"]["Max_except_inf_nan"] == 1.0
     assert recorded["inf"]["Max"] == float("inf")
     assert recorded["inf"]["Max_except_inf_nan"] == 1.0
+    keys = ("Max", "Min", "Max_except_inf_nan", "Min_except_inf_nan")
+    infinity = float("inf")
+    assert [recorded["all_inf"][key] for key in keys] == [infinity] * 4
+    assert all(recorded["mixed"][key] != recorded["mixed"][key] for key in keys[:2])
+    assert [recorded["mixed"][key] for key in keys[2:]] == [-infinity, -infinity]
+    assert all(recorded["all_nan"][key] != recorded["all_nan"][key] for key in keys)
+    vectors = {"vector_float32": "91e79017", "vector_bfloat16": "91e79017", "one": "aca16a6a",
+               "true": "a505df1b", "vector_int64": "00f6ddb9", "vector_float16": "7ae98278"}
+    assert {name: recorded[name]["md5"] for name in vectors} == vectors
     assert recorded["meta"]["Max"] is None
     assert recorded["meta"]["shape"] == [2, 3]
