@@ -9,7 +9,6 @@ import math
 import os
 import resource
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -19,10 +18,10 @@ from typing import Any
 import pytest
 from rank_dumps import tensor
 from recording import config, run
+from trend_dumps import DATABASE, api, query, tags, tensors, tree, trend, write
 
 BESIDE = Path(sys.executable).with_name("plumb")
 PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
-DATABASE = "dump_data.trend.db"
 STATISTICS = ("Norm", "Max", "Min", "Mean")
 
 # The worked example of the format: one root with a child, one call outside.
@@ -72,50 +71,6 @@ def convert(data: Path, *words: object) -> Path:
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in output.iterdir()) == [DATABASE]
     return output / DATABASE
-
-
-def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of a query."""
-    with sqlite3.connect(database) as connection:
-        return connection.execute(sql).fetchall()
-
-
-def trend(database: Path) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """(rank, step, metric, target, call number) -> norm, max, min, mean."""
-    rows = query(database, """SELECT rank, step, metric_name, target_name, micro_step,
-        norm, max, min, mean FROM trend_data JOIN monitoring_targets USING (target_id)
-        JOIN monitoring_metrics USING (metric_id)""")
-    return {row[:5]: row[5:] for row in rows}
-
-
-def tags(database: Path, target: str) -> set[tuple[str, str]]:
-    """Tag and category of a target."""
-    return set(query(database, f"""SELECT tag_name, category FROM monitoring_tags
-        JOIN tag_target_mapping USING (tag_id) JOIN monitoring_targets USING (target_id)
-        WHERE target_name = '{target}'"""))
-
-
-def write(directory: Path, entries: dict[str, Any], parents: dict[str, Any] | None = None) -> Path:
-    """A rank directory."""
-    directory.mkdir(parents=True)
-    head = {"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": None}
-    (directory / "dump.json").write_text(json.dumps({**head, "data": entries}))
-    if parents is not None:
-        (directory / "construct.json").write_text(json.dumps(parents))
-    return directory
-
-
-def api(*inputs: Any, **keywords: Any) -> dict[str, Any]:
-    """A forward entry."""
-    return {"input_args": list(inputs), "input_kwargs": keywords, "output": [tensor(2.0)]}
-
-
-def tensors(value: Any) -> list[dict[str, Any]]:
-    """Every tensor object below `value`."""
-    if isinstance(value, dict) and value.get("type") == "torch.Tensor":
-        return [value]
-    below = value.values() if isinstance(value, dict) else value
-    return [t for v in below for t in tensors(v)] if isinstance(value, (dict, list)) else []
 
 
 def metric_of(name: str) -> str:
@@ -278,24 +233,6 @@ def test_micro_steps_of_a_recording(tmp_path: Path) -> None:
     count = sum(len(tensors(json.loads(path.read_text())["data"])) for path in files)
     assert len(rows) == count
     assert query(database, "SELECT min_step, max_step FROM global_stats") == [(0, 5)]
-
-
-def tree(micro: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Entries and parents of a root called `micro` times, and of calls outside of it."""
-    entries: dict[str, Any] = {"Torch.rand.0.forward": api()}
-    parents: dict[str, Any] = {"Torch.rand.0.forward": None}
-    for i in range(micro):
-        root = f"Module.net.Net.forward.{i}"
-        for name, parent in [(f"Functional.relu.{2 * i}.forward", root),
-                             (f"Functional.relu.{2 * i + 1}.forward", root), (root, None),
-                             (f"Tensor.sum.{i}.forward", None)]:
-            entries[name], parents[name] = api(tensor(float(i))), parent
-    for i in reversed(range(micro)):
-        for name in (f"Tensor.sum.{i}.backward", f"Functional.relu.{2 * i + 1}.backward",
-                     f"Functional.relu.{2 * i}.backward"):
-            entries[name], parents[name] = {"input": [tensor(float(i))], "output": []}, None
-        entries[f"Module.net.Net.parameters_grad.{i}"] = {"w": tensor(float(i))}
-    return entries, parents
 
 
 def test_micro_steps_follow_the_first_root(tmp_path: Path) -> None:
