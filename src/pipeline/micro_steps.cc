@@ -33,24 +33,36 @@ std::string WithoutNumber(CallName parts) {
   return BuildCallName(parts);
 }
 
-// The name without its number if the row is a root.
-std::optional<std::string> RootName(const dump_json::CallTree::Row& row) {
+// The parts of a row that is a root, borrowed from its name.
+std::optional<CallName> RootParts(const dump_json::CallTree::Row& row) {
   if (!row.parent.empty()) return std::nullopt;
-  const std::optional<CallName> parts = ParseCallName(row.name);
+  std::optional<CallName> parts = ParseCallName(row.name);
   if (!parts || parts->form != CallName::Form::kModule || parts->kind != CallKind::kForward) {
     return std::nullopt;
   }
-  return WithoutNumber(*parts);
+  parts->number = 0;
+  return parts;
+}
+
+bool Encloses(const CallName& outer, const CallName& inner) {
+  return inner.path.size() > outer.path.size() && inner.path.starts_with(outer.path) &&
+         inner.path[outer.path.size()] == '.';
 }
 
 }  // namespace
 
 std::vector<std::string> RootNames(const dump_json::CallTree& tree) {
-  std::vector<std::string> names;
+  std::vector<CallName> roots;
   for (const auto& row : tree.rows) {
-    std::optional<std::string> name = RootName(row);
-    if (!name || std::find(names.begin(), names.end(), *name) != names.end()) continue;
-    names.push_back(*std::move(name));
+    const std::optional<CallName> root = RootParts(row);
+    if (!root || std::find(roots.begin(), roots.end(), *root) != roots.end()) continue;
+    roots.push_back(*root);
+  }
+  std::vector<std::string> names;
+  for (const CallName& root : roots) {
+    const bool inner = std::any_of(roots.begin(), roots.end(),
+                                   [&](const CallName& outer) { return Encloses(outer, root); });
+    if (!inner) names.push_back(BuildCallName(root));
   }
   return names;
 }
@@ -91,18 +103,17 @@ Status MicroSteps::TakeCounted(const dump_json::CallTree& tree) {
 }
 
 void MicroSteps::FollowRoots(const dump_json::CallTree& tree) {
-  std::string first;
+  const std::vector<std::string> roots = RootNames(tree);
+  if (roots.empty()) return;
   int64_t current = -1;
   std::unordered_map<std::string_view, std::string_view> parents;
   for (const auto& row : tree.rows) {
     parents.emplace(row.name, row.parent);
-    const std::optional<std::string> root = RootName(row);
+    const std::optional<CallName> root = RootParts(row);
     if (!root) continue;
-    if (first.empty()) first = *root;
-    if (*root == first) ++current;
-    entries_.try_emplace(row.name, Entry{current, 0});
+    if (BuildCallName(*root) == roots.front()) ++current;
+    entries_.try_emplace(row.name, Entry{std::max<int64_t>(current, 0), 0});
   }
-  if (current < 0) return;
   renumbers_ = true;
   count_ = current + 1;
   for (const auto& row : tree.rows) {

@@ -14,8 +14,9 @@
 
 namespace plumbline {
 
-// Names of the outermost modules, without call numbers, in order of their first call. A micro step
-// can be told by its root only where there is one.
+// Names of the roots with call number 0, in order of their first call. A root is an outermost
+// module; one that another root holds by its name (computed again for its gradient, or called
+// alone) is none. A micro step can be told by its root only where there is one.
 std::vector<std::string> RootNames(const dump_json::CallTree& tree);
 
 // The micro steps of one rank in one step directory. They are those that Megatron counted, else a

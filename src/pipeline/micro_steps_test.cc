@@ -40,6 +40,20 @@ TEST(MicroSteps, RootsAreModulesWithoutParent) {
   EXPECT_EQ(RootNames(tree), (Names{"Module.n.N.forward.0", "Cell.m.M.forward.0"}));
 }
 
+TEST(MicroSteps, ModuleInsideOfARootIsNone) {
+  const CallTree tree = Tree({{"Module.net.a.A.forward.0", ""},
+                              {"Module.net.N.forward.0", ""},
+                              {"Module.network.N.forward.0", ""},
+                              {"Module.net.a.A.forward.1", ""},
+                              {"Module.net.N.forward.1", ""},
+                              {"Module.net.a.A.forward.2", ""}});
+  EXPECT_EQ(RootNames(tree), (Names{"Module.net.N.forward.0", "Module.network.N.forward.0"}));
+  EXPECT_EQ(Places(tree, {"Module.net.a.A.forward.0", "Module.net.N.forward.0",
+                          "Module.net.a.A.forward.1", "Module.net.a.A.forward.2"}),
+            (Names{"0:Module.net.a.A.forward.0", "0:Module.net.N.forward.0",
+                   "0:Module.net.a.A.forward.1", "1:Module.net.a.A.forward.0"}));
+}
+
 TEST(MicroSteps, EveryCallOfTheFirstRootStartsOne) {
   const CallTree tree = Tree({{"Module.n.N.forward.0", ""},
                               {"Torch.add.5.forward", "Module.n.N.forward.0"},

@@ -194,11 +194,13 @@ def test_processes_come_after_the_ranks(tmp_path: Path) -> None:
     for name in ("rank3", "rank", "proc100", "proc99"):
         write(out / "step0" / name, {"Torch.add.0.forward": api(tensor(float(len(name))))})
     write(out / "step1" / "proc7", {"Torch.add.0.forward": api(tensor())})
+    write(out / "step1" / "rank4_812", {"Torch.add.0.forward": api(tensor())})
     (out / "step2").mkdir()
     (out / "step1" / "rank9").mkdir()
     done = plumb("data2db", "--db", tmp_path, "--data", out, "--micro_step", "false")
     assert done.returncode == 0
     assert "step 0: proc99 is rank 4" in done.stdout and "proc100 is rank 5" in done.stdout
+    assert "rank4_812: left out" in done.stderr
     assert "rank9: no dump.json" in done.stderr and "step2: no rank directory" in done.stderr
     rows = trend(tmp_path / DATABASE)
     assert {key[:2] for key in rows} == {(0, 0), (3, 0), (4, 0), (5, 0), (0, 1)}
@@ -372,6 +374,30 @@ def test_existing_database_is_replaced(small: Path) -> None:
     database.unlink()
     database.mkdir()
     assert plumb("data2db", "--db", database.parent, "--data", small).returncode == 2
+
+
+def test_remains_of_a_killed_run_are_no_obstacle(small: Path) -> None:
+    database = convert(small)
+    expected = trend(database)
+    for name in ("", "-journal", "-wal"):
+        (database.parent / f".{DATABASE}.tmp{name}").write_bytes(database.read_bytes()[:5000])
+    done = plumb("data2db", "--db", database.parent, "--data", small)
+    assert done.returncode == 0, done.stderr
+    assert trend(database) == expected
+
+
+def test_links_are_not_followed(small: Path) -> None:
+    victim = small.parent / "victim"
+    victim.write_text("precious")
+    (small.parent / "db").mkdir()
+    database = small.parent / "db" / DATABASE
+    temporary = database.with_name(f".{DATABASE}.tmp")
+    database.symlink_to(victim)
+    temporary.symlink_to(victim)
+    assert plumb("data2db", "--db", database.parent, "--data", small).returncode == 6
+    temporary.unlink()
+    assert len(trend(convert(small))) == 2
+    assert victim.read_text() == "precious" and not database.is_symlink()
 
 
 def test_full_disk(small: Path) -> None:
