@@ -14,6 +14,7 @@ namespace plumbline::cli {
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCompareCommand(CLI::App& app, int& exit_status);
+void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);

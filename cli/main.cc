@@ -16,7 +16,8 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand, AddExportCommand, AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
+    AddCompareCommand, AddData2dbCommand,  AddExportCommand,
+    AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

@@ -67,6 +67,15 @@ constexpr OptionRule kOverflow[] = {
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
 };
 
+constexpr OptionRule kData2db[] = {
+    {"", "--db", Takes::kValue, Effect::kPass, "--db", ""},
+    {"", "--data", Takes::kValue, Effect::kPass, "--data", ""},
+    {"", "--format", Takes::kValue, Effect::kPass, "--format", ""},
+    {"", "--mapping", Takes::kValue, Effect::kPass, "--mapping", ""},
+    {"", "--micro_step", Takes::kValue, Effect::kPass, "--micro_step", ""},
+    {"", "--process_num", Takes::kValue, Effect::kPass, "--process_num", ""},
+};
+
 struct Instead {
   std::string_view command;
   std::string_view advice;
@@ -91,7 +100,6 @@ constexpr Instead kNotBuilt[] = {
     {"code_mapping", "mapping MindSpore graphs to source code is not built yet"},
     {"config_checking", "the configuration check is not built yet"},
     {"config_check", "the configuration check is not built yet"},
-    {"data2db", "the viewer's database is not built yet"},
     {"offline_dump", "running offline models is not built yet"},
     {"install_deps", "nothing to install: plumb needs no optional packages"},
 };
@@ -224,6 +232,12 @@ Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) 
   return out;
 }
 
+Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"data2db"}, {}};
+  PL_TRY(TranslateOptions(kData2db, words, out));
+  return out;
+}
+
 // Takes `-f FRAMEWORK` off the front; recordings say themselves which framework they are of.
 Status DropFramework(std::vector<std::string>& words) {
   if (words.empty()) return {};
@@ -252,6 +266,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}, {}};
   if (command == "compare") return TranslateCompare(rest);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
+  if (command == "data2db") return TranslateData2db(rest);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -268,7 +283,8 @@ std::string MsprobeHelp() {
       "  compare                        runs `plumb compare`; both forms: -i compare.json, or -tp "
       "and "
       "-gp\n"
-      "  overflow_check, nan_analyze    run `plumb overflow`\n\n"
+      "  overflow_check, nan_analyze    run `plumb overflow`\n"
+      "  data2db                        runs `plumb data2db`\n\n"
       "Not built yet, each says what to use instead:\n";
   for (const Instead& other : kNotBuilt) text += fmt::format("  {}\n", other.command);
   return text + "\nExit status as of the plumb command that runs.\n";

@@ -47,6 +47,17 @@ using StackTable = std::vector<std::pair<std::string, std::vector<std::string>>>
 // call name -> parent; an empty parent is null.
 using ConstructTable = std::vector<std::pair<std::string, std::string>>;
 
+// construct.json with what Megatron training adds to it.
+struct CallTree {
+  struct Row {
+    std::string name, parent;  // an empty parent is null
+    int64_t micro_step = 0;    // -1: what stands there is no count
+  };
+  std::vector<Row> rows;         // in order of recording
+  bool has_micro_steps = false;  // the file counts them; otherwise all are 0
+  int64_t last_micro_step = 0;   // the file's counter; -1 as above
+};
+
 std::string FormatStack(const StackTable& stack);  // flat form of 1.2.2
 // The same from frame lists formatted before: many calls share one, and most of the text is frames.
 std::string FormatFrames(std::span<const std::string> frames);
@@ -68,6 +79,7 @@ struct DumpFile {
 Result<DumpFile> ReadDump(const std::string& path, bool salvage);
 Result<StackTable> ReadStack(const std::string& path);
 Result<ConstructTable> ReadConstruct(const std::string& path);
+Result<CallTree> ReadCallTree(const std::string& path);
 // Whether a stack.json has the grouped form of 26.x. kNotFound, kIo.
 Result<bool> IsGroupedStack(const std::string& path);
 
@@ -87,6 +99,9 @@ Result<DumpFile> VisitDump(std::string_view text, bool salvage,
 Result<DumpFile> ParseDump(std::string_view text, bool salvage);
 Result<StackTable> ParseStack(std::string_view text);
 Result<ConstructTable> ParseConstruct(std::string_view text);
+Result<CallTree> ParseCallTree(std::string_view text);
+// The names of the entries of a dump.json alone, in file order. Errors as ParseDump.
+Result<std::vector<std::string>> ParseNames(std::string_view text);
 
 }  // namespace plumbline::dump_json
 

@@ -221,6 +221,30 @@ Result<DumpFile> VisitDump(std::string_view text, bool salvage,
   return DumpReader(text, visit).Run(salvage);
 }
 
+Result<std::vector<std::string>> ParseNames(std::string_view text) {
+  json::Reader in(text, kMaxValueDepth + kOuterDepth);
+  std::vector<std::string> names;
+  std::string_view key;
+  bool in_data = false;
+  if (!in.EnterObject()) return in.error();
+  while (in.NextMember(key)) {
+    if (key != kData || in.Peek() != Kind::kObject) {
+      if (!in.SkipValue()) break;
+      continue;
+    }
+    in_data = in.EnterObject();
+    while (in.NextMember(key)) {
+      names.emplace_back(key);
+      if (!in.SkipValue()) break;
+    }
+  }
+  if (in.failed() || !in.ReadEnd()) return in.error();
+  if (!in_data) {
+    return Error(ErrorCode::kCorrupt, "no \"data\" object (expected the dump.json of a recording)");
+  }
+  return names;
+}
+
 Result<DumpFile> ParseDump(std::string_view text, bool salvage) {
   return DumpReader(text).Run(salvage);
 }

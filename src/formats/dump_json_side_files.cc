@@ -83,11 +83,25 @@ Status ReadParent(json::Reader& in, std::string_view name, std::string& parent) 
   return {};
 }
 
-Status ReadConstructMember(json::Reader& in, const std::string& name, ConstructTable& table) {
-  std::string parent;
+// A micro step; null is 0, and -1 stands for anything else that is no count.
+Status ReadCount(json::Reader& in, int64_t& count) {
+  count = in.Peek() == Kind::kNull ? 0 : -1;
+  json::Number number;
+  if (in.Peek() != Kind::kNumber) {
+    if (!in.SkipValue()) return in.error();
+    return {};
+  }
+  if (!in.ReadNumber(number)) return in.error();
+  const auto* whole = std::get_if<int64_t>(&number);
+  if (whole != nullptr && *whole >= 0) count = *whole;
+  return {};
+}
+
+Status ReadConstructMember(json::Reader& in, const std::string& name, CallTree& tree) {
+  CallTree::Row row{name, "", 0};
   if (in.Peek() != Kind::kArray) {
-    PL_TRY(ReadParent(in, name, parent));
-    table.emplace_back(name, std::move(parent));
+    PL_TRY(ReadParent(in, name, row.parent));
+    tree.rows.push_back(std::move(row));
     return {};
   }
   // [parent, micro_step]
@@ -95,14 +109,16 @@ Status ReadConstructMember(json::Reader& in, const std::string& name, ConstructT
   int count = 0;
   for (; in.NextElement(); ++count) {
     if (count == 0) {
-      PL_TRY(ReadParent(in, name, parent));
+      PL_TRY(ReadParent(in, name, row.parent));
+    } else if (count == 1) {
+      PL_TRY(ReadCount(in, row.micro_step));
     } else if (!in.SkipValue()) {
       break;
     }
   }
   if (in.failed()) return in.error();
   if (count != 2) return WrongValue(name, "expected [parent, micro step]", in);
-  table.emplace_back(name, std::move(parent));
+  tree.rows.push_back(std::move(row));
   return {};
 }
 
@@ -126,15 +142,25 @@ Result<StackTable> ParseStack(std::string_view text) {
   return table;
 }
 
-Result<ConstructTable> ParseConstruct(std::string_view text) {
+Result<CallTree> ParseCallTree(std::string_view text) {
   json::Reader in(text);
-  ConstructTable table;
+  CallTree tree;
   PL_TRY(ReadTable(in, [&](const std::string& key) -> Status {
-    if (key != kMicroStepCount) return ReadConstructMember(in, key, table);
-    if (!in.SkipValue()) return in.error();
-    return {};
+    if (key != kMicroStepCount) return ReadConstructMember(in, key, tree);
+    tree.has_micro_steps = true;
+    return ReadCount(in, tree.last_micro_step);
   }));
-  KeepLastOfEach(table, [](const auto& row) -> const std::string& { return row.first; });
+  KeepLastOfEach(tree.rows, [](const auto& row) -> const std::string& { return row.name; });
+  return tree;
+}
+
+Result<ConstructTable> ParseConstruct(std::string_view text) {
+  PL_TRY_ASSIGN(CallTree tree, ParseCallTree(text));
+  ConstructTable table;
+  table.reserve(tree.rows.size());
+  for (CallTree::Row& row : tree.rows) {
+    table.emplace_back(std::move(row.name), std::move(row.parent));
+  }
   return table;
 }
 
@@ -151,6 +177,13 @@ Result<bool> IsGroupedStack(const std::string& path) {
   std::string_view key;
   if (!in.EnterObject() || !in.NextMember(key) || in.Peek() != Kind::kArray) return false;
   return in.EnterArray() && in.NextElement() && in.Peek() == Kind::kArray;
+}
+
+Result<CallTree> ReadCallTree(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  auto tree = ParseCallTree(text);
+  if (!tree) return tree.error().In(path);
+  return tree;
 }
 
 Result<ConstructTable> ReadConstruct(const std::string& path) {

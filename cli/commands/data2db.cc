@@ -1,0 +1,121 @@
+// plumb data2db --db OUT --data DIR: a recording as a database for the trend viewer.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "commands.h"
+#include "formats/trend_db.h"
+#include "pipeline/data_to_db.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kMaxProcesses = 128;
+
+struct Arguments {
+  std::string output, data;
+  std::string format = "auto";
+  std::string micro_step;
+  std::string process_count = "1";
+  DataToDbOptions options;
+};
+
+// Checked although only data of the monitor, which is not imported yet, is read by processes.
+Status CheckProcessCount(const std::string& text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("--process_num {}: process_num must be a positive integer", text));
+  }
+  if (count > kMaxProcesses) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--process_num {}: Maximum supported process_num is {}", text, kMaxProcesses));
+  }
+  return {};
+}
+
+std::string Summary(const DataToDbReport& report) {
+  std::string text = fmt::format("{}: {} targets, ", OneLine(report.path), report.targets);
+  uint64_t rows = 0;
+  std::string by_metric;
+  for (size_t i = 0; i < report.rows.size(); ++i) {
+    rows += report.rows[i];
+    if (report.rows[i] == 0) continue;
+    by_metric += fmt::format("{}{} {}", by_metric.empty() ? "" : ", ", trend_db::kMetricNames[i],
+                             report.rows[i]);
+  }
+  text += fmt::format("{} rows ({})\n", rows, by_metric);
+  text += fmt::format("  {} step directories, row steps {} to {} ({}), largest rank {}\n",
+                      report.steps, report.min_step, report.max_step,
+                      report.micro_steps ? "micro steps" : "steps", report.max_rank);
+  if (report.left_out > 0) {
+    text += fmt::format("  {} rows left out: they name a tensor a second time\n", report.left_out);
+  }
+  for (const std::string& note : report.notes) text += "  " + OneLine(note) + "\n";
+  return text;
+}
+
+Status RunData2db(Arguments& arguments) {
+  PL_TRY(CheckProcessCount(arguments.process_count));
+  if (arguments.format == "monitor") {
+    return Error(ErrorCode::kUnsupported,
+                 "--format monitor: data of the training monitor cannot be imported yet");
+  }
+  if (!arguments.micro_step.empty()) {
+    arguments.options.micro_steps = arguments.micro_step == "true";
+  }
+  if (::isatty(STDERR_FILENO) == 1) {
+    arguments.options.progress = [](uint64_t done, uint64_t all) {
+      std::fprintf(stderr, "\r%s%s", fmt::format("{} of {} files", done, all).c_str(),
+                   done == all ? "\n" : "");
+    };
+  }
+  PL_TRY_ASSIGN(const DataToDbReport report,
+                DataToDb(arguments.data, arguments.output, arguments.options));
+  const std::string text = Summary(report);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  for (const std::string& warning : report.warnings) LogWarning(warning);
+  return {};
+}
+
+}  // namespace
+
+void AddData2dbCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "data2db", "Import the steps of a recording into a database for the trend viewer.");
+  command->add_option("--db", arguments->output, "directory for dump_data.trend.db")->required();
+  command->add_option("--data", arguments->data, "directory that holds step0, step1, ...")
+      ->required();
+  command->add_option("--format", arguments->format, "auto, dump or monitor (not built yet)")
+      ->check(CLI::IsMember({"auto", "dump", "monitor"}))
+      ->capture_default_str();
+  command->add_option("--mapping", arguments->options.mapping_path,
+                      "JSON file {\"old text\": \"new text\"}, applied to the names of calls");
+  command
+      ->add_option("--micro_step", arguments->micro_step,
+                   "count micro steps instead of steps: true or false; default: true if the "
+                   "modules have one root")
+      ->transform(CLI::IsMember({"true", "false"}, CLI::ignore_case));
+  command->add_option("--process_num", arguments->process_count, "1 to 128; for monitor data")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n  plumb data2db --db trend --data runs/new\n"
+      "  plumb data2db --db trend --data runs/new --micro_step false");
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = RunData2db(*arguments);
+    exit_status = status ? 0 : ReportError("data2db", status.error());
+  });
+}
+
+}  // namespace plumbline::cli
