@@ -253,8 +253,10 @@ void BindThread(nb::class_<Class>& recorder) {
       .def("push_region", &Class::PushRegion)
       .def("pop_region", &Class::PopRegion)
       .def(
-          "set_net",
-          [](Class&, nb::handle mode) { ThisThread().net = mode.is_none() ? nullptr : mode.ptr(); },
+          "set_function_mode",
+          [](Class&, nb::handle mode) {
+            ThisThread().function_mode = mode.is_none() ? nullptr : mode.ptr();
+          },
           nb::arg("mode").none(),
           "Tells the function mode that was put on this thread's stack, which the caller keeps.")
       .def("count_loss", [](Class& self, std::string_view counter,

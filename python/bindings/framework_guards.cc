@@ -10,10 +10,10 @@ ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
   PyObject* answer = PyObject_CallNoArgs(hooks.mode_depth);
   long depth = answer == nullptr ? 0 : PyLong_AsLong(answer);
   Py_XDECREF(answer);
-  if (depth > 0 && thread.net != nullptr) {
+  if (depth > 0 && thread.function_mode != nullptr) {
     PyObject* index = PyLong_FromLong(depth - 1);
     PyObject* top = PyObject_CallOneArg(hooks.mode_at, index);
-    if (top == thread.net) {
+    if (top == thread.function_mode) {
       mode_ = PyObject_CallNoArgs(hooks.pop_mode);
       --depth;
     }
@@ -26,7 +26,12 @@ ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
 
 ModeOff::~ModeOff() {
   if (--thread_.mode_off == 0) thread_.has_other_modes = false;
+  // Unless the window was closed meanwhile.
   if (mode_ == nullptr) return;
+  if (thread_.function_mode != mode_) {
+    Py_DECREF(mode_);
+    return;
+  }
   const KeepException keep;
   PyObject* done = PyObject_CallOneArg(push_, mode_);
   if (done == nullptr) DropError();

@@ -54,13 +54,13 @@ struct ThreadState {
   EntryPacker event;         // entries that are complete in one go (modules, gradients)
   std::vector<ModuleFrame> modules;
   std::vector<ModuleCall> module_calls;
-  std::string entry_name;        // of the entry being packed: first part of tensor file names
-  bool saves_tensors = false;    // of that entry: tensors are stored as they are met
-  bool keeps_tensors = false;    // of that entry: they are kept until it is known
-  KeptTensors* kept = nullptr;   // where, and what was seen in them; null: nothing is searched for
-  KeptTensors call_kept;         // those of `call`
-  PyObject* net = nullptr;       // plumbline's function mode, if this thread has it (borrowed)
-  int mode_off = 0;              // depth of ModeOff
+  std::string entry_name;       // of the entry being packed: first part of tensor file names
+  bool saves_tensors = false;   // of that entry: tensors are stored as they are met
+  bool keeps_tensors = false;   // of that entry: they are kept until it is known
+  KeptTensors* kept = nullptr;  // where, and what was seen in them; null: nothing is searched for
+  KeptTensors call_kept;        // those of `call`
+  PyObject* function_mode = nullptr;  // plumbline's function mode, if this thread has it (borrowed)
+  int mode_off = 0;                   // depth of ModeOff
   bool replaces_files = false;   // a tensor file of the same name is an earlier value of this one
   bool has_other_modes = false;  // inside ModeOff: function modes of the user are on the stack
 };

@@ -91,7 +91,7 @@ class Recorder:
 
     def pop_region(self, arg: str, /) -> None: ...
 
-    def set_net(self, mode: object | None) -> None:
+    def set_function_mode(self, mode: object | None) -> None:
         """
         Tells the function mode that was put on this thread's stack, which the caller keeps.
         """

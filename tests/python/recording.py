@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+_BESIDE = Path(sys.executable).with_name("plumb")
+# The program under test: named by the environment, else beside this interpreter, else on PATH.
+PLUMB = os.environ.get("PLUMB") or (str(_BESIDE) if _BESIDE.exists() else shutil.which("plumb"))
+assert PLUMB, "plumb is not installed and PLUMB is not set"
 
 
 def config(directory: Path, **options: Any) -> Path:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import PLUMB
 
 import plumbline
 
@@ -27,8 +28,6 @@ sys.path.insert(0, str(ROOT / "tests" / "golden"))
 import make_dumps  # noqa: E402
 
 UPSTREAM = ROOT / "tests" / "data" / "upstream_1.2.2"
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 Make = Callable[[str], str]
 
 # Target builder, golden builder, mode, the name of the first wrong call.
@@ -62,7 +61,6 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 def plumb(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs `plumb compare`."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run([PLUMB, "compare", *words], text=True, capture_output=True, check=False)
 
 

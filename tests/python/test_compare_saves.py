@@ -6,24 +6,19 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from recording import config, run
+from recording import PLUMB, config, run
 
 import plumbline
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 OLDER = DATA / "upstream_1.2.2" / "debug_level"
 NEWER = DATA / "upstream_26.2.0" / "debug_level"
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 
 RECORD = """
 import sys, torch
@@ -54,7 +49,6 @@ def record(directory: Path, task: str, factor: float = 1.0, extra: bool = False)
 
 def compare(target: Path, golden: Path, output: Path, *words: str) -> dict[str, Any]:
     """The machine form of the answer, with its rows."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     done = subprocess.run([PLUMB, "compare", target, golden, "-o", output, "--json", *words],
                           text=True, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -5,25 +5,21 @@ in src/config/options.cc, and `plumb inspect config` shows the same options.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import PLUMB
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/reference/config.md"
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 
 
 def make_reference(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs the tool."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run(
         [sys.executable, ROOT / "tools/make_config_reference.py", PLUMB, *map(str, words)],
         text=True, capture_output=True, check=False, timeout=60)
@@ -31,7 +27,6 @@ def make_reference(*words: object) -> subprocess.CompletedProcess[str]:
 
 def inspect_config(*words: str) -> str:
     """What `plumb inspect config` prints."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run([PLUMB, "inspect", "config", *words], text=True, capture_output=True,
                           check=True, timeout=60).stdout
 

@@ -6,22 +6,18 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import resource
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rank_dumps import tensor
-from recording import config, run
+from recording import PLUMB, config, run
 from trend_dumps import DATABASE, api, query, tags, tensors, tree, trend, write
 
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 STATISTICS = ("Norm", "Max", "Min", "Mean")
 
 # The worked example of the format: one root with a child, one call outside.
@@ -59,7 +55,6 @@ for step in range(3):
 
 def plumb(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Runs `plumb`."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run([PLUMB, *map(str, words)], text=True, capture_output=True, check=False,
                           timeout=60, **options)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from recording import config, run
+from recording import PLUMB, config, run
 
 DATA = Path(__file__).parents[1] / "data"
 START = """
@@ -170,10 +169,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     # What the journal holds becomes debug.json by `plumb recover` (debug_entry_test.cc).
     journal = (rank / ".dump.journal").read_bytes()
     assert journal.count(b"v_grad.0") == 2 and journal.count(b"torch.float32") == 2
-    plumb = os.environ.get("PLUMB") or shutil.which("plumb")
-    if plumb is None:
-        return
-    subprocess.run([plumb, "recover", tmp_path / "out"], check=True, capture_output=True)
+    subprocess.run([PLUMB, "recover", tmp_path / "out"], check=True, capture_output=True)
     entries = json.loads((rank / "debug.json").read_text())["data"]
     assert entries["v.0"]["x"]["Max"] == 1.0 and entries["v_grad.0"]["x"]["Max"] == 1.0
     assert sorted(os.listdir(rank)) == [".run", "debug.json"]

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,9 @@ import numpy
 import pytest
 import torch
 from rank_dumps import fine, log, tensor, write_rank, write_step
-from recording import config, run
+from recording import PLUMB, config, run
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 
 RECORD = """
 import os, signal, sys, time, torch
@@ -42,7 +38,6 @@ for step in range(2):
 
 def plumb(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs `plumb`."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run([PLUMB, *map(str, words)], text=True, capture_output=True, check=False,
                           timeout=60)
 

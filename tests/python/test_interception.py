@@ -51,6 +51,34 @@ assert identities == (aten.add, aten.add.Tensor)
                      "Functional.gelu.0.forward", "Aten.mul.out.0.forward"]
 
 
+def test_no_function_mode_is_left_on_the_stack(tmp_path: Path) -> None:
+    # What describes the first nested tensor imports a module: hooks step aside inside a probe.
+    run(START + """
+depth = torch._C._len_torch_function_stack
+def through_relu(tensor): debugger.stop(); return early_relu(tensor)
+debugger.start()
+nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+nested * 2
+assert depth() == 1, depth()
+class Importing(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x): return x * 2
+    @staticmethod
+    def backward(context, grad):
+        import xml.sax.saxutils
+        return grad
+Importing.apply(torch.ones(2, requires_grad=True)).sum().backward()
+assert depth() == 1, depth()
+debugger.stop()
+assert depth() == 0, depth()
+debugger.start()
+debugger._instance._recorder.probe(through_relu, "Functional.selu", False)(torch.ones(2))
+assert depth() == 0, depth()
+assert torch.compile(lambda x: (x + 1).relu(), backend="eager", fullgraph=True)(
+    torch.ones(2)).tolist() == [2.0, 2.0]
+""", config(tmp_path))
+
+
 def test_operators_keep_their_own_names(tmp_path: Path) -> None:
     entries = record(tmp_path, "x = torch.ones(2)\nx * x; x.mul(x); x += 1; -x; x @ x; x[0]\n")
     for name in ("__mul__", "mul", "__iadd__", "__matmul__", "__getitem__"):

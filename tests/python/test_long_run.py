@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recording import config
+from recording import PLUMB, config
 
 # PLUMBLINE_LONG_STEPS=1000 is the whole run of docs/design/crash_safety.md.
 STEPS = int(os.environ.get("PLUMBLINE_LONG_STEPS", "200"))
@@ -200,8 +200,7 @@ def test_async_dump_killed_after_step_is_recovered(
 ) -> None:
     settings = async_config(tmp_path / "run", True)
     slowly(WINDOWS.replace("IS_CUT", "True"), settings, slow_disk)
-    plumb = os.environ.get("PLUMB", "plumb")
-    subprocess.run([plumb, "recover", tmp_path / "run/out"], check=True, capture_output=True,
+    subprocess.run([PLUMB, "recover", tmp_path / "run/out"], check=True, capture_output=True,
                    timeout=60)
     for step in range(3):
         directory = tmp_path / "run" / "out" / f"step{step}" / "rank"

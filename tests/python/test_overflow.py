@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,14 +26,11 @@ from rank_dumps import (
     write_rank,
     write_step,
 )
-
-BESIDE = Path(sys.executable).with_name("plumb")
-PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
+from recording import PLUMB
 
 
 def overflow(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs `plumb overflow`."""
-    assert PLUMB, "plumb is not installed and PLUMB is not set"
     return subprocess.run([PLUMB, "overflow", *map(str, words)], text=True, capture_output=True,
                           check=False, timeout=60)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from ranks import WINDOW, dump_of, run_ranks
-from recording import config, dump, run
+from recording import PLUMB, config, dump, run
 
 # The observed run of upstream: two linear layers and a division by zero.
 NETWORK = """
@@ -359,8 +358,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert done.returncode == -signal.SIGKILL
     names = [f"Tensor.div.0.forward.{part}.pt" for part in ("input.0", "output.0")]
     assert files(tmp_path) == names, "in place before training went on"
-    plumb = os.environ.get("PLUMB", "plumb")
-    subprocess.run([plumb, "recover", str(tmp_path / "out")], check=True, timeout=60,
+    subprocess.run([PLUMB, "recover", str(tmp_path / "out")], check=True, timeout=60,
                    capture_output=True)
     entries = dump(tmp_path)
     assert list(entries) == ["Tensor.div.0.forward"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forked_runs import run_forked
-from recording import config, dump, run
+from recording import PLUMB, config, dump, run
 
 pytest.importorskip("torch")
 
@@ -48,7 +48,7 @@ def test_every_entry_is_there(ended: Path, how: str, calls: int) -> None:
     directory = ended / f"{how}_{calls}"
     rank = directory / "out" / "step0" / "rank"
     if how != "raise":  # then the interpreter ends in order and the files are complete
-        done = subprocess.run([os.environ.get("PLUMB", "plumb"), "recover", directory / "out"],
+        done = subprocess.run([PLUMB, "recover", directory / "out"],
                               capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
     entries = dump(directory)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recording import config, run
+from recording import PLUMB, config, run
 
 import plumbline
 
@@ -199,8 +199,7 @@ def test_permission_removed(tmp_path: Path, sound: dict[str, Path]) -> None:
     assert not answer(directory, golden).startswith("no wrong call")
     for path in (directory / "dump_tensor_data", directory):
         path.chmod(0o750)
-    plumb = os.environ.get("PLUMB", "plumb")
-    subprocess.run([plumb, "recover", out], check=True, capture_output=True, timeout=60)
+    subprocess.run([PLUMB, "recover", out], check=True, capture_output=True, timeout=60)
     entries = json.loads((directory / "dump.json").read_text())["data"]
     assert list(entries) == list(json.loads((golden / "dump.json").read_text())["data"])
     assert lost_tensors(directory) > 0

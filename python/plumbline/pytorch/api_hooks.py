@@ -42,7 +42,7 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
     return present_apis(read_api_list(__file__), owners)
 
 
-class _Net(TorchFunctionMode):
+class _FunctionMode(TorchFunctionMode):
     """Passes calls of listed functions that did not go through an attribute to their probes."""
 
     def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
@@ -81,8 +81,8 @@ class ApiHooks:
         self._compiled = compiled
         self._suspended = 0  # times
         self._thread = 0  # that has the mode
-        self._mode: _Net | None = None
-        self._mode_is_on = False
+        self._mode: _FunctionMode | None = None
+        self._mode_is_due = False  # must be put on the stack
         self._regions: CallRegions | None = None
         self._distributed: DistributedHooks | None = None
         self._is_installed = False
@@ -99,6 +99,7 @@ class ApiHooks:
             self._regions.install()
         self._compiled.join(recorder, self, is_traced=False)
         self._thread = threading.get_ident()
+        self._mode_is_due = True
         if self._suspended == 0:
             self._put()
 
@@ -142,7 +143,7 @@ class ApiHooks:
             "handle_torch_function",
             lambda api, *args, **kwargs: handle(_core.original_of(api) or api, *args, **kwargs),
         )
-        self._mode = _Net(recorder, probes)
+        self._mode = _FunctionMode(recorder, probes)
         utils: Any = torch.nn.utils
         self._regions = CallRegions(
             recorder,
@@ -172,31 +173,34 @@ class ApiHooks:
         if self._distributed is not None:
             self._distributed.resume()
         # The mode is on the stack of one thread; another one may suspend and resume.
-        is_due = not self._mode_is_on and threading.get_ident() == self._thread
-        if is_due and self._mode is not None and self._recorder is not None:
-            torch._C._push_on_torch_function_stack(self._mode)
-            self._mode_is_on = True
-            self._recorder.set_net(self._mode)
+        if threading.get_ident() == self._thread and self._recorder is not None:
+            self._recorder.set_function_mode(self._mode)
+            if self._mode_is_due:
+                torch._C._push_on_torch_function_stack(self._mode)
+                self._mode_is_due = False
 
     def _take(self) -> None:
-        is_own = threading.get_ident() == self._thread
-        if self._mode_is_on and is_own and self._recorder is not None:
-            self._mode_is_on = False
-            self._recorder.set_net(None)
-            if self._mode is not None:
-                _leave_mode(self._mode)
+        if threading.get_ident() == self._thread and self._recorder is not None:
+            self._recorder.set_function_mode(None)
+            # A probe or autograd may have it off the stack, and puts it back itself.
+            self._mode_is_due = _leave_mode(self._mode)
         if self._distributed is not None:
             self._distributed.suspend()
         self._patches.restore()
 
 
-def _leave_mode(mode: TorchFunctionMode) -> None:
-    """Takes `mode` off the stack wherever it is: the user may have pushed others since."""
+def _leave_mode(mode: TorchFunctionMode | None) -> bool:
+    """Takes `mode` off the stack wherever it is: the user may have pushed others since.
+
+    Returns whether it was there.
+    """
     above = []
-    while torch._C._len_torch_function_stack() > 0:
+    found = False
+    while not found and torch._C._len_torch_function_stack() > 0:
         top = torch._C._pop_torch_function_stack()
-        if top is mode:
-            break
-        above.append(top)
+        found = top is mode
+        if not found:
+            above.append(top)
     for other in reversed(above):
         torch._C._push_on_torch_function_stack(other)
+    return found
