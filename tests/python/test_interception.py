@@ -51,6 +51,24 @@ assert identities == (aten.add, aten.add.Tensor)
                      "Functional.gelu.0.forward", "Aten.mul.out.0.forward"]
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_recomputed_calls_through_earlier_references_are_recorded(
+    tmp_path: Path, reentrant: bool
+) -> None:
+    entries = record(tmp_path, f"""
+from torch.utils.checkpoint import checkpoint
+x = torch.ones(3, requires_grad=True)
+checkpoint(lambda t: early_gelu(early_gelu(t)), x, use_reentrant={reentrant}).sum().backward()
+assert torch._C._len_torch_function_stack() == 1
+""")
+    recomputed = {name: entry["is_recompute"] for name, entry in entries.items()
+                  if name.startswith("Functional.gelu") and name.endswith("forward")}
+    assert recomputed == {"Functional.gelu.0.forward": False, "Functional.gelu.1.forward": False,
+                          "Functional.gelu.2.forward": True, "Functional.gelu.3.forward": True}
+    if reentrant:
+        assert {"Functional.gelu.2.backward", "Functional.gelu.3.backward"} <= set(entries)
+
+
 def test_no_function_mode_is_left_on_the_stack(tmp_path: Path) -> None:
     # What describes the first nested tensor imports a module: hooks step aside inside a probe.
     run(START + """

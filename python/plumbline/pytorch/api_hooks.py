@@ -47,8 +47,7 @@ class _FunctionMode(TorchFunctionMode):
 
     def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
         super().__init__()
-        self._recorder = recorder
-        self._probes = probes
+        self._recorder, self._probes = recorder, probes
         self._operators = {f"aten::{name}" for name in read_api_list(__file__)["aten"]}
 
     def __torch_function__(
@@ -154,6 +153,20 @@ class ApiHooks:
             ),
         )
         self._distributed = DistributedHooks(recorder)
+        self._run_backward: Any = getattr(torch.autograd, "_engine_run_backward", None)
+        if self._run_backward is not None:  # PyTorch 2.2
+            self._patches.add(torch.autograd, "_engine_run_backward", self._backward)
+
+    def _backward(self, *args: Any, **kwargs: Any) -> Any:
+        """With the mode on, which Tensor.backward leaves off: checkpoints call functions again."""
+        is_own = threading.get_ident() == self._thread
+        if not is_own or torch._C._len_torch_function_stack() > 0:
+            return self._run_backward(*args, **kwargs)
+        torch._C._push_on_torch_function_stack(self._mode)
+        try:
+            return self._run_backward(*args, **kwargs)
+        finally:
+            _leave_mode(self._mode)
 
     def suspend(self) -> None:
         """Restores every function, until `resume`."""
