@@ -32,14 +32,6 @@ PyObject* Describe(const FrameworkTypes& types, PyObject* value) {
   return nullptr;
 }
 
-// Text of a dict key, spelled as in the recorded value.
-std::string KeyText(PyObject* key) {
-  if (PyUnicode_Check(key)) return std::string(TextOf(key));
-  if (key == Py_None) return "null";
-  if (PyBool_Check(key)) return key == Py_True ? "true" : "false";
-  return StrOf(key);
-}
-
 bool IsPlainContainer(PyObject* value) {
   return PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_Check(value);
 }

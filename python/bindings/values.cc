@@ -71,7 +71,8 @@ bool PackInt(PyObject* value, EntryPacker& out) {
   return !digits.empty();
 }
 
-// A dict key as json.dumps spells it; a key of another type as its text; failing that, as its type.
+}  // namespace
+
 std::string KeyText(PyObject* key) {
   if (PyUnicode_Check(key)) return TextCopyOf(key);
   if (key == Py_None) return "null";
@@ -87,8 +88,6 @@ std::string KeyText(PyObject* key) {
   }
   return text.empty() ? fmt::format("<{}>", TypeName(key)) : text;
 }
-
-}  // namespace
 
 std::string_view TextOf(PyObject* text) {
   Py_ssize_t length = 0;

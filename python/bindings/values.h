@@ -111,6 +111,8 @@ void PackJsonMembers(PyObject* dict, int depth, EntryPacker& out);
 std::string_view TextOf(PyObject* text);
 // The same, owned; lone surrogates are kept, in three bytes each.
 std::string TextCopyOf(PyObject* text);
+// A dict key as json.dumps spells it; a key of another type as its text; failing that, as its type.
+std::string KeyText(PyObject* key);
 // str(object), empty on failure (error cleared).
 std::string StrOf(PyObject* object);
 

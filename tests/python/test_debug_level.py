@@ -195,3 +195,15 @@ print("trained", x.grad.sum().item())
 """, config(tmp_path, level="debug"), tmp_path)
     assert "trained 9.0" in result.stdout
     assert (result.stdout + result.stderr).count("/out/rank") == 1
+
+
+def test_gradients_stand_under_the_keys_of_the_values(tmp_path: Path) -> None:
+    entries = debug_run(tmp_path, """
+w = torch.ones(2, requires_grad=True)
+keys = [float("nan"), float("inf"), 1.5, 10**30, None, True, (1, 2)]
+debugger.save({key: w * 1 for key in keys}, "v")
+w.sum().backward()
+debugger.step()
+""")
+    assert list(entries["v.0"]) == ["NaN", "Infinity", "1.5", str(10**30), "null", "true", "(1, 2)"]
+    assert list(entries["v_grad.0"]) == list(entries["v.0"])
