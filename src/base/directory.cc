@@ -27,6 +27,19 @@ bool IsNamed(int directory, std::string_view name, int fd) {
   return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+Error NoDirectory(const std::string& path) {
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: is a symbolic link or a file (expected a directory). Remove it or "
+                           "choose another dump_path",
+                           path));
+}
+
+// Behind a trailing slash or "/." the kernel follows a link whatever the flags say.
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && (path.ends_with('/') || path.ends_with("/."))) path.pop_back();
+  return path;
+}
+
 // Not all file systems count the links of a removed directory as 0.
 bool IsRemoved(int fd, const struct stat& info) {
   if (info.st_nlink == 0) return true;
@@ -45,6 +58,17 @@ Result<Directory> Directory::Open(const std::string& path) {
   return Directory(fd, path, place ? *std::move(place) : path);
 }
 
+Result<Directory> Directory::OpenUnlinked(const std::string& path) {
+  const std::string bare = WithoutTrailingSlashes(path);
+  const int fd = Syscalls().openat(AT_FDCWD, bare.c_str(), kOpenFlags | O_NOFOLLOW, 0);
+  if (fd < 0) {
+    if (errno == ENOTDIR || errno == ELOOP) return NoDirectory(path);
+    return ErrnoError(errno, path, "open");
+  }
+  Result<std::string> place = AbsolutePath(path);
+  return Directory(fd, path, place ? *std::move(place) : path);
+}
+
 Result<Directory> Directory::MakeInside(std::string_view name) const {
   const std::string component(name);
   std::string path = JoinPath(path_, name);
@@ -55,10 +79,7 @@ Result<Directory> Directory::MakeInside(std::string_view name) const {
   const int fd = Syscalls().openat(fd_, component.c_str(), kOpenFlags | O_NOFOLLOW, 0);
   if (fd >= 0) return Directory(fd, std::move(path), JoinPath(place_, name));
   if (errno != ENOTDIR && errno != ELOOP) return ErrnoError(errno, path, "open");
-  return Error(ErrorCode::kIo,
-               fmt::format("{}: is a symbolic link or a file (expected a directory). Remove it or "
-                           "choose another dump_path",
-                           path));
+  return NoDirectory(path);
 }
 
 Directory::Directory(Directory&& other) noexcept

@@ -20,6 +20,8 @@ class Directory {
  public:
   // An existing directory; symbolic links in `path` are followed.
   static Result<Directory> Open(const std::string& path);
+  // The same, but kIo when the last component is a symbolic link; earlier ones may be.
+  static Result<Directory> OpenUnlinked(const std::string& path);
   // The directory `name` in this one, made (mode 0750) if missing. kIo when something
   // else stands there, such as a symbolic link.
   Result<Directory> MakeInside(std::string_view name) const;

@@ -33,6 +33,27 @@ TEST(Directory, MakeInsideRefusesWhatIsNoDirectory) {
   }
 }
 
+TEST(Directory, OpenUnlinkedRefusesALinkAsLastComponentOnly) {
+  const TestDirectory dir;
+  fs::create_directories(dir.Path("real/inner"));
+  fs::create_symlink("real", dir.Path("link"));
+  fs::create_symlink("nothing", dir.Path("dangling"));
+  ASSERT_TRUE(WriteFileAtomically(dir.Path("file"), "", false));
+  for (const char* name : {"real", "real/", "real/.", "link/inner", "link/inner/", "."}) {
+    const auto directory = Directory::OpenUnlinked(dir.Path(name));
+    ASSERT_TRUE(directory) << name;
+    EXPECT_TRUE(directory->CheckPlace()) << name;
+    EXPECT_EQ(directory->path(), dir.Path(name));
+  }
+  for (const char* name : {"link", "link/", "link//", "link/.", "link/./", "dangling", "file"}) {
+    const auto directory = Directory::OpenUnlinked(dir.Path(name));
+    ASSERT_FALSE(directory) << name;
+    EXPECT_EQ(directory.error().code(), ErrorCode::kIo) << name;
+    EXPECT_NE(directory.error().message().find("symbolic link"), std::string::npos) << name;
+  }
+  EXPECT_EQ(Directory::OpenUnlinked(dir.Path("missing")).error().code(), ErrorCode::kNotFound);
+}
+
 TEST(Directory, FilesLandInTheDirectoryThatWasOpened) {
   const TestDirectory dir;
   fs::create_directory(dir.Path("other"));

@@ -66,7 +66,7 @@ Result<File> LockJournal(const Directory& directory) {
 
 Result<Directory> OpenRankPlace(const RankPlace& place) {
   PL_TRY(MakeDirectories(place.dump_path));
-  PL_TRY_ASSIGN(Directory directory, Directory::Open(place.dump_path));
+  PL_TRY_ASSIGN(Directory directory, Directory::OpenUnlinked(place.dump_path));
   for (const std::string& name : place.below) {
     PL_TRY_ASSIGN(directory, directory.MakeInside(name));
   }

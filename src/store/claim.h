@@ -15,7 +15,7 @@ namespace plumbline {
 
 // Where a rank directory is: {dump_path}/{below[0]}/{below[1]}...
 struct RankPlace {
-  std::string dump_path;           // may contain symbolic links
+  std::string dump_path;           // only its last component must not be a symbolic link
   std::vector<std::string> below;  // directories plumbline makes: never symbolic links
 };
 

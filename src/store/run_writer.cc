@@ -280,8 +280,15 @@ Status RunWriter::ReturnToPlace() {
                                   : "Statistics are written to where it is now; tensors are not "
                                     "stored any more, and counted");
   if (!removed) return {};
-  PL_TRY_ASSIGN(Directory again, OpenRankPlace(place_));
-  handle_ = std::make_shared<const Directory>(std::move(again));
+  Result<Directory> again = OpenRankPlace(place_);
+  if (!again) {
+    // Not the trouble that was reported of directory_, which promised that statistics go on.
+    threads_.trouble.Report(place_.dump_path, again.error(),
+                            "Nothing can be recorded there while this lasts: the statistics of "
+                            "this step are lost unless a later stop() or step() can write them");
+    return again.error();
+  }
+  handle_ = std::make_shared<const Directory>(*std::move(again));
   journal_failed_ = true;  // it went with the directory
   return {};
 }

@@ -12,9 +12,11 @@ bool Trouble::Report(std::string_view directory, const Error& error, std::string
   {
     const std::lock_guard lock(mutex_);
     const bool is_new_place = directories_.emplace(directory).second;
-    const bool is_new_cause =
-        causes_.insert(colon == std::string::npos ? message : message.substr(colon)).second;
-    if (!is_new_place || !is_new_cause) return false;
+    // A cause that is silent because of its directory has not been said: it counts elsewhere.
+    if (!is_new_place) return false;
+    if (!causes_.insert(colon == std::string::npos ? message : message.substr(colon)).second) {
+      return false;
+    }
   }
   LogError(fmt::format("{}. {}", message, what_now));
   return true;

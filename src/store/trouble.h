@@ -17,7 +17,8 @@ namespace plumbline {
 class Trouble {
  public:
   // Logs `error` and the sentences `what_now`, unless a failure of the same directory or of the
-  // same cause (the text behind the last ": ") was logged before. False: it was.
+  // same cause (the text behind the last ": ") was logged before. False: it was. A cause that was
+  // held back because of its directory is logged when another directory meets it.
   bool Report(std::string_view directory, const Error& error, std::string_view what_now);
 
  private:

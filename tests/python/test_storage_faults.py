@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,8 @@ for step in range(3):
 print(json.dumps(losses))
 """
 NOBODY = 65534
+BESIDE = Path(sys.executable).with_name("plumb")
+PLUMB = os.environ.get("PLUMB") or (str(BESIDE) if BESIDE.exists() else shutil.which("plumb"))
 
 
 def last_line(output: str) -> str:
@@ -158,7 +161,10 @@ def test_directory_replaced_by_a_link(
     fault = f"{remove}; os.symlink({str(foreign)!r}, out / {path!r})"
     result = run(TRAIN, config(tmp_path, task="tensor", level="mix"), out, fault, 0)
     assert last_line(result.stdout) == sound["loss"].read_text()
-    assert len(troubles(result)) == 1, troubles(result)
+    # What was removed and cannot be made again is lost: a second line says so.
+    says = ["symbolic link", "statistics of this step are lost"] if what == "removed step" else []
+    assert len(troubles(result)) == (2 if says else 1), troubles(result)
+    assert all(text in troubles(result)[-1] for text in says)
     # Nothing went through the link.
     assert [path.name for path in foreign.rglob("*")] == ["rank", "dump_tensor_data"]
     for step in (0, 2):
@@ -172,6 +178,47 @@ def test_directory_replaced_by_a_link(
             assert (directory / "dump_tensor_data" / name).is_file()
     elif what == "tensors":
         assert lost_tensors(rank(out, 1)) == len(named_files(golden))
+
+
+@pytest.mark.parametrize("was_removed", [False, True])
+def test_dump_path_replaced_by_a_link(
+    tmp_path: Path, sound: dict[str, Path], was_removed: bool
+) -> None:
+    """Steps after it are not recorded: they would land behind the link."""
+    out = tmp_path / "out"
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    move = "remove(out)" if was_removed else "os.rename(out, out.parent / 'moved')"
+    fault = f"{move}; os.symlink({str(foreign)!r}, out)"
+    result = run(TRAIN, config(tmp_path, task="tensor", level="mix"), out, fault, 0)
+    assert last_line(result.stdout) == sound["loss"].read_text()
+    assert not list(foreign.iterdir())
+    first, second = troubles(result)
+    assert ("was removed" if was_removed else "was moved away") in first
+    assert f"{out}: is a symbolic link" in second
+    if was_removed:
+        assert "statistics of this step are lost" in second
+        return
+    assert "Step 2 is not recorded" in second
+    check_whole(rank(tmp_path / "moved", 0), rank(sound["tensor"], 0))
+    directory, golden = rank(tmp_path / "moved", 1), rank(sound["tensor"], 1)
+    entries = json.loads((directory / "dump.json").read_text())["data"]
+    assert list(entries) == list(json.loads((golden / "dump.json").read_text())["data"])
+    assert lost_tensors(directory) == len(named_files(golden)) - len(named_files(directory)) > 0
+    assert not rank(tmp_path / "moved", 2).exists()
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_dump_path_replaced_by_a_file(tmp_path: Path, sound: dict[str, Path], task: str) -> None:
+    out = tmp_path / "out"
+    fault = "remove(out); out.write_text('foreign')"
+    result = run(TRAIN, config(tmp_path, task=task, level="mix"), out, fault, 0)
+    assert last_line(result.stdout) == sound["loss"].read_text()
+    first, second = troubles(result)
+    assert "was removed" in first
+    assert re.search(rf"{out}: [^:]*create directory[^:]*: File exists", second)
+    assert "statistics of this step are lost" in second
+    assert out.read_text() == "foreign"
 
 
 def test_permission_removed(tmp_path: Path, sound: dict[str, Path]) -> None:
