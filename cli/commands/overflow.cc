@@ -63,12 +63,9 @@ void PrintFinding(const OverflowReport& report) {
   Print(fmt::format("  module: {}\n", modules.empty() ? "none recorded" : modules));
   Print(first->stack.empty() ? "  called from: not recorded\n" : "  called from:\n");
   for (const std::string& frame : first->stack) Print(fmt::format("    {}\n", FrameLine(frame)));
-  Print(fmt::format("  origins: {}; entries with NaN/Inf: {} of {}; ranks: {}{}\n",
+  Print(fmt::format("  origins: {}; entries with NaN/Inf: {} of {}; ranks: {}\n",
                     report.analysis.origins.size(), report.bad_entries, report.entries,
-                    report.ranks.size(),
-                    report.ranks_not_judged == 0
-                        ? std::string()
-                        : fmt::format(" ({} more not judged)", report.ranks_not_judged)));
+                    report.ranks.size()));
   for (const std::string& file : report.files) Print(fmt::format("  written: {}\n", OneLine(file)));
 }
 

@@ -352,9 +352,11 @@ std::string RankLabel(const RankDirectory& directory) {
 std::string OverflowAnswer(const OverflowReport& report) {
   if (report.found()) {
     const OverflowOrigin& first = report.analysis.origins.front();
-    return fmt::format("first NaN/Inf: {} {}, {} is {} ({})",
+    const uint64_t missing = report.ranks_not_judged;  // one of them may have been earlier
+    return fmt::format("first NaN/Inf: {} {}, {} is {} ({}){}",
                        RankLabel(report.ranks[first.rank].directory), first.name, first.value.path,
-                       first.value.what, ReasonText(first));
+                       first.value.what, ReasonText(first),
+                       missing > 0 ? "; not judged: " + Count(missing, "rank", "ranks") : "");
   }
   const std::string examined =
       fmt::format("{} of {} in {} examined", Count(report.entries, "entry", "entries"),
