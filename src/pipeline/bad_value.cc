@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
 #include <variant>
 
 #include "base/number_text.h"
@@ -36,6 +39,15 @@ bool MayBeBad(const TensorRecord& tensor) {
   return kind == DTypeKind::kFloat || kind == DTypeKind::kComplex;
 }
 
+// "nan", "-Infinity", "1e400"; what is no number stays unknown.
+Statistic StatisticOfText(const std::string& text) {
+  if (text.empty()) return std::monostate();
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size()) return std::monostate();
+  return value;
+}
+
 void JudgeTensor(const TensorRecord& tensor, const std::string& path, ValueJudgement& judgement) {
   ++judgement.tensors;
   const std::string_view max = BadKindOf(tensor.max), min = BadKindOf(tensor.min);
@@ -68,6 +80,29 @@ std::string_view BadKindOf(const Statistic& statistic) {
   return real != nullptr ? KindOfNumber(*real) : std::string_view();
 }
 
+// Statistics of something that lacks a tensor's "type" or "dtype": still Max and Min decide.
+// Members of that name which are values of their own (keyword arguments) are no statistics.
+std::optional<TensorRecord> UntypedTensor(const Value& value) {
+  const auto statistic = [&](std::string_view key) -> std::optional<Statistic> {
+    const Value* member = value.Find(key);
+    if (member == nullptr) return std::nullopt;
+    if (const auto* real = member->As<double>()) return *real;
+    if (const auto* integer = member->As<int64_t>()) return *integer;
+    if (const auto* truth = member->As<bool>()) return *truth;
+    if (const auto* text = member->As<std::string>()) return StatisticOfText(*text);
+    const bool nested = member->As<ValueMap>() != nullptr || member->As<ValueList>() != nullptr ||
+                        member->As<TensorRecord>() != nullptr;
+    return nested ? std::nullopt : std::optional<Statistic>(std::monostate());
+  };
+  const auto max = statistic("Max"), min = statistic("Min");
+  const bool described = value.Find("shape") != nullptr && value.Find("dtype") != nullptr;
+  if (!max && !min && !described) return std::nullopt;
+  TensorRecord record;
+  record.max = max.value_or(std::monostate());
+  record.min = min.value_or(std::monostate());
+  return record;
+}
+
 // Depth is bounded by the reader.
 void Judge(const Value& value, const std::string& path, ValueJudgement& judgement) {
   if (const auto* tensor = value.As<TensorRecord>()) {
@@ -76,6 +111,8 @@ void Judge(const Value& value, const std::string& path, ValueJudgement& judgemen
     for (size_t i = 0; i < list->size(); ++i) {
       Judge((*list)[i], path + "." + std::to_string(i), judgement);
     }
+  } else if (const auto untyped = UntypedTensor(value)) {
+    JudgeTensor(*untyped, path, judgement);
   } else if (const auto* map = value.As<ValueMap>()) {
     // {"type": "float", "value": NaN} is named by its own path.
     const bool scalar = value.Find("type") != nullptr && value.Find("value") != nullptr;

@@ -91,6 +91,7 @@ class OriginFinder {
     origin.phase = OverflowPhase::kDuring;
     origin.layer = graph_.layers[node.rank][node.call];
     origin.reason = given ? OverflowReason::kGiven : OverflowReason::kProduced;
+    if (call.flagged) origin.reason = OverflowReason::kFlagged;
     origin.value = given ? *call.bad_input : *call.bad_output;
     origin.is_minor = given && origin.value.only_negative;
     origins_.push_back(std::move(origin));

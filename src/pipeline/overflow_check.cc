@@ -25,9 +25,13 @@ constexpr size_t kMaxNotes = 20;  // of one kind, before the rest is only counte
 
 using load::RankDirectory;
 
+bool IsRank(const std::string& path) {
+  return KindOf(JoinPath(path, load::kDumpJsonName)) == PathKind::kFile;
+}
+
 // The ranks below `path` when it is a step; the rank itself when it is one.
 Result<std::vector<RankDirectory>> RanksOf(const std::string& path) {
-  if (KindOf(JoinPath(path, load::kDumpJsonName)) == PathKind::kFile) {
+  if (IsRank(path)) {
     PL_TRY_ASSIGN(const std::string real, RealPath(path));
     PL_TRY_ASSIGN(const std::vector<RankDirectory> siblings,
                   load::ListRankDirectories(std::string(DirectoryOf(real))));
@@ -44,6 +48,7 @@ Result<std::vector<RankDirectory>> RanksOf(const std::string& path) {
 struct StepToCheck {
   std::string path;
   std::vector<RankDirectory> ranks;
+  bool is_rank = false;  // the path of one rank was given
 };
 
 Result<std::vector<StepToCheck>> StepsOf(const std::string& path) {
@@ -53,7 +58,7 @@ Result<std::vector<StepToCheck>> StepsOf(const std::string& path) {
   std::vector<StepToCheck> steps;
   PL_TRY_ASSIGN(std::vector<RankDirectory> ranks, RanksOf(path));
   if (!ranks.empty()) {
-    steps.push_back({path, std::move(ranks)});
+    steps.push_back({path, std::move(ranks), IsRank(path)});
     return steps;
   }
   PL_TRY_ASSIGN(const std::vector<load::StepDirectory> found, load::ListStepDirectories(path));
@@ -75,43 +80,109 @@ Result<std::vector<StepToCheck>> StepsOf(const std::string& path) {
   return steps;
 }
 
-Result<std::vector<RankScan>> ScanRanks(const std::vector<RankDirectory>& directories,
-                                        int threads) {
+// Fills report.ranks; names the ranks that cannot be read.
+Status ScanRanks(const std::vector<RankDirectory>& directories, int threads,
+                 OverflowReport& report) {
   std::vector<std::optional<Result<RankScan>>> results(directories.size());
   RunWithThreads(threads, [&] {
     ParallelFor(directories.size(), [&](size_t i) { results[i] = ScanRank(directories[i]); });
   });
-  std::vector<RankScan> scans;
-  for (auto& result : results) {
-    if (!*result) return (*result).error();
-    scans.push_back(std::move(**result));
+  report.ranks.clear();
+  size_t unreadable = 0;
+  const Error* first = nullptr;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (*results[i]) {
+      report.ranks.push_back(std::move(**results[i]));
+      continue;
+    }
+    const Error& error = results[i]->error();
+    if (first == nullptr) first = &error;
+    if (++unreadable > kMaxNotes) continue;
+    report.not_judged.push_back(
+        fmt::format("{} is not judged: {}", RankLabel(directories[i]), error.message()));
   }
-  return scans;
+  if (report.ranks.empty() && first != nullptr) return *first;
+  if (unreadable > kMaxNotes) {
+    report.not_judged.push_back(
+        fmt::format("{} more ranks that cannot be read", unreadable - kMaxNotes));
+  }
+  report.ranks_not_judged += unreadable;
+  return {};
 }
 
-// Ranks that process groups name and the dump lacks.
-std::vector<int64_t> AbsentRanks(const std::vector<RankScan>& scans) {
+// The first of some ranks, and how many there are.
+struct RankList {
+  std::vector<int64_t> first;  // at most kMaxNotes
+  uint64_t count = 0;
+};
+
+// Ranks 0 to `highest` without a directory. A name may hold any number: not all are gone through.
+RankList GapsBelow(int64_t highest, const std::set<int64_t>& there) {
+  RankList gaps;
+  for (int64_t rank = 0; rank <= highest && gaps.first.size() < kMaxNotes; ++rank) {
+    if (!there.contains(rank)) gaps.first.push_back(rank);
+    if (rank == highest) break;
+  }
+  gaps.count = static_cast<uint64_t>(highest) + 1 - there.size();
+  return gaps;
+}
+
+void NoteRanks(const RankList& ranks, std::string_view which, OverflowReport& report) {
+  if (ranks.count == 0) return;
+  report.not_judged.push_back(fmt::format(
+      "{}: no directory for {} of the ranks {}: {}{}", report.step_directory, ranks.count, which,
+      fmt::join(ranks.first, ", "), ranks.first.size() < ranks.count ? ", ..." : ""));
+  report.ranks_not_judged += ranks.count;
+}
+
+// Ranks that the numbers of the others or process groups tell of, and the step lacks. `highest`:
+// of the steps together, -1 when no rank has a number.
+void NoteAbsentRanks(const StepToCheck& step, int64_t highest, OverflowReport& report) {
   std::set<int64_t> there, named;
-  for (const RankScan& scan : scans) {
-    if (scan.directory.rank) there.insert(*scan.directory.rank);
+  for (const RankDirectory& directory : step.ranks) {
+    if (directory.rank) there.insert(*directory.rank);
+  }
+  for (const RankScan& scan : report.ranks) {
     for (const CommGroup& group : scan.groups) named.insert(group.ranks.begin(), group.ranks.end());
   }
-  std::vector<int64_t> absent;
-  std::set_difference(named.begin(), named.end(), there.begin(), there.end(),
-                      std::back_inserter(absent));
-  return absent;
+  // Whoever names one rank does not ask about the others.
+  if (step.is_rank) highest = -1;
+  if (highest >= 0) NoteRanks(GapsBelow(highest, there), fmt::format("up to {}", highest), report);
+  RankList absent;
+  for (const int64_t rank : named) {
+    if ((rank >= 0 && rank <= highest) || there.contains(rank)) continue;
+    ++absent.count;
+    if (absent.first.size() < kMaxNotes) absent.first.push_back(rank);
+  }
+  NoteRanks(absent, "that process groups name", report);
+}
+
+// Files where the directory of a rank is expected, such as an archive that was never unpacked.
+Status NoteFilesNamedLikeRanks(const StepToCheck& step, OverflowReport& report) {
+  if (step.is_rank) return {};
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(step.path));
+  for (const std::string& name : names) {
+    constexpr std::string_view kRank = "rank";
+    if (!name.starts_with(kRank)) continue;
+    if (name.find_first_not_of("0123456789", kRank.size()) != name.npos) continue;
+    const std::string path = JoinPath(step.path, name);
+    if (KindOf(path) == PathKind::kDirectory) continue;
+    report.not_judged.push_back(fmt::format("{}: not a directory (expected that of a rank)", path));
+  }
+  return {};
+}
+
+int64_t HighestRank(const std::vector<StepToCheck>& steps) {
+  int64_t highest = -1;
+  for (const StepToCheck& step : steps) {
+    for (const RankDirectory& directory : step.ranks) {
+      highest = std::max(highest, directory.rank.value_or(-1));
+    }
+  }
+  return highest;
 }
 
 void NoteCommunication(const OverflowReport& report, std::vector<std::string>& notes) {
-  const std::vector<int64_t> absent = AbsentRanks(report.ranks);
-  if (!absent.empty()) {
-    const size_t shown = std::min(absent.size(), kMaxNotes);
-    notes.push_back(fmt::format(
-        "{}: no directory for {} of the ranks that process groups name: {}{}",
-        report.step_directory, absent.size(),
-        fmt::join(absent.begin(), absent.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-        shown < absent.size() ? ", ..." : ""));
-  }
   const CommGraph& graph = report.analysis.graph;
   if (graph.unpaired > 0) {
     const RankScan& scan = report.ranks[graph.first_unpaired.rank];
@@ -145,6 +216,8 @@ void AddSums(OverflowReport& report) {
     report.entries += scan.entries;
     report.bad_entries += scan.bad_entries;
     tensors += scan.tensors;
+    report.ranks_not_judged += scan.entries == 0 && !scan.notes.empty() ? 1 : 0;
+    report.judged_anything = report.judged_anything || scan.judged();
     not_judged += scan.tensors_not_judged;
     report.truncated = report.truncated || scan.truncated;
     for (const std::string& note : scan.notes) {
@@ -208,11 +281,13 @@ Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) 
     return Error(ErrorCode::kCorrupt, fmt::format("{}: changed while it was read", path));
   }
   details.data = text.substr(origin.place.begin, origin.place.end - origin.place.begin);
-  PL_TRY_ASSIGN(const auto parents,
-                dump_json::ReadConstruct(JoinPath(directory, load::kConstructJsonName)));
-  details.hierarchy = HierarchyOf(origin.name, parents);
-  PL_TRY_ASSIGN(const auto stacks, dump_json::ReadStack(JoinPath(directory, load::kStackJsonName)));
-  details.stack = StackOf(origin.name, stacks);
+  // The finding stands without them.
+  const auto parents = dump_json::ReadConstruct(JoinPath(directory, load::kConstructJsonName));
+  if (!parents) details.problem = parents.error().message();
+  details.hierarchy = HierarchyOf(origin.name, parents.value_or(dump_json::ConstructTable()));
+  const auto stacks = dump_json::ReadStack(JoinPath(directory, load::kStackJsonName));
+  if (!stacks) details.problem = stacks.error().message();
+  details.stack = StackOf(origin.name, stacks.value_or(dump_json::StackTable()));
   return details;
 }
 
@@ -225,6 +300,8 @@ Status AddAllDetails(OverflowReport& report, int threads) {
   for (auto& result : results) {
     if (!*result) return (*result).error();
     report.details.push_back(std::move(**result));
+    const std::string& problem = report.details.back().problem;
+    if (!problem.empty()) report.not_judged.push_back(problem);
   }
   return {};
 }
@@ -255,6 +332,8 @@ std::string ReasonText(const OverflowOrigin& origin) {
       return "inputs hold nothing worse than -Inf";
     case OverflowReason::kRequested:
       return fmt::format("inputs finite; {} is the number -Inf, as for a mask", origin.argument);
+    case OverflowReason::kFlagged:
+      return "its inputs are not known";
     case OverflowReason::kProduced:
       break;
   }
@@ -273,9 +352,11 @@ std::string RankLabel(const RankDirectory& directory) {
 std::string OverflowAnswer(const OverflowReport& report) {
   if (report.found()) {
     const OverflowOrigin& first = report.analysis.origins.front();
-    return fmt::format("first NaN/Inf: {} {}, {} is {} ({})",
+    const uint64_t missing = report.ranks_not_judged;  // one of them may have been earlier
+    return fmt::format("first NaN/Inf: {} {}, {} is {} ({}){}",
                        RankLabel(report.ranks[first.rank].directory), first.name, first.value.path,
-                       first.value.what, ReasonText(first));
+                       first.value.what, ReasonText(first),
+                       missing > 0 ? "; not judged: " + Count(missing, "rank", "ranks") : "");
   }
   const std::string examined =
       fmt::format("{} of {} in {} examined", Count(report.entries, "entry", "entries"),
@@ -285,22 +366,32 @@ std::string OverflowAnswer(const OverflowReport& report) {
                        Count(report.bad_entries, "entry", "entries"), examined);
   }
   if (!report.not_judged.empty()) {
-    return fmt::format("no NaN/Inf found, but not everything could be judged: {}; {}", examined,
-                       report.not_judged.front());
+    const size_t more = report.not_judged.size() - 1;
+    return fmt::format(
+        "{}: {}; {}{}",
+        report.judged_anything ? "no NaN/Inf found, but not everything could be judged"
+                               : "nothing to judge",
+        examined, report.not_judged.front(),
+        more > 0 ? fmt::format("; and {}", Count(more, "more reason", "more reasons")) : "");
   }
-  if (report.entries == 0) return fmt::format("nothing to judge: {}", examined);
   return fmt::format("no NaN/Inf: {}", examined);
 }
 
 Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options) {
   PL_TRY_ASSIGN(const std::vector<StepToCheck> steps, StepsOf(path));
+  const int64_t highest = HighestRank(steps);
   OverflowReport report;
   for (const StepToCheck& step : steps) {
     report.step_directory = step.path;
-    PL_TRY_ASSIGN(report.ranks, ScanRanks(step.ranks, options.threads));
+    PL_TRY(ScanRanks(step.ranks, options.threads, report));
+    NoteAbsentRanks(step, highest, report);
+    PL_TRY(NoteFilesNamedLikeRanks(step, report));
     report.analysis = FindFirstOverflow(report.ranks);
     AddSums(report);
     if (report.found()) break;
+  }
+  if (!report.judged_anything && report.not_judged.empty()) {
+    report.not_judged.push_back(fmt::format("{}: no tensors recorded", path));
   }
   if (!report.found()) return report;
   PL_TRY(AddAllDetails(report, options.threads));

@@ -25,6 +25,7 @@ struct OverflowDetails {
   std::string data;                    // JSON text of the entry
   std::vector<std::string> hierarchy;  // from the outermost module to the entry itself
   std::vector<std::string> stack;      // innermost frame first; empty when not recorded
+  std::string problem;                 // why one of these could not be read
 };
 
 struct OverflowReport {
@@ -35,7 +36,9 @@ struct OverflowReport {
   // Sums over all steps examined.
   uint64_t steps = 0, rank_count = 0, entries = 0, bad_entries = 0, tensors = 0;
   uint64_t tensors_not_judged = 0;
+  uint64_t ranks_not_judged = 0;  // missing, not readable, or without entries
   bool truncated = false;
+  bool judged_anything = false;  // a tensor or a flag was there
   // Why "nothing found" would not be the whole truth, one sentence each; empty: all was judged.
   std::vector<std::string> not_judged;
   std::vector<std::string> files;  // written
@@ -47,7 +50,8 @@ struct OverflowReport {
 
 // `path` is a step directory, a dump directory (its steps are examined in order up to the first
 // finding), or the directory of one rank. Without a finding nothing is written.
-// kNotFound (no ranks, a file of a rank missing), kInvalidArgument, kCorrupt, kIo.
+// A rank that cannot be read is named in `not_judged` and left out of `ranks`; an error only when
+// no rank of a step can be: kNotFound (no ranks, a file missing), kInvalidArgument, kCorrupt, kIo.
 Result<OverflowReport> CheckOverflow(const std::string& path, const OverflowCheckOptions& options);
 
 // The sentence that answers the question: "first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is

@@ -155,6 +155,7 @@ void AddCounts(const OverflowReport& report, Document& out) {
   out.Member("step", report.step_directory);
   out.Number("steps", report.steps);
   out.Number("ranks", report.rank_count);
+  out.Number("ranks_not_judged", report.ranks_not_judged);
   out.Number("entries", report.entries);
   out.Number("bad_entries", report.bad_entries);
   out.Number("tensors", report.tensors);

@@ -22,12 +22,48 @@ struct Scanned {
   ValueJudgement input, output;
   size_t begin = 0, end = 0;
   bool recompute = false;
+  bool flagged = false;       // by is_nan alone
+  bool flag_decides = false;  // is_nan is 0 or 1, and some tensors have no statistics
+  bool flag_unknown = false;
+  bool lacks_output = false;
   std::optional<CommCall> call;
 };
+
+constexpr std::string_view kIsNan = "is_nan";  // task nan_check
 
 // What these put out is not initialised, or is what the script asked for.
 bool IsIgnored(std::string_view name) {
   return name.find("Torch.empty") != name.npos || name.find("Torch.fill") != name.npos;
+}
+
+// What is_nan says where statistics do not: nothing when it is null or no flag.
+std::optional<bool> FlagOf(const Value& value) {
+  if (const auto* truth = value.As<bool>()) return *truth;
+  const auto* number = value.As<int64_t>();
+  if (number == nullptr || (*number != 0 && *number != 1)) return std::nullopt;
+  return *number == 1;
+}
+
+// Takes what is_nan says about the whole call for the tensors that have no statistics.
+void ApplyFlag(const Value& value, Scanned& entry) {
+  const uint64_t bare = entry.input.not_judged + entry.output.not_judged;
+  if (entry.input.bad || entry.output.bad) return;
+  if (bare == 0 && entry.input.tensors + entry.output.tensors > 0) return;
+  const std::optional<bool> flag = FlagOf(value);
+  entry.flag_unknown = !flag;
+  if (!flag) return;
+  entry.flag_decides = true;
+  entry.flagged = *flag;
+  entry.input.not_judged = entry.output.not_judged = 0;
+  if (*flag) entry.output.bad = BadValue{.path = std::string(kIsNan), .what = "1"};
+}
+
+// Recorded with a data_mode of inputs alone. Gradients of parameters have neither.
+bool LacksOutput(const Call& call) {
+  const bool has_input = call.Find(dump_json::kInputArgs) != nullptr ||
+                         call.Find(dump_json::kInputKwargs) != nullptr ||
+                         call.Find(dump_json::kInput) != nullptr;
+  return has_input && call.Find(dump_json::kOutput) == nullptr;
 }
 
 Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups) {
@@ -43,6 +79,8 @@ Scanned Reduce(dump_json::VisitedCall&& visited, std::vector<CommGroup>& groups)
     entry.output.bad = BadValue{.path = entry.output.number, .what = entry.output.number_text};
     entry.output.bad->only_negative = entry.output.number_text == "-Inf";
   }
+  if (const Value* flag = call.Find(kIsNan)) ApplyFlag(*flag, entry);
+  entry.lacks_output = LacksOutput(call) && !entry.flag_decides;
   const Value* recompute = call.Find(dump_json::kIsRecompute);
   const auto* flag = recompute != nullptr ? recompute->As<bool>() : nullptr;
   entry.recompute = flag != nullptr && *flag;
@@ -109,6 +147,9 @@ class Selection {
   void Add(Scanned& entry) {
     scan_.tensors += entry.input.tensors + entry.output.tensors;
     scan_.tensors_not_judged += entry.input.not_judged + entry.output.not_judged;
+    scan_.flags += entry.flag_decides ? 1 : 0;
+    scan_.flags_unknown += entry.flag_unknown ? 1 : 0;
+    scan_.outputs_missing += entry.lacks_output && !entry.call ? 1 : 0;
     const bool ignored = IsIgnored(entry.name);
     const Severity in = SeverityOf(entry.input.bad), out = SeverityOf(entry.output.bad);
     if (in != Severity::kFine || (out != Severity::kFine && !ignored)) ++scan_.bad_entries;
@@ -132,6 +173,9 @@ class Selection {
     entry.call->given = IsNew(in);
     seen_given_ = std::max(seen_given_, in);
     entry.call->place = place_;
+    entry.call->flagged = entry.flagged;
+    // What an earlier call put out goes in here; otherwise it may have come from another rank.
+    if (entry.flagged && !IsNew(Severity::kBad)) entry.input.bad = entry.output.bad;
     entry.call->bad_input = std::move(entry.input.bad);
     entry.call->bad_output = std::move(entry.output.bad);
     scan_.calls.push_back(std::move(*entry.call));
@@ -140,7 +184,11 @@ class Selection {
   }
 
   void AddComputing(Scanned& entry, Severity in, Severity out) {
-    if (out > in) {
+    if (entry.flagged) {
+      // The flag of a later call tells no more than that the value was handed on.
+      if (!IsNew(out)) return;
+      scan_.suspects.push_back(MakeSuspect(entry, place_, OverflowReason::kFlagged));
+    } else if (out > in) {
       const bool escalated = in != Severity::kFine;
       scan_.suspects.push_back(MakeSuspect(
           entry, place_, escalated ? OverflowReason::kEscalated : OverflowReason::kProduced));
@@ -205,6 +253,27 @@ Status CheckFiles(const std::string& directory) {
   return {};
 }
 
+// What the entries do not tell.
+void NoteUnjudged(const load::RankDirectory& directory, RankScan& scan) {
+  // A search records hits alone; without one there is no entry.
+  const bool only_hits = scan.task == "overflow_check";
+  if (scan.entries == 0 && !only_hits) {
+    scan.notes.push_back(fmt::format("{}: no entries, nothing to judge", directory.path));
+  } else if (scan.task == "structure") {
+    scan.notes.push_back(
+        fmt::format("{}: recorded with task structure, which keeps no values", directory.path));
+  }
+  if (scan.outputs_missing > 0) {
+    scan.notes.push_back(fmt::format(
+        "{}: {} of {} entries have inputs and no output (recorded with data_mode input?)",
+        directory.path, scan.outputs_missing, scan.entries));
+  }
+  if (scan.flags_unknown > 0) {
+    scan.notes.push_back(fmt::format("{}: is_nan of {} of {} entries is neither 0 nor 1",
+                                     directory.path, scan.flags_unknown, scan.entries));
+  }
+}
+
 void NoteLosses(const load::RankDirectory& directory, RankScan& scan) {
   const load::RecordingState state = load::StateOf(directory.path);
   if (state.unfinished) {
@@ -229,6 +298,8 @@ std::string_view OverflowReasonName(OverflowReason reason) {
       return "escalated";
     case OverflowReason::kRequested:
       return "requested";
+    case OverflowReason::kFlagged:
+      return "flagged";
   }
   return "produced";
 }
@@ -255,6 +326,7 @@ Result<RankScan> ScanRank(const load::RankDirectory& directory) {
     scan.notes.push_back(fmt::format("{}: {} entries occur again, the last of each name counts",
                                      path, collector.repeated()));
   }
+  NoteUnjudged(directory, scan);
   NoteLosses(directory, scan);
   PL_TRY(MarkEnclosing(JoinPath(directory.path, load::kConstructJsonName), scan.suspects));
   return scan;

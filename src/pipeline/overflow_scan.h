@@ -31,6 +31,7 @@ enum class OverflowReason : uint8_t {
   kGiven,      // an input is bad, and no recorded call before it on this rank put out a bad value
   kEscalated,  // an input holds -Inf and nothing worse (a mask), the output NaN or Inf
   kRequested,  // like kProduced, but -Inf was an argument and nothing else came out (masks)
+  kFlagged,    // is_nan of the call is 1, and nothing more is known about it (task nan_check)
 };
 std::string_view OverflowReasonName(OverflowReason reason);
 
@@ -77,6 +78,7 @@ struct CommCall {
   bool waits = true;                    // false: started only (isend, irecv, batches)
   bool has_output = true;               // false: not known to be complete when the recording ended
   bool given = false;                   // the bad input has no recorded origin on this rank
+  bool flagged = false;                 // known from is_nan alone
   std::optional<BadValue> bad_input, bad_output;
 };
 
@@ -95,9 +97,15 @@ struct RankScan {
   uint64_t bad_entries = 0;  // with a bad value anywhere
   uint64_t tensors = 0;
   uint64_t tensors_not_judged = 0;  // may hold NaN, but have neither Max and Min nor counts
+  uint64_t outputs_missing = 0;     // entries with inputs alone, communication left out
+  uint64_t flags = 0;               // entries that is_nan decides
+  uint64_t flags_unknown = 0;       // entries whose is_nan says neither 0 nor 1
   std::string task;                 // of the header
   bool truncated = false;           // entries after the damage are missing
   std::vector<std::string> notes;   // what else could not be judged, one sentence each
+
+  // There was something that can be good or bad.
+  [[nodiscard]] bool judged() const { return tensors > 0 || flags > 0; }
 };
 
 // Reads dump.json, and construct.json where something was found. kNotFound names the missing one of

@@ -16,6 +16,7 @@ from rank_dumps import (
     NAN,
     WORLD,
     all_reduce,
+    backward,
     fine,
     forward,
     log,
@@ -99,7 +100,7 @@ def test_both_forms_of_stack_give_the_frames(tmp_path, flat):
 
 @pytest.mark.parametrize("missing", ["dump.json", "construct.json", "stack.json"])
 def test_missing_file_is_an_error_that_names_it(tmp_path, missing):
-    step = write_step(tmp_path / "step0", scenarios()["nothing"][0])
+    step = write_step(tmp_path / "step0", {"rank1": [fine(0)]})
     (step / "rank1" / missing).unlink()
     done = overflow(step)
     assert done.returncode == 2 and done.stdout == ""
@@ -328,3 +329,127 @@ def test_damaged_text_never_crashes_nor_passes(tmp_path):
         path.write_bytes(text)
         assert done.returncode in (0, 2, 4), (path, place, done)
         assert done.returncode != 0 or answer(done).startswith("first NaN/Inf: "), (path, place)
+
+
+# ---- ranks that are missing or cannot be read
+
+
+def not_judged(done: subprocess.CompletedProcess[str], *reasons: str) -> None:
+    """Status 4 and a first line that says so; every reason on stderr."""
+    assert done.returncode == 4, done
+    assert answer(done).startswith(("no NaN/Inf found, but not everything", "nothing to judge: "))
+    for reason in reasons:
+        assert reason in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(("names", "text"), [
+    (["rank0", "rank2"], "no directory for 1 of the ranks up to 2: 1"),
+    (["rank1", "rank2"], "no directory for 1 of the ranks up to 2: 0"),
+    (["rank0", "rank9223372036854775807"],
+     "no directory for 9223372036854775806 of the ranks up to 9223372036854775807: 1, 2, "),
+])
+def test_gap_in_the_numbers_of_the_ranks(tmp_path, names, text):
+    step = write_step(tmp_path / "step0", {name: [fine(0)] for name in names})
+    done = overflow(step)
+    not_judged(done, text)
+    assert text in answer(done)
+    assert overflow(step / names[1]).returncode == 0  # whoever asks about one rank gets it
+    assert overflow(step, "--allow-partial").returncode == 0
+
+
+def test_rank_of_another_step_is_missed(tmp_path):
+    write_step(tmp_path / "step0", {"rank0": [fine(0)], "rank1": [fine(0)]})
+    write_step(tmp_path / "step1", {"rank0": [fine(0)]})
+    not_judged(overflow(tmp_path), "step1: no directory for 1 of the ranks up to 1: 1")
+
+
+def test_file_named_like_a_rank(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [fine(0)]})
+    (step / "rank1").write_text("")
+    not_judged(overflow(step), f"{step / 'rank1'}: not a directory")
+
+
+def spoil(rank: Path, how: str) -> None:
+    """Makes the files of a rank unreadable."""
+    if how == "empty dump.json":
+        (rank / "dump.json").write_text("")
+    elif how == "text Max":
+        text = (rank / "dump.json").read_text()
+        (rank / "dump.json").write_text(text.replace('"Max": 1.0', '"Max": "much"'))
+    else:
+        (rank / how).unlink()
+
+
+@pytest.mark.parametrize("how", ["empty dump.json", "dump.json", "construct.json", "text Max"])
+def test_bad_rank_does_not_stop_the_others(tmp_path, how):
+    step = write_step(tmp_path / "step0", {"rank0": [fine(0)], "rank1": [fine(0)],
+                                           "rank2": [fine(0)]})
+    spoil(step / "rank1", how)
+    done = overflow(step)
+    not_judged(done, f"rank 1 is not judged: {step / 'rank1'}")
+    assert "2 entries of 2 ranks in 1 step examined; rank 1 is not judged" in answer(done)
+    result = json.loads(overflow(step, "--json").stdout)
+    assert (result["ranks"], result["ranks_not_judged"]) == (2, 1)
+    (step / "rank2" / "dump.json").write_text(json.dumps({"task": "statistics",
+                                                          "data": dict([log()])}))
+    done = overflow(step, "-o", tmp_path / "o")
+    assert answer(done).startswith("first NaN/Inf: rank 2 Torch.log.0.forward")
+    assert answer(done).endswith("(inputs finite); not judged: 1 rank")
+    assert "rank 1 is not judged" in done.stderr
+    for rank in (0, 2):
+        spoil(step / f"rank{rank}", "dump.json")
+    assert overflow(step).returncode == 2
+
+
+@pytest.mark.parametrize("name", ["stack.json", "construct.json"])
+def test_finding_stands_without_its_surroundings(tmp_path, name):
+    step = write_step(tmp_path / "step0", {"rank0": [log()]})
+    (step / "rank0" / name).write_text("{")
+    done = overflow(step, "-o", tmp_path / "o")
+    assert done.returncode == 0 and answer(done).startswith("first NaN/Inf: rank 0 Torch.log")
+    assert str(step / "rank0" / name) in done.stderr
+
+
+# ---- entries and tensors that say nothing
+
+
+@pytest.mark.parametrize("task", ["statistics", "structure"])
+def test_nothing_to_judge_is_not_good(tmp_path, task):
+    step = write_step(tmp_path / "step0", {"rank0": []}, task=task)
+    not_judged(overflow(step), f"{step / 'rank0'}: no entries")
+    assert answer(overflow(step)).startswith("nothing to judge: 0 entries of 1 rank")
+
+
+def test_entries_without_values_are_not_good(tmp_path):
+    bare = write_step(tmp_path / "step0", {"rank0": [("Torch.add.0.forward", {})]})
+    not_judged(overflow(bare), "no tensors recorded")
+    structure = write_step(tmp_path / "step1", {"rank0": [fine(0)]}, task="structure")
+    not_judged(overflow(structure), "task structure")
+
+
+def test_rank_without_entries_among_others(tmp_path):
+    step = write_step(tmp_path / "step0", {"rank0": [fine(0)], "rank1": []})
+    not_judged(overflow(step), f"{step / 'rank1'}: no entries")
+
+
+def test_entries_without_output_are_counted(tmp_path):
+    entries = [(name, {key: value for key, value in entry.items() if key != "output"})
+               for name, entry in (fine(0), fine(1), backward("Torch.add.0.backward", [tensor()],
+                                                              []))]
+    gradients = ("Module.net.Net.parameters_grad", {"weight": [tensor()]})
+    step = write_step(tmp_path / "step0", {"rank0": [*entries, gradients, fine(2)]})
+    not_judged(overflow(step), "3 of 5 entries have inputs and no output")
+
+
+@pytest.mark.parametrize("labels", [
+    {"type": "Strange"}, {"type": None}, {"type": 5}, {"dtype": None}, {"dtype": "torch.odd"},
+    {"type": "Strange", "dtype": None, "shape": None}])
+def test_tensor_of_unknown_type(tmp_path, labels):
+    def step(number: int, **values: object) -> Path:
+        entry = forward("Torch.log.0.forward", [tensor()], [tensor() | labels | values])
+        return write_step(tmp_path / f"step{number}", {"rank0": [entry]})
+    assert overflow(step(0)).returncode == 0
+    for place, bad in enumerate((NAN, "nan", "-Infinity"), start=1):
+        done = overflow(step(place, Max=bad), "-o", tmp_path / "o")
+        assert answer(done).startswith("first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is ")
+    not_judged(overflow(step(4, Max=None, Min=None)), "1 of 2 tensors have no Max and Min")
