@@ -287,6 +287,15 @@ void TensorWriter::Fail(const TensorJob& job, const Error& error) {
                     "is counted");
     return;
   }
+  if (error.code() == ErrorCode::kNotFound) {
+    // Somebody removes files here, perhaps the directory next; the disk itself is sound.
+    trouble_.Report(
+        rank_directory,
+        Error(ErrorCode::kNotFound,
+              directory.path() + ": a file in it was removed while it was recorded into"),
+        "Tensor files of this step are lost and counted; statistics continue");
+    return;
+  }
   failed_.store(true);
   {
     const std::lock_guard lock(mutex_);

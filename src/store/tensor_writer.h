@@ -88,8 +88,8 @@ struct TensorLimits {
 
 // Writes files on one thread, in the order of Submit. The first failure (disk full, a limit)
 // switches writing off: one line is logged, later tensors are counted as lost, nothing else
-// happens. A directory that was removed or replaced is given up alone. Thread-safe. The thread
-// starts with the first job; a forked child owns nothing.
+// happens. A directory that was removed or replaced is given up alone, and so is a file.
+// Thread-safe. The thread starts with the first job; a forked child owns nothing.
 class TensorWriter {
  public:
   // `trouble` must outlive the writer.

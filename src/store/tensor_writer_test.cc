@@ -289,6 +289,28 @@ TEST(TensorWriter, DirectoryRemovedOrReplacedIsGivenUpAlone) {
   }
 }
 
+TEST(TensorWriter, FileRemovedUnderItIsGivenUpAlone) {
+  SetLogLevel(LogLevel::kInfo);
+  const TestDirectory dir;
+  TestWriter writer;
+  writer.WaitFor(writer.Submit(Job(writer, dir.Path("a"), 100)));
+  std::filesystem::remove(dir.Path("a"));
+  ::testing::internal::CaptureStdout();
+  TensorJob link = LinkJob(dir.Path("a"), dir.Path("link"));
+  const auto directory = link.directory;
+  writer.Submit(std::move(link));
+  writer.Submit(LinkJob(dir.Path("a"), dir.Path("link2")));
+  writer.WaitFor(writer.Submit(Job(writer, dir.Path("b"), 100)));
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  SetLogLevel(LogLevel::kSilent);
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  EXPECT_NE(log.find("a file in it was removed"), std::string::npos) << log;
+  EXPECT_FALSE(writer.failed());
+  EXPECT_TRUE(directory->HasLost("link"));
+  EXPECT_EQ(writer.stats().lost, 2U);
+  ExpectHolds(dir.Path("b"), 100);
+}
+
 TEST(TensorWriter, LinksPlantedInThePlaceOfFilesAreNotFollowed) {
   SetLogLevel(LogLevel::kSilent);
   const TestDirectory dir;
