@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kIncomplete = "incomplete";
 constexpr std::string_view kWaited = "waited";
-constexpr size_t kFirstSweep = 64;  // calls in flight
+constexpr size_t kSweepEvery = 64;  // more calls in flight than the last sweep left
 
 // The value as it is at this moment: the user may empty a list of tensors before the call is
 // complete. New reference.
@@ -27,7 +27,7 @@ PyObject* Pin(PyObject* value) {
 }  // namespace
 
 Collectives::Collectives(Recorder& recorder, CollectiveHooks hooks)
-    : recorder_(recorder), hooks_(hooks), sweep_at_(kFirstSweep) {}
+    : recorder_(recorder), hooks_(hooks), sweep_at_(kSweepEvery) {}
 
 Collectives::~Collectives() {
   while (!calls_.empty()) Release(Take(calls_.begin()->first));
@@ -203,7 +203,7 @@ void Collectives::Finish() {
     if (open) Record(call, HasSucceeded(call.handles) ? Mark::kNotWaited : Mark::kIncomplete);
     Release(call);
   }
-  sweep_at_ = kFirstSweep;
+  sweep_at_ = kSweepEvery;
 }
 
 bool Collectives::HasSucceeded(std::vector<PyObject*> handles) const {
@@ -235,7 +235,7 @@ void Collectives::Sweep() {
     Record(call, Mark::kNotWaited);
     Release(call);
   }
-  sweep_at_ = std::max(kFirstSweep, 2 * calls_.size());
+  sweep_at_ = calls_.size() + kSweepEvery;
 }
 
 Collectives::Pending Collectives::Take(uint64_t id) {

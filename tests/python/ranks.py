@@ -25,12 +25,14 @@ rank, world, store = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 def join():
     dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world,
                             timeout=timedelta(seconds=60))
-def leave():
+def finish():
     # Nobody closes its connections before everybody is done with them.
     shared = dist.distributed_c10d._get_default_store()
     shared.add("done", 1)
     while shared.add("done", 0) < world:
         time.sleep(0.005)
+def leave():
+    finish()
     dist.destroy_process_group()
 """
 
