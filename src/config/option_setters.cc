@@ -58,57 +58,12 @@ Status SetLevel(std::string_view field, const Json& value, Config& config) {
   return NotBuilt(field, level, "L0, L1, L2, mix or debug");
 }
 
-Status SetDumpPath(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.dump_path, AsString(field, value));
-  return {};
-}
-
-Status SetRank(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.ranks, NumberList(field, value));
-  return {};
-}
-
-Status SetStep(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.steps, NumberList(field, value));
-  return {};
-}
-
 Status SetDataloader(std::string_view field, const Json& value, Config& config) {
   PL_TRY_ASSIGN(config.enable_dataloader, AsBool(field, value));
   if (config.enable_dataloader) {
     config.warnings.push_back(
         "enable_dataloader: is deprecated; call start(), stop() and step() in the loop instead");
   }
-  return {};
-}
-
-Status SetAsync(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.async_dump, AsBool(field, value));
-  return {};
-}
-
-Status SetMaxBytes(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.max_bytes, AsByteCount(field, value));
-  return {};
-}
-
-Status SetMinFreeBytes(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.min_free_bytes, AsByteCount(field, value));
-  return {};
-}
-
-Status SetBufferBytes(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.buffer_bytes, AsByteCount(field, value));
-  return {};
-}
-
-Status SetScope(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.scope, AsStringList(field, value));
-  return {};
-}
-
-Status SetList(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.list, AsStringList(field, value));
   return {};
 }
 
@@ -157,16 +112,6 @@ Status CheckOnline(std::string_view field, const Json& value, Config&) {
   return {};
 }
 
-Status SetDumpEnable(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.dump_enable, AsBool(field, value));
-  return {};
-}
-
-Status SetExtraInfo(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.extra_info, AsBool(field, value));
-  return {};
-}
-
 Status CheckPrecision(std::string_view field, const Json& value, Config&) {
   // Statistics are accumulated in double whatever it says: "low" costs as much as "high".
   PL_TRY(OneOf(field, value, kPrecisions));
@@ -178,16 +123,6 @@ Status SetRiskLevel(std::string_view field, const Json& value, Config& config) {
   config.risk_level = level == "CORE"    ? RiskLevel::kCore
                       : level == "FOCUS" ? RiskLevel::kFocus
                                          : RiskLevel::kAll;
-  return {};
-}
-
-Status SetTensorList(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.tensor_list, AsStringList(field, value));
-  return {};
-}
-
-Status SetHitLimit(std::string_view field, const Json& value, Config& config) {
-  PL_TRY_ASSIGN(config.hit_limit, AsLimit(field, value));
   return {};
 }
 

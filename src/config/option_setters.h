@@ -16,28 +16,22 @@ namespace plumbline::settings {
 
 using Setter = Status(std::string_view field, const Json& value, Config& config);
 
+// Sets the member `kField` to what `kParse` makes of the value.
+template <auto kField, auto kParse>
+Status Assign(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.*kField, kParse(field, value));
+  return {};
+}
+
 // Every value that `task` may have, also of tasks that are not built. Each may name a section.
 std::span<const std::string_view> TaskWords();
 
 Setter SetTask;
 Setter SetLevel;
-Setter SetDumpPath;
-Setter SetRank;
-Setter SetStep;
 Setter SetDataloader;
-Setter SetAsync;
-Setter SetMaxBytes;
-Setter SetMinFreeBytes;
-Setter SetBufferBytes;
-Setter SetDumpEnable;
-Setter SetExtraInfo;
 Setter SetRiskLevel;
-Setter SetScope;
-Setter SetList;
 Setter SetDataMode;
 Setter SetSummaryMode;
-Setter SetTensorList;
-Setter SetHitLimit;
 Setter SetCount;
 Setter SetBenchPath;
 

@@ -27,16 +27,16 @@ constexpr std::string_view kStaticGraphs = "for static graphs; accepted without 
 // Columns: sections, key, setter, type, default, meaning. docs/reference/config.md is written from
 // it by tools/make_config_reference.py.
 constexpr Option kOptions[] = {
-    {kTop, "rank", SetRank, "list", "`[]` (all)",
+    {kTop, "rank", Assign<&Config::ranks, NumberList>, "list", "`[]` (all)",
      "ranks that record. Without a process group the rank is unknown and a non-empty list records "
      "nothing"},
-    {kTop, "step", SetStep, "list", "`[]` (all)",
+    {kTop, "step", Assign<&Config::steps, NumberList>, "list", "`[]` (all)",
      "steps that record; no effect at level `debug`, with a warning"},
     {kTop, "task", SetTask, "string", "`statistics`",
      "`statistics`; `tensor`: also one file per tensor; `structure`: no values, only which call "
      "happened where; `overflow_check`, `nan_check`: [search for NaN and "
      "Inf](../how-to/overflow.md). The other tasks of upstream are known but not built yet"},
-    {kTop, "dump_path", SetDumpPath, "string", "required",
+    {kTop, "dump_path", Assign<&Config::dump_path, AsString>, "string", "required",
      "output directory; its absolute path may hold letters, digits and `_./-`, at most 4096 "
      "bytes, and must not be a link"},
     {kTop, "level", SetLevel, "string", "`L1`",
@@ -45,21 +45,21 @@ constexpr Option kOptions[] = {
      "allowed. Task `structure` uses `mix` unless the level is `L0`, with a warning. "
      "`overflow_check` takes `L0`, `L1`, `mix`; `nan_check` takes `L1`"},
     {kTop, "enable_dataloader", SetDataloader, "bool", "false", "each batch is a step; deprecated"},
-    {kTop, "async_dump", SetAsync, "bool", "false",
+    {kTop, "async_dump", Assign<&Config::async_dump, AsBool>, "bool", "false",
      "the files of a step are written in the background, see "
      "[storage](../how-to/storage.md#async_dump); no effect at level `debug`. With task `tensor` "
      "a non-empty `list` is required"},
-    {kTop, "max_bytes", SetMaxBytes, "integer", "0 (no limit)",
+    {kTop, "max_bytes", Assign<&Config::max_bytes, AsByteCount>, "integer", "0 (no limit)",
      "bytes of tensor files this process may write into `dump_path`; equal contents count once. "
      "See [storage](../how-to/storage.md)"},
-    {kTop, "min_free_bytes", SetMinFreeBytes, "integer",
+    {kTop, "min_free_bytes", Assign<&Config::min_free_bytes, AsByteCount>, "integer",
      "1 GiB or 2 % of the file system, whichever is less",
      "tensor files stop when less would stay free; 0: never"},
-    {kTop, "buffer_bytes", SetBufferBytes, "integer", "536870912",
+    {kTop, "buffer_bytes", Assign<&Config::buffer_bytes, AsByteCount>, "integer", "536870912",
      "memory for tensors waiting to be written; when it is full the training waits for the disk"},
-    {kTop, "dump_enable", SetDumpEnable, "bool", "not given",
+    {kTop, "dump_enable", Assign<&Config::dump_enable, AsBool>, "bool", "not given",
      "given: a switch that may be changed while the process runs, see below"},
-    {kTop, "extra_info", SetExtraInfo, "bool", "true",
+    {kTop, "extra_info", Assign<&Config::extra_info, AsBool>, "bool", "true",
      "false: the call stack is not walked; `stack.json`, `construct.json` and `is_recompute` are "
      "left out"},
     {kTop, "precision", CheckPrecision, "string", "`low`",
@@ -70,23 +70,25 @@ constexpr Option kOptions[] = {
      "`FOCUS` drops APIs that only create, reshape, copy or index; `ALL` keeps everything. Levels "
      "`L1` and `mix`, when neither `scope` nor `list` is given; modules always pass"},
     {kTop, "custom_op_namespaces", IgnoreStringList, "list of strings", "`[]`", kNoEffectYet},
-    {kEveryTask, "scope", SetScope, "list of two strings", "`[]`",
+    {kEveryTask, "scope", Assign<&Config::scope, AsStringList>, "list of two strings", "`[]`",
      "complete names of the first and last entry of a range"},
-    {kEveryTask, "list", SetList, "list of strings", "`[]`", "substrings of names"},
+    {kEveryTask, "list", Assign<&Config::list, AsStringList>, "list of strings", "`[]`",
+     "substrings of names"},
     {kEveryTask, "data_mode", SetDataMode, "list of strings", "`[\"all\"]`",
      "`all`, or out of `forward`, `backward`, `input`, `output`"},
     {kRecording, "summary_mode", SetSummaryMode, "string", "`statistics`",
      "`statistics`; `md5`: a CRC-32 of every tensor as well; `xor`: instead of statistics, the XOR "
      "of the 64-bit words of the elements in their own dtype, under the key `md5`. A list out of "
      "`md5`, `max`, `min`, `mean`, `l2norm` is accepted and records statistics"},
-    {kStatistics, "tensor_list", SetTensorList, "list of strings", "`[]`",
+    {kStatistics, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings",
+     "`[]`",
      "entries whose name contains one of the strings get tensor files as with task `tensor`; no "
      "effect at level `debug`"},
     {kTensor, "bench_path", SetBenchPath, "string", "none",
      "an earlier recording with checksums; needs `summary_mode` `md5`. [Only tensors of calls that "
      "differ from it are "
      "stored](../how-to/overflow.md#the-first-call-that-computes-something-else-bench_path)"},
-    {kTensor, "diff_nums", SetHitLimit, "integer", "1",
+    {kTensor, "diff_nums", Assign<&Config::hit_limit, AsLimit>, "integer", "1",
      "with `bench_path`: recording ends after that many differing calls; -1: never. 0 and other "
      "values are errors"},
     {kRecording, "slice", Ignore, "any", "none", kNoEffectYet},
@@ -101,14 +103,14 @@ constexpr Option kOptions[] = {
     {kTensor, "online_run_ut_recompute", Accept, "any", "none", kOfOnlineCheck},
     {kStatistics, "device", Accept, "any", "none", kStaticGraphs},
     {kStatistics, "precision", CheckPrecision, "string", "`low`", kStaticGraphs},
-    {kOverflow, "overflow_nums", SetHitLimit, "integer", "1",
+    {kOverflow, "overflow_nums", Assign<&Config::hit_limit, AsLimit>, "integer", "1",
      "recording ends after that many hits of the process; -1: never. 0, other negative numbers and "
      "other types are errors"},
     {kOverflow, "count", SetCount, "string", "`all`",
      "`origin`: only hits whose inputs are finite, or not known, count towards `overflow_nums`"},
     {kOverflow, "check_mode", CheckMode, "string", "`all`",
      "`all`, `aicore` or `atomic`; checked, for static graphs only"},
-    {kNan, "tensor_list", SetTensorList, "list of strings", "`[]`",
+    {kNan, "tensor_list", Assign<&Config::tensor_list, AsStringList>, "list of strings", "`[]`",
      "hits whose name contains one of the strings get statistics and tensor files"},
 };
 
