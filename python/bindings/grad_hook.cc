@@ -32,7 +32,6 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
     Py_XDECREF(node);
     return;
   }
-  const std::string entry = name;
   // Called with (grad_inputs, grad_outputs) after the node has run; the gradients with respect to
   // the node's outputs are the entry's input.
   auto record = [&recorder, epoch = recorder.observer().epoch(), name = std::move(name),
@@ -50,7 +49,7 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   if (PyErr_Occurred() != nullptr) {
     DropError();
     recorder.observer().CountLoss("gradients_unhooked",
-                                  entry + ": its autograd node takes no hook");
+                                  ThisThread().entry_name + ": its autograd node takes no hook");
   }
   Py_DECREF(node);
 }

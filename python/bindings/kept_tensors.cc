@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "callback.h"
 #include "values.h"
 
 namespace plumbline::python {
@@ -133,7 +134,7 @@ std::optional<int64_t> VersionOf(PyObject* tensor) {
   const int64_t number = version == nullptr ? -1 : PyLong_AsLongLong(version);
   Py_XDECREF(version);
   if (PyErr_Occurred() == nullptr) return number;
-  PyErr_Clear();
+  DropError();
   return std::nullopt;
 }
 

@@ -225,6 +225,10 @@ class Recorder : public TensorSink {
   bool wants_parents_ = false;
 };
 
+// Opens the map of a tensor's record with its first members: type, dtype and shape.
+void BeginTensor(std::string_view type, std::string_view dtype_text, std::span<const int64_t> shape,
+                 EntryPacker& out);
+
 // tensor.requires_grad; false if it cannot be read.
 bool RequiresGrad(PyObject* tensor);
 

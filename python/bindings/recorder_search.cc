@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "callback.h"
 #include "framework_team.h"
 #include "kernels/finite_scan.h"
 #include "recorder.h"
@@ -32,7 +33,7 @@ bool HasNonFinite(const TensorView& view) {
 // result = object.method(), releasing `object`; null (error cleared) if it is null or that raises.
 PyObject* CallAndRelease(PyObject* object, const char* method) {
   PyObject* result = object == nullptr ? nullptr : PyObject_CallMethod(object, method, nullptr);
-  if (result == nullptr) PyErr_Clear();
+  if (result == nullptr) DropError();
   Py_XDECREF(object);
   return result;
 }
@@ -50,17 +51,8 @@ std::string_view OriginOf(const KeptTensors& kept) {
 }  // namespace
 
 void Recorder::PackBare(const Labels& labels, EntryPacker& out) {
-  out.BeginMap();
-  out.Key("type");
-  out.String(labels.type);
-  out.Key("dtype");
-  out.String(labels.dtype_text);
-  out.Key("shape");
-  out.BeginList();
-  if (labels.shape != nullptr) {
-    for (const int64_t size : *labels.shape) out.Int(size);
-  }
-  out.EndList();
+  BeginTensor(labels.type, labels.dtype_text, labels.shape == nullptr ? Shape() : *labels.shape,
+              out);
   out.Key("requires_grad");
   out.Bool(labels.requires_grad == true);
   out.EndMap();
@@ -89,7 +81,7 @@ Recorder::Sight Recorder::LookOnDevice(PyObject* tensor) {
     return {hit};
   }
   PyObject* copy = PyObject_CallOneArg(hooks_.to_host, tensor);
-  if (copy == nullptr) PyErr_Clear();
+  if (copy == nullptr) DropError();
   HostTensor host;
   Sight sight{.unknown = true};
   if (copy != nullptr && reader_.Read(copy, &host) && host.on_host) {

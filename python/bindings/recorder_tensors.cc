@@ -121,15 +121,7 @@ std::string_view ReasonOf(const PackedTensor& tensor) {
 void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view reason,
                    EntryPacker& out) {
   if (extra == nullptr && reason.empty()) return out.Tensor(tensor);
-  out.BeginMap();
-  out.Key("type");
-  out.String(tensor.type);
-  out.Key("dtype");
-  out.String(tensor.dtype_text);
-  out.Key("shape");
-  out.BeginList();
-  for (const int64_t size : tensor.shape) out.Int(size);
-  out.EndList();
+  BeginTensor(tensor.type, tensor.dtype_text, tensor.shape, out);
   if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
     PackStatistic("Max", tensor.max, out);
     PackStatistic("Min", tensor.min, out);
@@ -157,6 +149,19 @@ void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view
 }
 
 }  // namespace
+
+void BeginTensor(std::string_view type, std::string_view dtype_text, std::span<const int64_t> shape,
+                 EntryPacker& out) {
+  out.BeginMap();
+  out.Key("type");
+  out.String(type);
+  out.Key("dtype");
+  out.String(dtype_text);
+  out.Key("shape");
+  out.BeginList();
+  for (const int64_t size : shape) out.Int(size);
+  out.EndList();
+}
 
 bool RequiresGrad(PyObject* tensor) {
   static PyObject* const name = PyUnicode_InternFromString("requires_grad");
