@@ -48,24 +48,25 @@ class _FunctionMode(TorchFunctionMode):
     def __init__(self, recorder: _core.Recorder, probes: dict[Any, Any]) -> None:
         super().__init__()
         self._recorder, self._probes = recorder, probes
-        self._operators = {f"aten::{name}" for name in read_api_list(__file__)["aten"]}
+        self._operators = {f"Aten.{name}" for name in read_api_list(__file__)["aten"]}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         probe = self._probes.get(func)
         if probe is None:
-            probe = self._probes[func] = self._probe(func)
+            is_operator = isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
+            probe = self._operator(func) if is_operator else func
         return probe(*args, **(kwargs or {}))
 
-    def _probe(self, func: Any) -> Any:
-        """`Aten.add` or `Aten.add.Tensor` for an operator, else `func`."""
+    def _operator(self, func: Any) -> Any:
+        """`Aten.add` or `Aten.add.Tensor`; `func` itself if it is not listed."""
         packet = getattr(func, "overloadpacket", func)
-        name = getattr(packet, "_qualified_op_name", "")
-        if name not in self._operators or is_removed(name.replace("aten::", "Aten.")):
-            return func
-        parts = ["Aten", name[6:], *([func._overloadname] if func is not packet else [])]
-        return self._recorder.probe(func, ".".join(parts), False)
+        name = packet._qualified_op_name.replace("aten::", "Aten.")
+        if name in self._operators and not is_removed(name):
+            full = name if func is packet else f"{name}.{func._overloadname}"
+            self._probes[func] = self._recorder.probe(func, full, False)
+        return self._probes.setdefault(func, func)
 
 
 class ApiHooks:

@@ -29,9 +29,8 @@ def _unseen(function: Any, *args: Any) -> Any:
 
 
 def _reduces_in_place() -> bool | None:
-    if dist.is_available() and dist.is_initialized():
-        return DistributedDataParallel._active_ddp_module is not None
-    return None
+    has_ranks = dist.is_available() and dist.is_initialized()
+    return DistributedDataParallel._active_ddp_module is not None if has_ranks else None
 
 
 def _autograd() -> _core.Autograd:
