@@ -92,7 +92,7 @@ TensorMetrics AbsentMetrics(Absent reason) {
   TensorMetrics metrics;
   metrics.cosine = metrics.max_abs_error = metrics.max_relative_error = reason;
   metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio = reason;
-  metrics.relative_l2 = metrics.max_ulp = reason;
+  metrics.euclidean_distance = metrics.relative_l2 = metrics.max_ulp = reason;
   return metrics;
 }
 
@@ -110,12 +110,13 @@ TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) 
   metrics.max_relative_error = RoundDecimals(sums.max_rel, kDecimals);
   metrics.max_ulp = static_cast<double>(sums.max_ulp);
   metrics.relative_l2 = RelativeL2(sums);
+  metrics.euclidean_distance = std::sqrt(sums.difference_squares);
   const auto ratio = [&](uint64_t below) {
     return RoundDecimals((static_cast<double>(below) + equal) / count, kDecimals);
   };
   if (dimensions == 0) {
     metrics.cosine = metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio =
-        Absent::kScalar;
+        metrics.euclidean_distance = Absent::kScalar;
     return metrics;
   }
   metrics.below_thousandth_ratio = ratio(sums.below_1e3);

@@ -20,6 +20,7 @@
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/divergence.h"
+#include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/result_json.h"
@@ -104,13 +105,16 @@ class RowBuilder {
     CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
     if (target != nullptr) call.target_name = target->name;
     if (golden != nullptr) call.golden_name = golden->name;
-    const size_t count = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t all = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t count = pair.links.empty() ? all : pair.links.size();
     for (size_t i = 0; i < count; ++i) {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
       const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
       if (target != nullptr) row.target = std::move(target->items[a]);
-      if (golden != nullptr) row.golden = std::move(golden->items[b]);
+      if (golden == nullptr) continue;
+      // A mapping may name one golden value for several of the target's.
+      row.golden = pair.rule == "mapped" ? golden->items[b] : std::move(golden->items[b]);
     }
     call.row_count = static_cast<uint32_t>(count);
     if (call.paired()) {
@@ -130,18 +134,6 @@ class RowBuilder {
   Side& golden_;
   Comparison& comparison_;
 };
-
-// Module and line of code of a call, without what differs from run to run: call numbers, wrappers,
-// the path of the file and the line's number.
-std::string SiteOf(const Side& side, size_t index) {
-  const std::string_view name = side.calls[index].name;
-  const std::string_view parent = side.run.ParentOf(name);
-  std::string site = match::WithoutCallNumber(match::UnwrappedName(parent));
-  const std::vector<std::string>& stack = side.run.StackOf(name);
-  if (stack.empty()) return site;
-  const size_t code = stack.front().find(", in ");
-  return site + '\n' + stack.front().substr(code == std::string::npos ? 0 : code);
-}
 
 // --- tensors ---------------------------------------------------------------------------------
 
@@ -376,15 +368,10 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   comparison.target_loss = target.run.loss();
   comparison.golden_loss = golden.run.loss();
   RowBuilder builder(target, golden, comparison);
-  // Names of saved values hold no call number that could be ignored.
-  const match::MatchOptions rules{
-      .fuzzy = options.fuzzy_match && !comparison.of_saves,
-      .target_site = [&](size_t i) { return SiteOf(target, i); },
-      .golden_site = [&](size_t i) { return SiteOf(golden, i); },
-  };
-  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, rules)) {
-    builder.Add(pair);
-  }
+  PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
+                pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
+                                    comparison));
+  for (const CallPair& pair : pairs) builder.Add(pair);
   for (ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden) continue;
     row.statistics = measure::CompareStatistics(row.target->statistics, row.golden->statistics);
