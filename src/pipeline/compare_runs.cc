@@ -49,10 +49,29 @@ Error TaskError(const Run& run, std::string_view problem) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
 }
 
+// Tasks that look for something while recording, and keep no values of the other calls.
+bool IsSearch(std::string_view task) {
+  return task == "overflow_check" || task == "nan_check" || task == "diff_check";
+}
+
+std::string SearchAdvice(std::string_view task, const Side& side) {
+  const std::string_view directory = DirectoryOf(side.run.dump_json_path());
+  const std::string answer =
+      task == "diff_check"
+          ? fmt::format("`plumb inspect {}` lists the tensors of the calls that differed",
+                        directory)
+          : fmt::format("`plumb overflow {}` names the first NaN or Inf", directory);
+  return fmt::format(
+      "was recorded with task {}, which has no values to compare of most calls (expected tensor or "
+      "statistics). {}; to compare, record both sides with task statistics.",
+      task, answer);
+}
+
 Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   for (const Side* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
+    if (IsSearch(task)) return TaskError(side->run, SearchAdvice(task, *side));
     if (task != "tensor" && task != "statistics") {
       return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
                                               "statistics)",
@@ -301,8 +320,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
   if (loss.recorder_drops > 0) {
     comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} losses; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops));
+        fmt::format("{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+                    run.dump_json_path(), loss.recorder_drops,
+                    loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
