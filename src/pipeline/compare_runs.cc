@@ -19,6 +19,7 @@
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
@@ -381,6 +382,7 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  pipeline::ExplainCause(target.run, golden.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);

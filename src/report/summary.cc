@@ -76,7 +76,12 @@ std::string AnswerText(const Comparison& comparison) {
     return "no wrong call\n";
   }
   const FirstWrongCall& answer = *comparison.first_wrong_call;
-  std::string text = fmt::format("first wrong call: {}\n  {}\n", answer.name, answer.what);
+  std::string text = fmt::format("first wrong call: {}\n", answer.name);
+  if (!answer.cause.empty()) {
+    text += fmt::format("  cause: {} ({} confidence): {}\n", answer.cause, answer.confidence,
+                        answer.cause_text);
+  }
+  text += fmt::format("  {}\n", answer.what);
   if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
   if (!answer.module_path.empty()) {
     text += "  inside: ";
