@@ -143,6 +143,11 @@ struct FirstWrongCall {
   std::vector<std::string> stack;        // all frames, innermost first
   std::vector<std::string> module_path;  // enclosing modules, innermost first
   bool enters_with_inputs = false;       // an unrecorded source or parameter already differs
+  // What kind of error it is (docs/reference/causes.md lists the codes): "scale", "permuted", ...,
+  // "unexplained" when no class fits. Empty only before the cause was looked for.
+  std::string cause;
+  std::string cause_text;  // one sentence with the evidence
+  std::string confidence;  // in the cause: "high", "medium" or "low"
 };
 
 struct CompareCounts {

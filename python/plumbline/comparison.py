@@ -28,7 +28,7 @@ class ComparisonResult:
         answer: "first wrong call: NAME", "no wrong call" or "not judged..." with the reason.
         summary: all lines that `plumb compare` prints; the first is `answer`.
         details: of the first wrong call: name, what, item, stack_line, stack, module_path,
-            enters_with_inputs.
+            enters_with_inputs, cause, cause_text, confidence.
         counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
             "paired calls", "unmatched target", "unmatched golden", "unreadable files",
             "missing values".

@@ -19,6 +19,7 @@
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
@@ -49,10 +50,29 @@ Error TaskError(const Run& run, std::string_view problem) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
 }
 
+// Tasks that look for something while recording, and keep no values of the other calls.
+bool IsSearch(std::string_view task) {
+  return task == "overflow_check" || task == "nan_check" || task == "diff_check";
+}
+
+std::string SearchAdvice(std::string_view task, const Side& side) {
+  const std::string_view directory = DirectoryOf(side.run.dump_json_path());
+  const std::string answer =
+      task == "diff_check"
+          ? fmt::format("`plumb inspect {}` lists the tensors of the calls that differed",
+                        directory)
+          : fmt::format("`plumb overflow {}` names the first NaN or Inf", directory);
+  return fmt::format(
+      "was recorded with task {}, which has no values to compare of most calls (expected tensor or "
+      "statistics). {}; to compare, record both sides with task statistics.",
+      task, answer);
+}
+
 Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   for (const Side* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
+    if (IsSearch(task)) return TaskError(side->run, SearchAdvice(task, *side));
     if (task != "tensor" && task != "statistics") {
       return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
                                               "statistics)",
@@ -301,8 +321,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
   if (loss.recorder_drops > 0) {
     comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} losses; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops));
+        fmt::format("{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+                    run.dump_json_path(), loss.recorder_drops,
+                    loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
@@ -381,6 +402,7 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  pipeline::ExplainCause(target.run, golden.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
