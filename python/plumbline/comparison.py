@@ -127,13 +127,10 @@ def compare(
 
 def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
     """Native options with the two that have a range."""
-    for name in formats:
-        if name not in _FORMATS:
-            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
     if not 0 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
     options = _compare.CompareOptions()
-    options.write_xlsx, options.write_csv, options.write_json = (f in formats for f in _FORMATS)
+    options.set_formats(formats)
     options.threads = threads
     return options
 

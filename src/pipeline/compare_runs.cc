@@ -1,9 +1,8 @@
-// CompareRuns(): load, match, measure, judge. WriteComparison(): the result files.
+// CompareRuns(): load, match, measure, judge.
 
 #include <fmt/format.h>
 
 #include <atomic>
-#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -23,8 +22,6 @@
 #include "pipeline/divergence.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
-#include "report/result_json.h"
-#include "report/table.h"
 
 namespace plumbline {
 namespace {
@@ -335,31 +332,6 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
 }
 
-// --- files -----------------------------------------------------------------------------------
-
-std::string TimeStamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
-  return std::string(text, size);
-}
-
-// A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
-std::string FreeStem(const std::string& directory, std::string_view prefix) {
-  const std::string stamp = TimeStamp();
-  for (int attempt = 0;; ++attempt) {
-    const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
-    bool taken = false;
-    for (const std::string_view extension : {".xlsx", ".csv", ".json"}) {
-      const std::string name = fmt::format("{}_{}{}{}", prefix, stamp, suffix, extension);
-      taken = taken || KindOf(JoinPath(directory, name)) != PathKind::kMissing;
-    }
-    if (!taken) return stamp + suffix;
-  }
-}
-
 }  // namespace
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
@@ -408,40 +380,6 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   AddLossWarnings(target.run, "target", comparison);
   AddLossWarnings(golden.run, "golden", comparison);
   return comparison;
-}
-
-Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
-  const std::string& directory = options.output_dir;
-  PL_TRY(MakeDirectories(directory));
-  const std::string result = comparison.of_saves ? "debug_compare_result" : "compare_result";
-  const std::string stem = FreeStem(directory, result);
-  const auto path = [&](std::string_view prefix, std::string_view extension) {
-    return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
-  };
-  const std::string xlsx = options.write_xlsx ? path(result, ".xlsx") : "";
-  const std::string csv = options.write_csv ? path(result, ".csv") : "";
-  const std::string json = options.write_json ? path(result, ".json") : "";
-  const std::string advice = options.write_advice ? path("advisor", ".txt") : "";
-  for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
-    if (!file->empty()) comparison.files.push_back(*file);
-  }
-  Status workbook_status;
-  Status text_status;
-  const auto write_texts = [&]() -> Status {
-    if (!csv.empty()) PL_TRY(report::WriteCsv(comparison, csv));
-    if (!json.empty()) PL_TRY(report::WriteResultJson(comparison, json));
-    if (!advice.empty()) {
-      PL_TRY(WriteFileAtomically(advice, report::AdviceText(comparison), false));
-    }
-    return {};
-  };
-  RunBoth(
-      [&] {
-        if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx);
-      },
-      [&] { text_status = write_texts(); });
-  PL_TRY(workbook_status);
-  return text_status;
 }
 
 }  // namespace plumbline
