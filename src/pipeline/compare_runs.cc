@@ -317,10 +317,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
                     run.dump_json_path(), loss.duplicate_names));
   }
   if (loss.recorder_drops > 0) {
-    comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} {}; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops,
-                    loss.recorder_drops == 1 ? "loss" : "losses"));
+    comparison.warnings.push_back(fmt::format(
+        "{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+        run.dump_json_path(), loss.recorder_drops, loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
