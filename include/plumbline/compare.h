@@ -175,6 +175,7 @@ struct Comparison {
 
 struct CompareOptions {
   std::string output_dir = "./output";
+  std::string suffix;  // between "compare_result" and the time in the names of the files
   bool write_xlsx = true;
   bool write_csv = true;
   bool write_json = true;

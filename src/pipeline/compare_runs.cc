@@ -1,5 +1,7 @@
 // CompareRuns(): load, match, measure, judge. WriteComparison(): the result files.
 
+#include "pipeline/compare_runs.h"
+
 #include <fmt/format.h>
 
 #include <atomic>
@@ -343,6 +345,13 @@ std::string FreeStem(const std::string& directory, std::string_view prefix) {
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
                                const CompareOptions& options) {
+  return pipeline::CompareRunsVisited(target_path, golden_path, options, {});
+}
+
+Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
+                                                const std::string& golden_path,
+                                                const CompareOptions& options,
+                                                const ComparisonVisitor& visit) {
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   RunWithThreads(options.threads, [&] {
@@ -385,13 +394,15 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
   AddLossWarnings(golden.run, "golden", comparison);
+  if (visit) visit(target.run, comparison);
   return comparison;
 }
 
 Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   const std::string& directory = options.output_dir;
   PL_TRY(MakeDirectories(directory));
-  const std::string result = comparison.of_saves ? "debug_compare_result" : "compare_result";
+  const std::string result =
+      (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
   const std::string stem = FreeStem(directory, result);
   const auto path = [&](std::string_view prefix, std::string_view extension) {
     return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
@@ -399,7 +410,7 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   const std::string xlsx = options.write_xlsx ? path(result, ".xlsx") : "";
   const std::string csv = options.write_csv ? path(result, ".csv") : "";
   const std::string json = options.write_json ? path(result, ".json") : "";
-  const std::string advice = options.write_advice ? path("advisor", ".txt") : "";
+  const std::string advice = options.write_advice ? path("advisor" + options.suffix, ".txt") : "";
   for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
     if (!file->empty()) comparison.files.push_back(*file);
   }
