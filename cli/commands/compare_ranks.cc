@@ -32,13 +32,15 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
   command.add_option("--step", arguments.steps, "only these steps, e.g. 0,2")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--diff_analyze", arguments.diff_analyze,
+                   "also write upstream's files of the first difference over ranks (also -da)");
   command.add_flag("--no-resume", arguments.no_resume,
                    "several ranks: compute those again whose results are there and up to date");
 }
 
 bool MeansRanks(const std::string& target, const std::string& golden,
                 const RankArguments& arguments) {
-  if (!arguments.ranks.empty() || !arguments.steps.empty()) return true;
+  if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
   return pipeline::HoldSeveralRanks(target, golden);
 }
 
@@ -47,6 +49,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
   options.compare = request.options;
   options.filter = {arguments.ranks, arguments.steps};
   options.resume = !arguments.no_resume;
+  options.diff_analyze = arguments.diff_analyze;
   PL_TRY_ASSIGN(const pipeline::RanksReport report,
                 pipeline::CompareRanks(request.target_path, request.golden_path, options));
   std::string text;

@@ -16,6 +16,7 @@ namespace plumbline::cli {
 struct RankArguments {
   std::vector<int64_t> ranks, steps;
   bool no_resume = false;
+  bool diff_analyze = false;
 };
 
 void AddRankOptions(CLI::App& command, RankArguments& arguments);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "load/detect.h"
 #include "pipeline/compare_runs.h"
+#include "pipeline/diff_analyze.h"
 #include "pipeline/rank_store.h"
 
 namespace plumbline::pipeline {
@@ -58,6 +60,21 @@ class Budget {
   uint64_t free_;
   const uint64_t total_;
 };
+
+// Upstream's time stamp behind `stem`; a number more where two runs end in one second.
+std::string FreePath(const std::string& directory, std::string_view stem) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char stamp[32];
+  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
+  const std::string_view text(stamp, size);
+  std::string path = JoinPath(directory, fmt::format("{}_{}.json", stem, text));
+  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
+    path = JoinPath(directory, fmt::format("{}_{}_{}.json", stem, text, i));
+  }
+  return path;
+}
 
 class RankWork {
  public:
@@ -112,7 +129,7 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    const RankStore store(options.output_dir, rank.pair, options);
+    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze);
     if (options_.resume) {
       rank.outcome = store.Load();
       if (rank.outcome) {
@@ -135,7 +152,7 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
-  static Result<RankOutcome> Compare(const RankPair& pair, const CompareOptions& options) {
+  Result<RankOutcome> Compare(const RankPair& pair, const CompareOptions& options) const {
     RankOutcome outcome;
     const auto keep = [&](const plumbline::Run& target, const Comparison& comparison) {
       outcome = OutcomeOf(target, comparison);
@@ -143,6 +160,11 @@ class RankWork {
     PL_TRY_ASSIGN(Comparison comparison,
                   CompareRunsVisited(pair.target->path, pair.golden->path, options, keep));
     PL_TRY(WriteComparison(comparison, options));
+    if (options_.diff_analyze) {
+      const std::string stem = fmt::format("compare_result_{}", pair.target->name);
+      comparison.files.push_back(FreePath(options.output_dir, stem));
+      PL_TRY(WriteCallVerdicts(comparison, comparison.files.back()));
+    }
     outcome.files = comparison.files;
     return outcome;
   }
@@ -157,19 +179,16 @@ class RankWork {
   Budget budget_;
 };
 
-// Upstream's time stamp; a number behind it where two runs end in one second.
-std::string FreePath(const std::string& directory) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char stamp[32];
-  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
-  const std::string_view text(stamp, size);
-  std::string path = JoinPath(directory, fmt::format("compare_ranks_{}.json", text));
-  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
-    path = JoinPath(directory, fmt::format("compare_ranks_{}_{}.json", text, i));
-  }
-  return path;
+// diff_analyze_<ns>.json, where there is a difference.
+Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
+  if (report.origins.empty()) return {};
+  PL_TRY_ASSIGN(const std::string text, FormatFirstDifference(report));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto clock = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const std::string path = JoinPath(directory, fmt::format("diff_analyze_{}.json", clock));
+  PL_TRY(WriteFileAtomically(path, text, false));
+  report.files.push_back(path);
+  return {};
 }
 
 }  // namespace
@@ -186,9 +205,10 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   for (RankPair& pair : found.pairs) report.ranks.emplace_back().pair = std::move(pair);
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
-  report.files = {FreePath(options.compare.output_dir)};
+  if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
+  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks"));
   PL_TRY_ASSIGN(const std::string text, RanksSummaryJson(report));
-  PL_TRY(WriteFileAtomically(report.files.front(), text, false));
+  PL_TRY(WriteFileAtomically(report.files.back(), text, false));
   return report;
 }
 

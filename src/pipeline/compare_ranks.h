@@ -17,6 +17,8 @@ struct CompareRanksOptions {
   // Take over the results of ranks whose inputs, options and result files are as they were when an
   // earlier run wrote them.
   bool resume = true;
+  // Also write upstream's files of its search for the first difference (pipeline/diff_analyze.h).
+  bool diff_analyze = false;
   // Ranks are worked on side by side as long as the estimate of their memory stays below this.
   uint64_t memory_bytes = uint64_t{2} << 30;
 };

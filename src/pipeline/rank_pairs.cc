@@ -27,6 +27,27 @@ Error NoRank(const std::string& path) {
                            path));
 }
 
+// The rank that `path` itself is: its directory or its dump.json. Nothing: it is something else.
+std::optional<RankDirectory> SoleRank(const std::string& path) {
+  const bool is_file = KindOf(path) == PathKind::kFile;
+  const std::string_view base = BaseName(path);
+  if (is_file && base != load::kDumpJsonName && base != load::kDebugJsonName) return std::nullopt;
+  const std::string directory = is_file ? std::string(DirectoryOf(path)) : path;
+  const auto holds = [&](std::string_view name) {
+    return KindOf(JoinPath(directory, name)) == PathKind::kFile;
+  };
+  if (!holds(load::kDumpJsonName) && !holds(load::kDebugJsonName)) return std::nullopt;
+  const Result<std::string> real = RealPath(directory);
+  RankDirectory rank{directory, std::string(BaseName(real ? *real : directory)), 0};
+  const auto siblings =
+      load::ListRankDirectories(real ? std::string(DirectoryOf(*real)) : std::string("."));
+  if (!siblings) return rank;
+  for (const RankDirectory& sibling : *siblings) {
+    if (sibling.name == rank.name) rank.rank = sibling.rank;
+  }
+  return rank;
+}
+
 Result<Side> ReadSide(const std::string& path) {
   if (KindOf(path) == PathKind::kMissing) {
     return Error(ErrorCode::kNotFound, fmt::format("{}: no such directory", path));
@@ -158,6 +179,12 @@ std::optional<int64_t> RankPair::rank() const { return target ? target->rank : g
 
 Result<RankPairs> FindRankPairs(const std::string& target, const std::string& golden,
                                 const RankFilter& filter) {
+  const std::optional<RankDirectory> sole_target = SoleRank(target), sole_golden = SoleRank(golden);
+  if (sole_target && sole_golden) {  // named by hand: a pair whatever their numbers
+    RankPairs one;
+    one.pairs.push_back({std::nullopt, sole_target, sole_golden});
+    return one;
+  }
   PL_TRY_ASSIGN(const Side target_side, ReadSide(target));
   PL_TRY_ASSIGN(const Side golden_side, ReadSide(golden));
   if (target_side.steps.empty() != golden_side.steps.empty()) {

@@ -34,7 +34,8 @@ struct RankPairs {
   std::vector<std::string> notes;  // entries left out that look as if they were meant, one sentence
 };
 
-// Pairs by number. A rank or step of one side alone is a pair without partner. kNotFound when a
+// Pairs by number. A rank or step of one side alone is a pair without partner. Two paths that are
+// one rank each (directories or dump.json) are a pair, whatever the filter says. kNotFound when a
 // side has no rank, or the filter leaves nothing; kInvalidArgument when one side is a step
 // directory and the other a dump directory with steps; errors of ListRankDirectories().
 Result<RankPairs> FindRankPairs(const std::string& target, const std::string& golden,

@@ -61,11 +61,12 @@ std::string ResultsDigest(const std::vector<std::string>& files) {
 
 }  // namespace
 
-RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options)
+RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
+                     bool with_verdicts)
     : directory_(std::move(directory)) {
   path_ = JoinPath(JoinPath(directory_, kStoreName),
                    fmt::format("{}-{}.json", pair.target->name, pair.golden->name));
-  std::string facts = OptionsText(options);
+  std::string facts = OptionsText(options) + (with_verdicts ? "verdicts\n" : "");
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
   inputs_ = DigestText(facts);

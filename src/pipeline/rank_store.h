@@ -16,8 +16,9 @@ namespace plumbline::pipeline {
 class RankStore {
  public:
   // Looks at the inputs: names, sizes and times of the files of both ranks, and the options that
-  // decide what the result is.
-  RankStore(std::string directory, const RankPair& pair, const CompareOptions& options);
+  // decide what the result is. `with_verdicts`: the files of pipeline/diff_analyze.h belong to it.
+  RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
+            bool with_verdicts);
 
   // The outcome, if inputs, options and result files are those of when it was stored.
   [[nodiscard]] std::optional<RankOutcome> Load() const;
