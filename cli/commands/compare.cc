@@ -107,7 +107,8 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   ChooseFormats(arguments);
-  if (MeansRanks(arguments.target_path, arguments.golden_path, arguments.ranks)) {
+  if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
+                 arguments.ranks)) {
     return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on, arguments.machine},
                            arguments.ranks);

@@ -38,10 +38,10 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
                    "several ranks: compute those again whose results are there and up to date");
 }
 
-bool MeansRanks(const std::string& target, const std::string& golden,
+bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
                 const RankArguments& arguments) {
   if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
-  return pipeline::HoldSeveralRanks(target, golden);
+  return pipeline::HoldRanks(target, golden, by_request ? 1 : 2);
 }
 
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments) {

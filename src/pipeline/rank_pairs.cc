@@ -224,9 +224,9 @@ Result<RankPairs> FindRankPairs(const std::string& target, const std::string& go
   return out;
 }
 
-bool HoldSeveralRanks(const std::string& target, const std::string& golden) {
+bool HoldRanks(const std::string& target, const std::string& golden, size_t at_least) {
   const size_t targets = CountRanks(target), goldens = CountRanks(golden);
-  return targets > 0 && goldens > 0 && (targets > 1 || goldens > 1);
+  return targets > 0 && goldens > 0 && std::max(targets, goldens) >= at_least;
 }
 
 }  // namespace plumbline::pipeline

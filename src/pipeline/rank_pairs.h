@@ -41,9 +41,10 @@ struct RankPairs {
 Result<RankPairs> FindRankPairs(const std::string& target, const std::string& golden,
                                 const RankFilter& filter);
 
-// Whether the two paths hold more than one rank or step on a side, so that one comparison of two
-// dump.json does not do. False for files, for directories of one rank and for missing paths.
-bool HoldSeveralRanks(const std::string& target, const std::string& golden);
+// Whether the two paths are step or dump directories, and one of them holds `at_least` ranks over
+// all steps (2: one comparison of two dump.json does not do). False for files, for the directory of
+// a rank and for missing paths.
+bool HoldRanks(const std::string& target, const std::string& golden, size_t at_least);
 
 }  // namespace plumbline::pipeline
 
