@@ -78,30 +78,40 @@ constexpr OptionRule kData2db[] = {
 
 struct Instead {
   std::string_view command;
+  std::string_view does;  // what upstream's command is for
   std::string_view advice;
 };
 
 // Upstream's other commands, of either release.
+constexpr std::string_view kNoGraph =
+    "graph building is not built yet. `plumb compare` names the first wrong call";
+constexpr std::string_view kNoApiCheck = "the accuracy check of single APIs is not built yet";
+constexpr std::string_view kNoConfigCheck = "the configuration check is not built yet";
 constexpr Instead kNotBuilt[] = {
-    {"graph", "graph building is not built yet. `plumb compare` names the first wrong call"},
-    {"graph_visualize",
-     "graph building is not built yet. `plumb compare` names the first wrong call"},
-    {"parse", "not built yet. `plumb inspect PATH` says what a recording holds"},
-    {"merge_result", "merging the results of several ranks is not built yet"},
-    {"run_ut", "the accuracy check of single APIs is not built yet"},
-    {"multi_run_ut", "the accuracy check of single APIs is not built yet"},
-    {"acc_check", "the accuracy check of single APIs is not built yet"},
-    {"multi_acc_check", "the accuracy check of single APIs is not built yet"},
-    {"api_precision_compare", "the accuracy check of single APIs is not built yet"},
-    {"run_overflow_check",
+    {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
+    {"graph_visualize", "the same in newer releases", kNoGraph},
+    {"parse", "interactive look into dumped tensor files",
+     "not built yet. `plumb inspect PATH` says what a recording holds"},
+    {"merge_result", "one table from the comparison results of several ranks",
+     "merging the results of several ranks is not built yet"},
+    {"run_ut", "runs each recorded API alone on the device and on the CPU", kNoApiCheck},
+    {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
+    {"acc_check", "run_ut in newer releases", kNoApiCheck},
+    {"multi_acc_check", "acc_check in several processes", kNoApiCheck},
+    {"api_precision_compare", "run_ut results of two devices side by side", kNoApiCheck},
+    {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
      "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
      "a recording"},
-    {"op_generate", "generating single-API programs is not built yet"},
-    {"code_mapping", "mapping MindSpore graphs to source code is not built yet"},
-    {"config_checking", "the configuration check is not built yet"},
-    {"config_check", "the configuration check is not built yet"},
-    {"offline_dump", "running offline models is not built yet"},
-    {"install_deps", "nothing to install: plumb needs no optional packages"},
+    {"op_generate", "writes a program that runs one recorded API",
+     "generating single-API programs is not built yet"},
+    {"code_mapping", "lines of source code behind the nodes of MindSpore graphs",
+     "mapping MindSpore graphs to source code is not built yet"},
+    {"config_checking", "differences between two training environments", kNoConfigCheck},
+    {"config_check", "the same in newer releases, also of checkpoints", kNoConfigCheck},
+    {"offline_dump", "runs an offline model and dumps its tensors",
+     "running offline models is not built yet"},
+    {"install_deps", "installs optional packages",
+     "nothing to install: plumb needs no optional packages"},
 };
 
 bool IsOption(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
@@ -285,8 +295,10 @@ std::string MsprobeHelp() {
       "-gp\n"
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
       "  data2db                        runs `plumb data2db`\n\n"
-      "Not built yet, each says what to use instead:\n";
-  for (const Instead& other : kNotBuilt) text += fmt::format("  {}\n", other.command);
+      "Not in plumb yet, each says what to use instead:\n";
+  for (const Instead& other : kNotBuilt) {
+    text += fmt::format("  {:<29}  {}\n", other.command, other.does);
+  }
   return text + "\nExit status as of the plumb command that runs.\n";
 }
 

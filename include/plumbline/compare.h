@@ -143,6 +143,11 @@ struct FirstWrongCall {
   std::vector<std::string> stack;        // all frames, innermost first
   std::vector<std::string> module_path;  // enclosing modules, innermost first
   bool enters_with_inputs = false;       // an unrecorded source or parameter already differs
+  // What kind of error it is (docs/reference/causes.md lists the codes): "scale", "permuted", ...,
+  // "unexplained" when no class fits. Empty only before the cause was looked for.
+  std::string cause;
+  std::string cause_text;  // one sentence with the evidence
+  std::string confidence;  // in the cause: "high", "medium" or "low"
 };
 
 struct CompareCounts {
@@ -173,12 +178,18 @@ struct Comparison {
   [[nodiscard]] bool is_complete() const;
 };
 
+// The result files that WriteComparison() can write (docs/reference/compare.md, "Result files").
+enum class ReportFormat : uint8_t { kXlsx, kCsv, kJson, kJsonl, kHtml, kSqlite, kJunit, kSarif };
+inline constexpr size_t kReportFormatCount = 8;
+std::string_view ReportFormatName(ReportFormat format);  // "xlsx", "csv", ...; what --format takes
+// Each once, in the order of the enumeration. kInvalidArgument names an unknown word.
+Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>& names);
+
 struct CompareOptions {
   std::string output_dir = "./output";
   std::string suffix;  // between "compare_result" and the time in the names of the files
-  bool write_xlsx = true;
-  bool write_csv = true;
-  bool write_json = true;
+  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
+                                       ReportFormat::kJson};
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   bool show_stack = true;     // column NPU_Stack_Info, when a stack.json is there

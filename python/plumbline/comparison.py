@@ -28,7 +28,7 @@ class ComparisonResult:
         answer: "first wrong call: NAME", "no wrong call" or "not judged..." with the reason.
         summary: all lines that `plumb compare` prints; the first is `answer`.
         details: of the first wrong call: name, what, item, stack_line, stack, module_path,
-            enters_with_inputs.
+            enters_with_inputs, cause, cause_text, confidence.
         counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
             "paired calls", "unmatched target", "unmatched golden", "unreadable files",
             "missing values".
@@ -127,13 +127,10 @@ def compare(
 
 def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
     """Native options with the two that have a range."""
-    for name in formats:
-        if name not in _FORMATS:
-            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
     if not 0 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
     options = _compare.CompareOptions()
-    options.write_xlsx, options.write_csv, options.write_json = (f in formats for f in _FORMATS)
+    options.set_formats(formats)
     options.threads = threads
     return options
 

@@ -1,11 +1,10 @@
-// CompareRuns(): load, match, measure, judge. WriteComparison(): the result files.
+// CompareRuns(): load, match, measure, judge.
 
 #include "pipeline/compare_runs.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
-#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,11 +20,10 @@
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
-#include "report/result_json.h"
-#include "report/table.h"
 
 namespace plumbline {
 namespace {
@@ -51,10 +49,29 @@ Error TaskError(const Run& run, std::string_view problem) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
 }
 
+// Tasks that look for something while recording, and keep no values of the other calls.
+bool IsSearch(std::string_view task) {
+  return task == "overflow_check" || task == "nan_check" || task == "diff_check";
+}
+
+std::string SearchAdvice(std::string_view task, const Side& side) {
+  const std::string_view directory = DirectoryOf(side.run.dump_json_path());
+  const std::string answer =
+      task == "diff_check"
+          ? fmt::format("`plumb inspect {}` lists the tensors of the calls that differed",
+                        directory)
+          : fmt::format("`plumb overflow {}` names the first NaN or Inf", directory);
+  return fmt::format(
+      "was recorded with task {}, which has no values to compare of most calls (expected tensor or "
+      "statistics). {}; to compare, record both sides with task statistics.",
+      task, answer);
+}
+
 Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   for (const Side* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
+    if (IsSearch(task)) return TaskError(side->run, SearchAdvice(task, *side));
     if (task != "tensor" && task != "statistics") {
       return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
                                               "statistics)",
@@ -303,8 +320,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
   if (loss.recorder_drops > 0) {
     comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} losses; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops));
+        fmt::format("{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+                    run.dump_json_path(), loss.recorder_drops,
+                    loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
@@ -313,31 +331,6 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
   for (const std::string& error : loss.side_files) {
     comparison.warnings.push_back(fmt::format("{}. Compared without it", error));
-  }
-}
-
-// --- files -----------------------------------------------------------------------------------
-
-std::string TimeStamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
-  return std::string(text, size);
-}
-
-// A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
-std::string FreeStem(const std::string& directory, std::string_view prefix) {
-  const std::string stamp = TimeStamp();
-  for (int attempt = 0;; ++attempt) {
-    const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
-    bool taken = false;
-    for (const std::string_view extension : {".xlsx", ".csv", ".json"}) {
-      const std::string name = fmt::format("{}_{}{}{}", prefix, stamp, suffix, extension);
-      taken = taken || KindOf(JoinPath(directory, name)) != PathKind::kMissing;
-    }
-    if (!taken) return stamp + suffix;
   }
 }
 
@@ -390,47 +383,13 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  pipeline::ExplainCause(target.run, golden.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
   AddLossWarnings(golden.run, "golden", comparison);
   if (visit) visit(target.run, comparison);
   return comparison;
-}
-
-Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
-  const std::string& directory = options.output_dir;
-  PL_TRY(MakeDirectories(directory));
-  const std::string result =
-      (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
-  const std::string stem = FreeStem(directory, result);
-  const auto path = [&](std::string_view prefix, std::string_view extension) {
-    return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
-  };
-  const std::string xlsx = options.write_xlsx ? path(result, ".xlsx") : "";
-  const std::string csv = options.write_csv ? path(result, ".csv") : "";
-  const std::string json = options.write_json ? path(result, ".json") : "";
-  const std::string advice = options.write_advice ? path("advisor" + options.suffix, ".txt") : "";
-  for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
-    if (!file->empty()) comparison.files.push_back(*file);
-  }
-  Status workbook_status;
-  Status text_status;
-  const auto write_texts = [&]() -> Status {
-    if (!csv.empty()) PL_TRY(report::WriteCsv(comparison, csv));
-    if (!json.empty()) PL_TRY(report::WriteResultJson(comparison, json));
-    if (!advice.empty()) {
-      PL_TRY(WriteFileAtomically(advice, report::AdviceText(comparison), false));
-    }
-    return {};
-  };
-  RunBoth(
-      [&] {
-        if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx);
-      },
-      [&] { text_status = write_texts(); });
-  PL_TRY(workbook_status);
-  return text_status;
 }
 
 }  // namespace plumbline

@@ -45,9 +45,12 @@ void AppendRank(const load::RankDirectory& rank, std::string& facts) {
 }
 
 std::string OptionsText(const CompareOptions& options) {
-  return fmt::format("{} {}{}{}{} {}{}{}\n", PLUMBLINE_VERSION, options.write_xlsx,
-                     options.write_csv, options.write_json, options.write_advice,
-                     options.fuzzy_match, options.show_stack, options.salvage);
+  std::string text = fmt::format("{} {} {} {} {}", PLUMBLINE_VERSION, options.write_advice,
+                                 options.fuzzy_match, options.show_stack, options.salvage);
+  for (const ReportFormat format : options.formats) {
+    text += fmt::format(" {}", ReportFormatName(format));
+  }
+  return text + '\n';
 }
 
 std::string ResultsDigest(const std::vector<std::string>& files) {

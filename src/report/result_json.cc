@@ -110,6 +110,9 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
   object.Texts("stack", answer->stack);
   object.Texts("module_path", answer->module_path);
   object.Truth("enters_with_inputs", answer->enters_with_inputs);
+  object.Text("cause", answer->cause);
+  object.Text("cause_text", answer->cause_text);
+  object.Text("confidence", answer->confidence);
   object.End();
 }
 
