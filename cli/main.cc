@@ -26,7 +26,10 @@ constexpr const char* kMsprobe = "msprobe";
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"-tp", "--target_path"}, {"-gp", "--golden_path"}, {"-fm", "--fuzzy_match"}};
+      {"-tp", "--target_path"},
+      {"-gp", "--golden_path"},
+      {"-fm", "--fuzzy_match"},
+      {"-da", "--diff_analyze"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

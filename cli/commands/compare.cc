@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
 
@@ -30,6 +31,7 @@ struct Arguments {
   std::vector<std::string> formats = {"xlsx", "csv", "json"};
   std::vector<std::string> fail_on;
   CompareOptions options;
+  RankArguments ranks;
 };
 
 constexpr const char* kExamples =
@@ -93,6 +95,12 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
+  if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
+                 arguments.ranks)) {
+    return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
+                            arguments.fail_on, arguments.machine},
+                           arguments.ranks);
+  }
   arguments.options.on_progress = TerminalProgress();
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
@@ -107,7 +115,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   CompareOptions& options = arguments.options;
   command
       .add_option("paths", arguments.paths,
-                  "TARGET GOLDEN: dump.json files, or directories holding one rank each")
+                  "TARGET GOLDEN: two dump.json files, or two rank, step or dump directories")
       ->expected(0, 2);
   command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
   command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");
@@ -132,6 +140,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
+  AddRankOptions(command, arguments.ranks);
 }
 
 }  // namespace

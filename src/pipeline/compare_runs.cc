@@ -1,5 +1,7 @@
 // CompareRuns(): load, match, measure, judge.
 
+#include "pipeline/compare_runs.h"
+
 #include <fmt/format.h>
 
 #include <atomic>
@@ -343,6 +345,13 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
                                const CompareOptions& options) {
+  return pipeline::CompareRunsVisited(target_path, golden_path, options, {});
+}
+
+Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
+                                                const std::string& golden_path,
+                                                const CompareOptions& options,
+                                                const ComparisonVisitor& visit) {
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   RunWithThreads(options.threads, [&] {
@@ -385,6 +394,7 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
   AddLossWarnings(golden.run, "golden", comparison);
+  if (visit) visit(target.run, comparison);
   return comparison;
 }
 

@@ -107,7 +107,8 @@ Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>
 Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   const std::string& directory = options.output_dir;
   PL_TRY(MakeDirectories(directory));
-  const std::string prefix = comparison.of_saves ? "debug_compare_result" : "compare_result";
+  const std::string prefix =
+      (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
   const std::string stem = FreeStem(directory, prefix);
   std::vector<std::string> paths;
   for (const ReportFormat format : options.formats) {
@@ -116,7 +117,7 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   }
   const size_t reports = paths.size();
   if (options.write_advice) {
-    paths.push_back(JoinPath(directory, fmt::format("advisor_{}.txt", stem)));
+    paths.push_back(JoinPath(directory, fmt::format("advisor{}_{}.txt", options.suffix, stem)));
   }
   std::vector<Status> statuses(paths.size());
   RunWithThreads(options.threads, [&] {
