@@ -127,6 +127,9 @@ struct ComparedCall {
       unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
   // Where shapes, dtypes or arguments differ; empty when only a null value is missing.
   std::string unmatched_detail;
+  // How a pair with unlike names was found: "renumbered", "unwrapped", "renamed", "fuzzy",
+  // "mapped" (docs/reference/compare.md, "Pairs"). Empty: by name.
+  std::string pairing{};
 
   [[nodiscard]] bool paired() const { return unmatched_reason.empty(); }
   [[nodiscard]] const std::string& name() const {
@@ -150,6 +153,7 @@ struct CompareCounts {
   uint64_t calls = 0;                                   // paired
   uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
   uint64_t unreadable_files = 0;
+  uint64_t recomputed = 0;  // calls that only one side runs a second time; they count as no loss
   uint64_t missing_values = 0;  // rows of paired calls of which one side has no or other data
 };
 

@@ -176,6 +176,9 @@ Result<CallItems> ExpandCall(const Call& call) {
   CallItems result;
   result.name = call.name;
   result.kind = call.kind;
+  const Value* recomputed = call.Find("is_recompute");
+  const bool* is_recomputed = recomputed == nullptr ? nullptr : recomputed->As<bool>();
+  result.recomputed = is_recomputed != nullptr && *is_recomputed;
   if (call.kind == CallKind::kParametersGrad) {
     Expander expander(ItemRole::kParameterGrad, result.items);
     for (const auto& [key, value] : call.members) {

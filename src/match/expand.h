@@ -16,6 +16,7 @@ namespace plumbline::match {
 struct CallItems {
   std::string name;
   CallKind kind = CallKind::kOther;
+  bool recomputed = false;  // activation checkpointing ran the call a second time
   std::vector<Item> items;
 };
 

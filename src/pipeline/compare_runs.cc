@@ -108,12 +108,16 @@ class RowBuilder {
     for (size_t i = 0; i < count; ++i) {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
-      if (target != nullptr) row.target = std::move(target->items[i]);
-      if (golden != nullptr) row.golden = std::move(golden->items[i]);
+      const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
+      if (target != nullptr) row.target = std::move(target->items[a]);
+      if (golden != nullptr) row.golden = std::move(golden->items[b]);
     }
     call.row_count = static_cast<uint32_t>(count);
     if (call.paired()) {
       ++comparison_.counts.calls;
+      call.pairing = pair.rule;
+    } else if (call.unmatched_reason == "recomputed") {
+      ++comparison_.counts.recomputed;
     } else if (target != nullptr) {
       ++comparison_.counts.unmatched_target;
     } else {
@@ -126,6 +130,18 @@ class RowBuilder {
   Side& golden_;
   Comparison& comparison_;
 };
+
+// Module and line of code of a call, without what differs from run to run: call numbers, wrappers,
+// the path of the file and the line's number.
+std::string SiteOf(const Side& side, size_t index) {
+  const std::string_view name = side.calls[index].name;
+  const std::string_view parent = side.run.ParentOf(name);
+  std::string site = match::WithoutCallNumber(match::UnwrappedName(parent));
+  const std::vector<std::string>& stack = side.run.StackOf(name);
+  if (stack.empty()) return site;
+  const size_t code = stack.front().find(", in ");
+  return site + '\n' + stack.front().substr(code == std::string::npos ? 0 : code);
+}
 
 // --- tensors ---------------------------------------------------------------------------------
 
@@ -361,8 +377,12 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   comparison.golden_loss = golden.run.loss();
   RowBuilder builder(target, golden, comparison);
   // Names of saved values hold no call number that could be ignored.
-  const bool fuzzy = options.fuzzy_match && !comparison.of_saves;
-  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, fuzzy)) {
+  const match::MatchOptions rules{
+      .fuzzy = options.fuzzy_match && !comparison.of_saves,
+      .target_site = [&](size_t i) { return SiteOf(target, i); },
+      .golden_site = [&](size_t i) { return SiteOf(golden, i); },
+  };
+  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, rules)) {
     builder.Add(pair);
   }
   for (ComparedRow& row : comparison.rows) {
