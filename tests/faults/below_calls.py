@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 Change = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -30,11 +30,13 @@ class Kernels(TorchDispatchMode):
         name = func.overloadpacket.__name__
         numbered = f"{name}:{self._uses[name]}"
         self._uses[name] += 1
-        for key in (numbered, name):
-            if key in self._changes:
-                self.applied[key] += 1
-                return self._changes[key](func, args, kwargs)
-        return func(*args, **kwargs)
+        # What happens here must not be recorded: kernels have no calls inside.
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            for key in (numbered, name):
+                if key in self._changes:
+                    self.applied[key] += 1
+                    return self._changes[key](func, args, kwargs)
+            return func(*args, **kwargs)
 
 
 def afterwards(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:

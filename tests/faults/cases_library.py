@@ -69,8 +69,9 @@ def gpt2_gelu_constant(s: Setup) -> None:
         """The cubic term is ten times too large."""
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            inner = 0.7978845608028654 * (x + 0.44715 * torch.pow(x, 3.0))
-            return 0.5 * x * (1.0 + torch.tanh(inner))
+            half = 0.5 * x
+            cubic = 0.44715 * torch.pow(x, 3.0)
+            return half * (1.0 + torch.tanh(0.7978845608028654 * (x + cubic)))
     s.model.transformer.h[1].mlp.act = Wrong()
 
 
@@ -115,8 +116,8 @@ def llama_rotary(s: Setup) -> None:
 
 def llama_rotate_sign(s: Setup) -> None:
     def wrong(x: torch.Tensor) -> torch.Tensor:
-        half = x.shape[-1] // 2
-        return torch.cat((x[..., half:], x[..., :half]), dim=-1)
+        low, high = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+        return torch.cat((high, low), dim=-1)
     in_layer(s, modeling_llama, "rotate_half", 2, wrong)
 
 
