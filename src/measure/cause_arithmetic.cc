@@ -164,6 +164,7 @@ std::optional<Cause> FindGroupOffsets(const CausePair& pair, const PairSums& sum
 // Elements at `bound` that lie beyond it on the other side, and what clamping there leaves.
 struct Clamping {
   size_t beyond = 0;
+  size_t at_bound = 0;  // of these, equal to the bound
   double residual = 1;
 };
 
@@ -179,7 +180,9 @@ Clamping ClampingOf(const CausePair& pair, const PairSums& sums, bool target_is_
     const double wanted = std::clamp(open[i], bounds.low, bounds.high);
     squares += (clamped[i] - wanted) * (clamped[i] - wanted);
     const bool differs = !Agree(open[i], clamped[i], ElementTolerance(pair, sums, i));
-    if (wanted != open[i] && differs) ++result.beyond;
+    if (wanted == open[i] || !differs) continue;
+    ++result.beyond;
+    if (clamped[i] == wanted) ++result.at_bound;
   }
   result.residual = sums.difference_squares > 0 ? std::sqrt(squares / sums.difference_squares) : 1;
   return result;
@@ -238,7 +241,7 @@ std::string FactorName(double factor, const Shape& shape, double tolerance) {
   };
   constexpr int kLargestNumber = 16;
   for (int n = 2; n <= kLargestNumber; ++n) {
-    if (near(n)) return fmt::format("{}", n);
+    if (near(n)) return fmt::format("a whole number, {}", n);
     if (near(1.0 / n)) return fmt::format("1/{}", n);
   }
   std::vector<double> sizes;
@@ -305,7 +308,7 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
   return std::nullopt;
 }
 
-std::optional<Cause> FindOffset(const CausePair& pair, const PairSums& sums) {
+std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums) {
   if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
   const double offset =
       (sums.target_sum - sums.golden_sum) / static_cast<double>(sums.count);
@@ -316,6 +319,11 @@ std::optional<Cause> FindOffset(const CausePair& pair, const PairSums& sums) {
                                       ResidualText(residual)),
                 *fit);
   }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
   return FindGroupOffsets(pair, sums);
 }
 
@@ -329,8 +337,8 @@ std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums) {
     const Range bounds = RangeOf(finite);
     const Clamping clamping = ClampingOf(pair, sums, of_target, bounds);
     const auto fit = FitOf(pair, sums, clamping.residual);
-    // A single outlier on the other side looks like a bound.
-    if (!fit || clamping.beyond < 2 || clamping.beyond == sums.count) continue;
+    // A single outlier on the other side looks like a bound, as does a smaller scale.
+    if (!fit || clamping.beyond < 2 || clamping.at_bound < clamping.beyond) continue;
     if (bounds.low == bounds.high) continue;
     return Make(of_target ? "saturated" : "not-saturated",
                 fmt::format("{} is {} clamped to [{:.6g}, {:.6g}]; {} of {} elements lie beyond",

@@ -18,8 +18,9 @@ std::optional<Cause> FindFactor(const CausePair& pair, const PairSums& sums);
 std::optional<Cause> FindFactors(const CausePair& pair, const PairSums& sums);
 // "missing-addend" or "extra-addend": the difference is an operand.
 std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums);
-// "offset": one constant, or one per channel.
-std::optional<Cause> FindOffset(const CausePair& pair, const PairSums& sums);
+// "offset": one constant for all elements; one per row or channel.
+std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums);
+std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums);
 // "saturated" (the target is clamped) or "not-saturated" (only golden is).
 std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums);
 // "zeroed": a block of the target is zero.

@@ -23,41 +23,50 @@ bool SumsUp(std::string_view api) {
   return known != CallClass::kCopy && known != CallClass::kElementwise;
 }
 
-// The classes in order, most telling first; a fit of less confidence gives way to a better one.
-std::optional<Cause> FindChange(const CausePair& pair, const PairSums& sums,
-                                const CauseRequest& request) {
-  std::optional<Cause> best;
-  const auto offer = [&](std::optional<Cause> cause) {
-    if (cause && (!best || cause->confidence > best->confidence)) best = std::move(cause);
-    return best && best->confidence == CauseConfidence::kHigh;
-  };
-  if (offer(FindLayoutCause(pair, sums))) return best;
-  if (sums.nonfinite_differs > 0) {
-    offer(FindNonFinite(pair, sums, request.api));
-    return best;
+// The best of several findings: the first of the highest confidence.
+class Best {
+ public:
+  // Whether nothing better can come.
+  bool Offer(std::optional<Cause> cause) {
+    if (cause && (!best_ || cause->confidence > best_->confidence)) best_ = std::move(cause);
+    return is_sure();
   }
-  if (offer(FindRandom(pair, sums))) return best;
-  if (offer(FindZeroed(pair, sums))) return best;
-  if (offer(FindBound(pair, sums))) return best;
+  [[nodiscard]] bool is_sure() const {
+    return best_ && best_->confidence == CauseConfidence::kHigh;
+  }
+  [[nodiscard]] const std::optional<Cause>& get() const { return best_; }
+
+ private:
+  std::optional<Cause> best_;
+};
+
+// The classes that one fact describes, most telling first.
+std::optional<Cause> FindPlain(const CausePair& pair, const PairSums& sums,
+                               const CauseRequest& request) {
+  Best best;
+  if (best.Offer(FindLayoutCause(pair, sums))) return best.get();
+  if (sums.nonfinite_differs > 0) {
+    best.Offer(FindNonFinite(pair, sums, request.api));
+    return best.get();
+  }
+  if (best.Offer(FindRandom(pair, sums))) return best.get();
+  if (best.Offer(FindZeroed(pair, sums))) return best.get();
+  if (best.Offer(FindBound(pair, sums))) return best.get();
   // One number first; then operands, because a bias is also a constant per channel.
-  if (offer(FindFactor(pair, sums))) return best;
-  if (offer(FindAddend(pair, sums))) return best;
-  if (offer(FindFactors(pair, sums))) return best;
-  if (offer(FindOffset(pair, sums))) return best;
-  offer(FindPrecision(pair, sums, SumsUp(request.api)));
-  return best;
+  if (best.Offer(FindFactor(pair, sums))) return best.get();
+  if (best.Offer(FindAddend(pair, sums))) return best.get();
+  best.Offer(FindConstant(pair, sums));
+  return best.get();
 }
 
-std::optional<Cause> FindCause(const CausePair& pair, const PairSums& sums,
-                               const CauseRequest& request) {
-  std::optional<Cause> equal = FindEqual(pair, sums, request.api);
-  if (equal && equal->code != "not-applied") return equal;
-  std::optional<Cause> cause = FindChange(pair, sums, request);
-  if (!equal) return cause;
-  // The change says more than that an operation is missing, if it is known.
-  if (!cause || cause->confidence != CauseConfidence::kHigh) return equal;
-  cause->text += "; " + equal->text;
-  return cause;
+// The classes with many numbers, and those that are known by what they are not.
+std::optional<Cause> FindDiffuse(const CausePair& pair, const PairSums& sums,
+                                 const CauseRequest& request) {
+  Best best;
+  if (best.Offer(FindFactors(pair, sums))) return best.get();
+  if (best.Offer(FindConstants(pair, sums))) return best.get();
+  best.Offer(FindPrecision(pair, sums, SumsUp(request.api)));
+  return best.get();
 }
 
 Cause Unexplained(const CausePair& pair, const PairSums& sums, const std::string& where) {
@@ -71,6 +80,28 @@ Cause Unexplained(const CausePair& pair, const PairSums& sums, const std::string
                              where, sums.differing, pair.size(), sums.error());
   }
   return cause;
+}
+
+Cause FindChange(const CausePair& pair, const PairSums& sums, const CauseRequest& request) {
+  Best best;
+  if (best.Offer(FindPlain(pair, sums, request))) return *best.get();
+  // Perhaps one block is plainly wrong.
+  const Region region = DifferingRegion(pair, sums);
+  const size_t size = RegionSize(region);
+  const auto most = static_cast<size_t>(kLargestBlock * static_cast<double>(pair.size()));
+  const bool has_block = size > 0 && size <= most;
+  const std::string where = has_block ? RegionText(region, pair.shape) : std::string();
+  const CausePair part = has_block ? ExtractRegion(pair, region) : CausePair();
+  const PairSums part_sums = SumsOf(part);
+  const auto offer_part = [&](std::optional<Cause> cause) {
+    if (cause) cause->text = fmt::format("only at {}: {}", where, cause->text);
+    return best.Offer(std::move(cause));
+  };
+  if (has_block && offer_part(FindPlain(part, part_sums, request))) return *best.get();
+  if (best.Offer(FindDiffuse(pair, sums, request))) return *best.get();
+  if (has_block) offer_part(FindDiffuse(part, part_sums, request));
+  if (best.get()) return *best.get();
+  return has_block ? Unexplained(part, part_sums, where) : Unexplained(pair, sums, {});
 }
 
 // Whether `a` has the sizes of `b` with two axes exchanged; then which.
@@ -139,28 +170,16 @@ Result<Cause> ClassifyTensors(const CauseRequest& request) {
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(request));
   const PairSums sums = SumsOf(pair);
   if (sums.differing == 0 && sums.difference_squares == 0) return Unexplained(pair, sums, {});
-  std::optional<Cause> cause = FindCause(pair, sums, request);
-  const std::string window = pair.is_window ? " (seen in a part of the tensor)" : "";
-  if (!cause || cause->confidence != CauseConfidence::kHigh) {
-    // Perhaps one block is plainly wrong.
-    const Region region = DifferingRegion(pair, sums);
-    const size_t size = RegionSize(region);
-    const auto most = static_cast<size_t>(kLargestBlock * static_cast<double>(pair.size()));
-    if (size > 0 && size <= most) {
-      const CausePair part = ExtractRegion(pair, region);
-      const PairSums part_sums = SumsOf(part);
-      const std::string where = RegionText(region, pair.shape);
-      std::optional<Cause> inner = FindCause(part, part_sums, request);
-      if (inner && (!cause || inner->confidence > cause->confidence)) {
-        inner->text = fmt::format("only at {}: {}{}", where, inner->text, window);
-        return *inner;
-      }
-      if (!cause) return Unexplained(part, part_sums, where);
-    }
+  const std::optional<Cause> equal = FindEqual(pair, sums, request.api);
+  if (equal && equal->code != "not-applied") return *equal;
+  Cause cause = FindChange(pair, sums, request);
+  if (equal) {
+    // The change says more than that an operation is missing, if it is known.
+    if (cause.confidence != CauseConfidence::kHigh) return *equal;
+    cause.text += "; " + equal->text;
   }
-  if (!cause) return Unexplained(pair, sums, {});
-  cause->text += window;
-  return *cause;
+  if (pair.is_window) cause.text += " (seen in a part of the tensor)";
+  return cause;
 }
 
 }  // namespace plumbline::measure

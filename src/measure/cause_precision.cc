@@ -236,8 +236,11 @@ std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, 
   }
   const ErrorShape shape = ShapeOf(pair, sums);
   if (!IsLikeRounding(shape)) return std::nullopt;
+  // Nobody rounds the operands of a product that is in 16 bits already; its sum is the suspect.
+  constexpr double kHalfRoundoff = 1e-4;
+  const bool is_half_sum = sums_up && pair.roundoff > kHalfRoundoff;
   for (const Narrower& type : kAll) {
-    if (RoundoffOf(type) <= pair.roundoff) continue;
+    if (RoundoffOf(type) <= pair.roundoff || is_half_sum) continue;
     if (auto cause = FindNarrowError(shape, type, error, sums_up)) return cause;
   }
   constexpr double kLargestRounding = 0.1;
