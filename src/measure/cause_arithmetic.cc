@@ -83,9 +83,8 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
                                     factor, ResidualText(residual)),
                 *fit);
   }
-  return Make("scale", fmt::format("target is golden times {:.6g}{} ({})", factor,
-                                   name.empty() ? "" : ", which is " + name,
-                                   ResidualText(residual)),
+  return Make("scale", fmt::format("target is golden times {}, {}",
+                                   FactorText(factor, pair.shape, slack), ResidualText(residual)),
               *fit);
 }
 
@@ -235,13 +234,19 @@ std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums) 
 
 }  // namespace
 
+std::string FactorText(double factor, const Shape& shape, double tolerance) {
+  const std::string number = fmt::format("{:.6g}", factor);
+  const std::string name = FactorName(factor, shape, tolerance);
+  return name.empty() || name == number ? number : fmt::format("{} (near {})", number, name);
+}
+
 std::string FactorName(double factor, const Shape& shape, double tolerance) {
   const auto near = [&](double value) {
     return std::abs(factor - value) <= tolerance * std::abs(value);
   };
   constexpr int kLargestNumber = 16;
   for (int n = 2; n <= kLargestNumber; ++n) {
-    if (near(n)) return fmt::format("a whole number, {}", n);
+    if (near(n)) return fmt::format("{}", n);
     if (near(1.0 / n)) return fmt::format("1/{}", n);
   }
   std::vector<double> sizes;

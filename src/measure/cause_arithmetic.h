@@ -32,6 +32,9 @@ std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums, std:
 // `shape`; empty for others.
 std::string FactorName(double factor, const Shape& shape, double tolerance);
 
+// The factor with its name: "0.125 (near 1/8)".
+std::string FactorText(double factor, const Shape& shape, double tolerance);
+
 }  // namespace plumbline::measure
 
 #endif  // PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_

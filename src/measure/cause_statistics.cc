@@ -60,10 +60,10 @@ std::optional<Cause> FindFactor(const Sides& sides, const Shape& shape) {
       return Cause{"sign", "all four statistics are those of golden with the opposite sign",
                    CauseConfidence::kMedium};
     }
-    const std::string name = FactorName(factor, shape, std::max(1e-4, sides.tolerance / 4));
+    const double slack = std::max(1e-4, sides.tolerance / 4);
     return Cause{"scale",
-                 fmt::format("all four statistics are those of golden times {:.6g}{}", factor,
-                             name.empty() ? "" : ", which is " + name),
+                 fmt::format("all four statistics are those of golden times {}",
+                             FactorText(factor, shape, slack)),
                  CauseConfidence::kMedium};
   }
   return std::nullopt;

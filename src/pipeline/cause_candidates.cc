@@ -27,12 +27,6 @@ double CountOf(const Item& item) {
 
 std::optional<double> NormOf(const Item& item) { return measure::NumberOf(item.statistics[3]); }
 
-bool HasSameContents(const Item& a, const Item& b) {
-  if (!a.is_tensor || !b.is_tensor || CountOf(a) != CountOf(b)) return false;
-  if (a.has_recorded_digest && b.has_recorded_digest) return a.digest == b.digest;
-  return a.statistics == b.statistics && NormOf(a).value_or(0) > 0;
-}
-
 std::string ShortName(const Item& item, std::string_view call_name) {
   std::string_view name = item.name;
   if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
@@ -189,6 +183,12 @@ std::vector<CauseCandidate> CandidateFiles::views() const {
     views.push_back({facts_[i].first, facts_[i].second, files_[i].view()});
   }
   return views;
+}
+
+bool HasSameContents(const Item& a, const Item& b) {
+  if (!a.is_tensor || !b.is_tensor || CountOf(a) != CountOf(b)) return false;
+  if (a.has_recorded_digest && b.has_recorded_digest) return a.digest == b.digest;
+  return a.statistics == b.statistics && NormOf(a).value_or(0) > 0;
 }
 
 std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item) {

@@ -46,6 +46,9 @@ CandidateFiles CollectCandidates(const CauseContext& context, uint32_t row_index
 // The file of an item; nothing when it has none or it cannot be read.
 std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item);
 
+// Whether two items hold the same elements as far as digests or statistics tell.
+bool HasSameContents(const Item& a, const Item& b);
+
 // The call without counterpart whose result has the contents of the row's target (golden) side;
 // empty when there is none.
 std::string UnmatchedProducer(const Comparison& comparison, const ComparedRow& row, bool of_target);

@@ -86,7 +86,25 @@ class CauseFinder {
     if (comparison_.mode == CompareMode::kTensor) {
       if (std::optional<Cause> cause = TensorCause(row_index)) return *cause;
     }
-    return measure::ClassifyStatistics(*row.target, *row.golden, row.expected);
+    Cause cause = measure::ClassifyStatistics(*row.target, *row.golden, row.expected);
+    if (!cause.is_explained()) cause = RepeatedCause(row_index).value_or(cause);
+    return cause;
+  }
+
+  // Equal statistics or digests stand for equal tensors.
+  std::optional<Cause> RepeatedCause(uint32_t row_index) const {
+    const ComparedRow& row = comparison_.rows[row_index];
+    for (uint32_t i = row_index; i-- > 0;) {
+      const ComparedRow& earlier = comparison_.rows[i];
+      if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
+      const bool is_own = earlier.call == row.call;
+      return Cause{is_own ? "not-applied" : "stale",
+                   fmt::format("the target's {} are those of the earlier {}",
+                               row.target->has_recorded_digest ? "digests" : "statistics",
+                               earlier.target->name),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
   }
 
   std::optional<Cause> TensorCause(uint32_t row_index) {
