@@ -15,6 +15,7 @@
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
+#include "pipeline/next_config.h"
 
 namespace plumbline::cli {
 namespace {
@@ -30,6 +31,7 @@ struct Arguments {
   bool machine = false;
   std::vector<std::string> formats = {"xlsx", "csv", "json"};
   std::vector<std::string> fail_on;
+  std::string next_config;
   CompareOptions options;
   RankArguments ranks;
 };
@@ -105,6 +107,9 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
+  if (!arguments.next_config.empty()) {
+    PL_TRY(pipeline::WriteNextConfig(arguments.next_config, comparison));
+  }
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
@@ -139,6 +144,8 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  command.add_option("--next-config", arguments.next_config,
+                     "write the config.json whose recording would settle the cause");
   command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
   AddRankOptions(command, arguments.ranks);
 }

@@ -177,6 +177,9 @@ struct Comparison {
   RunLoss target_loss, golden_loss;
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()
+  // The config.json of the recording that would settle the cause of the first wrong call; empty
+  // when no call is wrong or nothing finer can be recorded.
+  std::string next_config;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the

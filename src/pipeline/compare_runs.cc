@@ -22,6 +22,7 @@
 #include "measure/tensor_metrics.h"
 #include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
+#include "pipeline/next_config.h"
 #include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
@@ -390,6 +391,7 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
   pipeline::ExplainCause(target.run, golden.run, comparison);
+  comparison.next_config = pipeline::NextConfigText(target.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
