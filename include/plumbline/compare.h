@@ -182,8 +182,8 @@ Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>
 
 struct CompareOptions {
   std::string output_dir = "./output";
-  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
-                                       ReportFormat::kJson};
+  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv, ReportFormat::kJson,
+                                       ReportFormat::kHtml};
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   bool show_stack = true;     // column NPU_Stack_Info, when a stack.json is there
