@@ -1,4 +1,4 @@
-// plumb compare: two recordings in, the first wrong call and three result files out.
+// plumb compare: two recordings in, the first wrong call and the result files out.
 
 #include "plumbline/compare.h"
 
@@ -29,7 +29,7 @@ struct Arguments {
   bool stack_mode = false;
   bool compare_only = false;
   bool machine = false;
-  std::vector<std::string> formats = {"xlsx", "csv", "json"};
+  std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
   std::string next_config;
   CompareOptions options;
@@ -128,7 +128,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                      "upstream's compare.json: npu_path, bench_path, stack_path");
   command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
       ->capture_default_str();
-  command.add_option("--format", arguments.formats, "result files to write")
+  command.add_option("--format", arguments.formats, "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,

@@ -206,8 +206,8 @@ Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>
 struct CompareOptions {
   std::string output_dir = "./output";
   std::string suffix;  // between "compare_result" and the time in the names of the files
-  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
-                                       ReportFormat::kJson};
+  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv, ReportFormat::kJson,
+                                       ReportFormat::kHtml};
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   MappingFiles mappings;

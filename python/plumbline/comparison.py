@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline import _compare
 
-_FORMATS = ("xlsx", "csv", "json")
+_FORMATS = ("xlsx", "csv", "json", "html")
 _MOST_THREADS = 4096  # as `plumb compare --threads`
 
 
@@ -85,7 +85,8 @@ def compare(
         target: the run under test: a dump.json, or a directory that holds one rank.
         golden: the reference run.
         output_dir: where the result files go, made when missing; None writes no file.
-        formats: which result files: "xlsx", "csv", "json"; a text may name several with commas.
+        formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
+            "junit", "sarif"; a text may name several with commas.
         fail_on: what makes `exit_code` 1: "suspicious", "broken", "unmatched", "any". With "any",
             0 says that every call had its counterpart and no row differs beyond rounding; rows
             that nobody can judge (NaN on both sides) are counted as "not comparable".

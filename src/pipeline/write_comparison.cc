@@ -5,14 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
+#include "report/html_report.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -67,8 +70,12 @@ Status WriteFormat(const Comparison& comparison, ReportFormat format, const std:
       return report::WriteCsv(comparison, path);
     case ReportFormat::kJson:
       return report::WriteResultJson(comparison, path);
+    case ReportFormat::kHtml: {
+      const std::optional<report::Evidence> evidence = pipeline::SampleEvidence(comparison);
+      const report::HtmlPart part{"", &comparison, evidence ? &*evidence : nullptr};
+      return report::WriteHtml({&part, 1}, path);
+    }
     case ReportFormat::kJsonl:
-    case ReportFormat::kHtml:
     case ReportFormat::kSqlite:
     case ReportFormat::kJunit:
     case ReportFormat::kSarif:

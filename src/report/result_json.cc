@@ -1,88 +1,13 @@
 #include "report/result_json.h"
 
-#include <cmath>
-
 #include "base/file.h"
-#include "base/json.h"
-#include "base/number_text.h"
+#include "report/json_object.h"
 
 namespace plumbline::report {
 namespace {
 
 constexpr int kFormatVersion = 1;
 constexpr size_t kFlushBytes = size_t{1} << 20;
-
-// Appends members of one object with their commas.
-class ObjectWriter {
- public:
-  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
-  void End() { out_ += '}'; }
-
-  std::string& Key(std::string_view key) {
-    if (!first_) out_ += ", ";
-    first_ = false;
-    json::AppendString(key, out_);
-    out_ += ": ";
-    return out_;
-  }
-  void Text(std::string_view key, std::string_view value) { json::AppendString(value, Key(key)); }
-  void Integer(std::string_view key, uint64_t value) { Key(key) += std::to_string(value); }
-  void Truth(std::string_view key, bool value) { Key(key) += value ? "true" : "false"; }
-  void Number(std::string_view key, double value);
-  void Value(std::string_view key, const Metric& metric);
-  void Value(std::string_view key, const Recorded& recorded);
-  void Texts(std::string_view key, const std::vector<std::string>& values);
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
-
-void AppendNumber(double value, std::string& out) {
-  if (std::isfinite(value)) {
-    AppendPythonFloat(value, out);
-  } else {
-    json::AppendString(PythonFloat(value), out);
-  }
-}
-
-void ObjectWriter::Number(std::string_view key, double value) { AppendNumber(value, Key(key)); }
-
-void ObjectWriter::Value(std::string_view key, const Metric& metric) {
-  if (const double* value = std::get_if<double>(&metric)) {
-    Number(key, *value);
-  } else {
-    Key(key) += "null";
-  }
-}
-
-void AppendRecorded(const Recorded& recorded, std::string& out) {
-  if (const auto* v = std::get_if<bool>(&recorded)) {
-    out += *v ? "true" : "false";
-  } else if (const auto* i = std::get_if<int64_t>(&recorded)) {
-    out += std::to_string(*i);
-  } else if (const auto* d = std::get_if<double>(&recorded)) {
-    AppendNumber(*d, out);
-  } else if (const auto* s = std::get_if<std::string>(&recorded)) {
-    json::AppendString(*s, out);
-  } else {
-    out += "null";
-  }
-}
-
-void ObjectWriter::Value(std::string_view key, const Recorded& recorded) {
-  AppendRecorded(recorded, Key(key));
-}
-
-void ObjectWriter::Texts(std::string_view key, const std::vector<std::string>& values) {
-  std::string& out = Key(key);
-  out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ", ";
-    json::AppendString(values[i], out);
-  }
-  out += ']';
-}
 
 void AppendCounts(const CompareCounts& counts, std::string& out) {
   ObjectWriter object(out);
@@ -114,19 +39,6 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
   object.Text("cause_text", answer->cause_text);
   object.Text("confidence", answer->confidence);
   object.End();
-}
-
-// Everything but the rows; the object is left open.
-void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
-  object.Text("format", "plumbline compare");
-  object.Integer("version", kFormatVersion);
-  object.Text("mode", CompareModeName(comparison.mode));
-  object.Text("target", comparison.target_path);
-  object.Text("golden", comparison.golden_path);
-  AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
-  object.Truth("complete", comparison.is_complete());
-  AppendCounts(comparison.counts, object.Key("counts"));
-  object.Texts("warnings", comparison.warnings);
 }
 
 std::string_view RoleName(ItemRole role) {
@@ -186,6 +98,8 @@ void AppendStatistics(const StatisticDifferences& statistics, ObjectWriter& obje
   for (size_t i = 0; i < 4; ++i) object.Value(kPercent[i], statistics.relative_percent[i]);
 }
 
+}  // namespace
+
 void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string& out) {
   ObjectWriter object(out);
   object.Text("call", comparison.calls[row.call].name());
@@ -214,6 +128,20 @@ void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string
   }
   object.End();
 }
+
+void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
+  object.Text("format", "plumbline compare");
+  object.Integer("version", kFormatVersion);
+  object.Text("mode", CompareModeName(comparison.mode));
+  object.Text("target", comparison.target_path);
+  object.Text("golden", comparison.golden_path);
+  AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
+  object.Truth("complete", comparison.is_complete());
+  AppendCounts(comparison.counts, object.Key("counts"));
+  object.Texts("warnings", comparison.warnings);
+}
+
+namespace {
 
 // The whole document, in parts: `flush` may take what is in `text` and clear it.
 template <class Flush>

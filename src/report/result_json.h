@@ -6,12 +6,18 @@
 #include <string>
 
 #include "plumbline/compare.h"
+#include "report/json_object.h"
 
 namespace plumbline::report {
 
 // Everything: header, counts, first wrong call, one object per row. Numbers are numbers; NaN and
 // infinities are the texts "nan", "inf", "-inf"; absent metrics are null.
 Status WriteResultJson(const Comparison& comparison, const std::string& path);
+
+// Members of the object before its rows; `object` is left open.
+void AppendHeader(const Comparison& comparison, ObjectWriter& object);
+// One row, an object.
+void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string& out);
 
 }  // namespace plumbline::report
 
