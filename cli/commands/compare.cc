@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/compare_files.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
 
@@ -106,6 +107,10 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(ResolvePaths(arguments));
   ChooseFormats(arguments);
   arguments.options.on_progress = TerminalProgress();
+  if (AreFiles(arguments.target_path, arguments.golden_path)) {
+    return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                        arguments.fail_on, arguments.machine);
+  }
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
