@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/compare_files.h"
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
@@ -97,13 +98,17 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
+  arguments.options.on_progress = TerminalProgress();
+  if (AreFiles(arguments.target_path, arguments.golden_path)) {
+    return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                        arguments.fail_on, arguments.machine);
+  }
   if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
                  arguments.ranks)) {
     return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on, arguments.machine},
                            arguments.ranks);
   }
-  arguments.options.on_progress = TerminalProgress();
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
@@ -128,7 +133,9 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                      "upstream's compare.json: npu_path, bench_path, stack_path");
   command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
       ->capture_default_str();
-  command.add_option("--format", arguments.formats, "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
+  command
+      .add_option("--format", arguments.formats,
+                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,

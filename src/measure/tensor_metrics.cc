@@ -59,14 +59,16 @@ kernels::Pairwise SumsOfEqual(size_t count) {
   return sums;
 }
 
-Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden) {
+}  // namespace
+
+Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden) {
   if (!target.is_contiguous()) {
     PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(target));
-    return Sum(copy.view(), golden);
+    return SumPairs(copy.view(), golden);
   }
   if (!golden.is_contiguous()) {
     PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(golden));
-    return Sum(target, copy.view());
+    return SumPairs(target, copy.view());
   }
   const auto count = static_cast<size_t>(target.element_count());
   const size_t blocks = (count + kernels::kBlockElements - 1) / kernels::kBlockElements;
@@ -85,8 +87,6 @@ Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden
   for (size_t i = 1; i < blocks; ++i) total = kernels::Combine(total, parts[i]);
   return total;
 }
-
-}  // namespace
 
 TensorMetrics AbsentMetrics(Absent reason) {
   TensorMetrics metrics;
@@ -135,7 +135,7 @@ Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView&
     return MetricsFromSums(SumsOfEqual(static_cast<size_t>(target.element_count())),
                            target.sizes.size());
   }
-  PL_TRY_ASSIGN(const kernels::Pairwise sums, Sum(target, golden));
+  PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
   return MetricsFromSums(sums, target.sizes.size());
 }
 
