@@ -16,8 +16,8 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand, AddData2dbCommand,  AddExportCommand,
-    AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
+    AddCompareCommand, AddData2dbCommand,  AddExportCommand,  AddInspectCommand,
+    AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -29,7 +29,8 @@ std::string LongForm(std::string argument) {
       {"-tp", "--target_path"},
       {"-gp", "--golden_path"},
       {"-fm", "--fuzzy_match"},
-      {"-da", "--diff_analyze"}};
+      {"-da", "--diff_analyze"},
+      {"-config", "--config"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

@@ -67,6 +67,12 @@ constexpr OptionRule kOverflow[] = {
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
 };
 
+constexpr OptionRule kMerge[] = {
+    {"-i", "--input_dir", Takes::kValue, Effect::kPass, "-i", ""},
+    {"-o", "--output_dir", Takes::kValue, Effect::kPass, "-o", ""},
+    {"-config", "--config-path", Takes::kValue, Effect::kPass, "--config", ""},
+};
+
 constexpr OptionRule kData2db[] = {
     {"", "--db", Takes::kValue, Effect::kPass, "--db", ""},
     {"", "--data", Takes::kValue, Effect::kPass, "--data", ""},
@@ -92,8 +98,6 @@ constexpr Instead kNotBuilt[] = {
     {"graph_visualize", "the same in newer releases", kNoGraph},
     {"parse", "interactive look into dumped tensor files",
      "not built yet. `plumb inspect PATH` says what a recording holds"},
-    {"merge_result", "one table from the comparison results of several ranks",
-     "merging the results of several ranks is not built yet"},
     {"run_ut", "runs each recorded API alone on the device and on the CPU", kNoApiCheck},
     {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
     {"acc_check", "run_ut in newer releases", kNoApiCheck},
@@ -242,6 +246,12 @@ Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) 
   return out;
 }
 
+Result<MsprobeCommand> TranslateMerge(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"merge"}, {}};
+  PL_TRY(TranslateOptions(kMerge, words, out));
+  return out;
+}
+
 Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
   MsprobeCommand out{{"data2db"}, {}};
   PL_TRY(TranslateOptions(kData2db, words, out));
@@ -277,6 +287,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "compare") return TranslateCompare(rest);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
+  if (command == "merge_result") return TranslateMerge(rest);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -294,7 +305,8 @@ std::string MsprobeHelp() {
       "and "
       "-gp\n"
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
-      "  data2db                        runs `plumb data2db`\n\n"
+      "  data2db                        runs `plumb data2db`\n"
+      "  merge_result                   runs `plumb merge`\n\n"
       "Not in plumb yet, each says what to use instead:\n";
   for (const Instead& other : kNotBuilt) {
     text += fmt::format("  {:<29}  {}\n", other.command, other.does);

@@ -272,3 +272,44 @@ def odd_target(directory):
 
 def odd_golden(directory):
     odd_values(directory)
+
+
+def ranks(directory, numbers=(0, 1, 2), wrong=None):
+    """A step directory; `wrong` is the rank with another scale."""
+    for number in numbers:
+        model(os.path.join(directory, f"rank{number}"), scale=1.5 if number == wrong else 1.0)
+
+
+def sound_ranks(directory):
+    ranks(directory)
+
+
+def wrong_rank(directory):
+    ranks(directory, wrong=1)
+
+
+def fewer_ranks(directory):
+    ranks(directory, numbers=(0, 2))
+
+
+def ranks_with_junk(directory):
+    """A file in the place of a rank, a text, and a rank without dump.json."""
+    ranks(directory)
+    os.remove(os.path.join(directory, "rank2", "dump.json"))
+    for name in ("rank3", "notes.txt"):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write("junk\n")
+
+
+def sound_steps(directory):
+    for step in range(2):
+        ranks(os.path.join(directory, f"step{step}"))
+
+
+def empty_directory(directory):
+    os.makedirs(directory)
+
+
+def linked_rank(directory):
+    ranks(directory)
+    os.symlink("rank0", os.path.join(directory, "rank3"))
