@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "commands/compare_files.h"
+#include "commands/compare_mappings.h"
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
@@ -30,6 +31,7 @@ struct Arguments {
   bool stack_mode = false;
   bool compare_only = false;
   bool machine = false;
+  bool tensor_log = false;
   std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
   std::string next_config;
@@ -115,6 +117,7 @@ Result<int> RunCompare(Arguments& arguments) {
   if (!arguments.next_config.empty()) {
     PL_TRY(pipeline::WriteNextConfig(arguments.next_config, comparison));
   }
+  if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
@@ -141,8 +144,11 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
   command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
-  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
-                   "ignore call numbers: the k-th call of a name pairs with the k-th");
+  AddPairingOptions(command, options);
+  command.add_flag("--is_print_compare_log", arguments.tensor_log,
+                   "one line per compared tensor on stderr (also -tensor_log)");
+  command.add_flag_callback(
+      "--xlsx", [&arguments] { arguments.formats = {"xlsx"}; }, "the same as --format xlsx");
   command.add_flag("--salvage", options.salvage,
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")

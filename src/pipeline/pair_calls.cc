@@ -33,8 +33,8 @@ void WarnOfNames(const PairingSide& side, std::vector<std::string>& warnings) {
   if (count == 0) return;
   const auto first = std::ranges::find_if(side.calls, is_odd);
   warnings.push_back(
-      fmt::format("{}: {} entries have a name without forward, backward or parameters_grad, such "
-                  "as {}; they are compared by name alone",
+      fmt::format("{}: names without forward, backward or parameters_grad: {}, such as {}; compared "
+                  "by name alone",
                   side.run.dump_json_path(), count, first->name));
 }
 

@@ -16,6 +16,7 @@
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/html_report.h"
+#include "report/newest_table.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -62,12 +63,14 @@ std::string FreeStem(const std::string& directory, std::string_view prefix) {
   }
 }
 
-Status WriteFormat(const Comparison& comparison, ReportFormat format, const std::string& path) {
+Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newest_csv,
+                   const std::string& path) {
   switch (format) {
     case ReportFormat::kXlsx:
       return report::WriteXlsx(comparison, path);
     case ReportFormat::kCsv:
-      return report::WriteCsv(comparison, path);
+      return newest_csv ? report::WriteNewestCsv(comparison, path)
+                        : report::WriteCsv(comparison, path);
     case ReportFormat::kJson:
       return report::WriteResultJson(comparison, path);
     case ReportFormat::kHtml: {
@@ -129,9 +132,10 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   std::vector<Status> statuses(paths.size());
   RunWithThreads(options.threads, [&] {
     ParallelFor(paths.size(), [&](size_t k) {
-      statuses[k] = k < reports ? WriteFormat(comparison, options.formats[k], paths[k])
-                                : WriteFileAtomically(paths[k], report::AdviceText(comparison),
-                                                      /*durable=*/false);
+      statuses[k] = k < reports
+                        ? WriteFormat(comparison, options.formats[k], options.newest_csv, paths[k])
+                        : WriteFileAtomically(paths[k], report::AdviceText(comparison),
+                                              /*durable=*/false);
     });
   });
   for (Status& status : statuses) PL_TRY(std::move(status));
