@@ -166,6 +166,24 @@ std::string InputText(const Run& target, const Comparison& comparison, const Cul
   return fmt::format("inputs already differ: {}: {}", name, NumbersText(comparison, row, event));
 }
 
+// Why a call of the target stands alone.
+std::string UnpairedText(const ComparedCall& call) {
+  return call.unmatched_detail.empty() ? "no counterpart in golden" : call.unmatched_detail;
+}
+
+std::string OriginText(const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedRow& row = comparison.rows[event.row];
+  std::string text = fmt::format("{}: all differences start here: {}",
+                                 ShortName(*row.target, comparison.calls[event.call].target_name),
+                                 NumbersText(comparison, row, event));
+  if (event.shown) {
+    const ComparedRow& shown = comparison.rows[*event.shown];
+    text += fmt::format("; beyond noise first at {}: relative error {:.3g}", shown.target->name,
+                        shown.error);
+  }
+  return text;
+}
+
 std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
   const ComparedRow& row = comparison.rows[event.row];
   const ComparedCall& call = comparison.calls[event.call];
@@ -178,6 +196,11 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
       return call.unmatched_detail;
+    case CulpritEvent::Kind::kUnpaired:
+      return fmt::format("{}; its result is wrong where {} takes it: {}", UnpairedText(call),
+                         row.target->name, NumbersText(comparison, row, event));
+    case CulpritEvent::Kind::kOrigin:
+      return OriginText(comparison, event);
     case CulpritEvent::Kind::kOutput:
       break;
   }
