@@ -109,6 +109,16 @@ double OfArgument(std::span<const Operand> operands, bool is_upper_only) {
 
 }  // namespace
 
+bool IsFilled(const Item& item) {
+  constexpr double kLarge = 1e3;
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  if (!max || !min) return false;
+  const double low = std::min(std::abs(*max), std::abs(*min));
+  const double high = std::max(std::abs(*max), std::abs(*min));
+  return !(high < kLarge * std::max(low, 1.0));  // also for NaN
+}
+
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
                           std::span<const Operand> operands) {
   Propagation result;

@@ -21,6 +21,10 @@ struct Propagation {
   double amplification = 1;  // how much larger than usual rounding is relative to the output
 };
 
+// Whether part of the elements are infinite or so large, on one side of zero, that the relative
+// error of the tensor says nothing about the others: a mask that fills with the lowest number.
+bool IsFilled(const Item& item);
+
 // For the output `golden` of the call `call_name`, from norms, means and extremes of what it reads
 // and returns (docs/design/verdict.md, "Amplification"). Sums that cancel, means near zero,
 // normalised tensors with a large mean and functions of large arguments amplify; what is not known

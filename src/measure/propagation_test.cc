@@ -64,6 +64,15 @@ TEST(Propagation, MaskedSoftmaxLooksAtTheLargestArgument) {
   EXPECT_EQ(PropagationTo(y, "Functional.softmax.0.forward", operands).amplification, 20);
 }
 
+TEST(Propagation, FilledTensorsHideErrors) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(IsFilled(TensorOf({8}, 3, -3.4e38, -1e38, infinity)));
+  EXPECT_TRUE(IsFilled(TensorOf({8}, 3, -infinity, -infinity, infinity)));
+  EXPECT_TRUE(IsFilled(TensorOf({8}, 3, -1e4, -1e3, 2e4)));
+  EXPECT_FALSE(IsFilled(TensorOf({8}, 3, -5, 0, 8)));
+  EXPECT_FALSE(IsFilled(TensorOf({8}, 1e6, -1e6, 0, 2e6)));
+}
+
 TEST(Propagation, StaysFiniteWithoutUsableStatistics) {
   const double nan = std::nan("");
   const Item x = TensorOf({8}, nan, nan, nan, nan);

@@ -52,18 +52,9 @@ bool IsFollowedByAgreement(const Comparison& comparison, uint32_t form, uint32_t
   return good > bad;
 }
 
-// All differences start at one call whose own is too small to be seen (statistics hide most of what
-// a permutation does): that call, not where it grows, is where the runs part.
-std::optional<CulpritEvent> OnlyOrigin(const Findings& findings, const CulpritEvent& culprit) {
-  if (culprit.kind != CulpritEvent::Kind::kOutput) return std::nullopt;
-  const auto before = [&](const CulpritEvent& origin) { return origin.call <= culprit.call; };
-  if (std::count_if(findings.origins.begin(), findings.origins.end(), before) != 1) {
-    return std::nullopt;
-  }
-  CulpritEvent origin = *std::find_if(findings.origins.begin(), findings.origins.end(), before);
-  if (origin.call == culprit.call) return std::nullopt;
-  origin.shown = culprit.row;
-  return origin;
+bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
+  return std::any_of(comparison.calls.begin() + form, comparison.calls.end(),
+                     [](const ComparedCall& call) { return call.paired(); });
 }
 
 }  // namespace
@@ -76,12 +67,16 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
       culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
   for (const CulpritEvent& form : findings.other_forms) {
     if (form.call >= end) break;
-    if (unpaired.IsGood(form.call) || IsFollowedByAgreement(comparison, form.call, end)) continue;
+    if (unpaired.IsGood(form.call)) continue;
+    if (IsFollowedByAny(comparison, form.call) &&
+        unpaired.ResultsAgree(form.call, findings.noise)) {
+      continue;
+    }
+    if (IsFollowedByAgreement(comparison, form.call, end)) continue;
     return form;
   }
   if (culprit == nullptr) return std::nullopt;
-  const std::optional<CulpritEvent> origin = OnlyOrigin(findings, *culprit);
-  return origin ? origin : *culprit;
+  return *culprit;
 }
 
 }  // namespace plumbline::pipeline

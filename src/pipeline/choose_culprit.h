@@ -15,8 +15,8 @@ namespace plumbline::pipeline {
 struct Findings {
   std::vector<CulpritEvent> events;       // wrong numbers
   std::vector<CulpritEvent> other_forms;  // calls of one name with other shapes or arguments
-  std::vector<CulpritEvent> origins;      // calls with equal inputs and differing outputs
   double product_roundoff = 0;            // of products in lower precision; 0: none
+  double noise = 0;                       // largest relative error that counts as noise
 };
 
 // The call to name, or none (docs/design/verdict.md, "From rows to the first wrong call").

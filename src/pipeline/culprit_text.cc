@@ -171,19 +171,6 @@ std::string UnpairedText(const ComparedCall& call) {
   return call.unmatched_detail.empty() ? "no counterpart in golden" : call.unmatched_detail;
 }
 
-std::string OriginText(const Comparison& comparison, const CulpritEvent& event) {
-  const ComparedRow& row = comparison.rows[event.row];
-  std::string text = fmt::format("{}: all differences start here: {}",
-                                 ShortName(*row.target, comparison.calls[event.call].target_name),
-                                 NumbersText(comparison, row, event));
-  if (event.shown) {
-    const ComparedRow& shown = comparison.rows[*event.shown];
-    text += fmt::format("; beyond noise first at {}: relative error {:.3g}", shown.target->name,
-                        shown.error);
-  }
-  return text;
-}
-
 std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
   const ComparedRow& row = comparison.rows[event.row];
   const ComparedCall& call = comparison.calls[event.call];
@@ -199,8 +186,6 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
     case CulpritEvent::Kind::kUnpaired:
       return fmt::format("{}; its result is wrong where {} takes it: {}", UnpairedText(call),
                          row.target->name, NumbersText(comparison, row, event));
-    case CulpritEvent::Kind::kOrigin:
-      return OriginText(comparison, event);
     case CulpritEvent::Kind::kOutput:
       break;
   }

@@ -3,7 +3,6 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_TEXT_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_TEXT_H_
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +19,11 @@ struct CulpritEvent {
     kInput,      // an input differs that no recorded call produced
     kStructure,  // the call has other shapes, dtypes or arguments
     kUnpaired,   // a call without counterpart; `row` is where its wrong result arrives
-    kOrigin,     // within noise itself, but all differences start here; `shown` is beyond noise
   };
   uint32_t call = 0;  // index into Comparison::calls
   uint32_t row = 0;   // index into Comparison::rows
   Kind kind = Kind::kOutput;
   double error = 0, expected = 0;
-  std::optional<uint32_t> shown = std::nullopt;  // index into Comparison::rows; kOrigin only
 };
 
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,

@@ -61,7 +61,16 @@ class Judge {
   }
 
   void Run() {
-    if (comparison_.of_saves) return RunSaves();
+    if (comparison_.of_saves) {
+      RunSaves();
+    } else {
+      RunCalls();
+    }
+    found_.noise = measure::kNoiseFactor *
+                   AtMostNoise(std::max(noise_level_, kUnseenCalls * coarsest_roundoff_));
+  }
+
+  void RunCalls() {
     std::vector<uint32_t> late;  // gradients are listed early and computed last
     for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
       const ComparedCall& call = comparison_.calls[i];
@@ -105,7 +114,7 @@ class Judge {
     Verdict worst = Verdict::kSame;  // of inputs, and of the forward call of a backward call
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
-    bool any_differs = false;        // any bit, of these or of the forward call's
+    bool hide_errors = false;        // next to which the errors of the other elements vanish
     std::vector<measure::Operand> operands;
     std::vector<CulpritEvent> arguments;  // that differ
   };
@@ -154,11 +163,9 @@ class Judge {
     }
     call.verdict = WorstOf(call);
     SettleArguments(call, inputs);
-    NoteOrigin(index, inputs);
     if (!comparison_.of_saves && KindOfCall(call.target_name) == CallKind::kForward) {
       forward_.insert_or_assign(call.target_name,
-                                ForwardResult{inputs.worst, inputs.error, call.verdict,
-                                              inputs.any_differs || OutputThatDiffers(call)});
+                                ForwardResult{inputs.worst, inputs.error, call.verdict});
     }
   }
 
@@ -173,29 +180,6 @@ class Judge {
       comparison_.rows[event.row].verdict = Verdict::kWithinNoise;
       comparison_.rows[event.row].reason = "argument-without-effect";
     }
-  }
-
-  static bool Differs(const ComparedRow& row) {
-    return row.verdict == Verdict::kWithinNoise || IsBad(row.verdict);
-  }
-
-  // The first result that differs at all, or null.
-  const ComparedRow* OutputThatDiffers(const ComparedCall& call) {
-    for (const ComparedRow& row : RowsOf(call)) {
-      const ItemRole role = row.target->role;
-      const bool is_result = role == ItemRole::kOutput || role == ItemRole::kParameterGrad;
-      if (is_result && Differs(row)) return &row;
-    }
-    return nullptr;
-  }
-
-  // Equal inputs, differing outputs: differences start here, whatever their size.
-  void NoteOrigin(uint32_t index, const Inputs& inputs) {
-    if (inputs.any_differs) return;
-    const ComparedRow* row = OutputThatDiffers(comparison_.calls[index]);
-    if (row == nullptr) return;
-    found_.origins.push_back(
-        {index, IndexOf(*row), CulpritEvent::Kind::kOrigin, row->error, row->expected});
   }
 
   double ShareNarrowed() const {
@@ -245,7 +229,6 @@ class Judge {
     const auto found = forward_.find(ForwardNameOf(call.target_name));
     if (found == forward_.end()) return;
     inputs.error = std::max(inputs.error, found->second.error);
-    inputs.any_differs = inputs.any_differs || found->second.any_differs;
     for (const Verdict verdict : {found->second.inputs, found->second.outputs}) {
       if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
     }
@@ -267,13 +250,14 @@ class Judge {
       row.verdict = source->verdict;
       row.expected = source->expected;
       row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
+      if (!IsBad(row.verdict)) MarkProducerGood(index, row);
     } else {
       JudgeFreshInput(index, difference, row);
     }
-    inputs.any_differs = inputs.any_differs || Differs(row);
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
     if (row.golden->is_tensor) {
       const bool is_known = std::isfinite(row.error) && row.error > 0;
+      inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
       inputs.operands.push_back({&*row.golden, is_known ? row.error : 0});
     }
     if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
@@ -297,6 +281,13 @@ class Judge {
         {index, IndexOf(row), CulpritEvent::Kind::kArgument, difference.error, 0});
   }
 
+  void MarkProducerGood(uint32_t index, const ComparedRow& row) {
+    if (row.verdict == Verdict::kNotComparable) return;
+    if (const auto producer = unpaired_.TargetProducer(*row.target, index)) {
+      unpaired_.MarkGood(*producer);
+    }
+  }
+
   void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
     const std::optional<uint32_t> producer = unpaired_.TargetProducer(*row.target, index);
     double explained = std::max(RoundoffOf(row), noise_level_);
@@ -305,9 +296,11 @@ class Judge {
       explained =
           std::max(explained, kUnseenCalls * std::max(RoundoffOf(row), found_.product_roundoff));
     }
+    // It may have been kept in a narrower type since it was last seen.
+    if (noise_level_ > 0 || !unpaired_.empty()) explained = std::max(explained, coarsest_roundoff_);
     ApplyDifference(difference, ExplainedFor(row, explained), row);
     if (!IsBad(row.verdict)) {
-      if (producer && row.verdict != Verdict::kNotComparable) unpaired_.MarkGood(*producer);
+      MarkProducerGood(index, row);
       if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
         noise_level_ = std::max(noise_level_, row.error);
       }
@@ -347,8 +340,7 @@ class Judge {
     const measure::Propagation propagation =
         measure::PropagationTo(*row.golden, comparison_.calls[index].target_name, inputs.operands);
     const double own = propagation.amplification * measure::OwnError(call_class, roundoff, length);
-    const double explained_error =
-        std::max({inputs.error, propagation.from_inputs, noise_level_}) + own;
+    const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
     ApplyDifference(difference, ExplainedFor(row, explained_error), row);
     Remember(row);
     const bool explained = IsBad(inputs.worst);
@@ -373,6 +365,21 @@ class Judge {
     if (row.reason.empty()) row.reason = "exceeds-noise";
     found_.events.push_back(
         {index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
+  }
+
+  // What the inputs explain. Where every input is measured and the kind of call is known, that is
+  // certain up to a small margin, and nothing else comes in.
+  double FromInputs(uint32_t index, CallClass call_class, const Inputs& inputs,
+                    const measure::Propagation& propagation) const {
+    const bool is_known_kind =
+        call_class == CallClass::kCopy || call_class == CallClass::kElementwise ||
+        call_class == CallClass::kReduction || call_class == CallClass::kProduct;
+    const std::string& name = comparison_.calls[index].target_name;
+    if (comparison_.mode == CompareMode::kTensor && is_known_kind && !inputs.hide_errors &&
+        KindOfCall(name) == CallKind::kForward) {
+      return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
+    }
+    return std::max({inputs.error, propagation.from_inputs, noise_level_});
   }
 
   // Errors explain errors only up to a ceiling: each may be eight times the one before.
@@ -440,7 +447,6 @@ class Judge {
     Verdict inputs;
     double error;
     Verdict outputs;
-    bool any_differs;
   };
 
   const plumbline::Run& run_;
@@ -466,12 +472,6 @@ void JudgeRows(const Run& target, const measure::PairContext& context, Compariso
   const std::optional<CulpritEvent> culprit =
       ChooseCulprit(target, comparison, judge.findings(), judge.unpaired());
   if (!culprit) return;
-  ComparedRow& row = comparison.rows[culprit->row];
-  if (culprit->kind == CulpritEvent::Kind::kOrigin && !IsBad(row.verdict)) {
-    row.verdict = Verdict::kSuspicious;
-    row.reason = "origin";
-    comparison.calls[culprit->call].verdict = Verdict::kSuspicious;
-  }
   comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 

@@ -3,12 +3,23 @@
 #include <algorithm>
 
 #include "measure/standards.h"
+#include "measure/stats_metrics.h"
 
 namespace plumbline::pipeline {
 namespace {
 
 bool IsResult(ItemRole role) {
   return role == ItemRole::kOutput || role == ItemRole::kParameterGrad;
+}
+
+std::vector<const Item*> TensorResults(const Comparison& comparison, uint32_t index) {
+  const ComparedCall& call = comparison.calls[index];
+  std::vector<const Item*> results;
+  for (uint32_t k = 0; k < call.row_count; ++k) {
+    const Item& item = comparison.rows[call.first_row + k].item();
+    if (item.is_tensor && IsResult(item.role)) results.push_back(&item);
+  }
+  return results;
 }
 
 bool Computes(const ComparedCall& call) {
@@ -23,6 +34,7 @@ UnpairedCalls::UnpairedCalls(const Comparison& comparison)
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
     if (call.paired()) continue;
+    if (call.target_name.empty()) golden_by_name_.insert_or_assign(call.golden_name, i);
     for (uint32_t k = 0; k < call.row_count; ++k) {
       const ComparedRow& row = comparison.rows[call.first_row + k];
       if (row.target && IsResult(row.target->role) && IsTelling(*row.target)) {
@@ -75,6 +87,24 @@ std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call) const {
 void UnpairedCalls::MarkGood(uint32_t call) {
   if (is_good_[call]) return;  // and so are those before it
   for (const uint32_t each : LeadingTo(call)) is_good_[each] = true;
+}
+
+bool UnpairedCalls::ResultsAgree(uint32_t call, double largest_error) const {
+  const auto found = golden_by_name_.find(comparison_.calls[call].target_name);
+  if (found == golden_by_name_.end()) return false;
+  const std::vector<const Item*> target = TensorResults(comparison_, call);
+  const std::vector<const Item*> golden = TensorResults(comparison_, found->second);
+  // One side may return gradients of more of its inputs.
+  const size_t count = std::min(target.size(), golden.size());
+  if (count == 0) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const Result<int64_t> a = ElementCount(target[i]->shape);
+    const Result<int64_t> b = ElementCount(golden[i]->shape);
+    if (!a || !b || *a != *b) return false;
+    const double error = measure::StatisticError(target[i]->statistics, golden[i]->statistics, *b);
+    if (!(error <= largest_error) || !measure::NumberOf(golden[i]->statistics[0])) return false;
+  }
+  return true;
 }
 
 uint32_t UnpairedCalls::ToBlame(uint32_t call) const {

@@ -5,6 +5,7 @@
 #define PLUMBLINE_PIPELINE_UNPAIRED_CALLS_H_
 
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,8 @@ class UnpairedCalls {
  public:
   explicit UnpairedCalls(const Comparison& comparison);
 
+  [[nodiscard]] bool empty() const { return target_.empty() && golden_.empty(); }
+
   // The unpaired target call before `consumer` (indices into Comparison::calls) whose result the
   // target's `item` is; none if a paired call or nothing recorded made it.
   [[nodiscard]] std::optional<uint32_t> TargetProducer(const Item& item, uint32_t consumer) const;
@@ -28,6 +31,11 @@ class UnpairedCalls {
   // it did nothing wrong.
   void MarkGood(uint32_t call);
   [[nodiscard]] bool IsGood(uint32_t call) const { return is_good_[call]; }
+
+  // Whether the results of a target call whose counterpart has another form hold as many elements
+  // as the counterpart's and agree with them up to a relative error, as views of one tensor do.
+  // Only results that both return count.
+  [[nodiscard]] bool ResultsAgree(uint32_t call, double largest_error) const;
 
   // A result of `call` arrived and is wrong: which of the unpaired calls leading to it to name. One
   // whose counterpart has another form is most telling; else the first that computes.
@@ -41,7 +49,8 @@ class UnpairedCalls {
 
   const Comparison& comparison_;
   Producers target_, golden_;
-  std::vector<bool> is_good_;  // per call
+  std::unordered_map<std::string_view, uint32_t> golden_by_name_;  // unpaired
+  std::vector<bool> is_good_;                                      // per call
 };
 
 }  // namespace plumbline::pipeline

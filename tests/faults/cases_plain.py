@@ -223,7 +223,7 @@ CASES: list[Case] = [
     fault("plain-zeroed-head", "matmul.3", "zeroed-block", zeroed_head),
     fault("plain-backward-scale", "gelu.1<", "scale", backward_scale),
     fault("plain-backward-sign", "softmax.1<", "sign", backward_sign, held_out=True),
-    fault("plain-gradient-twice", "__add__.4< layer_norm.4<", "scale", gradient_twice),
+    fault("plain-gradient-twice", "__mul__.3 __add__.4< layer_norm.4<", "scale", gradient_twice),
     fault("plain-half-accumulation", "linear.11", "accumulation", half_accumulation),
     fault("plain-swapped-rows", "linear.9", "permuted", swapped_rows),
     fault("plain-other-gelu", "gelu.1", "", other_gelu, held_out=True),
