@@ -66,8 +66,8 @@ def in_parts(parts: int, partial: torch.dtype | None = None) -> Change:
         size = -(-a.shape[-1] // parts)
         total = None
         for start in range(0, a.shape[-1], size):
-            part = a[..., start:start + size] @ b[..., start:start + size, :]
-            total = part if total is None else total + part
+            part = _MATMUL(a[..., start:start + size], b[..., start:start + size, :])
+            total = part if total is None else _ADD(total, part)
             if partial is not None:
                 total = total.to(partial).to(a.dtype)
         assert total is not None
@@ -75,7 +75,7 @@ def in_parts(parts: int, partial: torch.dtype | None = None) -> Change:
 
     def changed(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kernel.overloadpacket.__name__ in ("addmm", "baddbmm"):
-            return args[0] + product(args[1], args[2])
+            return _ADD(args[0], product(args[1], args[2]))
         return product(args[0], args[1])
     return changed
 
@@ -108,6 +108,9 @@ def rounded_to(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
         return words.view(torch.float32)
     return rounded
 
+
+# The operators themselves: a recorder may have put its own functions in place of Tensor's.
+_MATMUL, _ADD = torch.ops.aten.matmul.default, torch.ops.aten.add.Tensor
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 

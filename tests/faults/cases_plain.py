@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
 from below_calls import PRODUCTS, afterwards, all_products, in_parts, rounded_to, through, with_inputs
 from fault_cases import Case, Setup, fault, noise
@@ -11,11 +12,15 @@ from torch import nn
 from torch.nn import functional
 
 
-def put(tensor: torch.Tensor, place: Any, value: Any) -> torch.Tensor:
-    """A copy with other values in one place."""
-    tensor = tensor.clone()
-    tensor[place] = value
-    return tensor
+def put(tensor: torch.Tensor, place: Any, value: float) -> torch.Tensor:
+    """A copy with another value in one place.
+
+    Not by assignment, which below autograd leaves a tensor's version as it was: a recorder would
+    take the copy for what it was before.
+    """
+    marks = numpy.zeros(tuple(tensor.shape), dtype=bool)
+    marks[place] = True
+    return torch.where(torch.from_numpy(marks), torch.tensor(value, dtype=tensor.dtype), tensor)
 
 
 def missing_scale(s: Setup) -> None:
@@ -218,7 +223,7 @@ CASES: list[Case] = [
     fault("plain-zeroed-head", "matmul.3", "zeroed-block", zeroed_head),
     fault("plain-backward-scale", "gelu.1<", "scale", backward_scale),
     fault("plain-backward-sign", "softmax.1<", "sign", backward_sign, held_out=True),
-    fault("plain-gradient-twice", "__add__.4< layer_norm.4<", "scale", gradient_twice),
+    fault("plain-gradient-twice", "__mul__.3 __add__.4< layer_norm.4<", "scale", gradient_twice),
     fault("plain-half-accumulation", "linear.11", "accumulation", half_accumulation),
     fault("plain-swapped-rows", "linear.9", "permuted", swapped_rows),
     fault("plain-other-gelu", "gelu.1", "", other_gelu, held_out=True),
