@@ -82,8 +82,9 @@ std::string SavedValueOf(std::string_view name) {
 // Walks the calls in recorded order.
 class Judge {
  public:
-  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison)
-      : run_(target), context_(context), comparison_(comparison) {
+  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison,
+        std::span<const double> measured_noise)
+      : run_(target), context_(context), comparison_(comparison), measured_noise_(measured_noise) {
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -319,7 +320,10 @@ class Judge {
     return std::min(explained, measure::LargestNoise(coarsest_roundoff_) / measure::kNoiseFactor);
   }
   [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const {
-    return measure::IsExact(*row.target, *row.golden) ? 0 : AtMostNoise(explained);
+    // What a correct run did is explained, whatever the model says.
+    const double measured = measured_noise_.empty() ? 0 : measured_noise_[IndexOf(row)];
+    const bool exact = measure::IsExact(*row.target, *row.golden);
+    return std::max(exact ? 0 : AtMostNoise(explained), measured);
   }
 
   // Verdict and reason that follow from the difference and what is explained.
@@ -384,6 +388,7 @@ class Judge {
   const plumbline::Run& run_;
   const measure::PairContext context_;
   Comparison& comparison_;
+  const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
   std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
   std::unordered_map<std::string, ForwardResult> forward_;
@@ -406,8 +411,9 @@ bool IsInside(const Run& run, std::string_view name, std::string_view module) {
 
 }  // namespace
 
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison) {
-  Judge judge(target, context, comparison);
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+               std::span<const double> measured_noise) {
+  Judge judge(target, context, comparison, measured_noise);
   judge.Run();
   const std::vector<CulpritEvent>& events = judge.events();
   if (events.empty()) return;
