@@ -157,6 +157,8 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  command.add_option("--noise", options.noise_path,
+                     "a third run that is right: as far as it is from GOLDEN is noise");
   command.add_option("--next-config", arguments.next_config,
                      "write the config.json whose recording would settle the cause");
   command.add_flag("--json", arguments.machine, "print the summary as one JSON object");

@@ -217,6 +217,9 @@ struct CompareOptions {
   std::string stack_path;  // empty: the stack.json beside the target's dump.json
   bool salvage = false;    // compare the complete records of a truncated dump
   int threads = 0;         // 0: one per core
+  // A third run that is known to be right (a repetition, another thread count, a higher precision);
+  // as far as it is from golden the target may be too. Empty: the model of noise alone.
+  std::string noise_path;
   // Called from one thread at a time with the share of the work done (0 to 1); may be empty.
   std::function<void(double done_ratio)> on_progress;
 };

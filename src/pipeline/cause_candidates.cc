@@ -113,8 +113,14 @@ class Collector {
     }
   }
 
-  // The same item of the same rank at the nearest earlier steps of both sides.
+  static std::string DumpPathOf(const Run& run) {
+    return std::string(DirectoryOf(DirectoryOf(RankPathOf(run))));
+  }
+
+  // The same item of the same rank at the nearest earlier steps of both sides. Steps of one dump
+  // that are compared with each other are variants, not the history of one run.
   void AddSteps() {
+    if (DumpPathOf(context_.target) == DumpPathOf(context_.golden)) return;
     for (const Run* run : {&context_.target, &context_.golden}) {
       const Item& item = run == &context_.target ? *row_.target : *row_.golden;
       const std::string rank_path = RankPathOf(*run);

@@ -22,6 +22,7 @@
 #include "measure/tensor_metrics.h"
 #include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
+#include "pipeline/measured_noise.h"
 #include "pipeline/next_config.h"
 #include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
@@ -389,7 +390,11 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   report::FillColors(comparison);
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
-  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  std::vector<double> noise;
+  if (!options.noise_path.empty()) {
+    PL_TRY_ASSIGN(noise, pipeline::MeasureNoise(golden_path, options, comparison));
+  }
+  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison, noise);
   pipeline::ExplainCause(target.run, golden.run, comparison);
   comparison.next_config = pipeline::NextConfigText(target.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));

@@ -140,7 +140,7 @@ Status WriteNextConfig(const std::string& path, Comparison& comparison) {
   if (comparison.next_config.empty()) {
     comparison.warnings.push_back(fmt::format(
         "{}: not written, {}", path,
-        comparison.first_wrong_call ? "a finer recording of the first wrong call does not exist"
+        comparison.first_wrong_call ? "the tensors of the first wrong call are recorded already"
                                     : "no call is wrong"));
     return {};
   }

@@ -47,6 +47,10 @@ def as_bfloat16(x: Array, *_: Array) -> Array:
     return torch.from_numpy(x.copy()).to(torch.bfloat16).to(torch.float32).numpy()
 
 
+def truncated(x: Array, *_: Array) -> Array:
+    return (x.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 def dropped(x: Array, *_: Array) -> Array:
     mask = np.random.default_rng(5).random(x.shape) >= 0.25
     return (x * mask / 0.75).astype(np.float32)
@@ -70,6 +74,7 @@ FAULTS: dict[str, Edit] = {
     "nonfinite": nan_lane,
     "saturated": lambda y, x, b: np.clip(y, -0.75, 0.75),
     "narrowed": as_bfloat16,
+    "truncated": truncated,
     "dropout": dropped,
     "random-stream": other_numbers,
     "not-applied": lambda y, x, b: x,

@@ -178,3 +178,41 @@ def test_next_config_settles_the_cause(tmp_path: Path) -> None:
     assert details is not None and details["cause"] == "scale", details
     assert "times -3" in details["cause_text"]
     assert details["confidence"] == "high"
+
+
+# --- measured noise --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["tensor", "statistics"])
+def test_an_accepted_run_explains_what_the_model_does_not(
+    task: str, recorded: Callable[[str], Path]
+) -> None:
+    """Golden is float32; one bfloat16 rounding was accepted, the target truncates instead."""
+    runs = recorded(task)
+    alone = plumbline.compare(runs / "truncated", runs / "sound")
+    assert alone.first_wrong_call == "Module.edited.Edited.forward.0"
+    both = plumbline.compare(runs / "truncated", runs / "sound", noise=runs / "narrowed")
+    assert both.first_wrong_call is None, both.summary
+    assert both.answer == "no wrong call"
+
+
+@pytest.mark.parametrize("fault", ["scale", "nonfinite", "zeroed", "permuted", "backward-twice"])
+@pytest.mark.parametrize("noise", ["narrowed", "sound", "sign", "nonfinite"])
+def test_noise_hides_no_fault(
+    fault: str, noise: str, recorded: Callable[[str], Path]
+) -> None:
+    """Neither an accepted run, nor one without noise, nor one that is itself wrong."""
+    runs = recorded("tensor")
+    result = plumbline.compare(runs / fault, runs / "sound", noise=runs / noise)
+    assert result.details is not None
+    assert result.first_wrong_call == plumbline.compare(
+        runs / fault, runs / "sound").first_wrong_call
+    assert result.details["cause"] == {"backward-twice": "scale"}.get(fault, fault)
+    if noise == "sign":
+        assert any("measures no noise" in warning for warning in result.warnings)
+
+
+def test_noise_run_that_is_missing_is_an_error(recorded: Callable[[str], Path]) -> None:
+    runs = recorded("tensor")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        plumbline.compare(runs / "scale", runs / "sound", noise=runs / "nowhere")
