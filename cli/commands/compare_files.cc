@@ -39,9 +39,10 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
   if (!one_file && options.write_json) {
     PL_TRY_ASSIGN(path, OutputPath(options.output_dir));
   }
-  PL_TRY_ASSIGN(const CheckpointComparison comparison,
-                CompareCheckpoints(target, golden, {.threads = options.threads,
-                                                    .on_progress = options.on_progress}));
+  PL_TRY_ASSIGN(
+      const CheckpointComparison comparison,
+      CompareCheckpoints(target, golden,
+                         {.threads = options.threads, .on_progress = options.on_progress}));
   if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
   if (!path.empty()) {
     PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));

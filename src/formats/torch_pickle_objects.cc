@@ -1,5 +1,5 @@
-// The part of the pickle machine that only checkpoints need: values beside tensors, never made, only
-// written down.
+// The part of the pickle machine that only checkpoints need: values beside tensors, never made,
+// only written down.
 
 #include <fmt/format.h>
 

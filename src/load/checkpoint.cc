@@ -27,7 +27,9 @@ bool HasSuffix(std::string_view name, std::initializer_list<std::string_view> su
                      [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-bool IsTorchFile(std::string_view name) { return HasSuffix(name, {".pt", ".pth", ".bin", ".ckpt"}); }
+bool IsTorchFile(std::string_view name) {
+  return HasSuffix(name, {".pt", ".pth", ".bin", ".ckpt"});
+}
 
 bool IsTensorFile(std::string_view name) {
   return IsTorchFile(name) || HasSuffix(name, {".safetensors", ".npy"});
@@ -95,12 +97,11 @@ Status ReadArrays(const std::string& directory, const std::string& prefix, int d
     if (kind == PathKind::kDirectory && depth < kMaxDepth) {
       PL_TRY(ReadArrays(path, prefix + name + "/", depth + 1, out));
     } else if (kind == PathKind::kFile && name.ends_with(".npy")) {
-      const Status read =
-          ReadCheckpointFile(path, prefix + name.substr(0, name.size() - 4), out);
+      const Status read = ReadCheckpointFile(path, prefix + name.substr(0, name.size() - 4), out);
       if (read) continue;
       // One damaged file of many is a row, not the end.
-      out.Add({.name = prefix + name.substr(0, name.size() - 4),
-               .problem = read.error().message()});
+      out.Add(
+          {.name = prefix + name.substr(0, name.size() - 4), .problem = read.error().message()});
     }
   }
   return {};
@@ -250,8 +251,8 @@ bool LooksLikeCheckpoint(const std::string& path) {
     return false;
   }
   return any([](const std::string& name) {
-    return name == kDistributedMark || name == kMegatronLatest ||
-           name.starts_with(kMegatronMark) || name.ends_with(".index.json") || IsTensorFile(name);
+    return name == kDistributedMark || name == kMegatronLatest || name.starts_with(kMegatronMark) ||
+           name.ends_with(".index.json") || IsTensorFile(name);
   });
 }
 
