@@ -197,6 +197,23 @@ Status ReadTorch(const std::string& path, const std::string& prefix, Checkpoint&
   return {};
 }
 
+// Whether a directory holds .npy files at some depth and no recording on the way there.
+enum class Contents : uint8_t { kNothing, kArrays, kRecording };
+Contents ContentsOf(const std::string& directory, int depth) {
+  const Result<std::vector<std::string>> names = ListDirectory(directory);
+  Contents contents = Contents::kNothing;
+  if (!names || depth > kMaxDepth) return contents;
+  for (const std::string& name : *names) {
+    if (name == kDumpJsonName || name == kDebugJsonName) return Contents::kRecording;
+    if (name.ends_with(".npy")) contents = Contents::kArrays;
+  }
+  for (size_t i = 0; i < names->size() && contents == Contents::kNothing; ++i) {
+    const std::string path = JoinPath(directory, (*names)[i]);
+    if (KindOf(path) == PathKind::kDirectory) contents = ContentsOf(path, depth + 1);
+  }
+  return contents;
+}
+
 }  // namespace
 
 Status ReadCheckpointFile(const std::string& path, const std::string& name_prefix,
@@ -250,10 +267,11 @@ bool LooksLikeCheckpoint(const std::string& path) {
   if (any([](const std::string& n) { return n == kDumpJsonName || n == kDebugJsonName; })) {
     return false;
   }
-  return any([](const std::string& name) {
+  const bool is_marked = any([](const std::string& name) {
     return name == kDistributedMark || name == kMegatronLatest || name.starts_with(kMegatronMark) ||
            name.ends_with(".index.json") || IsTensorFile(name);
   });
+  return is_marked || ContentsOf(path, 0) == Contents::kArrays;
 }
 
 std::string CoverageProblem(const Shape& sizes, const std::vector<TensorPiece>& pieces) {
