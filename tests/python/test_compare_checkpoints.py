@@ -1,4 +1,4 @@
-"""`plumb compare` on arrays and checkpoints: readers against PyTorch and NumPy, and what is refused."""
+"""`plumb compare` on arrays and checkpoints, against PyTorch and NumPy; and what is refused."""
 
 from __future__ import annotations
 
@@ -278,7 +278,8 @@ def test_fsdp_shards_are_put_together(tmp_path: Path) -> None:
     rows = similarity(tmp_path / "sharded", tmp_path / "whole.pt", 1)
     assert {row["reason"] for row in rows.values()} >= {"unreadable"}
     shards[1].unlink()
-    refused(compare(tmp_path / "sharded", tmp_path / "whole.pt", "-o", tmp_path / "o"), 3, shards[1])
+    refused(compare(tmp_path / "sharded", tmp_path / "whole.pt", "-o", tmp_path / "o"), 3,
+            shards[1])
 
 
 # ---- bad input
@@ -364,7 +365,8 @@ def test_nothing_is_overwritten_and_nothing_is_left(tmp_path: Path) -> None:
     assert (tmp_path / "result.json").read_text() == "mine"
     refused(compare(tmp_path / "a.pt", tmp_path / "none.pt", "-o", tmp_path / "o"), 3, "none.pt")
     torch.save({"step": 3}, tmp_path / "empty.pt")
-    refused(compare(tmp_path / "a.pt", tmp_path / "empty.pt", "-o", tmp_path / "o"), 2, "no tensors")
+    refused(compare(tmp_path / "a.pt", tmp_path / "empty.pt", "-o", tmp_path / "o"), 2,
+            "no tensors")
     assert not (tmp_path / "o").exists()
 
 
