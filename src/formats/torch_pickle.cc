@@ -365,8 +365,7 @@ Status PickleMachine::Reduce() {
   }
   const std::vector<uint32_t>& items = arguments.items;
   if (is_checkpoint() && !IsTensorFunction(function.module, function.text)) {
-    MakeOther(function_index, arguments_index);
-    return {};
+    return MakeOther(function_index, arguments_index);
   }
   if (function.text.starts_with("_rebuild_") && function.text != kRebuildParameter) {
     return RebuildTensor(function.text, items);

@@ -110,6 +110,17 @@ def test_rounding_to_another_dtype_is_noise(tmp_path: Path) -> None:
     assert rows["w"]["verdict"] == "suspicious", "float32 that holds bfloat16 values"
 
 
+def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
+    """Read where they can be; otherwise a row, never left out."""
+    marked, parameter = torch.ones(2), torch.nn.Parameter(torch.ones(3))
+    marked.mark = parameter.mark = 1  # type: ignore[attr-defined]
+    torch.save({"marked": marked, "parameter": parameter, "sparse": torch.eye(2).to_sparse(),
+                "conj": [torch.ones(2)]}, tmp_path / "a.pt")
+    rows = similarity(tmp_path / "a.pt", tmp_path / "a.pt", 1)
+    assert {name: row["reason"] for name, row in rows.items()} == {
+        "conj.0": "", "marked": "", "parameter": "", "sparse": "unreadable"}
+
+
 def test_names_and_shapes_of_one_side(tmp_path: Path) -> None:
     torch.save({"both": torch.ones(2), "mine": torch.ones(3)}, tmp_path / "a.pt")
     torch.save({"both": torch.ones(2), "yours": torch.ones(1), }, tmp_path / "b.pt")
