@@ -112,7 +112,6 @@ constexpr Instead kNotBuilt[] = {
     {"code_mapping", "lines of source code behind the nodes of MindSpore graphs",
      "mapping MindSpore graphs to source code is not built yet"},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
-    {"config_check", "the same in newer releases, also of checkpoints", kNoConfigCheck},
     {"offline_dump", "runs an offline model and dumps its tensors",
      "running offline models is not built yet"},
     {"install_deps", "installs optional packages",
@@ -280,6 +279,41 @@ Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
   return out;
 }
 
+// config_check -c A B [-o FILE] of two checkpoints; its other jobs are not built.
+Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& words) {
+  std::vector<std::string> paths;
+  std::string output = "./ckpt_similarity.json";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const Word word = Split(words[i]);
+    if (word.name == "-c" || word.name == "--compare") {
+      if (word.has_value) paths.push_back(word.value);
+      while (i + 1 < words.size() && !IsOption(words[i + 1])) paths.push_back(words[++i]);
+    } else if (word.name == "-o" || word.name == "--output") {
+      constexpr OptionRule kOut{"-o", "--output", Takes::kValue, Effect::kPass, "", ""};
+      PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));
+    } else {
+      return Error(ErrorCode::kUnsupported,
+                   fmt::format("config_check {}: not built yet (expected -c CHECKPOINT CHECKPOINT "
+                               "[-o FILE.json])",
+                               words[i]));
+    }
+  }
+  if (paths.size() != 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -c: {} paths (expected two checkpoints)", paths.size()));
+  }
+  if (paths[0].ends_with(".zip")) {
+    return Error(ErrorCode::kUnsupported,
+                 "config_check -c: comparing packed configurations is not built yet (expected two "
+                 "checkpoints)");
+  }
+  if (!output.ends_with(".json")) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -o {}: no .json file (expected one)", output));
+  }
+  return MsprobeCommand{{"compare", paths[0], paths[1], "-o", output}};
+}
+
 // Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
 Result<std::string> TakeFramework(std::vector<std::string>& words) {
   if (words.empty()) return std::string();
@@ -310,6 +344,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
   if (command == "merge_result") return TranslateMerge(rest);
+  if (command == "config_check") return TranslateConfigCheck(rest);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -328,7 +363,8 @@ std::string MsprobeHelp() {
       "-gp\n"
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
       "  data2db                        runs `plumb data2db`\n"
-      "  merge_result                   runs `plumb merge`\n\n"
+      "  merge_result                   runs `plumb merge`\n"
+      "  config_check -c A B            runs `plumb compare` on two checkpoints\n\n"
       "Not in plumb yet, each says what to use instead:\n";
   for (const Instead& other : kNotBuilt) {
     text += fmt::format("  {:<29}  {}\n", other.command, other.does);

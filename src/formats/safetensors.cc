@@ -23,14 +23,22 @@ struct DTypeName {
 };
 
 constexpr std::array<DTypeName, 16> kDTypes = {{
-    {"BOOL", DType::kBool},          {"U8", DType::kUInt8},
-    {"I8", DType::kInt8},            {"U16", DType::kUInt16},
-    {"I16", DType::kInt16},          {"U32", DType::kUInt32},
-    {"I32", DType::kInt32},          {"U64", DType::kUInt64},
-    {"I64", DType::kInt64},          {"F16", DType::kFloat16},
-    {"BF16", DType::kBFloat16},      {"F32", DType::kFloat32},
-    {"F64", DType::kFloat64},        {"C64", DType::kComplex64},
-    {"F8_E4M3", DType::kFloat8E4M3FN}, {"F8_E5M2", DType::kFloat8E5M2},
+    {"BOOL", DType::kBool},
+    {"U8", DType::kUInt8},
+    {"I8", DType::kInt8},
+    {"U16", DType::kUInt16},
+    {"I16", DType::kInt16},
+    {"U32", DType::kUInt32},
+    {"I32", DType::kInt32},
+    {"U64", DType::kUInt64},
+    {"I64", DType::kInt64},
+    {"F16", DType::kFloat16},
+    {"BF16", DType::kBFloat16},
+    {"F32", DType::kFloat32},
+    {"F64", DType::kFloat64},
+    {"C64", DType::kComplex64},
+    {"F8_E4M3", DType::kFloat8E4M3FN},
+    {"F8_E5M2", DType::kFloat8E5M2},
 }};
 
 std::optional<DType> DTypeNamed(std::string_view name) {
@@ -96,8 +104,8 @@ Status ReadEntry(json::Reader& in, StoredTensor& tensor) {
   const uint64_t bytes = tensor.end - tensor.begin;
   const uint64_t size = InfoOf(tensor.dtype).size_bytes;
   if (bytes % size == 0 && bytes / size == static_cast<uint64_t>(count)) return {};
-  return Damaged(tensor.name, fmt::format("{} bytes of data for {} elements of {} bytes", bytes,
-                                          count, size));
+  return Damaged(tensor.name,
+                 fmt::format("{} bytes of data for {} elements of {} bytes", bytes, count, size));
 }
 
 Result<std::vector<StoredTensor>> ReadHeader(std::string_view text) {
@@ -142,8 +150,7 @@ Status SafetensorsFile::CheckRanges() const {
     }
   }
   if (at == data_.size()) return {};
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("{} bytes belong to no tensor", data_.size() - at));
+  return Error(ErrorCode::kCorrupt, fmt::format("{} bytes belong to no tensor", data_.size() - at));
 }
 
 Result<SafetensorsFile> SafetensorsFile::Parse(std::span<const std::byte> bytes) {

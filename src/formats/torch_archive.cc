@@ -51,8 +51,8 @@ class TensorFinder {
  private:
   void Visit(const PickleNode& node, const std::string& name, int depth) {
     if (++visits_ > kMaxVisits || depth > kMaxDepth) return;
-    const bool is_other_tensor = node.kind == Kind::kObject && node.module == "torch._utils" &&
-                                 node.text.starts_with("_rebuild_");
+    const bool is_other_tensor = node.kind == Kind::kObject && node.module.starts_with("torch") &&
+                                 node.text.starts_with("_rebuild");
     if (node.kind == Kind::kTensor || is_other_tensor) {
       found_.push_back({name, &node});
       return;

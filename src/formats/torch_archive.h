@@ -25,9 +25,9 @@ struct ArchiveTensor {
   Shape sizes;
   std::vector<int64_t> strides;
   const std::byte* data = nullptr;
-  std::span<const std::byte> storage;    // the bytes that CheckBytes() reads
-  std::optional<uint32_t> storage_crc;   // none in files from before PyTorch 1.6
-  std::string problem;  // why the elements cannot be used; empty: they can
+  std::span<const std::byte> storage;   // the bytes that CheckBytes() reads
+  std::optional<uint32_t> storage_crc;  // none in files from before PyTorch 1.6
+  std::string problem;                  // why the elements cannot be used; empty: they can
 
   [[nodiscard]] TensorView view() const { return {dtype, data, sizes, strides}; }
 };

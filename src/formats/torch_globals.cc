@@ -25,14 +25,32 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kStorageClasses = {
 }};
 
 constexpr std::array<std::string_view, 11> kPlainBuiltins = {
-    "set",   "frozenset", "list",  "tuple", "dict", "int",
+    "set",   "frozenset", "list",  "tuple", "dict",     "int",
     "float", "complex",   "slice", "range", "bytearray"};
 // What a call to one of their functions would do does not matter: nothing is called.
-constexpr std::array<std::string_view, 23> kDataPackages = {
-    "torch",       "torch_npu", "numpy",        "collections", "argparse",           "enum",
-    "types",       "pathlib",   "datetime",     "megatron",    "transformer_engine", "mindspeed",
-    "mindspeed_llm", "modellink", "transformers", "accelerate", "deepspeed",          "omegaconf",
-    "apex",        "lightning", "pytorch_lightning", "lightning_fabric", "peft"};
+constexpr std::array<std::string_view, 23> kDataPackages = {"torch",
+                                                            "torch_npu",
+                                                            "numpy",
+                                                            "collections",
+                                                            "argparse",
+                                                            "enum",
+                                                            "types",
+                                                            "pathlib",
+                                                            "datetime",
+                                                            "megatron",
+                                                            "transformer_engine",
+                                                            "mindspeed",
+                                                            "mindspeed_llm",
+                                                            "modellink",
+                                                            "transformers",
+                                                            "accelerate",
+                                                            "deepspeed",
+                                                            "omegaconf",
+                                                            "apex",
+                                                            "lightning",
+                                                            "pytorch_lightning",
+                                                            "lightning_fabric",
+                                                            "peft"};
 
 }  // namespace
 

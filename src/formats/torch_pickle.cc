@@ -27,9 +27,8 @@ Error Damaged(std::string_view what) {
 
 std::string_view KindName(Kind kind) {
   constexpr std::array<std::string_view, 13> kNames = {
-      "None",    "a bool", "an int", "an int",  "a float",   "a text",
-      "a tuple", "a list", "a dict", "a class", "a storage", "a tensor",
-      "an object"};
+      "None",   "a bool", "an int",  "an int",    "a float",  "a text",   "a tuple",
+      "a list", "a dict", "a class", "a storage", "a tensor", "an object"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -366,8 +365,7 @@ Status PickleMachine::Reduce() {
   }
   const std::vector<uint32_t>& items = arguments.items;
   if (is_checkpoint() && !IsTensorFunction(function.module, function.text)) {
-    MakeOther(function_index, arguments_index);
-    return {};
+    return MakeOther(function_index, arguments_index);
   }
   if (function.text.starts_with("_rebuild_") && function.text != kRebuildParameter) {
     return RebuildTensor(function.text, items);

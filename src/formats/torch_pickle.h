@@ -98,7 +98,7 @@ class PickleMachine {
   Status StepObject(uint8_t opcode, ByteReader& in);
   Status MakeObject(size_t arguments);
   // The result of a call that has no tensor parts: `arguments` is a tuple.
-  void MakeOther(uint32_t function, uint32_t arguments);
+  Status MakeOther(uint32_t function, uint32_t arguments);
   [[nodiscard]] bool is_checkpoint() const { return scope_ == PickleScope::kCheckpoint; }
   void PushConstant(uint8_t opcode);
   Status PushNumber(uint8_t opcode, ByteReader& in);

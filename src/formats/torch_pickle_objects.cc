@@ -1,9 +1,10 @@
-// The part of the pickle machine that only checkpoints need: values beside tensors, never made, only
-// written down.
+// The part of the pickle machine that only checkpoints need: values beside tensors, never made,
+// only written down.
 
 #include <fmt/format.h>
 
 #include "formats/pickle_opcodes.h"
+#include "formats/torch_globals.h"
 #include "formats/torch_pickle.h"
 
 namespace plumbline::torch_pt {
@@ -69,26 +70,37 @@ Status PickleMachine::MakeObject(size_t arguments) {
   if (nodes_[type].kind != Kind::kGlobal || nodes_[values].kind != Kind::kTuple) {
     return Error(ErrorCode::kCorrupt, "the pickle is damaged: an object without class");
   }
-  MakeOther(type, values);
-  return {};
+  return MakeOther(type, values);
 }
 
-void PickleMachine::MakeOther(uint32_t function, uint32_t arguments) {
+Status PickleMachine::MakeOther(uint32_t function, uint32_t arguments) {
   const std::string_view module = nodes_[function].module;
   const std::string_view text = nodes_[function].text;
   const std::vector<uint32_t> items = nodes_[arguments].items;
-  // A parameter with attributes, and a tensor of a subclass that was made by a tensor function.
+  // (function, class, arguments, state): a plain tensor or parameter that has Python attributes.
+  if (text == "_rebuild_from_type_v2" && items.size() == 4) {
+    const PickleNode& inner = nodes_[items[0]];
+    const PickleNode& type = nodes_[items[1]];
+    const bool is_plain = inner.kind == Kind::kGlobal && inner.text != kRebuildParameter &&
+                          IsTensorFunction(inner.module, inner.text) &&
+                          inner.text.starts_with("_rebuild_") && type.kind == Kind::kGlobal &&
+                          (type.text == "Tensor" || type.text == "Parameter");
+    if (is_plain && nodes_[items[2]].kind == Kind::kTuple) {
+      const std::vector<uint32_t> values = nodes_[items[2]].items;
+      return RebuildTensor(inner.text, values);
+    }
+  }
   const bool wraps = text == "_rebuild_parameter_with_state";
   if (wraps && !items.empty() && nodes_[items[0]].kind == Kind::kTensor) {
     stack_.push_back(items[0]);
-    return;
+    return {};
   }
   if (IsDictClass(nodes_[function])) {
     const bool has_pairs = !items.empty() && nodes_[items.back()].kind == Kind::kDict;
     std::vector<uint32_t> pairs;
     if (has_pairs) pairs = nodes_[items.back()].items;
     Push(Kind::kDict).items = std::move(pairs);
-    return;
+    return {};
   }
   if (IsListClass(nodes_[function])) {
     std::vector<uint32_t> values;
@@ -96,12 +108,13 @@ void PickleMachine::MakeOther(uint32_t function, uint32_t arguments) {
                                                 nodes_[items[0]].kind == Kind::kTuple);
     if (is_sequence) values = nodes_[items[0]].items;
     Push(Kind::kList).items = std::move(values);
-    return;
+    return {};
   }
   PickleNode& node = Push(Kind::kObject);
   node.module = module;
   node.text = text;
   node.items = items;
+  return {};
 }
 
 const PickleNode* PickleMachine::Find(const PickleNode& node, std::string_view key) const {

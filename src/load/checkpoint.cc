@@ -27,7 +27,9 @@ bool HasSuffix(std::string_view name, std::initializer_list<std::string_view> su
                      [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-bool IsTorchFile(std::string_view name) { return HasSuffix(name, {".pt", ".pth", ".bin", ".ckpt"}); }
+bool IsTorchFile(std::string_view name) {
+  return HasSuffix(name, {".pt", ".pth", ".bin", ".ckpt"});
+}
 
 bool IsTensorFile(std::string_view name) {
   return IsTorchFile(name) || HasSuffix(name, {".safetensors", ".npy"});
@@ -95,12 +97,11 @@ Status ReadArrays(const std::string& directory, const std::string& prefix, int d
     if (kind == PathKind::kDirectory && depth < kMaxDepth) {
       PL_TRY(ReadArrays(path, prefix + name + "/", depth + 1, out));
     } else if (kind == PathKind::kFile && name.ends_with(".npy")) {
-      const Status read =
-          ReadCheckpointFile(path, prefix + name.substr(0, name.size() - 4), out);
+      const Status read = ReadCheckpointFile(path, prefix + name.substr(0, name.size() - 4), out);
       if (read) continue;
       // One damaged file of many is a row, not the end.
-      out.Add({.name = prefix + name.substr(0, name.size() - 4),
-               .problem = read.error().message()});
+      out.Add(
+          {.name = prefix + name.substr(0, name.size() - 4), .problem = read.error().message()});
     }
   }
   return {};
@@ -196,6 +197,23 @@ Status ReadTorch(const std::string& path, const std::string& prefix, Checkpoint&
   return {};
 }
 
+// Whether a directory holds .npy files at some depth and no recording on the way there.
+enum class Contents : uint8_t { kNothing, kArrays, kRecording };
+Contents ContentsOf(const std::string& directory, int depth) {
+  const Result<std::vector<std::string>> names = ListDirectory(directory);
+  Contents contents = Contents::kNothing;
+  if (!names || depth > kMaxDepth) return contents;
+  for (const std::string& name : *names) {
+    if (name == kDumpJsonName || name == kDebugJsonName) return Contents::kRecording;
+    if (name.ends_with(".npy")) contents = Contents::kArrays;
+  }
+  for (size_t i = 0; i < names->size() && contents == Contents::kNothing; ++i) {
+    const std::string path = JoinPath(directory, (*names)[i]);
+    if (KindOf(path) == PathKind::kDirectory) contents = ContentsOf(path, depth + 1);
+  }
+  return contents;
+}
+
 }  // namespace
 
 Status ReadCheckpointFile(const std::string& path, const std::string& name_prefix,
@@ -249,10 +267,11 @@ bool LooksLikeCheckpoint(const std::string& path) {
   if (any([](const std::string& n) { return n == kDumpJsonName || n == kDebugJsonName; })) {
     return false;
   }
-  return any([](const std::string& name) {
-    return name == kDistributedMark || name == kMegatronLatest ||
-           name.starts_with(kMegatronMark) || name.ends_with(".index.json") || IsTensorFile(name);
+  const bool is_marked = any([](const std::string& name) {
+    return name == kDistributedMark || name == kMegatronLatest || name.starts_with(kMegatronMark) ||
+           name.ends_with(".index.json") || IsTensorFile(name);
   });
+  return is_marked || ContentsOf(path, 0) == Contents::kArrays;
 }
 
 std::string CoverageProblem(const Shape& sizes, const std::vector<TensorPiece>& pieces) {

@@ -140,11 +140,11 @@ class MegatronReader {
       }
       std::optional<RankFile> file = ParseRank(name, sizes_);
       if (!file) {
-        return Error(ErrorCode::kCorrupt,
-                     fmt::format("{}: its name does not fit {} tensor, {} pipeline and {} expert "
-                                 "ranks",
-                                 JoinPath(path_, name), sizes_.tensor, sizes_.pipeline,
-                                 sizes_.expert));
+        return Error(
+            ErrorCode::kCorrupt,
+            fmt::format("{}: its name does not fit {} tensor, {} pipeline and {} expert "
+                        "ranks",
+                        JoinPath(path_, name), sizes_.tensor, sizes_.pipeline, sizes_.expert));
       }
       file->path = path;
       file->archive = std::move(archive);
@@ -155,11 +155,11 @@ class MegatronReader {
       return Error(ErrorCode::kNotFound, fmt::format("{}: no mp_rank_* directory", path_));
     }
     if (files_.size() == expected) return {};
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: {} rank directories (expected {} = {} tensor x {} pipeline x {} "
-                             "expert ranks). Copy the missing ones.",
-                             path_, files_.size(), expected, sizes_.tensor, sizes_.pipeline,
-                             sizes_.expert));
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: {} rank directories (expected {} = {} tensor x {} pipeline x {} "
+                    "expert ranks). Copy the missing ones.",
+                    path_, files_.size(), expected, sizes_.tensor, sizes_.pipeline, sizes_.expert));
   }
 
   void AddFile(const RankFile& file) {
@@ -284,9 +284,10 @@ class MegatronReader {
                          other.view().is_contiguous() && first.view().is_contiguous() &&
                          std::memcmp(other.data, first.data, first.view().size_bytes()) == 0;
       if (equal) continue;
-      out_.Warn(fmt::format("\"{}\" differs between tensor parallel ranks 0 and {}; that of rank 0 "
-                            "is compared",
-                            name, part.tensor_rank));
+      out_.Warn(
+          fmt::format("\"{}\" differs between tensor parallel ranks 0 and {}; that of rank 0 "
+                      "is compared",
+                      name, part.tensor_rank));
       return;
     }
   }

@@ -44,7 +44,8 @@ class Placement {
       std::memcpy(to, from, size * element_bytes_);
       return from + size * element_bytes_;
     }
-    for (size_t i = 0; i < size; ++i) from = CopyDimension(piece, dimension + 1, from, to + i * step);
+    for (size_t i = 0; i < size; ++i)
+      from = CopyDimension(piece, dimension + 1, from, to + i * step);
     return from;
   }
 

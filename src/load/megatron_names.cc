@@ -51,8 +51,8 @@ std::string CommonMegatronName(std::string name) {
 TensorSplit SplitOf(std::string_view name) {
   // The norm in front of a fused layer carries the layer's name, and every rank has all of it.
   if (Has(name, "layer_norm") || Has(name, "layernorm")) return TensorSplit::kReplicated;
-  for (const std::string_view part : {"linear_qkv", "linear_fc1", "word_embeddings.weight",
-                                      "output_layer.weight"}) {
+  for (const std::string_view part :
+       {"linear_qkv", "linear_fc1", "word_embeddings.weight", "output_layer.weight"}) {
     if (Has(name, part)) return TensorSplit::kRows;
   }
   for (const std::string_view part : {"linear_fc2.weight", "linear_proj.weight"}) {

@@ -26,7 +26,8 @@ struct NumberInName {
 };
 // Of the layer ("layers.<l>.").
 std::optional<NumberInName> LayerIn(std::string_view name);
-// Of the expert: "experts.<e>.", "local_experts.<e>.", or the end of "experts.linear_fc1.weight<e>".
+// Of the expert: "experts.<e>.", "local_experts.<e>.", or the end of
+// "experts.linear_fc1.weight<e>".
 std::optional<NumberInName> ExpertIn(std::string_view name);
 std::string WithNumber(std::string name, const NumberInName& place, int64_t value);
 

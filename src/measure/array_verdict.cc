@@ -10,9 +10,9 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr double kRoundings = 8;         // conversions and updates that round once each
-constexpr double kLostDigits = 32;       // times the root of the roundoff
-constexpr double kLargestError = 0.1;    // whatever the dtype
+constexpr double kRoundings = 8;       // conversions and updates that round once each
+constexpr double kLostDigits = 32;     // times the root of the roundoff
+constexpr double kLargestError = 0.1;  // whatever the dtype
 
 double CoarserRoundoff(DType target, DType golden) {
   return std::max(UnitRoundoff(target), UnitRoundoff(golden));

@@ -136,10 +136,10 @@ void AddMetrics(const ComparedParameter& row, std::string& text) {
   const TensorMetrics& m = row.metrics;
   text += fmt::format("  dtype: {}, {}; shape: {}\n", InfoOf(row.target_dtype).name,
                       InfoOf(row.golden_dtype).name, ShapeText(row.target_sizes));
-  text += fmt::format("  cosine {}, max absolute {}, max relative {}, relative L2 {}, L2 {}\n",
-                      MetricText(m.cosine), MetricText(m.max_abs_error),
-                      MetricText(m.max_relative_error), MetricText(m.relative_l2),
-                      MetricText(row.l2));
+  text +=
+      fmt::format("  cosine {}, max absolute {}, max relative {}, relative L2 {}, L2 {}\n",
+                  MetricText(m.cosine), MetricText(m.max_abs_error),
+                  MetricText(m.max_relative_error), MetricText(m.relative_l2), MetricText(row.l2));
   text += fmt::format("  within 0.001: {}, within 0.005: {}, max ULP {}\n",
                       MetricText(m.below_thousandth_ratio),
                       MetricText(m.below_five_thousandths_ratio), MetricText(m.max_ulp));
@@ -180,8 +180,7 @@ void AddSimilarity(const ComparedParameter& row, std::string& out) {
     out += fmt::format("        \"l2\": {},\n        \"cos\": {}", NumberJson(row.l2),
                        NumberJson(CosineOf(row)));
   } else {
-    out += fmt::format("        \"only_in\": {}",
-                       row.presence == Presence::kTargetOnly ? 1 : 2);
+    out += fmt::format("        \"only_in\": {}", row.presence == Presence::kTargetOnly ? 1 : 2);
   }
   AddSide(row, "numel", out);
   AddSide(row, "shape", out);
@@ -202,10 +201,11 @@ std::string CheckpointSummary(const CheckpointComparison& comparison) {
     AddMetrics(comparison.parameters.front(), text);
   } else {
     for (size_t i = 0; i < std::min(wrong.size(), kShownRows); ++i) {
-      text += fmt::format("  {}: {}: {}\n", VerdictName(wrong[i]->verdict),
-                          OneLine(wrong[i]->name), OneLine(Evidence(*wrong[i])));
+      text += fmt::format("  {}: {}: {}\n", VerdictName(wrong[i]->verdict), OneLine(wrong[i]->name),
+                          OneLine(Evidence(*wrong[i])));
     }
-    if (wrong.size() > kShownRows) text += fmt::format("  and {} more\n", wrong.size() - kShownRows);
+    if (wrong.size() > kShownRows)
+      text += fmt::format("  and {} more\n", wrong.size() - kShownRows);
   }
   for (const std::string& warning : comparison.warnings) {
     text += fmt::format("  warning: {}\n", OneLine(warning));
