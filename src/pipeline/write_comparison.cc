@@ -14,8 +14,10 @@
 #include "base/parallel.h"
 #include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
+#include "report/ci_report.h"
 #include "report/findings.h"
 #include "report/html_report.h"
+#include "report/result_database.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -76,12 +78,15 @@ Status WriteFormat(const Comparison& comparison, ReportFormat format, const std:
       return report::WriteHtml({&part, 1}, path);
     }
     case ReportFormat::kJsonl:
+      return report::WriteJsonLines(comparison, path);
     case ReportFormat::kSqlite:
+      return report::WriteDatabase(comparison, path);
     case ReportFormat::kJunit:
+      return report::WriteJunit(report::CiReportOf(comparison), path);
     case ReportFormat::kSarif:
-      break;
+      return report::WriteSarif(report::CiReportOf(comparison), path);
   }
-  return Error(ErrorCode::kUnsupported, fmt::format("{}: this format is not there yet", path));
+  return {};
 }
 
 }  // namespace
