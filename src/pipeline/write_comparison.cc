@@ -14,9 +14,11 @@
 #include "base/parallel.h"
 #include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
+#include "report/ci_report.h"
 #include "report/findings.h"
 #include "report/html_report.h"
 #include "report/newest_table.h"
+#include "report/result_database.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -79,12 +81,15 @@ Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newes
       return report::WriteHtml({&part, 1}, path);
     }
     case ReportFormat::kJsonl:
+      return report::WriteJsonLines(comparison, path);
     case ReportFormat::kSqlite:
+      return report::WriteDatabase(comparison, path);
     case ReportFormat::kJunit:
+      return report::WriteJunit(report::CiReportOf(comparison), path);
     case ReportFormat::kSarif:
-      break;
+      return report::WriteSarif(report::CiReportOf(comparison), path);
   }
-  return Error(ErrorCode::kUnsupported, fmt::format("{}: this format is not there yet", path));
+  return {};
 }
 
 }  // namespace

@@ -4,6 +4,21 @@
 #include "report/json_object.h"
 
 namespace plumbline::report {
+
+std::string_view RoleName(ItemRole role) {
+  switch (role) {
+    case ItemRole::kInput:
+      return "input";
+    case ItemRole::kParameter:
+      return "parameter";
+    case ItemRole::kOutput:
+      return "output";
+    case ItemRole::kParameterGrad:
+      return "parameter_grad";
+  }
+  return "";
+}
+
 namespace {
 
 constexpr int kFormatVersion = 1;
@@ -39,20 +54,6 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
   object.Text("cause_text", answer->cause_text);
   object.Text("confidence", answer->confidence);
   object.End();
-}
-
-std::string_view RoleName(ItemRole role) {
-  switch (role) {
-    case ItemRole::kInput:
-      return "input";
-    case ItemRole::kParameter:
-      return "parameter";
-    case ItemRole::kOutput:
-      return "output";
-    case ItemRole::kParameterGrad:
-      return "parameter_grad";
-  }
-  return "";
 }
 
 void AppendSide(const std::optional<Item>& item, CompareMode mode, std::string& out) {
@@ -170,6 +171,24 @@ Status WriteResultJson(const Comparison& comparison, const std::string& path) {
     return {};
   };
   PL_TRY(AppendDocument(comparison, text, flush));
+  PL_TRY(file.Write(text));
+  return file.Commit(false);
+}
+
+Status WriteJsonLines(const Comparison& comparison, const std::string& path) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  std::string text;
+  ObjectWriter header(text);
+  AppendHeader(comparison, header);
+  header.End();
+  text += '\n';
+  for (const ComparedRow& row : comparison.rows) {
+    AppendRow(comparison, row, text);
+    text += '\n';
+    if (text.size() < kFlushBytes) continue;
+    PL_TRY(file.Write(text));
+    text.clear();
+  }
   PL_TRY(file.Write(text));
   return file.Commit(false);
 }

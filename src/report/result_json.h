@@ -14,6 +14,10 @@ namespace plumbline::report {
 // infinities are the texts "nan", "inf", "-inf"; absent metrics are null.
 Status WriteResultJson(const Comparison& comparison, const std::string& path);
 
+// The same as JSON lines: the header object, then one line per row.
+Status WriteJsonLines(const Comparison& comparison, const std::string& path);
+
+std::string_view RoleName(ItemRole role);  // "input", "parameter", "output", "parameter_grad"
 // Members of the object before its rows; `object` is left open.
 void AppendHeader(const Comparison& comparison, ObjectWriter& object);
 // One row, an object.
