@@ -1,5 +1,5 @@
-"""`plumb compare` on directories that hold several ranks and steps: pairs by number, one answer over
-all, results taken over by the next run. Synthetic dumps with known answers, and one recording of
+"""`plumb compare` on directories that hold several ranks and steps: pairs by number, one answer
+over all, results taken over by the next run. Synthetic dumps with known answers, and one recording of
 four real processes.
 """
 
