@@ -68,14 +68,11 @@ def compare_ranks(
         target: the run under test: a directory with rank0, rank1, ... or step0, step1, ...
         golden: the reference run.
         output_dir: where the result files go, made when missing. Every rank has its own.
-        ranks: only these; empty: all.
-        steps: only these; empty: all.
+        ranks, steps: only these; empty: all.
         formats: which result files of each rank; a text may name several with commas.
         fail_on: what makes `exit_code` 1, as for plumbline.compare(); missing and failed ranks are
             "unmatched".
-        fuzzy_match: ignore call numbers.
-        salvage: compare the complete records of a truncated dump.json.
-        write_advice: also write upstream's advisor file of each rank.
+        fuzzy_match, salvage, write_advice: as for plumbline.compare(), of each rank.
         diff_analyze: also write upstream's files of the first difference over ranks.
         resume: take over results of an earlier run that are up to date.
         threads: of all ranks together; 0: one per core.
