@@ -30,7 +30,12 @@ std::string LongForm(std::string argument) {
       {"-gp", "--golden_path"},
       {"-fm", "--fuzzy_match"},
       {"-da", "--diff_analyze"},
-      {"-config", "--config"}};
+      {"-config", "--config"},
+      {"-dm", "--data_mapping"},
+      {"-cm", "--cell_mapping"},
+      {"-am", "--api_mapping"},
+      {"-lm", "--layer_mapping"},
+      {"-tensor_log", "--is_print_compare_log"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }
@@ -84,9 +89,6 @@ int RunMsprobe(const std::vector<std::string>& words) {
   if (command[0] != '-' && !HasCommand(command)) {
     return ReportError(kMsprobe,
                        Error(ErrorCode::kUnsupported, "plumb " + command + " is not built yet"));
-  }
-  for (const std::string& option : translated->ignored) {
-    std::fprintf(stderr, "plumb msprobe: %s has no effect\n", option.c_str());
   }
   return Run(translated->words);
 }

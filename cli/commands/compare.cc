@@ -1,4 +1,4 @@
-// plumb compare: two recordings in, the first wrong call and three result files out.
+// plumb compare: two recordings in, the first wrong call and the result files out.
 
 #include "plumbline/compare.h"
 
@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/compare_files.h"
+#include "commands/compare_mappings.h"
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
+#include "pipeline/next_config.h"
 
 namespace plumbline::cli {
 namespace {
@@ -28,8 +31,10 @@ struct Arguments {
   bool stack_mode = false;
   bool compare_only = false;
   bool machine = false;
-  std::vector<std::string> formats = {"xlsx", "csv", "json"};
+  bool tensor_log = false;
+  std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
+  std::string next_config;
   CompareOptions options;
   RankArguments ranks;
 };
@@ -95,16 +100,28 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
+  arguments.options.on_progress = TerminalProgress();
+  if (AreFiles(arguments.target_path, arguments.golden_path)) {
+    return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                        arguments.fail_on, arguments.machine);
+  }
   if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
                  arguments.ranks)) {
+    if (!arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "--next-config: is about one rank (expected two dump.json or rank directories)");
+    }
     return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on, arguments.machine},
                            arguments.ranks);
   }
-  arguments.options.on_progress = TerminalProgress();
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
+  if (!arguments.next_config.empty()) {
+    PL_TRY(pipeline::WriteNextConfig(arguments.next_config, comparison));
+  }
+  if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
@@ -123,14 +140,19 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                      "upstream's compare.json: npu_path, bench_path, stack_path");
   command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
       ->capture_default_str();
-  command.add_option("--format", arguments.formats, "result files to write")
+  command
+      .add_option("--format", arguments.formats,
+                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
   command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
-  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
-                   "ignore call numbers: the k-th call of a name pairs with the k-th");
+  AddPairingOptions(command, options);
+  command.add_flag("--is_print_compare_log", arguments.tensor_log,
+                   "one line per compared tensor on stderr (also -tensor_log)");
+  command.add_flag_callback(
+      "--xlsx", [&arguments] { arguments.formats = {"xlsx"}; }, "the same as --format xlsx");
   command.add_flag("--salvage", options.salvage,
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
@@ -139,6 +161,10 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  command.add_option("--noise", options.noise_path,
+                     "a third run that is right: as far as it is from GOLDEN is noise");
+  command.add_option("--next-config", arguments.next_config,
+                     "write the config.json whose recording would settle the cause");
   command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
   AddRankOptions(command, arguments.ranks);
 }

@@ -22,8 +22,8 @@ struct RankArguments {
 void AddRankOptions(CLI::App& command, RankArguments& arguments);
 
 // Whether the two paths are to be compared rank by rank: they hold several, or an option of
-// RankArguments was given. `by_request`: compare.json names them, where upstream takes any directory
-// for that of a step.
+// RankArguments was given. `by_request`: compare.json names them, where upstream takes any
+// directory for that of a step.
 bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
                 const RankArguments& arguments);
 

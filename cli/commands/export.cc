@@ -51,11 +51,10 @@ Status RunExport(Arguments& arguments) {
   }
   PL_TRY_ASSIGN(const ExportReport report,
                 ExportDump(arguments.source, arguments.target, arguments.options));
-  std::string text = fmt::format("{}: {}, {}, {}, {}\n", OneLine(arguments.target),
-                                 Count(report.dumps, "dump"),
-                                 Count(report.tensor_files, "tensor file"),
-                                 Count(report.other_files, "other file"),
-                                 Count(report.bytes, "byte"));
+  std::string text =
+      fmt::format("{}: {}, {}, {}, {}\n", OneLine(arguments.target), Count(report.dumps, "dump"),
+                  Count(report.tensor_files, "tensor file"),
+                  Count(report.other_files, "other file"), Count(report.bytes, "byte"));
   if (report.converted > 0) {
     text += fmt::format("  {} converted\n", Count(report.converted, "tensor file"));
   }

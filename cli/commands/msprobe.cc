@@ -10,7 +10,7 @@ namespace plumbline::cli {
 namespace {
 
 enum class Takes { kNothing, kValue, kOptionalValue };
-enum class Effect { kPass, kIgnore, kRefuse };
+enum class Effect { kPass, kRefuse };
 
 // One option of an upstream command.
 struct OptionRule {
@@ -30,10 +30,10 @@ constexpr OptionRule kCompare122[] = {
     {"-s", "--stack_mode", Takes::kNothing, Effect::kPass, "-s", ""},
     {"-c", "--compare_only", Takes::kNothing, Effect::kPass, "-c", ""},
     {"-f", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
-    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
-    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kPass, "--cell_mapping", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kPass, "--api_mapping", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kPass, "--data_mapping", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
 };
 
 constexpr OptionRule kCompareNew[] = {
@@ -41,12 +41,13 @@ constexpr OptionRule kCompareNew[] = {
     {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
     {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
     {"-fm", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
-    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kIgnore, "", ""},
+    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kPass,
+     "--is_print_compare_log", ""},
     {"-da", "--diff_analyze", Takes::kNothing, Effect::kPass, "--diff_analyze", ""},
-    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
-    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kPass, "--cell_mapping", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kPass, "--api_mapping", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kPass, "--data_mapping", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
     {"-fr", "--fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
     {"-qfr", "--quant_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
     {"-cfr", "--close_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
@@ -111,7 +112,6 @@ constexpr Instead kNotBuilt[] = {
     {"code_mapping", "lines of source code behind the nodes of MindSpore graphs",
      "mapping MindSpore graphs to source code is not built yet"},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
-    {"config_check", "the same in newer releases, also of checkpoints", kNoConfigCheck},
     {"offline_dump", "runs an offline model and dumps its tensors",
      "running offline models is not built yet"},
     {"install_deps", "installs optional packages",
@@ -164,7 +164,9 @@ Result<std::string> TakeValue(const OptionRule& rule, const std::vector<std::str
 
 void AddPassed(const OptionRule& rule, std::string value, MsprobeCommand& out) {
   if (!rule.plumb_name.empty()) out.words.emplace_back(rule.plumb_name);
-  if (rule.takes != Takes::kNothing) out.words.push_back(std::move(value));
+  if (rule.takes == Takes::kNothing) return;
+  // An empty value stands for the option without its value.
+  if (!value.empty() || rule.takes == Takes::kValue) out.words.push_back(std::move(value));
 }
 
 template <size_t kCount>
@@ -182,11 +184,7 @@ Status TranslateOptions(const OptionRule (&rules)[kCount], const std::vector<std
     if (rule->takes != Takes::kNothing) {
       PL_TRY_ASSIGN(value, TakeValue(*rule, words, i));
     }
-    if (rule->effect == Effect::kIgnore) {
-      out.ignored.emplace_back(rule->long_name);
-    } else {
-      AddPassed(*rule, std::move(value), out);
-    }
+    AddPassed(*rule, std::move(value), out);
   }
   return {};
 }
@@ -211,16 +209,38 @@ Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words
       rest.push_back(words[i]);
     }
   }
+  const bool known =
+      mode == "offline_data" || mode == "torchair" || mode == "offline_model" || mode == "atb";
+  if (mode != "auto" && !known) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("compare --mode {}: unknown (expected auto)", mode));
+  }
   if (mode != "auto") {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("compare --mode {}: not built yet (expected auto)", mode));
   }
-  MsprobeCommand out{{"compare", "--format", format}, {}};
+  MsprobeCommand out{{"compare", "--schema", "newest", "--format", format}};
   PL_TRY(TranslateOptions(kCompareNew, rest, out));
   return out;
 }
 
-Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
+// 1.2.2 has these for MindSpore only.
+Status CheckFramework(std::string_view framework, const MsprobeCommand& command) {
+  if (framework != "pytorch") return {};
+  for (const std::string_view option : {"--api_mapping", "--cell_mapping", "--layer_mapping"}) {
+    if (std::find(command.words.begin(), command.words.end(), option) == command.words.end()) {
+      continue;
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("compare {}: not for -f pytorch (expected -f mindspore). Compare two "
+                             "PyTorch recordings with `plumb compare TARGET GOLDEN {} FILE`",
+                             option, option));
+  }
+  return {};
+}
+
+Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words,
+                                        std::string_view framework) {
   MsprobeCommand out;
   const bool is_122 = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     const std::string name = Split(word).name;
@@ -230,6 +250,7 @@ Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
   if (is_122) {
     out.words = {"compare", "--format", "xlsx"};
     PL_TRY(TranslateOptions(kCompare122, words, out));
+    PL_TRY(CheckFramework(framework, out));
   } else {
     PL_TRY_ASSIGN(out, TranslateNewCompare(words));
   }
@@ -238,7 +259,7 @@ Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
 }
 
 Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) {
-  MsprobeCommand out{{"overflow"}, {}};
+  MsprobeCommand out{{"overflow"}};
   PL_TRY(TranslateOptions(kOverflow, words, out));
   const bool asks_for_help = std::find(words.begin(), words.end(), "-h") != words.end() ||
                              std::find(words.begin(), words.end(), "--help") != words.end();
@@ -253,16 +274,51 @@ Result<MsprobeCommand> TranslateMerge(const std::vector<std::string>& words) {
 }
 
 Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
-  MsprobeCommand out{{"data2db"}, {}};
+  MsprobeCommand out{{"data2db"}};
   PL_TRY(TranslateOptions(kData2db, words, out));
   return out;
 }
 
-// Takes `-f FRAMEWORK` off the front; recordings say themselves which framework they are of.
-Status DropFramework(std::vector<std::string>& words) {
-  if (words.empty()) return {};
+// config_check -c A B [-o FILE] of two checkpoints; its other jobs are not built.
+Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& words) {
+  std::vector<std::string> paths;
+  std::string output = "./ckpt_similarity.json";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const Word word = Split(words[i]);
+    if (word.name == "-c" || word.name == "--compare") {
+      if (word.has_value) paths.push_back(word.value);
+      while (i + 1 < words.size() && !IsOption(words[i + 1])) paths.push_back(words[++i]);
+    } else if (word.name == "-o" || word.name == "--output") {
+      constexpr OptionRule kOut{"-o", "--output", Takes::kValue, Effect::kPass, "", ""};
+      PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));
+    } else {
+      return Error(ErrorCode::kUnsupported,
+                   fmt::format("config_check {}: not built yet (expected -c CHECKPOINT CHECKPOINT "
+                               "[-o FILE.json])",
+                               words[i]));
+    }
+  }
+  if (paths.size() != 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -c: {} paths (expected two checkpoints)", paths.size()));
+  }
+  if (paths[0].ends_with(".zip")) {
+    return Error(ErrorCode::kUnsupported,
+                 "config_check -c: comparing packed configurations is not built yet (expected two "
+                 "checkpoints)");
+  }
+  if (!output.ends_with(".json")) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -o {}: no .json file (expected one)", output));
+  }
+  return MsprobeCommand{{"compare", paths[0], paths[1], "-o", output}};
+}
+
+// Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
+Result<std::string> TakeFramework(std::vector<std::string>& words) {
+  if (words.empty()) return std::string();
   const Word first = Split(words[0]);
-  if (first.name != "-f" && first.name != "--framework") return {};
+  if (first.name != "-f" && first.name != "--framework") return std::string();
   if (!first.has_value && words.size() < 2) {
     return Error(ErrorCode::kInvalidArgument,
                  "-f: a value is missing (expected pytorch or mindspore)");
@@ -273,21 +329,22 @@ Status DropFramework(std::vector<std::string>& words) {
                  fmt::format("-f {}: unknown (expected pytorch or mindspore)", framework));
   }
   words.erase(words.begin(), words.begin() + (first.has_value ? 1 : 2));
-  return {};
+  return framework;
 }
 
 }  // namespace
 
 Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   std::vector<std::string> rest = words;
-  PL_TRY(DropFramework(rest));
+  PL_TRY_ASSIGN(const std::string framework, TakeFramework(rest));
   if (rest.empty() || rest[0] == "-h" || rest[0] == "--help") return MsprobeCommand{};
   const std::string& command = rest[0];
-  if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}, {}};
-  if (command == "compare") return TranslateCompare(rest);
+  if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}};
+  if (command == "compare") return TranslateCompare(rest, framework);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
   if (command == "merge_result") return TranslateMerge(rest);
+  if (command == "config_check") return TranslateConfigCheck(rest);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -306,7 +363,8 @@ std::string MsprobeHelp() {
       "-gp\n"
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
       "  data2db                        runs `plumb data2db`\n"
-      "  merge_result                   runs `plumb merge`\n\n"
+      "  merge_result                   runs `plumb merge`\n"
+      "  config_check -c A B            runs `plumb compare` on two checkpoints\n\n"
       "Not in plumb yet, each says what to use instead:\n";
   for (const Instead& other : kNotBuilt) {
     text += fmt::format("  {:<29}  {}\n", other.command, other.does);

@@ -63,6 +63,7 @@ struct Item {
   bool is_tensor = false;
   std::optional<std::string> dtype;         // "torch.float32", "<class 'int'>"; none: a null value
   std::optional<std::string> shape_text;    // "[2, 8]"; "[]" for scalars
+  std::optional<bool> requires_grad;        // of tensors, where recorded
   Shape shape;                              // of tensors
   std::array<Recorded, 4> statistics;       // max, min, mean, norm; of scalars four times the value
   std::array<Recorded, 2> finite_extremes;  // max and min without NaN and infinities, if recorded
@@ -78,6 +79,7 @@ struct TensorMetrics {
   Metric max_relative_error = Absent::kNotRecorded;
   Metric below_thousandth_ratio = Absent::kNotRecorded;        // elements with error under 0.001
   Metric below_five_thousandths_ratio = Absent::kNotRecorded;  // under 0.005
+  Metric euclidean_distance = Absent::kNotRecorded;            // L2 norm of target - golden
   Metric relative_l2 = Absent::kNotRecorded;  // |target - golden| / |golden|, L2 norms
   Metric max_ulp = Absent::kNotRecorded;      // in units of the golden dtype
   uint64_t element_count = 0;
@@ -127,6 +129,9 @@ struct ComparedCall {
       unmatched_reason;  // empty: paired; else "no-golden", "no-target", "shape-differs", ...
   // Where shapes, dtypes or arguments differ; empty when only a null value is missing.
   std::string unmatched_detail;
+  // How a pair with unlike names was found: "renumbered", "unwrapped", "renamed", "fuzzy",
+  // "mapped" (docs/reference/compare.md, "Pairs"). Empty: by name.
+  std::string pairing{};
 
   [[nodiscard]] bool paired() const { return unmatched_reason.empty(); }
   [[nodiscard]] const std::string& name() const {
@@ -155,6 +160,7 @@ struct CompareCounts {
   uint64_t calls = 0;                                   // paired
   uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
   uint64_t unreadable_files = 0;
+  uint64_t recomputed = 0;  // calls that only one side runs a second time; they count as no loss
   uint64_t missing_values = 0;  // rows of paired calls of which one side has no or other data
 };
 
@@ -171,11 +177,23 @@ struct Comparison {
   RunLoss target_loss, golden_loss;
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()
+  // The config.json of the recording that would settle the cause of the first wrong call; empty
+  // when no call is wrong or nothing finer can be recorded.
+  std::string next_config;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
   // same places, empty tensors) do not count against it.
   [[nodiscard]] bool is_complete() const;
+};
+
+// Files that say what is called otherwise on the golden side (docs/reference/compare-mappings.md).
+// `data` or `layer` alone decide where they are given; `api` and `cell` go together.
+struct MappingFiles {
+  std::string data;                  // value by value; empty: none
+  std::optional<std::string> api;    // MindSpore's APIs; empty text: the built-in table alone
+  std::optional<std::string> cell;   // modules; empty text: "Cell" is read as "Module"
+  std::optional<std::string> layer;  // parts of the model; empty text: by structure alone
 };
 
 // The result files that WriteComparison() can write (docs/reference/compare.md, "Result files").
@@ -188,14 +206,20 @@ Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>
 struct CompareOptions {
   std::string output_dir = "./output";
   std::string suffix;  // between "compare_result" and the time in the names of the files
-  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
-                                       ReportFormat::kJson};
+  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv, ReportFormat::kJson,
+                                       ReportFormat::kHtml};
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
-  bool show_stack = true;     // column NPU_Stack_Info, when a stack.json is there
-  std::string stack_path;     // empty: the stack.json beside the target's dump.json
-  bool salvage = false;       // compare the complete records of a truncated dump
-  int threads = 0;            // 0: one per core
+  MappingFiles mappings;
+  // The csv has the columns of the newest upstream release (docs/reference/compare-newest.md).
+  bool newest_csv = false;
+  bool show_stack = true;  // column NPU_Stack_Info, when a stack.json is there
+  std::string stack_path;  // empty: the stack.json beside the target's dump.json
+  bool salvage = false;    // compare the complete records of a truncated dump
+  int threads = 0;         // 0: one per core
+  // A third run that is known to be right (a repetition, another thread count, a higher precision);
+  // as far as it is from golden the target may be too. Empty: the model of noise alone.
+  std::string noise_path;
   // Called from one thread at a time with the share of the work done (0 to 1); may be empty.
   std::function<void(double done_ratio)> on_progress;
 };

@@ -47,6 +47,7 @@ void BindOptions(nb::module_& m) {
       .def_rw("fuzzy_match", &CompareOptions::fuzzy_match)
       .def_rw("show_stack", &CompareOptions::show_stack)
       .def_rw("stack_path", &CompareOptions::stack_path)
+      .def_rw("noise_path", &CompareOptions::noise_path)
       .def_rw("salvage", &CompareOptions::salvage)
       .def_rw("threads", &CompareOptions::threads);
 }
@@ -54,6 +55,7 @@ void BindOptions(nb::module_& m) {
 void BindComparison(nb::module_& m) {
   nb::class_<Comparison>(m, "Comparison", "The result of one comparison.")
       .def(nb::init<>())
+      .def_prop_ro("next_config", [](const Comparison& self) { return self.next_config; })
       .def(
           "summary_text", [](const Comparison& self) { return SummaryText(self); },
           nb::call_guard<nb::gil_scoped_release>(), "The answer as `plumb compare` prints it.")

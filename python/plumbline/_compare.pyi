@@ -42,6 +42,12 @@ class CompareOptions:
     def stack_path(self, arg: str, /) -> None: ...
 
     @property
+    def noise_path(self) -> str: ...
+
+    @noise_path.setter
+    def noise_path(self, arg: str, /) -> None: ...
+
+    @property
     def salvage(self) -> bool: ...
 
     @salvage.setter
@@ -57,6 +63,9 @@ class Comparison:
     """The result of one comparison."""
 
     def __init__(self) -> None: ...
+
+    @property
+    def next_config(self) -> str: ...
 
     def summary_text(self) -> str:
         """The answer as `plumb compare` prints it."""

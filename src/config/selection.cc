@@ -134,9 +134,9 @@ Result<Selection> Selection::Create(const Config& config) {
   if (config.scope.empty()) return selection;
   const std::string field = fmt::format("{}.scope", TaskName(config.task));
   if (config.scope.size() != 2) {
-    return settings::Invalid(field, settings::Json(config.scope),
-                             fmt::format("2 names, not {}: the first and the last of a range",
-                                         config.scope.size()));
+    return settings::Invalid(
+        field, settings::Json(config.scope),
+        fmt::format("2 names, not {}: the first and the last of a range", config.scope.size()));
   }
   for (const std::string& name : config.scope) PL_TRY(CheckScopeName(field, name, config.level));
   return selection;

@@ -113,6 +113,7 @@ class Expander {
     item.dtype = tensor.dtype_text;
     item.shape = tensor.shape;
     item.shape_text = ShapeText(tensor.shape);
+    item.requires_grad = tensor.requires_grad;
     item.statistics = {ToRecorded(tensor.max), ToRecorded(tensor.min), ToRecorded(tensor.mean),
                        ToRecorded(tensor.norm)};
     if (tensor.max_finite) item.finite_extremes[0] = ToRecorded(*tensor.max_finite);
@@ -176,6 +177,9 @@ Result<CallItems> ExpandCall(const Call& call) {
   CallItems result;
   result.name = call.name;
   result.kind = call.kind;
+  const Value* recomputed = call.Find("is_recompute");
+  const bool* is_recomputed = recomputed == nullptr ? nullptr : recomputed->As<bool>();
+  result.recomputed = is_recomputed != nullptr && *is_recomputed;
   if (call.kind == CallKind::kParametersGrad) {
     Expander expander(ItemRole::kParameterGrad, result.items);
     for (const auto& [key, value] : call.members) {

@@ -1,203 +1,332 @@
 #include "match/name_match.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <unordered_map>
+
+#include "match/call_align.h"
 
 namespace plumbline::match {
 namespace {
 
-struct Mismatch {
-  std::string reason;
-  std::string detail;
-  std::optional<ItemRole> role;
+using IndexList = std::vector<size_t>;
+constexpr size_t kNone = CallPair::kNone;
+
+struct Group {
+  IndexList target, golden;
 };
 
-std::string_view TextOr(const std::optional<std::string>& text) {
-  return text ? std::string_view(*text) : std::string_view("None");
-}
+// Numbers texts: equal texts get equal numbers, from 1.
+class Interner {
+ public:
+  uint32_t Of(const std::string& text) {
+    return ids_.try_emplace(text, static_cast<uint32_t>(ids_.size() + 1)).first->second;
+  }
 
-std::string_view TypeOr(const Item& item) { return TextOr(item.dtype); }
+ private:
+  std::unordered_map<std::string, uint32_t> ids_;
+};
 
-// What keeps two calls of one name apart, or nothing.
-std::optional<Mismatch> FindMismatch(const CallItems& target, const CallItems& golden, bool fuzzy) {
-  const size_t count = std::min(target.items.size(), golden.items.size());
-  for (size_t i = 0; i < count; ++i) {
-    const Item& a = target.items[i];
-    const Item& b = golden.items[i];
-    if (a.role != b.role || (!fuzzy && a.name != b.name)) {
-      return Mismatch{"structure-differs",
-                      fmt::format("target has {} where golden has {}", a.name, b.name), a.role};
+class Matcher {
+ public:
+  Matcher(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
+          const MatchOptions& options)
+      : target_(target),
+        golden_(golden),
+        options_(options),
+        partner_(target.size(), kNone),
+        counterpart_(golden.size(), kNone),
+        rule_(target.size()) {}
+
+  std::vector<CallPair> Run() {
+    JoinByName();
+    if (options_.fuzzy || HasLeftovers() || RecomputationDiffers()) {
+      PairByOrder();
+      PairLeftovers(&UnwrappedKey, "unwrapped");
+      PairByPlace();
     }
-    if (a.shape_text != b.shape_text) {
-      return Mismatch{"shape-differs",
-                      fmt::format("{}: target {}, golden {}", a.name, TextOr(a.shape_text),
-                                  TextOr(b.shape_text)),
-                      a.role};
+    return Pairs();
+  }
+
+ private:
+  static std::string UnwrappedKey(std::string_view name) {
+    return WithoutCallNumber(UnwrappedName(name));
+  }
+
+  void Pair(size_t i, size_t j, std::string_view rule) {
+    partner_[i] = j;
+    counterpart_[j] = i;
+    rule_[i] = RuleOf(i, j, rule);
+  }
+
+  std::string_view RuleOf(size_t i, size_t j, std::string_view rule) const {
+    if (target_[i].name == golden_[j].name) return {};
+    return target_[i].key() == golden_[j].name ? "mapped" : rule;
+  }
+
+  void JoinByName() {
+    std::unordered_map<std::string_view, size_t> by_name;
+    by_name.reserve(golden_.size());
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      if (!golden_[j].items.empty()) by_name.insert_or_assign(golden_[j].name, j);
     }
-    if (!DTypesAgree(a.dtype, b.dtype)) {
-      return Mismatch{"dtype-differs",
-                      fmt::format("{}: target {}, golden {}", a.name, TypeOr(a), TypeOr(b)),
-                      a.role};
-    }
-  }
-  if (target.items.size() == golden.items.size()) return std::nullopt;
-  const bool target_longer = target.items.size() > golden.items.size();
-  const std::vector<Item>& longer = (target_longer ? target : golden).items;
-  const bool only_nulls = std::all_of(longer.begin() + static_cast<std::ptrdiff_t>(count),
-                                      longer.end(), [](const Item& item) { return !item.dtype; });
-  // Releases differ in whether they write a null for a missing gradient.
-  if (only_nulls) return Mismatch{"structure-differs", "", std::nullopt};
-  const Item& extra = longer[count];
-  return Mismatch{"structure-differs",
-                  fmt::format("only {} has {}", target_longer ? "target" : "golden", extra.name),
-                  extra.role};
-}
-
-// Names that differ in the call number of the call alone must not count as a mismatch in a fuzzy
-// pair, and pairs across call numbers exist only there.
-bool Compatible(const CallItems& target, const CallItems& golden) {
-  return !FindMismatch(target, golden, true);
-}
-
-using IndexList = std::vector<size_t>;
-using Partner = std::vector<size_t>;  // golden index per target call, or kNone
-
-Partner PairByName(const std::vector<CallItems>& target, const std::vector<CallItems>& golden) {
-  std::unordered_map<std::string_view, size_t> by_name;
-  by_name.reserve(golden.size());
-  for (size_t i = 0; i < golden.size(); ++i) {
-    if (!golden[i].items.empty()) by_name.insert_or_assign(golden[i].name, i);
-  }
-  Partner partner(target.size(), CallPair::kNone);
-  for (size_t i = 0; i < target.size(); ++i) {
-    const auto found = by_name.find(target[i].name);
-    if (found != by_name.end() && !target[i].items.empty()) partner[i] = found->second;
-  }
-  return partner;
-}
-
-// Above this many cells the alignment falls back to "k-th with k-th".
-constexpr size_t kMaxAlignmentCells = size_t{1} << 24;
-
-// Longest common subsequence of two groups of equally named calls, by structural agreement.
-void AlignGroup(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
-                const IndexList& a, const IndexList& b, Partner& partner) {
-  const size_t columns = b.size() + 1;
-  if (a.size() == b.size() || (a.size() + 1) * columns > kMaxAlignmentCells) {
-    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) partner[a[i]] = b[i];
-    return;
-  }
-  std::vector<uint32_t> length((a.size() + 1) * columns, 0);
-  for (size_t i = a.size(); i-- > 0;) {
-    for (size_t j = b.size(); j-- > 0;) {
-      const uint32_t skip = std::max(length[(i + 1) * columns + j], length[i * columns + j + 1]);
-      const bool fits = Compatible(target[a[i]], golden[b[j]]);
-      length[i * columns + j] = fits ? std::max(skip, length[(i + 1) * columns + j + 1] + 1) : skip;
+    for (size_t i = 0; i < target_.size(); ++i) {
+      const auto found = by_name.find(target_[i].key());
+      if (found != by_name.end() && !target_[i].items.empty()) Pair(i, found->second, {});
     }
   }
-  size_t i = 0;
-  size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    const uint32_t here = length[i * columns + j];
-    if (Compatible(target[a[i]], golden[b[j]]) && here == length[(i + 1) * columns + j + 1] + 1) {
-      partner[a[i++]] = b[j++];
-    } else if (here == length[(i + 1) * columns + j]) {
-      ++i;
-    } else {
-      ++j;
+
+  bool IsAlone(size_t i) const { return partner_[i] == kNone && !target_[i].items.empty(); }
+  bool IsAloneInGolden(size_t j) const {
+    return counterpart_[j] == kNone && !golden_[j].items.empty();
+  }
+
+  // Whether both sides have calls without partner.
+  bool HasLeftovers() const {
+    bool in_target = false;
+    bool in_golden = false;
+    for (size_t i = 0; i < target_.size(); ++i) in_target = in_target || IsAlone(i);
+    for (size_t j = 0; j < golden_.size(); ++j) in_golden = in_golden || IsAloneInGolden(j);
+    return in_target || in_golden;
+  }
+
+  bool RecomputationDiffers() const {
+    for (size_t i = 0; i < target_.size(); ++i) {
+      if (partner_[i] == kNone) continue;
+      if (target_[i].recomputed != golden_[partner_[i]].recomputed) return true;
+    }
+    return false;
+  }
+
+  // --- calls of one name without number -------------------------------------------------------
+
+  void PairByOrder() {
+    std::unordered_map<std::string, Group> groups;
+    for (size_t i = 0; i < target_.size(); ++i) {
+      target_bases_.push_back(WithoutCallNumber(target_[i].key()));
+      if (!target_[i].items.empty()) groups[target_bases_[i]].target.push_back(i);
+    }
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      golden_bases_.push_back(WithoutCallNumber(golden_[j].name));
+      if (!golden_[j].items.empty()) groups[golden_bases_[j]].golden.push_back(j);
+    }
+    for (const auto& entry : groups) {
+      const Group& group = entry.second;
+      if (group.target.empty() || group.golden.empty()) continue;
+      if (!options_.fuzzy && IsJoined(group)) continue;
+      Unpair(group);
+      for (const bool recomputed : {false, true}) {
+        PairGroup(Part(group, recomputed), options_.fuzzy ? "fuzzy" : "renumbered");
+      }
     }
   }
-}
 
-Partner PairFuzzily(const std::vector<CallItems>& target, const std::vector<CallItems>& golden) {
-  std::unordered_map<std::string, std::pair<IndexList, IndexList>> groups;
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (!target[i].items.empty()) groups[WithoutCallNumber(target[i].name)].first.push_back(i);
+  // Every call of the group has its namesake, run for the same reason.
+  bool IsJoined(const Group& group) const {
+    if (group.target.size() != group.golden.size()) return false;
+    return std::ranges::all_of(group.target, [&](size_t i) {
+      return partner_[i] != kNone && target_[i].recomputed == golden_[partner_[i]].recomputed;
+    });
   }
-  for (size_t i = 0; i < golden.size(); ++i) {
-    if (!golden[i].items.empty()) groups[WithoutCallNumber(golden[i].name)].second.push_back(i);
-  }
-  Partner partner(target.size(), CallPair::kNone);
-  for (const auto& entry : groups) {
-    AlignGroup(target, golden, entry.second.first, entry.second.second, partner);
-  }
-  return partner;
-}
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
+  void Unpair(const Group& group) {
+    for (const size_t i : group.target) partner_[i] = kNone;
+    for (const size_t j : group.golden) counterpart_[j] = kNone;
+  }
 
-bool IsLooseFloat(std::string_view dtype) {
-  const std::optional<DType> parsed = ParseDType(dtype);
-  return parsed == DType::kFloat16 || parsed == DType::kBFloat16 || parsed == DType::kFloat32;
-}
+  Group Part(const Group& group, bool recomputed) const {
+    Group part;
+    for (const size_t i : group.target) {
+      if (target_[i].recomputed == recomputed) part.target.push_back(i);
+    }
+    for (const size_t j : group.golden) {
+      if (golden_[j].recomputed == recomputed) part.golden.push_back(j);
+    }
+    return part;
+  }
+
+  void PairGroup(const Group& group, std::string_view rule) {
+    if (group.target.empty() || group.golden.empty()) return;
+    if (group.target.size() != group.golden.size()) {
+      Align(group, rule);
+      return;
+    }
+    std::unordered_map<std::string_view, size_t> by_name;
+    for (const size_t j : group.golden) by_name.emplace(golden_[j].name, j);
+    const bool same_names = !options_.fuzzy && std::ranges::all_of(group.target, [&](size_t i) {
+      return by_name.contains(target_[i].key());
+    });
+    for (size_t k = 0; k < group.target.size(); ++k) {
+      const size_t i = group.target[k];
+      Pair(i, same_names ? by_name.at(target_[i].key()) : group.golden[k], rule);
+    }
+  }
+
+  void Align(const Group& group, std::string_view rule) {
+    const std::vector<AlignedCall> a =
+        Described(target_, target_bases_, group.target, options_.target_site);
+    const std::vector<AlignedCall> b =
+        Described(golden_, golden_bases_, group.golden, options_.golden_site);
+    for (const auto& [i, j] : AlignCalls(a, b)) Pair(i, j, rule);
+    // Namesakes that are left differ in structure; that is worth saying.
+    std::unordered_map<std::string_view, size_t> by_name;
+    for (const size_t j : group.golden) {
+      if (counterpart_[j] == kNone) by_name.emplace(golden_[j].name, j);
+    }
+    for (const size_t i : group.target) {
+      const auto found = by_name.find(target_[i].key());
+      if (partner_[i] == kNone && found != by_name.end()) Pair(i, found->second, rule);
+    }
+  }
+
+  std::vector<AlignedCall> Described(const std::vector<CallItems>& calls,
+                                     const std::vector<std::string>& bases, const IndexList& group,
+                                     const std::function<std::string(size_t)>& site) {
+    std::vector<AlignedCall> described;
+    described.reserve(group.size());
+    for (const size_t i : group) {
+      AlignedCall& call = described.emplace_back();
+      call.index = i;
+      call.structure = ids_.Of(StructureOf(calls[i], options_.items));
+      call.name = ids_.Of(calls[i].key());
+      call.before = i > 0 ? ids_.Of(bases[i - 1]) : 0;
+      call.after = i + 1 < bases.size() ? ids_.Of(bases[i + 1]) : 0;
+      const std::string place = site ? site(i) : std::string();
+      call.site = place.empty() ? 0 : ids_.Of(place);
+    }
+    return described;
+  }
+
+  // --- calls that are left --------------------------------------------------------------------
+
+  // Groups of the calls without partner, by a text made of each name.
+  std::unordered_map<std::string, Group> Leftovers(std::string (*key)(std::string_view)) const {
+    std::unordered_map<std::string, Group> groups;
+    for (size_t i = 0; i < target_.size(); ++i) {
+      if (IsAlone(i)) groups[key(target_[i].key())].target.push_back(i);
+    }
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      if (IsAloneInGolden(j)) groups[key(golden_[j].name)].golden.push_back(j);
+    }
+    return groups;
+  }
+
+  void PairLeftovers(std::string (*key)(std::string_view), std::string_view rule) {
+    for (const auto& entry : Leftovers(key)) {
+      for (const bool recomputed : {false, true}) {
+        PairGroup(Part(entry.second, recomputed), rule);
+      }
+    }
+  }
+
+  // Calls of one kind between the same two paired calls are the same call under another name.
+  void PairByPlace() {
+    std::unordered_map<std::string, Group> groups;
+    std::array<size_t, 2> anchor = {kNone, kNone};  // of calls run once, and recomputed
+    for (size_t i = 0; i < target_.size(); ++i) {
+      size_t& place = anchor[target_[i].recomputed ? 1 : 0];
+      if (partner_[i] != kNone) place = partner_[i];
+      if (IsAlone(i)) groups[PlaceKey(target_[i], place)].target.push_back(i);
+    }
+    anchor = {kNone, kNone};
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      size_t& place = anchor[golden_[j].recomputed ? 1 : 0];
+      if (counterpart_[j] != kNone) place = j;
+      if (IsAloneInGolden(j)) groups[PlaceKey(golden_[j], place)].golden.push_back(j);
+    }
+    for (const auto& entry : groups) {
+      const Group& group = entry.second;
+      if (!group.target.empty() && !group.golden.empty()) Align(group, "renamed");
+    }
+  }
+
+  static std::string PlaceKey(const CallItems& call, size_t anchor) {
+    return KindName(call.key()) + (call.recomputed ? " again " : " ") + std::to_string(anchor);
+  }
+
+  // --- result ---------------------------------------------------------------------------------
+
+  std::vector<CallPair> Pairs() const {
+    std::vector<CallPair> pairs;
+    pairs.reserve(target_.size());
+    std::unordered_map<size_t, CallPair> alone;  // golden calls that have a namesake
+    for (size_t i = 0; i < target_.size(); ++i) {
+      if (target_[i].items.empty()) continue;
+      CallPair& pair = pairs.emplace_back();
+      pair.target = i;
+      const size_t j = partner_[i];
+      if (j == kNone) {
+        pair.reason = target_[i].recomputed ? "recomputed" : "no-golden";
+        continue;
+      }
+      ItemMatch items = MatchItems(target_[i], golden_[j], options_.items);
+      pair.links = std::move(items.links);
+      pair.rule = rule_[i];
+      if (!items.mismatch) {
+        pair.golden = j;
+        AddLeftOut(i, j, items, pairs);
+        continue;
+      }
+      pair.links.clear();
+      pair.reason = items.mismatch->reason;
+      pair.detail = items.mismatch->detail;
+      pair.role = items.mismatch->role;
+      pair.counterpart = j;
+      CallPair& other = alone[j] = pair;
+      other.target = kNone;
+      other.golden = j;
+      other.counterpart = i;
+    }
+    AddGoldenOnly(alone, pairs);
+    return pairs;
+  }
+
+  // Items that a mapping leaves without counterpart.
+  static void AddLeftOut(size_t i, size_t j, const ItemMatch& items, std::vector<CallPair>& pairs) {
+    if (!items.alone_target.empty()) {
+      CallPair& alone = pairs.emplace_back();
+      alone.target = i;
+      alone.reason = "no-golden";
+      for (const size_t k : items.alone_target) alone.links.emplace_back(k, kNone);
+    }
+    if (!items.alone_golden.empty()) {
+      CallPair& alone = pairs.emplace_back();
+      alone.golden = j;
+      alone.reason = "no-target";
+      for (const size_t k : items.alone_golden) alone.links.emplace_back(kNone, k);
+    }
+  }
+
+  void AddGoldenOnly(std::unordered_map<size_t, CallPair>& alone,
+                     std::vector<CallPair>& pairs) const {
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      const auto found = alone.find(j);
+      if (found != alone.end()) {
+        pairs.push_back(std::move(found->second));
+      } else if (IsAloneInGolden(j)) {
+        CallPair& pair = pairs.emplace_back();
+        pair.golden = j;
+        pair.reason = golden_[j].recomputed ? "recomputed" : "no-target";
+      }
+    }
+  }
+
+  const std::vector<CallItems>& target_;
+  const std::vector<CallItems>& golden_;
+  const MatchOptions& options_;
+  IndexList partner_;      // golden index per target call, or kNone
+  IndexList counterpart_;  // target index per golden call, or kNone
+  std::vector<std::string_view> rule_;
+  std::vector<std::string> target_bases_, golden_bases_;  // names without numbers
+  Interner ids_;
+};
 
 }  // namespace
 
-bool DTypesAgree(const std::optional<std::string>& target,
-                 const std::optional<std::string>& golden) {
-  if (target == golden) return true;
-  return target && golden && IsLooseFloat(*target) && IsLooseFloat(*golden);
-}
-
-std::string WithoutCallNumber(std::string_view call_name) {
-  // The number stands right before the direction (APIs) or right after it (modules).
-  for (const std::string_view direction :
-       {std::string_view(".forward"), std::string_view(".backward")}) {
-    const size_t at = call_name.rfind(direction);
-    if (at == std::string_view::npos) continue;
-    std::string_view head = call_name.substr(0, at);
-    std::string_view tail = call_name.substr(at + direction.size());
-    if (tail.size() > 1 && tail.front() == '.' && IsNumber(tail.substr(1))) {
-      return std::string(head) + std::string(direction);
-    }
-    const size_t dot = head.rfind('.');
-    if (tail.empty() && dot != std::string_view::npos && IsNumber(head.substr(dot + 1))) {
-      return std::string(head.substr(0, dot)) + std::string(direction);
-    }
-  }
-  return std::string(call_name);
-}
-
 std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
-                                 const std::vector<CallItems>& golden, bool fuzzy) {
-  const Partner partner = fuzzy ? PairFuzzily(target, golden) : PairByName(target, golden);
-  std::vector<CallPair> pairs;
-  pairs.reserve(target.size());
-  std::vector<CallPair> golden_state(golden.size());  // why a golden call is alone
-  for (size_t j = 0; j < golden.size(); ++j)
-    golden_state[j] = {CallPair::kNone, j, "no-target", {}, {}, {}};
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i].items.empty()) continue;
-    CallPair pair;
-    pair.target = i;
-    const size_t j = partner[i];
-    if (j == CallPair::kNone) {
-      pair.reason = "no-golden";
-    } else if (std::optional<Mismatch> mismatch = FindMismatch(target[i], golden[j], fuzzy)) {
-      pair.reason = mismatch->reason;
-      pair.detail = mismatch->detail;
-      pair.role = mismatch->role;
-      pair.counterpart = j;
-      golden_state[j] = pair;
-      golden_state[j].target = CallPair::kNone;
-      golden_state[j].golden = j;
-      golden_state[j].counterpart = i;
-    } else {
-      pair.golden = j;
-      golden_state[j].reason.clear();
-    }
-    pairs.push_back(std::move(pair));
-  }
-  for (size_t j = 0; j < golden.size(); ++j) {
-    if (!golden[j].items.empty() && !golden_state[j].paired()) {
-      pairs.push_back(std::move(golden_state[j]));
-    }
-  }
-  return pairs;
+                                 const std::vector<CallItems>& golden,
+                                 const MatchOptions& options) {
+  return Matcher(target, golden, options).Run();
 }
 
 }  // namespace plumbline::match

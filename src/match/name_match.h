@@ -3,12 +3,15 @@
 #ifndef PLUMBLINE_MATCH_NAME_MATCH_H_
 #define PLUMBLINE_MATCH_NAME_MATCH_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "match/call_key.h"
 #include "match/expand.h"
+#include "match/item_match.h"
 
 namespace plumbline::match {
 
@@ -17,33 +20,44 @@ struct CallPair {
   static constexpr size_t kNone = static_cast<size_t>(-1);
   size_t target = kNone;  // index into the target's calls
   size_t golden = kNone;
-  // Empty when paired. "no-golden", "no-target": no such name on the other side. "shape-differs",
-  // "dtype-differs", "structure-differs": the name is there, but the call is not the same; `detail`
-  // says where (empty when only nulls are missing), `role` which part of the call it is and
-  // `counterpart` the call of that name.
+  // Empty when paired. "no-golden", "no-target": no such call on the other side; "recomputed": none
+  // because only this side runs it twice. "shape-differs", "dtype-differs", "structure-differs":
+  // the name is there, but the call is not the same; `detail` says where (empty when only nulls are
+  // missing), `role` which part of the call it is and `counterpart` the call of that name.
   std::string reason;
   std::string detail;
   std::optional<ItemRole> role;
   size_t counterpart = kNone;
+  // How a pair of calls with unlike names was found: "renumbered" (the same call by order),
+  // "unwrapped" (a wrapper around the model or another framework's spelling), "renamed" (the same
+  // kind of call at the same place), "mapped" (by a mapping file). Empty: by name.
+  std::string_view rule;
+  // Empty: item by item in order. kNone on one side: an item alone, in a pair of reason "no-golden"
+  // or "no-target"; such a pair stands behind the one that the call's other items are in.
+  ItemLinks links;
 
   [[nodiscard]] bool paired() const { return reason.empty(); }
 };
 
-// Pairs calls of equal name whose items agree in number, name, shape and (loosely) dtype. With
-// `fuzzy` call numbers are ignored: the k-th call of a name pairs with the k-th on the other side,
-// aligned by shapes where the numbers of calls differ. Order: the target's calls in file order,
-// then golden calls without partner in theirs. Calls without items are left out. O(n).
+struct MatchOptions {
+  // Call numbers do not count: the k-th call of a name pairs with the k-th.
+  bool fuzzy = false;
+  ItemRules items = {};
+  // What tells calls of one name apart besides their structure, such as the enclosing module and
+  // the line of code; asked for by index where the sides call something different numbers of times.
+  // Equal texts: probably the same call. May be empty.
+  std::function<std::string(size_t)> target_site = {}, golden_site = {};
+};
+
+// Pairs calls: by name; where one side has other numbers of a name (recomputation, an extra call)
+// by order, aligned by structure, site and neighbours; then those left without the wrappers around
+// their model; then those left by kind at the same place between pairs. Paired calls agree in
+// their items (MatchItems). Order: the target's calls in file order, then golden calls without
+// partner in theirs. Calls without items are left out. Time linear in the calls, and quadratic in
+// the number of equally named calls where both sides have other numbers of them.
 std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
-                                 const std::vector<CallItems>& golden, bool fuzzy);
-
-// Dtype texts that may stand against each other: equal, or both among float16, bfloat16 and
-// float32 in any framework's spelling.
-bool DTypesAgree(const std::optional<std::string>& target,
-                 const std::optional<std::string>& golden);
-
-// "Functional.linear.3.forward" -> "Functional.linear.forward";
-// "Module.fc.Linear.forward.3" -> "Module.fc.Linear.forward".
-std::string WithoutCallNumber(std::string_view call_name);
+                                 const std::vector<CallItems>& golden,
+                                 const MatchOptions& options = {});
 
 }  // namespace plumbline::match
 

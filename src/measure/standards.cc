@@ -20,81 +20,202 @@ constexpr std::array kApis = {
     ApiClass{"abs", CallClass::kElementwise},
     ApiClass{"adaptive_avg_pool2d", CallClass::kReduction},
     ApiClass{"add", CallClass::kElementwise},
+    ApiClass{"addbmm", CallClass::kProduct},
+    ApiClass{"addcdiv", CallClass::kElementwise},
+    ApiClass{"addcmul", CallClass::kElementwise},
     ApiClass{"addmm", CallClass::kProduct},
+    ApiClass{"addmv", CallClass::kProduct},
+    ApiClass{"alpha_dropout", CallClass::kElementwise},
+    ApiClass{"amax", CallClass::kCopy},
+    ApiClass{"amin", CallClass::kCopy},
     ApiClass{"avg_pool2d", CallClass::kReduction},
     ApiClass{"baddbmm", CallClass::kProduct},
     ApiClass{"batch_norm", CallClass::kReduction},
+    ApiClass{"bfloat16", CallClass::kCopy},
+    ApiClass{"bilinear", CallClass::kProduct},
     ApiClass{"bmm", CallClass::kProduct},
+    ApiClass{"broadcast_to", CallClass::kCopy},
     ApiClass{"cat", CallClass::kCopy},
+    ApiClass{"chain_matmul", CallClass::kProduct},
     ApiClass{"chunk", CallClass::kCopy},
     ApiClass{"clamp", CallClass::kElementwise},
+    ApiClass{"clip", CallClass::kElementwise},
     ApiClass{"clone", CallClass::kCopy},
+    ApiClass{"concat", CallClass::kCopy},
     ApiClass{"contiguous", CallClass::kCopy},
     ApiClass{"conv1d", CallClass::kProduct},
     ApiClass{"conv2d", CallClass::kProduct},
     ApiClass{"conv3d", CallClass::kProduct},
+    ApiClass{"conv_transpose2d", CallClass::kProduct},
     ApiClass{"cos", CallClass::kElementwise},
     ApiClass{"cross_entropy", CallClass::kReduction},
     ApiClass{"cumsum", CallClass::kReduction},
     ApiClass{"detach", CallClass::kCopy},
+    ApiClass{"diagonal", CallClass::kCopy},
     ApiClass{"div", CallClass::kElementwise},
+    ApiClass{"dot", CallClass::kProduct},
+    ApiClass{"double", CallClass::kCopy},
+    ApiClass{"dropout", CallClass::kElementwise},
     ApiClass{"einsum", CallClass::kProduct},
+    ApiClass{"elu", CallClass::kElementwise},
     ApiClass{"embedding", CallClass::kCopy},
     ApiClass{"empty", CallClass::kUninitialised},
     ApiClass{"empty_like", CallClass::kUninitialised},
     ApiClass{"empty_strided", CallClass::kUninitialised},
     ApiClass{"empty_with_format", CallClass::kUninitialised},
+    ApiClass{"erf", CallClass::kElementwise},
+    ApiClass{"erfinv", CallClass::kElementwise},
     ApiClass{"exp", CallClass::kElementwise},
     ApiClass{"expand", CallClass::kCopy},
+    ApiClass{"expand_as", CallClass::kCopy},
+    ApiClass{"expm1", CallClass::kElementwise},
+    ApiClass{"fill", CallClass::kCopy},
     ApiClass{"flatten", CallClass::kCopy},
+    ApiClass{"flip", CallClass::kCopy},
+    ApiClass{"float", CallClass::kCopy},
+    ApiClass{"floor", CallClass::kElementwise},
     ApiClass{"gather", CallClass::kCopy},
     ApiClass{"gelu", CallClass::kElementwise},
     ApiClass{"getitem", CallClass::kCopy},
+    ApiClass{"glu", CallClass::kElementwise},
     ApiClass{"group_norm", CallClass::kReduction},
+    ApiClass{"half", CallClass::kCopy},
+    ApiClass{"hardswish", CallClass::kElementwise},
+    ApiClass{"hardtanh", CallClass::kElementwise},
+    ApiClass{"hstack", CallClass::kCopy},
+    ApiClass{"index_add", CallClass::kReduction},
+    ApiClass{"index_put", CallClass::kCopy},
     ApiClass{"index_select", CallClass::kCopy},
+    ApiClass{"instance_norm", CallClass::kReduction},
+    ApiClass{"interpolate", CallClass::kElementwise},
     ApiClass{"layer_norm", CallClass::kReduction},
+    ApiClass{"leaky_relu", CallClass::kElementwise},
+    ApiClass{"lerp", CallClass::kElementwise},
     ApiClass{"linear", CallClass::kProduct},
     ApiClass{"log", CallClass::kElementwise},
+    ApiClass{"log1p", CallClass::kElementwise},
     ApiClass{"log_softmax", CallClass::kReduction},
+    ApiClass{"logsumexp", CallClass::kReduction},
     ApiClass{"masked_fill", CallClass::kCopy},
+    ApiClass{"masked_scatter", CallClass::kCopy},
+    ApiClass{"masked_select", CallClass::kCopy},
     ApiClass{"matmul", CallClass::kProduct},
+    ApiClass{"max", CallClass::kCopy},
+    ApiClass{"max_pool2d", CallClass::kCopy},
+    ApiClass{"maximum", CallClass::kCopy},
     ApiClass{"mean", CallClass::kReduction},
+    ApiClass{"min", CallClass::kCopy},
+    ApiClass{"minimum", CallClass::kCopy},
+    ApiClass{"mish", CallClass::kElementwise},
     ApiClass{"mm", CallClass::kProduct},
+    ApiClass{"movedim", CallClass::kCopy},
+    ApiClass{"mse_loss", CallClass::kReduction},
     ApiClass{"mul", CallClass::kElementwise},
+    ApiClass{"mv", CallClass::kProduct},
+    ApiClass{"narrow", CallClass::kCopy},
     ApiClass{"neg", CallClass::kCopy},
     ApiClass{"new_empty", CallClass::kUninitialised},
     ApiClass{"new_empty_strided", CallClass::kUninitialised},
+    ApiClass{"nll_loss", CallClass::kReduction},
     ApiClass{"norm", CallClass::kReduction},
+    ApiClass{"normalize", CallClass::kReduction},
+    ApiClass{"ones_like", CallClass::kCopy},
+    ApiClass{"outer", CallClass::kElementwise},
+    ApiClass{"pad", CallClass::kCopy},
     ApiClass{"permute", CallClass::kCopy},
     ApiClass{"pow", CallClass::kElementwise},
+    ApiClass{"prod", CallClass::kReduction},
+    ApiClass{"reciprocal", CallClass::kElementwise},
     ApiClass{"relu", CallClass::kElementwise},
+    ApiClass{"relu6", CallClass::kElementwise},
     ApiClass{"repeat", CallClass::kCopy},
+    ApiClass{"repeat_interleave", CallClass::kCopy},
     ApiClass{"reshape", CallClass::kCopy},
     ApiClass{"rms_norm", CallClass::kReduction},
+    ApiClass{"roll", CallClass::kCopy},
+    ApiClass{"round", CallClass::kElementwise},
     ApiClass{"rsqrt", CallClass::kElementwise},
+    ApiClass{"rsub", CallClass::kElementwise},
     ApiClass{"scaled_dot_product_attention", CallClass::kProduct},
+    ApiClass{"scatter", CallClass::kCopy},
     ApiClass{"select", CallClass::kCopy},
+    ApiClass{"setitem", CallClass::kCopy},
     ApiClass{"sigmoid", CallClass::kElementwise},
+    ApiClass{"sign", CallClass::kCopy},
     ApiClass{"silu", CallClass::kElementwise},
     ApiClass{"sin", CallClass::kElementwise},
     ApiClass{"softmax", CallClass::kReduction},
+    ApiClass{"softplus", CallClass::kElementwise},
+    ApiClass{"sort", CallClass::kCopy},
     ApiClass{"split", CallClass::kCopy},
     ApiClass{"sqrt", CallClass::kElementwise},
+    ApiClass{"square", CallClass::kElementwise},
     ApiClass{"squeeze", CallClass::kCopy},
     ApiClass{"stack", CallClass::kCopy},
     ApiClass{"std", CallClass::kReduction},
     ApiClass{"sub", CallClass::kElementwise},
     ApiClass{"sum", CallClass::kReduction},
+    ApiClass{"swapaxes", CallClass::kCopy},
     ApiClass{"t", CallClass::kCopy},
+    ApiClass{"take_along_dim", CallClass::kCopy},
     ApiClass{"tanh", CallClass::kElementwise},
+    ApiClass{"to", CallClass::kCopy},
+    ApiClass{"topk", CallClass::kCopy},
     ApiClass{"transpose", CallClass::kCopy},
+    ApiClass{"tril", CallClass::kCopy},
+    ApiClass{"triu", CallClass::kCopy},
+    ApiClass{"triu_indices", CallClass::kCopy},
     ApiClass{"truediv", CallClass::kElementwise},
+    ApiClass{"type", CallClass::kCopy},
+    ApiClass{"unbind", CallClass::kCopy},
+    ApiClass{"unflatten", CallClass::kCopy},
+    ApiClass{"unfold", CallClass::kCopy},
     ApiClass{"unsqueeze", CallClass::kCopy},
     ApiClass{"var", CallClass::kReduction},
     ApiClass{"view", CallClass::kCopy},
     ApiClass{"view_as", CallClass::kCopy},
+    ApiClass{"vstack", CallClass::kCopy},
     ApiClass{"where", CallClass::kCopy},
+    ApiClass{"zeros_like", CallClass::kCopy},
 };
+
+struct ApiAmplifier {
+  std::string_view name;
+  Amplifier amplifier;
+};
+
+// Beside the products, which the table above names.
+constexpr std::array kAmplifiers = {
+    ApiAmplifier{"add", Amplifier::kSum},
+    ApiAmplifier{"sub", Amplifier::kSum},
+    ApiAmplifier{"mean", Amplifier::kMean},
+    ApiAmplifier{"adaptive_avg_pool2d", Amplifier::kMean},
+    ApiAmplifier{"avg_pool2d", Amplifier::kMean},
+    ApiAmplifier{"sum", Amplifier::kTotal},
+    ApiAmplifier{"cumsum", Amplifier::kTotal},
+    ApiAmplifier{"layer_norm", Amplifier::kNormalisation},
+    ApiAmplifier{"batch_norm", Amplifier::kNormalisation},
+    ApiAmplifier{"group_norm", Amplifier::kNormalisation},
+    ApiAmplifier{"var", Amplifier::kNormalisation},
+    ApiAmplifier{"std", Amplifier::kNormalisation},
+    ApiAmplifier{"exp", Amplifier::kArgument},
+    ApiAmplifier{"cos", Amplifier::kArgument},
+    ApiAmplifier{"sin", Amplifier::kArgument},
+    ApiAmplifier{"softmax", Amplifier::kSoftmax},
+    ApiAmplifier{"log_softmax", Amplifier::kSoftmax},
+    ApiAmplifier{"scaled_dot_product_attention", Amplifier::kNone},
+};
+
+// "linear" of "Functional.linear.0.forward"; empty for modules and other names.
+std::string_view ApiOf(std::string_view call_name) {
+  if (call_name.starts_with("Module.") || call_name.starts_with("Cell.")) return {};
+  const size_t first = call_name.find('.');
+  const size_t direction = call_name.rfind('.');
+  if (first == std::string_view::npos || direction <= first) return {};
+  const size_t number = call_name.rfind('.', direction - 1);
+  if (number == std::string_view::npos || number <= first) return {};
+  return call_name.substr(first + 1, number - first - 1);
+}
 
 // "__iadd__" -> "add", "mul_" -> "mul", "linalg.norm" -> "norm".
 std::string_view Reduced(std::string_view name) {
@@ -132,15 +253,18 @@ CallClass ClassOfApi(std::string_view api_name) {
 }
 
 CallClass ClassOfCall(std::string_view call_name) {
-  if (call_name.starts_with("Module.") || call_name.starts_with("Cell.")) {
-    return CallClass::kDefault;
-  }
-  const size_t first = call_name.find('.');
-  const size_t direction = call_name.rfind('.');
-  if (first == std::string_view::npos || direction <= first) return CallClass::kDefault;
-  const size_t number = call_name.rfind('.', direction - 1);
-  if (number == std::string_view::npos || number <= first) return CallClass::kDefault;
-  return ClassOfApi(call_name.substr(first + 1, number - first - 1));
+  const std::string_view api = ApiOf(call_name);
+  return api.empty() ? CallClass::kDefault : ClassOfApi(api);
+}
+
+Amplifier AmplifierOfCall(std::string_view call_name) {
+  if (!call_name.ends_with(".forward")) return Amplifier::kNone;
+  const std::string_view api = Reduced(ApiOf(call_name));
+  const auto found = std::find_if(kAmplifiers.begin(), kAmplifiers.end(),
+                                  [&](const ApiAmplifier& entry) { return entry.name == api; });
+  if (found != kAmplifiers.end()) return found->amplifier;
+  return !api.empty() && ClassOfApi(api) == CallClass::kProduct ? Amplifier::kProduct
+                                                                : Amplifier::kNone;
 }
 
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length) {

@@ -30,7 +30,13 @@ inline constexpr double kRelativeMaxInput = 0.01;
 
 // plumbline's verdict (docs/design/verdict.md): error divided by the explained error.
 inline constexpr double kNoiseFactor = 8;        // up to here: within noise
+inline constexpr double kPropagationFactor = 3;  // instead of 8 for errors of inputs that are known
 inline constexpr double kSuspiciousFactor = 64;  // up to here: suspicious; above: broken
+
+// Largest error of an element in rounding noise, in root mean squares of the golden tensor per unit
+// of relative error, and in its largest magnitude: tails of a few standard deviations.
+inline constexpr double kElementTail = 16;
+inline constexpr double kPeakTail = 2;
 
 // How the own rounding of a call grows.
 enum class CallClass : uint8_t {
@@ -48,6 +54,19 @@ CallClass ClassOfApi(std::string_view api_name);
 // The class of a recorded call by its full name, such as "Functional.linear.0.forward". Modules
 // are kDefault; the caller raises those with recorded children to kComposite.
 CallClass ClassOfCall(std::string_view call_name);
+
+// How a call amplifies relative errors of what it reads (measure/propagation.h).
+enum class Amplifier : uint8_t {
+  kNone,
+  kSum,            // a + b, a - b
+  kProduct,        // sums of products
+  kMean,           // means over elements
+  kTotal,          // sums over elements
+  kNormalisation,  // takes the mean away
+  kArgument,       // a function whose argument counts absolutely: exp, cos
+  kSoftmax,        // the same, for the largest arguments only
+};
+Amplifier AmplifierOfCall(std::string_view call_name);
 
 // Relative error (L2) that a correct call of this class makes by itself, when the roundoff of its
 // dtype is `unit_roundoff` and one output element sums up `reduction_length` terms.

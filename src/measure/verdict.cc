@@ -240,7 +240,21 @@ Difference OfDigests(const Item& target, const Item& golden, const PairContext& 
   return difference;
 }
 
-Difference OfTensors(const TensorMetrics& metrics) {
+// The largest error of one element, brought to the scale of the error of all: rounding spreads, so
+// that no element is further off than a few times the mean error. Zero where the scale is unknown.
+double LocalError(const TensorMetrics& metrics, const Item& golden) {
+  const double* max_abs = std::get_if<double>(&metrics.max_abs_error);
+  const std::optional<double> norm = NumberOf(golden.statistics[3]);
+  const std::optional<double> max = NumberOf(golden.statistics[0]);
+  const std::optional<double> min = NumberOf(golden.statistics[1]);
+  if (max_abs == nullptr || !norm || !max || !min || metrics.element_count == 0) return 0;
+  const double rms = *norm / std::sqrt(static_cast<double>(metrics.element_count));
+  const double peak = std::max(std::abs(*max), std::abs(*min));
+  const double scale = std::max(kElementTail * rms, kPeakTail * peak);
+  return scale > 0 && std::isfinite(scale) ? *max_abs / scale : 0;
+}
+
+Difference OfTensors(const TensorMetrics& metrics, const Item& golden) {
   if (const Absent* absent = std::get_if<Absent>(&metrics.max_abs_error)) {
     switch (*absent) {
       case Absent::kEmpty:
@@ -257,8 +271,9 @@ Difference OfTensors(const TensorMetrics& metrics) {
   }
   if (metrics.mismatch_count == 0) return Equal();
   const double* error = std::get_if<double>(&metrics.relative_l2);
-  return {
-      Difference::Kind::kNumeric, error == nullptr ? kInfinity : *error, Verdict::kSame, {}, {}};
+  if (error == nullptr) return {Difference::Kind::kNumeric, kInfinity, Verdict::kSame, {}, {}};
+  const double local = LocalError(metrics, golden);
+  return {Difference::Kind::kNumeric, std::max(*error, local), Verdict::kSame, {}, {}};
 }
 
 }  // namespace
@@ -271,7 +286,7 @@ Difference DifferenceOf(const Item& target, const Item& golden, const PairContex
   }
   if (IsEmpty(target) && IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
   if (context.mode == CompareMode::kTensor && metrics != nullptr) {
-    Difference measured = OfTensors(*metrics);
+    Difference measured = OfTensors(*metrics, golden);
     if (measured.kind == Difference::Kind::kDecided) return measured;
     if (HasNonFinite(target) && HasNonFinite(golden)) {
       measured.doubt = "nonfinite-both";

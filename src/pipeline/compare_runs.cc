@@ -22,6 +22,9 @@
 #include "measure/tensor_metrics.h"
 #include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
+#include "pipeline/measured_noise.h"
+#include "pipeline/next_config.h"
+#include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 
@@ -123,16 +126,23 @@ class RowBuilder {
     CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
     if (target != nullptr) call.target_name = target->name;
     if (golden != nullptr) call.golden_name = golden->name;
-    const size_t count = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t all = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t count = pair.links.empty() ? all : pair.links.size();
     for (size_t i = 0; i < count; ++i) {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
-      if (target != nullptr) row.target = std::move(target->items[i]);
-      if (golden != nullptr) row.golden = std::move(golden->items[i]);
+      const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
+      if (target != nullptr) row.target = std::move(target->items[a]);
+      if (golden == nullptr) continue;
+      // A mapping may name one golden value for several of the target's.
+      row.golden = pair.rule == "mapped" ? golden->items[b] : std::move(golden->items[b]);
     }
     call.row_count = static_cast<uint32_t>(count);
     if (call.paired()) {
       ++comparison_.counts.calls;
+      call.pairing = pair.rule;
+    } else if (call.unmatched_reason == "recomputed") {
+      ++comparison_.counts.recomputed;
     } else if (target != nullptr) {
       ++comparison_.counts.unmatched_target;
     } else {
@@ -319,10 +329,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
                     run.dump_json_path(), loss.duplicate_names));
   }
   if (loss.recorder_drops > 0) {
-    comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} {}; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops,
-                    loss.recorder_drops == 1 ? "loss" : "losses"));
+    comparison.warnings.push_back(fmt::format(
+        "{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+        run.dump_json_path(), loss.recorder_drops, loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
@@ -362,11 +371,10 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   comparison.target_loss = target.run.loss();
   comparison.golden_loss = golden.run.loss();
   RowBuilder builder(target, golden, comparison);
-  // Names of saved values hold no call number that could be ignored.
-  const bool fuzzy = options.fuzzy_match && !comparison.of_saves;
-  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, fuzzy)) {
-    builder.Add(pair);
-  }
+  PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
+                pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
+                                    comparison));
+  for (const CallPair& pair : pairs) builder.Add(pair);
   for (ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden) continue;
     row.statistics = measure::CompareStatistics(row.target->statistics, row.golden->statistics);
@@ -382,8 +390,13 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   report::FillColors(comparison);
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
-  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  std::vector<double> noise;
+  if (!options.noise_path.empty()) {
+    PL_TRY_ASSIGN(noise, pipeline::MeasureNoise(golden_path, options, comparison));
+  }
+  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison, noise);
   pipeline::ExplainCause(target.run, golden.run, comparison);
+  comparison.next_config = pipeline::NextConfigText(target.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);

@@ -321,9 +321,9 @@ TEST_F(CompareRunsTest, ResultsOfOneSecondDoNotOverwriteEachOther) {
   for (int i = 0; i < 3; ++i) {
     Comparison comparison = Compare();
     ASSERT_TRUE(WriteComparison(comparison, options));
-    EXPECT_EQ(comparison.files.size(), 3u);
+    EXPECT_EQ(comparison.files.size(), 4u);
   }
-  EXPECT_EQ(ListDirectory(options.output_dir)->size(), 9u);
+  EXPECT_EQ(ListDirectory(options.output_dir)->size(), 12u);
 }
 
 TEST_F(CompareRunsTest, OutputPathThatIsAFileIsAnError) {

@@ -166,6 +166,11 @@ std::string InputText(const Run& target, const Comparison& comparison, const Cul
   return fmt::format("inputs already differ: {}: {}", name, NumbersText(comparison, row, event));
 }
 
+// Why a call of the target stands alone.
+std::string UnpairedText(const ComparedCall& call) {
+  return call.unmatched_detail.empty() ? "no counterpart in golden" : call.unmatched_detail;
+}
+
 std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
   const ComparedRow& row = comparison.rows[event.row];
   const ComparedCall& call = comparison.calls[event.call];
@@ -178,6 +183,9 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
       return call.unmatched_detail;
+    case CulpritEvent::Kind::kUnpaired:
+      return fmt::format("{}; its result is wrong where {} takes it: {}", UnpairedText(call),
+                         row.target->name, NumbersText(comparison, row, event));
     case CulpritEvent::Kind::kOutput:
       break;
   }

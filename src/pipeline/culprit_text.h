@@ -18,6 +18,7 @@ struct CulpritEvent {
     kArgument,   // a scalar argument has another value
     kInput,      // an input differs that no recorded call produced
     kStructure,  // the call has other shapes, dtypes or arguments
+    kUnpaired,   // a call without counterpart; `row` is where its wrong result arrives
   };
   uint32_t call = 0;  // index into Comparison::calls
   uint32_t row = 0;   // index into Comparison::rows

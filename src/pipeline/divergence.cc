@@ -3,64 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "measure/propagation.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "pipeline/choose_culprit.h"
+#include "pipeline/content_key.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/product_precision.h"
+#include "pipeline/unpaired_calls.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
 namespace {
 
+// Above this share of values in a narrower type the target's types are a choice (autocast).
+constexpr double kNarrowedByChoice = 0.2;
+// Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
+constexpr double kUnseenCalls = 8;
+
 using measure::CallClass;
 using measure::Difference;
-
-// What identifies the contents of a tensor on one side: digest if recorded, else its statistics,
-// with the number of elements (views of one tensor count as the same).
-struct ContentKey {
-  std::string digest;
-  std::array<uint64_t, 4> statistics{};
-  int64_t element_count = 0;
-  friend bool operator==(const ContentKey&, const ContentKey&) = default;
-};
-
-struct ContentKeyHash {
-  size_t operator()(const ContentKey& key) const {
-    size_t hash = std::hash<std::string>()(key.digest) ^ static_cast<size_t>(key.element_count);
-    for (const uint64_t word : key.statistics) {
-      hash = (hash ^ word) * size_t{0x9E3779B97F4A7C15};
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-};
-
-std::optional<ContentKey> KeyOf(const Item& item) {
-  if (!item.is_tensor) return std::nullopt;
-  ContentKey key;
-  const Result<int64_t> count = ElementCount(item.shape);
-  key.element_count = count ? *count : -1;
-  if (item.has_recorded_digest) {
-    key.digest = item.digest;
-    return key;
-  }
-  bool any = false;
-  for (size_t i = 0; i < key.statistics.size(); ++i) {
-    if (const std::optional<double> value = measure::NumberOf(item.statistics[i])) {
-      key.statistics[i] = std::bit_cast<uint64_t>(*value);
-      any = true;
-    }
-  }
-  if (!any) return std::nullopt;
-  return key;
-}
 
 double CountOf(const Item& item) {
   const Result<int64_t> count = ElementCount(item.shape);
@@ -82,8 +49,16 @@ std::string SavedValueOf(std::string_view name) {
 // Walks the calls in recorded order.
 class Judge {
  public:
-  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison)
-      : run_(target), context_(context), comparison_(comparison) {
+  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison,
+        std::span<const double> measured_noise)
+      : run_(target),
+        context_(context),
+        comparison_(comparison),
+        measured_noise_(measured_noise),
+        unpaired_(comparison) {
+    found_.product_roundoff = ProductRoundoff(comparison, context);
+    // A few values in a narrower type are a fault, most of them a choice.
+    allows_narrowing_ = ShareNarrowed() > kNarrowedByChoice;
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -91,7 +66,16 @@ class Judge {
   }
 
   void Run() {
-    if (comparison_.of_saves) return RunSaves();
+    if (comparison_.of_saves) {
+      RunSaves();
+    } else {
+      RunCalls();
+    }
+    found_.noise = measure::kNoiseFactor *
+                   AtMostNoise(std::max(noise_level_, kUnseenCalls * coarsest_roundoff_));
+  }
+
+  void RunCalls() {
     std::vector<uint32_t> late;  // gradients are listed early and computed last
     for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
       const ComparedCall& call = comparison_.calls[i];
@@ -121,7 +105,8 @@ class Judge {
     for (auto i = gradients.rbegin(); i != gradients.rend(); ++i) JudgeCall(*i);
   }
 
-  [[nodiscard]] const std::vector<CulpritEvent>& events() const { return events_; }
+  [[nodiscard]] const Findings& findings() const { return found_; }
+  [[nodiscard]] const UnpairedCalls& unpaired() const { return unpaired_; }
 
  private:
   struct KnownContent {
@@ -134,7 +119,9 @@ class Judge {
     Verdict worst = Verdict::kSame;  // of inputs, and of the forward call of a backward call
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
-    bool argument_differs = false;
+    bool hide_errors = false;        // next to which the errors of the other elements vanish
+    std::vector<measure::Operand> operands;
+    std::vector<CulpritEvent> arguments;  // that differ
   };
 
   std::span<ComparedRow> RowsOf(const ComparedCall& call) {
@@ -156,7 +143,7 @@ class Judge {
     const bool structural =
         call.unmatched_reason.ends_with("-differs") && !call.unmatched_detail.empty();
     if (structural && !call.target_name.empty()) {
-      events_.push_back({index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
+      found_.other_forms.push_back({index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
     }
   }
 
@@ -180,10 +167,43 @@ class Judge {
       }
     }
     call.verdict = WorstOf(call);
+    SettleArguments(call, inputs);
     if (!comparison_.of_saves && KindOfCall(call.target_name) == CallKind::kForward) {
       forward_.insert_or_assign(call.target_name,
                                 ForwardResult{inputs.worst, inputs.error, call.verdict});
     }
+  }
+
+  // A differing argument without any effect on results whose every bit is known is no wrong number.
+  void SettleArguments(const ComparedCall& call, const Inputs& inputs) {
+    if (inputs.arguments.empty()) return;
+    if (comparison_.mode == CompareMode::kStatistics || call.verdict != Verdict::kSame) {
+      found_.events.insert(found_.events.end(), inputs.arguments.begin(), inputs.arguments.end());
+      return;
+    }
+    for (const CulpritEvent& event : inputs.arguments) {
+      comparison_.rows[event.row].verdict = Verdict::kWithinNoise;
+      comparison_.rows[event.row].reason = "argument-without-effect";
+    }
+  }
+
+  double ShareNarrowed() const {
+    double all = 0, narrowed = 0;
+    for (const ComparedRow& row : comparison_.rows) {
+      if (!row.target || !row.golden) continue;
+      const double golden = measure::RoundoffOf(*row.golden, *row.golden);
+      if (golden == 0) continue;
+      ++all;
+      if (measure::RoundoffOf(*row.target, *row.target) > golden) ++narrowed;
+    }
+    return all > 0 ? narrowed / all : 0;
+  }
+
+  // Roundoff that a pair may show: that of the golden type where the target has no business to
+  // round more.
+  double RoundoffOf(const ComparedRow& row) const {
+    return allows_narrowing_ ? measure::RoundoffOf(*row.target, *row.golden)
+                             : measure::RoundoffOf(*row.golden, *row.golden);
   }
 
   CallClass ClassOf(const ComparedCall& call) const {
@@ -221,7 +241,7 @@ class Judge {
 
   void JudgeInput(uint32_t index, ComparedRow& row, Inputs& inputs) {
     const Difference difference = DifferenceOf(row);
-    const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
+    const double roundoff = RoundoffOf(row);
     inputs.roundoff = std::max(inputs.roundoff, roundoff);
     coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double count = CountOf(*row.golden);
@@ -235,10 +255,16 @@ class Judge {
       row.verdict = source->verdict;
       row.expected = source->expected;
       row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
+      if (!IsBad(row.verdict)) MarkProducerGood(index, row);
     } else {
       JudgeFreshInput(index, difference, row);
     }
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+    if (row.golden->is_tensor) {
+      const bool is_known = std::isfinite(row.error) && row.error > 0;
+      inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
+      inputs.operands.push_back({&*row.golden, is_known ? row.error : 0});
+    }
     if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
       inputs.worst = row.verdict;
     }
@@ -256,16 +282,42 @@ class Judge {
     }
     row.verdict = Verdict::kBroken;
     row.reason = "argument-differs";
-    inputs.argument_differs = true;
-    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kArgument, difference.error, 0});
+    inputs.arguments.push_back(
+        {index, IndexOf(row), CulpritEvent::Kind::kArgument, difference.error, 0});
+  }
+
+  void MarkProducerGood(uint32_t index, const ComparedRow& row) {
+    if (row.verdict == Verdict::kNotComparable) return;
+    if (const auto producer = unpaired_.TargetProducer(*row.target, index)) {
+      unpaired_.MarkGood(*producer);
+    }
   }
 
   void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
-    const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
-    ApplyDifference(difference, ExplainedFor(row, std::max(roundoff, noise_level_)), row);
-    if (!IsBad(row.verdict)) return;
+    const std::optional<uint32_t> producer = unpaired_.TargetProducer(*row.target, index);
+    double explained = std::max(RoundoffOf(row), noise_level_);
+    // Several calls of another kernel in a row, as in a module.
+    if (producer || unpaired_.GoldenProducer(*row.golden)) {
+      explained =
+          std::max(explained, kUnseenCalls * std::max(RoundoffOf(row), found_.product_roundoff));
+    }
+    // It may have been kept in a narrower type since it was last seen.
+    if (noise_level_ > 0 || !unpaired_.empty()) explained = std::max(explained, coarsest_roundoff_);
+    ApplyDifference(difference, ExplainedFor(row, explained), row);
+    if (!IsBad(row.verdict)) {
+      MarkProducerGood(index, row);
+      if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
+        noise_level_ = std::max(noise_level_, row.error);
+      }
+      return;
+    }
     if (row.reason.empty()) row.reason = "input-differs";
-    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected});
+    CulpritEvent event{index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+    if (producer) {
+      event.call = unpaired_.ToBlame(*producer);
+      event.kind = CulpritEvent::Kind::kUnpaired;
+    }
+    found_.events.push_back(event);
   }
 
   void JudgeOutput(uint32_t index, CallClass call_class, const Inputs& inputs, ComparedRow& row) {
@@ -282,13 +334,18 @@ class Judge {
       row.reason = "uninitialised";
       return;
     }
-    const double roundoff =
-        std::max(inputs.roundoff, measure::RoundoffOf(*row.target, *row.golden));
+    double roundoff = std::max(inputs.roundoff, RoundoffOf(row));
+    const bool may_multiply = call_class == CallClass::kProduct ||
+                              call_class == CallClass::kDefault ||
+                              call_class == CallClass::kComposite;
+    if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, found_.product_roundoff);
     coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double length =
         measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
-    const double own = measure::OwnError(call_class, roundoff, length);
-    const double explained_error = std::max(inputs.error, noise_level_) + own;
+    const measure::Propagation propagation =
+        measure::PropagationTo(*row.golden, comparison_.calls[index].target_name, inputs.operands);
+    const double own = propagation.amplification * measure::OwnError(call_class, roundoff, length);
+    const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
     ApplyDifference(difference, ExplainedFor(row, explained_error), row);
     Remember(row);
     const bool explained = IsBad(inputs.worst);
@@ -311,7 +368,23 @@ class Judge {
       return;
     }
     if (row.reason.empty()) row.reason = "exceeds-noise";
-    events_.push_back({index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
+    found_.events.push_back(
+        {index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
+  }
+
+  // What the inputs explain. Where every input is measured and the kind of call is known, that is
+  // certain up to a small margin, and nothing else comes in.
+  double FromInputs(uint32_t index, CallClass call_class, const Inputs& inputs,
+                    const measure::Propagation& propagation) const {
+    const bool is_known_kind =
+        call_class == CallClass::kCopy || call_class == CallClass::kElementwise ||
+        call_class == CallClass::kReduction || call_class == CallClass::kProduct;
+    const std::string& name = comparison_.calls[index].target_name;
+    if (comparison_.mode == CompareMode::kTensor && is_known_kind && !inputs.hide_errors &&
+        KindOfCall(name) == CallKind::kForward) {
+      return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
+    }
+    return std::max({inputs.error, propagation.from_inputs, noise_level_});
   }
 
   // Errors explain errors only up to a ceiling: each may be eight times the one before.
@@ -319,7 +392,10 @@ class Judge {
     return std::min(explained, measure::LargestNoise(coarsest_roundoff_) / measure::kNoiseFactor);
   }
   [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const {
-    return measure::IsExact(*row.target, *row.golden) ? 0 : AtMostNoise(explained);
+    // What a correct run did is explained, whatever the model says.
+    const double measured = measured_noise_.empty() ? 0 : measured_noise_[IndexOf(row)];
+    const bool exact = measure::IsExact(*row.target, *row.golden);
+    return std::max(exact ? 0 : AtMostNoise(explained), measured);
   }
 
   // Verdict and reason that follow from the difference and what is explained.
@@ -384,6 +460,7 @@ class Judge {
   const plumbline::Run& run_;
   const measure::PairContext context_;
   Comparison& comparison_;
+  const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
   std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
   std::unordered_map<std::string, ForwardResult> forward_;
@@ -391,41 +468,20 @@ class Judge {
   // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
   double noise_level_ = 0;
   double coarsest_roundoff_ = 0;  // of any tensor so far
-  std::vector<CulpritEvent> events_;
+  bool allows_narrowing_ = false;
+  UnpairedCalls unpaired_;
+  Findings found_;
 };
-
-bool IsInside(const Run& run, std::string_view name, std::string_view module) {
-  // The chain is at most as long as modules nest; the bound guards against a cycle in the file.
-  constexpr int kMaxNesting = 1000;
-  for (int i = 0; i < kMaxNesting && !name.empty(); ++i) {
-    name = run.ParentOf(name);
-    if (name == module) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison) {
-  Judge judge(target, context, comparison);
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+               std::span<const double> measured_noise) {
+  Judge judge(target, context, comparison, measured_noise);
   judge.Run();
-  const std::vector<CulpritEvent>& events = judge.events();
-  if (events.empty()) return;
-  // A module is to blame only if nothing inside it is. Events come in recorded order, where a
-  // module stands after (1.2.2) or before the calls it contains.
-  const CulpritEvent* culprit = &events.front();
-  for (bool again = true; again;) {
-    again = false;
-    for (const CulpritEvent& event : events) {
-      const std::string& inner = comparison.calls[event.call].target_name;
-      const std::string& outer = comparison.calls[culprit->call].target_name;
-      if (event.call != culprit->call && IsInside(target, inner, outer)) {
-        culprit = &event;
-        again = true;
-        break;
-      }
-    }
-  }
+  const std::optional<CulpritEvent> culprit =
+      ChooseCulprit(target, comparison, judge.findings(), judge.unpaired());
+  if (!culprit) return;
   comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 

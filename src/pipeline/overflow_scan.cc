@@ -289,8 +289,7 @@ void NoteLosses(const load::RankDirectory& directory, RankScan& scan) {
         fmt::format("{}: the recording is unfinished; run plumb recover first", directory.path));
   }
   if (state.losses > 0) {
-    scan.notes.push_back(
-        fmt::format("{}: the recorder counted {} {}", directory.path, state.losses,
+    scan.notes.push_back(fmt::format("{}: the recorder counted {} {}", directory.path, state.losses,
                                      state.losses == 1 ? "loss" : "losses"));
   }
 }

@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
+#include "report/ci_report.h"
 #include "report/findings.h"
+#include "report/html_report.h"
+#include "report/newest_table.h"
+#include "report/result_database.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -59,22 +65,31 @@ std::string FreeStem(const std::string& directory, std::string_view prefix) {
   }
 }
 
-Status WriteFormat(const Comparison& comparison, ReportFormat format, const std::string& path) {
+Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newest_csv,
+                   const std::string& path) {
   switch (format) {
     case ReportFormat::kXlsx:
       return report::WriteXlsx(comparison, path);
     case ReportFormat::kCsv:
-      return report::WriteCsv(comparison, path);
+      return newest_csv ? report::WriteNewestCsv(comparison, path)
+                        : report::WriteCsv(comparison, path);
     case ReportFormat::kJson:
       return report::WriteResultJson(comparison, path);
+    case ReportFormat::kHtml: {
+      const std::optional<report::Evidence> evidence = pipeline::SampleEvidence(comparison);
+      const report::HtmlPart part{"", &comparison, evidence ? &*evidence : nullptr};
+      return report::WriteHtml({&part, 1}, path);
+    }
     case ReportFormat::kJsonl:
-    case ReportFormat::kHtml:
+      return report::WriteJsonLines(comparison, path);
     case ReportFormat::kSqlite:
+      return report::WriteDatabase(comparison, path);
     case ReportFormat::kJunit:
+      return report::WriteJunit(report::CiReportOf(comparison), path);
     case ReportFormat::kSarif:
-      break;
+      return report::WriteSarif(report::CiReportOf(comparison), path);
   }
-  return Error(ErrorCode::kUnsupported, fmt::format("{}: this format is not there yet", path));
+  return {};
 }
 
 }  // namespace
@@ -122,9 +137,10 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   std::vector<Status> statuses(paths.size());
   RunWithThreads(options.threads, [&] {
     ParallelFor(paths.size(), [&](size_t k) {
-      statuses[k] = k < reports ? WriteFormat(comparison, options.formats[k], paths[k])
-                                : WriteFileAtomically(paths[k], report::AdviceText(comparison),
-                                                      /*durable=*/false);
+      statuses[k] = k < reports
+                        ? WriteFormat(comparison, options.formats[k], options.newest_csv, paths[k])
+                        : WriteFileAtomically(paths[k], report::AdviceText(comparison),
+                                              /*durable=*/false);
     });
   });
   for (Status& status : statuses) PL_TRY(std::move(status));

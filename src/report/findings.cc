@@ -29,11 +29,22 @@ void FillUnmatched(const Comparison& comparison, ComparedRow& row) {
   } else {
     AddNote(row, "no-bench", "The golden side has no such call.");
   }
+  if (why == "recomputed") AddNote(row, "recomputed", "Only this side runs the call again.");
   if (why == "shape-differs") AddNote(row, "shape", "A call of this name has other shapes.");
   if (why == "dtype-differs") AddNote(row, "dtype", "A call of this name has other data types.");
   if (why == "structure-differs") {
     AddNote(row, "structure", "A call of this name has other arguments or results.");
   }
+}
+
+void AddPairingNote(const ComparedCall& call, ComparedRow& row) {
+  if (call.pairing.empty()) return;
+  std::string_view text = "Paired without regard to call numbers.";
+  if (call.pairing == "renumbered") text = "Paired by order: the sides number this call otherwise.";
+  if (call.pairing == "unwrapped") text = "Paired without the wrapper around one side's model.";
+  if (call.pairing == "renamed") text = "Paired by place: the same kind of call, named otherwise.";
+  if (call.pairing == "mapped") text = "Paired by a mapping file.";
+  AddNote(row, call.pairing, text);
 }
 
 void FillStatistics(ComparedRow& row) {
@@ -259,9 +270,7 @@ void FillResults(Comparison& comparison) {
         FillTensorNotes(row);
         break;
     }
-    if (row.target->name != row.golden->name) {
-      AddNote(row, "fuzzy", "Paired without regard to call numbers.");
-    }
+    AddPairingNote(comparison.calls[row.call], row);
   }
 }
 

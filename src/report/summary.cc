@@ -202,8 +202,11 @@ std::string SummaryText(const Comparison& comparison) {
   if (rows(Verdict::kNotComparable) > 0) {
     text += fmt::format("not comparable: {}\n", NotComparableText(comparison));
   }
-  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden ({} mode)\n",
+  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden{} ({} mode)\n",
                       counts.calls, counts.unmatched_target, counts.unmatched_golden,
+                      counts.recomputed == 0
+                          ? ""
+                          : fmt::format(", {} recomputed on one side only", counts.recomputed),
                       CompareModeName(comparison.mode));
   for (const std::string& warning : comparison.warnings) {
     text += fmt::format("warning: {}\n", warning);

@@ -108,7 +108,7 @@ FIELDS: list[tuple[dict[str, Any], list[str]]] = [
      ['tensor.list: is ["a","b"]', "expected 1 at level L2"]),
     ({"level": "L2", "statistics": {"list": ["relu"]}},
      ['statistics.list: is "relu"', "complete name"]),
-    ({"statistics": {"scope": ["one"]}}, ['statistics.scope: is ["one"]', "expected 2 names, not 1"]),
+    ({"statistics": {"scope": ["one"]}}, ['statistics.scope: is ["one"]', "2 names, not 1"]),
     ({"statistics": {"scope": [L1_NAME, "add"]}}, ['statistics.scope: is "add"']),
     ({"task": "tensor", "tensor": {"scope": [L1_NAME, L0_NAME]}},
      ["tensor.scope", L0_NAME, "level L1"]),

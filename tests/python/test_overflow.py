@@ -469,8 +469,8 @@ def search_without_hits(step: Path, stack: object, construct: object) -> Path:
 def test_search_that_found_nothing_is_an_answer(tmp_path):
     """Task overflow_check lists hits alone in dump.json; the side files say what was examined."""
     calls = {"Torch.add.0.forward": ["File a.py"], "Torch.mul.0.forward": ["File a.py"]}
-    for number, (stack, construct) in enumerate([(calls, {}), ({}, dict.fromkeys(calls))]):
-        done = overflow(search_without_hits(tmp_path / f"step{number}", stack, construct))
+    for place, (stack, construct) in enumerate([(calls, {}), ({}, dict.fromkeys(calls))]):
+        done = overflow(search_without_hits(tmp_path / f"step{place}", stack, construct))
         assert done.returncode == 0, done
         assert answer(done) == ("no NaN/Inf: task overflow_check found none in 2 calls of 1 rank "
                                 "in 1 step")

@@ -1,0 +1,60 @@
+#include "match/call_align.h"
+
+#include <algorithm>
+
+namespace plumbline::match {
+namespace {
+
+constexpr size_t kMaxCells = size_t{1} << 24;
+// One pair more outweighs whatever the pairs agree in, for sequences up to kPair / 16 calls.
+constexpr uint64_t kPair = uint64_t{1} << 32;
+constexpr uint64_t kSite = 8;
+constexpr uint64_t kNeighbour = 3;
+constexpr uint64_t kName = 1;
+
+uint64_t Score(const AlignedCall& a, const AlignedCall& b) {
+  if (a.structure != b.structure) return 0;
+  uint64_t score = kPair;
+  if (a.site != 0 && a.site == b.site) score += kSite;
+  if (a.before == b.before) score += kNeighbour;
+  if (a.after == b.after) score += kNeighbour;
+  if (a.name == b.name) score += kName;
+  return score;
+}
+
+}  // namespace
+
+std::vector<std::pair<size_t, size_t>> AlignCalls(const std::vector<AlignedCall>& a,
+                                                  const std::vector<AlignedCall>& b) {
+  std::vector<std::pair<size_t, size_t>> pairs;
+  const size_t columns = b.size() + 1;
+  if ((a.size() + 1) > kMaxCells / columns) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i].structure == b[i].structure) pairs.emplace_back(a[i].index, b[i].index);
+    }
+    return pairs;
+  }
+  std::vector<uint64_t> best((a.size() + 1) * columns, 0);
+  const auto at = [&](size_t i, size_t j) -> uint64_t& { return best[i * columns + j]; };
+  for (size_t i = a.size(); i-- > 0;) {
+    for (size_t j = b.size(); j-- > 0;) {
+      const uint64_t score = Score(a[i], b[j]);
+      at(i, j) = std::max({at(i + 1, j), at(i, j + 1), score > 0 ? score + at(i + 1, j + 1) : 0});
+    }
+  }
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    const uint64_t score = Score(a[i], b[j]);
+    if (score > 0 && at(i, j) == score + at(i + 1, j + 1)) {
+      pairs.emplace_back(a[i++].index, b[j++].index);
+    } else if (at(i, j) == at(i + 1, j)) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return pairs;
+}
+
+}  // namespace plumbline::match

@@ -1,0 +1,73 @@
+#include "match/item_match.h"
+
+#include <gtest/gtest.h>
+
+namespace plumbline::match {
+namespace {
+
+struct Part {
+  std::string name;
+  std::string shape = "[2]";
+  std::string dtype = "torch.float32";
+  ItemRole role = ItemRole::kInput;
+};
+
+CallItems CallOf(const std::string& name, const std::vector<Part>& parts) {
+  CallItems call;
+  call.name = name;
+  for (const Part& part : parts) {
+    Item& item = call.items.emplace_back();
+    item.name = name + "." + part.name;
+    item.shape_text = part.shape;
+    item.dtype = part.dtype;
+    item.role = part.role;
+  }
+  return call;
+}
+
+TEST(ItemMatch, OtherCallNumbersDoNotMatter) {
+  const ItemMatch match = MatchItems(CallOf("T.f.0.forward", {{"input.0"}, {"kwargs.dim"}}),
+                                     CallOf("T.f.3.forward", {{"input.0"}, {"input.dim"}}));
+  EXPECT_FALSE(match.mismatch);
+  EXPECT_TRUE(match.links.empty());
+}
+
+TEST(ItemMatch, KeywordsInAnotherOrderPairByName) {
+  const ItemMatch match = MatchItems(CallOf("T.f.0.forward", {{"input.a"}, {"input.b"}}),
+                                     CallOf("T.f.0.forward", {{"input.b"}, {"input.a"}}));
+  EXPECT_FALSE(match.mismatch);
+  EXPECT_EQ(match.links, (ItemLinks{{0, 1}, {1, 0}}));
+}
+
+TEST(ItemMatch, PositionalAgainstKeywordPairsByOrder) {
+  const ItemMatch match = MatchItems(CallOf("T.f.0.forward", {{"input.0"}, {"input.b"}}),
+                                     CallOf("T.f.0.forward", {{"input.b"}, {"input.a"}}));
+  EXPECT_FALSE(match.mismatch);
+  EXPECT_EQ(match.links, (ItemLinks{{0, 1}, {1, 0}}));
+}
+
+TEST(ItemMatch, RolesAreNeverMixed) {
+  const ItemMatch match = MatchItems(
+      CallOf("T.f.0.forward", {{"input.0"}}),
+      CallOf("T.f.0.forward", {{"output.0", "[2]", "torch.float32", ItemRole::kOutput}}));
+  ASSERT_TRUE(match.mismatch);
+  EXPECT_EQ(match.mismatch->reason, "structure-differs");
+}
+
+TEST(ItemMatch, TypesOfOtherFrameworksAgree) {
+  EXPECT_TRUE(DTypesAgree("Int64", "torch.int64"));
+  EXPECT_TRUE(DTypesAgree("BFloat16", "torch.float32"));
+  EXPECT_FALSE(DTypesAgree("Float64", "torch.float32"));
+  EXPECT_FALSE(DTypesAgree(std::nullopt, "torch.float32"));
+  EXPECT_FALSE(DTypesAgree("<class 'int'>", "<class 'float'>"));
+}
+
+TEST(ItemMatch, StructureIsTheListOfRolesShapesAndTypes) {
+  const CallItems a = CallOf("A", {{"input.0"}});
+  EXPECT_EQ(StructureOf(a), StructureOf(CallOf("B", {{"input.x", "[2]", "BFloat16"}})));
+  EXPECT_NE(StructureOf(a), StructureOf(CallOf("A", {{"input.0", "[3]"}})));
+  EXPECT_NE(StructureOf(a), StructureOf(CallOf("A", {{"input.0"}, {"input.1"}})));
+}
+
+}  // namespace
+}  // namespace plumbline::match

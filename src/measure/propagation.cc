@@ -1,0 +1,155 @@
+#include "measure/propagation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+
+namespace plumbline::measure {
+namespace {
+
+// More than this is no amplification but a result without meaning.
+constexpr double kMostAmplification = 1e4;
+
+double CountOf(const Item& item) {
+  const Result<int64_t> count = ElementCount(item.shape);
+  return count ? static_cast<double>(*count) : 0;
+}
+
+// Root mean square; nothing without a finite, positive norm.
+std::optional<double> RmsOf(const Item& item) {
+  const std::optional<double> norm = NumberOf(item.statistics[3]);
+  const double count = CountOf(item);
+  if (!norm || !std::isfinite(*norm) || !(*norm > 0) || !(count > 0)) return std::nullopt;
+  return *norm / std::sqrt(count);
+}
+
+double Clamped(double amplification) {
+  return amplification > 1 ? std::min(amplification, kMostAmplification) : 1;  // 1 for NaN
+}
+
+// The operand with the most elements, or null.
+const Operand* Largest(std::span<const Operand> operands) {
+  const auto found = std::max_element(
+      operands.begin(), operands.end(),
+      [](const Operand& a, const Operand& b) { return CountOf(*a.golden) < CountOf(*b.golden); });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+double LargestError(std::span<const Operand> operands) {
+  double error = 0;
+  for (const Operand& operand : operands) error = std::max(error, operand.error);
+  return error;
+}
+
+// y = a + b: absolute errors add up.
+double OfSum(const Item& output, std::span<const Operand> operands) {
+  const std::optional<double> y = RmsOf(output);
+  if (!y) return 0;
+  double total = 0;
+  for (const Operand& operand : operands) {
+    if (const std::optional<double> x = RmsOf(*operand.golden)) total += operand.error * *x / *y;
+  }
+  return total;
+}
+
+// y = a b with k terms each: without cancellation y is sqrt(k) a b.
+double OfProduct(const Item& output, std::span<const Operand> operands) {
+  const Operand* first = Largest(operands);
+  const Operand* second = nullptr;
+  for (const Operand& operand : operands) {
+    if (&operand == first) continue;
+    if (second == nullptr || CountOf(*operand.golden) > CountOf(*second->golden)) second = &operand;
+  }
+  if (second == nullptr) return 1;
+  const std::optional<double> a = RmsOf(*first->golden);
+  const std::optional<double> b = RmsOf(*second->golden);
+  const std::optional<double> y = RmsOf(output);
+  if (!a || !b || !y) return 1;
+  const double length =
+      ReductionLength(CountOf(*first->golden), CountOf(*second->golden), CountOf(output));
+  return Clamped(std::sqrt(length) * *a * *b / *y);
+}
+
+// A mean or sum over k terms that nearly cancel.
+double OfReduction(const Item& output, std::span<const Operand> operands, bool is_mean) {
+  const Operand* input = Largest(operands);
+  const std::optional<double> x = input == nullptr ? std::nullopt : RmsOf(*input->golden);
+  const std::optional<double> y = RmsOf(output);
+  if (!x || !y) return 1;
+  const double root = std::sqrt(std::max(CountOf(*input->golden) / CountOf(output), 1.0));
+  return Clamped(is_mean ? *x / (root * *y) : root * *x / *y);
+}
+
+// (x - mean) / deviation: what is left after the mean is taken away carries the error of all.
+double OfNormalisation(std::span<const Operand> operands) {
+  const Operand* input = Largest(operands);
+  if (input == nullptr) return 1;
+  const std::optional<double> x = RmsOf(*input->golden);
+  const std::optional<double> mean = NumberOf(input->golden->statistics[2]);
+  if (!x || !mean) return 1;
+  const double variance = *x * *x - *mean * *mean;
+  return variance > 0 ? Clamped(*x / std::sqrt(variance)) : 1;
+}
+
+// exp(x), cos(x): a relative error of x is |x| times as large in the result.
+double OfArgument(std::span<const Operand> operands, bool is_upper_only) {
+  const Operand* input = Largest(operands);
+  if (input == nullptr) return 1;
+  double size = 1;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (is_upper_only && i == 1) continue;  // far below the largest: no weight
+    const std::optional<double> value = NumberOf(input->golden->statistics[i]);
+    if (value && std::isfinite(*value)) size = std::max(size, std::abs(*value));
+  }
+  return Clamped(size);
+}
+
+}  // namespace
+
+bool IsFilled(const Item& item) {
+  constexpr double kLarge = 1e3;
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  if (!max || !min) return false;
+  const double low = std::min(std::abs(*max), std::abs(*min));
+  const double high = std::max(std::abs(*max), std::abs(*min));
+  return !(high < kLarge * std::max(low, 1.0));  // also for NaN
+}
+
+Propagation PropagationTo(const Item& golden, std::string_view call_name,
+                          std::span<const Operand> operands) {
+  Propagation result;
+  result.from_inputs = LargestError(operands);
+  switch (AmplifierOfCall(call_name)) {
+    case Amplifier::kNone:
+      break;
+    case Amplifier::kSum:
+      result.from_inputs = std::max(result.from_inputs, OfSum(golden, operands));
+      break;
+    case Amplifier::kProduct:
+      result.amplification = OfProduct(golden, operands);
+      break;
+    case Amplifier::kMean:
+    case Amplifier::kTotal:
+      result.amplification =
+          OfReduction(golden, operands, AmplifierOfCall(call_name) == Amplifier::kMean);
+      break;
+    case Amplifier::kNormalisation:
+      result.amplification = OfNormalisation(operands);
+      break;
+    case Amplifier::kArgument:
+      result.amplification = OfArgument(operands, false);
+      break;
+    case Amplifier::kSoftmax:
+      result.amplification = OfArgument(operands, true);
+      break;
+  }
+  result.from_inputs = std::max(result.from_inputs, LargestError(operands) * result.amplification);
+  if (!std::isfinite(result.from_inputs)) result.from_inputs = LargestError(operands);
+  return result;
+}
+
+}  // namespace plumbline::measure

@@ -1,0 +1,37 @@
+// How the errors of a call's inputs, and its own rounding, show in its output.
+
+#ifndef PLUMBLINE_MEASURE_PROPAGATION_H_
+#define PLUMBLINE_MEASURE_PROPAGATION_H_
+
+#include <span>
+#include <string_view>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::measure {
+
+// One tensor that a call reads, as recorded in the golden run.
+struct Operand {
+  const Item* golden = nullptr;
+  double error = 0;  // relative (L2) error of the target's
+};
+
+struct Propagation {
+  double from_inputs = 0;    // relative error of the output that the inputs' errors explain
+  double amplification = 1;  // how much larger than usual rounding is relative to the output
+};
+
+// Whether part of the elements are infinite or so large, on one side of zero, that the relative
+// error of the tensor says nothing about the others: a mask that fills with the lowest number.
+bool IsFilled(const Item& item);
+
+// For the output `golden` of the call `call_name`, from norms, means and extremes of what it reads
+// and returns (docs/design/verdict.md, "Amplification"). Sums that cancel, means near zero,
+// normalised tensors with a large mean and functions of large arguments amplify; what is not known
+// counts as 1. Never less than the largest error among `operands`, and finite.
+Propagation PropagationTo(const Item& golden, std::string_view call_name,
+                          std::span<const Operand> operands);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_PROPAGATION_H_

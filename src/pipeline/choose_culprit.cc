@@ -1,0 +1,82 @@
+#include "pipeline/choose_culprit.h"
+
+#include <algorithm>
+
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+bool IsInside(const Run& run, std::string_view name, std::string_view module) {
+  // The chain is at most as long as modules nest; the bound guards against a cycle in the file.
+  constexpr int kMaxNesting = 1000;
+  for (int i = 0; i < kMaxNesting && !name.empty(); ++i) {
+    name = run.ParentOf(name);
+    if (name == module) return true;
+  }
+  return false;
+}
+
+// A module is to blame only if nothing inside it is. Events come in recorded order, where a module
+// stands after (1.2.2) or before the calls it contains.
+const CulpritEvent* Innermost(const Run& target, const Comparison& comparison,
+                              const std::vector<CulpritEvent>& events) {
+  const CulpritEvent* culprit = &events.front();
+  for (bool again = true; again;) {
+    again = false;
+    for (const CulpritEvent& event : events) {
+      const std::string& inner = comparison.calls[event.call].target_name;
+      const std::string& outer = comparison.calls[culprit->call].target_name;
+      if (event.call != culprit->call && IsInside(target, inner, outer)) {
+        culprit = &event;
+        again = true;
+        break;
+      }
+    }
+  }
+  return culprit;
+}
+
+// Whether most of what follows a call of another form, up to the first wrong numbers, pairs and
+// agrees: then the other form is another way to the same values.
+bool IsFollowedByAgreement(const Comparison& comparison, uint32_t form, uint32_t end) {
+  const CallKind kind = KindOfCall(comparison.calls[form].name());
+  size_t good = 0, bad = 0;
+  for (uint32_t i = form + 1; i < end; ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (call.target_name.empty() || KindOfCall(call.target_name) != kind) continue;
+    const bool agrees =
+        call.paired() && (call.verdict == Verdict::kSame || call.verdict == Verdict::kWithinNoise);
+    ++(agrees ? good : bad);
+  }
+  return good > bad;
+}
+
+bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
+  return std::any_of(comparison.calls.begin() + form, comparison.calls.end(),
+                     [](const ComparedCall& call) { return call.paired(); });
+}
+
+}  // namespace
+
+std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
+                                          const Findings& findings, const UnpairedCalls& unpaired) {
+  const CulpritEvent* culprit =
+      findings.events.empty() ? nullptr : Innermost(target, comparison, findings.events);
+  const auto end =
+      culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
+  for (const CulpritEvent& form : findings.other_forms) {
+    if (form.call >= end) break;
+    if (unpaired.IsGood(form.call)) continue;
+    if (IsFollowedByAny(comparison, form.call) &&
+        unpaired.ResultsAgree(form.call, findings.noise)) {
+      continue;
+    }
+    if (IsFollowedByAgreement(comparison, form.call, end)) continue;
+    return form;
+  }
+  if (culprit == nullptr) return std::nullopt;
+  return *culprit;
+}
+
+}  // namespace plumbline::pipeline

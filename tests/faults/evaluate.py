@@ -1,0 +1,213 @@
+"""Records every case, compares every pair and counts the right answers.
+
+    python evaluate.py WORK [--json FILE] [--keep] [--only NAME ...]
+
+WORK is a directory for the recordings; with --keep what is recorded there is used again. The
+program under test is $PLUMB, or `plumb` beside the interpreter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PLUMB = os.environ.get("PLUMB") or str(Path(sys.executable).with_name("plumb"))
+RECORDING_LIMIT_S = 280
+COMPARE_LIMIT_S = 60
+TASKS = ("tensor", "statistics")
+
+
+@dataclass
+class Pair:
+    """Where a case was recorded, and what the suite knows about it."""
+
+    name: str
+    model: str
+    culprits: tuple[str, ...]
+    cause: str
+    held_out: bool
+    target: Path
+    golden: Path
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether a call must be named."""
+        return bool(self.culprits)
+
+
+@dataclass
+class Answer:
+    """What a comparison said about a case."""
+
+    case: str
+    task: str
+    is_fault: bool
+    held_out: bool
+    named: str  # empty: no wrong call
+    distance: int | None  # in recorded calls, from the nearest true one
+    cause: str
+    true_cause: str
+    detail: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether a true culprit is named."""
+        return self.distance == 0
+
+    @property
+    def near(self) -> bool:
+        """Whether what is named is a true culprit or the call next to one."""
+        return self.distance is not None and self.distance <= 1
+
+
+def record(work: Path, only: list[str]) -> list[Pair]:
+    """Records what is missing in `work` and returns all pairs."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
+                          capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
+    cases = [case for case in json.loads(done.stdout) if not only or case["name"] in only]
+    jobs: dict[str, list[dict[str, Any]]] = {}
+    for case in cases:
+        own = "".join("-" + value for pair in case["environment"] for value in pair)
+        jobs.setdefault(case["model"] + own, []).append(case)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda job: _record_job(work, *job), jobs.items()))
+    pairs = []
+    for job, members in jobs.items():
+        steps = json.loads((work / job / "steps.json").read_text())
+        for case in members:
+            golden = work / case["model"]
+            first = json.loads((golden / "steps.json").read_text())["golden"]
+            pairs.append(Pair(case["name"], case["model"], tuple(case["culprits"]), case["cause"],
+                              case["held_out"], work / job / steps[case["name"]], golden / first))
+    return pairs
+
+
+_LIST = """
+import json
+from dataclasses import asdict
+from all_cases import CASES
+print(json.dumps([{k: v for k, v in vars(case).items() if k != "change"} for case in CASES]))
+"""
+
+
+def _record_job(work: Path, job: str, cases: list[dict[str, Any]]) -> None:
+    if (work / job / "steps.json").exists():
+        return
+    environment = os.environ | dict(cases[0]["environment"]) | {"PLUMBLINE_LOG_LEVEL": "2"}
+    names = [case["name"] for case in cases]
+    done = subprocess.run([sys.executable, "-W", "ignore", HERE / "record_cases.py",
+                           cases[0]["model"], work / job, "tensor", *names], env=environment,
+                          check=False, capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
+    if done.returncode != 0:
+        raise SystemExit(f"{job}: cannot be recorded\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    for rank in (work / job).glob("dump/*/*"):
+        _write_statistics(rank)
+
+
+def _write_statistics(rank: Path) -> None:
+    """Beside a recording of tensors, one of the statistics that it holds."""
+    def without_files(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without_files(part) for key, part in value.items() if key != "data_name"}
+        return [without_files(part) for part in value] if isinstance(value, list) else value
+
+    content = json.loads((rank / "dump.json").read_text())
+    content["task"] = "statistics"
+    content["data"] = without_files(content["data"])
+    folder = rank.parent / "statistics"
+    folder.mkdir()
+    (folder / "dump.json").write_text(json.dumps(content))
+    for name in (".run", "stack.json", "construct.json"):
+        if (rank / name).exists():
+            (folder / name).write_bytes((rank / name).read_bytes())
+
+
+def folder_of(rank: Path, task: str) -> Path:
+    """The recording for a task."""
+    return rank if task == "tensor" else rank.parent / "statistics"
+
+
+def calls_of(rank: Path) -> list[str]:
+    """The names of a recording, in its order."""
+    return list(json.loads((rank / "dump.json").read_text())["data"])
+
+
+def distance(pair: Pair, named: str) -> int | None:
+    """How many calls lie between what is named and the nearest true culprit; none: far away."""
+    found = []
+    for rank in (pair.target, pair.golden):
+        order = {name: place for place, name in enumerate(calls_of(rank))}
+        if named in order:
+            found += [abs(order[named] - order[true]) for true in pair.culprits if true in order]
+    return 0 if named in pair.culprits else min(found, default=None)
+
+
+def compare(pair: Pair, task: str) -> Answer:
+    """The answer of `plumb compare`."""
+    done = subprocess.run([PLUMB, "compare", folder_of(pair.target, task),
+                           folder_of(pair.golden, task), "--json", "-o", pair.target / "result",
+                           "--format", "json"],
+                          check=False, capture_output=True, text=True, timeout=COMPARE_LIMIT_S)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{pair.name}: {done.stderr}")
+    first = json.loads(done.stdout)["first_wrong_call"] or {}
+    named = first.get("name", "")
+    cause = first.get("cause") or ""
+    if isinstance(cause, dict):
+        cause = cause.get("code") or cause.get("class") or ""
+    return Answer(pair.name, task, pair.is_fault, pair.held_out, named,
+                  distance(pair, named) if pair.is_fault and named else None, cause, pair.cause,
+                  first.get("what", ""))
+
+
+def summary(answers: list[Answer]) -> dict[str, int]:
+    """Counts of one group of answers."""
+    faults = [answer for answer in answers if answer.is_fault]
+    noise = [answer for answer in answers if not answer.is_fault]
+    with_cause = [answer for answer in faults if answer.true_cause]
+    return {"faults": len(faults), "exact": sum(answer.exact for answer in faults),
+            "within_one": sum(answer.near for answer in faults), "noise": len(noise),
+            "alarms": sum(bool(answer.named) for answer in noise), "with_cause": len(with_cause),
+            "cause_right": sum(answer.cause == answer.true_cause for answer in with_cause)}
+
+
+def evaluate(work: Path, only: list[str]) -> list[Answer]:
+    """Records, compares, answers."""
+    pairs = record(work, only)
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda job: compare(*job),
+                             [(pair, task) for task in TASKS for pair in pairs]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--json", type=Path, help="writes every answer")
+    parser.add_argument("--only", nargs="*", default=[], help="names of cases")
+    args = parser.parse_args()
+    answers = evaluate(args.work.resolve(), args.only)
+    for answer in answers:
+        good = answer.exact if answer.is_fault else not answer.named
+        if not good:
+            print(f"{answer.task:10} {answer.case:30} named {answer.named or 'nothing':40} "
+                  f"distance {answer.distance}\n           {answer.detail[:200]}")
+    for task in TASKS:
+        for held_out in (False, True):
+            group = [a for a in answers if a.task == task and a.held_out == held_out]
+            print(task, "held out" if held_out else "in view", summary(group))
+    if args.json:
+        args.json.write_text(json.dumps([asdict(answer) for answer in answers], indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
