@@ -12,6 +12,19 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+NATIVE = ROOT / "build" / "release" / "benchmarks"
+END_TO_END = ROOT / "benchmarks" / "end_to_end"
+
+# Against upstream, with --tool and --json.
+SIDE_BY_SIDE = ("overhead", "tiny_loop", "compare_speed")
+# Everything else: what they print is the result.
+OTHERS = [
+    [sys.executable, str(END_TO_END / "overflow_ranks.py")],
+    [sys.executable, str(END_TO_END / "compare_ranks.py")],
+    [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
+    [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
+    [str(NATIVE / "store" / "long_step_bench")],
+]
 
 
 def main() -> int:
@@ -20,14 +33,12 @@ def main() -> int:
     args = parser.parse_args()
     out = ROOT / "build" / "bench" / time.strftime("%Y%m%d-%H%M%S.jsonl")
     own = ["--tool", "plumbline"] if args.quick else []
-    commands = [[sys.executable, "-W", "ignore", f"benchmarks/end_to_end/{name}.py", *own,
-                 "--json", str(out)] for name in ("overhead", "tiny_loop", "compare_speed")]
+    commands = [[sys.executable, "-W", "ignore", str(END_TO_END / f"{name}.py"), *own,
+                 "--json", str(out)] for name in SIDE_BY_SIDE]
     subprocess.run(["cmake", "--preset", "release", "--log-level=WARNING"], cwd=ROOT, check=True)
     subprocess.run(["cmake", "--build", "--preset", "release"], cwd=ROOT, check=True)
-    native = ROOT / "build" / "release" / "benchmarks"
-    commands += [[str(path)] for path in sorted(native.glob("*_bench"))]
     failures = 0
-    for command in commands:
+    for command in commands + OTHERS:
         print("\n$", " ".join(command), flush=True)
         failures += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     print(f"\nresults: {out.relative_to(ROOT)}")

@@ -16,8 +16,8 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand, AddData2dbCommand,  AddExportCommand,
-    AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
+    AddCompareCommand, AddData2dbCommand,  AddExportCommand,  AddInspectCommand,
+    AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -26,7 +26,16 @@ constexpr const char* kMsprobe = "msprobe";
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"-tp", "--target_path"}, {"-gp", "--golden_path"}, {"-fm", "--fuzzy_match"}};
+      {"-tp", "--target_path"},
+      {"-gp", "--golden_path"},
+      {"-fm", "--fuzzy_match"},
+      {"-da", "--diff_analyze"},
+      {"-config", "--config"},
+      {"-dm", "--data_mapping"},
+      {"-cm", "--cell_mapping"},
+      {"-am", "--api_mapping"},
+      {"-lm", "--layer_mapping"},
+      {"-tensor_log", "--is_print_compare_log"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }
@@ -80,9 +89,6 @@ int RunMsprobe(const std::vector<std::string>& words) {
   if (command[0] != '-' && !HasCommand(command)) {
     return ReportError(kMsprobe,
                        Error(ErrorCode::kUnsupported, "plumb " + command + " is not built yet"));
-  }
-  for (const std::string& option : translated->ignored) {
-    std::fprintf(stderr, "plumb msprobe: %s has no effect\n", option.c_str());
   }
   return Run(translated->words);
 }

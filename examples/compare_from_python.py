@@ -1,16 +1,20 @@
 """Compares two recordings and acts on the answer.
 
-python examples/compare_from_python.py TARGET GOLDEN
+python examples/compare_from_python.py TARGET GOLDEN [OUTPUT_DIR]
+
+Without OUTPUT_DIR the table goes into a new temporary directory.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 
 import plumbline
 
 target, golden = sys.argv[1:3]
-result = plumbline.compare(target, golden, "build/examples/compare", formats="csv")
+output = sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="plumbline-")
+result = plumbline.compare(target, golden, output, formats="csv")
 print(result.answer)
 print(f"rows: {result.counts}")
 print(f"written: {result.files}")

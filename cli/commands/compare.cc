@@ -1,4 +1,4 @@
-// plumb compare: two recordings in, the first wrong call and three result files out.
+// plumb compare: two recordings in, the first wrong call and the result files out.
 
 #include "plumbline/compare.h"
 
@@ -12,8 +12,12 @@
 #include <vector>
 
 #include "commands.h"
+#include "commands/compare_files.h"
+#include "commands/compare_mappings.h"
+#include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
+#include "pipeline/next_config.h"
 
 namespace plumbline::cli {
 namespace {
@@ -27,9 +31,12 @@ struct Arguments {
   bool stack_mode = false;
   bool compare_only = false;
   bool machine = false;
-  std::vector<std::string> formats = {"xlsx", "csv", "json"};
+  bool tensor_log = false;
+  std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
+  std::string next_config;
   CompareOptions options;
+  RankArguments ranks;
 };
 
 constexpr const char* kExamples =
@@ -76,18 +83,6 @@ Status ResolvePaths(Arguments& arguments) {
   return {};
 }
 
-void ChooseFormats(Arguments& arguments) {
-  const auto chosen = [&](const char* name) {
-    for (const std::string& format : arguments.formats) {
-      if (format == name) return true;
-    }
-    return false;
-  };
-  arguments.options.write_xlsx = chosen("xlsx");
-  arguments.options.write_csv = chosen("csv");
-  arguments.options.write_json = chosen("json");
-}
-
 // A line on a terminal, once the work has lasted a second.
 std::function<void(double)> TerminalProgress() {
   if (isatty(STDERR_FILENO) == 0) return {};
@@ -104,11 +99,25 @@ Result<int> RunCompare(Arguments& arguments) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
-  ChooseFormats(arguments);
+  PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
+  if (AreFiles(arguments.target_path, arguments.golden_path)) {
+    return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                        arguments.fail_on, arguments.machine);
+  }
+  if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
+                 arguments.ranks)) {
+    return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
+                            arguments.fail_on, arguments.machine},
+                           arguments.ranks);
+  }
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
+  if (!arguments.next_config.empty()) {
+    PL_TRY(pipeline::WriteNextConfig(arguments.next_config, comparison));
+  }
+  if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
@@ -119,7 +128,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   CompareOptions& options = arguments.options;
   command
       .add_option("paths", arguments.paths,
-                  "TARGET GOLDEN: dump.json files, or directories holding one rank each")
+                  "TARGET GOLDEN: two dump.json files, or two rank, step or dump directories")
       ->expected(0, 2);
   command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
   command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");
@@ -127,15 +136,19 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                      "upstream's compare.json: npu_path, bench_path, stack_path");
   command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
       ->capture_default_str();
-  command.add_option("--format", arguments.formats, "result files to write")
+  command
+      .add_option("--format", arguments.formats,
+                  "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
-      ->check(CLI::IsMember({"xlsx", "csv", "json"}))
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
   command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
-  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
-                   "ignore call numbers: the k-th call of a name pairs with the k-th");
+  AddPairingOptions(command, options);
+  command.add_flag("--is_print_compare_log", arguments.tensor_log,
+                   "one line per compared tensor on stderr (also -tensor_log)");
+  command.add_flag_callback(
+      "--xlsx", [&arguments] { arguments.formats = {"xlsx"}; }, "the same as --format xlsx");
   command.add_flag("--salvage", options.salvage,
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
@@ -144,7 +157,12 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
+  command.add_option("--noise", options.noise_path,
+                     "a third run that is right: as far as it is from GOLDEN is noise");
+  command.add_option("--next-config", arguments.next_config,
+                     "write the config.json whose recording would settle the cause");
   command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
+  AddRankOptions(command, arguments.ranks);
 }
 
 }  // namespace

@@ -40,6 +40,10 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
+std::string Count(uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 Status RunExport(Arguments& arguments) {
   Progress progress;
   if (::isatty(STDERR_FILENO) == 1) {
@@ -47,10 +51,13 @@ Status RunExport(Arguments& arguments) {
   }
   PL_TRY_ASSIGN(const ExportReport report,
                 ExportDump(arguments.source, arguments.target, arguments.options));
-  std::string text = fmt::format("{}: {} dumps, {} tensor files, {} other files, {} bytes\n",
-                                 OneLine(arguments.target), report.dumps, report.tensor_files,
-                                 report.other_files, report.bytes);
-  if (report.converted > 0) text += fmt::format("  {} tensor files converted\n", report.converted);
+  std::string text =
+      fmt::format("{}: {}, {}, {}, {}\n", OneLine(arguments.target), Count(report.dumps, "dump"),
+                  Count(report.tensor_files, "tensor file"),
+                  Count(report.other_files, "other file"), Count(report.bytes, "byte"));
+  if (report.converted > 0) {
+    text += fmt::format("  {} converted\n", Count(report.converted, "tensor file"));
+  }
   if (report.widened > 0) {
     text += fmt::format(
         "  {} of them hold float32 now: .npy has no bfloat16 and float8 (the dtype "

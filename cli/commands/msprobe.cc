@@ -10,7 +10,7 @@ namespace plumbline::cli {
 namespace {
 
 enum class Takes { kNothing, kValue, kOptionalValue };
-enum class Effect { kPass, kIgnore, kRefuse };
+enum class Effect { kPass, kRefuse };
 
 // One option of an upstream command.
 struct OptionRule {
@@ -30,10 +30,10 @@ constexpr OptionRule kCompare122[] = {
     {"-s", "--stack_mode", Takes::kNothing, Effect::kPass, "-s", ""},
     {"-c", "--compare_only", Takes::kNothing, Effect::kPass, "-c", ""},
     {"-f", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
-    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
-    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kPass, "--cell_mapping", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kPass, "--api_mapping", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kPass, "--data_mapping", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
 };
 
 constexpr OptionRule kCompareNew[] = {
@@ -41,17 +41,18 @@ constexpr OptionRule kCompareNew[] = {
     {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
     {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
     {"-fm", "--fuzzy_match", Takes::kNothing, Effect::kPass, "-f", ""},
-    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kIgnore, "", ""},
-    {"-da", "--diff_analyze", Takes::kNothing, Effect::kRefuse, "", ""},
-    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
-    {"-dm", "--data_mapping", Takes::kValue, Effect::kRefuse, "", ""},
-    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kRefuse, "", ""},
+    {"-tensor_log", "--is_print_compare_log", Takes::kNothing, Effect::kPass,
+     "--is_print_compare_log", ""},
+    {"-da", "--diff_analyze", Takes::kNothing, Effect::kPass, "--diff_analyze", ""},
+    {"-cm", "--cell_mapping", Takes::kOptionalValue, Effect::kPass, "--cell_mapping", ""},
+    {"-am", "--api_mapping", Takes::kOptionalValue, Effect::kPass, "--api_mapping", ""},
+    {"-dm", "--data_mapping", Takes::kValue, Effect::kPass, "--data_mapping", ""},
+    {"-lm", "--layer_mapping", Takes::kOptionalValue, Effect::kPass, "--layer_mapping", ""},
     {"-fr", "--fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
     {"-qfr", "--quant_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
     {"-cfr", "--close_fusion_rule_file", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--rank", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--step", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--rank", Takes::kValue, Effect::kPass, "--rank", ""},
+    {"", "--step", Takes::kValue, Effect::kPass, "--step", ""},
     {"", "--input_data", Takes::kValue, Effect::kRefuse, "", ""},
     {"", "--input_shape", Takes::kValue, Effect::kRefuse, "", ""},
     {"", "--output_size", Takes::kValue, Effect::kRefuse, "", ""},
@@ -67,6 +68,12 @@ constexpr OptionRule kOverflow[] = {
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
 };
 
+constexpr OptionRule kMerge[] = {
+    {"-i", "--input_dir", Takes::kValue, Effect::kPass, "-i", ""},
+    {"-o", "--output_dir", Takes::kValue, Effect::kPass, "-o", ""},
+    {"-config", "--config-path", Takes::kValue, Effect::kPass, "--config", ""},
+};
+
 constexpr OptionRule kData2db[] = {
     {"", "--db", Takes::kValue, Effect::kPass, "--db", ""},
     {"", "--data", Takes::kValue, Effect::kPass, "--data", ""},
@@ -78,30 +85,37 @@ constexpr OptionRule kData2db[] = {
 
 struct Instead {
   std::string_view command;
+  std::string_view does;  // what upstream's command is for
   std::string_view advice;
 };
 
 // Upstream's other commands, of either release.
+constexpr std::string_view kNoGraph =
+    "graph building is not built yet. `plumb compare` names the first wrong call";
+constexpr std::string_view kNoApiCheck = "the accuracy check of single APIs is not built yet";
+constexpr std::string_view kNoConfigCheck = "the configuration check is not built yet";
 constexpr Instead kNotBuilt[] = {
-    {"graph", "graph building is not built yet. `plumb compare` names the first wrong call"},
-    {"graph_visualize",
-     "graph building is not built yet. `plumb compare` names the first wrong call"},
-    {"parse", "not built yet. `plumb inspect PATH` says what a recording holds"},
-    {"merge_result", "merging the results of several ranks is not built yet"},
-    {"run_ut", "the accuracy check of single APIs is not built yet"},
-    {"multi_run_ut", "the accuracy check of single APIs is not built yet"},
-    {"acc_check", "the accuracy check of single APIs is not built yet"},
-    {"multi_acc_check", "the accuracy check of single APIs is not built yet"},
-    {"api_precision_compare", "the accuracy check of single APIs is not built yet"},
-    {"run_overflow_check",
+    {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
+    {"graph_visualize", "the same in newer releases", kNoGraph},
+    {"parse", "interactive look into dumped tensor files",
+     "not built yet. `plumb inspect PATH` says what a recording holds"},
+    {"run_ut", "runs each recorded API alone on the device and on the CPU", kNoApiCheck},
+    {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
+    {"acc_check", "run_ut in newer releases", kNoApiCheck},
+    {"multi_acc_check", "acc_check in several processes", kNoApiCheck},
+    {"api_precision_compare", "run_ut results of two devices side by side", kNoApiCheck},
+    {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
      "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
      "a recording"},
-    {"op_generate", "generating single-API programs is not built yet"},
-    {"code_mapping", "mapping MindSpore graphs to source code is not built yet"},
-    {"config_checking", "the configuration check is not built yet"},
-    {"config_check", "the configuration check is not built yet"},
-    {"offline_dump", "running offline models is not built yet"},
-    {"install_deps", "nothing to install: plumb needs no optional packages"},
+    {"op_generate", "writes a program that runs one recorded API",
+     "generating single-API programs is not built yet"},
+    {"code_mapping", "lines of source code behind the nodes of MindSpore graphs",
+     "mapping MindSpore graphs to source code is not built yet"},
+    {"config_checking", "differences between two training environments", kNoConfigCheck},
+    {"offline_dump", "runs an offline model and dumps its tensors",
+     "running offline models is not built yet"},
+    {"install_deps", "installs optional packages",
+     "nothing to install: plumb needs no optional packages"},
 };
 
 bool IsOption(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
@@ -150,7 +164,9 @@ Result<std::string> TakeValue(const OptionRule& rule, const std::vector<std::str
 
 void AddPassed(const OptionRule& rule, std::string value, MsprobeCommand& out) {
   if (!rule.plumb_name.empty()) out.words.emplace_back(rule.plumb_name);
-  if (rule.takes != Takes::kNothing) out.words.push_back(std::move(value));
+  if (rule.takes == Takes::kNothing) return;
+  // An empty value stands for the option without its value.
+  if (!value.empty() || rule.takes == Takes::kValue) out.words.push_back(std::move(value));
 }
 
 template <size_t kCount>
@@ -168,11 +184,7 @@ Status TranslateOptions(const OptionRule (&rules)[kCount], const std::vector<std
     if (rule->takes != Takes::kNothing) {
       PL_TRY_ASSIGN(value, TakeValue(*rule, words, i));
     }
-    if (rule->effect == Effect::kIgnore) {
-      out.ignored.emplace_back(rule->long_name);
-    } else {
-      AddPassed(*rule, std::move(value), out);
-    }
+    AddPassed(*rule, std::move(value), out);
   }
   return {};
 }
@@ -197,16 +209,38 @@ Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words
       rest.push_back(words[i]);
     }
   }
+  const bool known =
+      mode == "offline_data" || mode == "torchair" || mode == "offline_model" || mode == "atb";
+  if (mode != "auto" && !known) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("compare --mode {}: unknown (expected auto)", mode));
+  }
   if (mode != "auto") {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("compare --mode {}: not built yet (expected auto)", mode));
   }
-  MsprobeCommand out{{"compare", "--format", format}, {}};
+  MsprobeCommand out{{"compare", "--schema", "newest", "--format", format}};
   PL_TRY(TranslateOptions(kCompareNew, rest, out));
   return out;
 }
 
-Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
+// 1.2.2 has these for MindSpore only.
+Status CheckFramework(std::string_view framework, const MsprobeCommand& command) {
+  if (framework != "pytorch") return {};
+  for (const std::string_view option : {"--api_mapping", "--cell_mapping", "--layer_mapping"}) {
+    if (std::find(command.words.begin(), command.words.end(), option) == command.words.end()) {
+      continue;
+    }
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("compare {}: not for -f pytorch (expected -f mindspore). Compare two "
+                             "PyTorch recordings with `plumb compare TARGET GOLDEN {} FILE`",
+                             option, option));
+  }
+  return {};
+}
+
+Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words,
+                                        std::string_view framework) {
   MsprobeCommand out;
   const bool is_122 = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     const std::string name = Split(word).name;
@@ -216,6 +250,7 @@ Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
   if (is_122) {
     out.words = {"compare", "--format", "xlsx"};
     PL_TRY(TranslateOptions(kCompare122, words, out));
+    PL_TRY(CheckFramework(framework, out));
   } else {
     PL_TRY_ASSIGN(out, TranslateNewCompare(words));
   }
@@ -224,7 +259,7 @@ Result<MsprobeCommand> TranslateCompare(const std::vector<std::string>& words) {
 }
 
 Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) {
-  MsprobeCommand out{{"overflow"}, {}};
+  MsprobeCommand out{{"overflow"}};
   PL_TRY(TranslateOptions(kOverflow, words, out));
   const bool asks_for_help = std::find(words.begin(), words.end(), "-h") != words.end() ||
                              std::find(words.begin(), words.end(), "--help") != words.end();
@@ -232,17 +267,58 @@ Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) 
   return out;
 }
 
+Result<MsprobeCommand> TranslateMerge(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"merge"}, {}};
+  PL_TRY(TranslateOptions(kMerge, words, out));
+  return out;
+}
+
 Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
-  MsprobeCommand out{{"data2db"}, {}};
+  MsprobeCommand out{{"data2db"}};
   PL_TRY(TranslateOptions(kData2db, words, out));
   return out;
 }
 
-// Takes `-f FRAMEWORK` off the front; recordings say themselves which framework they are of.
-Status DropFramework(std::vector<std::string>& words) {
-  if (words.empty()) return {};
+// config_check -c A B [-o FILE] of two checkpoints; its other jobs are not built.
+Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& words) {
+  std::vector<std::string> paths;
+  std::string output = "./ckpt_similarity.json";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const Word word = Split(words[i]);
+    if (word.name == "-c" || word.name == "--compare") {
+      if (word.has_value) paths.push_back(word.value);
+      while (i + 1 < words.size() && !IsOption(words[i + 1])) paths.push_back(words[++i]);
+    } else if (word.name == "-o" || word.name == "--output") {
+      constexpr OptionRule kOut{"-o", "--output", Takes::kValue, Effect::kPass, "", ""};
+      PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));
+    } else {
+      return Error(ErrorCode::kUnsupported,
+                   fmt::format("config_check {}: not built yet (expected -c CHECKPOINT CHECKPOINT "
+                               "[-o FILE.json])",
+                               words[i]));
+    }
+  }
+  if (paths.size() != 2) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -c: {} paths (expected two checkpoints)", paths.size()));
+  }
+  if (paths[0].ends_with(".zip")) {
+    return Error(ErrorCode::kUnsupported,
+                 "config_check -c: comparing packed configurations is not built yet (expected two "
+                 "checkpoints)");
+  }
+  if (!output.ends_with(".json")) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("config_check -o {}: no .json file (expected one)", output));
+  }
+  return MsprobeCommand{{"compare", paths[0], paths[1], "-o", output}};
+}
+
+// Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
+Result<std::string> TakeFramework(std::vector<std::string>& words) {
+  if (words.empty()) return std::string();
   const Word first = Split(words[0]);
-  if (first.name != "-f" && first.name != "--framework") return {};
+  if (first.name != "-f" && first.name != "--framework") return std::string();
   if (!first.has_value && words.size() < 2) {
     return Error(ErrorCode::kInvalidArgument,
                  "-f: a value is missing (expected pytorch or mindspore)");
@@ -253,20 +329,22 @@ Status DropFramework(std::vector<std::string>& words) {
                  fmt::format("-f {}: unknown (expected pytorch or mindspore)", framework));
   }
   words.erase(words.begin(), words.begin() + (first.has_value ? 1 : 2));
-  return {};
+  return framework;
 }
 
 }  // namespace
 
 Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   std::vector<std::string> rest = words;
-  PL_TRY(DropFramework(rest));
+  PL_TRY_ASSIGN(const std::string framework, TakeFramework(rest));
   if (rest.empty() || rest[0] == "-h" || rest[0] == "--help") return MsprobeCommand{};
   const std::string& command = rest[0];
-  if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}, {}};
-  if (command == "compare") return TranslateCompare(rest);
+  if (command == "-V" || command == "--version") return MsprobeCommand{{"--version"}};
+  if (command == "compare") return TranslateCompare(rest, framework);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
+  if (command == "merge_result") return TranslateMerge(rest);
+  if (command == "config_check") return TranslateConfigCheck(rest);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -284,9 +362,13 @@ std::string MsprobeHelp() {
       "and "
       "-gp\n"
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
-      "  data2db                        runs `plumb data2db`\n\n"
-      "Not built yet, each says what to use instead:\n";
-  for (const Instead& other : kNotBuilt) text += fmt::format("  {}\n", other.command);
+      "  data2db                        runs `plumb data2db`\n"
+      "  merge_result                   runs `plumb merge`\n"
+      "  config_check -c A B            runs `plumb compare` on two checkpoints\n\n"
+      "Not in plumb yet, each says what to use instead:\n";
+  for (const Instead& other : kNotBuilt) {
+    text += fmt::format("  {:<29}  {}\n", other.command, other.does);
+  }
   return text + "\nExit status as of the plumb command that runs.\n";
 }
 

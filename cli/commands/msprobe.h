@@ -14,8 +14,6 @@ namespace plumbline::cli {
 struct MsprobeCommand {
   // Words after `plumb`; empty: print MsprobeHelp().
   std::vector<std::string> words;
-  // Options that were accepted without effect; to be said on stderr.
-  std::vector<std::string> ignored;
 };
 
 // Rewrites the words after `msprobe`, in the form of release 1.2.2 (`-f pytorch compare -i ...`) or

@@ -26,10 +26,10 @@ constexpr const char* kFooter =
     "  plumb overflow runs/new/step0\n"
     "  plumb overflow runs/new -o result --fail-on-anomaly\n"
     "\n"
-    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 nothing found but "
-    "not\n"
-    "everything could be judged (or a truncated dump.json without --allow-partial), 6 the result\n"
-    "could not be written.";
+    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 not the whole truth:\n"
+    "a rank could not be judged or a dump.json is truncated, whether or not something was found,\n"
+    "or nothing was found and not everything could be judged (0 with --allow-partial), 6 the\n"
+    "result could not be written.";
 
 struct Arguments {
   std::string path, input_path;
@@ -73,6 +73,8 @@ int StatusOf(const OverflowReport& report, const Arguments& arguments) {
   const bool bad = report.found() || report.bad_entries > 0;
   if (bad && arguments.fail_on_anomaly) return kAnomalyFound;
   if (report.truncated && !arguments.allow_partial) return kNotAllJudged;
+  // A rank that nobody has looked at may have been the first one.
+  if (report.ranks_not_judged > 0 && !arguments.allow_partial) return kNotAllJudged;
   if (report.found()) return 0;
   const bool complete = report.not_judged.empty() || arguments.allow_partial;
   return complete && !bad ? 0 : kNotAllJudged;

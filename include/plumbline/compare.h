@@ -63,6 +63,7 @@ struct Item {
   bool is_tensor = false;
   std::optional<std::string> dtype;         // "torch.float32", "<class 'int'>"; none: a null value
   std::optional<std::string> shape_text;    // "[2, 8]"; "[]" for scalars
+  std::optional<bool> requires_grad;        // of tensors, where recorded
   Shape shape;                              // of tensors
   std::array<Recorded, 4> statistics;       // max, min, mean, norm; of scalars four times the value
   std::array<Recorded, 2> finite_extremes;  // max and min without NaN and infinities, if recorded
@@ -78,6 +79,7 @@ struct TensorMetrics {
   Metric max_relative_error = Absent::kNotRecorded;
   Metric below_thousandth_ratio = Absent::kNotRecorded;        // elements with error under 0.001
   Metric below_five_thousandths_ratio = Absent::kNotRecorded;  // under 0.005
+  Metric euclidean_distance = Absent::kNotRecorded;            // L2 norm of target - golden
   Metric relative_l2 = Absent::kNotRecorded;  // |target - golden| / |golden|, L2 norms
   Metric max_ulp = Absent::kNotRecorded;      // in units of the golden dtype
   uint64_t element_count = 0;
@@ -146,6 +148,11 @@ struct FirstWrongCall {
   std::vector<std::string> stack;        // all frames, innermost first
   std::vector<std::string> module_path;  // enclosing modules, innermost first
   bool enters_with_inputs = false;       // an unrecorded source or parameter already differs
+  // What kind of error it is (docs/reference/causes.md lists the codes): "scale", "permuted", ...,
+  // "unexplained" when no class fits. Empty only before the cause was looked for.
+  std::string cause;
+  std::string cause_text;  // one sentence with the evidence
+  std::string confidence;  // in the cause: "high", "medium" or "low"
 };
 
 struct CompareCounts {
@@ -170,6 +177,9 @@ struct Comparison {
   RunLoss target_loss, golden_loss;
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()
+  // The config.json of the recording that would settle the cause of the first wrong call; empty
+  // when no call is wrong or nothing finer can be recorded.
+  std::string next_config;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
@@ -177,17 +187,39 @@ struct Comparison {
   [[nodiscard]] bool is_complete() const;
 };
 
+// Files that say what is called otherwise on the golden side (docs/reference/compare-mappings.md).
+// `data` or `layer` alone decide where they are given; `api` and `cell` go together.
+struct MappingFiles {
+  std::string data;                  // value by value; empty: none
+  std::optional<std::string> api;    // MindSpore's APIs; empty text: the built-in table alone
+  std::optional<std::string> cell;   // modules; empty text: "Cell" is read as "Module"
+  std::optional<std::string> layer;  // parts of the model; empty text: by structure alone
+};
+
+// The result files that WriteComparison() can write (docs/reference/compare.md, "Result files").
+enum class ReportFormat : uint8_t { kXlsx, kCsv, kJson, kJsonl, kHtml, kSqlite, kJunit, kSarif };
+inline constexpr size_t kReportFormatCount = 8;
+std::string_view ReportFormatName(ReportFormat format);  // "xlsx", "csv", ...; what --format takes
+// Each once, in the order of the enumeration. kInvalidArgument names an unknown word.
+Result<std::vector<ReportFormat>> ReportFormatsOf(const std::vector<std::string>& names);
+
 struct CompareOptions {
   std::string output_dir = "./output";
-  bool write_xlsx = true;
-  bool write_csv = true;
-  bool write_json = true;
+  std::string suffix;  // between "compare_result" and the time in the names of the files
+  std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv, ReportFormat::kJson,
+                                       ReportFormat::kHtml};
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
-  bool show_stack = true;     // column NPU_Stack_Info, when a stack.json is there
-  std::string stack_path;     // empty: the stack.json beside the target's dump.json
-  bool salvage = false;       // compare the complete records of a truncated dump
-  int threads = 0;            // 0: one per core
+  MappingFiles mappings;
+  // The csv has the columns of the newest upstream release (docs/reference/compare-newest.md).
+  bool newest_csv = false;
+  bool show_stack = true;  // column NPU_Stack_Info, when a stack.json is there
+  std::string stack_path;  // empty: the stack.json beside the target's dump.json
+  bool salvage = false;    // compare the complete records of a truncated dump
+  int threads = 0;         // 0: one per core
+  // A third run that is known to be right (a repetition, another thread count, a higher precision);
+  // as far as it is from golden the target may be too. Empty: the model of noise alone.
+  std::string noise_path;
   // Called from one thread at a time with the share of the work done (0 to 1); may be empty.
   std::function<void(double done_ratio)> on_progress;
 };

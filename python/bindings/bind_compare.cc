@@ -36,13 +36,17 @@ void BindOptions(nb::module_& m) {
   nb::class_<CompareOptions>(m, "CompareOptions", "What compare_runs and write_comparison do.")
       .def(nb::init<>())
       .def_rw("output_dir", &CompareOptions::output_dir)
-      .def_rw("write_xlsx", &CompareOptions::write_xlsx)
-      .def_rw("write_csv", &CompareOptions::write_csv)
-      .def_rw("write_json", &CompareOptions::write_json)
+      .def(
+          "set_formats",
+          [](CompareOptions& self, const std::vector<std::string>& names) {
+            self.formats = ValueOrRaise(ReportFormatsOf(names));
+          },
+          nb::arg("names"), "Which result files are written: names as `--format` takes them.")
       .def_rw("write_advice", &CompareOptions::write_advice)
       .def_rw("fuzzy_match", &CompareOptions::fuzzy_match)
       .def_rw("show_stack", &CompareOptions::show_stack)
       .def_rw("stack_path", &CompareOptions::stack_path)
+      .def_rw("noise_path", &CompareOptions::noise_path)
       .def_rw("salvage", &CompareOptions::salvage)
       .def_rw("threads", &CompareOptions::threads);
 }
@@ -50,6 +54,7 @@ void BindOptions(nb::module_& m) {
 void BindComparison(nb::module_& m) {
   nb::class_<Comparison>(m, "Comparison", "The result of one comparison.")
       .def(nb::init<>())
+      .def_prop_ro("next_config", [](const Comparison& self) { return self.next_config; })
       .def(
           "summary_text", [](const Comparison& self) { return SummaryText(self); },
           nb::call_guard<nb::gil_scoped_release>(), "The answer as `plumb compare` prints it.")

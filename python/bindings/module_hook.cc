@@ -101,6 +101,7 @@ void ModuleHook::WatchParameters(PyObject* module, PyObject* parameters) {
   const std::string entry = prefix_ + ".parameters_grad";
   recorder_.ReserveParameterGradients(entry, trained.ptr());
   awaited_.clear();
+  queued_.reset();
   const nb::object in_place = autograd_.reduces_in_place();
   const bool has_ranks = !in_place.is_none();
   reduces_in_place_ = in_place.ptr() == Py_True;
@@ -121,12 +122,16 @@ void ModuleHook::WatchParameters(PyObject* module, PyObject* parameters) {
 }
 
 void ModuleHook::AwaitReduction(const std::string& parameter, const PyObject* known) {
+  const bool is_queued = !queued_.expired();
+  if (!is_queued) awaited_.clear();  // of a pass that raised
   awaited_.push_back({parameter, known});
-  if (awaited_.size() > 1) return;
+  if (is_queued) return;
+  const auto ticket = std::make_shared<const bool>(true);
+  queued_ = ticket;
   // The framework's own last callback of the pass, which finishes the reduction, may be queued
   // after this one; a callback queued from a callback runs after it.
   const nb::object self = nb::find(this);
-  auto last = [this, self](PyObject*) { RecordReduced(); };
+  auto last = [this, self, ticket](PyObject*) { RecordReduced(); };
   auto first = [this, self, last = std::move(last)](PyObject*) {
     autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, last))));
   };
@@ -136,6 +141,7 @@ void ModuleHook::AwaitReduction(const std::string& parameter, const PyObject* kn
 void ModuleHook::RecordReduced() {
   static PyObject* const grad_name = PyUnicode_InternFromString("grad");
   const std::vector<Awaited> awaited = std::exchange(awaited_, {});
+  queued_.reset();
   const nb::object module = module_();
   if (module.is_none() || parameters_epoch_ != recorder_.observer().epoch()) return;
   const nb::dict parameters = OwnParameters(module.ptr());

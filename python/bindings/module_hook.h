@@ -7,6 +7,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class ModuleHook {
     const PyObject* known;
   };
   std::vector<Awaited> awaited_;
+  // Held by the callback queued for them: gone without a call when the pass raised.
+  std::weak_ptr<const bool> queued_;
   nanobind::object module_;        // weak reference; unless there are no ranks
   bool reduces_in_place_ = false;  // Autograd::reduces_in_place
 };

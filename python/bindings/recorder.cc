@@ -192,7 +192,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
     kept.in_output = true;
     NameEntry(thread, name, &kept);
     ValueWalker walker(types_, *this, thread.with_paths());
-    walker.Result(kOutput, "output", result, thread.call);
+    walker.Result(kOutput, "output", WhatIsLeft(result, args, count, kept), thread.call);
     CountFailures(walker);
   }
   // Release 1.2.2 writes it behind the output for this task.

@@ -129,6 +129,10 @@ class Recorder : public TensorSink {
   Sight Look(PyObject* tensor, EntryPacker* bare);
   Sight LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache);
   Sight LookOnDevice(PyObject* tensor);
+  // What is searched as the output of a call: `result`, or the argument written to by a call that
+  // returns None (x[i] = y). Borrowed.
+  PyObject* WhatIsLeft(PyObject* result, PyObject* const* args, Py_ssize_t count,
+                       const KeptTensors& kept) const;
   Sight LookAtDescribed(PyObject* tensor, EntryPacker* bare);
   // The tensor's values at this moment, for all entries under way that hold it; new reference or
   // null.

@@ -162,6 +162,14 @@ void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out)
   seen.tensors.push_back(std::move(kept));
 }
 
+PyObject* Recorder::WhatIsLeft(PyObject* result, PyObject* const* args, Py_ssize_t count,
+                               const KeptTensors& kept) const {
+  const bool flags_values = search_ == Search::kNonFinite || search_ == Search::kNanFlag;
+  if (!flags_values || result != Py_None || count == 0) return result;
+  const bool writes_first = kept.writes == Writes::kFirst || kept.writes == Writes::kOverwritten;
+  return writes_first ? args[0] : result;
+}
+
 PyObject* Recorder::CopyBeforeCall(PyObject* tensor, std::optional<int64_t> version) {
   PyObject* copy = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "detach"), "clone");
   if (copy == nullptr) return nullptr;

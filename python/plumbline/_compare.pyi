@@ -14,23 +14,8 @@ class CompareOptions:
     @output_dir.setter
     def output_dir(self, arg: str, /) -> None: ...
 
-    @property
-    def write_xlsx(self) -> bool: ...
-
-    @write_xlsx.setter
-    def write_xlsx(self, arg: bool, /) -> None: ...
-
-    @property
-    def write_csv(self) -> bool: ...
-
-    @write_csv.setter
-    def write_csv(self, arg: bool, /) -> None: ...
-
-    @property
-    def write_json(self) -> bool: ...
-
-    @write_json.setter
-    def write_json(self, arg: bool, /) -> None: ...
+    def set_formats(self, names: Sequence[str]) -> None:
+        """Which result files are written: names as `--format` takes them."""
 
     @property
     def write_advice(self) -> bool: ...
@@ -57,6 +42,12 @@ class CompareOptions:
     def stack_path(self, arg: str, /) -> None: ...
 
     @property
+    def noise_path(self) -> str: ...
+
+    @noise_path.setter
+    def noise_path(self, arg: str, /) -> None: ...
+
+    @property
     def salvage(self) -> bool: ...
 
     @salvage.setter
@@ -72,6 +63,9 @@ class Comparison:
     """The result of one comparison."""
 
     def __init__(self) -> None: ...
+
+    @property
+    def next_config(self) -> str: ...
 
     def summary_text(self) -> str:
         """The answer as `plumb compare` prints it."""

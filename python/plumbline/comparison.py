@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline import _compare
 
-_FORMATS = ("xlsx", "csv", "json")
+_FORMATS = ("xlsx", "csv", "json", "html")
 _MOST_THREADS = 4096  # as `plumb compare --threads`
 
 
@@ -28,7 +28,7 @@ class ComparisonResult:
         answer: "first wrong call: NAME", "no wrong call" or "not judged..." with the reason.
         summary: all lines that `plumb compare` prints; the first is `answer`.
         details: of the first wrong call: name, what, item, stack_line, stack, module_path,
-            enters_with_inputs.
+            enters_with_inputs, cause, cause_text, confidence.
         counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
             "paired calls", "unmatched target", "unmatched golden", "unreadable files",
             "missing values".
@@ -60,6 +60,11 @@ class ComparisonResult:
         rows: list[dict[str, Any]] = json.loads(self._native.result_json())["rows"]
         return rows
 
+    @property
+    def next_config(self) -> str:
+        """The config.json whose recording would settle the cause; "" when there is none."""
+        return self._native.next_config
+
     def __bool__(self) -> bool:
         """Raises TypeError: "it differs" and "it was judged" are two questions."""
         raise TypeError("ComparisonResult: has no truth value. Test exit_code or first_wrong_call.")
@@ -77,6 +82,7 @@ def compare(
     show_stack: bool = True,
     stack_path: str | os.PathLike[str] | None = None,
     write_advice: bool = False,
+    noise: str | os.PathLike[str] | None = None,
     threads: int = 0,
 ) -> ComparisonResult:
     """Compares two recorded runs and names the first call that went wrong.
@@ -85,7 +91,8 @@ def compare(
         target: the run under test: a dump.json, or a directory that holds one rank.
         golden: the reference run.
         output_dir: where the result files go, made when missing; None writes no file.
-        formats: which result files: "xlsx", "csv", "json"; a text may name several with commas.
+        formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
+            "junit", "sarif"; a text may name several with commas.
         fail_on: what makes `exit_code` 1: "suspicious", "broken", "unmatched", "any". With "any",
             0 says that every call had its counterpart and no row differs beyond rounding; rows
             that nobody can judge (NaN on both sides) are counted as "not comparable".
@@ -94,6 +101,8 @@ def compare(
         show_stack: write the call-stack column when there is a stack.json.
         stack_path: the stack.json; by default the one beside the target's dump.json.
         write_advice: also write upstream's advisor_<time>.txt.
+        noise: a third run that is right (a repetition, another thread count, a higher precision):
+            as far as it is from the golden run is noise.
         threads: worker threads; 0: one per core.
 
     Raises:
@@ -115,6 +124,8 @@ def compare(
     options.write_advice = write_advice
     if stack_path is not None:
         options.stack_path = _path("stack_path", stack_path)
+    if noise is not None:
+        options.noise_path = _path("noise", noise)
     if output_dir is not None:
         options.output_dir = _path("output_dir", output_dir)
     conditions = _names(fail_on)
@@ -127,13 +138,10 @@ def compare(
 
 def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
     """Native options with the two that have a range."""
-    for name in formats:
-        if name not in _FORMATS:
-            raise ValueError(f"formats: unknown {name!r} (expected xlsx, csv or json)")
     if not 0 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
     options = _compare.CompareOptions()
-    options.write_xlsx, options.write_csv, options.write_json = (f in formats for f in _FORMATS)
+    options.set_formats(formats)
     options.threads = threads
     return options
 

@@ -136,7 +136,8 @@ const BadConfig kBadConfigs[] = {
     {R"({"dump_path": "a", "extra_info": 0})", {"extra_info", "true or false"}},
     {R"({"dump_path": "a", "statistics": []})", {"statistics", "an object"}},
     {R"({"dump_path": "a", "statistics": {"scope": "x"}})", {"statistics.scope", "\"x\""}},
-    {R"({"dump_path": "a", "statistics": {"scope": ["x"]}})", {"scope", "1 names"}},
+    {R"({"dump_path": "a", "statistics": {"scope": ["x"]}})",
+     {"statistics.scope: is [\"x\"]", "2 names, not 1"}},
     {R"({"dump_path": "a", "statistics": {"scope": ["x", "y"]}})", {"scope", "\"x\""}},
     {R"({"dump_path": "a", "statistics": {"list": [1]}})", {"statistics.list", "[1]"}},
     {R"({"dump_path": "a", "statistics": {"tensor_list": "a"}})", {"statistics.tensor_list"}},
@@ -192,6 +193,8 @@ TEST(Config, OverflowLimit) {
     ExpectError(parse(fmt::format(R"("overflow_nums": {})", wrong)), ErrorCode::kInvalidArgument,
                 {"overflow_check.overflow_nums", "-1 (no limit) or an integer of at least 1"});
   }
+  ExpectError(parse(R"("overflow_nums": 100000000000000000000)"), ErrorCode::kInvalidArgument,
+              {"is about 1e+20, beyond 64 bits"});
   EXPECT_FALSE(parse("")->counts_origins_only);
   EXPECT_TRUE(parse(R"("count": "origin", "check_mode": "atomic")")->counts_origins_only);
   ExpectError(parse(R"("count": "first")"), ErrorCode::kInvalidArgument,
@@ -329,7 +332,7 @@ TEST(Config, LevelL2NamesOneCall) {
     ExpectError(
         Parse(fmt::format(
             R"({{"dump_path": "a", "level": "L2", "statistics": {{"list": ["{}"]}}}})", name)),
-        ErrorCode::kInvalidArgument, {name, "not a complete name"});
+        ErrorCode::kInvalidArgument, {name, "statistics.list", "expected a complete name"});
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "config/setting_values.h"
+
 namespace plumbline::settings {
 namespace {
 
@@ -39,14 +41,13 @@ Status ReconcileSearch(const Config& config) {
 Status CheckOperators(const Config& config) {
   if (config.level != Level::kL2) return {};
   if (!config.scope.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "scope: is set (expected none at level L2, where list names one call)");
+    return Invalid(fmt::format("{}.scope", TaskName(config.task)), Json(config.scope),
+                   "none at level L2, where list names one call");
   }
   if (config.list.size() != 1) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("list: has {} names (expected 1 at level L2, the call to look into, "
-                             "such as Functional.linear.0.forward)",
-                             config.list.size()));
+    return Invalid(fmt::format("{}.list", TaskName(config.task)), Json(config.list),
+                   "1 at level L2, the name of the call to look into, such as "
+                   "Functional.linear.0.forward");
   }
   return {};
 }

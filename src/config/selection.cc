@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "config/risk_levels.h"
+#include "config/setting_values.h"
 
 namespace plumbline {
 namespace {
@@ -51,20 +52,21 @@ bool IsModuleName(std::string_view name) {
 constexpr std::string_view kApiForm = "an API such as Functional.linear.0.forward";
 constexpr std::string_view kModuleForm = "a module such as Module.fc.Linear.forward.0";
 
-Status CheckScopeName(std::string_view name, Level level) {
+Error NoCompleteName(std::string_view field, std::string_view name, std::string_view expected) {
+  return settings::Invalid(field, settings::Json(name),
+                           fmt::format("a complete name: {}", expected));
+}
+
+Status CheckScopeName(std::string_view field, std::string_view name, Level level) {
   const bool api = IsApiName(name);
   const bool module = IsModuleName(name);
   switch (level) {
     case Level::kL1:
       if (api) return {};
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("scope: \"{}\" is not a complete name (expected {} at level L1)",
-                               name, kApiForm));
+      return NoCompleteName(field, name, fmt::format("{} at level L1", kApiForm));
     case Level::kL0:
       if (module) return {};
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("scope: \"{}\" is not a complete name (expected {} at level L0)",
-                               name, kModuleForm));
+      return NoCompleteName(field, name, fmt::format("{} at level L0", kModuleForm));
     case Level::kL2:
     case Level::kDebug:
       return {};  // nothing is filtered by name
@@ -72,9 +74,7 @@ Status CheckScopeName(std::string_view name, Level level) {
       break;
   }
   if (api || module) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("scope: \"{}\" is not a complete name (expected {} or {})", name,
-                           kApiForm, kModuleForm));
+  return NoCompleteName(field, name, fmt::format("{} or {}", kApiForm, kModuleForm));
 }
 
 }  // namespace
@@ -125,20 +125,20 @@ Result<Selection> Selection::Create(const Config& config) {
     selection.list_.clear();
     for (const std::string& name : config.list) {
       if (IsApiName(name)) continue;
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("list: \"{}\" is not a complete name (expected {} at level L2)",
-                               name, kApiForm));
+      return NoCompleteName(fmt::format("{}.list", TaskName(config.task)), name,
+                            fmt::format("{} at level L2", kApiForm));
     }
     return selection;
   }
   if (config.scope.empty() && config.list.empty()) selection.risk_level_ = config.risk_level;
   if (config.scope.empty()) return selection;
+  const std::string field = fmt::format("{}.scope", TaskName(config.task));
   if (config.scope.size() != 2) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("scope: has {} names (expected 2, the first and the last of a range)",
-                             config.scope.size()));
+    return settings::Invalid(
+        field, settings::Json(config.scope),
+        fmt::format("2 names, not {}: the first and the last of a range", config.scope.size()));
   }
-  for (const std::string& name : config.scope) PL_TRY(CheckScopeName(name, config.level));
+  for (const std::string& name : config.scope) PL_TRY(CheckScopeName(field, name, config.level));
   return selection;
 }
 

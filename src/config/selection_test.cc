@@ -197,8 +197,10 @@ struct BadScope {
 
 TEST(Selection, ScopesThatAreNotTwoCompleteNamesOfTheLevel) {
   const BadScope cases[] = {
-      {Level::kL1, {"Torch.a.0.forward"}, "1 names"},
-      {Level::kL1, {"Torch.a.0.forward", "Torch.a.0.forward", "Torch.a.0.forward"}, "3 names"},
+      {Level::kL1, {"Torch.a.0.forward"}, "2 names, not 1"},
+      {Level::kL1,
+       {"Torch.a.0.forward", "Torch.a.0.forward", "Torch.a.0.forward"},
+       "2 names, not 3"},
       {Level::kL1, {"relu", "Torch.a.0.forward"}, "\"relu\""},
       {Level::kL1, {"Torch.a.0.forward", "Torch.a.forward"}, "\"Torch.a.forward\""},
       {Level::kL1, {"Torch.a.x.forward", "Torch.a.0.forward"}, "\"Torch.a.x.forward\""},

@@ -1,6 +1,7 @@
 #include "config/setting_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace plumbline::settings {
@@ -71,6 +72,10 @@ class ErrorFinder : public nlohmann::json_sax<Json> {
 Error Invalid(std::string_view field, const Json& value, std::string_view expected) {
   constexpr size_t kShownBytes = 60;
   std::string shown = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  // The parser turns integers that no 64 bits hold into the nearest double.
+  constexpr double kFirstBeyond = 9223372036854775808.0;
+  const bool is_beyond = value.is_number_float() && std::abs(value.get<double>()) >= kFirstBeyond;
+  if (is_beyond) shown = fmt::format("about {}, beyond 64 bits", shown);
   if (shown.size() > kShownBytes) shown = shown.substr(0, kShownBytes) + "...";
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: is {} (expected {})", field, shown, expected));

@@ -1,4 +1,4 @@
-// Opcodes of Python's pickle format that occur in files of one tensor.
+// Opcodes of Python's pickle format that occur in files of torch.save.
 
 #ifndef PLUMBLINE_FORMATS_PICKLE_OPCODES_H_
 #define PLUMBLINE_FORMATS_PICKLE_OPCODES_H_
@@ -18,6 +18,9 @@ enum Opcode : uint8_t {
   kBinInt1 = 'K',
   kBinInt2 = 'M',
   kNone = 'N',
+  kBinBytes = 'B',
+  kShortBinBytes = 'C',
+  kDup = '2',
   kBinPersId = 'Q',
   kReduce = 'R',
   kBinString = 'T',
@@ -38,6 +41,7 @@ enum Opcode : uint8_t {
   kEmptyDict = '}',
   kEmptyTuple = ')',
   kProto = 0x80,
+  kNewObj = 0x81,
   kTuple1 = 0x85,
   kTuple2 = 0x86,
   kTuple3 = 0x87,
@@ -47,9 +51,15 @@ enum Opcode : uint8_t {
   kLong4 = 0x8b,
   kShortBinUnicode = 0x8c,
   kBinUnicode8 = 0x8d,
+  kBinBytes8 = 0x8e,
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
+  kNewObjEx = 0x92,
   kStackGlobal = 0x93,
   kMemoize = 0x94,
   kFrame = 0x95,
+  kByteArray8 = 0x96,
 };
 
 }  // namespace plumbline::torch_pt

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,6 +23,34 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kStorageClasses = {
     {"ComplexFloatStorage", DType::kComplex64},
     {"ComplexDoubleStorage", DType::kComplex128},
 }};
+
+constexpr std::array<std::string_view, 11> kPlainBuiltins = {
+    "set",   "frozenset", "list",  "tuple", "dict",     "int",
+    "float", "complex",   "slice", "range", "bytearray"};
+// What a call to one of their functions would do does not matter: nothing is called.
+constexpr std::array<std::string_view, 23> kDataPackages = {"torch",
+                                                            "torch_npu",
+                                                            "numpy",
+                                                            "collections",
+                                                            "argparse",
+                                                            "enum",
+                                                            "types",
+                                                            "pathlib",
+                                                            "datetime",
+                                                            "megatron",
+                                                            "transformer_engine",
+                                                            "mindspeed",
+                                                            "mindspeed_llm",
+                                                            "modellink",
+                                                            "transformers",
+                                                            "accelerate",
+                                                            "deepspeed",
+                                                            "omegaconf",
+                                                            "apex",
+                                                            "lightning",
+                                                            "pytorch_lightning",
+                                                            "lightning_fabric",
+                                                            "peft"};
 
 }  // namespace
 
@@ -51,6 +80,25 @@ std::optional<DType> TorchDType(std::string_view module, std::string_view name) 
   // ParseDType knows other spellings too; only PyTorch's own is a global.
   if (dtype && InfoOf(*dtype).torch_name.substr(6) == name) return dtype;
   return std::nullopt;
+}
+
+bool IsTensorFunction(std::string_view module, std::string_view name) {
+  if (module == "torch._utils") {
+    return name == kRebuildV1 || name == kRebuildV2 || name == kRebuildV3 ||
+           name == kRebuildParameter;
+  }
+  if (module == "torch_npu.utils.storage") return name == kRebuildNpu;
+  return module == "torch" && (name == "Size" || name == "device");
+}
+
+bool IsDataModule(std::string_view module, std::string_view name) {
+  if (module == "builtins" || module == "__builtin__") {
+    return std::ranges::count(kPlainBuiltins, name) > 0;
+  }
+  if (module == "copyreg" || module == "copy_reg") return name == "_reconstructor";
+  if (module == "_codecs") return name == "encode";
+  const std::string_view package = module.substr(0, module.find('.'));
+  return std::ranges::count(kDataPackages, package) > 0;
 }
 
 bool IsAllowedGlobal(std::string_view module, std::string_view name) {

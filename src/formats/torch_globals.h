@@ -28,6 +28,11 @@ bool IsStorageModule(std::string_view module);
 std::optional<DType> TorchDType(std::string_view module, std::string_view name);
 // True for rebuild functions of tensors, storages, dtypes, sizes, devices and OrderedDict.
 bool IsAllowedGlobal(std::string_view module, std::string_view name);
+// True for functions whose result is a tensor or part of one, as far as it can be read.
+bool IsTensorFunction(std::string_view module, std::string_view name);
+// True for what checkpoints hold beside tensors: classes of frameworks and of plain data. Not for
+// functions of the interpreter or the operating system.
+bool IsDataModule(std::string_view module, std::string_view name);
 
 }  // namespace plumbline::torch_pt
 

@@ -16,6 +16,8 @@ using Kind = PickleNode::Kind;
 
 // Values that one tensor may take, with much room: bounds memory for pickles of other things.
 constexpr size_t kMaxNodes = 100000;
+// Of a checkpoint: about 20 per tensor.
+constexpr size_t kMaxCheckpointNodes = 4000000;
 // PyTorch's own limit.
 constexpr size_t kMaxRank = 64;
 
@@ -24,9 +26,9 @@ Error Damaged(std::string_view what) {
 }
 
 std::string_view KindName(Kind kind) {
-  constexpr std::array<std::string_view, 12> kNames = {
-      "None",    "a bool", "an int", "an int",  "a float",   "a text",
-      "a tuple", "a list", "a dict", "a class", "a storage", "a tensor"};
+  constexpr std::array<std::string_view, 13> kNames = {
+      "None",   "a bool", "an int",  "an int",    "a float",  "a text",   "a tuple",
+      "a list", "a dict", "a class", "a storage", "a tensor", "an object"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -66,8 +68,10 @@ Status PickleMachine::Run(ByteReader& in) {
     const size_t offset = in.offset();
     PL_TRY_ASSIGN(const uint8_t opcode, in.ReadU8());
     if (opcode == kStop) break;
-    if (nodes_.size() > kMaxNodes) {
-      return Error(ErrorCode::kUnsupported, "the pickle holds far more than one tensor");
+    if (nodes_.size() > (is_checkpoint() ? kMaxCheckpointNodes : kMaxNodes)) {
+      return Error(ErrorCode::kUnsupported, is_checkpoint()
+                                                ? "the pickle holds more than 4 million values"
+                                                : "the pickle holds far more than one tensor");
     }
     const Status step = Step(opcode, in);
     if (!step) return step.error().In(fmt::format("data.pkl, byte {}", offset));
@@ -115,7 +119,7 @@ Status PickleMachine::Step(uint8_t opcode, ByteReader& in) {
     case kLongBinGet:
       return StepMemo(opcode, in);
     default:
-      return StepStack(opcode);
+      return is_checkpoint() ? StepObject(opcode, in) : StepStack(opcode);
   }
 }
 
@@ -254,11 +258,11 @@ Status PickleMachine::PushText(uint8_t opcode, ByteReader& in) {
 }
 
 Status PickleMachine::PushGlobal(std::string_view module, std::string_view name) {
-  if (!IsAllowedGlobal(module, name)) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("unsupported object {}.{} (expected one plain tensor). Nothing was "
-                             "executed",
-                             module, name));
+  if (!IsAllowedGlobal(module, name) && !(is_checkpoint() && IsDataModule(module, name))) {
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("unsupported object {}.{} (expected {}). Nothing was executed", module, name,
+                    is_checkpoint() ? "tensors and plain data" : "one plain tensor"));
   }
   PickleNode& node = Push(Kind::kGlobal);
   node.module = module;
@@ -299,6 +303,10 @@ Status PickleMachine::Extend(bool marked, Kind kind) {
   PL_TRY(Need(count + 1));
   const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
   PickleNode& container = nodes_[*(first - 1)];
+  if (container.kind == Kind::kObject) {  // a subclass of list or dict
+    container.kind = kind;
+    container.items.clear();
+  }
   if (container.kind != kind) return Damaged("items are added to something that holds none");
   if (kind == Kind::kDict && count % 2 != 0) return Damaged("a key has no value");
   container.items.insert(container.items.end(), first, stack_.end());
@@ -348,12 +356,17 @@ Status PickleMachine::PersistentId() {
 
 Status PickleMachine::Reduce() {
   PL_TRY(Need(2));
-  const PickleNode& arguments = nodes_[Pop()];
-  const PickleNode& function = nodes_[Pop()];
+  const uint32_t arguments_index = Pop();
+  const uint32_t function_index = Pop();
+  const PickleNode& arguments = nodes_[arguments_index];
+  const PickleNode& function = nodes_[function_index];
   if (function.kind != Kind::kGlobal || arguments.kind != Kind::kTuple) {
     return Damaged("a call without function or arguments");
   }
   const std::vector<uint32_t>& items = arguments.items;
+  if (is_checkpoint() && !IsTensorFunction(function.module, function.text)) {
+    return MakeOther(function_index, arguments_index);
+  }
   if (function.text.starts_with("_rebuild_") && function.text != kRebuildParameter) {
     return RebuildTensor(function.text, items);
   }
@@ -377,8 +390,10 @@ Status PickleMachine::Reduce() {
 
 Status PickleMachine::Build() {
   PL_TRY(Need(2));
-  Pop();  // attributes set on the object
+  const uint32_t state = Pop();  // attributes set on the object
   const Kind kind = nodes_[stack_.back()].kind;
+  if (kind == Kind::kObject) nodes_[stack_.back()].items = {state};
+  if (is_checkpoint()) return {};
   if (kind == Kind::kTensor || kind == Kind::kDict) return {};
   return Damaged(fmt::format("attributes are set on {}", KindName(kind)));
 }

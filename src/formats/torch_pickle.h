@@ -47,6 +47,9 @@ struct PickleNode {
     kGlobal,   // `module` and `text`
     kStorage,  // `number` indexes the machine's storages
     kTensor,   // `number` indexes the machine's tensors
+    // Anything else that a class or function would make; `module` and `text` name it. `items` are
+    // its arguments, or its state alone where that is recorded apart.
+    kObject,
   };
   Kind kind = Kind::kNone;
   int64_t number = 0;
@@ -55,23 +58,48 @@ struct PickleNode {
   std::vector<uint32_t> items;
 };
 
+// What a pickle may name.
+enum class PickleScope : uint8_t {
+  kOneTensor,  // tensor parts only
+  // Also data of frameworks (settings, metadata, NumPy values), kept as kObject. Nothing is called
+  // here either; names outside these frameworks are refused.
+  kCheckpoint,
+};
+
 // Runs one pickle after another on the same bytes (protocols 2 to 5). Memory stays proportional to
 // the bytes read, and no value is ever walked recursively. The bytes must outlive the machine.
 class PickleMachine {
  public:
+  explicit PickleMachine(PickleScope scope = PickleScope::kOneTensor) : scope_(scope) {}
+
   // Reads up to and with the STOP opcode. kCorrupt for damage; kUnsupported for opcodes, globals
   // and calls that have no place in a file of one tensor (the message names them).
   Status Run(ByteReader& in);
   // The value of the last pickle. Requires: the last Run succeeded.
   [[nodiscard]] const PickleNode& result() const { return nodes_[stack_.back()]; }
+  [[nodiscard]] uint32_t result_index() const { return stack_.back(); }
+  // All storages that were named, in order; those of several tensors repeat.
+  [[nodiscard]] const std::vector<StorageRef>& storages() const { return storages_; }
   [[nodiscard]] const PickleNode& node(uint32_t index) const { return nodes_[index]; }
   // The tensor of the last pickle; kUnsupported if it is something else.
   [[nodiscard]] Result<PickledTensor> Tensor() const;
+  // Requires: node.kind is kTensor.
+  [[nodiscard]] const PickledTensor& tensor(const PickleNode& node) const {
+    return tensors_[static_cast<size_t>(node.number)];
+  }
+  // The value of a text key of a dict, or of the state of an object; null when it has none.
+  [[nodiscard]] const PickleNode* Find(const PickleNode& node, std::string_view key) const;
 
  private:
   Status Step(uint8_t opcode, ByteReader& in);
   Status StepStack(uint8_t opcode);
   Status StepMemo(uint8_t opcode, ByteReader& in);
+  // Opcodes that files of one tensor lack.
+  Status StepObject(uint8_t opcode, ByteReader& in);
+  Status MakeObject(size_t arguments);
+  // The result of a call that has no tensor parts: `arguments` is a tuple.
+  Status MakeOther(uint32_t function, uint32_t arguments);
+  [[nodiscard]] bool is_checkpoint() const { return scope_ == PickleScope::kCheckpoint; }
   void PushConstant(uint8_t opcode);
   Status PushNumber(uint8_t opcode, ByteReader& in);
   Status PushText(uint8_t opcode, ByteReader& in);
@@ -96,6 +124,7 @@ class PickleMachine {
   uint32_t Pop();
   PickleNode& Push(PickleNode::Kind kind);
 
+  PickleScope scope_;
   std::vector<PickleNode> nodes_;
   std::vector<uint32_t> stack_;
   std::vector<size_t> marks_;

@@ -10,6 +10,7 @@
 #include "formats/swap_bytes.h"
 #include "formats/torch_globals.h"
 #include "formats/torch_pickle.h"
+#include "formats/torch_storage.h"
 #include "formats/zip.h"
 
 namespace plumbline::torch_pt {
@@ -17,13 +18,6 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;  // of the element data, as PyTorch's own files
 constexpr std::string_view kVersion = "3\n";
-constexpr std::string_view kZipMagic = "PK\3\4";
-constexpr std::string_view kPickleMagic = "\x80\x02";
-// First value of a file from before PyTorch 1.6 (torch.serialization.MAGIC_NUMBER, LONG1 bytes).
-constexpr std::string_view kLegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
-constexpr int64_t kLegacyProtocol = 1001;
-// A view may repeat elements with stride 0; a count beyond both this and the storage is no data.
-constexpr int64_t kMaxExpandedElements = int64_t{1} << 36;
 
 // The pickle of one tensor, opcode by opcode as torch.save writes it.
 class PickleText {
@@ -120,46 +114,6 @@ std::string TensorPickle(DType dtype, std::span<const int64_t> sizes, uint64_t d
   return pickle.text();
 }
 
-// Index of the last element that a non-empty tensor addresses.
-Result<int64_t> LastIndex(const PickledTensor& tensor) {
-  int64_t last = tensor.offset;
-  bool overflow = last < 0;
-  for (size_t i = 0; i < tensor.sizes.size(); ++i) {
-    int64_t step = 0;
-    overflow = overflow || tensor.strides[i] < 0 ||
-               __builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &step) ||
-               __builtin_add_overflow(last, step, &last);
-  }
-  if (overflow) {
-    return Error(ErrorCode::kCorrupt, "the tensor's offset and strides make no sense");
-  }
-  return last;
-}
-
-Status CheckStorage(const PickledTensor& tensor, uint64_t storage_bytes) {
-  const uint64_t unit = tensor.storage.is_untyped ? 1 : InfoOf(tensor.storage.dtype).size_bytes;
-  const auto count = static_cast<uint64_t>(tensor.storage.count);
-  if (count > storage_bytes / unit || count * unit != storage_bytes) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("the storage has the wrong length (expected {} x {} bytes, got {})",
-                             count, unit, storage_bytes));
-  }
-  PL_TRY_ASSIGN(const int64_t elements, ElementCount(tensor.sizes));
-  if (elements == 0) return {};
-  PL_TRY_ASSIGN(const int64_t last, LastIndex(tensor));
-  const uint64_t size = InfoOf(tensor.dtype).size_bytes;
-  if (static_cast<uint64_t>(last) >= storage_bytes / size) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("the storage is too short (expected more than {} elements, got {})",
-                             last, storage_bytes / size));
-  }
-  if (elements > kMaxExpandedElements && static_cast<uint64_t>(elements) > storage_bytes / size) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{} elements expanded from {} bytes", elements, storage_bytes));
-  }
-  return {};
-}
-
 const zip::Member* FindMember(const std::vector<zip::Member>& members, std::string_view name) {
   const auto found = std::find_if(members.begin(), members.end(),
                                   [name](const zip::Member& m) { return m.name == name; });
@@ -183,23 +137,6 @@ struct PtFile::Contents {
 };
 
 namespace {
-
-constexpr std::string_view kPickleName = "data.pkl";
-
-// Everything up to the member called data.pkl, slash included; a file saved under another name
-// keeps its old directory.
-Result<std::string> ArchiveDirectory(const std::vector<zip::Member>& members) {
-  for (const zip::Member& member : members) {
-    if (!member.name.ends_with(kPickleName)) continue;
-    const std::string_view directory =
-        member.name.substr(0, member.name.size() - kPickleName.size());
-    if (directory.ends_with('/') && directory.find('/') + 1 == directory.size()) {
-      return std::string(directory);
-    }
-  }
-  return Error(ErrorCode::kUnsupported,
-               "a zip archive without data.pkl (expected a file of torch.save)");
-}
 
 Result<int64_t> IntegerResult(const PickleMachine& machine) {
   if (machine.result().kind == PickleNode::Kind::kInt) return machine.result().number;

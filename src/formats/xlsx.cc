@@ -46,7 +46,8 @@ struct Writer::Impl {
   lxw_row_t next_row = 0;
   lxw_row_t row = 0;
   lxw_col_t column = 0;
-  int sheet_count = 0;
+  std::string sheet_name;  // of the sheets begun by name; empty: "Sheet"
+  int sheet_count = 0;     // of this name
 
   Error Failed(lxw_error code) const {
     return Error(ErrorCode::kIo,
@@ -62,10 +63,15 @@ struct Writer::Impl {
 
   Status AddSheet() {
     ++sheet_count;
-    const std::string name = sheet_count == 1 ? "Sheet" : fmt::format("part_{}", sheet_count);
+    std::string name = sheet_name.empty() ? "Sheet" : sheet_name;
+    if (sheet_count > 1) {
+      name = fmt::format("{}{}part_{}", sheet_name, sheet_name.empty() ? "" : "_", sheet_count);
+    }
     sheet = workbook_add_worksheet(workbook, name.c_str());
     if (sheet == nullptr) {
-      return Error(ErrorCode::kIo, fmt::format("{}: cannot add sheet {}", path, name));
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: cannot add sheet {} (the name is too long or taken)", path, name));
     }
     next_row = 1;
     row = 0;
@@ -85,12 +91,18 @@ Writer& Writer::operator=(Writer&&) noexcept = default;
 Writer::~Writer() = default;
 
 Result<Writer> Writer::Create(const std::string& path, std::span<const std::string_view> header) {
+  PL_TRY_ASSIGN(Writer writer, CreateEmpty(path));
+  writer.impl_->header.assign(header.begin(), header.end());
+  PL_TRY(writer.impl_->AddSheet());
+  return writer;
+}
+
+Result<Writer> Writer::CreateEmpty(const std::string& path) {
   // Creates the temporary with the right mode; libxlsxwriter reopens it under its name.
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   auto impl = std::make_unique<Impl>(std::move(file));
   impl->path = path;
   impl->directory = std::string(DirectoryOf(path));
-  impl->header.assign(header.begin(), header.end());
   const std::string temporary = JoinPath(impl->directory, fmt::format(".{}.tmp", BaseName(path)));
   lxw_workbook_options options = {};
   options.constant_memory = LXW_TRUE;
@@ -101,8 +113,14 @@ Result<Writer> Writer::Create(const std::string& path, std::span<const std::stri
   }
   impl->yellow = impl->SolidFill(kYellow);
   impl->red = impl->SolidFill(kRed);
-  PL_TRY(impl->AddSheet());
   return Writer(std::move(impl));
+}
+
+Status Writer::BeginSheet(std::string_view name, std::span<const std::string_view> header) {
+  impl_->sheet_name = name;
+  impl_->sheet_count = 0;
+  impl_->header.assign(header.begin(), header.end());
+  return impl_->AddSheet();
 }
 
 Status Writer::BeginRow(Fill fill) {

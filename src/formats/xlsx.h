@@ -23,10 +23,15 @@ class Writer {
  public:
   // The first sheet is called "Sheet", the next ones "part_2", "part_3", ...
   static Result<Writer> Create(const std::string& path, std::span<const std::string_view> header);
+  // Without a sheet: begin one before the first row.
+  static Result<Writer> CreateEmpty(const std::string& path);
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   ~Writer();
 
+  // Begins another sheet with its own header; kInvalidArgument when the name is longer than 31
+  // characters or taken. A full one is continued on "<name>_part_2", ...
+  Status BeginSheet(std::string_view name, std::span<const std::string_view> header);
   Status BeginRow(Fill fill);
   // Cells of the row, left to right. Not-finite numbers cannot be stored: write a text. Texts above
   // Excel's limit of 32,767 characters are cut.

@@ -26,6 +26,7 @@ constexpr uint16_t kExtra64 = 0x0001;
 // "FB": the padding field that PyTorch's own writer uses.
 constexpr uint16_t kExtraPadding = 0x4246;
 constexpr uint16_t kEncrypted = 0x0001;
+constexpr uint16_t kDeflated = 8;
 constexpr uint16_t kVersionPlain = 10, kVersion64 = 45;
 constexpr uint16_t kFirstDate = 0x0021;  // 1980-01-01: output must not depend on the clock
 
@@ -140,6 +141,7 @@ Result<Member> ReadEntry(ByteReader& in, uint64_t& header_offset) {
   PL_TRY(in.Skip(comment_size));
   PL_TRY(Read64(extra, member, packed, header_offset));
   member.is_stored = method == 0 && (flags & kEncrypted) == 0;
+  member.is_deflated = method == kDeflated && (flags & kEncrypted) == 0;
   if (member.is_stored && packed != member.size_bytes) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: two sizes of one stored member ({} and {})",
                                                   member.name, packed, member.size_bytes));

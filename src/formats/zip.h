@@ -21,6 +21,7 @@ struct Member {
   uint64_t size_bytes = 0;
   uint32_t crc32 = 0;
   bool is_stored = true;  // false: compressed or encrypted, cannot be used in place
+  bool is_deflated = false;
 };
 
 // The members in the order of the central directory, sizes and ZIP64 included. kCorrupt when
@@ -31,6 +32,11 @@ Result<std::vector<Member>> ReadDirectory(std::span<const std::byte> archive);
 // their CRC-32 is not the recorded one.
 Result<std::span<const std::byte>> Data(std::span<const std::byte> archive, const Member& member,
                                         bool check);
+
+// A copy of the contents of a member that is stored or deflated; its checksum is checked.
+// kUnsupported for other methods; kCorrupt when damaged; kInvalidArgument above `max_bytes`.
+Result<std::string> Extract(std::span<const std::byte> archive, const Member& member,
+                            uint64_t max_bytes);
 
 // Builds an archive front to back; the caller may supply the data of a large last member itself.
 class Writer {

@@ -113,6 +113,7 @@ class Expander {
     item.dtype = tensor.dtype_text;
     item.shape = tensor.shape;
     item.shape_text = ShapeText(tensor.shape);
+    item.requires_grad = tensor.requires_grad;
     item.statistics = {ToRecorded(tensor.max), ToRecorded(tensor.min), ToRecorded(tensor.mean),
                        ToRecorded(tensor.norm)};
     if (tensor.max_finite) item.finite_extremes[0] = ToRecorded(*tensor.max_finite);

@@ -4,6 +4,7 @@
 #define PLUMBLINE_MATCH_EXPAND_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plumbline/compare.h"
@@ -18,6 +19,13 @@ struct CallItems {
   CallKind kind = CallKind::kOther;
   bool recomputed = false;  // activation checkpointing ran the call a second time
   std::vector<Item> items;
+  // Set by mapping files on the target's side: the name to look for in the golden recording, and of
+  // each item the part behind that name (kNoPart: the item has no counterpart). Empty: no mapping.
+  std::string mapped_name{};
+  std::vector<std::string> mapped_parts{};
+
+  static constexpr std::string_view kNoPart = "N/A";
+  [[nodiscard]] const std::string& key() const { return mapped_name.empty() ? name : mapped_name; }
 };
 
 // kCorrupt when arguments nest deeper than the recorder can have written (400 levels).

@@ -11,28 +11,46 @@ namespace plumbline::match {
 namespace {
 
 constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr std::string_view kKeyword = "kwargs.";
+constexpr std::string_view kInput = "input.";
 
 std::string_view TextOr(const std::optional<std::string>& text) {
   return text ? std::string_view(*text) : std::string_view("None");
 }
 
+std::string_view KindText(DTypeKind kind) {
+  switch (kind) {
+    case DTypeKind::kBool:
+      return "truth values";
+    case DTypeKind::kUnsigned:
+    case DTypeKind::kSigned:
+      return "integers";
+    case DTypeKind::kFloat:
+      return "floats";
+    case DTypeKind::kComplex:
+      return "complex";
+  }
+  return "";
+}
+
 // Types that may stand against each other have one class.
-std::string_view DTypeClass(std::string_view text) {
+std::string_view DTypeClass(std::string_view text, const ItemRules& rules) {
   const std::optional<DType> parsed = ParseDType(text);
   if (!parsed) return text;
+  if (rules.by_kind) return KindText(InfoOf(*parsed).kind);
   const bool loose =
       parsed == DType::kFloat16 || parsed == DType::kBFloat16 || parsed == DType::kFloat32;
   return loose ? std::string_view("loose float") : InfoOf(*parsed).name;
 }
 
-std::optional<Mismatch> ValueMismatch(const Item& a, const Item& b) {
+std::optional<Mismatch> ValueMismatch(const Item& a, const Item& b, const ItemRules& rules) {
   if (a.shape_text != b.shape_text) {
     return Mismatch{
         "shape-differs",
         fmt::format("{}: target {}, golden {}", a.name, TextOr(a.shape_text), TextOr(b.shape_text)),
         a.role};
   }
-  if (DTypesAgree(a.dtype, b.dtype)) return std::nullopt;
+  if (DTypesAgree(a.dtype, b.dtype, rules)) return std::nullopt;
   return Mismatch{"dtype-differs",
                   fmt::format("{}: target {}, golden {}", a.name, TextOr(a.dtype), TextOr(b.dtype)),
                   a.role};
@@ -46,9 +64,8 @@ bool SameName(const CallItems& target, const Item& a, const CallItems& golden, c
 }
 
 std::string NormalPart(const CallItems& call, const Item& item) {
-  constexpr std::string_view kKeyword = "kwargs.";
   std::string part(ItemPart(item.name, call.name).value_or(item.name));
-  if (part.starts_with(kKeyword)) part.replace(0, kKeyword.size(), "input.");
+  if (part.starts_with(kKeyword)) part.replace(0, kKeyword.size(), kInput);
   return part;
 }
 
@@ -83,7 +100,8 @@ std::optional<ItemLinks> LinkByName(const CallItems& target, const CallItems& go
   return links;
 }
 
-std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems& golden) {
+std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems& golden,
+                                        const ItemRules& rules) {
   const size_t count = std::min(target.items.size(), golden.items.size());
   for (size_t i = 0; i < count; ++i) {
     const Item& a = target.items[i];
@@ -92,7 +110,7 @@ std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems
       return Mismatch{"structure-differs",
                       fmt::format("target has {} where golden has {}", a.name, b.name), a.role};
     }
-    if (std::optional<Mismatch> mismatch = ValueMismatch(a, b)) return mismatch;
+    if (std::optional<Mismatch> mismatch = ValueMismatch(a, b, rules)) return mismatch;
   }
   if (target.items.size() == golden.items.size()) return std::nullopt;
   const bool target_longer = target.items.size() > golden.items.size();
@@ -107,34 +125,67 @@ std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems
                   extra.role};
 }
 
-}  // namespace
-
-ItemMatch MatchItems(const CallItems& target, const CallItems& golden) {
-  std::optional<Mismatch> mismatch = MismatchInOrder(target, golden);
-  if (!mismatch || mismatch->reason != "structure-differs") return {std::move(mismatch), {}};
-  const std::optional<ItemLinks> links = LinkByName(target, golden);
-  if (!links) return {std::move(mismatch), {}};
-  for (const auto& [i, j] : *links) {
-    if (ValueMismatch(target.items[i], golden.items[j])) return {std::move(mismatch), {}};
+ItemMatch MatchMapped(const CallItems& target, const CallItems& golden, const ItemRules& rules) {
+  std::unordered_map<std::string, size_t> by_part;
+  for (size_t j = 0; j < golden.items.size(); ++j) {
+    by_part.try_emplace(NormalPart(golden, golden.items[j]), j);
   }
-  return {std::nullopt, *links};
+  ItemMatch match;
+  std::vector<bool> used(golden.items.size(), false);
+  for (size_t i = 0; i < target.items.size(); ++i) {
+    std::string part = target.mapped_parts[i];
+    if (part.starts_with(kKeyword)) part.replace(0, kKeyword.size(), kInput);
+    const auto found = by_part.find(part);
+    if (found == by_part.end() || used[found->second]) {
+      match.alone_target.push_back(i);
+      continue;
+    }
+    used[found->second] = true;
+    match.links.emplace_back(i, found->second);
+    match.mismatch = ValueMismatch(target.items[i], golden.items[found->second], rules);
+    if (match.mismatch) return match;
+  }
+  for (size_t j = 0; j < used.size(); ++j) {
+    if (!used[j]) match.alone_golden.push_back(j);
+  }
+  if (match.links.empty()) {
+    match.mismatch = Mismatch{"structure-differs", "the mapping pairs none of the items", {}};
+  }
+  return match;
 }
 
-std::string StructureOf(const CallItems& call) {
+}  // namespace
+
+ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const ItemRules& rules) {
+  if (!target.mapped_parts.empty()) return MatchMapped(target, golden, rules);
+  ItemMatch match;
+  match.mismatch = MismatchInOrder(target, golden, rules);
+  if (!match.mismatch || match.mismatch->reason != "structure-differs") return match;
+  const std::optional<ItemLinks> links = LinkByName(target, golden);
+  if (!links) return match;
+  for (const auto& [i, j] : *links) {
+    if (ValueMismatch(target.items[i], golden.items[j], rules)) return match;
+  }
+  match.mismatch.reset();
+  match.links = *links;
+  return match;
+}
+
+std::string StructureOf(const CallItems& call, const ItemRules& rules) {
   std::string text;
   for (const Item& item : call.items) {
     text += static_cast<char>('0' + static_cast<int>(item.role));
     text += TextOr(item.shape_text);
-    text += item.dtype ? DTypeClass(*item.dtype) : std::string_view("null");
+    text += item.dtype ? DTypeClass(*item.dtype, rules) : std::string_view("null");
     text += '\n';
   }
   return text;
 }
 
-bool DTypesAgree(const std::optional<std::string>& target,
-                 const std::optional<std::string>& golden) {
+bool DTypesAgree(const std::optional<std::string>& target, const std::optional<std::string>& golden,
+                 const ItemRules& rules) {
   if (target == golden) return true;
-  return target && golden && DTypeClass(*target) == DTypeClass(*golden);
+  return target && golden && DTypeClass(*target, rules) == DTypeClass(*golden, rules);
 }
 
 }  // namespace plumbline::match

@@ -27,21 +27,28 @@ struct ItemMatch {
   std::optional<Mismatch> mismatch;
   // Empty when every item pairs with the one at the same position.
   ItemLinks links;
+  std::vector<size_t> alone_target, alone_golden;  // items that a mapping leaves out
+};
+
+struct ItemRules {
+  // Dtypes agree when both are integers, floats, complex or truth values: between frameworks.
+  bool by_kind = false;
 };
 
 // Items pair in order where they are called the same behind the names of their calls; otherwise by
 // that part of the name, and inputs that are left (passed by position on one side, by keyword on
-// the other) in order. Shapes must be equal and dtypes agree. All items must pair.
-ItemMatch MatchItems(const CallItems& target, const CallItems& golden);
+// the other) in order. Shapes must be equal and dtypes agree. All items must pair, except where the
+// target's call has mapped_parts: there each item goes where it is mapped to.
+ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const ItemRules& rules = {});
 
 // A text that is equal for two calls exactly if their items agree in number, role, shape and
 // loosely in dtype, in order.
-std::string StructureOf(const CallItems& call);
+std::string StructureOf(const CallItems& call, const ItemRules& rules = {});
 
 // Dtype texts that may stand against each other: one type in any framework's spelling, or both
 // among float16, bfloat16 and float32.
-bool DTypesAgree(const std::optional<std::string>& target,
-                 const std::optional<std::string>& golden);
+bool DTypesAgree(const std::optional<std::string>& target, const std::optional<std::string>& golden,
+                 const ItemRules& rules = {});
 
 }  // namespace plumbline::match
 

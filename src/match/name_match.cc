@@ -56,7 +56,12 @@ class Matcher {
   void Pair(size_t i, size_t j, std::string_view rule) {
     partner_[i] = j;
     counterpart_[j] = i;
-    rule_[i] = target_[i].name == golden_[j].name ? std::string_view() : rule;
+    rule_[i] = RuleOf(i, j, rule);
+  }
+
+  std::string_view RuleOf(size_t i, size_t j, std::string_view rule) const {
+    if (target_[i].name == golden_[j].name) return {};
+    return target_[i].key() == golden_[j].name ? "mapped" : rule;
   }
 
   void JoinByName() {
@@ -66,7 +71,7 @@ class Matcher {
       if (!golden_[j].items.empty()) by_name.insert_or_assign(golden_[j].name, j);
     }
     for (size_t i = 0; i < target_.size(); ++i) {
-      const auto found = by_name.find(target_[i].name);
+      const auto found = by_name.find(target_[i].key());
       if (found != by_name.end() && !target_[i].items.empty()) Pair(i, found->second, {});
     }
   }
@@ -98,7 +103,7 @@ class Matcher {
   void PairByOrder() {
     std::unordered_map<std::string, Group> groups;
     for (size_t i = 0; i < target_.size(); ++i) {
-      target_bases_.push_back(WithoutCallNumber(target_[i].name));
+      target_bases_.push_back(WithoutCallNumber(target_[i].key()));
       if (!target_[i].items.empty()) groups[target_bases_[i]].target.push_back(i);
     }
     for (size_t j = 0; j < golden_.size(); ++j) {
@@ -149,11 +154,11 @@ class Matcher {
     std::unordered_map<std::string_view, size_t> by_name;
     for (const size_t j : group.golden) by_name.emplace(golden_[j].name, j);
     const bool same_names = !options_.fuzzy && std::ranges::all_of(group.target, [&](size_t i) {
-      return by_name.contains(target_[i].name);
+      return by_name.contains(target_[i].key());
     });
     for (size_t k = 0; k < group.target.size(); ++k) {
       const size_t i = group.target[k];
-      Pair(i, same_names ? by_name.at(target_[i].name) : group.golden[k], rule);
+      Pair(i, same_names ? by_name.at(target_[i].key()) : group.golden[k], rule);
     }
   }
 
@@ -169,7 +174,7 @@ class Matcher {
       if (counterpart_[j] == kNone) by_name.emplace(golden_[j].name, j);
     }
     for (const size_t i : group.target) {
-      const auto found = by_name.find(target_[i].name);
+      const auto found = by_name.find(target_[i].key());
       if (partner_[i] == kNone && found != by_name.end()) Pair(i, found->second, rule);
     }
   }
@@ -182,8 +187,8 @@ class Matcher {
     for (const size_t i : group) {
       AlignedCall& call = described.emplace_back();
       call.index = i;
-      call.structure = ids_.Of(StructureOf(calls[i]));
-      call.name = ids_.Of(calls[i].name);
+      call.structure = ids_.Of(StructureOf(calls[i], options_.items));
+      call.name = ids_.Of(calls[i].key());
       call.before = i > 0 ? ids_.Of(bases[i - 1]) : 0;
       call.after = i + 1 < bases.size() ? ids_.Of(bases[i + 1]) : 0;
       const std::string place = site ? site(i) : std::string();
@@ -198,7 +203,7 @@ class Matcher {
   std::unordered_map<std::string, Group> Leftovers(std::string (*key)(std::string_view)) const {
     std::unordered_map<std::string, Group> groups;
     for (size_t i = 0; i < target_.size(); ++i) {
-      if (IsAlone(i)) groups[key(target_[i].name)].target.push_back(i);
+      if (IsAlone(i)) groups[key(target_[i].key())].target.push_back(i);
     }
     for (size_t j = 0; j < golden_.size(); ++j) {
       if (IsAloneInGolden(j)) groups[key(golden_[j].name)].golden.push_back(j);
@@ -236,7 +241,7 @@ class Matcher {
   }
 
   static std::string PlaceKey(const CallItems& call, size_t anchor) {
-    return KindName(call.name) + (call.recomputed ? " again " : " ") + std::to_string(anchor);
+    return KindName(call.key()) + (call.recomputed ? " again " : " ") + std::to_string(anchor);
   }
 
   // --- result ---------------------------------------------------------------------------------
@@ -254,13 +259,15 @@ class Matcher {
         pair.reason = target_[i].recomputed ? "recomputed" : "no-golden";
         continue;
       }
-      ItemMatch items = MatchItems(target_[i], golden_[j]);
+      ItemMatch items = MatchItems(target_[i], golden_[j], options_.items);
       pair.links = std::move(items.links);
       pair.rule = rule_[i];
       if (!items.mismatch) {
         pair.golden = j;
+        AddLeftOut(i, j, items, pairs);
         continue;
       }
+      pair.links.clear();
       pair.reason = items.mismatch->reason;
       pair.detail = items.mismatch->detail;
       pair.role = items.mismatch->role;
@@ -272,6 +279,22 @@ class Matcher {
     }
     AddGoldenOnly(alone, pairs);
     return pairs;
+  }
+
+  // Items that a mapping leaves without counterpart.
+  static void AddLeftOut(size_t i, size_t j, const ItemMatch& items, std::vector<CallPair>& pairs) {
+    if (!items.alone_target.empty()) {
+      CallPair& alone = pairs.emplace_back();
+      alone.target = i;
+      alone.reason = "no-golden";
+      for (const size_t k : items.alone_target) alone.links.emplace_back(k, kNone);
+    }
+    if (!items.alone_golden.empty()) {
+      CallPair& alone = pairs.emplace_back();
+      alone.golden = j;
+      alone.reason = "no-target";
+      for (const size_t k : items.alone_golden) alone.links.emplace_back(kNone, k);
+    }
   }
 
   void AddGoldenOnly(std::unordered_map<size_t, CallPair>& alone,

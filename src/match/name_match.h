@@ -30,9 +30,11 @@ struct CallPair {
   size_t counterpart = kNone;
   // How a pair of calls with unlike names was found: "renumbered" (the same call by order),
   // "unwrapped" (a wrapper around the model or another framework's spelling), "renamed" (the same
-  // kind of call at the same place). Empty: by name.
+  // kind of call at the same place), "mapped" (by a mapping file). Empty: by name.
   std::string_view rule;
-  ItemLinks links;  // empty: item by item in order
+  // Empty: item by item in order. kNone on one side: an item alone, in a pair of reason "no-golden"
+  // or "no-target"; such a pair stands behind the one that the call's other items are in.
+  ItemLinks links;
 
   [[nodiscard]] bool paired() const { return reason.empty(); }
 };
@@ -40,6 +42,7 @@ struct CallPair {
 struct MatchOptions {
   // Call numbers do not count: the k-th call of a name pairs with the k-th.
   bool fuzzy = false;
+  ItemRules items = {};
   // What tells calls of one name apart besides their structure, such as the enclosing module and
   // the line of code; asked for by index where the sides call something different numbers of times.
   // Equal texts: probably the same call. May be empty.

@@ -59,14 +59,16 @@ kernels::Pairwise SumsOfEqual(size_t count) {
   return sums;
 }
 
-Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden) {
+}  // namespace
+
+Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden) {
   if (!target.is_contiguous()) {
     PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(target));
-    return Sum(copy.view(), golden);
+    return SumPairs(copy.view(), golden);
   }
   if (!golden.is_contiguous()) {
     PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(golden));
-    return Sum(target, copy.view());
+    return SumPairs(target, copy.view());
   }
   const auto count = static_cast<size_t>(target.element_count());
   const size_t blocks = (count + kernels::kBlockElements - 1) / kernels::kBlockElements;
@@ -86,13 +88,11 @@ Result<kernels::Pairwise> Sum(const TensorView& target, const TensorView& golden
   return total;
 }
 
-}  // namespace
-
 TensorMetrics AbsentMetrics(Absent reason) {
   TensorMetrics metrics;
   metrics.cosine = metrics.max_abs_error = metrics.max_relative_error = reason;
   metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio = reason;
-  metrics.relative_l2 = metrics.max_ulp = reason;
+  metrics.euclidean_distance = metrics.relative_l2 = metrics.max_ulp = reason;
   return metrics;
 }
 
@@ -110,12 +110,13 @@ TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) 
   metrics.max_relative_error = RoundDecimals(sums.max_rel, kDecimals);
   metrics.max_ulp = static_cast<double>(sums.max_ulp);
   metrics.relative_l2 = RelativeL2(sums);
+  metrics.euclidean_distance = std::sqrt(sums.difference_squares);
   const auto ratio = [&](uint64_t below) {
     return RoundDecimals((static_cast<double>(below) + equal) / count, kDecimals);
   };
   if (dimensions == 0) {
     metrics.cosine = metrics.below_thousandth_ratio = metrics.below_five_thousandths_ratio =
-        Absent::kScalar;
+        metrics.euclidean_distance = Absent::kScalar;
     return metrics;
   }
   metrics.below_thousandth_ratio = ratio(sums.below_1e3);
@@ -134,7 +135,7 @@ Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView&
     return MetricsFromSums(SumsOfEqual(static_cast<size_t>(target.element_count())),
                            target.sizes.size());
   }
-  PL_TRY_ASSIGN(const kernels::Pairwise sums, Sum(target, golden));
+  PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
   return MetricsFromSums(sums, target.sizes.size());
 }
 

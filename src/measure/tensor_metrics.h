@@ -16,6 +16,9 @@ namespace plumbline::measure {
 // (cosine only). kInternal when memory for a copy runs out.
 Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden);
 
+// The sums behind them, of tensors of equal shape that are not empty. kInternal as above.
+Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden);
+
 // The metrics that follow from the sums of a pass. `dimensions` is the rank of the tensors.
 TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions);
 

@@ -1,9 +1,10 @@
-// CompareRuns(): load, match, measure, judge. WriteComparison(): the result files.
+// CompareRuns(): load, match, measure, judge.
+
+#include "pipeline/compare_runs.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
-#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,11 +20,13 @@
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
+#include "pipeline/measured_noise.h"
+#include "pipeline/next_config.h"
+#include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
-#include "report/result_json.h"
-#include "report/table.h"
 
 namespace plumbline {
 namespace {
@@ -49,10 +52,29 @@ Error TaskError(const Run& run, std::string_view problem) {
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
 }
 
+// Tasks that look for something while recording, and keep no values of the other calls.
+bool IsSearch(std::string_view task) {
+  return task == "overflow_check" || task == "nan_check" || task == "diff_check";
+}
+
+std::string SearchAdvice(std::string_view task, const Side& side) {
+  const std::string_view directory = DirectoryOf(side.run.dump_json_path());
+  const std::string answer =
+      task == "diff_check"
+          ? fmt::format("`plumb inspect {}` lists the tensors of the calls that differed",
+                        directory)
+          : fmt::format("`plumb overflow {}` names the first NaN or Inf", directory);
+  return fmt::format(
+      "was recorded with task {}, which has no values to compare of most calls (expected tensor or "
+      "statistics). {}; to compare, record both sides with task statistics.",
+      task, answer);
+}
+
 Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   for (const Side* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
+    if (IsSearch(task)) return TaskError(side->run, SearchAdvice(task, *side));
     if (task != "tensor" && task != "statistics") {
       return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
                                               "statistics)",
@@ -104,13 +126,16 @@ class RowBuilder {
     CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
     if (target != nullptr) call.target_name = target->name;
     if (golden != nullptr) call.golden_name = golden->name;
-    const size_t count = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t all = target != nullptr ? target->items.size() : golden->items.size();
+    const size_t count = pair.links.empty() ? all : pair.links.size();
     for (size_t i = 0; i < count; ++i) {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
       const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
       if (target != nullptr) row.target = std::move(target->items[a]);
-      if (golden != nullptr) row.golden = std::move(golden->items[b]);
+      if (golden == nullptr) continue;
+      // A mapping may name one golden value for several of the target's.
+      row.golden = pair.rule == "mapped" ? golden->items[b] : std::move(golden->items[b]);
     }
     call.row_count = static_cast<uint32_t>(count);
     if (call.paired()) {
@@ -130,18 +155,6 @@ class RowBuilder {
   Side& golden_;
   Comparison& comparison_;
 };
-
-// Module and line of code of a call, without what differs from run to run: call numbers, wrappers,
-// the path of the file and the line's number.
-std::string SiteOf(const Side& side, size_t index) {
-  const std::string_view name = side.calls[index].name;
-  const std::string_view parent = side.run.ParentOf(name);
-  std::string site = match::WithoutCallNumber(match::UnwrappedName(parent));
-  const std::vector<std::string>& stack = side.run.StackOf(name);
-  if (stack.empty()) return site;
-  const size_t code = stack.front().find(", in ");
-  return site + '\n' + stack.front().substr(code == std::string::npos ? 0 : code);
-}
 
 // --- tensors ---------------------------------------------------------------------------------
 
@@ -316,9 +329,9 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
                     run.dump_json_path(), loss.duplicate_names));
   }
   if (loss.recorder_drops > 0) {
-    comparison.warnings.push_back(
-        fmt::format("{}: the recorder counted {} losses; dump_error_info.log beside it says which",
-                    run.dump_json_path(), loss.recorder_drops));
+    comparison.warnings.push_back(fmt::format(
+        "{}: the recorder counted {} {}; dump_error_info.log beside it says which",
+        run.dump_json_path(), loss.recorder_drops, loss.recorder_drops == 1 ? "loss" : "losses"));
   }
   if (loss.unfinished) {
     comparison.warnings.push_back(
@@ -330,35 +343,17 @@ void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparis
   }
 }
 
-// --- files -----------------------------------------------------------------------------------
-
-std::string TimeStamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
-  return std::string(text, size);
-}
-
-// A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
-std::string FreeStem(const std::string& directory, std::string_view prefix) {
-  const std::string stamp = TimeStamp();
-  for (int attempt = 0;; ++attempt) {
-    const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
-    bool taken = false;
-    for (const std::string_view extension : {".xlsx", ".csv", ".json"}) {
-      const std::string name = fmt::format("{}_{}{}{}", prefix, stamp, suffix, extension);
-      taken = taken || KindOf(JoinPath(directory, name)) != PathKind::kMissing;
-    }
-    if (!taken) return stamp + suffix;
-  }
-}
-
 }  // namespace
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
                                const CompareOptions& options) {
+  return pipeline::CompareRunsVisited(target_path, golden_path, options, {});
+}
+
+Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
+                                                const std::string& golden_path,
+                                                const CompareOptions& options,
+                                                const ComparisonVisitor& visit) {
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   RunWithThreads(options.threads, [&] {
@@ -376,15 +371,10 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   comparison.target_loss = target.run.loss();
   comparison.golden_loss = golden.run.loss();
   RowBuilder builder(target, golden, comparison);
-  // Names of saved values hold no call number that could be ignored.
-  const match::MatchOptions rules{
-      .fuzzy = options.fuzzy_match && !comparison.of_saves,
-      .target_site = [&](size_t i) { return SiteOf(target, i); },
-      .golden_site = [&](size_t i) { return SiteOf(golden, i); },
-  };
-  for (const CallPair& pair : match::MatchCalls(target.calls, golden.calls, rules)) {
-    builder.Add(pair);
-  }
+  PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
+                pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
+                                    comparison));
+  for (const CallPair& pair : pairs) builder.Add(pair);
   for (ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden) continue;
     row.statistics = measure::CompareStatistics(row.target->statistics, row.golden->statistics);
@@ -400,46 +390,19 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   report::FillColors(comparison);
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
-  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison);
+  std::vector<double> noise;
+  if (!options.noise_path.empty()) {
+    PL_TRY_ASSIGN(noise, pipeline::MeasureNoise(golden_path, options, comparison));
+  }
+  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison, noise);
+  pipeline::ExplainCause(target.run, golden.run, comparison);
+  comparison.next_config = pipeline::NextConfigText(target.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
   AddLossWarnings(target.run, "target", comparison);
   AddLossWarnings(golden.run, "golden", comparison);
+  if (visit) visit(target.run, comparison);
   return comparison;
-}
-
-Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
-  const std::string& directory = options.output_dir;
-  PL_TRY(MakeDirectories(directory));
-  const std::string result = comparison.of_saves ? "debug_compare_result" : "compare_result";
-  const std::string stem = FreeStem(directory, result);
-  const auto path = [&](std::string_view prefix, std::string_view extension) {
-    return JoinPath(directory, fmt::format("{}_{}{}", prefix, stem, extension));
-  };
-  const std::string xlsx = options.write_xlsx ? path(result, ".xlsx") : "";
-  const std::string csv = options.write_csv ? path(result, ".csv") : "";
-  const std::string json = options.write_json ? path(result, ".json") : "";
-  const std::string advice = options.write_advice ? path("advisor", ".txt") : "";
-  for (const std::string* file : {&xlsx, &csv, &json, &advice}) {
-    if (!file->empty()) comparison.files.push_back(*file);
-  }
-  Status workbook_status;
-  Status text_status;
-  const auto write_texts = [&]() -> Status {
-    if (!csv.empty()) PL_TRY(report::WriteCsv(comparison, csv));
-    if (!json.empty()) PL_TRY(report::WriteResultJson(comparison, json));
-    if (!advice.empty()) {
-      PL_TRY(WriteFileAtomically(advice, report::AdviceText(comparison), false));
-    }
-    return {};
-  };
-  RunBoth(
-      [&] {
-        if (!xlsx.empty()) workbook_status = report::WriteXlsx(comparison, xlsx);
-      },
-      [&] { text_status = write_texts(); });
-  PL_TRY(workbook_status);
-  return text_status;
 }
 
 }  // namespace plumbline

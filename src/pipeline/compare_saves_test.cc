@@ -63,11 +63,11 @@ TEST_F(CompareSaves, EqualValuesAreGoodAndTheFilesSayWhatTheyAre) {
   CompareOptions options;
   options.output_dir = root_ + "/out";
   ASSERT_TRUE(WriteComparison(comparison, options));
-  ASSERT_EQ(comparison.files.size(), 3u);
+  ASSERT_EQ(comparison.files.size(), 4u);
   const std::string first = std::filesystem::path(comparison.files[0]).filename().string();
   EXPECT_TRUE(first.starts_with("debug_compare_result_")) << first;
   ASSERT_TRUE(WriteComparison(comparison, options));
-  EXPECT_NE(comparison.files[3], comparison.files[0]);
+  EXPECT_NE(comparison.files[4], comparison.files[0]);
 }
 
 TEST_F(CompareSaves, TheFirstWrongValueIsNamedWithItsPlace) {

@@ -49,8 +49,13 @@ std::string SavedValueOf(std::string_view name) {
 // Walks the calls in recorded order.
 class Judge {
  public:
-  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison)
-      : run_(target), context_(context), comparison_(comparison), unpaired_(comparison) {
+  Judge(const Run& target, const measure::PairContext& context, Comparison& comparison,
+        std::span<const double> measured_noise)
+      : run_(target),
+        context_(context),
+        comparison_(comparison),
+        measured_noise_(measured_noise),
+        unpaired_(comparison) {
     found_.product_roundoff = ProductRoundoff(comparison, context);
     // A few values in a narrower type are a fault, most of them a choice.
     allows_narrowing_ = ShareNarrowed() > kNarrowedByChoice;
@@ -387,7 +392,10 @@ class Judge {
     return std::min(explained, measure::LargestNoise(coarsest_roundoff_) / measure::kNoiseFactor);
   }
   [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const {
-    return measure::IsExact(*row.target, *row.golden) ? 0 : AtMostNoise(explained);
+    // What a correct run did is explained, whatever the model says.
+    const double measured = measured_noise_.empty() ? 0 : measured_noise_[IndexOf(row)];
+    const bool exact = measure::IsExact(*row.target, *row.golden);
+    return std::max(exact ? 0 : AtMostNoise(explained), measured);
   }
 
   // Verdict and reason that follow from the difference and what is explained.
@@ -452,6 +460,7 @@ class Judge {
   const plumbline::Run& run_;
   const measure::PairContext context_;
   Comparison& comparison_;
+  const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
   std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
   std::unordered_map<std::string, ForwardResult> forward_;
@@ -466,8 +475,9 @@ class Judge {
 
 }  // namespace
 
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison) {
-  Judge judge(target, context, comparison);
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+               std::span<const double> measured_noise) {
+  Judge judge(target, context, comparison, measured_noise);
   judge.Run();
   const std::optional<CulpritEvent> culprit =
       ChooseCulprit(target, comparison, judge.findings(), judge.unpaired());

@@ -215,6 +215,7 @@ void AddSums(OverflowReport& report) {
   for (const RankScan& scan : report.ranks) {
     report.entries += scan.entries;
     report.bad_entries += scan.bad_entries;
+    report.calls_searched += scan.calls_searched;
     tensors += scan.tensors;
     report.ranks_not_judged += scan.entries == 0 && !scan.notes.empty() ? 1 : 0;
     report.judged_anything = report.judged_anything || scan.judged();
@@ -373,6 +374,12 @@ std::string OverflowAnswer(const OverflowReport& report) {
                                : "nothing to judge",
         examined, report.not_judged.front(),
         more > 0 ? fmt::format("; and {}", Count(more, "more reason", "more reasons")) : "");
+  }
+  if (report.entries == 0) {
+    return fmt::format("no NaN/Inf: task overflow_check found none in {} of {} in {}",
+                       Count(report.calls_searched, "call", "calls"),
+                       Count(report.rank_count, "rank", "ranks"),
+                       Count(report.steps, "step", "steps"));
   }
   return fmt::format("no NaN/Inf: {}", examined);
 }

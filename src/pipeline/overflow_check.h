@@ -36,6 +36,7 @@ struct OverflowReport {
   // Sums over all steps examined.
   uint64_t steps = 0, rank_count = 0, entries = 0, bad_entries = 0, tensors = 0;
   uint64_t tensors_not_judged = 0;
+  uint64_t calls_searched = 0;    // RankScan::calls_searched
   uint64_t ranks_not_judged = 0;  // missing, not readable, or without entries
   bool truncated = false;
   bool judged_anything = false;  // a tensor or a flag was there

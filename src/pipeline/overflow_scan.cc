@@ -253,11 +253,19 @@ Status CheckFiles(const std::string& directory) {
   return {};
 }
 
+// A search records hits alone; the side files list the other calls too.
+void CountSearched(const load::RankDirectory& directory, RankScan& scan) {
+  if (scan.task != "overflow_check" || scan.entries > 0) return;
+  const auto stacks = dump_json::ReadStack(JoinPath(directory.path, load::kStackJsonName));
+  const auto parents = dump_json::ReadConstruct(JoinPath(directory.path, load::kConstructJsonName));
+  if (!stacks) scan.notes.push_back(stacks.error().message());
+  if (!parents) scan.notes.push_back(parents.error().message());
+  scan.calls_searched = std::max(stacks ? stacks->size() : 0, parents ? parents->size() : 0);
+}
+
 // What the entries do not tell.
 void NoteUnjudged(const load::RankDirectory& directory, RankScan& scan) {
-  // A search records hits alone; without one there is no entry.
-  const bool only_hits = scan.task == "overflow_check";
-  if (scan.entries == 0 && !only_hits) {
+  if (scan.entries == 0 && scan.calls_searched == 0) {
     scan.notes.push_back(fmt::format("{}: no entries, nothing to judge", directory.path));
   } else if (scan.task == "structure") {
     scan.notes.push_back(
@@ -281,8 +289,8 @@ void NoteLosses(const load::RankDirectory& directory, RankScan& scan) {
         fmt::format("{}: the recording is unfinished; run plumb recover first", directory.path));
   }
   if (state.losses > 0) {
-    scan.notes.push_back(
-        fmt::format("{}: the recorder counted {} losses", directory.path, state.losses));
+    scan.notes.push_back(fmt::format("{}: the recorder counted {} {}", directory.path, state.losses,
+                                     state.losses == 1 ? "loss" : "losses"));
   }
 }
 
@@ -326,6 +334,7 @@ Result<RankScan> ScanRank(const load::RankDirectory& directory) {
     scan.notes.push_back(fmt::format("{}: {} entries occur again, the last of each name counts",
                                      path, collector.repeated()));
   }
+  CountSearched(directory, scan);
   NoteUnjudged(directory, scan);
   NoteLosses(directory, scan);
   PL_TRY(MarkEnclosing(JoinPath(directory.path, load::kConstructJsonName), scan.suspects));

@@ -99,13 +99,14 @@ struct RankScan {
   uint64_t tensors_not_judged = 0;  // may hold NaN, but have neither Max and Min nor counts
   uint64_t outputs_missing = 0;     // entries with inputs alone, communication left out
   uint64_t flags = 0;               // entries that is_nan decides
+  uint64_t calls_searched = 0;      // by task overflow_check, when none of them was a hit
   uint64_t flags_unknown = 0;       // entries whose is_nan says neither 0 nor 1
   std::string task;                 // of the header
   bool truncated = false;           // entries after the damage are missing
   std::vector<std::string> notes;   // what else could not be judged, one sentence each
 
   // There was something that can be good or bad.
-  [[nodiscard]] bool judged() const { return tensors > 0 || flags > 0; }
+  [[nodiscard]] bool judged() const { return tensors > 0 || flags > 0 || calls_searched > 0; }
 };
 
 // Reads dump.json, and construct.json where something was found. kNotFound names the missing one of

@@ -1,88 +1,28 @@
 #include "report/result_json.h"
 
-#include <cmath>
-
 #include "base/file.h"
-#include "base/json.h"
-#include "base/number_text.h"
+#include "report/json_object.h"
 
 namespace plumbline::report {
+
+std::string_view RoleName(ItemRole role) {
+  switch (role) {
+    case ItemRole::kInput:
+      return "input";
+    case ItemRole::kParameter:
+      return "parameter";
+    case ItemRole::kOutput:
+      return "output";
+    case ItemRole::kParameterGrad:
+      return "parameter_grad";
+  }
+  return "";
+}
+
 namespace {
 
 constexpr int kFormatVersion = 1;
 constexpr size_t kFlushBytes = size_t{1} << 20;
-
-// Appends members of one object with their commas.
-class ObjectWriter {
- public:
-  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
-  void End() { out_ += '}'; }
-
-  std::string& Key(std::string_view key) {
-    if (!first_) out_ += ", ";
-    first_ = false;
-    json::AppendString(key, out_);
-    out_ += ": ";
-    return out_;
-  }
-  void Text(std::string_view key, std::string_view value) { json::AppendString(value, Key(key)); }
-  void Integer(std::string_view key, uint64_t value) { Key(key) += std::to_string(value); }
-  void Truth(std::string_view key, bool value) { Key(key) += value ? "true" : "false"; }
-  void Number(std::string_view key, double value);
-  void Value(std::string_view key, const Metric& metric);
-  void Value(std::string_view key, const Recorded& recorded);
-  void Texts(std::string_view key, const std::vector<std::string>& values);
-
- private:
-  std::string& out_;
-  bool first_ = true;
-};
-
-void AppendNumber(double value, std::string& out) {
-  if (std::isfinite(value)) {
-    AppendPythonFloat(value, out);
-  } else {
-    json::AppendString(PythonFloat(value), out);
-  }
-}
-
-void ObjectWriter::Number(std::string_view key, double value) { AppendNumber(value, Key(key)); }
-
-void ObjectWriter::Value(std::string_view key, const Metric& metric) {
-  if (const double* value = std::get_if<double>(&metric)) {
-    Number(key, *value);
-  } else {
-    Key(key) += "null";
-  }
-}
-
-void AppendRecorded(const Recorded& recorded, std::string& out) {
-  if (const auto* v = std::get_if<bool>(&recorded)) {
-    out += *v ? "true" : "false";
-  } else if (const auto* i = std::get_if<int64_t>(&recorded)) {
-    out += std::to_string(*i);
-  } else if (const auto* d = std::get_if<double>(&recorded)) {
-    AppendNumber(*d, out);
-  } else if (const auto* s = std::get_if<std::string>(&recorded)) {
-    json::AppendString(*s, out);
-  } else {
-    out += "null";
-  }
-}
-
-void ObjectWriter::Value(std::string_view key, const Recorded& recorded) {
-  AppendRecorded(recorded, Key(key));
-}
-
-void ObjectWriter::Texts(std::string_view key, const std::vector<std::string>& values) {
-  std::string& out = Key(key);
-  out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ", ";
-    json::AppendString(values[i], out);
-  }
-  out += ']';
-}
 
 void AppendCounts(const CompareCounts& counts, std::string& out) {
   ObjectWriter object(out);
@@ -110,34 +50,10 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
   object.Texts("stack", answer->stack);
   object.Texts("module_path", answer->module_path);
   object.Truth("enters_with_inputs", answer->enters_with_inputs);
+  object.Text("cause", answer->cause);
+  object.Text("cause_text", answer->cause_text);
+  object.Text("confidence", answer->confidence);
   object.End();
-}
-
-// Everything but the rows; the object is left open.
-void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
-  object.Text("format", "plumbline compare");
-  object.Integer("version", kFormatVersion);
-  object.Text("mode", CompareModeName(comparison.mode));
-  object.Text("target", comparison.target_path);
-  object.Text("golden", comparison.golden_path);
-  AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
-  object.Truth("complete", comparison.is_complete());
-  AppendCounts(comparison.counts, object.Key("counts"));
-  object.Texts("warnings", comparison.warnings);
-}
-
-std::string_view RoleName(ItemRole role) {
-  switch (role) {
-    case ItemRole::kInput:
-      return "input";
-    case ItemRole::kParameter:
-      return "parameter";
-    case ItemRole::kOutput:
-      return "output";
-    case ItemRole::kParameterGrad:
-      return "parameter_grad";
-  }
-  return "";
 }
 
 void AppendSide(const std::optional<Item>& item, CompareMode mode, std::string& out) {
@@ -183,6 +99,8 @@ void AppendStatistics(const StatisticDifferences& statistics, ObjectWriter& obje
   for (size_t i = 0; i < 4; ++i) object.Value(kPercent[i], statistics.relative_percent[i]);
 }
 
+}  // namespace
+
 void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string& out) {
   ObjectWriter object(out);
   object.Text("call", comparison.calls[row.call].name());
@@ -212,6 +130,20 @@ void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string
   object.End();
 }
 
+void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
+  object.Text("format", "plumbline compare");
+  object.Integer("version", kFormatVersion);
+  object.Text("mode", CompareModeName(comparison.mode));
+  object.Text("target", comparison.target_path);
+  object.Text("golden", comparison.golden_path);
+  AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
+  object.Truth("complete", comparison.is_complete());
+  AppendCounts(comparison.counts, object.Key("counts"));
+  object.Texts("warnings", comparison.warnings);
+}
+
+namespace {
+
 // The whole document, in parts: `flush` may take what is in `text` and clear it.
 template <class Flush>
 Status AppendDocument(const Comparison& comparison, std::string& text, const Flush& flush) {
@@ -239,6 +171,24 @@ Status WriteResultJson(const Comparison& comparison, const std::string& path) {
     return {};
   };
   PL_TRY(AppendDocument(comparison, text, flush));
+  PL_TRY(file.Write(text));
+  return file.Commit(false);
+}
+
+Status WriteJsonLines(const Comparison& comparison, const std::string& path) {
+  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  std::string text;
+  ObjectWriter header(text);
+  AppendHeader(comparison, header);
+  header.End();
+  text += '\n';
+  for (const ComparedRow& row : comparison.rows) {
+    AppendRow(comparison, row, text);
+    text += '\n';
+    if (text.size() < kFlushBytes) continue;
+    PL_TRY(file.Write(text));
+    text.clear();
+  }
   PL_TRY(file.Write(text));
   return file.Commit(false);
 }

@@ -27,26 +27,32 @@ std::string NotComparableText(const Comparison& comparison) {
   return text;
 }
 
-void AppendPart(std::string& text, uint64_t count, std::string_view what) {
+// "3 losses of ..." or "1 loss of ...".
+void AppendPart(std::string& text, uint64_t count, std::string_view one, std::string_view many,
+                std::string_view rest = "") {
   if (count == 0) return;
   if (!text.empty()) text += ", ";
-  text += fmt::format("{} {}", count, what);
+  text += fmt::format("{} {}{}", count, count == 1 ? one : many, rest);
 }
 
 std::string MissingText(const Comparison& comparison) {
   std::string text;
-  AppendPart(text, comparison.counts.unmatched_target, "target calls without counterpart");
-  AppendPart(text, comparison.counts.unmatched_golden, "golden calls without counterpart");
-  AppendPart(text, comparison.counts.unreadable_files, "unreadable tensor files");
-  AppendPart(text, comparison.target_loss.truncated ? 1 : 0, "truncated target dump");
-  AppendPart(text, comparison.golden_loss.truncated ? 1 : 0, "truncated golden dump");
-  AppendPart(text, comparison.counts.missing_values, "values without data or of another shape");
-  AppendPart(text, comparison.target_loss.recorder_drops,
-             "losses counted by the target's recorder");
-  AppendPart(text, comparison.golden_loss.recorder_drops,
-             "losses counted by the golden's recorder");
-  AppendPart(text, comparison.target_loss.unfinished ? 1 : 0, "unfinished target recording");
-  AppendPart(text, comparison.golden_loss.unfinished ? 1 : 0, "unfinished golden recording");
+  const RunLoss& target = comparison.target_loss;
+  const RunLoss& golden = comparison.golden_loss;
+  AppendPart(text, comparison.counts.unmatched_target, "target call", "target calls",
+             " without counterpart");
+  AppendPart(text, comparison.counts.unmatched_golden, "golden call", "golden calls",
+             " without counterpart");
+  AppendPart(text, comparison.counts.unreadable_files, "unreadable tensor file",
+             "unreadable tensor files");
+  AppendPart(text, target.truncated ? 1 : 0, "truncated target dump", "");
+  AppendPart(text, golden.truncated ? 1 : 0, "truncated golden dump", "");
+  AppendPart(text, comparison.counts.missing_values, "value", "values",
+             " without data or of another shape");
+  AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
+  AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
+  AppendPart(text, target.unfinished ? 1 : 0, "unfinished target recording", "");
+  AppendPart(text, golden.unfinished ? 1 : 0, "unfinished golden recording", "");
   return text;
 }
 
@@ -76,7 +82,12 @@ std::string AnswerText(const Comparison& comparison) {
     return "no wrong call\n";
   }
   const FirstWrongCall& answer = *comparison.first_wrong_call;
-  std::string text = fmt::format("first wrong call: {}\n  {}\n", answer.name, answer.what);
+  std::string text = fmt::format("first wrong call: {}\n", answer.name);
+  if (!answer.cause.empty()) {
+    text += fmt::format("  cause: {} ({} confidence): {}\n", answer.cause, answer.confidence,
+                        answer.cause_text);
+  }
+  text += fmt::format("  {}\n", answer.what);
   if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
   if (!answer.module_path.empty()) {
     text += "  inside: ";
@@ -191,8 +202,11 @@ std::string SummaryText(const Comparison& comparison) {
   if (rows(Verdict::kNotComparable) > 0) {
     text += fmt::format("not comparable: {}\n", NotComparableText(comparison));
   }
-  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden ({} mode)\n",
+  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden{} ({} mode)\n",
                       counts.calls, counts.unmatched_target, counts.unmatched_golden,
+                      counts.recomputed == 0
+                          ? ""
+                          : fmt::format(", {} recomputed on one side only", counts.recomputed),
                       CompareModeName(comparison.mode));
   for (const std::string& warning : comparison.warnings) {
     text += fmt::format("warning: {}\n", warning);

@@ -272,3 +272,98 @@ def odd_target(directory):
 
 def odd_golden(directory):
     odd_values(directory)
+
+
+def ranks(directory, numbers=(0, 1, 2), wrong=None):
+    """A step directory; `wrong` is the rank with another scale."""
+    for number in numbers:
+        model(os.path.join(directory, f"rank{number}"), scale=1.5 if number == wrong else 1.0)
+
+
+def sound_ranks(directory):
+    ranks(directory)
+
+
+def wrong_rank(directory):
+    ranks(directory, wrong=1)
+
+
+def fewer_ranks(directory):
+    ranks(directory, numbers=(0, 2))
+
+
+def ranks_with_junk(directory):
+    """A file in the place of a rank, a text, and a rank without dump.json."""
+    ranks(directory)
+    os.remove(os.path.join(directory, "rank2", "dump.json"))
+    for name in ("rank3", "notes.txt"):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write("junk\n")
+
+
+def sound_steps(directory):
+    for step in range(2):
+        ranks(os.path.join(directory, f"step{step}"))
+
+
+def empty_directory(directory):
+    os.makedirs(directory)
+
+
+def linked_rank(directory):
+    ranks(directory)
+    os.symlink("rank0", os.path.join(directory, "rank3"))
+
+
+def renamed(directory, rename, **changes):
+    """The model with every name and text of its files passed through rename()."""
+    model(directory, **changes)
+    for name in ("dump", "stack", "construct"):
+        path = os.path.join(directory, name + ".json")
+        with open(path, encoding="ascii") as file:
+            text = file.read()
+        with open(path, "w", encoding="ascii") as file:
+            file.write(rename(text))
+
+
+def wrapped(directory):
+    """The model inside DistributedDataParallel and torch.compile."""
+    renamed(directory, lambda text: text.replace("Module.", "Module.module._orig_mod."))
+
+
+def other_names(directory):
+    """Another name for the module list, and a number too many for the second addition."""
+    renamed(directory, lambda text: text.replace("Module.layers.", "Module.blocks.")
+            .replace("Torch.add.1.", "Torch.add.2."))
+
+
+def mindspore(directory, scale=1.0):
+    """The model as MindSpore names it."""
+    def rename(text):
+        for torch, other in (("Module.layers", "Cell.network.layers"), (".Norm.", ".LayerNorm."),
+                             ("Torch.", "Mint."), ("Functional.relu", "MintFunctional.relu"),
+                             ("torch.float32", "Float32"), ("torch.Tensor", "mindspore.Tensor"),
+                             ('"framework": "pytorch"', '"framework": "mindspore"')):
+            text = text.replace(torch, other)
+        return text
+    renamed(directory, rename, scale=scale)
+
+
+def mindspore_wrong_scale(directory):
+    mindspore(directory, scale=1.5)
+
+
+def odd_names(directory):
+    """A call without forward or backward in its name."""
+    renamed(directory, lambda text: text.replace("Functional.relu.0.forward", "relu_alone"))
+
+
+def broken_records(directory):
+    """A shape that is a text."""
+    renamed(directory, lambda text: text.replace('"shape": [\n      2,\n      3\n     ]',
+                                                 '"shape": "2x3"'))
+
+
+def two_ranks(directory):
+    for rank in range(2):
+        model(os.path.join(directory, f"rank{rank}"))

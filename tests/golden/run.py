@@ -10,6 +10,7 @@ A case is a folder below tests/golden/<area>/ with a case.json:
     exit       expected exit status
     stdout     file with the expected text ({dir} and time stamps are normalised)
     stderr     list of texts, each of which must occur; an empty list demands silence
+    produced   {"name in {dir}": "file with its expected text"}
     table      file with the expected workbook as CSV, read back with openpyxl (value|fill)
 
 --update rewrites the expected files; review the difference like code.
@@ -117,6 +118,9 @@ def run_case(case, plumb, update):
             problems.append("code in a pickle was executed")
         if spec.get("stdout"):
             expect(case, spec["stdout"], normalised(done.stdout, folder), update, problems)
+        for name, expected in spec.get("produced", {}).items():
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                expect(case, expected, normalised(file.read(), folder), update, problems)
         if spec.get("table"):
             expect(case, spec["table"], normalised(workbook_text(folder), folder), update, problems)
             check_json(folder)

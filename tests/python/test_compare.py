@@ -83,8 +83,8 @@ def assert_as_the_program(target: str, golden: str, tmp_path: Path) -> Any:
     assert result.warnings == facts["warnings"]
     assert result.exit_code == done.returncode
     ours, theirs = by_suffix(result.files), by_suffix(facts["files"])
-    assert set(ours) == set(theirs) == {".csv", ".json", ".xlsx"}
-    for suffix in (".csv", ".json"):
+    assert set(ours) == set(theirs) == {".csv", ".html", ".json", ".xlsx"}
+    for suffix in (".csv", ".html", ".json"):
         assert ours[suffix].read_bytes() == theirs[suffix].read_bytes(), suffix
     assert ours[".xlsx"].stat().st_size > 1000
     assert {path.name for path in ours.values()} == set(os.listdir(tmp_path / "here"))
@@ -226,7 +226,7 @@ BAD = [
     ({"target": "{make}/structure_task"}, ValueError, "structure"),
     ({"target": "{make}/sound_md5"}, ValueError, "md5"),
     ({"target": "{make}/sound_tensor"}, ValueError, "task"),
-    ({"formats": "html"}, ValueError, "formats"),
+    ({"formats": "pdf"}, ValueError, "formats"),
     ({"formats": ""}, ValueError, "formats"),
     ({"fail_on": "worse"}, ValueError, "worse"),
     ({"threads": -1}, ValueError, "threads"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ranks import PROLOGUE, dump_of, run_ranks
+from ranks import END, PROLOGUE, WINDOW, dump_of, run_ranks
 from recording import config
 
 # Steps 0-4 DDP, 5-9 FSDP2, 10-14 tensor parallel, 15-19 sequence parallel, 20-24 pipeline.
@@ -163,3 +163,33 @@ def assert_reduced(root: Path) -> None:
     assert [one["weight.reduced"][0]["shape"] for one in fsdp] == [[8, 8], [8, 8]]  # of [16, 8]
     parallel = dump_of(root, 0, 14)["Module.first.up.Linear.parameters_grad"]
     assert list(parallel) == ["weight", "bias"]
+
+
+# The combining of gradients is left out: only when they are looked at matters here.
+RAISING_PASS = WINDOW + """
+from torch.nn.parallel import DistributedDataParallel
+class Raises(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x.clone()
+    @staticmethod
+    def backward(ctx, grad): raise RuntimeError("on purpose")
+model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+debugger.start(model=model)
+DistributedDataParallel._active_ddp_module = model
+x = torch.ones(3, 2, requires_grad=True)
+try:
+    model(Raises.apply(x)).sum().backward()
+    raise SystemExit("did not raise")
+except RuntimeError as error:
+    assert "on purpose" in str(error)
+model.zero_grad()
+(model(x) * 5).sum().backward()
+DistributedDataParallel._active_ddp_module = None
+""" + END
+
+
+def test_combined_gradients_of_a_pass_after_one_that_raised(tmp_path: Path) -> None:
+    run_ranks(tmp_path, RAISING_PASS, config(tmp_path, level="L0"), world=1)
+    gradients = dump_of(tmp_path, 0, 0)["Module.0.Linear.parameters_grad"]
+    assert gradients["weight.reduced"][0]["Max"] == 15, "3 rows of ones, times 5"
+    assert gradients["bias.reduced"][0]["Max"] == 15

@@ -124,7 +124,7 @@ def test_missing_numbers(
     part = edit(whole, tmp_path / "part", change)
     pair = (part, whole) if side == "target" else (whole, part)
     result = plumbline.compare(*pair)
-    assert result.answer.startswith("not judged completely: 1 values without data")
+    assert result.answer.startswith("not judged completely: 1 value without data")
     assert not result.complete
     assert result.exit_code == 1
 

@@ -396,6 +396,8 @@ def test_bad_rank_does_not_stop_the_others(tmp_path, how):
     assert answer(done).startswith("first NaN/Inf: rank 2 Torch.log.0.forward")
     assert answer(done).endswith("(inputs finite); not judged: 1 rank")
     assert "rank 1 is not judged" in done.stderr
+    assert done.returncode == 4, "rank 1 may have been the first one"
+    assert overflow(step, "-o", tmp_path / "o", "--allow-partial").returncode == 0
     for rank in (0, 2):
         spoil(step / f"rank{rank}", "dump.json")
     assert overflow(step).returncode == 2
@@ -453,3 +455,26 @@ def test_tensor_of_unknown_type(tmp_path, labels):
         done = overflow(step(place, Max=bad), "-o", tmp_path / "o")
         assert answer(done).startswith("first NaN/Inf: rank 0 Torch.log.0.forward, output.0 is ")
     not_judged(overflow(step(4, Max=None, Min=None)), "1 of 2 tensors have no Max and Min")
+
+
+def search_without_hits(step: Path, stack: object, construct: object) -> Path:
+    write_step(step, {"rank0": []})
+    path = step / "rank0" / "dump.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": "overflow_check"}))
+    (step / "rank0" / "stack.json").write_text(json.dumps(stack))
+    (step / "rank0" / "construct.json").write_text(json.dumps(construct))
+    return step
+
+
+def test_search_that_found_nothing_is_an_answer(tmp_path):
+    """Task overflow_check lists hits alone in dump.json; the side files say what was examined."""
+    calls = {"Torch.add.0.forward": ["File a.py"], "Torch.mul.0.forward": ["File a.py"]}
+    for place, (stack, construct) in enumerate([(calls, {}), ({}, dict.fromkeys(calls))]):
+        done = overflow(search_without_hits(tmp_path / f"step{place}", stack, construct))
+        assert done.returncode == 0, done
+        assert answer(done) == ("no NaN/Inf: task overflow_check found none in 2 calls of 1 rank "
+                                "in 1 step")
+    not_judged(overflow(search_without_hits(tmp_path / "step7", {}, {})), "no entries")
+    damaged = search_without_hits(tmp_path / "step8", {}, {})
+    (damaged / "rank0" / "stack.json").write_text("{")
+    not_judged(overflow(damaged), "stack.json")

@@ -242,6 +242,30 @@ def test_inputs_are_stored_as_they_were_before_the_call(tmp_path: Path) -> None:
     assert first["output"][0]["Max"] == float("inf")
 
 
+# What a call that returns None leaves in its first argument.
+LEFT: list[tuple[str, str, str | None]] = [
+    # code, entry, overflow_origin (None: no hit)
+    ("x = torch.ones(3); x[1] = inf", "Tensor.__setitem__.0.forward", "origin"),
+    ("x = torch.ones(3); x[:] = torch.tensor([1., nan, 2.])", "Tensor.__setitem__.0.forward",
+     "propagated"),
+    ("x = torch.tensor([inf, 1.]); x[0] = 0.", "Tensor.__setitem__.0.forward", "propagated"),
+    ("x = torch.ones(3); x[1] = 2.", "Tensor.__setitem__.0.forward", None),
+    ("x = torch.ones(3, dtype=torch.int64); x[1] = 2", "Tensor.__setitem__.0.forward", None),
+]
+
+
+def test_what_a_call_without_result_writes_is_judged(tmp_path: Path) -> None:
+    found = cases(tmp_path, [code + "; x.neg()" for code, *_ in LEFT])
+    for step, (code, entry, origin) in enumerate(LEFT):
+        assert found[step].get(entry, {}).get("overflow_origin") == origin, code
+    left = stored(tmp_path, "Tensor.__setitem__.0.forward.output.0.pt")
+    assert left.tolist() == [1, float("inf"), 1]
+    assert found[0]["Tensor.__setitem__.0.forward"]["input_args"][0]["Max"] == 1.0
+    # The finite result of overwriting an Inf: no later call is blamed for anything.
+    assert "Tensor.neg.0.forward" not in found[2]
+    assert found[0]["Tensor.neg.0.forward"]["overflow_origin"] == "propagated"
+
+
 def test_views_are_stored_without_their_storage(tmp_path: Path) -> None:
     cases(tmp_path, ["x = torch.zeros(1000, 1000); x[0, :3].div(0)"])
     path = rank_directory(tmp_path) / "dump_tensor_data" / "Tensor.div.0.forward.input.0.pt"

@@ -1,0 +1,66 @@
+#include "commands/compare_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "load/checkpoint.h"
+#include "pipeline/compare_checkpoints.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kDifferencesFound = 1;
+constexpr const char* kFileName = "ckpt_similarity.json";
+
+// Where the result goes; nothing is written over.
+Result<std::string> OutputPath(const std::string& output) {
+  const bool is_file = output.ends_with(".json");
+  std::string path = is_file ? output : JoinPath(output, kFileName);
+  if (KindOf(path) == PathKind::kMissing) return path;
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: exists already. Choose another place with -o", path));
+}
+
+}  // namespace
+
+bool AreFiles(const std::string& target, const std::string& golden) {
+  return load::LooksLikeCheckpoint(target) && load::LooksLikeCheckpoint(golden);
+}
+
+Result<int> CompareFiles(const std::string& target, const std::string& golden,
+                         const CompareOptions& options, std::vector<std::string> fail_on,
+                         bool machine) {
+  const bool one_file = KindOf(target) == PathKind::kFile && target.ends_with(".npy");
+  std::string path;
+  if (!one_file &&
+      std::ranges::find(options.formats, ReportFormat::kJson) != options.formats.end()) {
+    PL_TRY_ASSIGN(path, OutputPath(options.output_dir));
+  }
+  PL_TRY_ASSIGN(
+      const CheckpointComparison comparison,
+      CompareCheckpoints(target, golden,
+                         {.threads = options.threads, .on_progress = options.on_progress}));
+  if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
+  if (!path.empty()) {
+    PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
+    PL_TRY(WriteFileAtomically(path, SimilarityJson(comparison), /*durable=*/false));
+  }
+  if (machine) {
+    PL_TRY_ASSIGN(const std::string text, CheckpointJson(comparison));
+    std::printf("%s\n", text.c_str());
+  } else {
+    std::fputs(CheckpointSummary(comparison).c_str(), stdout);
+    if (!path.empty()) std::printf("  written: %s\n", path.c_str());
+  }
+  // Two files are one question with one answer: the status tells it unasked.
+  if (fail_on.empty()) fail_on = {"any"};
+  PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, fail_on));
+  return fails ? kDifferencesFound : 0;
+}
+
+}  // namespace plumbline::cli

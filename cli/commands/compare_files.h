@@ -1,0 +1,26 @@
+// `plumb compare` on files and checkpoints in place of recordings.
+
+#ifndef PLUMBLINE_CLI_COMMANDS_COMPARE_FILES_H_
+#define PLUMBLINE_CLI_COMMANDS_COMPARE_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "plumbline/compare.h"
+#include "plumbline/result.h"
+
+namespace plumbline::cli {
+
+// Whether both paths are arrays or checkpoints (load::LooksLikeCheckpoint).
+bool AreFiles(const std::string& target, const std::string& golden);
+
+// Compares them, prints the answer, writes ckpt_similarity.json of checkpoints. `output`: a
+// directory, or a path that ends in .json; an existing file is kIo. Returns the exit status.
+// `fail_on` empty: suspicious, broken and unmatched.
+Result<int> CompareFiles(const std::string& target, const std::string& golden,
+                         const CompareOptions& options, std::vector<std::string> fail_on,
+                         bool machine);
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_COMMANDS_COMPARE_FILES_H_

@@ -1,0 +1,76 @@
+#include "commands/compare_mappings.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+namespace plumbline::cli {
+namespace {
+
+// An option whose value may be left out.
+void AddOptionalFile(CLI::App& command, const std::string& name, std::optional<std::string>& file,
+                     const std::string& help) {
+  command
+      .add_option(
+          name,
+          [&file](const std::vector<std::string>& values) {
+            file = values.empty() ? std::string() : values.front();
+            return true;
+          },
+          help)
+      ->expected(0, 1)
+      ->type_name("[FILE]");
+}
+
+void PrintMetric(const char* name, const Metric& metric) {
+  if (const double* value = std::get_if<double>(&metric)) {
+    std::fprintf(stderr, " %s %.6g", name, *value);
+  }
+}
+
+}  // namespace
+
+void AddPairingOptions(CLI::App& command, CompareOptions& options) {
+  command.add_flag("-f,--fuzzy_match", options.fuzzy_match,
+                   "ignore call numbers: the k-th call of a name pairs with the k-th (also -fm)");
+  command
+      .add_option("--data_mapping", options.mappings.data,
+                  "YAML: values that are called otherwise on the golden side (also -dm)")
+      ->type_name("FILE");
+  AddOptionalFile(command, "--cell_mapping", options.mappings.cell,
+                  "YAML: modules that are called otherwise; without FILE: Cell is Module (also "
+                  "-cm)");
+  AddOptionalFile(
+      command, "--api_mapping", options.mappings.api,
+      "YAML: MindSpore APIs and their arguments; without FILE: the built-in table (also "
+      "-am)");
+  AddOptionalFile(command, "--layer_mapping", options.mappings.layer,
+                  "YAML: parts of the model; without FILE: by structure alone (also -lm)");
+  command
+      .add_option_function<std::string>(
+          "-m,--mode", [](const std::string&) {}, "what is compared; auto: what the paths hold")
+      ->check(CLI::IsMember({"auto"}))
+      ->type_name("MODE");
+  command
+      .add_option_function<std::string>(
+          "--schema",
+          [&options](const std::string& schema) { options.newest_csv = schema == "newest"; },
+          "columns of the csv: 1.2.2 with Verdict and Reason, or those of upstream's newest "
+          "release with them")
+      ->check(CLI::IsMember({"1.2.2", "newest"}))
+      ->default_str("1.2.2");
+}
+
+void LogTensors(const Comparison& comparison) {
+  for (const ComparedRow& row : comparison.rows) {
+    if (!row.target || !row.golden || !row.target->is_tensor) continue;
+    std::fprintf(stderr, "%s: %s", row.target->name.c_str(), VerdictName(row.verdict).data());
+    PrintMetric("cosine", row.tensor.cosine);
+    PrintMetric("max_abs_error", row.tensor.max_abs_error);
+    PrintMetric("max_relative_error", row.tensor.max_relative_error);
+    std::fputc('\n', stderr);
+  }
+}
+
+}  // namespace plumbline::cli

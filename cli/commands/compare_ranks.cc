@@ -1,0 +1,65 @@
+#include "commands/compare_ranks.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "commands.h"
+#include "pipeline/compare_ranks.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kDifferencesFound = 1;
+
+// Ranks that were not compared outweigh what the others say: the answer covers a part only.
+Result<int> StatusOf(const pipeline::RanksReport& report, const std::vector<std::string>& fail_on) {
+  PL_TRY_ASSIGN(const bool fails, FailsOn(report, fail_on));
+  for (const pipeline::ComparedRank& rank : report.ranks) {
+    if (rank.error) return ExitStatus(rank.error->code());
+  }
+  const bool missing = report.CountOf(pipeline::RankState::kMissing) > 0;
+  if (missing) return ExitStatus(ErrorCode::kNotFound);
+  return fails ? kDifferencesFound : 0;
+}
+
+}  // namespace
+
+void AddRankOptions(CLI::App& command, RankArguments& arguments) {
+  command.add_option("--rank", arguments.ranks, "only these ranks, e.g. 0,2")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--step", arguments.steps, "only these steps, e.g. 0,2")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--diff_analyze", arguments.diff_analyze,
+                   "also write upstream's files of the first difference over ranks (also -da)");
+  command.add_flag("--no-resume", arguments.no_resume,
+                   "several ranks: compute those again whose results are there and up to date");
+}
+
+bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
+                const RankArguments& arguments) {
+  if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
+  return pipeline::HoldRanks(target, golden, by_request ? 1 : 2);
+}
+
+Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments) {
+  pipeline::CompareRanksOptions options;
+  options.compare = request.options;
+  options.filter = {arguments.ranks, arguments.steps};
+  options.resume = !arguments.no_resume;
+  options.diff_analyze = arguments.diff_analyze;
+  PL_TRY_ASSIGN(const pipeline::RanksReport report,
+                pipeline::CompareRanks(request.target_path, request.golden_path, options));
+  std::string text;
+  if (request.machine) {
+    PL_TRY_ASSIGN(text, pipeline::RanksSummaryJson(report));
+  } else {
+    text = pipeline::RanksSummaryText(report);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return StatusOf(report, request.fail_on);
+}
+
+}  // namespace plumbline::cli

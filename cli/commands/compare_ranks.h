@@ -1,0 +1,42 @@
+// `plumb compare` on directories that hold several ranks or steps.
+
+#ifndef PLUMBLINE_CLI_COMMANDS_COMPARE_RANKS_H_
+#define PLUMBLINE_CLI_COMMANDS_COMPARE_RANKS_H_
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::cli {
+
+// The options of `plumb compare` that concern several ranks.
+struct RankArguments {
+  std::vector<int64_t> ranks, steps;
+  bool no_resume = false;
+  bool diff_analyze = false;
+};
+
+void AddRankOptions(CLI::App& command, RankArguments& arguments);
+
+// Whether the two paths are to be compared rank by rank: they hold several, or an option of
+// RankArguments was given. `by_request`: compare.json names them, where upstream takes any
+// directory for that of a step.
+bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
+                const RankArguments& arguments);
+
+struct RankRequest {
+  std::string target_path, golden_path;
+  CompareOptions options;
+  std::vector<std::string> fail_on;
+  bool machine = false;  // print JSON
+};
+
+// Compares, prints the summary and returns the exit status.
+Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments);
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_COMMANDS_COMPARE_RANKS_H_

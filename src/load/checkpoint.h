@@ -1,0 +1,110 @@
+// A checkpoint: named tensors, from one file or from a directory of shards, read in place.
+//
+// Formats: .safetensors; .pt, .pth, .bin of torch.save (any nesting); .npy; directories of these,
+// with an index.json of Hugging Face or without; Megatron directories (mp_rank_*); directories of
+// torch.distributed.checkpoint (.metadata and .distcp, as FSDP writes them).
+
+#ifndef PLUMBLINE_LOAD_CHECKPOINT_H_
+#define PLUMBLINE_LOAD_CHECKPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::load {
+
+// Part of a tensor as it lies in a file, borrowed from the checkpoint.
+struct TensorPiece {
+  const std::byte* data = nullptr;
+  Shape sizes;
+  std::vector<int64_t> strides;
+  Shape offsets;                       // of its first element in the tensor; empty: all 0
+  std::span<const std::byte> storage;  // what `storage_crc` is the checksum of
+  std::optional<uint32_t> storage_crc;
+};
+
+// One parameter. Its pieces are disjoint and cover it.
+struct CheckpointTensor {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape sizes{};
+  std::vector<TensorPiece> pieces{};
+  std::string problem{};  // why its values cannot be used; empty: they can
+};
+
+// A whole tensor: a view into the files where it is one piece, else an own copy.
+class WholeTensor {
+ public:
+  // kCorrupt when bytes do not have their recorded checksum, kInternal when memory runs out.
+  static Result<WholeTensor> Of(const CheckpointTensor& tensor);
+  [[nodiscard]] TensorView view() const { return {dtype_, data_, sizes_, strides_}; }
+
+ private:
+  DType dtype_ = DType::kFloat32;
+  const std::byte* data_ = nullptr;
+  Shape sizes_;
+  std::vector<int64_t> strides_;
+  std::unique_ptr<std::byte[]> own_;
+};
+
+// Movable. Tensors and their pieces stay valid while the object lives. Thread-safe for reading.
+class Checkpoint {
+ public:
+  // kNotFound (no such path, a shard is missing), kInvalidArgument (nothing in it that is one),
+  // kCorrupt, kUnsupported, kIo. Elements are not read yet.
+  static Result<Checkpoint> Open(const std::string& path);
+
+  // In order of name; every name once.
+  [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const { return tensors_; }
+  // What the reader had to decide, one sentence each.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  // The file holds one array and no names (.npy, a .pt of one tensor).
+  [[nodiscard]] bool is_array() const {
+    return tensors_.size() == 1 && tensors_.front().name.empty();
+  }
+
+  // For readers of the formats.
+  void Add(CheckpointTensor tensor) { tensors_.push_back(std::move(tensor)); }
+  void Keep(std::shared_ptr<const void> file) { files_.push_back(std::move(file)); }
+  // Names the nameless tensors from position `first` on.
+  void NameFrom(size_t first, const std::string& name) {
+    for (size_t i = first; i < tensors_.size(); ++i) {
+      if (tensors_[i].name.empty()) tensors_[i].name = name;
+    }
+  }
+  void Warn(std::string text) { warnings_.push_back(std::move(text)); }
+
+ private:
+  void SortByName();
+
+  std::vector<CheckpointTensor> tensors_;
+  std::vector<std::string> warnings_;
+  std::vector<std::shared_ptr<const void>> files_;  // own the memory of the pieces
+};
+
+// Whether `plumb compare` treats `path` as arrays or checkpoints, not as a recording: by the name
+// of a file, by what a directory holds at its top.
+bool LooksLikeCheckpoint(const std::string& path);
+
+// The tensors of one file, by its name and contents. Appends to `out`.
+Status ReadCheckpointFile(const std::string& path, const std::string& name_prefix, Checkpoint& out);
+
+// mp_rank_* below `path` (an iteration's directory), merged (docs/reference/checkpoints.md).
+Status ReadMegatron(const std::string& path, Checkpoint& out);
+// A directory with .metadata of torch.distributed.checkpoint.
+Status ReadDistributed(const std::string& path, Checkpoint& out);
+
+// Sizes of `pieces` fill `sizes` exactly; a text that says what is wrong, or an empty one.
+std::string CoverageProblem(const Shape& sizes, const std::vector<TensorPiece>& pieces);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_CHECKPOINT_H_

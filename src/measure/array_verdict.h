@@ -1,0 +1,37 @@
+// The verdict on two arrays of which nothing is known but their values: parameters of two
+// checkpoints, two files (docs/reference/checkpoints.md).
+
+#ifndef PLUMBLINE_MEASURE_ARRAY_VERDICT_H_
+#define PLUMBLINE_MEASURE_ARRAY_VERDICT_H_
+
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+#include "plumbline/compare.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::measure {
+
+// Relative L2 error up to which a few roundings to the coarser of the two dtypes explain it.
+double RoundingError(DType target, DType golden);
+// And above which more than about half of the digits are lost: no noise is that large.
+double LargestPlausibleError(DType target, DType golden);
+
+struct ArrayVerdict {
+  Verdict verdict = Verdict::kNotComparable;
+  // Stable: "" (same, within noise), "exceeds-rounding", "values-differ" (no rounding touches
+  // integers), "nonfinite-position", "nonfinite-both", "zero-both", "zero-target", "zero-golden",
+  // "empty", "shape-differs", "unreadable", "only-target", "only-golden".
+  std::string_view reason;
+  double error = 0;     // relative, L2; NaN where none is defined
+  double expected = 0;  // RoundingError()
+};
+
+// Of two arrays of equal shape with elements, from the sums of one pass over both.
+ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden);
+// Of two arrays whose dtype, shape and bytes are equal.
+ArrayVerdict JudgeEqualArrays(const TensorView& view);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_ARRAY_VERDICT_H_

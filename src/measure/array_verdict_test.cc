@@ -1,0 +1,72 @@
+#include "measure/array_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace plumbline::measure {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+ArrayVerdict Judge(const std::vector<float>& target, const std::vector<float>& golden) {
+  const auto sums = kernels::PairwiseOf(
+      {DType::kFloat32, target.data(), DType::kFloat32, golden.data(), target.size()});
+  return JudgeArrays(sums, DType::kFloat32, DType::kFloat32);
+}
+
+ArrayVerdict JudgeEqual(const std::vector<float>& values) {
+  const std::vector<int64_t> sizes{static_cast<int64_t>(values.size())}, strides{1};
+  return JudgeEqualArrays(
+      {DType::kFloat32, reinterpret_cast<const std::byte*>(values.data()), sizes, strides});
+}
+
+TEST(ArrayVerdict, GrowsWithTheError) {
+  EXPECT_EQ(Judge({1, 2}, {1, 2}).verdict, Verdict::kSame);
+  EXPECT_EQ(Judge({1, 2.0000002F}, {1, 2}).verdict, Verdict::kWithinNoise);
+  EXPECT_EQ(Judge({1, 2.001F}, {1, 2}).verdict, Verdict::kSuspicious);
+  EXPECT_EQ(Judge({1, 2.5F}, {1, 2}).verdict, Verdict::kBroken);
+  EXPECT_EQ(Judge({1, 2.5F}, {1, 2}).reason, "exceeds-rounding");
+}
+
+TEST(ArrayVerdict, NothingThatProvesLittleIsGood) {
+  EXPECT_EQ(Judge({0, -0.0F}, {0, 0}).reason, "zero-both");
+  EXPECT_EQ(Judge({0, 0}, {0, 1}).reason, "zero-target");
+  EXPECT_EQ(Judge({0, 1}, {0, 0}).reason, "zero-golden");
+  EXPECT_EQ(Judge({kNan, 1}, {kNan, 1}).reason, "nonfinite-both");
+  EXPECT_EQ(Judge({kNan, 1}, {1, kNan}).verdict, Verdict::kBroken);
+  EXPECT_EQ(Judge({kInf, 1}, {-kInf, 1}).verdict, Verdict::kBroken);
+  EXPECT_EQ(Judge({kNan, 1}, {kNan, 1.0000001F}).verdict, Verdict::kNotComparable);
+  EXPECT_EQ(Judge({kNan, 0}, {kNan, 0}).reason, "nonfinite-both");
+  EXPECT_EQ(JudgeEqual({}).reason, "empty");
+  EXPECT_EQ(JudgeEqual({0, 0}).reason, "zero-both");
+  EXPECT_EQ(JudgeEqual({1, kNan}).reason, "nonfinite-both");
+  EXPECT_EQ(JudgeEqual({0}).reason, "zero-both");
+  EXPECT_EQ(JudgeEqual({3}).verdict, Verdict::kSame);
+}
+
+TEST(ArrayVerdict, SquaresBeyondDoubleDoNotHideAnError) {
+  const std::vector<double> huge{1e300, 2e300}, other{1e300, 3e300}, tiny{1e-300}, twice{2e-300};
+  const auto judge = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return JudgeArrays(
+        kernels::PairwiseOf({DType::kFloat64, a.data(), DType::kFloat64, b.data(), a.size()}),
+        DType::kFloat64, DType::kFloat64);
+  };
+  EXPECT_EQ(judge(huge, other).verdict, Verdict::kBroken);
+  EXPECT_NEAR(judge(huge, other).error, 1.0 / 3, 1e-9);
+  EXPECT_EQ(judge(tiny, twice).verdict, Verdict::kBroken);
+}
+
+TEST(ArrayVerdict, RoundingOfTheCoarserDTypeIsExplained) {
+  EXPECT_EQ(RoundingError(DType::kInt32, DType::kInt32), 0);
+  EXPECT_EQ(RoundingError(DType::kFloat32, DType::kBFloat16),
+            RoundingError(DType::kBFloat16, DType::kBFloat16));
+  EXPECT_LE(RoundingError(DType::kFloat8E5M2, DType::kFloat32), 0.1);
+  EXPECT_LT(RoundingError(DType::kFloat32, DType::kFloat32),
+            LargestPlausibleError(DType::kFloat32, DType::kFloat32));
+}
+
+}  // namespace
+}  // namespace plumbline::measure

@@ -1,0 +1,401 @@
+#include "measure/cause_arithmetic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace plumbline::measure {
+namespace {
+
+constexpr size_t kFewestPerGroup = 4;  // elements that share one fitted number
+
+Cause Make(std::string_view code, std::string text, CauseConfidence confidence) {
+  return {std::string(code), std::move(text), confidence};
+}
+
+// What a fit leaves of the difference, for the sentence.
+std::string ResidualText(double residual) {
+  return fmt::format("{:.2g} of the difference stays unexplained", residual);
+}
+
+// Which group of elements shares one number.
+struct Grouping {
+  std::string name;  // "row along the last axis", "index of axis 1"
+  size_t count = 1;
+  size_t inner = 1, length = 1;  // group = i / inner % length
+
+  [[nodiscard]] size_t GroupOf(size_t i) const { return i / inner % length; }
+};
+
+// One number per index of one axis, or per row of the last axis.
+std::vector<Grouping> GroupingsOf(const Shape& shape) {
+  std::vector<Grouping> groupings;
+  size_t total = 1;
+  for (const int64_t size : shape) total *= static_cast<size_t>(size);
+  size_t inner = total;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const auto size = static_cast<size_t>(shape[a]);
+    inner /= size;
+    if (size >= 2 && total / size >= kFewestPerGroup) {
+      groupings.push_back({fmt::format("index of axis {}", a), size, inner, size});
+    }
+  }
+  // Leading axes together: rows of the last one, planes of the last two.
+  inner = 1;
+  for (size_t a = shape.size(); a-- > 1;) {
+    inner *= static_cast<size_t>(shape[a]);
+    if (inner < kFewestPerGroup || a < 2 || total / inner < 2) continue;
+    groupings.push_back({fmt::format("slice of axes {}-{}", a, shape.size() - 1), total / inner,
+                         inner, total / inner});
+  }
+  return groupings;
+}
+
+bool BothFinite(const CausePair& pair, size_t i) {
+  return std::isfinite(pair.target[i]) && std::isfinite(pair.golden[i]);
+}
+
+struct Range {
+  double low = 0, high = 0;
+};
+
+Range RangeOf(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {*low, *high};
+}
+
+std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) {
+  if (!(sums.golden_squares > 0) || !(sums.target_squares > 0)) return std::nullopt;
+  const double factor = sums.dot / sums.golden_squares;
+  const double residual =
+      ResidualOf(pair, sums, [&](size_t i) { return factor * pair.golden[i]; });
+  std::optional<CauseConfidence> fit = FitOf(pair, sums, residual);
+  if (!fit || factor == 0) return std::nullopt;
+  const double slack = std::max(1e-4, 2 * pair.roundoff);
+  const std::string name = FactorName(factor, pair.shape, slack);
+  if (sums.count < kFewestPerGroup) {  // any two single numbers have a factor
+    if (name.empty() && std::abs(factor + 1) > slack) return std::nullopt;
+    fit = CauseConfidence::kLow;
+  }
+  if (std::abs(factor + 1) <= std::max(slack, pair.tolerance)) {
+    return Make("sign", fmt::format("target is golden with the opposite sign (factor {:.6g}, {})",
+                                    factor, ResidualText(residual)),
+                *fit);
+  }
+  return Make("scale", fmt::format("target is golden times {}, {}",
+                                   FactorText(factor, pair.shape, slack), ResidualText(residual)),
+              *fit);
+}
+
+std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& sums) {
+  for (const Operand& operand : pair.operands) {
+    const std::vector<double>& c = operand.values;
+    if (operand.role == CauseCandidate::Role::kRankShare) continue;
+    const double times =
+        ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
+    if (const auto fit = FitOf(pair, sums, times)) {
+      return Make("scale", fmt::format("target is golden times {}: a factor too many ({})",
+                                       operand.name, ResidualText(times)),
+                  *fit);
+    }
+    const double over = ResidualOf(pair, sums, [&](size_t i) {
+      return c[i] == 0 ? pair.target[i] : pair.golden[i] / c[i];
+    });
+    const bool has_zero = std::any_of(c.begin(), c.end(), [](double v) { return v == 0; });
+    const auto fit = has_zero ? std::nullopt : FitOf(pair, sums, over);
+    if (fit) {
+      return Make("scale", fmt::format("target is golden without the factor {} ({})", operand.name,
+                                       ResidualText(over)),
+                  *fit);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindGroupFactors(const CausePair& pair, const PairSums& sums) {
+  for (const Grouping& grouping : GroupingsOf(pair.shape)) {
+    std::vector<double> dot(grouping.count), squares(grouping.count);
+    for (size_t i = 0; i < pair.size(); ++i) {
+      if (!BothFinite(pair, i)) continue;
+      dot[grouping.GroupOf(i)] += pair.target[i] * pair.golden[i];
+      squares[grouping.GroupOf(i)] += pair.golden[i] * pair.golden[i];
+    }
+    std::vector<double> factors(grouping.count);
+    for (size_t k = 0; k < factors.size(); ++k) {
+      factors[k] = squares[k] > 0 ? dot[k] / squares[k] : 1;
+    }
+    const double residual = ResidualOf(
+        pair, sums, [&](size_t i) { return factors[grouping.GroupOf(i)] * pair.golden[i]; });
+    const auto fit = FitOf(pair, sums, residual);
+    if (!fit) continue;
+    const Range range = RangeOf(factors);
+    return Make("scale", fmt::format("target is golden times one factor per {}, from {:.6g} to "
+                                     "{:.6g} ({})",
+                                     grouping.name, range.low, range.high, ResidualText(residual)),
+                *fit);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindGroupOffsets(const CausePair& pair, const PairSums& sums) {
+  for (const Grouping& grouping : GroupingsOf(pair.shape)) {
+    std::vector<double> sum(grouping.count), count(grouping.count);
+    for (size_t i = 0; i < pair.size(); ++i) {
+      if (!BothFinite(pair, i)) continue;
+      sum[grouping.GroupOf(i)] += pair.target[i] - pair.golden[i];
+      ++count[grouping.GroupOf(i)];
+    }
+    for (size_t k = 0; k < sum.size(); ++k) sum[k] = count[k] > 0 ? sum[k] / count[k] : 0;
+    const double residual = ResidualOf(
+        pair, sums, [&](size_t i) { return pair.golden[i] + sum[grouping.GroupOf(i)]; });
+    const auto fit = FitOf(pair, sums, residual);
+    if (!fit) continue;
+    const Range range = RangeOf(sum);
+    return Make("offset", fmt::format("target is golden plus one constant per {}, from {:.6g} to "
+                                      "{:.6g} ({})",
+                                      grouping.name, range.low, range.high, ResidualText(residual)),
+                *fit);
+  }
+  return std::nullopt;
+}
+
+// Elements at `bound` that lie beyond it on the other side, and what clamping there leaves.
+struct Clamping {
+  size_t beyond = 0;
+  size_t at_bound = 0;  // of these, equal to the bound
+  double residual = 1;
+};
+
+// How well clamping `open` at its extremes yields `clamped`.
+Clamping ClampingOf(const CausePair& pair, const PairSums& sums, bool target_is_clamped,
+                    Range bounds) {
+  const std::vector<double>& clamped = target_is_clamped ? pair.target : pair.golden;
+  const std::vector<double>& open = target_is_clamped ? pair.golden : pair.target;
+  Clamping result;
+  double squares = 0;
+  for (size_t i = 0; i < pair.size(); ++i) {
+    if (!BothFinite(pair, i)) continue;
+    const double wanted = std::clamp(open[i], bounds.low, bounds.high);
+    squares += (clamped[i] - wanted) * (clamped[i] - wanted);
+    const bool differs = !Agree(open[i], clamped[i], ElementTolerance(pair, sums, i));
+    if (wanted == open[i] || !differs) continue;
+    ++result.beyond;
+    if (clamped[i] == wanted) ++result.at_bound;
+  }
+  result.residual = sums.difference_squares > 0 ? std::sqrt(squares / sums.difference_squares) : 1;
+  return result;
+}
+
+std::string RoleText(const Operand& operand) {
+  switch (operand.role) {
+    case CauseCandidate::Role::kOperand:
+      return fmt::format("target equals {}: the operation had no effect", operand.name);
+    case CauseCandidate::Role::kEarlier:
+      return fmt::format("target equals the earlier {}", operand.name);
+    case CauseCandidate::Role::kEarlierStep:
+      return fmt::format("target equals {}, recorded at another step", operand.name);
+    case CauseCandidate::Role::kRankShare:
+      break;
+  }
+  return fmt::format("target equals {}", operand.name);
+}
+
+bool IsCollective(std::string_view api) {
+  return api.find("reduce") != api.npos || api.find("gather") != api.npos ||
+         api.find("scatter") != api.npos || api.find("broadcast") != api.npos;
+}
+
+// Golden is the sum or the mean of all ranks' values in the target.
+std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums) {
+  std::vector<double> total = pair.target;
+  size_t ranks = 1;
+  for (const Operand& operand : pair.operands) {
+    if (operand.role != CauseCandidate::Role::kRankShare) continue;
+    ++ranks;
+    for (size_t i = 0; i < total.size(); ++i) total[i] += operand.values[i];
+  }
+  if (ranks < 2) return std::nullopt;
+  const auto n = static_cast<double>(ranks);
+  for (const double factor : {1.0, 1 / n}) {
+    const double residual = ResidualOf(pair, sums, [&](size_t i) {
+      return pair.golden[i] + pair.target[i] - factor * total[i];
+    });
+    const auto fit = FitOf(pair, sums, residual);
+    if (!fit) continue;
+    return Make("not-reduced",
+                fmt::format("golden is the {} of the target's {} ranks; the target holds this "
+                            "rank's share ({})",
+                            factor == 1 ? "sum" : "mean", ranks, ResidualText(residual)),
+                *fit);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string FactorText(double factor, const Shape& shape, double tolerance) {
+  const std::string number = fmt::format("{:.6g}", factor);
+  const std::string name = FactorName(factor, shape, tolerance);
+  return name.empty() || name == number ? number : fmt::format("{} (near {})", number, name);
+}
+
+std::string FactorName(double factor, const Shape& shape, double tolerance) {
+  const auto near = [&](double value) {
+    return std::abs(factor - value) <= tolerance * std::abs(value);
+  };
+  constexpr int kLargestNumber = 16;
+  for (int n = 2; n <= kLargestNumber; ++n) {
+    if (near(n)) return fmt::format("{}", n);
+    if (near(1.0 / n)) return fmt::format("1/{}", n);
+  }
+  std::vector<double> sizes;
+  double total = 1;
+  for (const int64_t size : shape) {
+    sizes.push_back(static_cast<double>(size));
+    total *= static_cast<double>(size);
+  }
+  sizes.push_back(total);
+  for (double power = 2; power <= 4096; power *= 2) sizes.push_back(power);
+  for (const double size : sizes) {
+    if (size < 2) continue;
+    if (near(size)) return fmt::format("{}", size);
+    if (near(1 / size)) return fmt::format("1/{}", size);
+    if (near(std::sqrt(size))) return fmt::format("sqrt({})", size);
+    if (near(1 / std::sqrt(size))) return fmt::format("1/sqrt({})", size);
+  }
+  for (const double size : sizes) {
+    if (size >= 2 && near((size - 1) / size)) return fmt::format("{}/{}", size - 1, size);
+    if (size >= 2 && near(size / (size - 1))) return fmt::format("{}/{}", size, size - 1);
+  }
+  return {};
+}
+
+std::optional<Cause> FindFactor(const CausePair& pair, const PairSums& sums) {
+  return sums.nonfinite_differs > 0 ? std::nullopt : FindOneFactor(pair, sums);
+}
+
+std::optional<Cause> FindFactors(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
+  if (auto cause = FindOperandFactor(pair, sums)) return cause;
+  return FindGroupFactors(pair, sums);
+}
+
+std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
+  for (const Operand& operand : pair.operands) {
+    const bool recorded_here = operand.role == CauseCandidate::Role::kOperand ||
+                               operand.role == CauseCandidate::Role::kEarlier;
+    if (!recorded_here) continue;
+    const std::vector<double>& c = operand.values;
+    double squares = 0;
+    double dot = 0;
+    for (size_t i = 0; i < pair.size(); ++i) {
+      if (!BothFinite(pair, i)) continue;
+      squares += c[i] * c[i];
+      dot += (pair.target[i] - pair.golden[i]) * c[i];
+    }
+    if (!(squares > 0)) continue;
+    const double factor = dot / squares;
+    const double residual =
+        ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] + factor * c[i]; });
+    const auto fit = FitOf(pair, sums, residual);
+    if (!fit) continue;
+    const double slack = std::max({1e-3, 2 * pair.roundoff, residual});
+    std::string_view code = factor < 0 ? "missing-addend" : "extra-addend";
+    std::string times;
+    if (std::abs(std::abs(factor) - 1) > slack) times = fmt::format("{:.6g} times ", factor);
+    std::string text = fmt::format("target is golden {} {}{} ({})",
+                                   times.empty() && factor < 0 ? "without" : "plus", times,
+                                   operand.name, ResidualText(residual));
+    return Make(code, std::move(text), *fit);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
+  const double offset =
+      (sums.target_sum - sums.golden_sum) / static_cast<double>(sums.count);
+  const double residual =
+      ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] + offset; });
+  if (const auto fit = FitOf(pair, sums, residual)) {
+    return Make("offset", fmt::format("target is golden plus the constant {:.6g} ({})", offset,
+                                      ResidualText(residual)),
+                *fit);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
+  return FindGroupOffsets(pair, sums);
+}
+
+std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums) {
+  if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
+  for (const bool of_target : {true, false}) {
+    std::vector<double> finite;
+    for (size_t i = 0; i < pair.size(); ++i) {
+      if (BothFinite(pair, i)) finite.push_back(of_target ? pair.target[i] : pair.golden[i]);
+    }
+    const Range bounds = RangeOf(finite);
+    const Clamping clamping = ClampingOf(pair, sums, of_target, bounds);
+    const auto fit = FitOf(pair, sums, clamping.residual);
+    // A single outlier on the other side looks like a bound, as does a smaller scale.
+    if (!fit || clamping.beyond < 2 || clamping.at_bound < clamping.beyond) continue;
+    if (bounds.low == bounds.high) continue;
+    return Make(of_target ? "saturated" : "not-saturated",
+                fmt::format("{} is {} clamped to [{:.6g}, {:.6g}]; {} of {} elements lie beyond",
+                            of_target ? "target" : "golden", of_target ? "golden" : "target",
+                            bounds.low, bounds.high, clamping.beyond, pair.size()),
+                *fit);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums) {
+  size_t zeroed = 0;
+  for (size_t i = 0; i < pair.size(); ++i) {
+    if (Agree(pair.target[i], pair.golden[i], ElementTolerance(pair, sums, i))) continue;
+    if (pair.target[i] != 0) return std::nullopt;
+    ++zeroed;
+  }
+  if (zeroed == 0) return std::nullopt;
+  const Region region = DifferingRegion(pair, sums);
+  const size_t size = RegionSize(region);
+  // Elements of the block that were zero or small before do not show.
+  const bool is_block = zeroed * 10 >= size * 6;
+  if (!is_block) {
+    return std::nullopt;
+  }
+  const std::string where = RegionText(region, pair.shape);
+  const std::string share = fmt::format("{} of {} elements are zero in the target only", zeroed,
+                                        pair.size());
+  return Make("zeroed", where.empty() ? share : fmt::format("{}: {}", share, where),
+              zeroed > 1 ? CauseConfidence::kHigh : CauseConfidence::kMedium);
+}
+
+std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums,
+                               std::string_view api) {
+  for (const Operand& operand : pair.operands) {
+    if (operand.role == CauseCandidate::Role::kRankShare) continue;
+    bool all_equal = true;
+    for (size_t i = 0; i < pair.size() && all_equal; ++i) {
+      all_equal = Agree(pair.target[i], operand.values[i],
+                        std::min(ElementTolerance(pair, sums, i),
+                                 2 * pair.roundoff * std::abs(pair.target[i])));
+    }
+    if (!all_equal) continue;
+    const bool is_operand = operand.role == CauseCandidate::Role::kOperand;
+    const bool is_step = operand.role == CauseCandidate::Role::kEarlierStep;
+    if (!is_step && IsCollective(api)) {
+      return Make("not-reduced", RoleText(operand) + ": this rank's own share",
+                  CauseConfidence::kHigh);
+    }
+    return Make(is_operand ? "not-applied" : "stale", RoleText(operand), CauseConfidence::kHigh);
+  }
+  return FindUnreduced(pair, sums);
+}
+
+}  // namespace plumbline::measure

@@ -1,0 +1,40 @@
+// Causes that are one operation on the golden values: factor, sign, addend, offset, bound, zeros.
+
+#ifndef PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_
+#define PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_
+
+#include <optional>
+#include <string_view>
+
+#include "measure/cause_values.h"
+
+namespace plumbline::measure {
+
+// Each returns nothing when its class does not fit.
+
+// "sign" or "scale": one factor for all elements.
+std::optional<Cause> FindFactor(const CausePair& pair, const PairSums& sums);
+// "scale": one factor per row or channel, or a recorded tensor as factor.
+std::optional<Cause> FindFactors(const CausePair& pair, const PairSums& sums);
+// "missing-addend" or "extra-addend": the difference is an operand.
+std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums);
+// "offset": one constant for all elements; one per row or channel.
+std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums);
+std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums);
+// "saturated" (the target is clamped) or "not-saturated" (only golden is).
+std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums);
+// "zeroed": a block of the target is zero.
+std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums);
+// "stale", "not-applied" or "not-reduced": the target equals a candidate. `api` tells collectives.
+std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums, std::string_view api);
+
+// "1/sqrt(64)" and the like for a factor near one that programs use, with dimensions taken from
+// `shape`; empty for others.
+std::string FactorName(double factor, const Shape& shape, double tolerance);
+
+// The factor with its name: "0.125 (near 1/8)".
+std::string FactorText(double factor, const Shape& shape, double tolerance);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_

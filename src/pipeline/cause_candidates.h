@@ -1,0 +1,58 @@
+// Tensors of a run that may explain a wrong one.
+
+#ifndef PLUMBLINE_PIPELINE_CAUSE_CANDIDATES_H_
+#define PLUMBLINE_PIPELINE_CAUSE_CANDIDATES_H_
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/torch_pt.h"
+#include "measure/cause_class.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// Two recordings and what was found so far. Borrowed.
+struct CauseContext {
+  const Run& target;
+  const Run& golden;
+  const Comparison& comparison;
+};
+
+// Open tensor files with what they are. Views stay valid while the object lives.
+class CandidateFiles {
+ public:
+  void Add(std::string name, measure::CauseCandidate::Role role, torch_pt::PtFile file) {
+    files_.push_back(std::move(file));
+    facts_.push_back({std::move(name), role});
+  }
+  [[nodiscard]] std::vector<measure::CauseCandidate> views() const;
+  [[nodiscard]] size_t size() const { return files_.size(); }
+
+ private:
+  std::deque<torch_pt::PtFile> files_;
+  std::vector<std::pair<std::string, measure::CauseCandidate::Role>> facts_;
+};
+
+// Of the pair in row `row_index`: the good inputs and parameters of its call (of a backward call
+// also those of the forward call), earlier values of the target with the same statistics, values
+// whose norm is that of the difference, the same item at other steps, and that of sibling ranks.
+// Files that cannot be read are left out.
+CandidateFiles CollectCandidates(const CauseContext& context, uint32_t row_index);
+
+// The file of an item; nothing when it has none or it cannot be read.
+std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item);
+
+// Whether two items hold the same elements as far as digests or statistics tell.
+bool HasSameContents(const Item& a, const Item& b);
+
+// The call without counterpart whose result has the contents of the row's target (golden) side;
+// empty when there is none.
+std::string UnmatchedProducer(const Comparison& comparison, const ComparedRow& row, bool of_target);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CAUSE_CANDIDATES_H_

@@ -1,0 +1,286 @@
+#include "pipeline/cause_of_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "formats/torch_pt.h"
+#include "measure/cause_class.h"
+#include "measure/cause_statistics.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/cause_candidates.h"
+#include "pipeline/culprit_text.h"
+#include "record/call_name.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::Cause;
+using measure::CauseConfidence;
+
+bool IsBad(Verdict verdict) {
+  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
+}
+
+std::span<const ComparedRow> RowsOf(const Comparison& comparison, const ComparedCall& call) {
+  return std::span(comparison.rows).subspan(call.first_row, call.row_count);
+}
+
+std::string ApiOf(const std::string& call_name) {
+  const std::optional<CallName> name = ParseCallName(call_name);
+  if (!name) return {};
+  return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
+}
+
+// The last component of a short item name: "input.0" of "Torch.f.0.forward.input.0".
+std::string_view ShortName(const Item& item, std::string_view call_name) {
+  std::string_view name = item.name;
+  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
+    name.remove_prefix(call_name.size() + 1);
+  }
+  return name;
+}
+
+class CauseFinder {
+ public:
+  CauseFinder(const Run& target, const Run& golden, const Comparison& comparison)
+      : target_(target), golden_(golden), comparison_(comparison) {}
+
+  Cause Find(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    const ComparedCall& call = comparison_.calls[row.call];
+    if (row.reason == "argument-differs") return ArgumentCause(row, call);
+    if (!call.paired()) return StructureCause(call);
+    Cause cause = PairCause(row_index);
+    if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
+    AddSource(row, cause);
+    AddDirection(call, cause);
+    return cause;
+  }
+
+ private:
+  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) const {
+    Cause cause{"argument",
+                fmt::format("argument {} has another value",
+                            ShortName(row.item(), call.name())),
+                CauseConfidence::kHigh};
+    if (!row.target || !row.golden) return cause;
+    const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
+    const std::optional<double> g = measure::NumberOf(row.golden->statistics[0]);
+    if (t && g) {
+      cause.text += fmt::format(": {:.9g} (golden {:.9g}", *t, *g);
+      if (*g != 0 && std::isfinite(*t / *g)) cause.text += fmt::format(", factor {:.6g}", *t / *g);
+      cause.text += ")";
+    }
+    return cause;
+  }
+
+  // The row's two tensors, or its statistics when there are none.
+  Cause PairCause(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    if (comparison_.mode == CompareMode::kTensor) {
+      if (std::optional<Cause> cause = TensorCause(row_index)) return *cause;
+    }
+    Cause cause = measure::ClassifyStatistics(*row.target, *row.golden, row.expected);
+    if (!cause.is_explained()) cause = RepeatedCause(row_index).value_or(cause);
+    return cause;
+  }
+
+  // Equal statistics or digests stand for equal tensors.
+  std::optional<Cause> RepeatedCause(uint32_t row_index) const {
+    const ComparedRow& row = comparison_.rows[row_index];
+    for (uint32_t i = row_index; i-- > 0;) {
+      const ComparedRow& earlier = comparison_.rows[i];
+      if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
+      const bool is_own = earlier.call == row.call;
+      return Cause{is_own ? "not-applied" : "stale",
+                   fmt::format("the target's {} are those of the earlier {}",
+                               row.target->has_recorded_digest ? "digests" : "statistics",
+                               earlier.target->name),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Cause> TensorCause(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    const auto target = OpenTensor(target_, *row.target);
+    const auto golden = OpenTensor(golden_, *row.golden);
+    if (!target || !golden) return std::nullopt;
+    const ComparedCall& call = comparison_.calls[row.call];
+    measure::CauseRequest request;
+    request.target = target->view();
+    request.golden = golden->view();
+    request.api = ApiOf(call.name());
+    request.explained = row.expected;
+    const CandidateFiles candidates =
+        CollectCandidates({target_, golden_, comparison_}, row_index);
+    request.candidates = candidates.views();
+    Result<Cause> cause = measure::ClassifyTensors(request);
+    if (!cause) return std::nullopt;
+    return *cause;
+  }
+
+  // Another wrong output of the call may show what the first does not.
+  Cause OtherOutputs(uint32_t row_index, Cause first) {
+    constexpr int kMostTries = 4;
+    const ComparedCall& call = comparison_.calls[comparison_.rows[row_index].call];
+    int tries = 0;
+    for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      const bool is_candidate = i != row_index && row.target && row.golden && IsBad(row.verdict) &&
+                                row.reason != "inherited" &&
+                                row.target->role == comparison_.rows[row_index].target->role;
+      if (!is_candidate || ++tries > kMostTries) continue;
+      Cause cause = PairCause(i);
+      if (!cause.is_explained()) continue;
+      cause.text = fmt::format("{}: {}", ShortName(*row.target, call.target_name), cause.text);
+      return cause;
+    }
+    return first;
+  }
+
+  // An input from outside may be the result of a call that only one side made.
+  void AddSource(const ComparedRow& row, Cause& cause) const {
+    if (row.target->role != ItemRole::kInput && row.target->role != ItemRole::kParameter) return;
+    for (const bool of_target : {false, true}) {
+      const Item& wanted = of_target ? *row.target : *row.golden;
+      const std::string source = UnmatchedProducer(comparison_, row, of_target);
+      if (source.empty() || !wanted.is_tensor) continue;
+      const std::string text =
+          of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
+                    : fmt::format("golden's value comes from {}, which the target has not", source);
+      if (!cause.is_explained()) {
+        cause = {of_target ? "extra-call" : "missing-call", text, CauseConfidence::kHigh};
+      } else {
+        cause.text += "; " + text;
+      }
+      return;
+    }
+  }
+
+  // A backward call whose forward call is good.
+  void AddDirection(const ComparedCall& call, Cause& cause) const {
+    const std::string forward = ForwardNameOf(call.target_name);
+    if (forward.empty()) return;
+    const auto found =
+        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == forward; });
+    if (found == comparison_.calls.end() || IsBad(found->verdict)) return;
+    if (cause.code == "unexplained" && found->paired()) {
+      cause.code = "backward";
+      cause.confidence = CauseConfidence::kMedium;
+    }
+    cause.text += fmt::format("; only the gradient is wrong, {} agrees", forward);
+  }
+
+  // A call whose form differs: which value is missing or of another type, and what that does.
+  Cause StructureCause(const ComparedCall& call) {
+    const ComparedCall* other = OtherSideOf(call);
+    Cause cause{"structure", comparison_.first_wrong_call->what, CauseConfidence::kHigh};
+    if (other == nullptr) return cause;
+    if (const std::optional<Cause> narrowed = DTypeCause(call, *other)) return *narrowed;
+    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+      const Item* golden = SameItem(*other, row);
+      if (golden == nullptr || !row.target) continue;
+      const bool is_output = row.target->role == ItemRole::kOutput;
+      if (!is_output && row.target->shape == golden->shape) continue;
+      const std::optional<Cause> found = FormCause(*row.target, *golden, call, *other);
+      if (!found || !found->is_explained() || found->code == "structure") continue;
+      cause = *found;
+      cause.text = fmt::format("{}: {}; {}", ShortName(*row.target, call.target_name), cause.text,
+                               comparison_.first_wrong_call->what);
+      return cause;
+    }
+    return cause;
+  }
+
+  const ComparedCall* OtherSideOf(const ComparedCall& call) const {
+    const auto found = std::find_if(
+        comparison_.calls.begin(), comparison_.calls.end(), [&](const ComparedCall& each) {
+          return each.target_name.empty() && each.golden_name == call.target_name;
+        });
+    return found == comparison_.calls.end() ? nullptr : &*found;
+  }
+
+  const Item* SameItem(const ComparedCall& other, const ComparedRow& row) const {
+    if (!row.target || !row.target->is_tensor) return nullptr;
+    for (const ComparedRow& each : RowsOf(comparison_, other)) {
+      if (each.golden && each.golden->is_tensor && each.golden->name == row.target->name) {
+        return &*each.golden;
+      }
+    }
+    return nullptr;
+  }
+
+  std::optional<Cause> DTypeCause(const ComparedCall& call, const ComparedCall& other) const {
+    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+      const Item* golden = SameItem(other, row);
+      if (golden == nullptr || row.target->dtype == golden->dtype) continue;
+      const double ours = measure::RoundoffOf(*row.target, *row.target);
+      const double theirs = measure::RoundoffOf(*golden, *golden);
+      const bool both_float = ours > 0 && theirs > 0;
+      const std::string_view code = !both_float     ? "dtype"
+                                    : ours > theirs ? "narrowed"
+                                                    : "widened";
+      return Cause{std::string(code),
+                   fmt::format("{} is {} (golden {})", ShortName(*row.target, call.target_name),
+                               row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
+                   CauseConfidence::kHigh};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Cause> FormCause(const Item& target, const Item& golden, const ComparedCall& call,
+                                 const ComparedCall& other) const {
+    const auto target_file = OpenTensor(target_, target);
+    const auto golden_file = OpenTensor(golden_, golden);
+    if (!target_file || !golden_file) {
+      if (target.shape != golden.shape) return std::nullopt;
+      return measure::ClassifyStatistics(target, golden, 0);
+    }
+    measure::CauseRequest request;
+    request.target = target_file->view();
+    request.golden = golden_file->view();
+    request.api = ApiOf(call.name());
+    std::deque<torch_pt::PtFile> files;
+    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+      if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
+      auto file = OpenTensor(golden_, *row.golden);
+      if (!file) continue;
+      files.push_back(std::move(*file));
+      request.candidates.push_back({std::string(ShortName(*row.golden, other.golden_name)),
+                                    measure::CauseCandidate::Role::kOperand, files.back().view()});
+    }
+    const Result<Cause> cause = measure::ClassifyTensors(request);
+    if (!cause) return std::nullopt;
+    return *cause;
+  }
+
+  const Run& target_;
+  const Run& golden_;
+  const Comparison& comparison_;
+};
+
+}  // namespace
+
+void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) {
+  if (!comparison.first_wrong_call) return;
+  FirstWrongCall& answer = *comparison.first_wrong_call;
+  const auto row = std::find_if(
+      comparison.rows.begin(), comparison.rows.end(),
+      [&](const ComparedRow& each) { return each.target && each.target->name == answer.item; });
+  if (row == comparison.rows.end()) return;
+  const auto index = static_cast<uint32_t>(row - comparison.rows.begin());
+  const Cause cause = CauseFinder(target, golden, comparison).Find(index);
+  answer.cause = cause.code;
+  answer.cause_text = cause.text;
+  answer.confidence = CauseConfidenceName(cause.confidence);
+}
+
+}  // namespace plumbline::pipeline

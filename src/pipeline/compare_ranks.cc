@@ -1,0 +1,215 @@
+#include "pipeline/compare_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "load/detect.h"
+#include "pipeline/compare_runs.h"
+#include "pipeline/diff_analyze.h"
+#include "pipeline/rank_store.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// Memory of a comparison in bytes of dump.json, both sides together: entries, items and rows.
+constexpr uint64_t kMemoryFactor = 10;
+
+uint64_t EstimateOf(const RankPair& pair) {
+  uint64_t bytes = 0;
+  for (const auto* side : {&pair.target, &pair.golden}) {
+    for (const std::string_view name :
+         {load::kDumpJsonName, load::kStackJsonName, load::kConstructJsonName}) {
+      bytes += FileSize(JoinPath((*side)->path, name)).value_or(0);
+    }
+  }
+  return bytes * kMemoryFactor;
+}
+
+// Lets work start while what is under way fits into the budget; a piece that alone exceeds it runs
+// alone. Thread-safe.
+class Budget {
+ public:
+  explicit Budget(uint64_t bytes) : free_(bytes), total_(bytes) {}
+
+  uint64_t Acquire(uint64_t bytes) {
+    const uint64_t taken = std::min(bytes, total_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return free_ >= taken; });
+    free_ -= taken;
+    return taken;
+  }
+  void Release(uint64_t taken) {
+    {
+      const std::lock_guard lock(mutex_);
+      free_ += taken;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t free_;
+  const uint64_t total_;
+};
+
+// Upstream's time stamp behind `stem`; a number more where two runs end in one second.
+std::string FreePath(const std::string& directory, std::string_view stem) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char stamp[32];
+  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
+  const std::string_view text(stamp, size);
+  std::string path = JoinPath(directory, fmt::format("{}_{}.json", stem, text));
+  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
+    path = JoinPath(directory, fmt::format("{}_{}_{}.json", stem, text, i));
+  }
+  return path;
+}
+
+class RankWork {
+ public:
+  RankWork(const CompareRanksOptions& options, bool has_steps, RanksReport& report)
+      : options_(options),
+        has_steps_(has_steps),
+        report_(report),
+        budget_(std::max<uint64_t>(options.memory_bytes, 1)) {
+    for (size_t i = 0; i < report.ranks.size(); ++i) {
+      if (report.ranks[i].pair.paired()) todo_.push_back(i);
+    }
+  }
+
+  // Threads of their own: a shared pool would start another rank while one waits for its tensors,
+  // and memory would grow past the budget.
+  void Run() {
+    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int threads = options_.compare.threads > 0 ? options_.compare.threads : cores;
+    const int workers = std::min(threads, static_cast<int>(todo_.size()));
+    if (workers == 0) return;
+    threads_per_rank_ = std::max(1, threads / workers);
+    std::vector<std::jthread> pool;
+    for (int i = 1; i < workers; ++i) pool.emplace_back([this] { Work(); });
+    Work();
+  }
+
+ private:
+  void Work() {
+    for (;;) {
+      size_t next = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (next_ == todo_.size()) return;
+        next = todo_[next_++];
+      }
+      ComparedRank& rank = report_.ranks[next];
+      const uint64_t taken = budget_.Acquire(EstimateOf(rank.pair));
+      CompareOne(rank);
+      budget_.Release(taken);
+    }
+  }
+
+  [[nodiscard]] std::string DirectoryOfPair(const RankPair& pair) const {
+    if (!has_steps_) return options_.compare.output_dir;
+    return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
+  }
+
+  void CompareOne(ComparedRank& rank) {
+    CompareOptions options = options_.compare;
+    options.output_dir = DirectoryOfPair(rank.pair);
+    options.suffix = fmt::format("_{}-{}", rank.pair.target->name, rank.pair.golden->name);
+    options.stack_path.clear();
+    options.on_progress = {};
+    options.threads = threads_per_rank_;
+    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze);
+    if (options_.resume) {
+      rank.outcome = store.Load();
+      if (rank.outcome) {
+        rank.state = RankState::kTakenOver;
+        return;
+      }
+    }
+    store.Drop();
+    Result<RankOutcome> outcome = Compare(rank.pair, options);
+    if (outcome) {
+      const Status saved = store.Save(*outcome);
+      if (!saved) outcome = saved.error();
+    }
+    if (!outcome) {
+      rank.state = RankState::kFailed;
+      rank.error = outcome.error();
+      return;
+    }
+    rank.state = RankState::kCompared;
+    rank.outcome = std::move(*outcome);
+  }
+
+  Result<RankOutcome> Compare(const RankPair& pair, const CompareOptions& options) const {
+    RankOutcome outcome;
+    const auto keep = [&](const plumbline::Run& target, const Comparison& comparison) {
+      outcome = OutcomeOf(target, comparison);
+    };
+    PL_TRY_ASSIGN(Comparison comparison,
+                  CompareRunsVisited(pair.target->path, pair.golden->path, options, keep));
+    PL_TRY(WriteComparison(comparison, options));
+    if (options_.diff_analyze) {
+      const std::string stem = fmt::format("compare_result_{}", pair.target->name);
+      comparison.files.push_back(FreePath(options.output_dir, stem));
+      PL_TRY(WriteCallVerdicts(comparison, comparison.files.back()));
+    }
+    outcome.files = comparison.files;
+    return outcome;
+  }
+
+  const CompareRanksOptions& options_;
+  const bool has_steps_;
+  RanksReport& report_;
+  std::vector<size_t> todo_;
+  int threads_per_rank_ = 1;
+  std::mutex mutex_;
+  size_t next_ = 0;  // guarded by mutex_
+  Budget budget_;
+};
+
+// diff_analyze_<ns>.json, where there is a difference.
+Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
+  if (report.origins.empty()) return {};
+  PL_TRY_ASSIGN(const std::string text, FormatFirstDifference(report));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto clock = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const std::string path = JoinPath(directory, fmt::format("diff_analyze_{}.json", clock));
+  PL_TRY(WriteFileAtomically(path, text, false));
+  report.files.push_back(path);
+  return {};
+}
+
+}  // namespace
+
+Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options) {
+  PL_TRY_ASSIGN(RankPairs found, FindRankPairs(target, golden, options.filter));
+  PL_TRY(MakeDirectories(options.compare.output_dir));
+  RanksReport report;
+  report.target_path = target;
+  report.golden_path = golden;
+  report.has_steps = found.has_steps;
+  report.notes = std::move(found.notes);
+  for (RankPair& pair : found.pairs) report.ranks.emplace_back().pair = std::move(pair);
+  RankWork(options, found.has_steps, report).Run();
+  SearchRanks(report);
+  if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
+  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks"));
+  PL_TRY_ASSIGN(const std::string text, RanksSummaryJson(report));
+  PL_TRY(WriteFileAtomically(report.files.back(), text, false));
+  return report;
+}
+
+}  // namespace plumbline::pipeline

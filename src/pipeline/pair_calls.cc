@@ -1,0 +1,91 @@
+#include "pipeline/pair_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "match/data_match.h"
+#include "match/name_mapping.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using match::CallItems;
+using match::CallPair;
+
+// Module and line of code of a call, without what differs from run to run: call numbers, wrappers,
+// the path of the file and the line's number.
+std::string SiteOf(const PairingSide& side, size_t index) {
+  const std::string_view name = side.calls[index].name;
+  const std::string_view parent = side.run.ParentOf(name);
+  std::string site = match::WithoutCallNumber(match::UnwrappedName(parent));
+  const std::vector<std::string>& stack = side.run.StackOf(name);
+  if (stack.empty()) return site;
+  const size_t code = stack.front().find(", in ");
+  return site + '\n' + stack.front().substr(code == std::string::npos ? 0 : code);
+}
+
+void WarnOfNames(const PairingSide& side, std::vector<std::string>& warnings) {
+  const auto is_odd = [](const CallItems& call) {
+    return !call.items.empty() && !match::HasDirection(call.name);
+  };
+  const auto count = std::ranges::count_if(side.calls, is_odd);
+  if (count == 0) return;
+  const auto first = std::ranges::find_if(side.calls, is_odd);
+  warnings.push_back(
+      fmt::format("{}: names without forward, backward or parameters_grad: {}, such as {}; compared "
+                  "by name alone",
+                  side.run.dump_json_path(), count, first->name));
+}
+
+Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
+                         const MappingFiles& files, Comparison& comparison) {
+  if (files.cell) {
+    match::TextPairs pairs;
+    if (!files.cell->empty()) {
+      PL_TRY_ASSIGN(pairs, match::ReadCellMapping(*files.cell));
+    }
+    match::MapCells(pairs, target.calls);
+  }
+  if (!files.api) return {};
+  if (target.run.header().framework == "pytorch") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: an API mapping needs a MindSpore recording on the target's side "
+                             "(expected framework mindspore, got pytorch)",
+                             target.run.dump_json_path()));
+  }
+  match::ApiRules rules;
+  if (!files.api->empty()) {
+    PL_TRY_ASSIGN(rules, match::ReadApiMapping(*files.api));
+  }
+  for (std::string& skipped : rules.skipped) comparison.warnings.push_back(std::move(skipped));
+  match::MapApis(rules.rules, golden.calls, target.calls);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
+                                        const CompareOptions& options, Comparison& comparison) {
+  const MappingFiles& files = options.mappings;
+  const bool across = target.run.header().framework != golden.run.header().framework;
+  const match::MatchOptions rules{
+      // Names of saved values hold no call number that could be ignored.
+      .fuzzy = options.fuzzy_match && !comparison.of_saves,
+      .items = {.by_kind = across},
+      .target_site = [&](size_t i) { return SiteOf(target, i); },
+      .golden_site = [&](size_t i) { return SiteOf(golden, i); },
+  };
+  if (!comparison.of_saves) {
+    WarnOfNames(target, comparison.warnings);
+    WarnOfNames(golden, comparison.warnings);
+  }
+  if (!files.data.empty()) {
+    PL_TRY_ASSIGN(const match::TextPairs mapping, match::ReadDataMapping(files.data));
+    return match::MatchByValues(target.calls, golden.calls, mapping, rules, comparison.warnings);
+  }
+  PL_TRY(ApplyNameMappings(target, golden, files, comparison));
+  return match::MatchCalls(target.calls, golden.calls, rules);
+}
+
+}  // namespace plumbline::pipeline

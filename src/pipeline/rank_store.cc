@@ -1,0 +1,113 @@
+#include "pipeline/rank_store.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <span>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "load/detect.h"
+#include "plumbline/c_api.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr std::string_view kStoreName = ".compare_ranks";
+
+std::string DigestText(const std::string& text) {
+  const Digest128 digest = Xxh3Of(std::as_bytes(std::span(text)));
+  return fmt::format("{:016x}{:016x}", digest.high, digest.low);
+}
+
+void AppendFile(const std::string& path, std::string& facts) {
+  const Result<uint64_t> size = FileSize(path);
+  const Result<int64_t> time = ModifiedAt(path);
+  if (!size || !time) return;
+  facts += fmt::format("{}\t{}\t{}\n", BaseName(path), *size, *time);
+}
+
+// Everything a comparison reads from a rank directory.
+void AppendRank(const load::RankDirectory& rank, std::string& facts) {
+  const Result<std::string> real = RealPath(rank.path);
+  facts += fmt::format("{}\n", real ? *real : rank.path);
+  for (const std::string_view name :
+       {load::kDumpJsonName, load::kDebugJsonName, load::kStackJsonName, load::kConstructJsonName,
+        load::kErrorLogName, load::kJournalName, load::kRunMarkName}) {
+    AppendFile(JoinPath(rank.path, name), facts);
+  }
+  const std::string tensors = JoinPath(rank.path, load::kTensorDirectoryName);
+  const auto names = ListDirectory(tensors);
+  if (!names) return;
+  for (const std::string& name : *names) AppendFile(JoinPath(tensors, name), facts);
+}
+
+std::string OptionsText(const CompareOptions& options) {
+  std::string text = fmt::format("{} {} {} {} {}", PLUMBLINE_VERSION, options.write_advice,
+                                 options.fuzzy_match, options.show_stack, options.salvage);
+  for (const ReportFormat format : options.formats) {
+    text += fmt::format(" {}", ReportFormatName(format));
+  }
+  return text + '\n';
+}
+
+std::string ResultsDigest(const std::vector<std::string>& files) {
+  std::string facts;
+  for (const std::string& file : files) {
+    facts += fmt::format("{}\n", BaseName(file));
+    AppendFile(file, facts);
+  }
+  return DigestText(facts);
+}
+
+}  // namespace
+
+RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
+                     bool with_verdicts)
+    : directory_(std::move(directory)) {
+  path_ = JoinPath(JoinPath(directory_, kStoreName),
+                   fmt::format("{}-{}.json", pair.target->name, pair.golden->name));
+  std::string facts = OptionsText(options) + (with_verdicts ? "verdicts\n" : "");
+  AppendRank(*pair.target, facts);
+  AppendRank(*pair.golden, facts);
+  inputs_ = DigestText(facts);
+}
+
+std::optional<RankOutcome> RankStore::Load() const {
+  if (KindOf(path_) != PathKind::kFile) return std::nullopt;
+  const Result<std::string> text = ReadFile(path_);
+  if (!text) return std::nullopt;
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  std::string_view inputs, results, stored;
+  if (parser.parse(*text).get(root) != simdjson::SUCCESS ||
+      root["inputs"].get(inputs) != simdjson::SUCCESS ||
+      root["results"].get(results) != simdjson::SUCCESS ||
+      root["outcome"].get(stored) != simdjson::SUCCESS || inputs != inputs_) {
+    return std::nullopt;
+  }
+  Result<RankOutcome> outcome = ReadOutcome(stored);
+  if (!outcome) return std::nullopt;
+  for (std::string& file : outcome->files) file = JoinPath(directory_, BaseName(file));
+  for (const std::string& file : outcome->files) {
+    if (KindOf(file) != PathKind::kFile) return std::nullopt;
+  }
+  if (ResultsDigest(outcome->files) != results) return std::nullopt;
+  return std::move(*outcome);
+}
+
+Status RankStore::Save(const RankOutcome& outcome) const {
+  PL_TRY(MakeDirectories(std::string(DirectoryOf(path_))));
+  PL_TRY_ASSIGN(const std::string stored, FormatOutcome(outcome));
+  std::string text =
+      fmt::format("{{\"inputs\": \"{}\", \"results\": \"{}\", \"outcome\": ", inputs_,
+                  ResultsDigest(outcome.files));
+  json::AppendString(stored, text);
+  return WriteFileAtomically(path_, text + "}\n", false);
+}
+
+void RankStore::Drop() const { (void)RemoveFile(path_); }
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,42 @@
+// What the tensors behind the first wrong call look like: samples for the plots of a report.
+
+#ifndef PLUMBLINE_REPORT_EVIDENCE_H_
+#define PLUMBLINE_REPORT_EVIDENCE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plumbline::report {
+
+// One element of both tensors. `index` counts elements in row-major order.
+struct ElementPair {
+  uint64_t index = 0;
+  double target = 0, golden = 0;
+};
+
+// Relative errors of elements by decade: bucket i holds those from 10^(kLow + i kStep).
+struct ErrorHistogram {
+  static constexpr double kLow = -16, kStep = 0.5;
+  static constexpr size_t kBuckets = 40;  // the last one up to 10^4 and beyond
+  std::array<uint64_t, kBuckets> counts{};
+  uint64_t equal = 0;      // elements without error, NaN at the same place included
+  uint64_t nonfinite = 0;  // NaN or infinite on either side, and not equal
+  uint64_t total = 0;      // elements looked at
+};
+
+struct Evidence {
+  std::string item;                // name of the row
+  uint64_t count = 0;              // elements of each side
+  std::vector<int64_t> shape;      // of the target
+  std::vector<ElementPair> pairs;  // in index order, the worst ones among them
+  std::vector<ElementPair> worst;  // the largest |difference| first; NaN and infinities before all
+  ErrorHistogram histogram;
+  std::vector<double>
+      profile;  // largest |difference| per equal stretch of elements; NaN: nonfinite
+};
+
+}  // namespace plumbline::report
+
+#endif  // PLUMBLINE_REPORT_EVIDENCE_H_

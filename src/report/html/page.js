@@ -1,0 +1,292 @@
+// The report page: reads the JSON in #data and draws it. No text of a recording becomes markup.
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"];
+const ROLES = ["input", "parameter", "output", "parameter gradient"];
+const STATISTICS = ["max", "min", "mean", "norm"];
+// Positions in a row of the data; html_report.cc writes them in this order.
+const CALL = 0, ITEM = 1, ROLE = 2, VERDICT = 3, REASON = 4, ERROR = 5, EXPLAINED = 6, DTYPE = 7,
+  SHAPE = 9, RESULT = 11, STATS = 12, METRICS = 14, NOTES = 15;
+let part = data.parts[Math.max(0, data.parts.findIndex((p) => p.header.first_wrong_call))];
+
+// --- elements ---------------------------------------------------------------------------------
+
+const byId = (id) => document.getElementById(id);
+
+function make(tag, options, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(options || {})) {
+    if (value === undefined || value === null) continue;
+    if (key === "on") for (const [event, handler] of Object.entries(value)) node.addEventListener(event, handler);
+    else if (key === "cls") node.className = value;
+    else node.setAttribute(key, value);
+  }
+  for (const child of children) if (child !== null && child !== undefined) node.append(child);
+  return node;
+}
+
+function shape(tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+const badge = (verdict) => make("span", { cls: "badge v" + verdict }, make("i"), VERDICTS[verdict]);
+
+function number(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "number") return String(value);
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(3).replace(/\.?0+e/, "e");
+  return String(Number(value.toPrecision(5)));
+}
+
+// A name of parts that may wrap after its dots.
+function dotted(name) {
+  const code = make("code");
+  name.split(/(?<=\.)/).forEach((piece, i) => { if (i) code.append(make("wbr")); code.append(piece); });
+  return code;
+}
+
+function table(head, rows) {
+  const node = make("table", { cls: "small" });
+  node.append(make("thead", {}, make("tr", {}, ...head.map((h) => make("th", { cls: h.num ? "num" : "" }, h.text)))));
+  const body = make("tbody");
+  for (const row of rows) {
+    const line = make("tr", { cls: row.cls || "", on: row.on });
+    row.cells.forEach((cell, i) => line.append(make("td", { cls: head[i].num ? "num" : "" }, cell)));
+    body.append(line);
+  }
+  node.append(body);
+  return node;
+}
+
+function tip(text, event) {
+  const node = byId("tip");
+  node.hidden = !text;
+  if (!text) return;
+  node.textContent = text;
+  const left = Math.min(event.clientX + 14, innerWidth - node.offsetWidth - 8);
+  node.style.left = left + "px";
+  node.style.top = Math.min(event.clientY + 16, innerHeight - node.offsetHeight - 8) + "px";
+}
+
+// --- facts of a row -----------------------------------------------------------------------------
+
+const callName = (call) => part.calls[call][0] || part.calls[call][1];
+const itemName = (row) => (row[ITEM].startsWith(".") ? callName(row[CALL]) + row[ITEM] : row[ITEM]);
+const text = (index) => (index < 0 ? "" : data.texts[index]);
+const both = (row, at) => {
+  const target = text(row[at]), golden = text(row[at + 1]);
+  return target === golden || !golden ? target : (target || "none") + " | " + golden;
+};
+const ratio = (row) => (typeof row[ERROR] === "number" && row[EXPLAINED] > 0 ? row[ERROR] / row[EXPLAINED] : null);
+function statistics(row, side) {
+  const own = row[STATS + side];
+  return side === 1 && own === 1 ? row[STATS] : own;
+}
+function stackOf(call) {
+  const at = part.calls[call][2];
+  return at < 0 ? [] : part.stacks[at].map((frame) => part.frames[frame]);
+}
+
+// --- answer ---------------------------------------------------------------------------------------
+
+function drawHeader() {
+  const sides = byId("sides");
+  sides.replaceChildren();
+  for (const side of ["target", "golden"]) {
+    sides.append(make("dt", {}, side), make("dd", {}, part.header[side]));
+  }
+  sides.append(make("dt", {}, "mode"), make("dd", {}, part.header.mode));
+  document.title = part.answer + " - plumbline compare";
+  const choice = byId("part-choice");
+  if (data.parts.length < 2 || choice.firstChild) return;
+  const select = make("select", { "aria-label": "Rank", on: { change: () => choose(Number(select.value)) } });
+  data.parts.forEach((p, i) => select.append(make("option", { value: i }, p.label)));
+  select.value = data.parts.indexOf(part);
+  choice.append(select);
+}
+
+function drawAnswer() {
+  const answer = part.header.first_wrong_call, box = byId("answer");
+  box.replaceChildren();
+  box.className = answer ? "bad" : part.answer === "no wrong call" ? "good" : "unknown";
+  if (!answer) {
+    const colon = part.answer.indexOf(":");
+    const good = part.answer === "no wrong call";
+    box.append(make("div", { cls: "lead" }, good ? "Every call agrees within rounding" : "Not everything could be judged"),
+      make("div", { cls: "name" }, good ? "No wrong call" : part.answer.slice(0, colon < 0 ? undefined : colon)));
+    if (colon >= 0) box.append(make("p", {}, part.answer.slice(colon + 1).trim()));
+    return;
+  }
+  box.append(make("div", { cls: "lead" }, "First wrong call"), make("div", { cls: "name" }, answer.name));
+  const cause = answer.cause_text || answer.cause;
+  if (cause) box.append(make("p", {}, make("span", { cls: "cause" }, "Likely cause:"), cause));
+  box.append(make("p", {}, answer.what));
+  const facts = make("dl", { cls: "facts" });
+  const fact = (name, value) => { if (value) facts.append(make("dt", {}, name), make("dd", {}, value)); };
+  fact("called at", answer.stack_line && make("code", {}, answer.stack_line));
+  fact("inside", answer.module_path.length > 0 && dotted(answer.module_path.join("  <  ")));
+  fact("seen in", answer.item && make("code", {}, answer.item));
+  if (answer.enters_with_inputs) fact("note", "An input of this call that no recorded call produced already differs.");
+  if (!part.header.complete) fact("note", "Some calls or files could not be judged; see the end of this page.");
+  if (facts.firstChild) box.append(facts);
+}
+
+function drawCounts() {
+  const box = byId("counts"), counts = part.header.counts;
+  box.replaceChildren();
+  const add = (name, value, cls) => box.append(make("div", { cls: "count " + (value ? cls : "zero") },
+    make("b", {}, value.toLocaleString("en")), make("span", {}, name)));
+  for (const name of VERDICTS) add("rows " + name, counts[name], name);
+  add("paired calls", counts["paired calls"], "");
+  for (const name of ["unmatched target", "unmatched golden"]) if (counts[name]) add("calls " + name, counts[name], "suspicious");
+  for (const name of ["unreadable files", "missing values"]) if (counts[name]) add(name, counts[name], "suspicious");
+}
+
+function drawRanks() {
+  const box = byId("ranks");
+  box.hidden = data.parts.length < 2;
+  if (box.hidden || box.firstChild) return;
+  box.append(make("h2", {}, "Ranks"), make("div", { cls: "card" }, table(
+    [{ text: "rank" }, { text: "answer" }, { text: "broken", num: true }, { text: "suspicious", num: true }],
+    data.parts.map((p, i) => ({ cls: "link", on: { click: () => choose(i) },
+      cells: [p.label, p.answer, p.header.counts.broken, p.header.counts.suspicious] })))));
+}
+
+// --- drawing ----------------------------------------------------------------------------------------
+
+const WIDE = 1240;
+
+// An svg with axes; returns it with the functions from values to pixels.
+function plot(width, height, x, y, labels) {
+  const left = 64, right = 14, top = 10, bottom = 40;
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": labels.title });
+  const px = (v) => left + (v - x.low) / (x.high - x.low || 1) * (width - left - right);
+  const py = (v) => height - bottom - (v - y.low) / (y.high - y.low || 1) * (height - top - bottom);
+  for (const at of ticks(y)) {
+    svg.append(shape("line", { class: "tick", x1: left, x2: width - right, y1: py(at), y2: py(at) }),
+      shape("text", { x: left - 8, y: py(at) + 4, "text-anchor": "end" }, y.log ? power(at) : number(at)));
+  }
+  for (const at of ticks(x)) {
+    svg.append(shape("text", { x: px(at), y: height - bottom + 17, "text-anchor": "middle" }, x.log ? power(at) : number(at)));
+  }
+  svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: height - bottom, y2: height - bottom }),
+    shape("text", { x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle" }, labels.x));
+  return { svg, px, py, bottom: height - bottom, top };
+}
+
+const power = (exponent) => (exponent === 0 ? "1" : "1e" + exponent);
+
+function ticks(axis) {
+  const span = axis.high - axis.low || 1;
+  let step = Math.pow(10, Math.floor(Math.log10(span / 4)));
+  if (axis.log || axis.whole) step = Math.max(1, step);
+  while (span / step > 7) step *= span / step > 14 ? 5 : 2;
+  const found = [];
+  for (let at = Math.ceil(axis.low / step) * step; at <= axis.high + step * 1e-9; at += step) found.push(Number(at.toPrecision(12)));
+  return found;
+}
+
+const range = (values, margin) => {
+  let low = Infinity, high = -Infinity;
+  for (const v of values) { if (v < low) low = v; if (v > high) high = v; }
+  if (low > high) return { low: 0, high: 1 };
+  const extra = (high - low || Math.abs(high) || 1) * margin;
+  return { low: low - extra, high: high + extra };
+};
+
+function legend(parts) {
+  return make("div", { cls: "legend" }, ...parts);
+}
+const explainedKey = () => make("span", {}, make("span", { cls: "dash" }), "error that rounding and the inputs explain");
+
+function drawGrowth() {
+  const cards = document.querySelector("#growth .cards");
+  cards.replaceChildren();
+  const points = part.growth.filter((p) => typeof p[1] === "number");
+  const errors = points.flatMap((p) => [p[1], p[2]]).filter((v) => v > 0 && isFinite(v)).map(Math.log10);
+  const around = callsAround();
+  const card = make("div", { cls: "card " + (around ? "w7" : "w12") });
+  cards.append(card);
+  card.append(make("h3", {}, "Relative error of every call's outputs, in call order"));
+  if (errors.length === 0) card.append(make("p", { cls: "note" }, "No output has an error that could be drawn: all are equal, or the recording has digests only."));
+  const y = errors.length ? range(errors, 0.04) : { low: -16, high: 0 };
+  Object.assign(y, { low: Math.max(-12, Math.floor(y.low)), high: Math.ceil(y.high), log: true });
+  if (y.high === y.low) y.high += 1;
+  const { svg, px, py, top, bottom } = plot(around ? 800 : WIDE, 400, { low: 0, high: Math.max(1, part.calls.length - 1), whole: true }, y,
+    { title: "Error along the call order", x: "call" });
+  const height = (v) => py(v > 0 && isFinite(v) ? Math.min(y.high, Math.max(y.low, Math.log10(v))) : v > 0 ? y.high : y.low);
+  card.append(legend([...VERDICTS.map((_, i) => badge(i)), explainedKey()]), svg);
+  const line = part.growth.filter((p) => p[2] > 0).map((p) => `${px(p[0])},${height(p[2])}`);
+  const wrong = wrongCall();
+  if (wrong >= 0) {
+    svg.append(shape("line", { x1: px(wrong), x2: px(wrong), y1: top, y2: bottom, stroke: "var(--broken)", "stroke-width": 1 }));
+    const end = wrong > part.calls.length * 0.7;
+    svg.append(shape("text", { x: px(wrong) + (end ? -6 : 6), y: top + 12, "text-anchor": end ? "end" : "start" }, "first wrong call"));
+  }
+  svg.append(shape("polyline", { class: "explained", points: line.join(" ") }));
+  for (const other of data.parts) {
+    if (other === part) continue;
+    svg.append(shape("polyline", { fill: "none", stroke: "var(--same)", "stroke-opacity": 0.4,
+      points: other.growth.filter((p) => p[1] > 0).map((p) => `${px(p[0])},${height(p[1])}`).join(" ") }));
+  }
+  let rings = false;
+  for (const p of part.growth) {
+    const verdict = p[3], plain = typeof p[1] === "number";
+    if (!plain && verdict === 4) continue;
+    const late = isLate(p[0]);
+    rings = rings || late;
+    const dot = shape("circle", { cx: px(p[0]), cy: plain ? height(p[1]) : top, r: verdict >= 2 ? 4 : 3, class: `pick f${verdict}${late ? " ring" : ""}` });
+    dot.addEventListener("mousemove", (e) => tip(`${callName(p[0])}\n${VERDICTS[verdict]}, error ${plain ? number(p[1]) : "not finite"}, explained ${number(p[2])}`, e));
+    dot.addEventListener("mouseleave", () => tip(""));
+    dot.addEventListener("click", () => showCall(p[0]));
+    svg.append(dot);
+  }
+  if (part.calls.length > part.growth.length * 1.5) card.append(make("p", { cls: "note" }, "Neighbouring calls share a point; it shows the worst of them."));
+  if (rings) card.append(make("p", { cls: "note" }, "Rings are parameter gradients: they stand beside their module but are computed in the backward pass."));
+  if (around) cards.append(around);
+}
+
+const isLate = (call) => callName(call).endsWith(".parameters_grad");
+const wrongCall = () => {
+  const answer = part.header.first_wrong_call;
+  return answer ? part.calls.findIndex((c) => c[0] === answer.name || c[1] === answer.name) : -1;
+};
+
+// The worst output row of each of the calls around the first wrong one.
+function callsAround() {
+  const wrong = wrongCall();
+  if (wrong < 0) return null;
+  const worst = new Map();
+  for (const row of part.rows) {
+    if (row[CALL] < wrong - 4 || row[CALL] > wrong + 9 || row[ROLE] < 2) continue;
+    const known = worst.get(row[CALL]);
+    const weight = (r) => (r[VERDICT] === 3 ? 1e300 : 0) + (typeof r[ERROR] === "number" ? r[ERROR] : 0);
+    if (!known || weight(row) > weight(known)) worst.set(row[CALL], row);
+  }
+  const rows = [...worst.values()].sort((a, b) => a[CALL] - b[CALL]).map((row) => ({
+    cls: "link" + (row[CALL] === wrong ? " hit" : ""), on: { click: () => showCall(row[CALL]) },
+    cells: [dotted(callName(row[CALL])), badge(row[VERDICT]), bar(row), number(row[ERROR])] }));
+  return make("div", { cls: "card w5" }, make("h3", {}, "The calls around it"),
+    table([{ text: "call" }, { text: "verdict" }, { text: "error (log scale)" }, { text: "", num: true }], rows),
+    legend([explainedKey()]));
+}
+
+function bar(row) {
+  const place = (v) => Math.max(0, Math.min(100, (Math.log10(v) + 12) / 14 * 100));
+  const node = make("div", { cls: "bar v" + row[VERDICT] });
+  const error = row[ERROR], worst = row[VERDICT] === 3 && typeof error !== "number";
+  const fill = make("b");
+  fill.style.width = (worst ? 100 : error > 0 ? Math.max(1, place(error)) : 0) + "%";
+  node.append(fill);
+  if (row[EXPLAINED] > 0) {
+    const mark = make("i");
+    mark.style.left = place(row[EXPLAINED]) + "%";
+    node.append(mark);
+  }
+  return node;
+}

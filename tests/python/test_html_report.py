@@ -1,0 +1,207 @@
+"""The report page: its data against the machine form, and that it needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plumbline
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "golden"))
+import make_dumps  # noqa: E402
+
+PAIRS = [
+    ("sound", "sound"),
+    ("wrong_scale", "sound"),
+    ("other_shape", "sound"),
+    ("missing_call", "extra_call"),
+    ("odd_target", "odd_golden"),
+    ("wrong_scale_md5", "sound_md5"),
+    ("wrong_scale_tensor", "sound_tensor"),
+    ("broken_files", "sound_tensor"),
+]
+ROLES = ["input", "parameter", "output", "parameter_grad"]
+VERDICTS = ["same", "within noise", "suspicious", "broken", "not comparable"]
+TENSOR_METRICS = ["cosine", "max_abs_error", "max_relative_error", "below_thousandth_ratio",
+                  "below_five_thousandths_ratio", "relative_l2", "max_ulp", "mismatch_count",
+                  "element_count"]
+STATISTIC_METRICS = [f"{name}_{kind}" for kind in ("diff", "percent")
+                     for name in ("max", "min", "mean", "norm")]
+
+
+class Page(HTMLParser):
+    """Collects scripts, and every attribute that could fetch something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetches: list[tuple[str, str, str | None]] = []
+        self.scripts: dict[str, str] = {}
+        self._script: str | None = None
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.fetches += [(tag, key, value) for key, value in attrs
+                         if key in ("src", "href", "action", "data", "poster", "srcset")]
+        self._script = dict(attrs).get("id") or "code" if tag == "script" else None
+
+    def handle_data(self, data: str) -> None:
+        if self._script:
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+        else:
+            self.text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._script = None
+
+
+def report(target: str, golden: str, tmp_path: Path) -> tuple[Page, str, dict[str, Any]]:
+    """The parsed page, its text, and the machine form of the same comparison."""
+    for name in (target, golden):
+        if not (tmp_path / name).exists():
+            getattr(make_dumps, name)(str(tmp_path / name))
+    result = plumbline.compare(tmp_path / target, tmp_path / golden, tmp_path / "out",
+                               formats="html,json")
+    files = {Path(file).suffix: Path(file) for file in result.files}
+    text = files[".html"].read_text(encoding="ascii")
+    page = Page()
+    page.feed(text)
+    return page, text, json.loads(files[".json"].read_text())
+
+
+def metric_names(mode: str) -> list[str]:
+    return {"tensor": TENSOR_METRICS, "statistics": STATISTIC_METRICS, "md5": []}[mode]
+
+
+def without_nan(value: Any) -> Any:
+    """The page has null where the machine form says "nan": such an error is none."""
+    return None if value == "nan" else value
+
+
+@pytest.mark.parametrize(("target", "golden"), PAIRS)
+def test_page_holds_the_facts_of_the_machine_form(target: str, golden: str, tmp_path: Path) -> None:
+    page, _, machine = report(target, golden, tmp_path)
+    data = json.loads(page.scripts["data"])
+    [part] = data["parts"]
+    texts = [*data["texts"], ""]  # -1 is no text
+    header = {key: value for key, value in machine.items() if key != "rows"}
+    assert part["header"] == header
+    assert part["row_total"] == len(part["rows"]) == len(machine["rows"])
+    for row, truth in zip(part["rows"], machine["rows"], strict=True):
+        target_name, golden_name = part["calls"][row[0]][:2]
+        call = target_name or golden_name
+        assert call == truth["call"]
+        side = truth["target"] or truth["golden"]
+        assert (call + row[1] if row[1].startswith(".") else row[1]) == side["name"]
+        assert ROLES[row[2]] == truth["role"]
+        assert VERDICTS[row[3]] == truth["verdict"]
+        assert texts[row[4]] == truth["reason"]
+        assert row[5] == without_nan(truth["error"])
+        assert row[6] == without_nan(truth["explained_error"])
+        assert texts[row[11]] == truth["result"]
+        for at, name in enumerate(("target", "golden")):
+            own = truth[name] or {}
+            assert texts[row[7 + at]] == own.get("dtype", "")
+            assert texts[row[9 + at]] == own.get("shape", "")
+            stored = row[12] if at == 1 and row[13] == 1 else row[12 + at]
+            statistics = [own[key] for key in ("max", "min", "mean", "norm")] if own else 0
+            assert stored == statistics
+        source = truth.get("metrics", truth)
+        for at, name in enumerate(metric_names(machine["mode"])):
+            assert row[14][at] == source[name], name
+        if machine["mode"] == "md5":
+            assert row[14] == [truth["target"]["md5"], truth["golden"]["md5"]]
+        notes = row[15] if len(row) > 15 else []
+        assert [(texts[a], texts[b]) for a, b in notes] == [
+            (note["code"], note["text"]) for note in truth["notes"]]
+
+
+@pytest.mark.parametrize(("target", "golden"), PAIRS[:2])
+def test_page_fetches_nothing(target: str, golden: str, tmp_path: Path) -> None:
+    page, text, _ = report(target, golden, tmp_path)
+    assert page.fetches == []
+    # The name of the SVG namespace is no address that a browser opens.
+    assert re.findall(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z0-9-]+\.[a-z]+/", text) == []
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import\(", text)
+    assert "default-src 'none'" in text
+
+
+def test_plots_show_the_elements_of_the_tensor_files(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    page, _, machine = report("wrong_scale_tensor", "sound_tensor", tmp_path)
+    [part] = json.loads(page.scripts["data"])["parts"]
+    evidence = part["evidence"]
+    assert evidence["item"] == machine["first_wrong_call"]["item"]
+    row = next(row for row in machine["rows"]
+               if (row["target"] or {}).get("name") == evidence["item"])
+    sides = [torch.load(tmp_path / name / "dump_tensor_data" / row[side]["data_name"]).flatten()
+             for name, side in (("wrong_scale_tensor", "target"), ("sound_tensor", "golden"))]
+    assert evidence["count"] == sides[0].numel()
+    assert evidence["pairs"]
+    for index, target, golden in evidence["pairs"]:
+        assert (target, golden) == (sides[0][index].item(), sides[1][index].item())
+    difference = (sides[0].double() - sides[1].double()).abs()
+    worst_index, target, golden = evidence["worst"][0]
+    assert difference[worst_index] == difference.max()
+    histogram = evidence["histogram"]
+    assert histogram["total"] == sides[0].numel()
+    assert histogram["equal"] == int((difference == 0).sum())
+    assert sum(histogram["counts"]) + histogram["equal"] == histogram["total"]
+    relative = (difference / sides[1].double().abs())[difference > 0]
+    buckets = [0] * len(histogram["counts"])
+    for value in relative.tolist():
+        at = math.floor((math.log10(value) - histogram["low"]) / histogram["step"])
+        buckets[min(max(at, 0), len(buckets) - 1)] += 1
+    assert histogram["counts"] == buckets
+    assert max(evidence["profile"]) == difference.max()
+
+
+def test_text_of_a_recording_is_never_markup(tmp_path: Path) -> None:
+    evil = "</script><img src=x onerror=alert(1)><!--"
+    make_dumps.sound(str(tmp_path / "evil"))
+    make_dumps.sound(str(tmp_path / "good"))
+    for side in ("evil", "good"):
+        path = tmp_path / side / "dump.json"
+        data = json.loads(path.read_text())
+        first = next(iter(data["data"]))
+        data["data"] = {(evil + key if key == first else key): value
+                        for key, value in data["data"].items()}
+        path.write_text(json.dumps(data))
+    result = plumbline.compare(tmp_path / "evil", tmp_path / "good", tmp_path / "out",
+                               formats="html")
+    text = Path(result.files[0]).read_text(encoding="ascii")
+    page = Page()
+    page.feed(text)
+    assert page.fetches == []
+    assert text.count("</script>") == 2
+    [part] = json.loads(page.scripts["data"])["parts"]
+    assert any(call[0].startswith(evil) for call in part["calls"])
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
+@pytest.mark.parametrize(("target", "golden"), PAIRS)
+def test_page_draws_without_an_error(target: str, golden: str, tmp_path: Path) -> None:
+    _, _, machine = report(target, golden, tmp_path)
+    [file] = (tmp_path / "out").glob("*.html")
+    done = subprocess.run(
+        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+         f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=2000",
+         "--enable-logging=stderr", "--dump-dom", f"file://{file}"],
+        text=True, capture_output=True, check=False, timeout=120)
+    assert "CONSOLE" not in done.stderr, done.stderr
+    answer = machine["first_wrong_call"]
+    shown = re.search(r'<section id="answer".*?</section>', done.stdout, re.S)
+    assert shown is not None
+    if answer:
+        assert answer["name"] in shown.group()
+    assert f"of {len(machine['rows'])} rows shown" in done.stdout
+    assert done.stdout.count('class="line') >= min(20, len(machine["rows"]))
