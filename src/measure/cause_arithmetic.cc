@@ -194,11 +194,20 @@ std::string RoleText(const Operand& operand) {
     case CauseCandidate::Role::kEarlier:
       return fmt::format("target equals the earlier {}", operand.name);
     case CauseCandidate::Role::kEarlierStep:
-      return fmt::format("target equals {}, recorded at another step", operand.name);
+      return fmt::format("target equals {}", operand.name);
     case CauseCandidate::Role::kRankShare:
       break;
   }
   return fmt::format("target equals {}", operand.name);
+}
+
+bool EqualsTarget(const CausePair& pair, const PairSums& sums, const Operand& operand) {
+  for (size_t i = 0; i < pair.size(); ++i) {
+    const double tolerance = std::min(ElementTolerance(pair, sums, i),
+                                      2 * pair.roundoff * std::abs(pair.target[i]));
+    if (!Agree(pair.target[i], operand.values[i], tolerance)) return false;
+  }
+  return true;
 }
 
 bool IsCollective(std::string_view api) {
@@ -207,7 +216,7 @@ bool IsCollective(std::string_view api) {
 }
 
 // Golden is the sum or the mean of all ranks' values in the target.
-std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums) {
+std::optional<Cause> FindRankSum(const CausePair& pair, const PairSums& sums) {
   std::vector<double> total = pair.target;
   size_t ranks = 1;
   for (const Operand& operand : pair.operands) {
@@ -372,30 +381,34 @@ std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums) {
   const std::string where = RegionText(region, pair.shape);
   const std::string share = fmt::format("{} of {} elements are zero in the target only", zeroed,
                                         pair.size());
-  return Make("zeroed", where.empty() ? share : fmt::format("{}: {}", share, where),
+  return Make("zeroed-block", where.empty() ? share : fmt::format("{}: {}", share, where),
               zeroed > 1 ? CauseConfidence::kHigh : CauseConfidence::kMedium);
 }
 
-std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums,
-                               std::string_view api) {
+std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums) {
   for (const Operand& operand : pair.operands) {
     if (operand.role == CauseCandidate::Role::kRankShare) continue;
-    bool all_equal = true;
-    for (size_t i = 0; i < pair.size() && all_equal; ++i) {
-      all_equal = Agree(pair.target[i], operand.values[i],
-                        std::min(ElementTolerance(pair, sums, i),
-                                 2 * pair.roundoff * std::abs(pair.target[i])));
-    }
-    if (!all_equal) continue;
+    if (!EqualsTarget(pair, sums, operand)) continue;
     const bool is_operand = operand.role == CauseCandidate::Role::kOperand;
-    const bool is_step = operand.role == CauseCandidate::Role::kEarlierStep;
-    if (!is_step && IsCollective(api)) {
-      return Make("not-reduced", RoleText(operand) + ": this rank's own share",
-                  CauseConfidence::kHigh);
-    }
-    return Make(is_operand ? "not-applied" : "stale", RoleText(operand), CauseConfidence::kHigh);
+    Cause cause = Make(is_operand ? "not-applied" : "stale", RoleText(operand),
+                       CauseConfidence::kHigh);
+    cause.is_history = operand.role == CauseCandidate::Role::kEarlierStep;
+    return cause;
   }
-  return FindUnreduced(pair, sums);
+  return std::nullopt;
+}
+
+std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums,
+                                   std::string_view api) {
+  for (const Operand& operand : pair.operands) {
+    const bool is_share = IsCollective(api) && operand.role == CauseCandidate::Role::kOperand &&
+                          EqualsTarget(pair, sums, operand);
+    if (!is_share) continue;
+    return Make("not-reduced",
+                fmt::format("target equals {}: this rank's own share", operand.name),
+                CauseConfidence::kHigh);
+  }
+  return FindRankSum(pair, sums);
 }
 
 }  // namespace plumbline::measure

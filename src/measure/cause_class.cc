@@ -18,9 +18,11 @@ namespace {
 // A block must leave out a good part of the tensor to be worth a second look.
 constexpr double kLargestBlock = 0.8;
 
-bool SumsUp(std::string_view api) {
-  const CallClass known = ClassOfApi(api);
-  return known != CallClass::kCopy && known != CallClass::kElementwise;
+Making MakingOf(const CauseRequest& request) {
+  if (request.is_source) return Making::kSource;
+  const CallClass known = ClassOfApi(request.api);
+  const bool one_term = known == CallClass::kCopy || known == CallClass::kElementwise;
+  return one_term ? Making::kElementwise : Making::kSum;
 }
 
 // The best of several findings: the first of the highest confidence.
@@ -65,7 +67,7 @@ std::optional<Cause> FindDiffuse(const CausePair& pair, const PairSums& sums,
   Best best;
   if (best.Offer(FindFactors(pair, sums))) return best.get();
   if (best.Offer(FindConstants(pair, sums))) return best.get();
-  best.Offer(FindPrecision(pair, sums, SumsUp(request.api)));
+  best.Offer(FindPrecision(pair, sums, MakingOf(request)));
   return best.get();
 }
 
@@ -170,11 +172,11 @@ Result<Cause> ClassifyTensors(const CauseRequest& request) {
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(request));
   const PairSums sums = SumsOf(pair);
   if (sums.differing == 0 && sums.difference_squares == 0) return Unexplained(pair, sums, {});
-  const std::optional<Cause> equal = FindEqual(pair, sums, request.api);
-  if (equal && equal->code != "not-applied") return *equal;
-  Cause cause = FindChange(pair, sums, request);
-  if (equal) {
-    // The change says more than that an operation is missing, if it is known.
+  if (auto unreduced = FindUnreduced(pair, sums, request.api)) return *unreduced;
+  const std::optional<Cause> equal = FindEqual(pair, sums);
+  Cause cause = equal && equal->is_history ? *equal : FindChange(pair, sums, request);
+  if (equal && !equal->is_history) {
+    // What an operation did not do says more than that it is missing, if it is known.
     if (cause.confidence != CauseConfidence::kHigh) return *equal;
     cause.text += "; " + equal->text;
   }

@@ -137,8 +137,12 @@ class SliceMatch {
     }
     // A single slice that happens to equal its neighbour proves nothing.
     if (explained == 0 || (explained == 1 && !wraps && count > 3)) return std::nullopt;
+    // A part of the axis moved to its other end: blocks in another order.
+    constexpr int64_t kFar = 8;
+    const bool is_rotation =
+        wraps && std::abs(offset) > kFar && std::abs(offset) * 4 >= count;
     Cause cause;
-    cause.code = "shifted";
+    cause.code = is_rotation ? "permuted" : "shifted";
     cause.text = fmt::format("target at position i of axis {} is golden at i{:+}, for all {} "
                              "positions that have one; the edge {}",
                              axis_, offset, count - std::abs(offset),
@@ -270,7 +274,7 @@ std::optional<Cause> FindLayoutCause(const CausePair& pair, const PairSums& sums
   std::optional<Cause> permuted;
   for (size_t axis = 0; axis < pair.shape.size(); ++axis) {
     std::optional<Cause> cause = SliceMatch(pair, sums, axis).Find();
-    if (cause && cause->code == "shifted") return cause;
+    if (cause && cause->code == "shifted") return cause;  // says more than a permutation
     const bool is_better =
         cause && (!permuted || cause->confidence > permuted->confidence);
     if (is_better) permuted = std::move(cause);

@@ -106,7 +106,7 @@ std::optional<Cause> FindFacts(const Four& target, const Four& golden, DType dty
   }
   if (!IsFinite(target)) return std::nullopt;
   if (target.norm == 0 && target.max == 0 && golden.norm > 0) {
-    return Cause{"zeroed", fmt::format("the whole target is zero (golden norm {:.6g})", golden.norm),
+    return Cause{"zeroed-block", fmt::format("the whole target is zero (golden norm {:.6g})", golden.norm),
                  CauseConfidence::kHigh};
   }
   return std::nullopt;

@@ -31,6 +31,10 @@ std::span<const ComparedRow> RowsOf(const Comparison& comparison, const Compared
   return std::span(comparison.rows).subspan(call.first_row, call.row_count);
 }
 
+bool IsInput(const ComparedRow& row) {
+  return row.item().role == ItemRole::kInput || row.item().role == ItemRole::kParameter;
+}
+
 std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
@@ -64,7 +68,28 @@ class CauseFinder {
   }
 
  private:
-  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) const {
+  // An argument that shows as one factor or as dropout is called by what it does.
+  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
+    Cause cause = ArgumentAlone(row, call);
+    const std::string api = ApiOf(call.name());
+    const bool is_factor = api.find("mul") != api.npos || api.find("div") != api.npos ||
+                           row.item().name.ends_with("scale");
+    const bool is_dropout = api.find("dropout") != api.npos;
+    if (!is_factor && !is_dropout) return cause;
+    for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+      const ComparedRow& output = comparison_.rows[i];
+      if (!output.target || !output.golden || output.target->role != ItemRole::kOutput) continue;
+      const Cause effect = PairCause(i);
+      const bool fits = effect.code == (is_dropout ? "random" : "scale") || effect.code == "sign";
+      if (!fits) continue;
+      cause.code = effect.code;
+      cause.text += "; " + effect.text;
+      break;
+    }
+    return cause;
+  }
+
+  Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
     Cause cause{"argument",
                 fmt::format("argument {} has another value",
                             ShortName(row.item(), call.name())),
@@ -118,6 +143,7 @@ class CauseFinder {
     request.golden = golden->view();
     request.api = ApiOf(call.name());
     request.explained = row.expected;
+    request.is_source = IsInput(row);
     const CandidateFiles candidates =
         CollectCandidates({target_, golden_, comparison_}, row_index);
     request.candidates = candidates.views();
@@ -147,7 +173,7 @@ class CauseFinder {
 
   // An input from outside may be the result of a call that only one side made.
   void AddSource(const ComparedRow& row, Cause& cause) const {
-    if (row.target->role != ItemRole::kInput && row.target->role != ItemRole::kParameter) return;
+    if (!IsInput(row)) return;
     for (const bool of_target : {false, true}) {
       const Item& wanted = of_target ? *row.target : *row.golden;
       const std::string source = UnmatchedProducer(comparison_, row, of_target);
