@@ -9,6 +9,7 @@
 #include "measure/cause_layout.h"
 #include "measure/cause_nonfinite.h"
 #include "measure/cause_precision.h"
+#include "measure/cause_product.h"
 #include "measure/cause_values.h"
 #include "measure/standards.h"
 
@@ -67,6 +68,7 @@ std::optional<Cause> FindDiffuse(const CausePair& pair, const PairSums& sums,
   Best best;
   if (best.Offer(FindFactors(pair, sums))) return best.get();
   if (best.Offer(FindConstants(pair, sums))) return best.get();
+  best.Offer(FindProductCause(request, pair, sums));
   best.Offer(FindPrecision(pair, sums, MakingOf(request)));
   return best.get();
 }

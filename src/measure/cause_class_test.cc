@@ -452,6 +452,69 @@ TEST(CauseClass, OperandsRoundedEarlyAreNarrowed) {
   EXPECT_EQ(cause.code, "narrowed") << cause.text;
 }
 
+TEST(CauseClass, RecordedOperandsTellRoundingThemFromRoundingTheSum) {
+  const auto bfloat = [](double v) {
+    return static_cast<double>(
+        NarrowToFloat(kBFloat16Format, FloatToNarrow(kBFloat16Format, static_cast<float>(v))));
+  };
+  const auto half = [](double v) {
+    return static_cast<double>(
+        NarrowToFloat(kFloat16Format, FloatToNarrow(kFloat16Format, static_cast<float>(v))));
+  };
+  const std::vector<double> x = Normal(32 * 64, 54);
+  const std::vector<double> w = Normal(24 * 64, 55);
+  const Made golden = Make({32, 24}, Product(x, w, 64, Exact, Exact));
+  const Made left = Make({32, 64}, x);
+  const Made right = Make({24, 64}, w);
+  const std::vector<CauseCandidate> operands = {
+      {"input.0", CauseCandidate::Role::kOperand, left.view()},
+      {"input.1", CauseCandidate::Role::kOperand, right.view()}};
+  for (const auto& round : {std::function<double(double)>(bfloat), {half}}) {
+    const Cause operand =
+        Classify(Make({32, 24}, Product(x, w, 64, round, Exact)), golden, operands, "linear");
+    EXPECT_EQ(operand.code, "narrowed") << operand.text;
+    EXPECT_EQ(operand.confidence, CauseConfidence::kHigh) << operand.text;
+    const std::vector<double> rounded = Product(x, w, 64, Exact, round);
+    // Widened and added to something, so that the values are not those of the narrow type.
+    const Cause sum = Classify(
+        Make({32, 24}, Mapped(rounded, [](double v, size_t i) {
+               return v + 1e-5 * std::sin(static_cast<double>(i));
+             })),
+        golden, operands, "linear");
+    EXPECT_EQ(sum.code, "accumulation") << sum.text;
+  }
+}
+
+TEST(CauseClass, BatchedProductWithABiasIsDoneAgain) {
+  const auto half = [](double v) {
+    return static_cast<double>(
+        NarrowToFloat(kFloat16Format, FloatToNarrow(kFloat16Format, static_cast<float>(v))));
+  };
+  const std::vector<double> x = Normal(3 * 8 * 16, 56);
+  const std::vector<double> w = Normal(3 * 16 * 10, 57);
+  std::vector<double> golden(3 * 8 * 10), target(3 * 8 * 10);
+  for (size_t b = 0; b < 3; ++b) {
+    for (size_t m = 0; m < 8; ++m) {
+      for (size_t n = 0; n < 10; ++n) {
+        for (size_t k = 0; k < 16; ++k) {
+          const double left = x[(b * 8 + m) * 16 + k];
+          const double right = w[(b * 16 + k) * 10 + n];
+          golden[(b * 8 + m) * 10 + n] += left * right;
+          target[(b * 8 + m) * 10 + n] += half(left) * half(right);
+        }
+      }
+    }
+  }
+  const Made left = Make({3, 8, 16}, x);
+  const Made right = Make({3, 16, 10}, w);
+  const Cause cause = Classify(Make({3, 8, 10}, target), Make({3, 8, 10}, golden),
+                               {{"input.0", CauseCandidate::Role::kOperand, left.view()},
+                                {"input.1", CauseCandidate::Role::kOperand, right.view()}},
+                               "bmm");
+  EXPECT_EQ(cause.code, "narrowed");
+  EXPECT_NE(cause.text.find("float16"), std::string::npos) << cause.text;
+}
+
 TEST(CauseClass, NarrowAccumulatorIsAccumulation) {
   const auto round = [](double v) {
     return static_cast<double>(

@@ -61,7 +61,7 @@ void WidenByFloat(DType dtype, const std::byte* data, std::vector<double>& out) 
 }
 
 // Contiguous elements; complex ones give two values each.
-std::vector<double> DoublesOf(DType dtype, const std::byte* data, size_t count) {
+std::vector<double> Widened(DType dtype, const std::byte* data, size_t count) {
   const bool complex = InfoOf(dtype).kind == DTypeKind::kComplex;
   std::vector<double> out(complex ? 2 * count : count);
   switch (dtype) {
@@ -96,7 +96,7 @@ Result<std::vector<double>> Load(TensorView view, const Window& window) {
   view.data += offset * InfoOf(view.dtype).size_bytes;
   view.sizes = window.count;
   PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(view));
-  return DoublesOf(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
+  return Widened(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
 }
 
 // Sizes and strides of `view` seen in `shape` (strides 0 where it repeats), or nothing. Trailing
@@ -196,6 +196,10 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
     if (!complex) PL_TRY(AddOperand(candidate, sizes, window, pair));
   }
   return pair;
+}
+
+Result<std::vector<double>> DoublesOf(const TensorView& view) {
+  return Load(view, {Shape(view.sizes.size(), 0), Shape(view.sizes.begin(), view.sizes.end())});
 }
 
 PairSums SumsOf(const CausePair& pair) {

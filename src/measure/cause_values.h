@@ -54,6 +54,9 @@ struct PairSums {
 // Requires: equal shapes, at least one element.
 Result<CausePair> LoadPair(const CauseRequest& request);
 
+// All elements as doubles, row-major. kInternal when memory runs out.
+Result<std::vector<double>> DoublesOf(const TensorView& view);
+
 PairSums SumsOf(const CausePair& pair);
 
 // Size of a difference beyond which element `index` counts as differing.
