@@ -599,7 +599,7 @@ TEST(CauseClass, AnotherFunctionIsUnexplained) {
 }
 
 TEST(CauseClass, LargeTensorIsSeenInAWindowAroundTheDifference) {
-  constexpr int64_t kRows = 3, kColumns = int64_t{1} << 22;
+  constexpr int64_t kRows = 3, kColumns = int64_t{1} << 20;
   std::vector<double> golden(static_cast<size_t>(kRows * kColumns));
   Numbers numbers(49);
   for (double& value : golden) value = numbers.Uniform();

@@ -12,7 +12,7 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 23;  // 64 MiB of doubles a side
+constexpr int64_t kMostElements = int64_t{1} << 20;  // 8 MiB of doubles a side
 constexpr double kNoiseMargin = 8;                   // as the verdict's
 constexpr double kRoundoffMargin = 4;  // both sides round, and the model of a cause rounds as well
 constexpr double kSmallestTolerance = 1e-12;
@@ -221,6 +221,9 @@ PairSums SumsOf(const CausePair& pair) {
     sums.golden_sum += g;
     sums.max_difference = std::max(sums.max_difference, std::abs(d));
   }
+  if (sums.count > 0) {
+    sums.golden_rms = std::sqrt(sums.golden_squares / static_cast<double>(sums.count));
+  }
   for (size_t i = 0; i < pair.size(); ++i) {
     const double tolerance = ElementTolerance(pair, sums, i);
     if (!Agree(pair.target[i], pair.golden[i], tolerance)) ++sums.differing;
@@ -229,10 +232,8 @@ PairSums SumsOf(const CausePair& pair) {
 }
 
 double ElementTolerance(const CausePair& pair, const PairSums& sums, size_t index) {
-  const double mean_square =
-      sums.count > 0 ? sums.golden_squares / static_cast<double>(sums.count) : 0;
-  const double g = pair.golden[index];
-  return pair.tolerance * std::max(std::isfinite(g) ? std::abs(g) : 0, std::sqrt(mean_square));
+  const double g = std::abs(pair.golden[index]);
+  return pair.tolerance * std::max(std::isfinite(g) ? g : 0, sums.golden_rms);
 }
 
 bool Agree(double target, double golden, double tolerance) {

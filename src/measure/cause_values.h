@@ -44,13 +44,14 @@ struct PairSums {
   double target_squares = 0, golden_squares = 0, difference_squares = 0, dot = 0;
   double target_sum = 0, golden_sum = 0;
   double max_difference = 0;
+  double golden_rms = 0;  // root mean square
 
   // |target - golden| over the larger norm; 0 when both are zero.
   [[nodiscard]] double error() const;
 };
 
 // The doubles of both sides and of the candidates that fit their shape. Of tensors with more than
-// 2^23 elements a block around the first difference is taken. kInternal when memory runs out.
+// 2^20 elements a block around the first difference is taken. kInternal when memory runs out.
 // Requires: equal shapes, at least one element.
 Result<CausePair> LoadPair(const CauseRequest& request);
 

@@ -35,6 +35,11 @@ bool IsInput(const ComparedRow& row) {
   return row.item().role == ItemRole::kInput || row.item().role == ItemRole::kParameter;
 }
 
+bool IsAddition(std::string_view api) {
+  return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
+         api == "__iadd__";
+}
+
 std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
@@ -84,8 +89,9 @@ class CauseFinder {
       if (!fits) continue;
       cause.code = effect.code;
       cause.text += "; " + effect.text;
-      break;
+      return cause;
     }
+    if (is_dropout) cause.code = "random";  // its rate, or whether it drops at all
     return cause;
   }
 
@@ -181,8 +187,10 @@ class CauseFinder {
       const std::string text =
           of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
                     : fmt::format("golden's value comes from {}, which the target has not", source);
-      if (!cause.is_explained()) {
+      // That a value is the one before the missing call is no cause of its own.
+      if (!cause.is_explained() || cause.code == "stale") {
         cause = {of_target ? "extra-call" : "missing-call", text, CauseConfidence::kHigh};
+        if (!of_target && IsAddition(ApiOf(source))) cause.code = "missing-addend";
       } else {
         cause.text += "; " + text;
       }
@@ -223,7 +231,26 @@ class CauseFinder {
                                comparison_.first_wrong_call->what);
       return cause;
     }
+    AddMissingBias(call, *other, cause);
     return cause;
+  }
+
+  // Without tensors: a product whose last operand only golden has.
+  void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
+    const std::string api = ApiOf(call.name());
+    if (!api.starts_with("linear") && !api.starts_with("conv")) return;
+    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+      if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
+      const std::string_view name = ShortName(*row.golden, other.golden_name);
+      if (name != "input.2" && !name.ends_with("bias")) continue;
+      for (const ComparedRow& own : RowsOf(comparison_, call)) {
+        if (own.target && own.target->name == row.golden->name && own.target->is_tensor) return;
+      }
+      cause.code = "missing-addend";
+      cause.text = fmt::format("the target has no {}: {}", name, cause.text);
+      cause.confidence = CauseConfidence::kMedium;
+      return;
+    }
   }
 
   const ComparedCall* OtherSideOf(const ComparedCall& call) const {
