@@ -79,9 +79,10 @@ Cause Unexplained(const CausePair& pair, const PairSums& sums, const std::string
                            sums.differing, pair.size(), sums.error());
   if (!where.empty()) {
     cause.code = "block";
-    cause.text = fmt::format("the difference is confined to {}: {} of {} elements differ, relative "
-                             "error {:.3g}",
-                             where, sums.differing, pair.size(), sums.error());
+    cause.text = fmt::format(
+        "the difference is confined to {}: {} of {} elements differ, relative "
+        "error {:.3g}",
+        where, sums.differing, pair.size(), sums.error());
   }
   return cause;
 }
@@ -124,7 +125,8 @@ std::optional<std::pair<size_t, size_t>> ExchangedAxes(std::span<const int64_t> 
 
 std::string ShapeText(std::span<const int64_t> sizes) {
   std::string text = "[";
-  for (size_t i = 0; i < sizes.size(); ++i) text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
   return text + "]";
 }
 
@@ -146,8 +148,8 @@ Result<Cause> ClassifyShapes(const CauseRequest& request) {
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(turned));
   if (SumsOf(pair).differing > 0) return cause;
   cause.code = "transposed";
-  cause.text += fmt::format("; target is golden with axes {} and {} exchanged", axes->first,
-                            axes->second);
+  cause.text +=
+      fmt::format("; target is golden with axes {} and {} exchanged", axes->first, axes->second);
   return cause;
 }
 
@@ -166,9 +168,8 @@ std::string_view CauseConfidenceName(CauseConfidence confidence) {
 }
 
 Result<Cause> ClassifyTensors(const CauseRequest& request) {
-  const bool same_shape =
-      std::equal(request.target.sizes.begin(), request.target.sizes.end(),
-                 request.golden.sizes.begin(), request.golden.sizes.end());
+  const bool same_shape = std::equal(request.target.sizes.begin(), request.target.sizes.end(),
+                                     request.golden.sizes.begin(), request.golden.sizes.end());
   if (!same_shape) return ClassifyShapes(request);
   if (request.target.element_count() == 0) return Cause{};
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(request));

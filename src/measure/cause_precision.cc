@@ -13,7 +13,7 @@ namespace {
 // A type with fewer digits.
 struct Narrower {
   std::string_view name;
-  int significand_bits;  // including the hidden one
+  int significand_bits;   // including the hidden one
   int smallest_exponent;  // of normal values
 };
 
@@ -97,8 +97,8 @@ ErrorShape ShapeOf(const CausePair& pair, const PairSums& sums) {
 bool IsLikeRounding(const ErrorShape& shape) {
   const auto n = static_cast<double>(std::max<size_t>(shape.differing, 1));
   return shape.differing >= 16 && shape.differing_share > 0.3 &&
-         shape.correlation < 0.1 + 5 / std::sqrt(n) && shape.sign_balance < 0.1 + 5 / std::sqrt(n) &&
-         shape.peak < 20;
+         shape.correlation < 0.1 + 5 / std::sqrt(n) &&
+         shape.sign_balance < 0.1 + 5 / std::sqrt(n) && shape.peak < 20;
 }
 
 std::optional<Cause> FindRepresentable(const CausePair& pair, const Narrower& type) {
@@ -286,17 +286,17 @@ std::optional<Cause> FindRandom(const CausePair& pair, const PairSums& sums) {
   const double covariance = sums.dot / n - target.mean * golden.mean;
   const double correlation = covariance / (target.deviation * golden.deviation);
   const double slack = 5 / std::sqrt(n);
-  const bool same_kind = std::abs(target.mean - golden.mean) <= deviation * slack * 1.5 &&
-                         std::abs(target.deviation - golden.deviation) <=
-                             deviation * (0.05 + slack) &&
-                         std::abs(target.zero_share - golden.zero_share) <= 0.02 + slack;
+  const bool same_kind =
+      std::abs(target.mean - golden.mean) <= deviation * slack * 1.5 &&
+      std::abs(target.deviation - golden.deviation) <= deviation * (0.05 + slack) &&
+      std::abs(target.zero_share - golden.zero_share) <= 0.02 + slack;
   if (!same_kind || !(std::abs(correlation) <= 0.05 + slack)) return std::nullopt;
-  return Cause{"random",
-               fmt::format("the sides are uncorrelated ({:.2g}) but alike: mean {:.4g} (golden "
-                           "{:.4g}), deviation {:.4g} (golden {:.4g})",
-                           correlation, target.mean, golden.mean, target.deviation,
-                           golden.deviation),
-               CauseConfidence::kMedium};
+  return Cause{
+      "random",
+      fmt::format("the sides are uncorrelated ({:.2g}) but alike: mean {:.4g} (golden "
+                  "{:.4g}), deviation {:.4g} (golden {:.4g})",
+                  correlation, target.mean, golden.mean, target.deviation, golden.deviation),
+      CauseConfidence::kMedium};
 }
 
 }  // namespace plumbline::measure

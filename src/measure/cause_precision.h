@@ -20,8 +20,8 @@ enum class Making : uint8_t {
 // "narrowed" (values or errors of a narrower type) or "accumulation" (dense errors of another
 // size). For a pair that no recorded call made, small dense changes are "stale", of low confidence.
 std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, Making making);
-// "random": dropout on one side (zeros at a rate p, survivors scaled by 1/(1-p)), other zeros of one
-// rate, or the same kind of numbers without correlation.
+// "random": dropout on one side (zeros at a rate p, survivors scaled by 1/(1-p)), other zeros of
+// one rate, or the same kind of numbers without correlation.
 std::optional<Cause> FindRandom(const CausePair& pair, const PairSums& sums);
 
 }  // namespace plumbline::measure

@@ -97,14 +97,15 @@ std::optional<Product> ProductOf(const CauseRequest& request) {
                                : is_linear && operands.size() == 3 ? operands[2]
                                                                    : nullptr;
   if (bias != nullptr) {
-    const bool is_row = bias->view.sizes.size() == 1 && bias->view.sizes[0] == request.target.sizes.back();
+    const bool is_row =
+        bias->view.sizes.size() == 1 && bias->view.sizes[0] == request.target.sizes.back();
     if (!is_row) return std::nullopt;
     product.bias = DoublesOf(bias->view).value_or(std::vector<double>());
   }
   product.x = DoublesOf(x).value_or(std::vector<double>());
   product.w = DoublesOf(w).value_or(std::vector<double>());
-  const bool is_loaded = !product.x.empty() && !product.w.empty() &&
-                         (bias == nullptr || !product.bias.empty());
+  const bool is_loaded =
+      !product.x.empty() && !product.w.empty() && (bias == nullptr || !product.bias.empty());
   return is_loaded ? std::optional(std::move(product)) : std::nullopt;
 }
 

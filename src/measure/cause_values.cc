@@ -186,8 +186,8 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
   pair.dtype = request.target.dtype;
   pair.roundoff = std::max(UnitRoundoff(request.target.dtype), UnitRoundoff(request.golden.dtype));
   const double explained = std::isfinite(request.explained) ? request.explained : 0;
-  pair.tolerance = std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff,
-                             kSmallestTolerance});
+  pair.tolerance =
+      std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff, kSmallestTolerance});
   PL_TRY_ASSIGN(pair.target, Load(request.target, window));
   PL_TRY_ASSIGN(pair.golden, Load(request.golden, window));
   const bool complex = InfoOf(request.target.dtype).kind == DTypeKind::kComplex;
@@ -242,8 +242,7 @@ bool Agree(double target, double golden, double tolerance) {
   return std::isfinite(target) && std::isfinite(golden) && std::abs(target - golden) <= tolerance;
 }
 
-std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums,
-                                     double residual) {
+std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual) {
   const bool is_rounding = residual * sums.error() <= pair.tolerance;
   if (residual <= kPlainResidual || (is_rounding && residual <= kRoundingResidual)) {
     return CauseConfidence::kHigh;

@@ -97,8 +97,7 @@ class CauseFinder {
 
   Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
     Cause cause{"argument",
-                fmt::format("argument {} has another value",
-                            ShortName(row.item(), call.name())),
+                fmt::format("argument {} has another value", ShortName(row.item(), call.name())),
                 CauseConfidence::kHigh};
     if (!row.target || !row.golden) return cause;
     const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
@@ -128,11 +127,31 @@ class CauseFinder {
     for (uint32_t i = row_index; i-- > 0;) {
       const ComparedRow& earlier = comparison_.rows[i];
       if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
+      if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
       const bool is_own = earlier.call == row.call;
+      if (!is_own && IsInput(row)) {
+        if (auto cause = OtherSource(row, earlier)) return cause;
+      }
       return Cause{is_own ? "not-applied" : "stale",
                    fmt::format("the target's {} are those of the earlier {}",
                                row.target->has_recorded_digest ? "digests" : "statistics",
                                earlier.target->name),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
+  }
+
+  // An input that golden takes from another call than the target does: a call was left out.
+  std::optional<Cause> OtherSource(const ComparedRow& row, const ComparedRow& target_source) const {
+    for (const ComparedRow& made : comparison_.rows) {
+      if (!made.golden || made.golden->role != ItemRole::kOutput) continue;
+      if (!HasSameContents(*made.golden, *row.golden)) continue;
+      const std::string& golden_call = comparison_.calls[made.call].golden_name;
+      const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      if (golden_call == target_call) return std::nullopt;
+      return Cause{IsAddition(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
+                   fmt::format("golden's value is the result of {}, the target's that of {}",
+                               golden_call, target_call),
                    CauseConfidence::kMedium};
     }
     return std::nullopt;
@@ -150,8 +169,7 @@ class CauseFinder {
     request.api = ApiOf(call.name());
     request.explained = row.expected;
     request.is_source = IsInput(row);
-    const CandidateFiles candidates =
-        CollectCandidates({target_, golden_, comparison_}, row_index);
+    const CandidateFiles candidates = CollectCandidates({target_, golden_, comparison_}, row_index);
     request.candidates = candidates.views();
     Result<Cause> cause = measure::ClassifyTensors(request);
     if (!cause) return std::nullopt;
@@ -278,9 +296,7 @@ class CauseFinder {
       const double ours = measure::RoundoffOf(*row.target, *row.target);
       const double theirs = measure::RoundoffOf(*golden, *golden);
       const bool both_float = ours > 0 && theirs > 0;
-      const std::string_view code = !both_float     ? "dtype"
-                                    : ours > theirs ? "narrowed"
-                                                    : "widened";
+      const std::string_view code = !both_float ? "dtype" : ours > theirs ? "narrowed" : "widened";
       return Cause{std::string(code),
                    fmt::format("{} is {} (golden {})", ShortName(*row.target, call.target_name),
                                row.target->dtype.value_or("null"), golden->dtype.value_or("null")),

@@ -196,7 +196,8 @@ def test_an_accepted_run_explains_what_the_model_does_not(
     assert both.answer == "no wrong call"
 
 
-@pytest.mark.parametrize("fault", ["scale", "nonfinite", "zeroed-block", "permuted", "backward-twice"])
+@pytest.mark.parametrize(
+    "fault", ["scale", "nonfinite", "zeroed-block", "permuted", "backward-twice"])
 @pytest.mark.parametrize("noise", ["narrowed", "sound", "sign", "nonfinite"])
 def test_noise_hides_no_fault(
     fault: str, noise: str, recorded: Callable[[str], Path]
