@@ -52,12 +52,9 @@ double ValueAt(DType dtype, const std::byte* data) {
   }
 }
 
-// The same for equality: integers of 64 bits have more digits than a double.
-bool AreEqual(const TensorView& a, const std::byte* x, const TensorView& b, const std::byte* y,
-              double left, double right) {
-  const bool wide = a.dtype == b.dtype && InfoOf(a.dtype).size_bytes == 8 &&
-                    InfoOf(a.dtype).kind != DTypeKind::kFloat;
-  return wide ? std::memcmp(x, y, 8) == 0 : left == right;
+// Integers of 64 bits on both sides are equal by their bytes: a double has fewer digits.
+bool AreWide(DType a, DType b) {
+  return a == b && InfoOf(a).size_bytes == 8 && InfoOf(a).kind != DTypeKind::kFloat;
 }
 
 void Add(double a, double b, bool equal, ElementMatch& match) {
@@ -104,12 +101,14 @@ Result<ElementMatch> MatchElements(const TensorView& a, const TensorView& b) {
   const TensorView x = first.view(), y = second.view();
   const auto count = static_cast<size_t>(std::min(x.element_count(), y.element_count()));
   const size_t x_size = InfoOf(x.dtype).size_bytes, y_size = InfoOf(y.dtype).size_bytes;
+  const bool is_wide = AreWide(x.dtype, y.dtype);
   ElementMatch match;
   for (size_t i = 0; i < count; ++i) {
     const std::byte* const p = x.data + i * x_size;
     const std::byte* const q = y.data + i * y_size;
     const double u = ValueAt(x.dtype, p), v = ValueAt(y.dtype, q);
-    Add(u, v, AreEqual(x, p, y, q, u, v), match);
+    const bool equal = is_wide ? std::memcmp(p, q, sizeof(int64_t)) == 0 : u == v;
+    Add(u, v, equal, match);
   }
   return match;
 }

@@ -111,6 +111,17 @@ def test_rounding_to_another_dtype_is_noise(tmp_path: Path) -> None:
     assert rows["w"]["verdict"] == "suspicious", "float32 that holds bfloat16 values"
 
 
+def test_the_same_model_under_wrappers(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    safetensors(tmp_path / "plain.safetensors", model.state_dict())
+    torch.save({"state_dict": {"module." + k: v for k, v in model.state_dict().items()}},
+               tmp_path / "wrapped.pt")
+    rows = similarity(tmp_path / "wrapped.pt", tmp_path / "plain.safetensors", 0)
+    assert sorted(rows) == sorted(model.state_dict())
+    done = compare(tmp_path / "wrapped.pt", tmp_path / "plain.safetensors", "-o", tmp_path / "o")
+    assert '"state_dict.module." in names of the target is left out' in done.stdout
+
+
 def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
     """Read where they can be; otherwise a row, never left out."""
     marked, parameter = torch.ones(2), torch.nn.Parameter(torch.ones(3))
