@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file.h"
 #include "base/parallel.h"
 #include "load/checkpoint.h"
 #include "measure/array_verdict.h"
@@ -148,6 +149,11 @@ void CountRows(CheckpointComparison& comparison) {
   }
 }
 
+std::string StemOf(const std::string& path) {
+  const std::string_view name = BaseName(path);
+  return std::string(name.substr(0, name.rfind('.')));
+}
+
 std::vector<std::string> NamesOf(const Checkpoint& checkpoint) {
   std::vector<std::string> names;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) names.push_back(tensor.name);
@@ -185,6 +191,10 @@ Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
   comparison.of_arrays = target.is_array() && golden.is_array();
   CopyWarnings(target, target_path, comparison.warnings);
   CopyWarnings(golden, golden_path, comparison.warnings);
+  // An array has the name of its file; two are a pair whatever these are.
+  const std::string name = comparison.of_arrays ? StemOf(target_path) : "";
+  if (target.is_array()) target.Rename({name.empty() ? StemOf(target_path) : name});
+  if (golden.is_array()) golden.Rename({name.empty() ? StemOf(golden_path) : name});
   AlignedNames names = AlignNames(NamesOf(target), NamesOf(golden));
   target.Rename(names.target);
   golden.Rename(names.golden);

@@ -199,6 +199,20 @@ def test_fail_on_chooses_the_status(tmp_path: Path) -> None:
     assert compare(*words, "--fail-on", "broken").returncode == 0
 
 
+def test_machine_form(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.float32([1, 2]))
+    np.save(tmp_path / "b.npy", np.float32([1, 3]))
+    done = compare(tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    result = json.loads(done.stdout)
+    assert done.returncode == 1 and result["good"] is False
+    assert result["answer"].startswith("broken: ") and result["counts"]["broken"] == 1
+    assert result["parameters"]["a"]["max_abs"] == 1.0
+    torch.save({"w": torch.ones(2)}, tmp_path / "c.pt")
+    mixed = json.loads(compare(tmp_path / "c.pt", tmp_path / "b.npy", "--json", "-o",
+                               tmp_path / "o").stdout)
+    assert sorted(mixed["parameters"]) == ["b", "w"]
+
+
 def test_trees_of_arrays(tmp_path: Path) -> None:
     for side in ("a", "b"):
         for step in (0, 1):
