@@ -16,7 +16,7 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand, AddData2dbCommand,  AddExportCommand,
+    AddCompareCommand, AddData2dbCommand,  AddExportCommand,  AddCheckCommand,
     AddInspectCommand, AddOverflowCommand, AddRecoverCommand,
 };
 
