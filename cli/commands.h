@@ -13,6 +13,7 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);

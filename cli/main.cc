@@ -16,8 +16,8 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCompareCommand, AddData2dbCommand,  AddExportCommand,  AddInspectCommand,
-    AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
+    AddCheckCommand,   AddCompareCommand, AddData2dbCommand,  AddExportCommand,
+    AddInspectCommand, AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -26,16 +26,11 @@ constexpr const char* kMsprobe = "msprobe";
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"-tp", "--target_path"},
-      {"-gp", "--golden_path"},
-      {"-fm", "--fuzzy_match"},
-      {"-da", "--diff_analyze"},
-      {"-config", "--config"},
-      {"-dm", "--data_mapping"},
-      {"-cm", "--cell_mapping"},
-      {"-am", "--api_mapping"},
-      {"-lm", "--layer_mapping"},
-      {"-tensor_log", "--is_print_compare_log"}};
+      {"-tp", "--target_path"},   {"-gp", "--golden_path"},
+      {"-fm", "--fuzzy_match"},   {"-da", "--diff_analyze"},
+      {"-config", "--config"},    {"-dm", "--data_mapping"},
+      {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
+      {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

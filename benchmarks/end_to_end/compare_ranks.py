@@ -6,9 +6,9 @@
 One rank differs: one of its calls gives three times the golden result. The files of the other ranks
 are hard links of each other, so that the disk holds little; every rank is still read, compared and
 written on its own. Before the time is printed, the answer must name that rank and call, and every
-rank must have its result files with all rows. PLUMB names the program (default: the one beside this
-Python). --upstream names an interpreter with mindstudio-probe 1.2.2, which takes the ranks one after
-the other; its time is measured on --upstream-ranks of them.
+rank must have its result files with all rows. PLUMB names the program (default: the one beside
+this Python). --upstream names an interpreter with mindstudio-probe 1.2.2, which takes the ranks one
+after the other; its time is measured on --upstream-ranks of them.
 """
 
 from __future__ import annotations

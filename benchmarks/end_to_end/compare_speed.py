@@ -64,7 +64,8 @@ def rows_in(out: Path) -> int:
     for path in sorted(out.glob("compare_result*.xlsx")):
         import openpyxl
 
-        return openpyxl.load_workbook(path, read_only=True).active.max_row - 1
+        book = openpyxl.load_workbook(path, read_only=True)
+        return sum(1 for _ in book.active.rows) - 1
     return 0
 
 

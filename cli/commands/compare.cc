@@ -107,6 +107,10 @@ Result<int> RunCompare(Arguments& arguments) {
   }
   if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
                  arguments.ranks)) {
+    if (!arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "--next-config: is about one rank (expected two dump.json or rank directories)");
+    }
     return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on, arguments.machine},
                            arguments.ranks);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bind_compare_ranks.h"
 #include "errors.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/compare.h"
@@ -98,4 +99,5 @@ NB_MODULE(_compare, m) {
   m.doc() = "Native comparison of plumbline.";
   plumbline::python::ImportErrors();
   plumbline::python::BindCompare(m);
+  plumbline::python::BindCompareRanks(m);
 }

@@ -6,34 +6,42 @@ This package imports no framework. `plumbline.pytorch` holds the recorder for Py
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from plumbline._core import CorruptDataError, InternalError, UnsupportedError
 
 if TYPE_CHECKING:
     from plumbline.comparison import ComparisonResult, compare
+    from plumbline.rank_comparison import RanksResult, compare_ranks
 
 __all__ = [
     "ComparisonResult",
     "CorruptDataError",
     "InternalError",
+    "RanksResult",
     "UnsupportedError",
     "compare",
+    "compare_ranks",
 ]
 
-_FROM_COMPARISON = ("ComparisonResult", "compare")
+# Name -> the module that has it.
+_LAZY = {
+    "ComparisonResult": "plumbline.comparison",
+    "RanksResult": "plumbline.rank_comparison",
+    "compare": "plumbline.comparison",
+    "compare_ranks": "plumbline.rank_comparison",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Loads the comparison when it is first asked for: a training process needs none of it."""
-    if name not in _FROM_COMPARISON:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from plumbline import comparison
-
-    value = globals()[name] = getattr(comparison, name)
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
     """The lazy names are there too."""
-    return sorted({*globals(), *_FROM_COMPARISON})
+    return sorted({*globals(), *_LAZY})

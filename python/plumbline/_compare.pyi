@@ -84,3 +84,43 @@ def compare_runs(target: str, golden: str, options: CompareOptions) -> Compariso
 
 def write_comparison(comparison: Comparison, options: CompareOptions) -> None:
     """Writes the result files that `options` selects."""
+
+class RankOptions:
+    """Which ranks and steps compare_ranks looks at."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def ranks(self) -> list[int]: ...
+
+    @ranks.setter
+    def ranks(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def steps(self) -> list[int]: ...
+
+    @steps.setter
+    def steps(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def resume(self) -> bool: ...
+
+    @resume.setter
+    def resume(self, arg: bool, /) -> None: ...
+
+    @property
+    def diff_analyze(self) -> bool: ...
+
+    @diff_analyze.setter
+    def diff_analyze(self, arg: bool, /) -> None: ...
+
+    @property
+    def fail_on(self) -> list[str]: ...
+
+    @fail_on.setter
+    def fail_on(self, arg: Sequence[str], /) -> None: ...
+
+def compare_ranks(target: str, golden: str, options: CompareOptions, ranks: RankOptions) -> tuple[str, str, bool]:
+    """
+    Compares all ranks and writes their files: JSON, text, whether a condition is met.
+    """

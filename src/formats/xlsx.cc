@@ -1,87 +1,187 @@
 #include "formats/xlsx.h"
 
 #include <fmt/format.h>
-#include <xlsxwriter.h>
 
-#include <optional>
+#include <algorithm>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "formats/sheet_text.h"
+#include "formats/zip_stream.h"
 
 namespace plumbline::xlsx {
 namespace {
 
-constexpr lxw_row_t kMaxRows = 1048576;
-constexpr size_t kMaxTextBytes = 32767;
-constexpr lxw_color_t kRed = 0xFF0000;
-constexpr lxw_color_t kYellow = 0xFFFF00;
+constexpr uint32_t kMaxRows = 1048576;
+constexpr size_t kFlushBytes = size_t{1} << 18;
+// A sheet that would come near the archive's limit for one member is continued on the next.
+constexpr uint64_t kSheetBytes = uint64_t{3} << 30;
 
-// Longest prefix of at most `limit` bytes that does not cut a UTF-8 sequence.
-std::string_view Prefix(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
-  return text.substr(0, limit);
+constexpr std::string_view kDeclaration =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
+constexpr std::string_view kSheetHead =
+    "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>";
+constexpr std::string_view kSheetTail = "</sheetData></worksheet>";
+constexpr std::string_view kPackage = "http://schemas.openxmlformats.org/package/2006";
+constexpr std::string_view kOffice =
+    "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+constexpr std::string_view kMain = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+constexpr std::string_view kType = "application/vnd.openxmlformats-officedocument.spreadsheetml";
+
+// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill.
+std::string Styles() {
+  std::string fills;
+  for (const std::string_view color : {"FFFFFF00", "FFFF0000"}) {
+    fills += fmt::format(
+        "<fill><patternFill patternType=\"solid\"><fgColor rgb=\"{}\"/><bgColor indexed=\"64\"/>"
+        "</patternFill></fill>",
+        color);
+  }
+  return fmt::format(
+      "<styleSheet xmlns=\"{}\"><fonts count=\"1\"><font><sz val=\"11\"/><name val=\"Calibri\"/>"
+      "<family val=\"2\"/></font></fonts><fills count=\"4\"><fill><patternFill "
+      "patternType=\"none\"/></fill><fill><patternFill patternType=\"gray125\"/></fill>{}</fills>"
+      "<borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
+      "<cellStyleXfs count=\"1\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\"/>"
+      "</cellStyleXfs><cellXfs count=\"3\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
+      "borderId=\"0\" xfId=\"0\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"2\" borderId=\"0\" "
+      "xfId=\"0\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"3\" borderId=\"0\" "
+      "xfId=\"0\" applyFill=\"1\"/></cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" "
+      "xfId=\"0\" builtinId=\"0\"/></cellStyles></styleSheet>",
+      kMain, fills);
+}
+
+constexpr size_t kMaxSheetName = 31;  // characters, Excel's limit
+// Excel's list, and what XML would need to escape.
+constexpr std::string_view kNotInNames = "[]:*?/\\&<>\"";
+
+// "A", "B", ..., "Z", "AA", ...
+std::string ColumnName(size_t column) {
+  std::string name;
+  for (size_t rest = column + 1; rest > 0; rest = (rest - 1) / 26) {
+    name.insert(name.begin(), static_cast<char>('A' + (rest - 1) % 26));
+  }
+  return name;
 }
 
 }  // namespace
 
 struct Writer::Impl {
-  explicit Impl(AtomicFile atomic_file) : file(std::move(atomic_file)) {}
-  ~Impl() {
-    // Frees the workbook; the temporary is removed with `file`.
-    if (workbook != nullptr) workbook_close(workbook);
-  }
-
-  AtomicFile file;
-  std::string path;
-  std::string directory;
+  zip::StreamWriter archive;
   std::vector<std::string> header;
-  std::string scratch;  // zero-terminated copy of the current text
-  lxw_workbook* workbook = nullptr;
-  lxw_worksheet* sheet = nullptr;
-  lxw_format* yellow = nullptr;
-  lxw_format* red = nullptr;
-  lxw_format* format = nullptr;  // of the current row
-  lxw_row_t next_row = 0;
-  lxw_row_t row = 0;
-  lxw_col_t column = 0;
-  std::string sheet_name;  // of the sheets begun by name; empty: "Sheet"
-  int sheet_count = 0;     // of this name
+  std::vector<std::string> columns;  // names of the columns used so far
+  std::string text;                  // of the sheet, not yet in the archive
+  std::string row_number;
+  std::string_view style;  // attribute of the current row's cells
+  uint32_t next_row = 1;
+  size_t column = 0;
+  std::vector<std::string> sheets;  // their names
+  std::string sheet_name;           // of the sheets begun by name; empty: "Sheet"
+  int parts = 0;                    // sheets of this name
+  bool row_open = false;
 
-  Error Failed(lxw_error code) const {
-    return Error(ErrorCode::kIo,
-                 fmt::format("{}: cannot write the workbook: {}", path, lxw_strerror(code)));
+  explicit Impl(zip::StreamWriter writer) : archive(std::move(writer)) {}
+
+  Status Flush() {
+    PL_TRY(archive.Write(text));
+    text.clear();
+    return {};
   }
 
-  lxw_format* SolidFill(lxw_color_t color) {
-    lxw_format* fill = workbook_add_format(workbook);
-    format_set_pattern(fill, LXW_PATTERN_SOLID);
-    format_set_fg_color(fill, color);
-    return fill;
+  void StartRow(std::string_view cell_style) {
+    if (row_open) text += "</row>";
+    row_open = true;
+    row_number = std::to_string(next_row++);
+    text.append("<row r=\"").append(row_number).append("\">");
+    style = cell_style;
+    column = 0;
+  }
+
+  void StartCell() {
+    if (column == columns.size()) columns.push_back(ColumnName(column));
+    text.append("<c r=\"").append(columns[column++]).append(row_number).append("\"").append(style);
+  }
+
+  void AppendTextCell(std::string_view content) {
+    StartCell();
+    text += " t=\"inlineStr\"><is>";
+    AppendSheetText(content, text);
+    text += "</is></c>";
+  }
+
+  Status EndSheet() {
+    if (row_open) text += "</row>";
+    row_open = false;
+    text += kSheetTail;
+    return Flush();
   }
 
   Status AddSheet() {
-    ++sheet_count;
+    if (!sheets.empty()) PL_TRY(EndSheet());
     std::string name = sheet_name.empty() ? "Sheet" : sheet_name;
-    if (sheet_count > 1) {
-      name = fmt::format("{}{}part_{}", sheet_name, sheet_name.empty() ? "" : "_", sheet_count);
+    if (++parts > 1) {
+      name = fmt::format("{}{}part_{}", sheet_name, sheet_name.empty() ? "" : "_", parts);
     }
-    sheet = workbook_add_worksheet(workbook, name.c_str());
-    if (sheet == nullptr) {
-      return Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: cannot add sheet {} (the name is too long or taken)", path, name));
+    if (name.size() > kMaxSheetName || name.find_first_of(kNotInNames) != std::string::npos ||
+        std::ranges::find(sheets, name) != sheets.end()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("sheet {}: the name is taken, longer than {} characters, or has one "
+                               "of {}",
+                               name, kMaxSheetName, kNotInNames));
     }
+    sheets.push_back(std::move(name));
+    PL_TRY(archive.Begin(fmt::format("xl/worksheets/sheet{}.xml", sheets.size())));
+    text.append(kDeclaration).append(kSheetHead);
     next_row = 1;
-    row = 0;
-    column = 0;
-    format = nullptr;
-    for (const std::string& cell : header) {
-      const lxw_error code = worksheet_write_string(sheet, 0, column++, cell.c_str(), nullptr);
-      if (code != LXW_NO_ERROR) return Failed(code);
-    }
+    StartRow({});
+    for (const std::string& cell : header) AppendTextCell(cell);
     return {};
+  }
+
+  Status AddMember(std::string_view name, const std::string& content) {
+    PL_TRY(archive.Begin(name));
+    PL_TRY(archive.Write(kDeclaration));
+    return archive.Write(content);
+  }
+
+  // The members that name the sheets.
+  Status AddWorkbook() {
+    std::string types, names, relations;
+    for (size_t i = 1; i <= sheets.size(); ++i) {
+      types += fmt::format(
+          "<Override PartName=\"/xl/worksheets/sheet{}.xml\" ContentType=\"{}.worksheet+xml\"/>", i,
+          kType);
+      names +=
+          fmt::format("<sheet name=\"{}\" sheetId=\"{}\" r:id=\"rId{}\"/>", sheets[i - 1], i, i);
+      relations += fmt::format(
+          "<Relationship Id=\"rId{}\" Type=\"{}/worksheet\" Target=\"worksheets/sheet{}.xml\"/>", i,
+          kOffice, i);
+    }
+    PL_TRY(AddMember("xl/styles.xml", Styles()));
+    PL_TRY(AddMember("xl/workbook.xml",
+                     fmt::format("<workbook xmlns=\"{}\" xmlns:r=\"{}\"><sheets>{}</sheets>"
+                                 "</workbook>",
+                                 kMain, kOffice, names)));
+    PL_TRY(AddMember("xl/_rels/workbook.xml.rels",
+                     fmt::format("<Relationships xmlns=\"{}/relationships\">{}<Relationship "
+                                 "Id=\"rId{}\" Type=\"{}/styles\" Target=\"styles.xml\"/>"
+                                 "</Relationships>",
+                                 kPackage, relations, sheets.size() + 1, kOffice)));
+    PL_TRY(AddMember("_rels/.rels",
+                     fmt::format("<Relationships xmlns=\"{}/relationships\"><Relationship "
+                                 "Id=\"rId1\" Type=\"{}/officeDocument\" "
+                                 "Target=\"xl/workbook.xml\"/></Relationships>",
+                                 kPackage, kOffice)));
+    return AddMember(
+        "[Content_Types].xml",
+        fmt::format("<Types xmlns=\"{}/content-types\"><Default Extension=\"rels\" "
+                    "ContentType=\"application/vnd.openxmlformats-package.relationships+xml\"/>"
+                    "<Default Extension=\"xml\" ContentType=\"application/xml\"/><Override "
+                    "PartName=\"/xl/workbook.xml\" ContentType=\"{}.sheet.main+xml\"/>{}<Override "
+                    "PartName=\"/xl/styles.xml\" ContentType=\"{}.styles+xml\"/></Types>",
+                    kPackage, kType, types, kType));
   }
 };
 
@@ -98,62 +198,54 @@ Result<Writer> Writer::Create(const std::string& path, std::span<const std::stri
 }
 
 Result<Writer> Writer::CreateEmpty(const std::string& path) {
-  // Creates the temporary with the right mode; libxlsxwriter reopens it under its name.
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  auto impl = std::make_unique<Impl>(std::move(file));
-  impl->path = path;
-  impl->directory = std::string(DirectoryOf(path));
-  const std::string temporary = JoinPath(impl->directory, fmt::format(".{}.tmp", BaseName(path)));
-  lxw_workbook_options options = {};
-  options.constant_memory = LXW_TRUE;
-  options.tmpdir = impl->directory.data();
-  impl->workbook = workbook_new_opt(temporary.c_str(), &options);
-  if (impl->workbook == nullptr) {
-    return Error(ErrorCode::kInternal, fmt::format("{}: cannot start a workbook", path));
-  }
-  impl->yellow = impl->SolidFill(kYellow);
-  impl->red = impl->SolidFill(kRed);
-  return Writer(std::move(impl));
+  PL_TRY_ASSIGN(zip::StreamWriter archive, zip::StreamWriter::Create(path));
+  return Writer(std::make_unique<Impl>(std::move(archive)));
 }
 
 Status Writer::BeginSheet(std::string_view name, std::span<const std::string_view> header) {
   impl_->sheet_name = name;
-  impl_->sheet_count = 0;
+  impl_->parts = 0;
   impl_->header.assign(header.begin(), header.end());
   return impl_->AddSheet();
 }
 
 Status Writer::BeginRow(Fill fill) {
-  if (impl_->next_row == kMaxRows) PL_TRY(impl_->AddSheet());
-  impl_->row = impl_->next_row++;
-  impl_->column = 0;
-  impl_->format = fill == Fill::kNone ? nullptr : (fill == Fill::kRed ? impl_->red : impl_->yellow);
+  if (impl_->text.size() >= kFlushBytes) PL_TRY(impl_->Flush());
+  const bool full = impl_->next_row > kMaxRows || impl_->archive.member_bytes() > kSheetBytes;
+  if (full) PL_TRY(impl_->AddSheet());
+  constexpr std::string_view kStyles[] = {"", " s=\"1\"", " s=\"2\""};
+  impl_->StartRow(kStyles[static_cast<size_t>(fill)]);
   return {};
 }
 
 Status Writer::Number(double value) {
-  const lxw_error code =
-      worksheet_write_number(impl_->sheet, impl_->row, impl_->column++, value, impl_->format);
-  if (code != LXW_NO_ERROR) return impl_->Failed(code);
+  impl_->StartCell();
+  impl_->text += "><v>";
+  // 16 digits, as spreadsheets show them; whole numbers get no point.
+  fmt::format_to(std::back_inserter(impl_->text), "{:.16G}", value);
+  impl_->text += "</v></c>";
   return {};
 }
 
 Status Writer::Text(std::string_view text) {
-  impl_->scratch.assign(Prefix(text, kMaxTextBytes));
-  // Blank cells exist only where they carry a fill.
-  const lxw_error code =
-      text.empty() ? worksheet_write_blank(impl_->sheet, impl_->row, impl_->column, impl_->format)
-                   : worksheet_write_string(impl_->sheet, impl_->row, impl_->column,
-                                            impl_->scratch.c_str(), impl_->format);
-  ++impl_->column;
-  if (code != LXW_NO_ERROR) return impl_->Failed(code);
+  if (!text.empty()) {
+    impl_->AppendTextCell(text);
+  } else if (impl_->style.empty()) {
+    ++impl_->column;  // blank cells exist only where they carry a fill
+    if (impl_->column > impl_->columns.size()) {
+      impl_->columns.push_back(ColumnName(impl_->column - 1));
+    }
+  } else {
+    impl_->StartCell();
+    impl_->text += "/>";
+  }
   return {};
 }
 
 Status Writer::Close() {
-  const lxw_error code = workbook_close(std::exchange(impl_->workbook, nullptr));
-  if (code != LXW_NO_ERROR) return impl_->Failed(code);
-  return impl_->file.Commit(false);
+  PL_TRY(impl_->EndSheet());
+  PL_TRY(impl_->AddWorkbook());
+  return impl_->archive.Close();
 }
 
 }  // namespace plumbline::xlsx

@@ -1,4 +1,4 @@
-// Result workbooks with filled rows, over libxlsxwriter.
+// Result workbooks with filled rows.
 
 #ifndef PLUMBLINE_FORMATS_XLSX_H_
 #define PLUMBLINE_FORMATS_XLSX_H_
@@ -18,7 +18,7 @@ enum class Fill : uint8_t { kNone, kYellow, kRed };  // whole cell, solid
 // A workbook written row by row in constant memory. It appears under `path` when Close() succeeds;
 // before, and when destroyed without Close(), nothing is visible. Texts are never taken for
 // formulas. A sheet that is full (1,048,576 rows) is continued on the next one, each with the
-// header. Move-only. Single-threaded. Temporary rows live in the directory of `path`.
+// header. Move-only. Single-threaded.
 class Writer {
  public:
   // The first sheet is called "Sheet", the next ones "part_2", "part_3", ...
@@ -37,7 +37,7 @@ class Writer {
   // Excel's limit of 32,767 characters are cut.
   Status Number(double value);
   Status Text(std::string_view text);
-  // kIo when the disk is full or the file cannot be renamed.
+  // kIo when the disk is full or the file cannot be renamed; kUnsupported above 4 GiB.
   Status Close();
 
  private:

@@ -122,10 +122,26 @@ class RankWork {
     return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
   }
 
+  // As the release names them whose columns the csv has.
+  [[nodiscard]] std::string SuffixOf(const RankPair& pair) const {
+    if (options_.compare.newest_csv) return "_" + pair.target->name;
+    return fmt::format("_{}-{}", pair.target->name, pair.golden->name);
+  }
+
+  // The run that calibrates this rank: the same rank and step of a dump, or the run named.
+  [[nodiscard]] std::string NoisePathOf(const RankPair& pair) const {
+    std::string path = options_.compare.noise_path;
+    if (path.empty() || KindOf(path) != PathKind::kDirectory) return path;
+    if (has_steps_) path = JoinPath(path, fmt::format("step{}", *pair.step));
+    const std::string of_rank = JoinPath(path, pair.golden->name);
+    return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
+  }
+
   void CompareOne(ComparedRank& rank) {
     CompareOptions options = options_.compare;
     options.output_dir = DirectoryOfPair(rank.pair);
-    options.suffix = fmt::format("_{}-{}", rank.pair.target->name, rank.pair.golden->name);
+    options.suffix = SuffixOf(rank.pair);
+    options.noise_path = NoisePathOf(rank.pair);
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;

@@ -12,6 +12,7 @@ namespace plumbline::pipeline {
 
 struct CompareRanksOptions {
   // Of every rank; suffix, stack_path and on_progress are not used. threads: of all ranks together.
+  // noise_path: one run for all, or a step or dump directory with a run for each rank.
   CompareOptions compare;
   RankFilter filter;
   // Take over the results of ranks whose inputs, options and result files are as they were when an

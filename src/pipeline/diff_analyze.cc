@@ -126,12 +126,14 @@ class VerdictWriter {
   const std::vector<report::Column> columns_;
 };
 
-// The verdict file of a rank: the one file whose name has no second rank.
+// The verdict file of a rank: the last .json whose name has no second rank.
 Result<std::string> VerdictFileOf(const ComparedRank& rank) {
   const std::string prefix = fmt::format("compare_result_{}_", rank.pair.target->name);
-  for (const std::string& file : rank.outcome->files) {
-    if (BaseName(file).starts_with(prefix)) return file;
-  }
+  const std::vector<std::string>& files = rank.outcome->files;
+  const auto found = std::find_if(files.rbegin(), files.rend(), [&](const std::string& file) {
+    return BaseName(file).starts_with(prefix) && file.ends_with(".json");
+  });
+  if (found != files.rend()) return *found;
   return Error(ErrorCode::kNotFound,
                fmt::format("{}: no verdict file was written", rank.pair.label()));
 }

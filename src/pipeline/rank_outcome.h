@@ -4,6 +4,9 @@
 #ifndef PLUMBLINE_PIPELINE_RANK_OUTCOME_H_
 #define PLUMBLINE_PIPELINE_RANK_OUTCOME_H_
 
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +16,12 @@
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
+
+// All members of CompareCounts are counts: they are stored and added up as a list, so that one more
+// needs no change here.
+using CountList = std::array<uint64_t, sizeof(CompareCounts) / sizeof(uint64_t)>;
+inline CountList ListOf(const CompareCounts& counts) { return std::bit_cast<CountList>(counts); }
+inline CompareCounts CountsOf(const CountList& list) { return std::bit_cast<CompareCounts>(list); }
 
 // A call where something goes wrong that the rank's own earlier calls do not explain.
 struct WrongCall {

@@ -2,7 +2,6 @@
 
 #include <simdjson.h>
 
-#include <array>
 #include <cmath>
 
 #include "base/number_text.h"
@@ -15,10 +14,6 @@ namespace {
 using json::Document;
 using simdjson::dom::array;
 using simdjson::dom::element;
-
-constexpr std::array<uint64_t CompareCounts::*, 5> kCounts = {
-    &CompareCounts::calls, &CompareCounts::unmatched_target, &CompareCounts::unmatched_golden,
-    &CompareCounts::unreadable_files, &CompareCounts::missing_values};
 
 void AddNumbers(std::string_view key, const std::vector<int64_t>& numbers, Document& out) {
   out.Key(key);
@@ -56,6 +51,9 @@ void AddAnswer(const FirstWrongCall& answer, Document& out) {
   out.Texts("stack", answer.stack);
   out.Texts("module_path", answer.module_path);
   out.Truth("enters_with_inputs", answer.enters_with_inputs);
+  out.Member("cause", answer.cause);
+  out.Member("cause_text", answer.cause_text);
+  out.Member("confidence", answer.confidence);
   out.Close('}');
 }
 
@@ -187,6 +185,9 @@ FirstWrongCall AnswerFrom(Fields fields) {
   answer.stack = fields.Texts("stack");
   answer.module_path = fields.Texts("module_path");
   answer.enters_with_inputs = fields.Get<bool>("enters_with_inputs");
+  answer.cause = fields.Text("cause");
+  answer.cause_text = fields.Text("cause_text");
+  answer.confidence = fields.Text("confidence");
   return answer;
 }
 
@@ -243,21 +244,14 @@ CommGroup GroupFrom(Fields fields) {
   return group;
 }
 
-void CountsFrom(Fields& fields, CompareCounts& counts) {
-  size_t at = 0;
-  for (const element item : fields.List("rows")) {
-    uint64_t number = 0;
-    fields.good() =
-        at < counts.rows.size() && item.get(number) == simdjson::SUCCESS && fields.good();
-    if (at < counts.rows.size()) counts.rows[at++] = number;
+CompareCounts CountsFrom(Fields& fields) {
+  const std::vector<element> items = fields.List("counts");
+  CountList list{};
+  fields.good() = fields.good() && items.size() == list.size();
+  for (size_t i = 0; fields.good() && i < list.size(); ++i) {
+    fields.good() = items[i].get(list[i]) == simdjson::SUCCESS;
   }
-  size_t next = 0;
-  for (const element item : fields.List("calls")) {
-    uint64_t number = 0;
-    fields.good() = next < kCounts.size() && item.get(number) == simdjson::SUCCESS && fields.good();
-    if (next < kCounts.size()) counts.*kCounts[next++] = number;
-  }
-  fields.good() = fields.good() && at == counts.rows.size() && next == kCounts.size();
+  return CountsOf(list);
 }
 
 // Indexes that the file names must be in it.
@@ -278,13 +272,9 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
   out.Number("mode", static_cast<uint64_t>(outcome.mode));
-  out.Key("rows");
+  out.Key("counts");
   out.Open('[');
-  for (const uint64_t number : outcome.counts.rows) out.Raw(std::to_string(number));
-  out.Close(']');
-  out.Key("calls");
-  out.Open('[');
-  for (const auto member : kCounts) out.Raw(std::to_string(outcome.counts.*member));
+  for (const uint64_t number : ListOf(outcome.counts)) out.Raw(std::to_string(number));
   out.Close(']');
   out.Truth("complete", outcome.complete);
   out.Member("answer_line", outcome.answer_line);
@@ -330,7 +320,7 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   const auto mode = fields.Get<uint64_t>("mode");
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;
   outcome.mode = static_cast<CompareMode>(mode);
-  CountsFrom(fields, outcome.counts);
+  outcome.counts = CountsFrom(fields);
   outcome.complete = fields.Get<bool>("complete");
   outcome.answer_line = fields.Text("answer_line");
   outcome.fails_on = fields.Texts("fails_on");

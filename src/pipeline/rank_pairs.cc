@@ -181,6 +181,12 @@ Result<RankPairs> FindRankPairs(const std::string& target, const std::string& go
                                 const RankFilter& filter) {
   const std::optional<RankDirectory> sole_target = SoleRank(target), sole_golden = SoleRank(golden);
   if (sole_target && sole_golden) {  // named by hand: a pair whatever their numbers
+    if (!filter.ranks.empty() || !filter.steps.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: one rank (expected a step or dump directory, from which --rank "
+                               "and --step choose)",
+                               target));
+    }
     RankPairs one;
     one.pairs.push_back({std::nullopt, sole_target, sole_golden});
     return one;

@@ -35,8 +35,8 @@ struct RankPairs {
 };
 
 // Pairs by number. A rank or step of one side alone is a pair without partner. Two paths that are
-// one rank each (directories or dump.json) are a pair, whatever the filter says. kNotFound when a
-// side has no rank, or the filter leaves nothing; kInvalidArgument when one side is a step
+// one rank each (directories or dump.json) are a pair; no filter may be given then. kNotFound when
+// a side has no rank, or the filter leaves nothing; kInvalidArgument when one side is a step
 // directory and the other a dump directory with steps; errors of ListRankDirectories().
 Result<RankPairs> FindRankPairs(const std::string& target, const std::string& golden,
                                 const RankFilter& filter);

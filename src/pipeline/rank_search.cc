@@ -119,13 +119,11 @@ class StepSearch {
   std::vector<std::vector<bool>> receives_;  // by scan and call: a bad value came in
 };
 
-void AddCounts(const CompareCounts& from, CompareCounts& to) {
-  for (size_t i = 0; i < kVerdictCount; ++i) to.rows[i] += from.rows[i];
-  to.calls += from.calls;
-  to.unmatched_target += from.unmatched_target;
-  to.unmatched_golden += from.unmatched_golden;
-  to.unreadable_files += from.unreadable_files;
-  to.missing_values += from.missing_values;
+CompareCounts Sum(const CompareCounts& a, const CompareCounts& b) {
+  CountList sum = ListOf(a);
+  const CountList more = ListOf(b);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+  return CountsOf(sum);
 }
 
 }  // namespace
@@ -142,7 +140,7 @@ void SearchRanks(RanksReport& report) {
     search.NoteCommunication();
   }
   for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome) AddCounts(rank.outcome->counts, report.counts);
+    if (rank.outcome) report.counts = Sum(report.counts, rank.outcome->counts);
   }
 }
 

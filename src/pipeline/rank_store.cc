@@ -44,13 +44,32 @@ void AppendRank(const load::RankDirectory& rank, std::string& facts) {
   for (const std::string& name : *names) AppendFile(JoinPath(tensors, name), facts);
 }
 
-std::string OptionsText(const CompareOptions& options) {
-  std::string text = fmt::format("{} {} {} {} {}", PLUMBLINE_VERSION, options.write_advice,
-                                 options.fuzzy_match, options.show_stack, options.salvage);
+// A mapping file counts by what it is now.
+void AppendMapping(std::string_view kind, const std::optional<std::string>& path,
+                   std::string& facts) {
+  if (!path) return;
+  facts += fmt::format("{} {}\n", kind, *path);
+  if (!path->empty()) AppendFile(*path, facts);
+}
+
+// What decides the content of the result files; a new option belongs here.
+void AppendOptions(const CompareOptions& options, std::string& facts) {
+  facts +=
+      fmt::format("{} {} {} {} {} {}", PLUMBLINE_VERSION, options.write_advice, options.fuzzy_match,
+                  options.show_stack, options.salvage, options.newest_csv);
   for (const ReportFormat format : options.formats) {
-    text += fmt::format(" {}", ReportFormatName(format));
+    facts += fmt::format(" {}", ReportFormatName(format));
   }
-  return text + '\n';
+  facts += '\n';
+  const MappingFiles& mappings = options.mappings;
+  if (!mappings.data.empty()) AppendMapping("data", mappings.data, facts);
+  AppendMapping("api", mappings.api, facts);
+  AppendMapping("cell", mappings.cell, facts);
+  AppendMapping("layer", mappings.layer, facts);
+  const std::string& noise = options.noise_path;
+  if (noise.empty()) return;
+  const bool is_file = KindOf(noise) == PathKind::kFile;
+  AppendRank({is_file ? std::string(DirectoryOf(noise)) : noise, noise, std::nullopt}, facts);
 }
 
 std::string ResultsDigest(const std::vector<std::string>& files) {
@@ -69,7 +88,8 @@ RankStore::RankStore(std::string directory, const RankPair& pair, const CompareO
     : directory_(std::move(directory)) {
   path_ = JoinPath(JoinPath(directory_, kStoreName),
                    fmt::format("{}-{}.json", pair.target->name, pair.golden->name));
-  std::string facts = OptionsText(options) + (with_verdicts ? "verdicts\n" : "");
+  std::string facts = with_verdicts ? "verdicts\n" : "";
+  AppendOptions(options, facts);
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
   inputs_ = DigestText(facts);

@@ -79,6 +79,10 @@ std::string AnswerDetails(const RanksReport& report) {
   const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
   const auto& first = outcome.first_wrong_call;
   if (first && first->name == report.answer().name) {
+    if (!first->cause.empty()) {
+      text += fmt::format("  cause: {} ({} confidence): {}\n", first->cause, first->confidence,
+                          first->cause_text);
+    }
     if (!first->stack_line.empty()) text += fmt::format("  called at: {}\n", first->stack_line);
     if (!first->module_path.empty()) {
       text += fmt::format("  inside: {}\n", fmt::join(first->module_path, " < "));
@@ -211,6 +215,9 @@ void AddFirst(const RanksReport& report, Document& out) {
   out.Texts("stack", own ? first->stack : std::vector<std::string>());
   out.Texts("module_path", own ? first->module_path : std::vector<std::string>());
   out.Truth("enters_with_inputs", own ? first->enters_with_inputs : report.answer().enters);
+  out.Member("cause", own ? first->cause : "");
+  out.Member("cause_text", own ? first->cause_text : "");
+  out.Member("confidence", own ? first->confidence : "");
   out.Close('}');
 }
 

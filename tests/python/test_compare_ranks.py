@@ -1,6 +1,6 @@
-"""`plumb compare` on directories that hold several ranks and steps: pairs by number, one answer over
-all, results taken over by the next run. Synthetic dumps with known answers, and one recording of
-four real processes.
+"""`plumb compare` on directories that hold several ranks and steps: pairs by number, one answer
+over all, results taken over by the next run. Synthetic dumps with known answers, and one recording
+of four real processes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pytest
 from rank_dumps import INF, NAN, Entry, forward, number, tensor, write_rank, write_step
 from ranks import PROLOGUE, run_ranks
 from recording import PLUMB, config
+
+import plumbline
 
 SPIED = 2  # the rank that goes wrong
 
@@ -319,6 +321,40 @@ def test_threads_do_not_change_the_answer(tmp_path, golden):
         texts.add("".join(line for line in done.stdout.splitlines() if "file: " not in line))
         texts.add("".join(path.read_text() for path in sorted(out.glob("*.csv"))))
     assert len(texts) == 2
+
+
+# ---- from Python
+
+
+def test_python_says_what_the_program_says(tmp_path, golden):
+    step = make_step(tmp_path / "target", fault=1)
+    result = plumbline.compare_ranks(step, golden / "step0", tmp_path / "o1", formats="csv",
+                                     diff_analyze=True)
+    done = compare(step, golden / "step0", "-o", tmp_path / "o2", "--format", "csv", "--json",
+                   "-da")
+    facts = json.loads(done.stdout)
+    assert result.answer == facts["answer"] == "first wrong call: rank 2 Torch.mul.0.forward"
+    assert result.exit_code == 1 and result.first_wrong_call == facts["first_wrong_call"]
+    assert result.counts == facts["counts"] and len(result.ranks) == 4 and result.complete
+    assert result.summary.splitlines()[0] == result.answer
+    assert sorted(Path(file).name.split("_")[0] for file in result.files) == ["compare", "diff"]
+    with pytest.raises(TypeError, match="no truth value"):
+        bool(result)
+    result = plumbline.compare_ranks(step, golden / "step0", tmp_path / "o1", ranks=[0, 2],
+                                     formats="csv", diff_analyze=True)
+    assert [rank["state"] for rank in result.ranks] == ["taken over"] * 2
+
+
+def test_python_errors(tmp_path, golden):
+    step = golden / "step0"
+    for words, error in (({"formats": "pdf"}, ValueError), ({"fail_on": "never"}, ValueError),
+                         ({"threads": -1}, ValueError), ({"steps": [0]}, ValueError),
+                         ({"ranks": [9]}, FileNotFoundError)):
+        with pytest.raises(error):
+            plumbline.compare_ranks(step, step, tmp_path / "out", **words)
+    with pytest.raises(FileNotFoundError):
+        plumbline.compare_ranks(step, tmp_path / "nowhere", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 # ---- four real processes

@@ -1,5 +1,5 @@
-"""`plumb merge` and `plumb msprobe merge_result`: chosen calls of all ranks side by side. Against the
-real upstream: tests/compat/test_ranks_upstream.py.
+"""`plumb merge` and `plumb msprobe merge_result`: chosen calls of all ranks side by side. Against
+the real upstream: tests/compat/test_ranks_upstream.py.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def write_shared(path: Path, lines: list[list[object]], shift: int = 0) -> None:
             elif value != "":
                 cells += f'<c r="{reference}"><v>{value}</v></c>'
         rows += f'<row r="{number}">{cells}</row>'
-    items = "".join(f"<si><r><rPr/><t xml:space=\"preserve\">{escape(text[:3])}</t></r><r><t>"
-                    f"{escape(text[3:])}</t></r><rPh sb=\"0\"><t>no</t></rPh></si>" for text in texts)
+    items = "".join(f'<si><r><rPr/><t xml:space="preserve">{escape(text[:3])}</t></r><r><t>'
+                    f'{escape(text[3:])}</t></r><rPh sb="0"><t>no</t></rPh></si>'
+                    for text in texts)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/sharedStrings.xml", f"<sst>{items}</sst>")
         archive.writestr("xl/worksheets/sheet1.xml",

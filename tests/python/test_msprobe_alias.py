@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rank_dumps import forward, tensor, write_step
 
 import plumbline
 
@@ -16,7 +17,7 @@ PLUMBLINE = Path(plumbline.__file__).parent.parent
 
 MISSING = {
     "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
-    "from msprobe.pytorch import compare_distributed": "Call compare() once per rank",
+    "from msprobe.pytorch import parse": "Use `plumb inspect`",
     "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
     "from msprobe.mindspore import PrecisionDebugger": "recording MindSpore is not built yet",
     "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
@@ -101,6 +102,36 @@ for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), 
     assert len(lines) == 4
     assert list((tmp_path / "out").glob("compare_result_*.xlsx"))
     assert list((tmp_path / "out").glob("advisor_*.txt"))
+
+
+def test_all_ranks_in_one_call(installed: Path, tmp_path: Path) -> None:
+    for name, fault in (("a", 3.0), ("b", 2.0)):
+        write_step(tmp_path / name, {
+            f"rank{rank}": [forward("Torch.exp.0.forward", [tensor(1.0)],
+                                    [tensor(fault if rank == 1 else 2.0)])] for rank in range(2)})
+    done = python(installed, f"""
+from msprobe.core.common.exceptions import FileCheckException, MsprobeException
+from msprobe.pytorch import compare_distributed
+result = compare_distributed("{tmp_path}/a", "{tmp_path}/b", "{tmp_path}/out", stack_mode=True)
+print(result.answer)
+for words, kind in ((dict(suffix="x"), MsprobeException), (dict(other=1), MsprobeException),
+                    (dict(data_mapping="x"), MsprobeException)):
+    try:
+        compare_distributed("{tmp_path}/a", "{tmp_path}/b", "{tmp_path}/none", **words)
+    except kind as error:
+        print(error.error_info)
+try:
+    compare_distributed("{tmp_path}/nowhere", "{tmp_path}/b", "{tmp_path}/none")
+except FileCheckException as error:
+    print(error.error_info)
+""")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "first wrong call: rank 1 Torch.exp.0.forward" and len(lines) == 5
+    names = sorted(path.name.rpartition("_")[0] for path in (tmp_path / "out").glob("[ac]*-rank*"))
+    assert names == ["advisor_rank0-rank0", "advisor_rank1-rank1", "compare_result_rank0-rank0",
+                     "compare_result_rank1-rank1"]
+    assert not (tmp_path / "none").exists()
 
 
 def test_command_runs_plumb(installed: Path, tmp_path: Path) -> None:

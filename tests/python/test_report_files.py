@@ -88,7 +88,7 @@ def test_database_holds_every_row(target: str, golden: str, tmp_path: Path) -> N
             for key in ("max", "min", "mean", "norm"):
                 assert row[f"{side}_{key}"] == number(own.get(key)), (side, key)
         source = {**truth, **truth.get("metrics", {})}
-        for key in row.keys():  # noqa: SIM118  sqlite3.Row iterates values
+        for key in list(row.keys()):
             if key.endswith(("_diff", "_percent", "_error", "_ratio", "_count")) or key == "cosine":
                 if key in source and key not in ("error", "explained_error"):
                     assert row[key] == number(source[key]), key

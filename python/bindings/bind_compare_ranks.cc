@@ -1,0 +1,69 @@
+#include "bind_compare_ranks.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+#include "kernels/cpu_target.h"
+#include "pipeline/compare_ranks.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+// The machine form, the text, and whether a condition is met.
+using Answer = std::tuple<std::string, std::string, bool>;
+
+struct RankOptions {
+  pipeline::RankFilter filter;
+  bool resume = true;
+  bool diff_analyze = false;
+  std::vector<std::string> fail_on;
+};
+
+Result<Answer> CompareUnlocked(const std::string& target, const std::string& golden,
+                               const CompareOptions& options, const RankOptions& ranks) {
+  const nb::gil_scoped_release release;
+  PL_TRY(kernels::ChooseTarget());
+  const pipeline::CompareRanksOptions all{.compare = options,
+                                          .filter = ranks.filter,
+                                          .resume = ranks.resume,
+                                          .diff_analyze = ranks.diff_analyze};
+  PL_TRY_ASSIGN(const pipeline::RanksReport report, pipeline::CompareRanks(target, golden, all));
+  PL_TRY_ASSIGN(std::string machine, pipeline::RanksSummaryJson(report));
+  PL_TRY_ASSIGN(const bool fails, pipeline::FailsOn(report, ranks.fail_on));
+  return Answer(std::move(machine), pipeline::RanksSummaryText(report), fails);
+}
+
+}  // namespace
+
+void BindCompareRanks(nb::module_& m) {
+  nb::class_<RankOptions>(m, "RankOptions", "Which ranks and steps compare_ranks looks at.")
+      .def(nb::init<>())
+      .def_prop_rw(
+          "ranks", [](const RankOptions& self) { return self.filter.ranks; },
+          [](RankOptions& self, std::vector<int64_t> v) { self.filter.ranks = std::move(v); })
+      .def_prop_rw(
+          "steps", [](const RankOptions& self) { return self.filter.steps; },
+          [](RankOptions& self, std::vector<int64_t> v) { self.filter.steps = std::move(v); })
+      .def_rw("resume", &RankOptions::resume)
+      .def_rw("diff_analyze", &RankOptions::diff_analyze)
+      .def_rw("fail_on", &RankOptions::fail_on);
+  m.def(
+      "compare_ranks",
+      [](const std::string& target, const std::string& golden, const CompareOptions& options,
+         const RankOptions& ranks) {
+        return ValueOrRaise(CompareUnlocked(target, golden, options, ranks));
+      },
+      nb::arg("target"), nb::arg("golden"), nb::arg("options"), nb::arg("ranks"),
+      "Compares all ranks and writes their files: JSON, text, whether a condition is met.");
+}
+
+}  // namespace plumbline::python

@@ -1,0 +1,109 @@
+"""Comparing all ranks and steps of two dumps from Python: `plumbline.compare_ranks()`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from plumbline import _compare
+from plumbline.comparison import _names, _options, _path
+
+
+@dataclass(frozen=True)
+class RanksResult:
+    """What a comparison of several ranks found. It has no truth value: ask for what you mean.
+
+    Attributes:
+        answer: the first line of `summary`: the earliest wrong call over all ranks and steps, or
+            why there is none.
+        first_wrong_call: its facts: step, rank, name, what, item, stack_line, ...; None does not
+            mean that all is well, see `answer` and `complete`.
+        origins: wrong calls that nothing explains, at most one per rank, earliest first.
+        ranks: one dict per pair: step, rank, state ("compared", "taken over", "failed", "missing"),
+            answer or error, counts, files.
+        counts: rows per verdict and calls, of all ranks together.
+        complete: every rank of both sides was compared, and completely.
+        summary: all lines that `plumb compare` prints.
+        files: the summary file and, if asked for, diff_analyze_<ns>.json.
+        exit_code: 1 if a condition of `fail_on` is met, else 0.
+    """
+
+    answer: str
+    first_wrong_call: dict[str, Any] | None
+    origins: list[dict[str, Any]]
+    ranks: list[dict[str, Any]]
+    counts: dict[str, int]
+    complete: bool
+    summary: str
+    files: list[str]
+    exit_code: int
+
+    def __bool__(self) -> bool:
+        """Raises TypeError: "it differs" and "it was judged" are two questions."""
+        raise TypeError("RanksResult: has no truth value. Test exit_code or first_wrong_call.")
+
+
+def compare_ranks(
+    target: str | os.PathLike[str],
+    golden: str | os.PathLike[str],
+    output_dir: str | os.PathLike[str],
+    *,
+    ranks: Iterable[int] = (),
+    steps: Iterable[int] = (),
+    formats: str | Iterable[str] = ("xlsx", "csv", "json"),
+    fail_on: str | Iterable[str] = ("any",),
+    fuzzy_match: bool = False,
+    salvage: bool = False,
+    write_advice: bool = False,
+    diff_analyze: bool = False,
+    resume: bool = True,
+    threads: int = 0,
+) -> RanksResult:
+    """Compares two step directories or two dump directories rank by rank.
+
+    Args:
+        target: the run under test: a directory with rank0, rank1, ... or step0, step1, ...
+        golden: the reference run.
+        output_dir: where the result files go, made when missing. Every rank has its own.
+        ranks, steps: only these; empty: all.
+        formats: which result files of each rank; a text may name several with commas.
+        fail_on: what makes `exit_code` 1, as for plumbline.compare(); missing and failed ranks are
+            "unmatched".
+        fuzzy_match, salvage, write_advice: as for plumbline.compare(), of each rank.
+        diff_analyze: also write upstream's files of the first difference over ranks.
+        resume: take over results of an earlier run that are up to date.
+        threads: of all ranks together; 0: one per core.
+
+    Raises:
+        ValueError, FileNotFoundError, OSError: as plumbline.compare(), where it concerns all
+            ranks. One rank that cannot be compared is a state in `ranks`.
+    """
+    options = _options(_names(formats), threads)
+    options.fuzzy_match = fuzzy_match
+    options.salvage = salvage
+    options.write_advice = write_advice
+    options.output_dir = _path("output_dir", output_dir)
+    chosen = _compare.RankOptions()
+    chosen.ranks = list(ranks)
+    chosen.steps = list(steps)
+    chosen.resume = resume
+    chosen.diff_analyze = diff_analyze
+    chosen.fail_on = _names(fail_on)
+    _compare.Comparison().fails_on(chosen.fail_on)  # refuses an unknown word before the work
+    machine, summary, fails = _compare.compare_ranks(
+        _path("target", target), _path("golden", golden), options, chosen)
+    facts = json.loads(machine)
+    return RanksResult(
+        answer=facts["answer"],
+        first_wrong_call=facts["first_wrong_call"],
+        origins=facts["origins"],
+        ranks=facts["ranks"],
+        counts=facts["counts"],
+        complete=facts["complete"],
+        summary=summary,
+        files=facts["files"],
+        exit_code=int(fails),
+    )

@@ -1,0 +1,94 @@
+#include "formats/sheet_text.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace plumbline::xlsx {
+namespace {
+
+constexpr size_t kMostBytes = 32767;
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// Longest prefix of at most `limit` bytes that does not cut a UTF-8 sequence.
+std::string_view Prefix(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && IsContinuation(text[limit])) --limit;
+  return text.substr(0, limit);
+}
+
+// Bytes of the character of XML at the start of `text`; 0 if there is none.
+size_t CharacterBytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
+  if (size == 0 || first > 0xF4 || text.size() < size) return 0;
+  uint32_t code = first & (0xFFU >> (size + 1));
+  for (size_t i = 1; i < size; ++i) {
+    if (!IsContinuation(text[i])) return 0;
+    code = (code << 6) | (static_cast<unsigned char>(text[i]) & 0x3FU);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kLeast[size] || code > 0x10FFFF || surrogate) return 0;
+  return code == 0xFFFE || code == 0xFFFF ? 0 : size;
+}
+
+// "_x" with four hexadecimal digits and "_": readers would take it for an escape.
+bool LooksLikeEscape(std::string_view text) {
+  if (text.size() < 7 || text[1] != 'x' || text[6] != '_') return false;
+  return text.substr(2, 4).find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+}
+
+bool IsPlain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x7F && c != '&' && c != '<' && c != '>' && c != '_';
+}
+
+// What stands at the start of `text` and is not plain; returns the bytes consumed.
+size_t AppendSpecial(std::string_view text, std::string& out) {
+  const char c = text[0];
+  if (c == '&' || c == '<' || c == '>') {
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : "&gt;";
+    return 1;
+  }
+  if (c == '_') {
+    out += LooksLikeEscape(text) ? "_x005F_" : "_";
+    return 1;
+  }
+  if (c == '\t' || c == '\n' || c == 0x7F) {
+    out += c;
+    return 1;
+  }
+  if (static_cast<unsigned char>(c) < 0x20) {
+    out += fmt::format("_x{:04X}_", static_cast<unsigned char>(c));
+    return 1;
+  }
+  const size_t size = CharacterBytes(text);
+  out += size == 0 ? kReplacement : text.substr(0, size);
+  return size == 0 ? 1 : size;
+}
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+
+}  // namespace
+
+void AppendSheetText(std::string_view text, std::string& out) {
+  text = Prefix(text, kMostBytes);
+  const bool keep = !text.empty() && (IsBlank(text.front()) || IsBlank(text.back()));
+  out += keep ? "<t xml:space=\"preserve\">" : "<t>";
+  size_t from = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (IsPlain(text[at])) {
+      ++at;
+      continue;
+    }
+    out.append(text, from, at - from);
+    at += AppendSpecial(text.substr(at), out);
+    from = at;
+  }
+  out.append(text, from).append("</t>");
+}
+
+}  // namespace plumbline::xlsx

@@ -1,0 +1,272 @@
+#include "pipeline/check_rules.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "base/file.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+double ValueOf(const Metric& metric) {
+  const double* value = std::get_if<double>(&metric);
+  return value == nullptr ? kNone : *value;
+}
+
+template <Metric TensorMetrics::*member>
+double OfTensors(const ComparedRow& row) {
+  return ValueOf(row.tensor.*member);
+}
+template <size_t index>
+double Difference(const ComparedRow& row) {
+  return std::fabs(ValueOf(row.statistics.difference[index]));
+}
+template <size_t index>
+double Percent(const ComparedRow& row) {
+  return ValueOf(row.statistics.relative_percent[index]);
+}
+double ErrorRatio(const ComparedRow& row) {
+  if (row.error == 0) return 0;
+  return row.expected > 0 ? row.error / row.expected : kNone;
+}
+
+constexpr std::array kMetrics = {
+    CheckMetric{"error", [](const ComparedRow& row) { return row.error; }},
+    CheckMetric{"error_ratio", ErrorRatio},
+    CheckMetric{"verdict",
+                [](const ComparedRow& row) {
+                  return row.verdict == Verdict::kNotComparable
+                             ? kNone
+                             : static_cast<double>(static_cast<int>(row.verdict));
+                }},
+    CheckMetric{"cosine", OfTensors<&TensorMetrics::cosine>, true},
+    CheckMetric{"max_abs_error", OfTensors<&TensorMetrics::max_abs_error>},
+    CheckMetric{"max_relative_error", OfTensors<&TensorMetrics::max_relative_error>},
+    CheckMetric{"relative_l2", OfTensors<&TensorMetrics::relative_l2>},
+    CheckMetric{"max_ulp", OfTensors<&TensorMetrics::max_ulp>},
+    CheckMetric{"max_diff", Difference<0>},
+    CheckMetric{"min_diff", Difference<1>},
+    CheckMetric{"mean_diff", Difference<2>},
+    CheckMetric{"norm_diff", Difference<3>},
+    CheckMetric{"max_percent", Percent<0>},
+    CheckMetric{"min_percent", Percent<1>},
+    CheckMetric{"mean_percent", Percent<2>},
+    CheckMetric{"norm_percent", Percent<3>},
+};
+
+// One YAML document with the place of what is wrong in it.
+class Document {
+ public:
+  static Result<Document> Read(const std::string& path) {
+    PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+    Document document(path);
+    try {  // yaml-cpp reports errors by throwing; they end here
+      document.root_ = YAML::Load(text);
+    } catch (const YAML::Exception& error) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: line {}: not YAML ({})", path, error.mark.line + 1, error.msg));
+    }
+    if (!document.root_.IsMap()) {
+      return document.Bad(document.root_, "expected a mapping at the top");
+    }
+    return document;
+  }
+
+  [[nodiscard]] Error Bad(const YAML::Node& node, std::string_view problem) const {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: line {}: {}", path_, node.Mark().line + 1, problem));
+  }
+
+  // Every key of a mapping must be one of `known`.
+  Status CheckKeys(const YAML::Node& map, std::initializer_list<std::string_view> known) const {
+    if (!map.IsMap()) return Bad(map, "expected a mapping");
+    for (const auto& entry : map) {
+      const std::string key = entry.first.Scalar();
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      std::string expected;
+      for (const std::string_view name : known) {
+        expected += (expected.empty() ? "" : ", ") + std::string(name);
+      }
+      return Bad(entry.first, fmt::format("unknown key \"{}\" (expected {})", key, expected));
+    }
+    return {};
+  }
+
+  // A text; empty if the key is missing and not `required`.
+  Result<std::string> Text(const YAML::Node& map, const char* key, bool required) const {
+    const YAML::Node node = map[key];
+    if (!node) {
+      if (required) return Bad(map, fmt::format("{} is missing", key));
+      return std::string();
+    }
+    if (!node.IsScalar() || node.Scalar().empty()) {
+      return Bad(node, fmt::format("{} is no text", key));
+    }
+    return node.Scalar();
+  }
+
+  // The elements under a key of the top; none if it is missing.
+  Result<std::vector<YAML::Node>> List(const char* key) const {
+    std::vector<YAML::Node> elements;
+    const YAML::Node list = root_[key];
+    if (!list) return elements;
+    if (!list.IsSequence()) return Bad(list, fmt::format("{} is no list", key));
+    for (const YAML::Node& element : list) elements.push_back(element);
+    return elements;
+  }
+
+  [[nodiscard]] const YAML::Node& root() const { return root_; }
+
+ private:
+  explicit Document(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  YAML::Node root_;
+};
+
+// Number of a limit; for the metric "verdict" the name of a verdict. NaN: neither.
+double ParseLimit(const CheckMetric& metric, const std::string& text) {
+  if (metric.name == "verdict") {
+    for (const Verdict verdict : {Verdict::kSame, Verdict::kWithinNoise, Verdict::kSuspicious}) {
+      if (text == VerdictName(verdict)) return static_cast<double>(static_cast<int>(verdict));
+    }
+    return kNone;
+  }
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return end == text.c_str() + text.size() && std::isfinite(value) ? value : kNone;
+}
+
+Result<CheckRule> ParseRule(const Document& document, const YAML::Node& node) {
+  PL_TRY(document.CheckKeys(node, {"name", "metric", "limit"}));
+  CheckRule rule;
+  PL_TRY_ASSIGN(rule.pattern, document.Text(node, "name", true));
+  PL_TRY_ASSIGN(const std::string metric, document.Text(node, "metric", true));
+  PL_TRY_ASSIGN(rule.limit_text, document.Text(node, "limit", true));
+  rule.metric = FindCheckMetric(metric);
+  if (rule.metric == nullptr) {
+    std::string known;
+    for (const CheckMetric& one : kMetrics)
+      known += (known.empty() ? "" : ", ") + std::string(one.name);
+    return document.Bad(node["metric"],
+                        fmt::format("unknown metric \"{}\" (expected {})", metric, known));
+  }
+  rule.limit = ParseLimit(*rule.metric, rule.limit_text);
+  if (std::isnan(rule.limit)) {
+    return document.Bad(
+        node["limit"],
+        fmt::format("limit \"{}\" of {} is no limit (expected {})", rule.limit_text, metric,
+                    metric == "verdict" ? "same, within noise or suspicious" : "a finite number"));
+  }
+  return rule;
+}
+
+bool IsDate(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-dd";
+  if (text.size() != kForm.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kForm[i] == 'd' ? !digit : text[i] != '-') return false;
+  }
+  return true;
+}
+
+Result<Waiver> ParseWaiver(const Document& document, const YAML::Node& node) {
+  PL_TRY(document.CheckKeys(node, {"name", "metric", "reason", "expires"}));
+  Waiver waiver;
+  PL_TRY_ASSIGN(waiver.pattern, document.Text(node, "name", true));
+  PL_TRY_ASSIGN(waiver.metric, document.Text(node, "metric", false));
+  PL_TRY_ASSIGN(waiver.reason, document.Text(node, "reason", true));
+  PL_TRY_ASSIGN(waiver.expires, document.Text(node, "expires", false));
+  if (!waiver.metric.empty() && FindCheckMetric(waiver.metric) == nullptr) {
+    return document.Bad(node["metric"], fmt::format("unknown metric \"{}\"", waiver.metric));
+  }
+  if (!waiver.expires.empty() && !IsDate(waiver.expires)) {
+    return document.Bad(node["expires"], fmt::format("expires \"{}\" is no date (expected "
+                                                     "YYYY-MM-DD)",
+                                                     waiver.expires));
+  }
+  return waiver;
+}
+
+}  // namespace
+
+const CheckMetric* FindCheckMetric(std::string_view name) {
+  const auto* found = std::find_if(kMetrics.begin(), kMetrics.end(),
+                                   [&](const CheckMetric& metric) { return metric.name == name; });
+  return found == kMetrics.end() ? nullptr : found;
+}
+
+bool MatchesPattern(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, after_star = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;  // the star takes one character more
+      t = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+Result<CheckRules> ReadCheckRules(const std::string& path) {
+  PL_TRY_ASSIGN(const Document document, Document::Read(path));
+  PL_TRY(document.CheckKeys(document.root(), {"rules", "waivers"}));
+  CheckRules result;
+  PL_TRY_ASSIGN(const std::vector<YAML::Node> rules, document.List("rules"));
+  for (const YAML::Node& node : rules) {
+    PL_TRY_ASSIGN(CheckRule rule, ParseRule(document, node));
+    result.rules.push_back(std::move(rule));
+  }
+  if (result.rules.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds no rule (expected a list under \"rules\")", path));
+  }
+  PL_TRY_ASSIGN(const std::vector<YAML::Node> waivers, document.List("waivers"));
+  for (const YAML::Node& node : waivers) {
+    PL_TRY_ASSIGN(Waiver waiver, ParseWaiver(document, node));
+    result.waivers.push_back(std::move(waiver));
+  }
+  return result;
+}
+
+Result<std::string> ChooseBaseline(const std::string& baseline, const Fingerprint& fingerprint) {
+  const std::string list = JoinPath(baseline, "baselines.yaml");
+  if (KindOf(list) == PathKind::kMissing) return baseline;
+  PL_TRY_ASSIGN(const Document document, Document::Read(list));
+  PL_TRY(document.CheckKeys(document.root(), {"baselines"}));
+  PL_TRY_ASSIGN(const std::vector<YAML::Node> entries, document.List("baselines"));
+  for (const YAML::Node& node : entries) {
+    PL_TRY(document.CheckKeys(node, {"hardware", "framework", "version", "path"}));
+    PL_TRY_ASSIGN(const std::string path, document.Text(node, "path", true));
+    bool fits = true;
+    for (const auto& [key, own] : {std::pair("hardware", &fingerprint.hardware),
+                                   std::pair("framework", &fingerprint.framework),
+                                   std::pair("version", &fingerprint.version)}) {
+      PL_TRY_ASSIGN(const std::string pattern, document.Text(node, key, false));
+      fits = fits && (pattern.empty() || MatchesPattern(pattern, *own));
+    }
+    if (fits) return path.starts_with("/") ? path : JoinPath(baseline, path);
+  }
+  return Error(ErrorCode::kNotFound,
+               fmt::format("{}: no baseline for hardware \"{}\", framework \"{}\", version \"{}\". "
+                           "Record one and add it to the list.",
+                           list, fingerprint.hardware, fingerprint.framework, fingerprint.version));
+}
+
+}  // namespace plumbline::pipeline
