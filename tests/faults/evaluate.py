@@ -1,8 +1,8 @@
 """Records every case, compares every pair and counts the right answers.
 
-    python evaluate.py WORK [--json FILE] [--keep] [--only NAME ...]
+    python evaluate.py WORK [--json FILE] [--only NAME ...]
 
-WORK is a directory for the recordings; with --keep what is recorded there is used again. The
+WORK is a directory for the recordings; what is recorded there already is used again. The
 program under test is $PLUMB, or `plumb` beside the interpreter.
 """
 
@@ -188,10 +188,25 @@ def evaluate(work: Path, only: list[str]) -> list[Answer]:
                              [(pair, task) for task in TASKS for pair in pairs]))
 
 
+def upstream_answers(work: Path, path: Path) -> list[Answer]:
+    """The answers of a release, measured like ours."""
+    pairs = {pair.name: pair for pair in record(work, [])}
+    answers = []
+    for said in json.loads(path.read_text()):
+        pair, name = pairs[said["case"]], said["named"]
+        answers.append(Answer(pair.name, said["task"], pair.is_fault, pair.held_out, name,
+                              distance(pair, name) if pair.is_fault and name else None, "",
+                              pair.cause, said["failure"]))
+    return answers
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
     parser.add_argument("--json", type=Path, help="writes every answer")
+    parser.add_argument("--pairs", type=Path, help="writes where every pair was recorded")
+    parser.add_argument("--upstream", type=Path, nargs="*", default=[],
+                        help="files that upstream_answers.py wrote: counts them too")
     parser.add_argument("--only", nargs="*", default=[], help="names of cases")
     args = parser.parse_args()
     answers = evaluate(args.work.resolve(), args.only)
@@ -204,6 +219,15 @@ def main() -> int:
         for held_out in (False, True):
             group = [a for a in answers if a.task == task and a.held_out == held_out]
             print(task, "held out" if held_out else "in view", summary(group))
+    for path in args.upstream:
+        theirs = upstream_answers(args.work.resolve(), path)
+        for task in TASKS:
+            print(path.stem, task, summary([a for a in theirs if a.task == task]))
+    if args.pairs:
+        args.pairs.write_text(json.dumps(
+            [{"case": pair.name, "task": task, "target": str(folder_of(pair.target, task)),
+              "golden": str(folder_of(pair.golden, task))}
+             for task in TASKS for pair in record(args.work.resolve(), args.only)]))
     if args.json:
         args.json.write_text(json.dumps([asdict(answer) for answer in answers], indent=1))
     return 0
