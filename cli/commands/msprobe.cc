@@ -268,7 +268,7 @@ Result<MsprobeCommand> TranslateOverflow(const std::vector<std::string>& words) 
 }
 
 Result<MsprobeCommand> TranslateMerge(const std::vector<std::string>& words) {
-  MsprobeCommand out{{"merge"}, {}};
+  MsprobeCommand out{{"merge"}};
   PL_TRY(TranslateOptions(kMerge, words, out));
   return out;
 }
