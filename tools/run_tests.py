@@ -110,9 +110,9 @@ def unit_tests(preset: str) -> Counts:
 
 
 def python_tests(quick: bool) -> Counts:
-    """Runs pytest over tests/python, and beside it over tests/compat: both mostly wait."""
+    """Runs pytest over tests/python, tests/compat and tests/faults at once: they mostly wait."""
     running = []
-    for name in ("python", "compat"):
+    for name in ("python", "compat", "faults"):
         report = BUILD / f"pytest-{name}.xml"
         report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10",

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "load/checkpoint.h"
+#include "pipeline/compare_arrays.h"
 #include "pipeline/compare_checkpoints.h"
 
 namespace plumbline::cli {
@@ -46,6 +47,16 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
       CompareCheckpoints(target, golden,
                          {.threads = options.threads, .on_progress = options.on_progress}));
   if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
+  const bool has_workbooks = !options.output_dir.ends_with(".json") && options.write_xlsx &&
+                             IsArrayTree(target) && IsArrayTree(golden);
+  std::vector<std::string> workbooks;
+  if (has_workbooks) {
+    const Result<ArrayTreeReport> report =
+        CompareArrayTrees(target, golden, options.output_dir, options.threads);
+    // Nothing in common is no workbook; the rows say so.
+    if (!report && report.error().code() != ErrorCode::kNotFound) return report.error();
+    if (report) workbooks = report->files;
+  }
   if (!path.empty()) {
     PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
     PL_TRY(WriteFileAtomically(path, SimilarityJson(comparison), /*durable=*/false));
@@ -55,7 +66,8 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
     std::printf("%s\n", text.c_str());
   } else {
     std::fputs(CheckpointSummary(comparison).c_str(), stdout);
-    if (!path.empty()) std::printf("  written: %s\n", path.c_str());
+    if (!path.empty()) workbooks.push_back(path);
+    for (const std::string& file : workbooks) std::printf("  written: %s\n", file.c_str());
   }
   // Two files are one question with one answer: the status tells it unasked.
   if (fail_on.empty()) fail_on = {"any"};

@@ -101,8 +101,7 @@ def compare(
         show_stack: write the call-stack column when there is a stack.json.
         stack_path: the stack.json; by default the one beside the target's dump.json.
         write_advice: also write upstream's advisor_<time>.txt.
-        noise: a third run that is right (a repetition, another thread count, a higher precision):
-            as far as it is from the golden run is noise.
+        noise: a third run that is right; as far as it is from the golden run is noise.
         threads: worker threads; 0: one per core.
 
     Raises:
@@ -122,10 +121,8 @@ def compare(
     options.salvage = salvage
     options.show_stack = show_stack
     options.write_advice = write_advice
-    if stack_path is not None:
-        options.stack_path = _path("stack_path", stack_path)
-    if noise is not None:
-        options.noise_path = _path("noise", noise)
+    options.stack_path = "" if stack_path is None else _path("stack_path", stack_path)
+    options.noise_path = "" if noise is None else _path("noise", noise)
     if output_dir is not None:
         options.output_dir = _path("output_dir", output_dir)
     conditions = _names(fail_on)

@@ -236,6 +236,11 @@ void Checkpoint::SortByName() {
   std::ranges::stable_sort(tensors_, {}, &CheckpointTensor::name);
 }
 
+void Checkpoint::Rename(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].name = names[i];
+  std::ranges::stable_sort(tensors_, {}, &CheckpointTensor::name);
+}
+
 Result<Checkpoint> Checkpoint::Open(const std::string& path) {
   Checkpoint checkpoint;
   switch (KindOf(path)) {

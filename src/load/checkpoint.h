@@ -71,6 +71,9 @@ class Checkpoint {
     return tensors_.size() == 1 && tensors_.front().name.empty();
   }
 
+  // Gives the tensors other names, one each in their order, and brings them into order of these.
+  void Rename(const std::vector<std::string>& names);
+
   // For readers of the formats.
   void Add(CheckpointTensor tensor) { tensors_.push_back(std::move(tensor)); }
   void Keep(std::shared_ptr<const void> file) { files_.push_back(std::move(file)); }

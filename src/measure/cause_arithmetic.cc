@@ -68,8 +68,7 @@ Range RangeOf(const std::vector<double>& values) {
 std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) {
   if (!(sums.golden_squares > 0) || !(sums.target_squares > 0)) return std::nullopt;
   const double factor = sums.dot / sums.golden_squares;
-  const double residual =
-      ResidualOf(pair, sums, [&](size_t i) { return factor * pair.golden[i]; });
+  const double residual = ResidualOf(pair, sums, [&](size_t i) { return factor * pair.golden[i]; });
   std::optional<CauseConfidence> fit = FitOf(pair, sums, residual);
   if (!fit || factor == 0) return std::nullopt;
   const double slack = std::max(1e-4, 2 * pair.roundoff);
@@ -79,12 +78,14 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
     fit = CauseConfidence::kLow;
   }
   if (std::abs(factor + 1) <= std::max(slack, pair.tolerance)) {
-    return Make("sign", fmt::format("target is golden with the opposite sign (factor {:.6g}, {})",
-                                    factor, ResidualText(residual)),
+    return Make("sign",
+                fmt::format("target is golden with the opposite sign (factor {:.6g}, {})", factor,
+                            ResidualText(residual)),
                 *fit);
   }
-  return Make("scale", fmt::format("target is golden times {}, {}",
-                                   FactorText(factor, pair.shape, slack), ResidualText(residual)),
+  return Make("scale",
+              fmt::format("target is golden times {}, {}", FactorText(factor, pair.shape, slack),
+                          ResidualText(residual)),
               *fit);
 }
 
@@ -92,21 +93,21 @@ std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& su
   for (const Operand& operand : pair.operands) {
     const std::vector<double>& c = operand.values;
     if (operand.role == CauseCandidate::Role::kRankShare) continue;
-    const double times =
-        ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
+    const double times = ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
     if (const auto fit = FitOf(pair, sums, times)) {
-      return Make("scale", fmt::format("target is golden times {}: a factor too many ({})",
-                                       operand.name, ResidualText(times)),
+      return Make("scale",
+                  fmt::format("target is golden times {}: a factor too many ({})", operand.name,
+                              ResidualText(times)),
                   *fit);
     }
-    const double over = ResidualOf(pair, sums, [&](size_t i) {
-      return c[i] == 0 ? pair.target[i] : pair.golden[i] / c[i];
-    });
+    const double over = ResidualOf(
+        pair, sums, [&](size_t i) { return c[i] == 0 ? pair.target[i] : pair.golden[i] / c[i]; });
     const bool has_zero = std::any_of(c.begin(), c.end(), [](double v) { return v == 0; });
     const auto fit = has_zero ? std::nullopt : FitOf(pair, sums, over);
     if (fit) {
-      return Make("scale", fmt::format("target is golden without the factor {} ({})", operand.name,
-                                       ResidualText(over)),
+      return Make("scale",
+                  fmt::format("target is golden without the factor {} ({})", operand.name,
+                              ResidualText(over)),
                   *fit);
     }
   }
@@ -130,9 +131,10 @@ std::optional<Cause> FindGroupFactors(const CausePair& pair, const PairSums& sum
     const auto fit = FitOf(pair, sums, residual);
     if (!fit) continue;
     const Range range = RangeOf(factors);
-    return Make("scale", fmt::format("target is golden times one factor per {}, from {:.6g} to "
-                                     "{:.6g} ({})",
-                                     grouping.name, range.low, range.high, ResidualText(residual)),
+    return Make("scale",
+                fmt::format("target is golden times one factor per {}, from {:.6g} to "
+                            "{:.6g} ({})",
+                            grouping.name, range.low, range.high, ResidualText(residual)),
                 *fit);
   }
   return std::nullopt;
@@ -147,14 +149,15 @@ std::optional<Cause> FindGroupOffsets(const CausePair& pair, const PairSums& sum
       ++count[grouping.GroupOf(i)];
     }
     for (size_t k = 0; k < sum.size(); ++k) sum[k] = count[k] > 0 ? sum[k] / count[k] : 0;
-    const double residual = ResidualOf(
-        pair, sums, [&](size_t i) { return pair.golden[i] + sum[grouping.GroupOf(i)]; });
+    const double residual =
+        ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] + sum[grouping.GroupOf(i)]; });
     const auto fit = FitOf(pair, sums, residual);
     if (!fit) continue;
     const Range range = RangeOf(sum);
-    return Make("offset", fmt::format("target is golden plus one constant per {}, from {:.6g} to "
-                                      "{:.6g} ({})",
-                                      grouping.name, range.low, range.high, ResidualText(residual)),
+    return Make("offset",
+                fmt::format("target is golden plus one constant per {}, from {:.6g} to "
+                            "{:.6g} ({})",
+                            grouping.name, range.low, range.high, ResidualText(residual)),
                 *fit);
   }
   return std::nullopt;
@@ -194,11 +197,20 @@ std::string RoleText(const Operand& operand) {
     case CauseCandidate::Role::kEarlier:
       return fmt::format("target equals the earlier {}", operand.name);
     case CauseCandidate::Role::kEarlierStep:
-      return fmt::format("target equals {}, recorded at another step", operand.name);
+      return fmt::format("target equals {}", operand.name);
     case CauseCandidate::Role::kRankShare:
       break;
   }
   return fmt::format("target equals {}", operand.name);
+}
+
+bool EqualsTarget(const CausePair& pair, const PairSums& sums, const Operand& operand) {
+  for (size_t i = 0; i < pair.size(); ++i) {
+    const double tolerance =
+        std::min(ElementTolerance(pair, sums, i), 2 * pair.roundoff * std::abs(pair.target[i]));
+    if (!Agree(pair.target[i], operand.values[i], tolerance)) return false;
+  }
+  return true;
 }
 
 bool IsCollective(std::string_view api) {
@@ -207,7 +219,7 @@ bool IsCollective(std::string_view api) {
 }
 
 // Golden is the sum or the mean of all ranks' values in the target.
-std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums) {
+std::optional<Cause> FindRankSum(const CausePair& pair, const PairSums& sums) {
   std::vector<double> total = pair.target;
   size_t ranks = 1;
   for (const Operand& operand : pair.operands) {
@@ -218,9 +230,8 @@ std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums) 
   if (ranks < 2) return std::nullopt;
   const auto n = static_cast<double>(ranks);
   for (const double factor : {1.0, 1 / n}) {
-    const double residual = ResidualOf(pair, sums, [&](size_t i) {
-      return pair.golden[i] + pair.target[i] - factor * total[i];
-    });
+    const double residual = ResidualOf(
+        pair, sums, [&](size_t i) { return pair.golden[i] + pair.target[i] - factor * total[i]; });
     const auto fit = FitOf(pair, sums, residual);
     if (!fit) continue;
     return Make("not-reduced",
@@ -315,13 +326,12 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
 
 std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums) {
   if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
-  const double offset =
-      (sums.target_sum - sums.golden_sum) / static_cast<double>(sums.count);
-  const double residual =
-      ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] + offset; });
+  const double offset = (sums.target_sum - sums.golden_sum) / static_cast<double>(sums.count);
+  const double residual = ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] + offset; });
   if (const auto fit = FitOf(pair, sums, residual)) {
-    return Make("offset", fmt::format("target is golden plus the constant {:.6g} ({})", offset,
-                                      ResidualText(residual)),
+    return Make("offset",
+                fmt::format("target is golden plus the constant {:.6g} ({})", offset,
+                            ResidualText(residual)),
                 *fit);
   }
   return std::nullopt;
@@ -370,32 +380,35 @@ std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums) {
     return std::nullopt;
   }
   const std::string where = RegionText(region, pair.shape);
-  const std::string share = fmt::format("{} of {} elements are zero in the target only", zeroed,
-                                        pair.size());
-  return Make("zeroed", where.empty() ? share : fmt::format("{}: {}", share, where),
+  const std::string share =
+      fmt::format("{} of {} elements are zero in the target only", zeroed, pair.size());
+  return Make("zeroed-block", where.empty() ? share : fmt::format("{}: {}", share, where),
               zeroed > 1 ? CauseConfidence::kHigh : CauseConfidence::kMedium);
 }
 
-std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums,
-                               std::string_view api) {
+std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums) {
   for (const Operand& operand : pair.operands) {
     if (operand.role == CauseCandidate::Role::kRankShare) continue;
-    bool all_equal = true;
-    for (size_t i = 0; i < pair.size() && all_equal; ++i) {
-      all_equal = Agree(pair.target[i], operand.values[i],
-                        std::min(ElementTolerance(pair, sums, i),
-                                 2 * pair.roundoff * std::abs(pair.target[i])));
-    }
-    if (!all_equal) continue;
+    if (!EqualsTarget(pair, sums, operand)) continue;
     const bool is_operand = operand.role == CauseCandidate::Role::kOperand;
-    const bool is_step = operand.role == CauseCandidate::Role::kEarlierStep;
-    if (!is_step && IsCollective(api)) {
-      return Make("not-reduced", RoleText(operand) + ": this rank's own share",
-                  CauseConfidence::kHigh);
-    }
-    return Make(is_operand ? "not-applied" : "stale", RoleText(operand), CauseConfidence::kHigh);
+    Cause cause =
+        Make(is_operand ? "not-applied" : "stale", RoleText(operand), CauseConfidence::kHigh);
+    cause.is_history = operand.role == CauseCandidate::Role::kEarlierStep;
+    return cause;
   }
-  return FindUnreduced(pair, sums);
+  return std::nullopt;
+}
+
+std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums,
+                                   std::string_view api) {
+  for (const Operand& operand : pair.operands) {
+    const bool is_share = IsCollective(api) && operand.role == CauseCandidate::Role::kOperand &&
+                          EqualsTarget(pair, sums, operand);
+    if (!is_share) continue;
+    return Make("not-reduced", fmt::format("target equals {}: this rank's own share", operand.name),
+                CauseConfidence::kHigh);
+  }
+  return FindRankSum(pair, sums);
 }
 
 }  // namespace plumbline::measure

@@ -23,10 +23,14 @@ std::optional<Cause> FindConstant(const CausePair& pair, const PairSums& sums);
 std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums);
 // "saturated" (the target is clamped) or "not-saturated" (only golden is).
 std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums);
-// "zeroed": a block of the target is zero.
+// "zeroed-block": a block of the target is zero.
 std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums);
-// "stale", "not-applied" or "not-reduced": the target equals a candidate. `api` tells collectives.
-std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums, std::string_view api);
+// "stale" or "not-applied": the target equals a candidate.
+std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums);
+// "not-reduced": a collective (`api` tells) returned its input, or golden is the sum or mean over
+// ranks.
+std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums,
+                                   std::string_view api);
 
 // "1/sqrt(64)" and the like for a factor near one that programs use, with dimensions taken from
 // `shape`; empty for others.

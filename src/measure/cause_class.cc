@@ -9,6 +9,7 @@
 #include "measure/cause_layout.h"
 #include "measure/cause_nonfinite.h"
 #include "measure/cause_precision.h"
+#include "measure/cause_product.h"
 #include "measure/cause_values.h"
 #include "measure/standards.h"
 
@@ -18,9 +19,11 @@ namespace {
 // A block must leave out a good part of the tensor to be worth a second look.
 constexpr double kLargestBlock = 0.8;
 
-bool SumsUp(std::string_view api) {
-  const CallClass known = ClassOfApi(api);
-  return known != CallClass::kCopy && known != CallClass::kElementwise;
+Making MakingOf(const CauseRequest& request) {
+  if (request.is_source) return Making::kSource;
+  const CallClass known = ClassOfApi(request.api);
+  const bool one_term = known == CallClass::kCopy || known == CallClass::kElementwise;
+  return one_term ? Making::kElementwise : Making::kSum;
 }
 
 // The best of several findings: the first of the highest confidence.
@@ -65,7 +68,8 @@ std::optional<Cause> FindDiffuse(const CausePair& pair, const PairSums& sums,
   Best best;
   if (best.Offer(FindFactors(pair, sums))) return best.get();
   if (best.Offer(FindConstants(pair, sums))) return best.get();
-  best.Offer(FindPrecision(pair, sums, SumsUp(request.api)));
+  best.Offer(FindProductCause(request, pair, sums));
+  best.Offer(FindPrecision(pair, sums, MakingOf(request)));
   return best.get();
 }
 
@@ -75,9 +79,10 @@ Cause Unexplained(const CausePair& pair, const PairSums& sums, const std::string
                            sums.differing, pair.size(), sums.error());
   if (!where.empty()) {
     cause.code = "block";
-    cause.text = fmt::format("the difference is confined to {}: {} of {} elements differ, relative "
-                             "error {:.3g}",
-                             where, sums.differing, pair.size(), sums.error());
+    cause.text = fmt::format(
+        "the difference is confined to {}: {} of {} elements differ, relative "
+        "error {:.3g}",
+        where, sums.differing, pair.size(), sums.error());
   }
   return cause;
 }
@@ -120,7 +125,8 @@ std::optional<std::pair<size_t, size_t>> ExchangedAxes(std::span<const int64_t> 
 
 std::string ShapeText(std::span<const int64_t> sizes) {
   std::string text = "[";
-  for (size_t i = 0; i < sizes.size(); ++i) text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
   return text + "]";
 }
 
@@ -142,8 +148,8 @@ Result<Cause> ClassifyShapes(const CauseRequest& request) {
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(turned));
   if (SumsOf(pair).differing > 0) return cause;
   cause.code = "transposed";
-  cause.text += fmt::format("; target is golden with axes {} and {} exchanged", axes->first,
-                            axes->second);
+  cause.text +=
+      fmt::format("; target is golden with axes {} and {} exchanged", axes->first, axes->second);
   return cause;
 }
 
@@ -162,19 +168,18 @@ std::string_view CauseConfidenceName(CauseConfidence confidence) {
 }
 
 Result<Cause> ClassifyTensors(const CauseRequest& request) {
-  const bool same_shape =
-      std::equal(request.target.sizes.begin(), request.target.sizes.end(),
-                 request.golden.sizes.begin(), request.golden.sizes.end());
+  const bool same_shape = std::equal(request.target.sizes.begin(), request.target.sizes.end(),
+                                     request.golden.sizes.begin(), request.golden.sizes.end());
   if (!same_shape) return ClassifyShapes(request);
   if (request.target.element_count() == 0) return Cause{};
   PL_TRY_ASSIGN(const CausePair pair, LoadPair(request));
   const PairSums sums = SumsOf(pair);
   if (sums.differing == 0 && sums.difference_squares == 0) return Unexplained(pair, sums, {});
-  const std::optional<Cause> equal = FindEqual(pair, sums, request.api);
-  if (equal && equal->code != "not-applied") return *equal;
-  Cause cause = FindChange(pair, sums, request);
-  if (equal) {
-    // The change says more than that an operation is missing, if it is known.
+  if (auto unreduced = FindUnreduced(pair, sums, request.api)) return *unreduced;
+  const std::optional<Cause> equal = FindEqual(pair, sums);
+  Cause cause = equal && equal->is_history ? *equal : FindChange(pair, sums, request);
+  if (equal && !equal->is_history) {
+    // What an operation did not do says more than that it is missing, if it is known.
     if (cause.confidence != CauseConfidence::kHigh) return *equal;
     cause.text += "; " + equal->text;
   }

@@ -22,6 +22,8 @@ struct Cause {
   std::string text;                  // one sentence with the numbers
   CauseConfidence confidence = CauseConfidence::kLow;
 
+  bool is_history = false;  // the values are those of an earlier step
+
   [[nodiscard]] bool is_explained() const { return code != "unexplained"; }
 };
 
@@ -40,13 +42,15 @@ struct CauseCandidate {
 
 struct CauseRequest {
   TensorView target, golden;
-  std::string api;     // "linear"; empty if unknown
+  std::string api;  // "linear"; empty if unknown
+  // The pair is an input or parameter that no recorded call made, so nothing is known about how.
+  bool is_source = false;
   double explained = 0;  // relative error that rounding and the inputs explain
   std::vector<CauseCandidate> candidates;
 };
 
-// Classifies the difference of two tensors. Tensors of other shapes are "structure" or "transposed";
-// equal ones are unexplained. kInternal when memory runs out.
+// Classifies the difference of two tensors. Tensors of other shapes are "structure" or
+// "transposed"; equal ones are unexplained. kInternal when memory runs out.
 Result<Cause> ClassifyTensors(const CauseRequest& request);
 
 }  // namespace plumbline::measure

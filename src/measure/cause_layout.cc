@@ -109,13 +109,13 @@ class SliceMatch {
         ++offsets[static_cast<int64_t>(source_[i]) - static_cast<int64_t>(i)];
       }
     }
-    const auto best = std::max_element(
-        offsets.begin(), offsets.end(),
-        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto best =
+        std::max_element(offsets.begin(), offsets.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best == offsets.end()) return std::nullopt;
     const auto count = static_cast<int64_t>(slices_.count);
-    for (const int64_t offset : {best->first, best->first > 0 ? best->first - count
-                                                              : best->first + count}) {
+    for (const int64_t offset :
+         {best->first, best->first > 0 ? best->first - count : best->first + count}) {
       // Two slices in exchanged places are a permutation.
       if (std::abs(offset) * 2 >= count) continue;
       if (auto cause = ShiftBy(offset)) return cause;
@@ -137,12 +137,15 @@ class SliceMatch {
     }
     // A single slice that happens to equal its neighbour proves nothing.
     if (explained == 0 || (explained == 1 && !wraps && count > 3)) return std::nullopt;
+    // A part of the axis moved to its other end: blocks in another order.
+    constexpr int64_t kFar = 8;
+    const bool is_rotation = wraps && std::abs(offset) > kFar && std::abs(offset) * 4 >= count;
     Cause cause;
-    cause.code = "shifted";
-    cause.text = fmt::format("target at position i of axis {} is golden at i{:+}, for all {} "
-                             "positions that have one; the edge {}",
-                             axis_, offset, count - std::abs(offset),
-                             wraps ? "wraps around" : "holds other values");
+    cause.code = is_rotation ? "permuted" : "shifted";
+    cause.text = fmt::format(
+        "target at position i of axis {} is golden at i{:+}, for all {} "
+        "positions that have one; the edge {}",
+        axis_, offset, count - std::abs(offset), wraps ? "wraps around" : "holds other values");
     cause.confidence = CauseConfidence::kHigh;
     return cause;
   }
@@ -223,10 +226,11 @@ std::optional<Cause> FindTransposition(const CausePair& pair, const PairSums& su
       cause.code = "transposed";
       cause.text = pair.shape[a] == pair.shape[b]
                        ? fmt::format("target is golden with axes {} and {} exchanged", a, b)
-                       : fmt::format("target holds the elements of golden in the order of axes {} "
-                                     "and {} exchanged (a view where a transposition was meant, or "
-                                     "the reverse)",
-                                     a, b);
+                       : fmt::format(
+                             "target holds the elements of golden in the order of axes {} "
+                             "and {} exchanged (a view where a transposition was meant, or "
+                             "the reverse)",
+                             a, b);
       cause.confidence = CauseConfidence::kHigh;
       return cause;
     }
@@ -253,9 +257,10 @@ std::optional<Cause> FindSameMultiset(const CausePair& pair, const PairSums& sum
   if (distinct < 8 || distinct * 2 < target.size()) return std::nullopt;
   Cause cause;
   cause.code = "permuted";
-  cause.text = fmt::format("{} elements differ, yet both sides hold the same values in another "
-                           "order",
-                           sums.differing);
+  cause.text = fmt::format(
+      "{} elements differ, yet both sides hold the same values in another "
+      "order",
+      sums.differing);
   cause.confidence = CauseConfidence::kMedium;
   return cause;
 }
@@ -270,9 +275,8 @@ std::optional<Cause> FindLayoutCause(const CausePair& pair, const PairSums& sums
   std::optional<Cause> permuted;
   for (size_t axis = 0; axis < pair.shape.size(); ++axis) {
     std::optional<Cause> cause = SliceMatch(pair, sums, axis).Find();
-    if (cause && cause->code == "shifted") return cause;
-    const bool is_better =
-        cause && (!permuted || cause->confidence > permuted->confidence);
+    if (cause && cause->code == "shifted") return cause;  // says more than a permutation
+    const bool is_better = cause && (!permuted || cause->confidence > permuted->confidence);
     if (is_better) permuted = std::move(cause);
   }
   return permuted ? permuted : FindSameMultiset(pair, sums);

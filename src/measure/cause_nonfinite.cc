@@ -11,8 +11,8 @@ std::string IndexText(size_t index, const Shape& shape) {
   const std::vector<int64_t> strides = ContiguousStrides(shape);
   std::string text = "[";
   for (size_t a = 0; a < shape.size(); ++a) {
-    text += fmt::format("{}{}", a > 0 ? ", " : "",
-                        static_cast<int64_t>(index) / strides[a] % shape[a]);
+    text +=
+        fmt::format("{}{}", a > 0 ? ", " : "", static_cast<int64_t>(index) / strides[a] % shape[a]);
   }
   return text + "]";
 }

@@ -13,7 +13,7 @@ namespace {
 // A type with fewer digits.
 struct Narrower {
   std::string_view name;
-  int significand_bits;  // including the hidden one
+  int significand_bits;   // including the hidden one
   int smallest_exponent;  // of normal values
 };
 
@@ -97,8 +97,8 @@ ErrorShape ShapeOf(const CausePair& pair, const PairSums& sums) {
 bool IsLikeRounding(const ErrorShape& shape) {
   const auto n = static_cast<double>(std::max<size_t>(shape.differing, 1));
   return shape.differing >= 16 && shape.differing_share > 0.3 &&
-         shape.correlation < 0.1 + 5 / std::sqrt(n) && shape.sign_balance < 0.1 + 5 / std::sqrt(n) &&
-         shape.peak < 20;
+         shape.correlation < 0.1 + 5 / std::sqrt(n) &&
+         shape.sign_balance < 0.1 + 5 / std::sqrt(n) && shape.peak < 20;
 }
 
 std::optional<Cause> FindRepresentable(const CausePair& pair, const Narrower& type) {
@@ -133,6 +133,23 @@ std::optional<Cause> FindNarrowError(const ErrorShape& shape, const Narrower& ty
                            "the size that rounding {} to {} gives: {}",
                            sums_up ? "the operands" : "values", type.name, size),
                CauseConfidence::kMedium};
+}
+
+// Values that nobody computed: bounded by the unit of a narrower type, or plainly other ones.
+std::optional<Cause> FindOtherVersion(const CausePair& pair, const PairSums& sums,
+                                      const ErrorShape& shape) {
+  for (const Narrower& type : kAll) {
+    if (RoundoffOf(type) <= pair.roundoff) continue;
+    auto cause = FindNarrowError(shape, type, sums.error(), false);
+    if (cause && cause->confidence == CauseConfidence::kHigh) return cause;
+  }
+  if (shape.differing_share < 0.3 || !IsLikeRounding(shape)) return std::nullopt;
+  return Cause{"stale",
+               fmt::format("small dense changes of both signs, unrelated to the values and not of "
+                           "the size of a unit in the last place (relative error {:.2g}): another "
+                           "version of the same values",
+                           sums.error()),
+               CauseConfidence::kLow};
 }
 
 struct ValueShape {
@@ -186,7 +203,7 @@ std::optional<Cause> FindDropout(const CausePair& pair, bool of_target) {
   const bool fits = std::sqrt(left / squares) <= std::max(1e-4, pair.tolerance) && factor > 1 &&
                     std::abs(1 - 1 / factor - rate) <= 5 * spread + 0.005;
   if (!fits) return std::nullopt;
-  return Cause{"dropout",
+  return Cause{"random",
                fmt::format("{} of {} elements are zero in the {} only and the others are scaled by "
                            "{:.6g}: dropout with p = {:.4g}",
                            zeros, candidates, of_target ? "target" : "golden tensor", factor,
@@ -216,7 +233,7 @@ std::optional<Cause> FindOtherMask(const CausePair& pair, const PairSums& sums) 
   const auto a = static_cast<double>(target_only);
   const auto b = static_cast<double>(golden_only);
   if (a + b < 8 || both < 2 || std::abs(a - b) > 5 * std::sqrt(a + b)) return std::nullopt;
-  return Cause{"random-stream",
+  return Cause{"random",
                fmt::format("{} elements are zero in the target only, {} in the golden tensor only, "
                            "{} are equal: a random mask of the same rate, drawn differently",
                            target_only, golden_only, both),
@@ -225,7 +242,7 @@ std::optional<Cause> FindOtherMask(const CausePair& pair, const PairSums& sums) 
 
 }  // namespace
 
-std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, bool sums_up) {
+std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, Making making) {
   if (sums.nonfinite_differs > 0 || sums.count < 16 || !(pair.roundoff > 0)) return std::nullopt;
   const double error = sums.error();
   constexpr double kLargest = 0.3;
@@ -235,7 +252,9 @@ std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, 
     if (auto cause = FindRepresentable(pair, type)) return cause;
   }
   const ErrorShape shape = ShapeOf(pair, sums);
+  if (making == Making::kSource) return FindOtherVersion(pair, sums, shape);
   if (!IsLikeRounding(shape)) return std::nullopt;
+  const bool sums_up = making == Making::kSum;
   // Nobody rounds the operands of a product that is in 16 bits already; its sum is the suspect.
   constexpr double kHalfRoundoff = 1e-4;
   const bool is_half_sum = sums_up && pair.roundoff > kHalfRoundoff;
@@ -267,17 +286,17 @@ std::optional<Cause> FindRandom(const CausePair& pair, const PairSums& sums) {
   const double covariance = sums.dot / n - target.mean * golden.mean;
   const double correlation = covariance / (target.deviation * golden.deviation);
   const double slack = 5 / std::sqrt(n);
-  const bool same_kind = std::abs(target.mean - golden.mean) <= deviation * slack * 1.5 &&
-                         std::abs(target.deviation - golden.deviation) <=
-                             deviation * (0.05 + slack) &&
-                         std::abs(target.zero_share - golden.zero_share) <= 0.02 + slack;
+  const bool same_kind =
+      std::abs(target.mean - golden.mean) <= deviation * slack * 1.5 &&
+      std::abs(target.deviation - golden.deviation) <= deviation * (0.05 + slack) &&
+      std::abs(target.zero_share - golden.zero_share) <= 0.02 + slack;
   if (!same_kind || !(std::abs(correlation) <= 0.05 + slack)) return std::nullopt;
-  return Cause{"random-stream",
-               fmt::format("the sides are uncorrelated ({:.2g}) but alike: mean {:.4g} (golden "
-                           "{:.4g}), deviation {:.4g} (golden {:.4g})",
-                           correlation, target.mean, golden.mean, target.deviation,
-                           golden.deviation),
-               CauseConfidence::kMedium};
+  return Cause{
+      "random",
+      fmt::format("the sides are uncorrelated ({:.2g}) but alike: mean {:.4g} (golden "
+                  "{:.4g}), deviation {:.4g} (golden {:.4g})",
+                  correlation, target.mean, golden.mean, target.deviation, golden.deviation),
+      CauseConfidence::kMedium};
 }
 
 }  // namespace plumbline::measure

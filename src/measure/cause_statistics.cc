@@ -73,19 +73,19 @@ std::optional<Cause> FindConstant(const Sides& sides) {
   const Four& t = sides.target;
   const Four& g = sides.golden;
   const double offset = t.mean - g.mean;
-  const double scale = std::max({std::abs(t.max), std::abs(t.min), std::abs(g.max), std::abs(offset)});
+  const double scale =
+      std::max({std::abs(t.max), std::abs(t.min), std::abs(g.max), std::abs(offset)});
   if (std::abs(offset) <= 4 * sides.tolerance * scale) return std::nullopt;
-  const double norm =
-      std::sqrt(std::max(0.0, g.norm * g.norm + 2 * offset * sides.count * g.mean +
-                                  sides.count * offset * offset));
+  const double norm = std::sqrt(std::max(
+      0.0, g.norm * g.norm + 2 * offset * sides.count * g.mean + sides.count * offset * offset));
   const bool fits = sides.Near(t.max - g.max, offset, 2 * scale) &&
                     sides.Near(t.min - g.min, offset, 2 * scale) &&
                     sides.Near(t.norm, norm, 2 * std::max(t.norm, g.norm));
   if (!fits) return std::nullopt;
-  return Cause{"offset",
-               fmt::format("max, min, mean and norm are those of golden plus the constant {:.6g}",
-                           offset),
-               CauseConfidence::kMedium};
+  return Cause{
+      "offset",
+      fmt::format("max, min, mean and norm are those of golden plus the constant {:.6g}", offset),
+      CauseConfidence::kMedium};
 }
 
 std::optional<Cause> FindFacts(const Four& target, const Four& golden, DType dtype) {
@@ -98,15 +98,18 @@ std::optional<Cause> FindFacts(const Four& target, const Four& golden, DType dty
   }
   if (IsFinite(target) && !IsFinite(golden)) {
     if (std::max(std::abs(target.max), std::abs(target.min)) == LargestFinite(dtype)) {
-      return Cause{"saturated", "the target holds the largest number of its type where golden "
-                   "is infinite", CauseConfidence::kMedium};
+      return Cause{"saturated",
+                   "the target holds the largest number of its type where golden "
+                   "is infinite",
+                   CauseConfidence::kMedium};
     }
     return Cause{"nonfinite", "statistics of golden are not finite, those of the target are",
                  CauseConfidence::kHigh};
   }
   if (!IsFinite(target)) return std::nullopt;
   if (target.norm == 0 && target.max == 0 && golden.norm > 0) {
-    return Cause{"zeroed", fmt::format("the whole target is zero (golden norm {:.6g})", golden.norm),
+    return Cause{"zeroed-block",
+                 fmt::format("the whole target is zero (golden norm {:.6g})", golden.norm),
                  CauseConfidence::kHigh};
   }
   return std::nullopt;
@@ -126,10 +129,10 @@ std::optional<Cause> FindFewDigits(const Sides& sides) {
     const double error = std::max(std::abs(sides.target.max - sides.golden.max),
                                   std::abs(sides.target.min - sides.golden.min));
     if (narrow && !golden && error <= std::ldexp(4 * scale, -bits)) {
-      return Cause{"narrowed",
-                   fmt::format("max and min of the target are {} numbers, those of golden are not",
-                               name),
-                   CauseConfidence::kMedium};
+      return Cause{
+          "narrowed",
+          fmt::format("max and min of the target are {} numbers, those of golden are not", name),
+          CauseConfidence::kMedium};
     }
   }
   return std::nullopt;

@@ -8,9 +8,9 @@
 
 namespace plumbline::measure {
 
-// "scale", "sign", "offset", "zeroed", "nonfinite", "saturated" or "narrowed" from the statistics of
-// both sides; never of high confidence but for NaN, infinities and zeros, which are facts.
-// `explained`: relative error that rounding and the inputs explain.
+// "scale", "sign", "offset", "zeroed-block", "nonfinite", "saturated" or "narrowed" from the
+// statistics of both sides; never of high confidence but for NaN, infinities and zeros, which are
+// facts. `explained`: relative error that rounding and the inputs explain.
 Cause ClassifyStatistics(const Item& target, const Item& golden, double explained);
 
 }  // namespace plumbline::measure

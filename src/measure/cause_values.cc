@@ -12,7 +12,7 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 23;  // 64 MiB of doubles a side
+constexpr int64_t kMostElements = int64_t{1} << 20;  // 8 MiB of doubles a side
 constexpr double kNoiseMargin = 8;                   // as the verdict's
 constexpr double kRoundoffMargin = 4;  // both sides round, and the model of a cause rounds as well
 constexpr double kSmallestTolerance = 1e-12;
@@ -61,7 +61,7 @@ void WidenByFloat(DType dtype, const std::byte* data, std::vector<double>& out) 
 }
 
 // Contiguous elements; complex ones give two values each.
-std::vector<double> DoublesOf(DType dtype, const std::byte* data, size_t count) {
+std::vector<double> Widened(DType dtype, const std::byte* data, size_t count) {
   const bool complex = InfoOf(dtype).kind == DTypeKind::kComplex;
   std::vector<double> out(complex ? 2 * count : count);
   switch (dtype) {
@@ -96,7 +96,7 @@ Result<std::vector<double>> Load(TensorView view, const Window& window) {
   view.data += offset * InfoOf(view.dtype).size_bytes;
   view.sizes = window.count;
   PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(view));
-  return DoublesOf(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
+  return Widened(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
 }
 
 // Sizes and strides of `view` seen in `shape` (strides 0 where it repeats), or nothing. Trailing
@@ -186,8 +186,8 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
   pair.dtype = request.target.dtype;
   pair.roundoff = std::max(UnitRoundoff(request.target.dtype), UnitRoundoff(request.golden.dtype));
   const double explained = std::isfinite(request.explained) ? request.explained : 0;
-  pair.tolerance = std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff,
-                             kSmallestTolerance});
+  pair.tolerance =
+      std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff, kSmallestTolerance});
   PL_TRY_ASSIGN(pair.target, Load(request.target, window));
   PL_TRY_ASSIGN(pair.golden, Load(request.golden, window));
   const bool complex = InfoOf(request.target.dtype).kind == DTypeKind::kComplex;
@@ -196,6 +196,10 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
     if (!complex) PL_TRY(AddOperand(candidate, sizes, window, pair));
   }
   return pair;
+}
+
+Result<std::vector<double>> DoublesOf(const TensorView& view) {
+  return Load(view, {Shape(view.sizes.size(), 0), Shape(view.sizes.begin(), view.sizes.end())});
 }
 
 PairSums SumsOf(const CausePair& pair) {
@@ -217,6 +221,9 @@ PairSums SumsOf(const CausePair& pair) {
     sums.golden_sum += g;
     sums.max_difference = std::max(sums.max_difference, std::abs(d));
   }
+  if (sums.count > 0) {
+    sums.golden_rms = std::sqrt(sums.golden_squares / static_cast<double>(sums.count));
+  }
   for (size_t i = 0; i < pair.size(); ++i) {
     const double tolerance = ElementTolerance(pair, sums, i);
     if (!Agree(pair.target[i], pair.golden[i], tolerance)) ++sums.differing;
@@ -225,10 +232,8 @@ PairSums SumsOf(const CausePair& pair) {
 }
 
 double ElementTolerance(const CausePair& pair, const PairSums& sums, size_t index) {
-  const double mean_square =
-      sums.count > 0 ? sums.golden_squares / static_cast<double>(sums.count) : 0;
-  const double g = pair.golden[index];
-  return pair.tolerance * std::max(std::isfinite(g) ? std::abs(g) : 0, std::sqrt(mean_square));
+  const double g = std::abs(pair.golden[index]);
+  return pair.tolerance * std::max(std::isfinite(g) ? g : 0, sums.golden_rms);
 }
 
 bool Agree(double target, double golden, double tolerance) {
@@ -237,8 +242,7 @@ bool Agree(double target, double golden, double tolerance) {
   return std::isfinite(target) && std::isfinite(golden) && std::abs(target - golden) <= tolerance;
 }
 
-std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums,
-                                     double residual) {
+std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual) {
   const bool is_rounding = residual * sums.error() <= pair.tolerance;
   if (residual <= kPlainResidual || (is_rounding && residual <= kRoundingResidual)) {
     return CauseConfidence::kHigh;

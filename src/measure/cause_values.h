@@ -30,8 +30,8 @@ struct CausePair {
   std::vector<Operand> operands;
   DType dtype = DType::kFloat32;  // of the target
   double roundoff = 0;            // the larger one of both sides
-  double tolerance = 0;           // relative error that rounding and the inputs explain, with margin
-  bool is_window = false;         // a part of a large tensor
+  double tolerance = 0;    // relative error that rounding and the inputs explain, with margin
+  bool is_window = false;  // a part of a large tensor
 
   [[nodiscard]] size_t size() const { return target.size(); }
 };
@@ -39,20 +39,25 @@ struct CausePair {
 // Sums over the pairs where both sides are finite.
 struct PairSums {
   size_t count = 0;
-  size_t differing = 0;          // beyond the tolerance, non-finite differences included
-  size_t nonfinite_differs = 0;  // NaN, +Inf, -Inf or finite on one side, something else on the other
+  size_t differing = 0;  // beyond the tolerance, non-finite differences included
+  size_t nonfinite_differs =
+      0;  // NaN, +Inf, -Inf or finite on one side, something else on the other
   double target_squares = 0, golden_squares = 0, difference_squares = 0, dot = 0;
   double target_sum = 0, golden_sum = 0;
   double max_difference = 0;
+  double golden_rms = 0;  // root mean square
 
   // |target - golden| over the larger norm; 0 when both are zero.
   [[nodiscard]] double error() const;
 };
 
 // The doubles of both sides and of the candidates that fit their shape. Of tensors with more than
-// 2^23 elements a block around the first difference is taken. kInternal when memory runs out.
+// 2^20 elements a block around the first difference is taken. kInternal when memory runs out.
 // Requires: equal shapes, at least one element.
 Result<CausePair> LoadPair(const CauseRequest& request);
+
+// All elements as doubles, row-major. kInternal when memory runs out.
+Result<std::vector<double>> DoublesOf(const TensorView& view);
 
 PairSums SumsOf(const CausePair& pair);
 

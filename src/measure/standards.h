@@ -38,6 +38,10 @@ inline constexpr double kSuspiciousFactor = 64;  // up to here: suspicious; abov
 inline constexpr double kElementTail = 16;
 inline constexpr double kPeakTail = 2;
 
+// Weight of differences of mean and norm in the error of statistics, and from how many elements on.
+inline constexpr double kAverageWeight = 3;
+inline constexpr int64_t kManyElements = 64;
+
 // How the own rounding of a call grows.
 enum class CallClass : uint8_t {
   kCopy,           // moves values: view, transpose, cat

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "measure/standards.h"
+
 namespace plumbline::measure {
 namespace {
 
@@ -49,7 +51,9 @@ TEST(StatsMetrics, ErrorIsRelativeToTheTensorNotToTheStatistic) {
   // A mean near zero must not blow up: root mean square of golden is 2, the mean moves by 0.002.
   const Four golden = {4.0, -4.0, 1e-9, 20.0};
   const Four target = {4.0, -4.0, 0.002, 20.0};
-  EXPECT_NEAR(StatisticError(target, golden, 100), 0.001, 1e-9);
+  EXPECT_NEAR(StatisticError(target, golden, 100), kAverageWeight * 0.001, 1e-9);
+  const Four few = {4.0, -4.0, 1e-9, 4.0};  // root mean square 2 again
+  EXPECT_NEAR(StatisticError({4.0, -4.0, 0.002, 4.0}, few, 4), 0.001, 1e-9);
   EXPECT_EQ(StatisticError(golden, golden, 100), 0);
   EXPECT_EQ(StatisticError(Four{kInf, -4.0, 1e-9, 20.0}, golden, 100), kInf);
   EXPECT_EQ(StatisticError(Four{kNan, -4.0, 1e-9, 20.0}, golden, 100), kInf);

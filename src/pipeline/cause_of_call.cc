@@ -31,6 +31,15 @@ std::span<const ComparedRow> RowsOf(const Comparison& comparison, const Compared
   return std::span(comparison.rows).subspan(call.first_row, call.row_count);
 }
 
+bool IsInput(const ComparedRow& row) {
+  return row.item().role == ItemRole::kInput || row.item().role == ItemRole::kParameter;
+}
+
+bool IsAddition(std::string_view api) {
+  return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
+         api == "__iadd__";
+}
+
 std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
@@ -64,10 +73,31 @@ class CauseFinder {
   }
 
  private:
-  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) const {
+  // An argument that shows as one factor or as dropout is called by what it does.
+  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
+    Cause cause = ArgumentAlone(row, call);
+    const std::string api = ApiOf(call.name());
+    const bool is_factor = api.find("mul") != api.npos || api.find("div") != api.npos ||
+                           row.item().name.ends_with("scale");
+    const bool is_dropout = api.find("dropout") != api.npos;
+    if (!is_factor && !is_dropout) return cause;
+    for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+      const ComparedRow& output = comparison_.rows[i];
+      if (!output.target || !output.golden || output.target->role != ItemRole::kOutput) continue;
+      const Cause effect = PairCause(i);
+      const bool fits = effect.code == (is_dropout ? "random" : "scale") || effect.code == "sign";
+      if (!fits) continue;
+      cause.code = effect.code;
+      cause.text += "; " + effect.text;
+      return cause;
+    }
+    if (is_dropout) cause.code = "random";  // its rate, or whether it drops at all
+    return cause;
+  }
+
+  Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
     Cause cause{"argument",
-                fmt::format("argument {} has another value",
-                            ShortName(row.item(), call.name())),
+                fmt::format("argument {} has another value", ShortName(row.item(), call.name())),
                 CauseConfidence::kHigh};
     if (!row.target || !row.golden) return cause;
     const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
@@ -97,11 +127,31 @@ class CauseFinder {
     for (uint32_t i = row_index; i-- > 0;) {
       const ComparedRow& earlier = comparison_.rows[i];
       if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
+      if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
       const bool is_own = earlier.call == row.call;
+      if (!is_own && IsInput(row)) {
+        if (auto cause = OtherSource(row, earlier)) return cause;
+      }
       return Cause{is_own ? "not-applied" : "stale",
                    fmt::format("the target's {} are those of the earlier {}",
                                row.target->has_recorded_digest ? "digests" : "statistics",
                                earlier.target->name),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
+  }
+
+  // An input that golden takes from another call than the target does: a call was left out.
+  std::optional<Cause> OtherSource(const ComparedRow& row, const ComparedRow& target_source) const {
+    for (const ComparedRow& made : comparison_.rows) {
+      if (!made.golden || made.golden->role != ItemRole::kOutput) continue;
+      if (!HasSameContents(*made.golden, *row.golden)) continue;
+      const std::string& golden_call = comparison_.calls[made.call].golden_name;
+      const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      if (golden_call == target_call) return std::nullopt;
+      return Cause{IsAddition(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
+                   fmt::format("golden's value is the result of {}, the target's that of {}",
+                               golden_call, target_call),
                    CauseConfidence::kMedium};
     }
     return std::nullopt;
@@ -118,8 +168,8 @@ class CauseFinder {
     request.golden = golden->view();
     request.api = ApiOf(call.name());
     request.explained = row.expected;
-    const CandidateFiles candidates =
-        CollectCandidates({target_, golden_, comparison_}, row_index);
+    request.is_source = IsInput(row);
+    const CandidateFiles candidates = CollectCandidates({target_, golden_, comparison_}, row_index);
     request.candidates = candidates.views();
     Result<Cause> cause = measure::ClassifyTensors(request);
     if (!cause) return std::nullopt;
@@ -147,7 +197,7 @@ class CauseFinder {
 
   // An input from outside may be the result of a call that only one side made.
   void AddSource(const ComparedRow& row, Cause& cause) const {
-    if (row.target->role != ItemRole::kInput && row.target->role != ItemRole::kParameter) return;
+    if (!IsInput(row)) return;
     for (const bool of_target : {false, true}) {
       const Item& wanted = of_target ? *row.target : *row.golden;
       const std::string source = UnmatchedProducer(comparison_, row, of_target);
@@ -155,8 +205,10 @@ class CauseFinder {
       const std::string text =
           of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
                     : fmt::format("golden's value comes from {}, which the target has not", source);
-      if (!cause.is_explained()) {
+      // That a value is the one before the missing call is no cause of its own.
+      if (!cause.is_explained() || cause.code == "stale") {
         cause = {of_target ? "extra-call" : "missing-call", text, CauseConfidence::kHigh};
+        if (!of_target && IsAddition(ApiOf(source))) cause.code = "missing-addend";
       } else {
         cause.text += "; " + text;
       }
@@ -197,7 +249,26 @@ class CauseFinder {
                                comparison_.first_wrong_call->what);
       return cause;
     }
+    AddMissingBias(call, *other, cause);
     return cause;
+  }
+
+  // Without tensors: a product whose last operand only golden has.
+  void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
+    const std::string api = ApiOf(call.name());
+    if (!api.starts_with("linear") && !api.starts_with("conv")) return;
+    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+      if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
+      const std::string_view name = ShortName(*row.golden, other.golden_name);
+      if (name != "input.2" && !name.ends_with("bias")) continue;
+      for (const ComparedRow& own : RowsOf(comparison_, call)) {
+        if (own.target && own.target->name == row.golden->name && own.target->is_tensor) return;
+      }
+      cause.code = "missing-addend";
+      cause.text = fmt::format("the target has no {}: {}", name, cause.text);
+      cause.confidence = CauseConfidence::kMedium;
+      return;
+    }
   }
 
   const ComparedCall* OtherSideOf(const ComparedCall& call) const {
@@ -225,9 +296,7 @@ class CauseFinder {
       const double ours = measure::RoundoffOf(*row.target, *row.target);
       const double theirs = measure::RoundoffOf(*golden, *golden);
       const bool both_float = ours > 0 && theirs > 0;
-      const std::string_view code = !both_float     ? "dtype"
-                                    : ours > theirs ? "narrowed"
-                                                    : "widened";
+      const std::string_view code = !both_float ? "dtype" : ours > theirs ? "narrowed" : "widened";
       return Cause{std::string(code),
                    fmt::format("{} is {} (golden {})", ShortName(*row.target, call.target_name),
                                row.target->dtype.value_or("null"), golden->dtype.value_or("null")),

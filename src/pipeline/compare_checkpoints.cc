@@ -6,14 +6,17 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/file.h"
 #include "base/parallel.h"
 #include "load/checkpoint.h"
 #include "measure/array_verdict.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/checkpoint_names.h"
 
 namespace plumbline {
 namespace {
@@ -146,6 +149,17 @@ void CountRows(CheckpointComparison& comparison) {
   }
 }
 
+std::string StemOf(const std::string& path) {
+  const std::string_view name = BaseName(path);
+  return std::string(name.substr(0, name.rfind('.')));
+}
+
+std::vector<std::string> NamesOf(const Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) names.push_back(tensor.name);
+  return names;
+}
+
 void CopyWarnings(const Checkpoint& checkpoint, const std::string& path,
                   std::vector<std::string>& out) {
   for (const std::string& warning : checkpoint.warnings()) {
@@ -169,14 +183,22 @@ Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
     RunBoth([&] { opened_target = Checkpoint::Open(target_path); },
             [&] { opened_golden = Checkpoint::Open(golden_path); });
   });
-  PL_TRY_ASSIGN(const Checkpoint target, std::move(*opened_target));
-  PL_TRY_ASSIGN(const Checkpoint golden, std::move(*opened_golden));
+  PL_TRY_ASSIGN(Checkpoint target, std::move(*opened_target));
+  PL_TRY_ASSIGN(Checkpoint golden, std::move(*opened_golden));
   CheckpointComparison comparison;
   comparison.target_path = target_path;
   comparison.golden_path = golden_path;
   comparison.of_arrays = target.is_array() && golden.is_array();
   CopyWarnings(target, target_path, comparison.warnings);
   CopyWarnings(golden, golden_path, comparison.warnings);
+  // An array has the name of its file; two are a pair whatever these are.
+  const std::string name = comparison.of_arrays ? StemOf(target_path) : "";
+  if (target.is_array()) target.Rename({name.empty() ? StemOf(target_path) : name});
+  if (golden.is_array()) golden.Rename({name.empty() ? StemOf(golden_path) : name});
+  AlignedNames names = AlignNames(NamesOf(target), NamesOf(golden));
+  target.Rename(names.target);
+  golden.Rename(names.golden);
+  std::ranges::move(names.notes, std::back_inserter(comparison.warnings));
   const std::vector<Pair> pairs = PairByName(target.tensors(), golden.tensors());
   comparison.parameters.resize(pairs.size());
   std::atomic<size_t> done{0};

@@ -111,8 +111,8 @@ std::string NumberAfter(std::string_view prefix, std::string_view path) {
   if (!name.starts_with(prefix) || name.size() == prefix.size()) return {};
   const std::string_view digits = name.substr(prefix.size());
   const bool is_number = digits.size() < 7 && std::all_of(digits.begin(), digits.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+                           return c >= '0' && c <= '9';
+                         });
   return is_number ? std::to_string(std::stoi(std::string(digits))) : std::string();
 }
 
@@ -130,9 +130,10 @@ std::string NextConfigText(const Run& target, const Comparison& comparison) {
       "{{\n  \"task\": \"{}\",\n  \"dump_path\": \"./dump_next\",\n  \"rank\": [{}],\n"
       "  \"step\": [{}],\n  \"level\": \"{}\",\n",
       plan->task, rank, step, plan->level);
-  text += fmt::format("  \"{}\": {{\n    \"scope\": {},\n    \"list\": {},\n"
-                      "    \"data_mode\": [\"all\"]\n  }}\n}}\n",
-                      plan->task, ListText(plan->scope), ListText(plan->list));
+  text += fmt::format(
+      "  \"{}\": {{\n    \"scope\": {},\n    \"list\": {},\n"
+      "    \"data_mode\": [\"all\"]\n  }}\n}}\n",
+      plan->task, ListText(plan->scope), ListText(plan->list));
   return text;
 }
 

@@ -49,7 +49,8 @@ def save_safetensors(name):
     for key, value in model().items():
         raw = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         header[key] = {"dtype": codes[str(value.dtype).removeprefix("torch.")],
-                       "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+                       "shape": list(value.shape),
+                       "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
         note(name, key, value)
     text = json.dumps(header).encode()

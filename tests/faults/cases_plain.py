@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy
 import torch
-from below_calls import PRODUCTS, afterwards, all_products, in_parts, rounded_to, through, with_inputs
+from below_calls import (
+    PRODUCTS,
+    afterwards,
+    all_products,
+    in_parts,
+    rounded_to,
+    through,
+    with_inputs,
+)
 from fault_cases import Case, Setup, fault, noise
 from torch import nn
 from torch.nn import functional

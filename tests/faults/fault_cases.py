@@ -50,7 +50,8 @@ class Case:
     environment: tuple[tuple[str, str], ...] = ()  # recorded in a process of its own with these
 
 
-def fault(name: str, culprits: str, cause: str, change: Callable[[Setup], None], **more: Any) -> Case:
+def fault(name: str, culprits: str, cause: str, change: Callable[[Setup], None],
+          **more: Any) -> Case:
     """A case whose model is the first word of its name; `culprits` are short names of calls."""
     return Case(name, name.split("-")[0], change, tuple(map(full_name, culprits.split())), cause,
                 **more)

@@ -70,13 +70,13 @@ FAULTS: dict[str, Edit] = {
     "extra-addend": lambda y, x, b: y + b,
     "shifted": lambda y, x, b: np.roll(y, 1, axis=0),
     "permuted": swapped,
-    "zeroed": block_zero,
+    "zeroed-block": block_zero,
     "nonfinite": nan_lane,
     "saturated": lambda y, x, b: np.clip(y, -0.75, 0.75),
     "narrowed": as_bfloat16,
     "truncated": truncated,
     "dropout": dropped,
-    "random-stream": other_numbers,
+    "random": other_numbers,
     "not-applied": lambda y, x, b: x,
 }
 

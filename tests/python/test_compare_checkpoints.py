@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 import torch
 from checkpoint_files import megatron, safetensors, state
@@ -110,6 +111,17 @@ def test_rounding_to_another_dtype_is_noise(tmp_path: Path) -> None:
     assert rows["w"]["verdict"] == "suspicious", "float32 that holds bfloat16 values"
 
 
+def test_the_same_model_under_wrappers(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    safetensors(tmp_path / "plain.safetensors", model.state_dict())
+    torch.save({"state_dict": {"module." + k: v for k, v in model.state_dict().items()}},
+               tmp_path / "wrapped.pt")
+    rows = similarity(tmp_path / "wrapped.pt", tmp_path / "plain.safetensors", 0)
+    assert sorted(rows) == sorted(model.state_dict())
+    done = compare(tmp_path / "wrapped.pt", tmp_path / "plain.safetensors", "-o", tmp_path / "o")
+    assert '"state_dict.module." in names of the target is left out' in done.stdout
+
+
 def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
     """Read where they can be; otherwise a row, never left out."""
     marked, parameter = torch.ones(2), torch.nn.Parameter(torch.ones(3))
@@ -187,6 +199,20 @@ def test_fail_on_chooses_the_status(tmp_path: Path) -> None:
     assert compare(*words, "--fail-on", "broken").returncode == 0
 
 
+def test_machine_form(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.float32([1, 2]))
+    np.save(tmp_path / "b.npy", np.float32([1, 3]))
+    done = compare(tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    result = json.loads(done.stdout)
+    assert done.returncode == 1 and result["good"] is False
+    assert result["answer"].startswith("broken: ") and result["counts"]["broken"] == 1
+    assert result["parameters"]["a"]["max_abs"] == 1.0
+    torch.save({"w": torch.ones(2)}, tmp_path / "c.pt")
+    mixed = json.loads(compare(tmp_path / "c.pt", tmp_path / "b.npy", "--json", "-o",
+                               tmp_path / "o").stdout)
+    assert sorted(mixed["parameters"]) == ["b", "w"]
+
+
 def test_trees_of_arrays(tmp_path: Path) -> None:
     for side in ("a", "b"):
         for step in (0, 1):
@@ -199,6 +225,50 @@ def test_trees_of_arrays(tmp_path: Path) -> None:
     verdicts = {name: row["verdict"] for name, row in rows.items()}
     assert verdicts == {"data/loss/cut": "not comparable", "data/loss/step0/rank0/x_0": "same",
                         "data/loss/step1/rank0/x_0": "broken", "data/only": "not comparable"}
+
+
+def numpy_row(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> list[float | None]:
+    x, y = a.astype(float).ravel(), b.astype(float).ravel()
+    size = np.maximum(np.abs(x), np.abs(y))
+    error = np.abs(x - y)
+    relative = np.divide(error, size, out=np.zeros_like(error), where=size > 0)
+    first = np.flatnonzero(x != y)
+    return [100 * float((x == y).mean()), int(first[0]) if first.size else None,
+            float(error.max()), float(relative.max()),
+            *(100 * float((error <= limit * size).mean()) for limit in (0.001, 0.01))]
+
+
+def test_workbooks_of_single_comparator(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    values: dict[tuple[int, int, int, int], list[np.ndarray[Any, Any]]] = {}
+    for step in (0, 1, 10):
+        for micro_step, number in ((0, 2), (1, 3)):
+            a = random.standard_normal((3, 4)).astype("f4")
+            b = a * np.where(random.random((3, 4)) < 0.5, 1, 1 + step * 0.004).astype("f4")
+            values[step, 0, micro_step, number] = [a, b]
+    values[0, 1, 0, 0] = [np.uint8([1, 255, 7]), np.uint8([2, 254, 7])]
+    for (step, rank, micro_step, number), pair in values.items():
+        for side, value in zip("ab", pair, strict=True):
+            folder = tmp_path / side / "data" / "loss" / f"step{step}" / f"rank{rank}"
+            name = f"x_{number}.npy"
+            if micro_step:
+                folder, name = folder / f"micro_step{micro_step}", f"x.{number}.npy"
+            folder.mkdir(parents=True, exist_ok=True)
+            np.save(folder / name, value)
+    np.save(tmp_path / "a/data/loss/step0/rank0/y_9.npy", np.ones((2, 3)))
+    np.save(tmp_path / "b/data/loss/step0/rank0/y_9.npy", np.ones((2, 2)))
+    done = compare(tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out")
+    assert done.returncode == 1 and f"written: {tmp_path / 'out' / 'loss.xlsx'}" in done.stdout
+    sheet = openpyxl.load_workbook(tmp_path / "out" / "loss.xlsx").active
+    rows = [list(row) for row in sheet.iter_rows(values_only=True, min_row=2)]
+    assert [tuple(row[:4]) for row in rows] == sorted([*values, (0, 0, 0, 9)])
+    for row in rows:
+        if row[3] == 9:
+            assert row[4:6] == ["[2, 3]", "[2, 2]"] and row[12].startswith("shapes differ")
+            continue
+        a, b = values[tuple(row[:4])]  # type: ignore[index]
+        for found, wanted in zip(row[6:12], numpy_row(a, b), strict=True):
+            assert found == (None if wanted is None else pytest.approx(wanted, rel=1e-12)), row
 
 
 # ---- shards
@@ -288,6 +358,15 @@ def test_fsdp_shards_are_put_together(tmp_path: Path) -> None:
     shards[1].write_bytes(cut[:-600])
     rows = similarity(tmp_path / "sharded", tmp_path / "whole.pt", 1)
     assert {row["reason"] for row in rows.values()} >= {"unreadable"}
+    metadata = tmp_path / "sharded" / ".metadata"
+    whole = metadata.read_bytes()
+    for at in range(0, len(whole), 29):
+        metadata.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1:])
+        done = compare(tmp_path / "sharded", tmp_path / "whole.pt", "-o", tmp_path / f"o{at}")
+        assert 0 <= done.returncode <= 6, (at, done)  # no crash; some bytes do not matter
+        metadata.write_bytes(whole[:at])
+        assert 4 <= compare(tmp_path / "sharded", tmp_path / "whole.pt").returncode <= 5, at
+    metadata.write_bytes(whole)
     shards[1].unlink()
     refused(compare(tmp_path / "sharded", tmp_path / "whole.pt", "-o", tmp_path / "o"), 3,
             shards[1])

@@ -1,0 +1,139 @@
+"""Causes that other recordings explain: earlier steps, sibling ranks, calls of one side only.
+
+The dumps are written here, tensor by tensor, as the recorder lays them out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import plumbline
+
+
+class Dump:
+    """One dump.json with its tensor files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "dump_tensor_data").mkdir(parents=True)
+        self.data: dict[str, Any] = {}
+
+    def tensor(self, name: str, value: torch.Tensor) -> dict[str, Any]:
+        torch.save(value.clone(), self.directory / "dump_tensor_data" / f"{name}.pt")
+        wide = value.double()
+        return {"type": "torch.Tensor", "dtype": str(value.dtype), "shape": list(value.shape),
+                "Max": wide.max().item(), "Min": wide.min().item(), "Mean": wide.mean().item(),
+                "Norm": wide.norm().item(), "requires_grad": False, "data_name": f"{name}.pt"}
+
+    def call(self, name: str, inputs: list[torch.Tensor], output: torch.Tensor) -> Dump:
+        self.data[name] = {
+            "input_args": [self.tensor(f"{name}.input.{i}", x) for i, x in enumerate(inputs)],
+            "input_kwargs": {}, "output": [self.tensor(f"{name}.output.0", output)]}
+        return self
+
+    def gradient(self, module: str, parameter: str, value: torch.Tensor) -> Dump:
+        name = f"{module}.parameters_grad"
+        self.data[name] = {parameter: [self.tensor(f"{name}.{parameter}", value)]}
+        return self
+
+    def write(self) -> Path:
+        (self.directory / "dump.json").write_text(json.dumps(
+            {"task": "tensor", "level": "L1", "framework": "pytorch",
+             "dump_data_dir": str(self.directory / "dump_tensor_data"), "data": self.data}))
+        return self.directory
+
+
+def numbers(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def details(target: Path, golden: Path) -> dict[str, Any]:
+    found = plumbline.compare(target, golden).details
+    assert found is not None
+    return found
+
+
+def test_weight_of_an_earlier_step_is_stale(tmp_path: Path) -> None:
+    x, old, new = numbers(1, 5, 8), numbers(2, 8, 8), numbers(3, 8, 8)
+    name = "Functional.linear.0.forward"
+    for step, weight in ((0, old), (1, old)):
+        Dump(tmp_path / f"target/step{step}/rank").call(name, [x, weight], x @ weight.T).write()
+    for step, weight in ((0, old), (1, new)):
+        Dump(tmp_path / f"golden/step{step}/rank").call(name, [x, weight], x @ weight.T).write()
+    found = details(tmp_path / "target/step1", tmp_path / "golden/step1")
+    assert found["item"] == f"{name}.input.1"
+    assert found["cause"] == "stale" and found["confidence"] == "high"
+    assert "of step 0 of the target" in found["cause_text"]
+
+
+def test_gradient_that_one_rank_keeps_is_not_reduced(tmp_path: Path) -> None:
+    shares = [numbers(4, 6, 6), numbers(5, 6, 6), numbers(6, 6, 6)]
+    for factor, word in ((1.0, "sum"), (1 / 3, "mean")):
+        whole = sum(shares) * factor
+        assert isinstance(whole, torch.Tensor)
+        for rank, share in enumerate(shares):
+            Dump(tmp_path / f"{word}/target/step0/rank{rank}").gradient(
+                "Module.fc.Linear", "weight", share).write()
+            Dump(tmp_path / f"{word}/golden/step0/rank{rank}").gradient(
+                "Module.fc.Linear", "weight", whole).write()
+        found = details(tmp_path / f"{word}/target/step0/rank1",
+                        tmp_path / f"{word}/golden/step0/rank1")
+        assert found["cause"] == "not-reduced", found["cause_text"]
+        assert f"the {word} of the target's 3 ranks" in found["cause_text"]
+
+
+def test_collective_that_returns_its_input_is_not_reduced(tmp_path: Path) -> None:
+    own, other = numbers(7, 6, 6), numbers(8, 6, 6)
+    name = "Distributed.all_reduce.0.forward"
+    target = Dump(tmp_path / "target").call(name, [own], own).write()
+    golden = Dump(tmp_path / "golden").call(name, [own], own + other).write()
+    found = details(target, golden)
+    assert found["cause"] == "not-reduced" and "input.0" in found["cause_text"]
+
+
+def test_addend_recorded_by_another_call_is_found(tmp_path: Path) -> None:
+    """The residual is no operand of the call that lost it; its norm gives it away."""
+    x, branch = numbers(9, 4, 16), numbers(10, 4, 16)
+    dumps = []
+    for name, result in (("target", branch * 2), ("golden", branch * 2 + torch.tanh(x))):
+        dumps.append(Dump(tmp_path / name)
+                     .call("Torch.tanh.0.forward", [x], torch.tanh(x))
+                     .call("Torch.fused.0.forward", [branch], result).write())
+    found = details(*dumps)
+    assert found["name"] == "Torch.fused.0.forward"
+    assert found["cause"] == "missing-addend", found["cause_text"]
+    assert "Torch.tanh.0.forward.output.0" in found["cause_text"]
+
+
+def test_missing_tensor_file_of_a_candidate_is_left_out(tmp_path: Path) -> None:
+    x, branch = numbers(9, 4, 16), numbers(10, 4, 16)
+    dumps = []
+    for name, result in (("target", branch * 2), ("golden", branch * 2 + x)):
+        dump = Dump(tmp_path / name).call("Torch.fused.0.forward", [branch, x], result)
+        dumps.append(dump.write())
+    for directory in dumps:
+        (directory / "dump_tensor_data" / "Torch.fused.0.forward.input.1.pt").write_bytes(b"PK cut")
+    found = details(*dumps)
+    assert found["cause"] and found["cause"] != "missing-addend"
+
+
+def test_data_type_that_is_narrower_is_named(tmp_path: Path) -> None:
+    x = numbers(11, 4, 16)
+    name = "Torch.exp.0.forward"
+    golden = Dump(tmp_path / "golden").call(name, [x], x.exp()).write()
+    target = Dump(tmp_path / "target").call(name, [x], x.to(torch.bfloat16).exp().float()).write()
+    found = details(target, golden)
+    assert found["cause"] == "narrowed" and found["confidence"] == "high"
+
+
+def test_transposed_result_of_another_shape(tmp_path: Path) -> None:
+    x = numbers(12, 4, 16)
+    name = "Torch.f.0.forward"
+    golden = Dump(tmp_path / "golden").call(name, [x], 2 * x).write()
+    target = Dump(tmp_path / "target").call(name, [x], (2 * x).T.contiguous()).write()
+    found = details(target, golden)
+    assert found["cause"] == "transposed", found["cause_text"]
