@@ -47,7 +47,9 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
       CompareCheckpoints(target, golden,
                          {.threads = options.threads, .on_progress = options.on_progress}));
   if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
-  const bool has_workbooks = !options.output_dir.ends_with(".json") && options.write_xlsx &&
+  const bool wants_xlsx =
+      std::ranges::find(options.formats, ReportFormat::kXlsx) != options.formats.end();
+  const bool has_workbooks = !options.output_dir.ends_with(".json") && wants_xlsx &&
                              IsArrayTree(target) && IsArrayTree(golden);
   std::vector<std::string> workbooks;
   if (has_workbooks) {
