@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -177,6 +178,8 @@ struct Comparison {
   RunLoss target_loss, golden_loss;
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()
+  // Pairs of values that a layer mapping stands for; written as data_mapping_<time>.yaml.
+  std::vector<std::pair<std::string, std::string>> data_mapping;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
@@ -185,7 +188,7 @@ struct Comparison {
 };
 
 // Files that say what is called otherwise on the golden side (docs/reference/compare-mappings.md).
-// `data` or `layer` alone decide where they are given; `api` and `cell` go together.
+// `data` and `layer` stand alone; `api` and `cell` go together.
 struct MappingFiles {
   std::string data;                  // value by value; empty: none
   std::optional<std::string> api;    // MindSpore's APIs; empty text: the built-in table alone
@@ -205,6 +208,7 @@ struct CompareOptions {
   std::string suffix;  // between "compare_result" and the time in the names of the files
   std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
                                        ReportFormat::kJson};
+  std::string name_suffix;    // in the names of the result files, behind "compare_result"
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   MappingFiles mappings;

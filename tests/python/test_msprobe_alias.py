@@ -16,7 +16,6 @@ PLUMBLINE = Path(plumbline.__file__).parent.parent
 
 MISSING = {
     "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
-    "from msprobe.pytorch import compare_distributed": "Call compare() once per rank",
     "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
     "from msprobe.mindspore import PrecisionDebugger": "recording MindSpore is not built yet",
     "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
@@ -86,7 +85,7 @@ sides = {{"npu_json_path": "{tmp_path}/a/step0/rank/dump.json",
           "bench_json_path": "{tmp_path}/b/step0/rank/dump.json"}}
 result = compare(sides, "{tmp_path}/out", stack_mode=True)
 print(result.first_wrong_call)
-for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), MsprobeException),
+for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), FileCheckException),
                    (lambda: compare({{}}, "{tmp_path}/out"), MsprobeException),
                    (lambda: compare(dict(sides, npu_json_path="{tmp_path}/no/dump.json"),
                                     "{tmp_path}/out"), FileCheckException)):
@@ -101,6 +100,46 @@ for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), 
     assert len(lines) == 4
     assert list((tmp_path / "out").glob("compare_result_*.xlsx"))
     assert list((tmp_path / "out").glob("advisor_*.txt"))
+
+
+def test_comparison_takes_mappings_suffixes_and_ranks(installed: Path, tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "golden"))
+    import make_dumps
+
+    for rank in range(11):
+        make_dumps.sound(str(tmp_path / "golden" / f"rank{rank}"))
+        if rank != 10:
+            (make_dumps.wrong_scale if rank == 2 else make_dumps.sound)(
+                str(tmp_path / "target" / f"rank{rank}"))
+    done = python(installed, f"""
+from msprobe.core.common.exceptions import FileCheckException, MsprobeException
+from msprobe.pytorch import compare, compare_distributed
+step = "{tmp_path}"
+sides = {{"npu_json_path": step + "/target/rank2/dump.json",
+          "bench_json_path": step + "/golden/rank2/dump.json"}}
+mapping = {{"Torch.add.0.forward.input.0": "Torch.add.1.forward.input.0"}}
+result = compare(sides, step + "/one", data_mapping=mapping, suffix="_mine", auto_analyze=False)
+print([row["golden"]["name"] for row in result.rows][0])
+for call, kind in ((lambda: compare(sides, step + "/one", data_mapping=3), TypeError),
+                   (lambda: compare_distributed(step + "/target", step + "/golden", step + "/all"),
+                    MsprobeException),
+                   (lambda: compare_distributed(step, step, step, suffix="x"), MsprobeException),
+                   (lambda: compare_distributed(step, step, step + "/all"), FileCheckException)):
+    try:
+        call()
+    except kind as error:
+        print(error)
+""")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "[INFO]" not in line]
+    assert lines[0] == "Torch.add.1.forward.input.0"
+    assert "data_mapping is int" in lines[1]
+    assert "only one side has rank 10; 10 ranks" in lines[2]
+    assert "suffix is not an argument" in lines[3]
+    assert "holds no rank directory" in lines[4]
+    assert len(list((tmp_path / "one").glob("compare_result_mine_*.xlsx"))) == 1
+    names = {path.name.rsplit("_", 1)[0] for path in (tmp_path / "all").glob("*.xlsx")}
+    assert names == {f"compare_result_rank{rank}-rank{rank}" for rank in range(10)}
 
 
 def test_command_runs_plumb(installed: Path, tmp_path: Path) -> None:

@@ -7,9 +7,6 @@ _NOT_BUILT = {
     "msprobe.mindspore": "recording MindSpore is not built yet",
     "msprobe.pytorch.monitor": "the training monitor is not built yet",
     "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
-    "msprobe.pytorch.compare_distributed": (
-        "comparing all ranks in one call is not built yet. Call compare() once per rank"
-    ),
     "msprobe.pytorch.parse": "the interactive parser is not built yet. Use `plumb inspect`",
     "msprobe.pytorch.save": (
         "no such function, in upstream neither. Use PrecisionDebugger.save(variable, name) at "

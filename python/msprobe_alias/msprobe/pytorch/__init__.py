@@ -6,6 +6,7 @@ from typing import Any
 
 from msprobe.missing import explain
 from msprobe.pytorch.common.utils import seed_all
+from msprobe.pytorch.compare.distributed_compare import compare_distributed
 from msprobe.pytorch.compare.pt_compare import compare
 from msprobe.pytorch.debugger.precision_debugger import (
     PrecisionDebugger,
@@ -17,6 +18,7 @@ from msprobe.pytorch.debugger.precision_debugger import (
 __all__ = [
     "PrecisionDebugger",
     "compare",
+    "compare_distributed",
     "module_dump",
     "module_dump_end",
     "random_save",
