@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -180,6 +181,8 @@ struct Comparison {
   // The config.json of the recording that would settle the cause of the first wrong call; empty
   // when no call is wrong or nothing finer can be recorded.
   std::string next_config;
+  // Pairs of values that a layer mapping stands for; written as data_mapping_<time>.yaml.
+  std::vector<std::pair<std::string, std::string>> data_mapping;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
@@ -188,7 +191,7 @@ struct Comparison {
 };
 
 // Files that say what is called otherwise on the golden side (docs/reference/compare-mappings.md).
-// `data` or `layer` alone decide where they are given; `api` and `cell` go together.
+// `data` and `layer` stand alone; `api` and `cell` go together.
 struct MappingFiles {
   std::string data;                  // value by value; empty: none
   std::optional<std::string> api;    // MindSpore's APIs; empty text: the built-in table alone

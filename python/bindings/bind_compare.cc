@@ -1,8 +1,12 @@
 // The extension module plumbline._compare: include/plumbline/compare.h for Python.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
 
 #include "bind_compare_ranks.h"
 #include "errors.h"
@@ -45,6 +49,15 @@ void BindOptions(nb::module_& m) {
           nb::arg("names"), "Which result files are written: names as `--format` takes them.")
       .def_rw("write_advice", &CompareOptions::write_advice)
       .def_rw("fuzzy_match", &CompareOptions::fuzzy_match)
+      .def_rw("suffix", &CompareOptions::suffix)
+      .def(
+          "set_mappings",
+          [](CompareOptions& self, const std::string& data, std::optional<std::string> api,
+             std::optional<std::string> cell, std::optional<std::string> layer) {
+            self.mappings = {data, std::move(api), std::move(cell), std::move(layer)};
+          },
+          nb::arg("data"), nb::arg("api").none(), nb::arg("cell").none(), nb::arg("layer").none(),
+          "The mapping files: paths; \"\" is no data mapping, and of the others the built-in one.")
       .def_rw("show_stack", &CompareOptions::show_stack)
       .def_rw("stack_path", &CompareOptions::stack_path)
       .def_rw("noise_path", &CompareOptions::noise_path)

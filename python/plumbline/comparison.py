@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -84,6 +84,8 @@ def compare(
     write_advice: bool = False,
     noise: str | os.PathLike[str] | None = None,
     threads: int = 0,
+    mappings: Mapping[str, str | os.PathLike[str] | bool] | None = None,
+    suffix: str = "",
 ) -> ComparisonResult:
     """Compares two recorded runs and names the first call that went wrong.
 
@@ -94,8 +96,7 @@ def compare(
         formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
             "junit", "sarif"; a text may name several with commas.
         fail_on: what makes `exit_code` 1: "suspicious", "broken", "unmatched", "any". With "any",
-            0 says that every call had its counterpart and no row differs beyond rounding; rows
-            that nobody can judge (NaN on both sides) are counted as "not comparable".
+            0 says that every call had its counterpart and no row differs beyond rounding.
         fuzzy_match: ignore call numbers: the k-th call of a name pairs with the k-th.
         salvage: compare the complete records of a truncated dump.json.
         show_stack: write the call-stack column when there is a stack.json.
@@ -103,6 +104,8 @@ def compare(
         write_advice: also write upstream's advisor_<time>.txt.
         noise: a third run that is right; as far as it is from the golden run is noise.
         threads: worker threads; 0: one per core.
+        mappings: YAML files by kind, "data", "api", "cell", "layer"; True: the built-in rules.
+        suffix: put behind "compare_result" in the names of the result files.
 
     Raises:
         ValueError: an argument is wrong, or the two recordings do not fit together.
@@ -112,8 +115,7 @@ def compare(
         OSError: the operating system refused to read or write.
 
     Example:
-        >>> result = compare("run_b/step0", "run_a/step0", "result")  # doctest: +SKIP
-        >>> result.first_wrong_call                                   # doctest: +SKIP
+        >>> compare("run_b/step0", "run_a/step0").first_wrong_call  # doctest: +SKIP
         'Functional.layer_norm.0.forward'
     """
     options = _options(_names(formats), threads)
@@ -121,6 +123,8 @@ def compare(
     options.salvage = salvage
     options.show_stack = show_stack
     options.write_advice = write_advice
+    options.suffix = suffix
+    options.set_mappings(*_mapping_files(mappings or {}))
     options.stack_path = "" if stack_path is None else _path("stack_path", stack_path)
     options.noise_path = "" if noise is None else _path("noise", noise)
     if output_dir is not None:
@@ -131,6 +135,23 @@ def compare(
     if output_dir is not None:
         _compare.write_comparison(native, options)
     return _result(native, conditions)
+
+
+def _mapping_files(
+    mappings: Mapping[str, str | os.PathLike[str] | bool],
+) -> tuple[str, str | None, str | None, str | None]:
+    """The four kinds as the native side takes them: a path, or "" for the built-in rules."""
+    kinds = ("data", "api", "cell", "layer")
+    found: dict[str, str] = {}
+    for kind, value in mappings.items():
+        if kind not in kinds or (kind == "data" and isinstance(value, bool)):
+            raise ValueError(f"mappings: {kind}={value!r} (expected {kinds}, data as a path)")
+        if isinstance(value, bool):
+            if value:
+                found[kind] = ""
+        else:
+            found[kind] = _path(f"mappings[{kind!r}]", value)
+    return found.get("data", ""), found.get("api"), found.get("cell"), found.get("layer")
 
 
 def _options(formats: list[str], threads: int) -> _compare.CompareOptions:

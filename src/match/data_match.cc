@@ -101,7 +101,8 @@ class ValueMatcher {
   // Unlisted values go to the same part of the one golden call that the listed ones are in.
   void PlaceInSameCall(size_t i, std::map<size_t, ItemLinks>& by_call, std::vector<size_t>& alone) {
     if (by_call.size() != 1) return;
-    auto& [j, links] = *by_call.begin();
+    const size_t j = by_call.begin()->first;
+    ItemLinks& links = by_call.begin()->second;
     std::erase_if(alone, [&](size_t k) {
       const Item& item = target_[i].items[k];
       if (mapping_.contains(item.name)) return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "match/data_match.h"
+#include "match/layer_mapping.h"
 #include "match/name_mapping.h"
 
 namespace plumbline::pipeline {
@@ -32,10 +33,10 @@ void WarnOfNames(const PairingSide& side, std::vector<std::string>& warnings) {
   const auto count = std::ranges::count_if(side.calls, is_odd);
   if (count == 0) return;
   const auto first = std::ranges::find_if(side.calls, is_odd);
-  warnings.push_back(
-      fmt::format("{}: names without forward, backward or parameters_grad: {}, such as {}; compared "
-                  "by name alone",
-                  side.run.dump_json_path(), count, first->name));
+  warnings.push_back(fmt::format(
+      "{}: names without forward, backward or parameters_grad: {}, such as {}; compared "
+      "by name alone",
+      side.run.dump_json_path(), count, first->name));
 }
 
 Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
@@ -63,6 +64,20 @@ Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
   return {};
 }
 
+Result<match::TextPairs> MapLayers(const PairingSide& target, const PairingSide& golden,
+                                   const std::string& path) {
+  std::vector<match::LayerRules> rules;
+  if (!path.empty()) {
+    PL_TRY_ASSIGN(rules, match::ReadLayerMapping(path));
+  }
+  const auto side_of = [](const PairingSide& side) {
+    return match::LayerSide{side.calls, side.run.header().framework != "pytorch",
+                            [&side](std::string_view name) { return side.run.ParentOf(name); },
+                            [&side](std::string_view name) { return side.run.StackOf(name); }};
+  };
+  return match::DataMappingByLayers(side_of(target), side_of(golden), rules);
+}
+
 }  // namespace
 
 Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const PairingSide& golden,
@@ -80,9 +95,21 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
     WarnOfNames(target, comparison.warnings);
     WarnOfNames(golden, comparison.warnings);
   }
+  const int kinds =
+      (files.data.empty() ? 0 : 1) + (files.layer ? 1 : 0) + (files.api || files.cell ? 1 : 0);
+  if (kinds > 1) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "a data or layer mapping stands alone (expected one of --data_mapping, "
+                 "--layer_mapping, or --api_mapping and --cell_mapping)");
+  }
   if (!files.data.empty()) {
     PL_TRY_ASSIGN(const match::TextPairs mapping, match::ReadDataMapping(files.data));
     return match::MatchByValues(target.calls, golden.calls, mapping, rules, comparison.warnings);
+  }
+  if (files.layer) {
+    PL_TRY_ASSIGN(comparison.data_mapping, MapLayers(target, golden, *files.layer));
+    return match::MatchByValues(target.calls, golden.calls, comparison.data_mapping, rules,
+                                comparison.warnings);
   }
   PL_TRY(ApplyNameMappings(target, golden, files, comparison));
   return match::MatchCalls(target.calls, golden.calls, rules);

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "match/layer_mapping.h"
 #include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
@@ -144,6 +145,11 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
     });
   });
   for (Status& status : statuses) PL_TRY(std::move(status));
+  if (!comparison.data_mapping.empty()) {
+    paths.push_back(JoinPath(directory, fmt::format("data_mapping_{}.yaml", stem)));
+    PL_TRY(WriteFileAtomically(paths.back(), match::DataMappingYaml(comparison.data_mapping),
+                               /*durable=*/false));
+  }
   for (std::string& path : paths) comparison.files.push_back(std::move(path));
   return {};
 }

@@ -1,4 +1,4 @@
-"""The csv of `plumb msprobe compare` against that of release 26.2.0 on the same dumps, cell by cell.
+"""The csv of `plumb msprobe compare` against that of release 26.2.0, on the same dumps, by cells.
 
 The dumps are built by tests/golden/make_dumps.py and changed here so that every rule for Result and
 every kind of statistic occurs. What differs on purpose is listed in NEWEST_TABLE of
@@ -18,7 +18,7 @@ from conftest import HERE, ROOT, run, upstream_python
 from known_differences import NEWEST_TABLE
 
 sys.path.insert(0, str(ROOT / "tests" / "golden"))
-import make_dumps  # noqa: E402
+import make_dumps
 
 pytestmark = [pytest.mark.upstream, pytest.mark.slow]
 

@@ -87,7 +87,7 @@ sides = {{"npu_json_path": "{tmp_path}/a/step0/rank/dump.json",
           "bench_json_path": "{tmp_path}/b/step0/rank/dump.json"}}
 result = compare(sides, "{tmp_path}/out", stack_mode=True)
 print(result.first_wrong_call)
-for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), MsprobeException),
+for call, kind in ((lambda: compare(sides, "{tmp_path}/out", data_mapping="x"), FileCheckException),
                    (lambda: compare({{}}, "{tmp_path}/out"), MsprobeException),
                    (lambda: compare(dict(sides, npu_json_path="{tmp_path}/no/dump.json"),
                                     "{tmp_path}/out"), FileCheckException)):
@@ -132,6 +132,32 @@ except FileCheckException as error:
     assert names == ["advisor_rank0-rank0", "advisor_rank1-rank1", "compare_result_rank0-rank0",
                      "compare_result_rank1-rank1"]
     assert not (tmp_path / "none").exists()
+
+
+def test_comparison_takes_mappings_and_suffixes(installed: Path, tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "golden"))
+    import make_dumps
+
+    make_dumps.sound(str(tmp_path / "golden"))
+    make_dumps.wrong_scale(str(tmp_path / "target"))
+    done = python(installed, f"""
+from msprobe.pytorch import compare
+step = "{tmp_path}"
+sides = {{"npu_json_path": step + "/target/dump.json",
+          "bench_json_path": step + "/golden/dump.json"}}
+mapping = {{"Torch.add.0.forward.input.0": "Torch.add.1.forward.input.0"}}
+result = compare(sides, step + "/one", data_mapping=mapping, suffix="_mine", auto_analyze=False)
+print([row["golden"]["name"] for row in result.rows][0])
+try:
+    compare(sides, step + "/one", data_mapping=3)
+except TypeError as error:
+    print(error)
+""")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "[INFO]" not in line]
+    assert lines[0] == "Torch.add.1.forward.input.0"
+    assert "data_mapping is int" in lines[1]
+    assert len(list((tmp_path / "one").glob("compare_result_mine_*.xlsx"))) == 1
 
 
 def test_command_runs_plumb(installed: Path, tmp_path: Path) -> None:
