@@ -38,8 +38,10 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
                          bool machine) {
   const bool one_file = KindOf(target) == PathKind::kFile && target.ends_with(".npy");
   std::string path;
-  if (!one_file &&
-      std::ranges::find(options.formats, ReportFormat::kJson) != options.formats.end()) {
+  const auto wants = [&](ReportFormat format) {
+    return std::ranges::find(options.formats, format) != options.formats.end();
+  };
+  if (!one_file && wants(ReportFormat::kJson)) {
     PL_TRY_ASSIGN(path, OutputPath(options.output_dir));
   }
   PL_TRY_ASSIGN(
@@ -47,7 +49,7 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
       CompareCheckpoints(target, golden,
                          {.threads = options.threads, .on_progress = options.on_progress}));
   if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
-  const bool has_workbooks = !options.output_dir.ends_with(".json") && options.write_xlsx &&
+  const bool has_workbooks = !options.output_dir.ends_with(".json") && wants(ReportFormat::kXlsx) &&
                              IsArrayTree(target) && IsArrayTree(golden);
   std::vector<std::string> workbooks;
   if (has_workbooks) {

@@ -229,7 +229,9 @@ Result<ArrayTreeReport> CompareArrayTrees(const std::string& first, const std::s
   PL_TRY_ASSIGN(const auto right, ReadTree(second));
   ArrayTreeReport report;
   Status status;
-  for (const auto& [name, tag] : left) {
+  for (const auto& entry : left) {
+    const std::string& name = entry.first;
+    const Tag& tag = entry.second;
     const auto other = right.find(name);
     if (other == right.end()) {
       report.unpaired += tag.size();

@@ -184,6 +184,15 @@ def test_filters(tmp_path):
     assert done.returncode == 3 and not (tmp_path / "o4").exists()
 
 
+def test_filters_choose_from_nothing(tmp_path, golden):
+    rank = golden / "step0" / "rank0"
+    done = compare(rank, rank, "-o", tmp_path / "out", "--rank", "3")
+    assert done.returncode == 2 and "one rank (expected a step or dump directory" in done.stderr
+    done = compare(rank / "dump.json", rank, "-o", tmp_path / "out", "-da", "--format", "csv")
+    assert done.returncode == 0 and answer(done) == "no wrong call in 1 rank", done
+    assert not list((tmp_path / "out").glob("diff_analyze*"))
+
+
 def test_missing_step(tmp_path):
     for name, steps in (("target", [0, 1]), ("golden", [0, 2])):
         for step in steps:
@@ -291,6 +300,21 @@ def test_results_are_taken_over_until_something_changes(tmp_path, golden):
     assert states(compare(*words)) == ["taken over", "taken over", "compared", "taken over"]
     assert states(compare(*words, "-f")) == ["compared"] * 4
     assert states(compare(*words, "-f", "--no-resume")) == ["compared"] * 4
+
+
+def test_other_mapping_or_schema_is_another_result(tmp_path, golden):
+    step = golden / "step0"
+    mapping = tmp_path / "map.yaml"
+    words = (step, step, "-o", tmp_path / "out", "--json", "--format", "csv", "-dm", mapping)
+    name = "Torch.add.0.forward.output.0"
+    mapping.write_text(f"{name}: {name}\n")
+    assert states(compare(*words)) == ["compared"] * 4
+    assert states(compare(*words)) == ["taken over"] * 4
+    mapping.write_text(f"{name}: {name}\n# changed\n")
+    assert states(compare(*words)) == ["compared"] * 4
+    assert states(compare(*words, "--schema", "newest")) == ["compared"] * 4
+    names = {path.name.rpartition("_")[0] for path in (tmp_path / "out").glob("*.csv")}
+    assert {"compare_result_rank0", "compare_result_rank0-rank0"} <= names
 
 
 def test_other_dump_in_the_same_output_directory(tmp_path, golden):
