@@ -267,6 +267,14 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
                                                                 : Amplifier::kNone;
 }
 
+bool HasSteps(std::string_view call_name) {
+  static constexpr std::string_view kStepped[] = {
+      "abs", "amax",       "amin",       "clamp",   "clip",    "hardtanh", "leaky_relu", "max",
+      "min", "max_pool2d", "max_pool1d", "maximum", "minimum", "relu",     "relu6"};
+  const std::string_view api = Reduced(ApiOf(call_name));
+  return std::find(std::begin(kStepped), std::end(kStepped), api) != std::end(kStepped);
+}
+
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length) {
   const double length = std::max(reduction_length, 1.0);
   // Sums are kept in float32 or wider, whatever the dtype; the result is rounded once.

@@ -72,6 +72,9 @@ enum class Amplifier : uint8_t {
 };
 Amplifier AmplifierOfCall(std::string_view call_name);
 
+// Whether the derivative of the call jumps, as that of relu at zero.
+bool HasSteps(std::string_view call_name);
+
 // Relative error (L2) that a correct call of this class makes by itself, when the roundoff of its
 // dtype is `unit_roundoff` and one output element sums up `reduction_length` terms.
 double OwnError(CallClass call_class, double unit_roundoff, double reduction_length);

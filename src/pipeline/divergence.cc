@@ -384,7 +384,13 @@ class Judge {
         KindOfCall(name) == CallKind::kForward) {
       return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
     }
-    return std::max({inputs.error, propagation.from_inputs, noise_level_});
+    double explained = std::max({inputs.error, propagation.from_inputs, noise_level_});
+    // The derivative jumps: elements as near to the edge as the error of the forward call land on
+    // the other side, and their share of the squared norm is of the size of that error.
+    if (KindOfCall(name) == CallKind::kBackward && measure::HasSteps(name)) {
+      explained = std::max(explained, std::sqrt(inputs.error));
+    }
+    return explained;
   }
 
   // Errors explain errors only up to a ceiling: each may be eight times the one before.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import cases_conv
+import cases_held_out
 import cases_library
 import cases_plain
 from fault_cases import Case
 
-CASES: list[Case] = [*cases_plain.CASES, *cases_library.CASES, *cases_conv.CASES]
+CASES: list[Case] = [*cases_plain.CASES, *cases_library.CASES, *cases_conv.CASES,
+                     *cases_held_out.CASES]
 
 
 def cases_of(model: str) -> list[Case]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -103,9 +104,9 @@ def rounded_to(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     def rounded(values: torch.Tensor) -> torch.Tensor:
         if values.dtype != torch.float32:
             return values
-        words = values.contiguous().view(torch.int32)
+        words = numpy.ascontiguousarray(values.detach().numpy()).view(numpy.int32)  # not torch: its calls are recorded
         words = (words + (1 << (drop - 1)) - 1 + ((words >> drop) & 1)) & -(1 << drop)
-        return words.view(torch.float32)
+        return torch.from_numpy(words.view(numpy.float32))
     return rounded
 
 

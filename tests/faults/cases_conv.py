@@ -74,7 +74,7 @@ def channels_last(s: Setup) -> None:
 
 CASES: list[Case] = [
     fault("conv-wrong-epsilon", "batch_norm.2", "argument", epsilon),
-    fault("conv-evaluated-norm", "add_.3 batch_norm.3", "", evaluated_norm, held_out=True),
+    fault("conv-evaluated-norm", "add_.3 batch_norm.3", "", evaluated_norm),
     fault("conv-dropped-bias", "conv2d.0", "missing-addend", dropped_bias),
     fault("conv-shifted-picture", "conv2d.4", "shifted", shifted_picture),
     fault("conv-missing-shortcut", "__add__.1 relu.3", "missing-addend", missing_shortcut),
@@ -82,13 +82,12 @@ CASES: list[Case] = [
     fault("conv-infinite-channel", "batch_norm.2", "nonfinite", infinite_channel),
     fault("conv-weight-gradient-twice", "conv2d.4<", "scale", weight_gradient_twice),
     fault("conv-half-convolution", "conv2d.4", "narrowed", half_convolution),
-    fault("conv-transposed-filters", "conv2d.4", "transposed", transposed_filters, held_out=True),
+    fault("conv-transposed-filters", "conv2d.4", "transposed", transposed_filters),
     fault("conv-scaled-backward", "batch_norm.3<", "scale", scaled_backward),
     fault("conv-wide-and-twice", "conv2d.4<", "scale", both(all_wide, weight_gradient_twice)),
-    fault("conv-other-kernels-and-half", "conv2d.4", "narrowed", both(no_mkldnn, half_convolution),
-          held_out=True),
+    fault("conv-other-kernels-and-half", "conv2d.4", "narrowed", both(no_mkldnn, half_convolution)),
     noise("conv-no-mkldnn", no_mkldnn),
     noise("conv-all-wide", all_wide),
-    noise("conv-channels-last", channels_last, held_out=True),
+    noise("conv-channels-last", channels_last),
     noise("conv-baseline-kernels", nothing, environment=(("ATEN_CPU_CAPABILITY", "default"),)),
 ]

@@ -46,7 +46,7 @@ class Case:
     # rounding only and no call may be named.
     culprits: tuple[str, ...] = ()
     cause: str = ""  # class of the cause; empty where the classes of the tool have no fitting one
-    held_out: bool = False  # no rule or number of the tool was chosen with this case in view
+    held_out: bool = False  # written after the rules were fixed, counted apart
     environment: tuple[tuple[str, str], ...] = ()  # recorded in a process of its own with these
 
 

@@ -4,8 +4,8 @@
     UPSTREAM_PYTHON upstream_answers.py PAIRS.json RELEASE ANSWERS.json
 
 Run by the interpreter that holds the release ("1.2.2" or "26.2.0"). A release names the call of the
-first row it finds fault with: "No" in column `Accuracy Reached or Not` (1.2.2, tensors), "Warning" in
-`Result` (1.2.2, statistics), "error" or "warning" in `Result` (26.2.0). Answers are appended to
+first row it finds fault with: "No" in column `Accuracy Reached or Not` (1.2.2, tensors), "Warning"
+in `Result` (1.2.2, statistics), "error" or "warning" in `Result` (26.2.0). Answers are appended to
 ANSWERS.json one by one, so that a run that was stopped goes on.
 """
 
