@@ -208,7 +208,6 @@ struct CompareOptions {
   std::string suffix;  // between "compare_result" and the time in the names of the files
   std::vector<ReportFormat> formats = {ReportFormat::kXlsx, ReportFormat::kCsv,
                                        ReportFormat::kJson};
-  std::string name_suffix;    // in the names of the result files, behind "compare_result"
   bool write_advice = false;  // upstream's advisor_<time>.txt
   bool fuzzy_match = false;   // ignore call numbers: k-th call pairs with k-th call
   MappingFiles mappings;

@@ -48,7 +48,7 @@ void BindOptions(nb::module_& m) {
           nb::arg("names"), "Which result files are written: names as `--format` takes them.")
       .def_rw("write_advice", &CompareOptions::write_advice)
       .def_rw("fuzzy_match", &CompareOptions::fuzzy_match)
-      .def_rw("name_suffix", &CompareOptions::name_suffix)
+      .def_rw("name_suffix", &CompareOptions::suffix)
       .def(
           "set_mappings",
           [](CompareOptions& self, const std::string& data, std::optional<std::string> api,
