@@ -30,6 +30,17 @@ class CompareOptions:
     def fuzzy_match(self, arg: bool, /) -> None: ...
 
     @property
+    def name_suffix(self) -> str: ...
+
+    @name_suffix.setter
+    def name_suffix(self, arg: str, /) -> None: ...
+
+    def set_mappings(self, data: str, api: str | None, cell: str | None, layer: str | None) -> None:
+        """
+        The mapping files: paths; "" is no data mapping, and of the others the built-in one.
+        """
+
+    @property
     def show_stack(self) -> bool: ...
 
     @show_stack.setter

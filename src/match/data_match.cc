@@ -50,6 +50,7 @@ class ValueMatcher {
       }
     }
     PlaceInSameCall(i, by_call, alone);
+    const size_t first = pairs.size();
     for (const auto& [j, links] : by_call) {
       for (const auto& link : links) used_[j][link.second] = true;
       CallPair& pair = pairs.emplace_back();
@@ -58,6 +59,9 @@ class ValueMatcher {
       pair.rule = "mapped";
       pair.links = links;
     }
+    // In the order of the target's values.
+    std::sort(pairs.begin() + static_cast<std::ptrdiff_t>(first), pairs.end(),
+              [](const CallPair& a, const CallPair& b) { return a.links < b.links; });
     if (alone.empty()) return true;
     CallPair& rest = pairs.emplace_back();
     rest.target = i;

@@ -34,7 +34,8 @@ TEST(NameMapping, ExactModulesGoBeforeParts) {
   EXPECT_EQ(CellKey(pairs, "Cell.fc2.Dense.forward.0"), "Module.fc2.Linear.forward.0");
   EXPECT_EQ(CellKey(pairs, "Cell.net.fc3.Dense.parameters_grad"),
             "Module.model.fc3.Other.parameters_grad");
-  EXPECT_EQ(CellKey(pairs, "Module.net.fc2.Dense.backward.1"), "Module.model.fc2.Linear.backward.1");
+  EXPECT_EQ(CellKey(pairs, "Module.net.fc2.Dense.backward.1"),
+            "Module.model.fc2.Linear.backward.1");
 }
 
 TEST(NameMapping, BuiltInApis) {

@@ -72,7 +72,9 @@ class Matcher {
     }
     for (size_t i = 0; i < target_.size(); ++i) {
       const auto found = by_name.find(target_[i].key());
-      if (found != by_name.end() && !target_[i].items.empty()) Pair(i, found->second, {});
+      if (found == by_name.end() || target_[i].items.empty()) continue;
+      // A mapping may lead two calls to one name; the first has it.
+      if (counterpart_[found->second] == kNone) Pair(i, found->second, {});
     }
   }
 

@@ -15,7 +15,7 @@ from msprobe.core.compare.layer_mapping import generate_data_mapping_by_layer_ma
 
 def main() -> int:
     target, golden, rules, out = sys.argv[1:]
-    sides = {"npu_path": target, "bench_path": golden}
+    sides = {"npu_json_path": target, "bench_json_path": golden}
     with tempfile.TemporaryDirectory() as folder:
         mapping = generate_data_mapping_by_layer_mapping(sides, rules, folder)
     Path(out).write_text(json.dumps(mapping))

@@ -281,10 +281,21 @@ def test_options_reach_the_comparison(make: Make, tmp_path: Path) -> None:
     for name in ("dump.json", "stack.json", "construct.json"):
         file = renumbered / name
         file.write_text(file.read_text().replace("Functional.relu.0.", "Functional.relu.5."))
-    strict = plumbline.compare(renumbered, target)
-    assert strict.counts["unmatched target"] == 1
-    fuzzy = plumbline.compare(renumbered, target, fuzzy_match=True)
-    assert fuzzy.counts["unmatched target"] == 0
+    for fuzzy in (False, True):
+        result = plumbline.compare(renumbered, target, fuzzy_match=fuzzy)
+        assert result.counts["unmatched target"] == 0
+        notes = [note["code"] for row in result.rows for note in row["notes"]]
+        assert set(notes) == {"fuzzy" if fuzzy else "renumbered"}
+    cells = tmp_path / "cells.yaml"
+    cells.write_text("blocks: layers\n")
+    for name in ("dump.json", "stack.json", "construct.json"):
+        file = renumbered / name
+        file.write_text(file.read_text().replace("Module.layers.", "Module.blocks."))
+    mapped = plumbline.compare(renumbered, target, mappings={"cell": cells})
+    notes = [note["code"] for row in mapped.rows for note in row["notes"]]
+    assert "mapped" in notes
+    with pytest.raises(ValueError, match="mappings"):
+        plumbline.compare(target, target, mappings={"data": True})
     advised = plumbline.compare(target, target, tmp_path / "advice", formats=(), write_advice=True)
     assert [Path(file).name[:8] for file in advised.files] == ["advisor_"]
     headers = []
