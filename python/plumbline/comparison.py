@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -64,6 +65,37 @@ class ComparisonResult:
     def next_config(self) -> str:
         """The config.json whose recording would settle the cause; "" when there is none."""
         return self._native.next_config
+
+    @property
+    def first_divergence(self) -> dict[str, Any] | None:
+        """`details`: name, numbers, cause, stack and modules of the first wrong call, or None."""
+        return self.details
+
+    def to_xlsx(self, path: str | os.PathLike[str]) -> None:
+        """Writes the workbook; appears complete or not at all."""
+        self._write("xlsx", path)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table as CSV."""
+        self._write("csv", path)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report page."""
+        self._write("html", path)
+
+    def to_sqlite(self, path: str | os.PathLike[str]) -> None:
+        """Writes the database."""
+        self._write("sqlite", path)
+
+    def _write(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Writes one result file beside its place, then moves it there."""
+        target = _path("path", path)
+        options = _options([name], 0)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(target) or ".") as folder:
+            options.output_dir = folder
+            _compare.write_comparison(self._native, options)
+            [file] = os.listdir(folder)
+            os.replace(os.path.join(folder, file), target)
 
     def __bool__(self) -> bool:
         """Raises TypeError: "it differs" and "it was judged" are two questions."""

@@ -116,6 +116,14 @@ class RowBuilder {
   RowBuilder(Side& target, Side& golden, Comparison& comparison)
       : target_(target), golden_(golden), comparison_(comparison) {}
 
+  // Rows are large: growing step by step would hold most of them twice.
+  void Reserve(const std::vector<CallPair>& pairs) {
+    size_t rows = 0;
+    for (const CallPair& pair : pairs) rows += RowsOf(pair);
+    comparison_.rows.reserve(rows);
+    comparison_.calls.reserve(pairs.size());
+  }
+
   // The items move into the rows; the sides keep their calls' names.
   void Add(const CallPair& pair) {
     ComparedCall& call = comparison_.calls.emplace_back();
@@ -126,8 +134,7 @@ class RowBuilder {
     CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
     if (target != nullptr) call.target_name = target->name;
     if (golden != nullptr) call.golden_name = golden->name;
-    const size_t all = target != nullptr ? target->items.size() : golden->items.size();
-    const size_t count = pair.links.empty() ? all : pair.links.size();
+    const size_t count = RowsOf(pair);
     for (size_t i = 0; i < count; ++i) {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
@@ -151,6 +158,12 @@ class RowBuilder {
   }
 
  private:
+  [[nodiscard]] size_t RowsOf(const CallPair& pair) const {
+    if (!pair.links.empty()) return pair.links.size();
+    return pair.target != CallPair::kNone ? target_.calls[pair.target].items.size()
+                                          : golden_.calls[pair.golden].items.size();
+  }
+
   Side& target_;
   Side& golden_;
   Comparison& comparison_;
@@ -374,6 +387,7 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
                 pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
                                     comparison));
+  builder.Reserve(pairs);
   for (const CallPair& pair : pairs) builder.Add(pair);
   for (ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden) continue;

@@ -123,8 +123,10 @@ function drawAnswer() {
     return;
   }
   box.append(make("div", { cls: "lead" }, "First wrong call"), make("div", { cls: "name" }, answer.name));
-  const cause = answer.cause_text || answer.cause;
-  if (cause) box.append(make("p", {}, make("span", { cls: "cause" }, "Likely cause:"), cause));
+  if (answer.cause) {
+    const sure = answer.confidence ? ` (${answer.confidence} confidence)` : "";
+    box.append(make("p", {}, make("span", { cls: "cause" }, `Likely cause: ${answer.cause}${sure}`), answer.cause_text || ""));
+  }
   box.append(make("p", {}, answer.what));
   const facts = make("dl", { cls: "facts" });
   const fact = (name, value) => { if (value) facts.append(make("dt", {}, name), make("dd", {}, value)); };
