@@ -104,7 +104,8 @@ def rounded_to(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     def rounded(values: torch.Tensor) -> torch.Tensor:
         if values.dtype != torch.float32:
             return values
-        words = numpy.ascontiguousarray(values.detach().numpy()).view(numpy.int32)  # not torch: its calls are recorded
+        # NumPy: calls of torch would be recorded.
+        words = numpy.ascontiguousarray(values.detach().numpy()).view(numpy.int32)
         words = (words + (1 << (drop - 1)) - 1 + ((words >> drop) & 1)) & -(1 << drop)
         return torch.from_numpy(words.view(numpy.float32))
     return rounded
