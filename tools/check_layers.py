@@ -41,7 +41,8 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
     "run.h": ("result.h", "tensor.h", "record.h"),
-    "compare.h": ("result.h", "tensor.h", "record.h", "run.h"),
+    "compare_options.h": ("result.h",),
+    "compare.h": ("result.h", "tensor.h", "record.h", "run.h", "compare_options.h"),
     "c_api.h": (),
 }
 SOURCE_SUFFIXES = {".h", ".cc", ".inl", ".c"}

@@ -141,14 +141,9 @@ def compare(
 
     Raises:
         ValueError: an argument is wrong, or the two recordings do not fit together.
-        FileNotFoundError: a named file or directory is missing.
+        OSError: a path is missing, or the operating system refused to read or write.
         plumbline.CorruptDataError: a file is damaged; the message has the byte offset.
         plumbline.UnsupportedError: a recording that plumbline cannot compare.
-        OSError: the operating system refused to read or write.
-
-    Example:
-        >>> compare("run_b/step0", "run_a/step0").first_wrong_call  # doctest: +SKIP
-        'Functional.layer_norm.0.forward'
     """
     options = _options(_names(formats), threads)
     options.fuzzy_match = fuzzy_match
