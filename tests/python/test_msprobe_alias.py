@@ -147,7 +147,7 @@ sides = {{"npu_json_path": step + "/target/dump.json",
           "bench_json_path": step + "/golden/dump.json"}}
 mapping = {{"Torch.add.0.forward.input.0": "Torch.add.1.forward.input.0"}}
 result = compare(sides, step + "/one", data_mapping=mapping, suffix="_mine", auto_analyze=False)
-print([row["golden"]["name"] for row in result.rows][0])
+print(result.rows[0]["golden"]["name"])
 try:
     compare(sides, step + "/one", data_mapping=3)
 except TypeError as error:
