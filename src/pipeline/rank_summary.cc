@@ -10,6 +10,7 @@
 
 #include "base/number_text.h"
 #include "formats/json_document.h"
+#include "report/findings.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -79,10 +80,7 @@ std::string AnswerDetails(const RanksReport& report) {
   const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
   const auto& first = outcome.first_wrong_call;
   if (first && first->name == report.answer().name) {
-    if (!first->cause.empty()) {
-      text += fmt::format("  cause: {} ({} confidence): {}\n", first->cause, first->confidence,
-                          first->cause_text);
-    }
+    text += report::CauseLine(*first);
     if (!first->stack_line.empty()) text += fmt::format("  called at: {}\n", first->stack_line);
     if (!first->module_path.empty()) {
       text += fmt::format("  inside: {}\n", fmt::join(first->module_path, " < "));

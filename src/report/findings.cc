@@ -289,4 +289,10 @@ std::string AdviceText(const Comparison& comparison) {
   return "Line: NA\nSuspect Nodes: NA\nExpert Advice: No row of the result is marked.\n";
 }
 
+std::string CauseLine(const FirstWrongCall& call) {
+  if (call.cause.empty() || call.cause == "unexplained" || call.cause == "argument") return {};
+  return fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence,
+                     call.cause_text);
+}
+
 }  // namespace plumbline::report

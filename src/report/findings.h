@@ -18,6 +18,10 @@ void FillColors(Comparison& comparison);
 // Text of upstream's advisor file: the first suspect row and a hint where to look.
 std::string AdviceText(const Comparison& comparison);
 
+// The cause class of the first wrong call as a line of text; empty when there is none to name, or
+// when the call's own sentence says it (an argument of another value).
+std::string CauseLine(const FirstWrongCall& call);
+
 }  // namespace plumbline::report
 
 #endif  // PLUMBLINE_REPORT_FINDINGS_H_

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plumbline/compare.h"
+#include "report/findings.h"
 
 namespace plumbline {
 namespace {
@@ -83,11 +84,7 @@ std::string AnswerText(const Comparison& comparison) {
   }
   const FirstWrongCall& answer = *comparison.first_wrong_call;
   std::string text = fmt::format("first wrong call: {}\n", answer.name);
-  if (!answer.cause.empty()) {
-    text += fmt::format("  cause: {} ({} confidence): {}\n", answer.cause, answer.confidence,
-                        answer.cause_text);
-  }
-  text += fmt::format("  {}\n", answer.what);
+  text += fmt::format("  {}\n", answer.what) + report::CauseLine(answer);
   if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
   if (!answer.module_path.empty()) {
     text += "  inside: ";
