@@ -117,7 +117,7 @@ def test_an_unknown_api_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({}, "expected 1 at level L2"), ({"list": ["linear"]}, "not a complete name"),
+    [({}, "expected 1 at level L2"), ({"list": ["linear"]}, "expected a complete name"),
      ({"list": ["Torch.a.0.forward"], "scope": ["Torch.a.0.forward"] * 2}, "expected none at")],
 )
 def test_the_list_names_one_call(tmp_path: Path, options: dict[str, Any], text: str) -> None:
