@@ -31,35 +31,36 @@ double Clamped(double amplification) {
 }
 
 // The operand with the most elements, or null.
-const Operand* Largest(std::span<const Operand> operands) {
-  const auto found = std::max_element(
-      operands.begin(), operands.end(),
-      [](const Operand& a, const Operand& b) { return CountOf(*a.golden) < CountOf(*b.golden); });
+const InputError* Largest(std::span<const InputError> operands) {
+  const auto found = std::max_element(operands.begin(), operands.end(),
+                                      [](const InputError& a, const InputError& b) {
+                                        return CountOf(*a.golden) < CountOf(*b.golden);
+                                      });
   return found == operands.end() ? nullptr : &*found;
 }
 
-double LargestError(std::span<const Operand> operands) {
+double LargestError(std::span<const InputError> operands) {
   double error = 0;
-  for (const Operand& operand : operands) error = std::max(error, operand.error);
+  for (const InputError& operand : operands) error = std::max(error, operand.error);
   return error;
 }
 
 // y = a + b: absolute errors add up.
-double OfSum(const Item& output, std::span<const Operand> operands) {
+double OfSum(const Item& output, std::span<const InputError> operands) {
   const std::optional<double> y = RmsOf(output);
   if (!y) return 0;
   double total = 0;
-  for (const Operand& operand : operands) {
+  for (const InputError& operand : operands) {
     if (const std::optional<double> x = RmsOf(*operand.golden)) total += operand.error * *x / *y;
   }
   return total;
 }
 
 // y = a b with k terms each: without cancellation y is sqrt(k) a b.
-double OfProduct(const Item& output, std::span<const Operand> operands) {
-  const Operand* first = Largest(operands);
-  const Operand* second = nullptr;
-  for (const Operand& operand : operands) {
+double OfProduct(const Item& output, std::span<const InputError> operands) {
+  const InputError* first = Largest(operands);
+  const InputError* second = nullptr;
+  for (const InputError& operand : operands) {
     if (&operand == first) continue;
     if (second == nullptr || CountOf(*operand.golden) > CountOf(*second->golden)) second = &operand;
   }
@@ -74,8 +75,8 @@ double OfProduct(const Item& output, std::span<const Operand> operands) {
 }
 
 // A mean or sum over k terms that nearly cancel.
-double OfReduction(const Item& output, std::span<const Operand> operands, bool is_mean) {
-  const Operand* input = Largest(operands);
+double OfReduction(const Item& output, std::span<const InputError> operands, bool is_mean) {
+  const InputError* input = Largest(operands);
   const std::optional<double> x = input == nullptr ? std::nullopt : RmsOf(*input->golden);
   const std::optional<double> y = RmsOf(output);
   if (!x || !y) return 1;
@@ -84,8 +85,8 @@ double OfReduction(const Item& output, std::span<const Operand> operands, bool i
 }
 
 // (x - mean) / deviation: what is left after the mean is taken away carries the error of all.
-double OfNormalisation(std::span<const Operand> operands) {
-  const Operand* input = Largest(operands);
+double OfNormalisation(std::span<const InputError> operands) {
+  const InputError* input = Largest(operands);
   if (input == nullptr) return 1;
   const std::optional<double> x = RmsOf(*input->golden);
   const std::optional<double> mean = NumberOf(input->golden->statistics[2]);
@@ -95,8 +96,8 @@ double OfNormalisation(std::span<const Operand> operands) {
 }
 
 // exp(x), cos(x): a relative error of x is |x| times as large in the result.
-double OfArgument(std::span<const Operand> operands, bool is_upper_only) {
-  const Operand* input = Largest(operands);
+double OfArgument(std::span<const InputError> operands, bool is_upper_only) {
+  const InputError* input = Largest(operands);
   if (input == nullptr) return 1;
   double size = 1;
   for (const size_t i : {size_t{0}, size_t{1}}) {
@@ -120,7 +121,7 @@ bool IsFilled(const Item& item) {
 }
 
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
-                          std::span<const Operand> operands) {
+                          std::span<const InputError> operands) {
   Propagation result;
   result.from_inputs = LargestError(operands);
   switch (AmplifierOfCall(call_name)) {

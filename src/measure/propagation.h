@@ -11,7 +11,7 @@
 namespace plumbline::measure {
 
 // One tensor that a call reads, as recorded in the golden run.
-struct Operand {
+struct InputError {
   const Item* golden = nullptr;
   double error = 0;  // relative (L2) error of the target's
 };
@@ -30,7 +30,7 @@ bool IsFilled(const Item& item);
 // normalised tensors with a large mean and functions of large arguments amplify; what is not known
 // counts as 1. Never less than the largest error among `operands`, and finite.
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
-                          std::span<const Operand> operands);
+                          std::span<const InputError> operands);
 
 }  // namespace plumbline::measure
 

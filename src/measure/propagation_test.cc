@@ -22,7 +22,7 @@ TEST(Propagation, CancellingSumAmplifies) {
   const Item a = TensorOf({4}, 10, -10, 0, 20);
   const Item b = TensorOf({4}, 10, -10, 0, 20);
   const Item y = TensorOf({4}, 0.1, -0.1, 0, 0.2);
-  const std::vector<Operand> operands{{&a, 1e-6}, {&b, 2e-6}};
+  const std::vector<InputError> operands{{&a, 1e-6}, {&b, 2e-6}};
   // (1e-6 * 20 + 2e-6 * 20) / 0.2
   EXPECT_NEAR(PropagationTo(y, "Tensor.__sub__.0.forward", operands).from_inputs, 3e-4, 1e-9);
   EXPECT_EQ(PropagationTo(y, "Tensor.reshape.0.forward", operands).from_inputs, 2e-6);
@@ -33,7 +33,7 @@ TEST(Propagation, CancellingProductAmplifies) {
   const Item w = TensorOf({5, 100}, 1, -1, 0, std::sqrt(500.0));
   const Item usual = TensorOf({10, 5}, 10, -10, 0, 10 * std::sqrt(50.0));
   const Item cancelled = TensorOf({10, 5}, 1, -1, 0, std::sqrt(50.0));
-  const std::vector<Operand> operands{{&x, 1e-6}, {&w, 0}};
+  const std::vector<InputError> operands{{&x, 1e-6}, {&w, 0}};
   EXPECT_NEAR(PropagationTo(usual, "Functional.linear.0.forward", operands).amplification, 1, 1e-9);
   const Propagation found = PropagationTo(cancelled, "Functional.linear.0.forward", operands);
   EXPECT_NEAR(found.amplification, 10, 1e-9);
@@ -43,14 +43,14 @@ TEST(Propagation, CancellingProductAmplifies) {
 TEST(Propagation, MeanNearZeroAmplifies) {
   const Item x = TensorOf({100}, 1, -1, 0, 10);  // root mean square 1
   const Item y = TensorOf({1}, 0.001, 0.001, 0.001, 0.001);
-  const std::vector<Operand> operands{{&x, 1e-6}};
+  const std::vector<InputError> operands{{&x, 1e-6}};
   EXPECT_NEAR(PropagationTo(y, "Torch.mean.0.forward", operands).amplification, 100, 1e-6);
 }
 
 TEST(Propagation, NormalisationOfALargeMeanAmplifies) {
   // Mean 10, deviation 1.
   const Item x = TensorOf({100}, 12, 8, 10, std::sqrt(101.0 * 100));
-  const std::vector<Operand> operands{{&x, 1e-6}};
+  const std::vector<InputError> operands{{&x, 1e-6}};
   const Item y = TensorOf({100}, 2, -2, 0, 10);
   EXPECT_NEAR(PropagationTo(y, "Functional.layer_norm.0.forward", operands).amplification,
               std::sqrt(101.0), 1e-6);
@@ -60,7 +60,7 @@ TEST(Propagation, MaskedSoftmaxLooksAtTheLargestArgument) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Item x = TensorOf({8}, 20, -infinity, -infinity, infinity);
   const Item y = TensorOf({8}, 1, 0, 0.125, 1);
-  const std::vector<Operand> operands{{&x, 1e-6}};
+  const std::vector<InputError> operands{{&x, 1e-6}};
   EXPECT_EQ(PropagationTo(y, "Functional.softmax.0.forward", operands).amplification, 20);
 }
 
@@ -80,7 +80,7 @@ TEST(Propagation, StaysFiniteWithoutUsableStatistics) {
   for (const std::string_view call :
        {"Torch.mean.0.forward", "Tensor.__add__.0.forward", "Torch.matmul.0.forward",
         "Functional.layer_norm.0.forward", "Torch.exp.0.forward", "Torch.mean.0.backward"}) {
-    const std::vector<Operand> operands{{&x, 1e-6}, {&empty, 0}};
+    const std::vector<InputError> operands{{&x, 1e-6}, {&empty, 0}};
     const Propagation found = PropagationTo(empty, call, operands);
     EXPECT_EQ(found.from_inputs, 1e-6) << call;
     EXPECT_EQ(found.amplification, 1) << call;

@@ -120,7 +120,7 @@ class Judge {
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
     bool hide_errors = false;        // next to which the errors of the other elements vanish
-    std::vector<measure::Operand> operands;
+    std::vector<measure::InputError> operands;
     std::vector<CulpritEvent> arguments;  // that differ
   };
 
