@@ -9,6 +9,7 @@
 #include "formats/dump_json.h"
 #include "load/detect.h"
 #include "plumbline/run.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -64,7 +65,7 @@ NameIndex IndexByName(const Table& table) {
 
 // The usual name of a file like this one.
 std::string_view MainFileOf(std::string_view path) {
-  return path.ends_with(load::kDebugJsonName) ? load::kDebugJsonName : load::kDumpJsonName;
+  return path.ends_with(run_files::kDebugJson) ? run_files::kDebugJson : run_files::kDumpJson;
 }
 
 // Whether the tensors in `tensors` may be those of `dump_json`: a dump.json beside them that says
@@ -81,7 +82,7 @@ bool MayBelong(const std::string& tensors, const std::string& dump_json) {
 // The sibling directory is preferred: dumps are moved more often than their header is edited.
 std::string FindTensorDirectory(const std::string& dump_json, const RunHeader& header) {
   const std::string directory(DirectoryOf(dump_json));
-  std::string sibling = JoinPath(directory, load::kTensorDirectoryName);
+  std::string sibling = JoinPath(directory, run_files::kTensorDirectory);
   if (KindOf(sibling) == PathKind::kDirectory || header.dump_data_dir.empty()) return sibling;
   if (MayBelong(header.dump_data_dir, dump_json)) return header.dump_data_dir;
   const std::string beside = JoinPath(directory, header.dump_data_dir);
@@ -103,18 +104,18 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   const std::string directory(DirectoryOf(impl->dump_json_path));
   RunLoss& loss = impl->dump.loss;
   if (!impl->dump.header.holds_saves()) {
-    ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, impl->stacks,
+    ReadSideFile(JoinPath(directory, run_files::kStackJson), dump_json::ReadStack, impl->stacks,
                  loss);
-    ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
+    ReadSideFile(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct,
                  impl->parents, loss);
   }
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =
-      KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
+      KindOf(JoinPath(directory, run_files::kRunMark)) == PathKind::kFile;
   if (!impl->dump.header.by_plumbline) {
-    const auto grouped = dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
+    const auto grouped = dump_json::IsGroupedStack(JoinPath(directory, run_files::kStackJson));
     impl->dump.header.digests_own_bytes =
         BaseName(directory).starts_with("proc") || (grouped && *grouped);
   }

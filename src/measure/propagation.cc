@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 
@@ -13,15 +14,10 @@ namespace {
 // More than this is no amplification but a result without meaning.
 constexpr double kMostAmplification = 1e4;
 
-double CountOf(const Item& item) {
-  const Result<int64_t> count = ElementCount(item.shape);
-  return count ? static_cast<double>(*count) : 0;
-}
-
 // Root mean square; nothing without a finite, positive norm.
 std::optional<double> RmsOf(const Item& item) {
   const std::optional<double> norm = NumberOf(item.statistics[3]);
-  const double count = CountOf(item);
+  const double count = ElementsOf(item);
   if (!norm || !std::isfinite(*norm) || !(*norm > 0) || !(count > 0)) return std::nullopt;
   return *norm / std::sqrt(count);
 }
@@ -34,7 +30,7 @@ double Clamped(double amplification) {
 const InputError* Largest(std::span<const InputError> operands) {
   const auto found = std::max_element(operands.begin(), operands.end(),
                                       [](const InputError& a, const InputError& b) {
-                                        return CountOf(*a.golden) < CountOf(*b.golden);
+                                        return ElementsOf(*a.golden) < ElementsOf(*b.golden);
                                       });
   return found == operands.end() ? nullptr : &*found;
 }
@@ -62,7 +58,8 @@ double OfProduct(const Item& output, std::span<const InputError> operands) {
   const InputError* second = nullptr;
   for (const InputError& operand : operands) {
     if (&operand == first) continue;
-    if (second == nullptr || CountOf(*operand.golden) > CountOf(*second->golden)) second = &operand;
+    if (second == nullptr || ElementsOf(*operand.golden) > ElementsOf(*second->golden))
+      second = &operand;
   }
   if (second == nullptr) return 1;
   const std::optional<double> a = RmsOf(*first->golden);
@@ -70,7 +67,7 @@ double OfProduct(const Item& output, std::span<const InputError> operands) {
   const std::optional<double> y = RmsOf(output);
   if (!a || !b || !y) return 1;
   const double length =
-      ReductionLength(CountOf(*first->golden), CountOf(*second->golden), CountOf(output));
+      ReductionLength(ElementsOf(*first->golden), ElementsOf(*second->golden), ElementsOf(output));
   return Clamped(std::sqrt(length) * *a * *b / *y);
 }
 
@@ -80,7 +77,7 @@ double OfReduction(const Item& output, std::span<const InputError> operands, boo
   const std::optional<double> x = input == nullptr ? std::nullopt : RmsOf(*input->golden);
   const std::optional<double> y = RmsOf(output);
   if (!x || !y) return 1;
-  const double root = std::sqrt(std::max(CountOf(*input->golden) / CountOf(output), 1.0));
+  const double root = std::sqrt(std::max(ElementsOf(*input->golden) / ElementsOf(output), 1.0));
   return Clamped(is_mean ? *x / (root * *y) : root * *x / *y);
 }
 

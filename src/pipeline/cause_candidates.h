@@ -43,9 +43,6 @@ class CandidateFiles {
 // Files that cannot be read are left out.
 CandidateFiles CollectCandidates(const CauseContext& context, uint32_t row_index);
 
-// The file of an item; nothing when it has none or it cannot be read.
-std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item);
-
 // Whether two items hold the same elements as far as digests or statistics tell.
 bool HasSameContents(const Item& a, const Item& b);
 

@@ -9,8 +9,10 @@
 #include <span>
 
 #include "formats/torch_pt.h"
+#include "load/recorded_tensor.h"
 #include "measure/cause_class.h"
 #include "measure/cause_statistics.h"
+#include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/cause_candidates.h"
@@ -23,18 +25,6 @@ namespace {
 using measure::Cause;
 using measure::CauseConfidence;
 
-bool IsBad(Verdict verdict) {
-  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
-}
-
-std::span<const ComparedRow> RowsOf(const Comparison& comparison, const ComparedCall& call) {
-  return std::span(comparison.rows).subspan(call.first_row, call.row_count);
-}
-
-bool IsInput(const ComparedRow& row) {
-  return row.item().role == ItemRole::kInput || row.item().role == ItemRole::kParameter;
-}
-
 bool IsAddition(std::string_view api) {
   return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
          api == "__iadd__";
@@ -44,15 +34,6 @@ std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
   return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
-}
-
-// The last component of a short item name: "input.0" of "Torch.f.0.forward.input.0".
-std::string_view ShortName(const Item& item, std::string_view call_name) {
-  std::string_view name = item.name;
-  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
-    name.remove_prefix(call_name.size() + 1);
-  }
-  return name;
 }
 
 class CauseFinder {
@@ -96,9 +77,10 @@ class CauseFinder {
   }
 
   Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
-    Cause cause{"argument",
-                fmt::format("argument {} has another value", ShortName(row.item(), call.name())),
-                CauseConfidence::kHigh};
+    Cause cause{
+        "argument",
+        fmt::format("argument {} has another value", measure::ShortName(row.item(), call.name())),
+        CauseConfidence::kHigh};
     if (!row.target || !row.golden) return cause;
     const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
     const std::optional<double> g = measure::NumberOf(row.golden->statistics[0]);
@@ -129,7 +111,7 @@ class CauseFinder {
       if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
       if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
       const bool is_own = earlier.call == row.call;
-      if (!is_own && IsInput(row)) {
+      if (!is_own && measure::IsInput(row)) {
         if (auto cause = OtherSource(row, earlier)) return cause;
       }
       return Cause{is_own ? "not-applied" : "stale",
@@ -159,8 +141,8 @@ class CauseFinder {
 
   std::optional<Cause> TensorCause(uint32_t row_index) {
     const ComparedRow& row = comparison_.rows[row_index];
-    const auto target = OpenTensor(target_, *row.target);
-    const auto golden = OpenTensor(golden_, *row.golden);
+    const auto target = load::OpenTensor(target_, row.target->data_name);
+    const auto golden = load::OpenTensor(golden_, row.golden->data_name);
     if (!target || !golden) return std::nullopt;
     const ComparedCall& call = comparison_.calls[row.call];
     measure::CauseRequest request;
@@ -168,7 +150,7 @@ class CauseFinder {
     request.golden = golden->view();
     request.api = ApiOf(call.name());
     request.explained = row.expected;
-    request.is_source = IsInput(row);
+    request.is_source = measure::IsInput(row);
     const CandidateFiles candidates = CollectCandidates({target_, golden_, comparison_}, row_index);
     request.candidates = candidates.views();
     Result<Cause> cause = measure::ClassifyTensors(request);
@@ -183,13 +165,14 @@ class CauseFinder {
     int tries = 0;
     for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
       const ComparedRow& row = comparison_.rows[i];
-      const bool is_candidate = i != row_index && row.target && row.golden && IsBad(row.verdict) &&
-                                row.reason != "inherited" &&
+      const bool is_candidate = i != row_index && row.target && row.golden &&
+                                measure::IsBad(row.verdict) && row.reason != "inherited" &&
                                 row.target->role == comparison_.rows[row_index].target->role;
       if (!is_candidate || ++tries > kMostTries) continue;
       Cause cause = PairCause(i);
       if (!cause.is_explained()) continue;
-      cause.text = fmt::format("{}: {}", ShortName(*row.target, call.target_name), cause.text);
+      cause.text =
+          fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name), cause.text);
       return cause;
     }
     return first;
@@ -197,7 +180,7 @@ class CauseFinder {
 
   // An input from outside may be the result of a call that only one side made.
   void AddSource(const ComparedRow& row, Cause& cause) const {
-    if (!IsInput(row)) return;
+    if (!measure::IsInput(row)) return;
     for (const bool of_target : {false, true}) {
       const Item& wanted = of_target ? *row.target : *row.golden;
       const std::string source = UnmatchedProducer(comparison_, row, of_target);
@@ -223,7 +206,7 @@ class CauseFinder {
     const auto found =
         std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
                      [&](const ComparedCall& each) { return each.target_name == forward; });
-    if (found == comparison_.calls.end() || IsBad(found->verdict)) return;
+    if (found == comparison_.calls.end() || measure::IsBad(found->verdict)) return;
     if (cause.code == "unexplained" && found->paired()) {
       cause.code = "backward";
       cause.confidence = CauseConfidence::kMedium;
@@ -237,7 +220,7 @@ class CauseFinder {
     Cause cause{"structure", comparison_.first_wrong_call->what, CauseConfidence::kHigh};
     if (other == nullptr) return cause;
     if (const std::optional<Cause> narrowed = DTypeCause(call, *other)) return *narrowed;
-    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Item* golden = SameItem(*other, row);
       if (golden == nullptr || !row.target) continue;
       const bool is_output = row.target->role == ItemRole::kOutput;
@@ -245,8 +228,8 @@ class CauseFinder {
       const std::optional<Cause> found = FormCause(*row.target, *golden, call, *other);
       if (!found || !found->is_explained() || found->code == "structure") continue;
       cause = *found;
-      cause.text = fmt::format("{}: {}; {}", ShortName(*row.target, call.target_name), cause.text,
-                               comparison_.first_wrong_call->what);
+      cause.text = fmt::format("{}: {}; {}", measure::ShortName(*row.target, call.target_name),
+                               cause.text, comparison_.first_wrong_call->what);
       return cause;
     }
     AddMissingBias(call, *other, cause);
@@ -257,11 +240,11 @@ class CauseFinder {
   void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
     const std::string api = ApiOf(call.name());
     if (!api.starts_with("linear") && !api.starts_with("conv")) return;
-    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
-      const std::string_view name = ShortName(*row.golden, other.golden_name);
+      const std::string_view name = measure::ShortName(*row.golden, other.golden_name);
       if (name != "input.2" && !name.ends_with("bias")) continue;
-      for (const ComparedRow& own : RowsOf(comparison_, call)) {
+      for (const ComparedRow& own : measure::RowsOf(comparison_, call)) {
         if (own.target && own.target->name == row.golden->name && own.target->is_tensor) return;
       }
       cause.code = "missing-addend";
@@ -281,7 +264,7 @@ class CauseFinder {
 
   const Item* SameItem(const ComparedCall& other, const ComparedRow& row) const {
     if (!row.target || !row.target->is_tensor) return nullptr;
-    for (const ComparedRow& each : RowsOf(comparison_, other)) {
+    for (const ComparedRow& each : measure::RowsOf(comparison_, other)) {
       if (each.golden && each.golden->is_tensor && each.golden->name == row.target->name) {
         return &*each.golden;
       }
@@ -290,25 +273,26 @@ class CauseFinder {
   }
 
   std::optional<Cause> DTypeCause(const ComparedCall& call, const ComparedCall& other) const {
-    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Item* golden = SameItem(other, row);
       if (golden == nullptr || row.target->dtype == golden->dtype) continue;
       const double ours = measure::RoundoffOf(*row.target, *row.target);
       const double theirs = measure::RoundoffOf(*golden, *golden);
       const bool both_float = ours > 0 && theirs > 0;
       const std::string_view code = !both_float ? "dtype" : ours > theirs ? "narrowed" : "widened";
-      return Cause{std::string(code),
-                   fmt::format("{} is {} (golden {})", ShortName(*row.target, call.target_name),
-                               row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
-                   CauseConfidence::kHigh};
+      return Cause{
+          std::string(code),
+          fmt::format("{} is {} (golden {})", measure::ShortName(*row.target, call.target_name),
+                      row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
+          CauseConfidence::kHigh};
     }
     return std::nullopt;
   }
 
   std::optional<Cause> FormCause(const Item& target, const Item& golden, const ComparedCall& call,
                                  const ComparedCall& other) const {
-    const auto target_file = OpenTensor(target_, target);
-    const auto golden_file = OpenTensor(golden_, golden);
+    const auto target_file = load::OpenTensor(target_, target.data_name);
+    const auto golden_file = load::OpenTensor(golden_, golden.data_name);
     if (!target_file || !golden_file) {
       if (target.shape != golden.shape) return std::nullopt;
       return measure::ClassifyStatistics(target, golden, 0);
@@ -318,12 +302,12 @@ class CauseFinder {
     request.golden = golden_file->view();
     request.api = ApiOf(call.name());
     std::deque<torch_pt::PtFile> files;
-    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
-      auto file = OpenTensor(golden_, *row.golden);
+      auto file = load::OpenTensor(golden_, row.golden->data_name);
       if (!file) continue;
       files.push_back(std::move(*file));
-      request.candidates.push_back({std::string(ShortName(*row.golden, other.golden_name)),
+      request.candidates.push_back({std::string(measure::ShortName(*row.golden, other.golden_name)),
                                     measure::CauseCandidate::Role::kOperand, files.back().view()});
     }
     const Result<Cause> cause = measure::ClassifyTensors(request);

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "base/file.h"
-#include "load/detect.h"
 #include "pipeline/compare_runs.h"
 #include "pipeline/diff_analyze.h"
 #include "pipeline/rank_store.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -26,7 +26,7 @@ uint64_t EstimateOf(const RankPair& pair) {
   uint64_t bytes = 0;
   for (const auto* side : {&pair.target, &pair.golden}) {
     for (const std::string_view name :
-         {load::kDumpJsonName, load::kStackJsonName, load::kConstructJsonName}) {
+         {run_files::kDumpJson, run_files::kStackJson, run_files::kConstructJson}) {
       bytes += FileSize(JoinPath((*side)->path, name)).value_or(0);
     }
   }

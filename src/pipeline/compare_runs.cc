@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "formats/dump_json.h"
 #include "formats/torch_pt.h"
+#include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
@@ -238,13 +239,7 @@ class TensorPass {
 
   std::optional<torch_pt::PtFile> Open(const plumbline::Run& run, const std::string& name,
                                        ComparedRow& row) {
-    // A name that leaves the directory is not followed.
-    if (name.find('/') != std::string::npos) {
-      row.notes.push_back({"unreadable", fmt::format("{}: not a file name", name)});
-      ++unreadable_;
-      return std::nullopt;
-    }
-    Result<torch_pt::PtFile> file = torch_pt::PtFile::Open(run.TensorPath(name));
+    Result<torch_pt::PtFile> file = load::OpenTensor(run, name);
     if (file) return std::move(*file);
     row.notes.push_back({"unreadable", file.error().message()});
     ++unreadable_;
@@ -279,8 +274,7 @@ bool RebaseDigests(const Side& target, const Side& golden, Comparison& compariso
     if (!row.target || !row.golden || row.target->digest == row.golden->digest) continue;
     Item& item = of_target ? *row.target : *row.golden;
     if (item.dtype != InfoOf(DType::kBFloat16).torch_name) continue;
-    const bool is_named = !item.data_name.empty() && item.data_name.find('/') == std::string::npos;
-    const auto file = torch_pt::PtFile::Open(is_named ? run.TensorPath(item.data_name) : "");
+    const auto file = load::OpenTensor(run, item.data_name);
     if (!file || file->view().dtype != DType::kBFloat16) {
       all = false;
       continue;

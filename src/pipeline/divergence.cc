@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
@@ -29,14 +30,7 @@ constexpr double kUnseenCalls = 8;
 using measure::CallClass;
 using measure::Difference;
 
-double CountOf(const Item& item) {
-  const Result<int64_t> count = ElementCount(item.shape);
-  return item.is_tensor && count ? static_cast<double>(*count) : 0;
-}
-
-bool IsBad(Verdict verdict) {
-  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
-}
+double CountOf(const Item& item) { return item.is_tensor ? measure::ElementsOf(item) : 0; }
 
 // "x.0" of its gradient "x_grad.0", "x.0.debug" of "x_grad.0.debug"; empty for other names.
 std::string SavedValueOf(std::string_view name) {
@@ -262,8 +256,8 @@ class Judge {
       // Contents met before keep the verdict they had there.
       row.verdict = source->verdict;
       row.expected = source->expected;
-      row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
-      if (!IsBad(row.verdict)) MarkProducerGood(index, row);
+      row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
+      if (!measure::IsBad(row.verdict)) MarkProducerGood(index, row);
     } else {
       JudgeFreshInput(index, difference, row);
     }
@@ -312,7 +306,7 @@ class Judge {
     // It may have been kept in a narrower type since it was last seen.
     if (noise_level_ > 0 || !unpaired_.empty()) explained = std::max(explained, coarsest_roundoff_);
     ApplyDifference(difference, ExplainedFor(row, explained), row);
-    if (!IsBad(row.verdict)) {
+    if (!measure::IsBad(row.verdict)) {
       MarkProducerGood(index, row);
       if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
         noise_level_ = std::max(noise_level_, row.error);
@@ -356,7 +350,7 @@ class Judge {
     const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
     ApplyDifference(difference, ExplainedFor(row, explained_error), row);
     Remember(row);
-    const bool explained = IsBad(inputs.worst);
+    const bool explained = measure::IsBad(inputs.worst);
     if (difference.kind == Difference::Kind::kNumeric && explained) {
       // The inputs are wrong already: this call is not to blame, and its result is not good either.
       if (measure::Severity(inputs.worst) > measure::Severity(row.verdict)) {
@@ -365,7 +359,7 @@ class Judge {
       row.reason = "inherited";
       return;
     }
-    if (!IsBad(row.verdict)) {
+    if (!measure::IsBad(row.verdict)) {
       if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric) {
         noise_level_ = std::max(noise_level_, row.error);
       }
@@ -416,7 +410,7 @@ class Judge {
     row.error = difference.error;
     row.reason = std::string(difference.reason);
     row.verdict = VerdictOf(difference, expected);
-    if (difference.doubt.empty() || IsBad(row.verdict)) return;
+    if (difference.doubt.empty() || measure::IsBad(row.verdict)) return;
     row.verdict = Verdict::kNotComparable;
     row.reason = std::string(difference.doubt);
   }
@@ -434,21 +428,22 @@ class Judge {
     if (std::isnan(difference.error)) return difference.verdict;  // digests: size unknown
     const Verdict verdict = measure::VerdictOfRatio(difference.error, expected);
     // Unequal digests are never noise: whoever records them asks for equal bits.
-    return !difference.reason.empty() && !IsBad(verdict) ? difference.verdict : verdict;
+    return !difference.reason.empty() && !measure::IsBad(verdict) ? difference.verdict : verdict;
   }
 
   // The row where these differing contents were met before on both sides, or null. What is equal or
   // cannot be judged needs no source.
   const ComparedRow* SourceOf(const Difference& difference, const ComparedRow& row) {
     const bool decided_bad =
-        difference.kind == Difference::Kind::kDecided && IsBad(difference.verdict);
+        difference.kind == Difference::Kind::kDecided && measure::IsBad(difference.verdict);
     if (difference.kind != Difference::Kind::kNumeric && !decided_bad) return nullptr;
     const std::optional<ContentKey> key = KeyOf(*row.golden);
     if (!key) return nullptr;
     const auto found = known_.find(*key);
     if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
     const ComparedRow& source = comparison_.rows[found->second.row];
-    const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
+    const bool explains = measure::IsBad(source.verdict) ||
+                          source.verdict == Verdict::kWithinNoise ||
                           (source.verdict == Verdict::kNotComparable && source.error > 0);
     return explains ? &source : nullptr;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 
 namespace plumbline::pipeline {
@@ -56,8 +57,7 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
         difference.kind == Difference::Kind::kNumeric && std::isfinite(difference.error);
     if (!is_numeric && difference.verdict == Verdict::kBroken) return std::nullopt;
     const double error = is_numeric ? difference.error : 0;
-    const Result<int64_t> count = ElementCount(row.golden->shape);
-    const double elements = count ? static_cast<double>(*count) : 0;
+    const double elements = measure::ElementsOf(*row.golden);
     if (row.target->role == ItemRole::kOutput) {
       errors.out = std::max(errors.out, error);
       errors.is_spread = errors.is_spread && IsSpread(row, error);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "load/detect.h"
 #include "plumbline/c_api.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -34,11 +35,12 @@ void AppendRank(const load::RankDirectory& rank, std::string& facts) {
   const Result<std::string> real = RealPath(rank.path);
   facts += fmt::format("{}\n", real ? *real : rank.path);
   for (const std::string_view name :
-       {load::kDumpJsonName, load::kDebugJsonName, load::kStackJsonName, load::kConstructJsonName,
-        load::kErrorLogName, load::kJournalName, load::kRunMarkName}) {
+       {run_files::kDumpJson, run_files::kDebugJson, run_files::kStackJson,
+        run_files::kConstructJson, run_files::kErrorLog, run_files::kJournal,
+        run_files::kRunMark}) {
     AppendFile(JoinPath(rank.path, name), facts);
   }
-  const std::string tensors = JoinPath(rank.path, load::kTensorDirectoryName);
+  const std::string tensors = JoinPath(rank.path, run_files::kTensorDirectory);
   const auto names = ListDirectory(tensors);
   if (!names) return;
   for (const std::string& name : *names) AppendFile(JoinPath(tensors, name), facts);
