@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/file.h"
+#include "record/call_name.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
@@ -16,7 +17,7 @@ bool IsNumbered(std::string_view name, std::string_view prefix, bool bare) {
   if (!name.starts_with(prefix)) return false;
   name.remove_prefix(prefix.size());
   if (name.empty()) return bare;
-  return name.find_first_not_of("0123456789") == std::string_view::npos;
+  return IsDigits(name);
 }
 
 bool IsRankOrStepName(std::string_view name) {
