@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "pipeline/diff_analyze.h"
 #include "pipeline/rank_store.h"
 #include "record/run_files.h"
+#include "pipeline/result_names.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -60,21 +60,6 @@ class Budget {
   uint64_t free_;
   const uint64_t total_;
 };
-
-// Upstream's time stamp behind `stem`; a number more where two runs end in one second.
-std::string FreePath(const std::string& directory, std::string_view stem) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char stamp[32];
-  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
-  const std::string_view text(stamp, size);
-  std::string path = JoinPath(directory, fmt::format("{}_{}.json", stem, text));
-  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
-    path = JoinPath(directory, fmt::format("{}_{}_{}.json", stem, text, i));
-  }
-  return path;
-}
 
 class RankWork {
  public:
@@ -178,7 +163,7 @@ class RankWork {
     PL_TRY(WriteComparison(comparison, options));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
-      comparison.files.push_back(FreePath(options.output_dir, stem));
+      comparison.files.push_back(FreePath(options.output_dir, stem, ".json"));
       PL_TRY(WriteCallVerdicts(comparison, comparison.files.back()));
     }
     outcome.files = comparison.files;
@@ -222,7 +207,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
-  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks"));
+  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks", ".json"));
   PL_TRY_ASSIGN(const std::string text, RanksSummaryJson(report));
   PL_TRY(WriteFileAtomically(report.files.back(), text, false));
   return report;

@@ -198,20 +198,19 @@ void AddFirst(const RanksReport& report, Document& out) {
   const RankOrigin& origin = report.origins.front();
   const ComparedRank& rank = report.ranks[origin.rank];
   const auto& first = rank.outcome->first_wrong_call;
-  const bool own = first && first->name == report.answer().name;
+  FirstWrongCall answer;
+  if (first && first->name == report.answer().name) {
+    answer = *first;
+  } else {
+    answer.name = report.answer().name;
+    answer.enters_with_inputs = report.answer().enters;
+  }
+  answer.what = WhatOf(report);
+  answer.item = report.answer().item;
   out.Open('{');
   AddInteger("step", rank.pair.step, out);
   AddInteger("rank", rank.pair.rank(), out);
-  out.Member("name", report.answer().name);
-  out.Member("what", WhatOf(report));
-  out.Member("item", report.answer().item);
-  out.Member("stack_line", own ? first->stack_line : "");
-  out.Texts("stack", own ? first->stack : std::vector<std::string>());
-  out.Texts("module_path", own ? first->module_path : std::vector<std::string>());
-  out.Truth("enters_with_inputs", own ? first->enters_with_inputs : report.answer().enters);
-  out.Member("cause", own ? first->cause : "");
-  out.Member("cause_text", own ? first->cause_text : "");
-  out.Member("confidence", own ? first->confidence : "");
+  AddMembers(answer, out);
   out.Close('}');
 }
 

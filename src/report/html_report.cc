@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "report/markup_text.h"
 
 namespace plumbline::report {
 
@@ -16,26 +17,6 @@ extern const std::string_view kRowsJs;
 extern const std::string_view kEvidenceJs;
 
 namespace {
-
-std::string HtmlText(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 // The answers of all parts, for readers without scripts.
 std::string PlainSummary(std::span<const HtmlPart> parts) {
@@ -51,7 +32,8 @@ std::string PlainSummary(std::span<const HtmlPart> parts) {
 
 Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path) {
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  const std::string summary = HtmlText(PlainSummary(parts));
+  std::string summary;
+  AppendHtmlText(PlainSummary(parts), summary);
   const std::string data = HtmlData(parts);
   const std::array<std::pair<std::string_view, std::vector<std::string_view>>, 4> fields = {{
       {"@STYLE@", {kPageCss}},
