@@ -18,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!pairs) return 0;
   // What compare writes for -dm reads back as the same pairs.
   const std::string text = plumbline::match::DataMappingYaml(*pairs);
-  const std::string& written = InputFile(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const std::string& written =
+      InputFile(reinterpret_cast<const uint8_t*>(text.data()), text.size());
   const auto again = plumbline::match::ReadDataMapping(written);
   if (!again || *again != *pairs) std::abort();
   return 0;

@@ -25,10 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const std::string& path = InputFile(reinterpret_cast<const uint8_t*>(text.data()), text.size());
   size_t characters = 0;
-  (void)plumbline::xlsx::ReadRows(
-      path, [&](size_t, std::span<const plumbline::xlsx::Cell> cells) {
-        for (const auto& cell : cells) characters += cell.text.size();
-        return characters < (size_t{1} << 22);  // wide rows of few bytes only cost time
-      });
+  (void)plumbline::xlsx::ReadRows(path, [&](size_t, std::span<const plumbline::xlsx::Cell> cells) {
+    for (const auto& cell : cells) characters += cell.text.size();
+    return characters < (size_t{1} << 22);  // wide rows of few bytes only cost time
+  });
   return 0;
 }

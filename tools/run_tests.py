@@ -203,7 +203,7 @@ def fuzz_tests() -> Counts:
         return Counts(skipped=1)
     if run(["cmake", "--preset", "fuzz", "--log-level=WARNING"]) != 0:
         return Counts(failed=1)
-    if run(["cmake", "--build", "--preset", "fuzz"]) != 0:
+    if run(["cmake", "--build", "--preset", "fuzz", "--target", "fuzz_targets"]) != 0:
         return Counts(failed=1)
     sources = sorted((ROOT / "fuzz").glob("fuzz_*.cc"))
     programs = [BUILD / "fuzz" / "fuzz" / source.stem for source in sources]
