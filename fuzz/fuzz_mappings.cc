@@ -2,20 +2,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
-#include <string_view>
 
-#include "base/file.h"
+#include "input_file.h"
+#include "match/layer_mapping.h"
 #include "match/mapping_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::string path = "/tmp/fuzz_mappings.yaml";
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (!plumbline::WriteFileAtomically(path, text, /*durable=*/false)) return 0;
-  // What is read, or which error: any is fine, as long as the reader returns.
-  (void)plumbline::match::ReadDataMapping(path);
+  const std::string& path = InputFile(data, size);
   (void)plumbline::match::ReadApiMapping(path);
   (void)plumbline::match::ReadCellMapping(path);
   (void)plumbline::match::ReadLayerMapping(path);
+  const auto pairs = plumbline::match::ReadDataMapping(path);
+  if (!pairs) return 0;
+  // What compare writes for -dm reads back as the same pairs.
+  const std::string text = plumbline::match::DataMappingYaml(*pairs);
+  const std::string& written =
+      InputFile(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  const auto again = plumbline::match::ReadDataMapping(written);
+  if (!again || *again != *pairs) std::abort();
   return 0;
 }

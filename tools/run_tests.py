@@ -11,17 +11,27 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTEST_RAN_NOTHING = 5
+FUZZ_COMPILER = "clang++-14"
+# A minute for every reader of what users hand in; less for what only we write.
+FUZZ_S, FUZZ_SHORT_S = 60, 15
+FUZZ_SHORT = ("csv", "journal", "kernels", "packed_value")
+FUZZ_DATA = {"npy": ("npy",), "torch_pt": ("torch_pt",),
+             "torch_archive": ("torch_pt", "checkpoints"), "safetensors": ("checkpoints",)}
+FUZZ_LOG_CHARACTERS = 6000
 SUMMARY_LINE = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 
 
@@ -153,6 +163,67 @@ def golden_tests() -> Counts:
     return counts
 
 
+def fuzz_directories(target: str) -> list[str]:
+    """Where a fuzz target starts from; the first one takes what it finds."""
+    found = BUILD / "corpus" / target
+    found.mkdir(parents=True, exist_ok=True)
+    seeds = [ROOT / "fuzz" / "corpus" / target,
+             *(ROOT / "tests" / "data" / name for name in FUZZ_DATA.get(target, ()))]
+    return [str(found), *(str(path) for path in seeds)]
+
+
+def fuzz_target(program: Path) -> bool:
+    """Runs one fuzz target over its corpus and then with mutations; true without a finding."""
+    target = program.name.removeprefix("fuzz_")
+    seconds = FUZZ_SHORT_S if target in FUZZ_SHORT else FUZZ_S
+    log = BUILD / f"fuzz-{target}.log"
+    # One input may take at most 5 s and 2 GiB: hanging and hoarding are findings too.
+    command = [str(program), f"-max_total_time={seconds}", "-timeout=5", "-rss_limit_mb=2048",
+               "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={BUILD}/{target}-",
+               *fuzz_directories(target)]
+    with log.open("w") as out:
+        try:
+            status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                                    check=False, timeout=seconds + 120).returncode
+        except subprocess.TimeoutExpired:
+            status = -1
+    text = log.read_text(errors="replace")
+    units = re.search(r"number_of_executed_units: (\d+)", text)
+    print(f"{target:14} {seconds} s, {units.group(1) if units else 'unknown'} inputs: "
+          f"{'nothing found' if status == 0 else 'FINDING'}", flush=True)
+    if status != 0:
+        print(text[-FUZZ_LOG_CHARACTERS:], flush=True)
+    return status == 0
+
+
+def fuzz_tests() -> Counts:
+    """Builds the fuzz targets and lets each run for a while; each is one test."""
+    if shutil.which(FUZZ_COMPILER) is None or not fuzzer_links():
+        print(f"fuzz: {FUZZ_COMPILER} with its fuzzer library is not installed: nothing was run")
+        return Counts(skipped=1)
+    if run(["cmake", "--preset", "fuzz", "--log-level=WARNING"]) != 0:
+        return Counts(failed=1)
+    if run(["cmake", "--build", "--preset", "fuzz", "--target", "fuzz_targets"]) != 0:
+        return Counts(failed=1)
+    sources = sorted((ROOT / "fuzz").glob("fuzz_*.cc"))
+    programs = [BUILD / "fuzz" / "fuzz" / source.stem for source in sources]
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+        good = list(pool.map(fuzz_target, programs))
+    return Counts(passed=sum(good), failed=len(good) - sum(good))
+
+
+def fuzzer_links() -> bool:
+    """Whether the compiler has the library that drives fuzz targets (its own Debian package)."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "a.cc")
+        source.write_text("#include <cstddef>\n#include <cstdint>\n"
+                          'extern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) '
+                          "{ return 0; }\n")
+        return subprocess.run([FUZZ_COMPILER, "-fsanitize=fuzzer,address,undefined", str(source),
+                               "-o", str(Path(folder, "a"))], capture_output=True,
+                              check=False).returncode == 0
+
+
 def checks() -> Counts:
     """Structure and lint; each program is one test."""
     commands = [
@@ -179,6 +250,7 @@ def suites(quick: bool) -> dict[str, Callable[[], Counts]]:
     table["python"] = lambda: python_tests(quick)
     if not quick:
         table["asan"] = lambda: unit_tests("asan")
+        table["fuzz"] = fuzz_tests
     return table
 
 
@@ -199,7 +271,7 @@ def main() -> int:
         print(f"\n=== {name}", flush=True)
         began = time.monotonic()
         counts = suite()
-        if counts.passed + counts.failed == 0:
+        if counts.passed + counts.failed == 0 and name != "fuzz":
             counts.failed = 1  # a suite that ran nothing proves nothing
         lines.append(f"{name:8} {counts} ({time.monotonic() - began:.0f} s)")
         total.add(counts)

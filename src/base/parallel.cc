@@ -1,8 +1,12 @@
 #include "base/parallel.h"
 
+#include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_invoke.h>
 #include <tbb/task_arena.h>
+
+#include <algorithm>
 
 namespace plumbline {
 
@@ -25,6 +29,10 @@ void RunWithThreads(int threads, const std::function<void()>& work) {
     work();
     return;
   }
+  // More threads than cores must be asked for: oneTBB would print a warning and start fewer.
+  const int most = std::max(threads, tbb::info::default_concurrency());
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
+                                  static_cast<size_t>(most));
   tbb::task_arena arena(threads);
   arena.execute([&work] { work(); });
 }

@@ -1,0 +1,258 @@
+"""Writes the seeds of the fuzz targets to fuzz/corpus: the same bytes each time.
+
+    python fuzz/make_corpus.py [DIRECTORY]
+
+Needs the standard library only. The seeds are small: mutation does the rest. Targets of tensor
+files also start from tests/data.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import struct
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "golden"))
+import make_dumps  # noqa: E402
+
+Seeds = dict[str, bytes]
+
+
+def dump_json() -> Seeds:
+    """dump.json of every task, with odd values, cut, of MindSpore, nested; stacks of both forms."""
+    seeds: Seeds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("sound", "sound_md5", "odd_golden", "truncated", "mindspore", "odd_names",
+                     "broken_records", "structure_task"):
+            directory = Path(folder, name)
+            getattr(make_dumps, name)(str(directory))
+            text = directory.joinpath("dump.json").read_text()
+            if name != "truncated":
+                text = json.dumps(json.loads(text))
+            seeds[name] = text.replace(folder, "/d").encode()
+            if name == "sound":
+                seeds["stack"] = directory.joinpath("stack.json").read_bytes()
+                seeds["construct"] = directory.joinpath("construct.json").read_bytes()
+    seeds["stack_grouped"] = json.dumps(
+        {"0": [["Torch.add.0.forward", "Torch.mul.0.forward"], ["File a.py, line 1, in f, \n x"]],
+         "1": [[], []]}).encode()
+    deep: object = {"type": "int", "value": 1}
+    for level in range(12):
+        deep = [deep] if level % 2 else {"k": deep}
+    values = [deep, None, [], {}, {"type": "slice", "value": [None, 2, None]},
+              {"type": "ellipsis", "value": "..."}, {"type": "torch.Size", "value": [1, 2]},
+              {"type": "torch.ProcessGroup", "group_ranks": [0, 1]}, {"type": "str", "value": "=1"},
+              {"type": "complex", "value": "1j"}, {"type": "torch.Tensor", "dtype": "torch.int64",
+               "shape": [2], "Max": 2**63 - 1, "Min": -2**63, "Mean": float("nan"),
+               "Norm": float("-inf"), "requires_grad": False, "data_name": "a.0.pt"}]
+    seeds["zoo"] = json.dumps({"task": "tensor", "level": "L1", "dump_data_dir": "/d", "data": {
+        "Torch.f.0.forward": {"input_args": values, "input_kwargs": {"k": values[-1]},
+                              "output": []},
+        "Module.a.A.parameters_grad": {"weight": [values[-1]]}}}).encode()
+    seeds["numbers"] = b'{"task":"statistics","data":{"a.0.forward":{"input_args":[' + b",".join(
+        b'{"type":"float","value":' + number + b"}" for number in (
+            b"-0", b"1e400", b"5e-324", b"NaN", b"-Infinity", b"123456789012345678901234567890",
+            b"0.1", b"1.7976931348623157e308")) + b"]}}}"
+    return seeds
+
+
+def npy_file(header: str, data: bytes, version: tuple[int, int] = (1, 0)) -> bytes:
+    size = 2 if version == (1, 0) else 4
+    header += " " * (-(len(header) + 1 + 8 + size) % 64) + "\n"
+    length = len(header).to_bytes(size, "little")
+    return b"\x93NUMPY" + bytes(version) + length + header.encode("utf-8") + data
+
+
+def npy() -> Seeds:
+    form = "{{'descr': {!r}, 'fortran_order': {}, 'shape': {}, }}"
+    return {
+        "float32": npy_file(form.format("<f4", False, (2, 3)), bytes(24)),
+        "big": npy_file(form.format(">i8", True, (2,)), bytes(16)),
+        "scalar": npy_file(form.format("|b1", False, ()), b"\1"),
+        "empty": npy_file(form.format("<f2", False, (0, 5)), b"", (2, 0)),
+        "records": npy_file("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, "
+                            "'shape': (1,), }", bytes(8), (3, 0)),
+        "huge": npy_file(form.format("<c16", False, (2**40, 2**40)), b""),
+        "negative": npy_file(form.format("<u1", False, (-1,)), b"\0"),
+    }
+
+
+def safetensors_file(header: object, data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def safetensors() -> Seeds:
+    def one(dtype: str, shape: list[int], begin: int, end: int) -> dict[str, object]:
+        return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+    return {
+        "plain": safetensors_file({"__metadata__": {"format": "pt"}, "a": one("F32", [2], 0, 8),
+                                   "b": one("BF16", [1, 2], 8, 12)}, bytes(12)),
+        "overlap": safetensors_file({"a": one("F32", [2], 0, 8), "b": one("I8", [4], 4, 8)},
+                                    bytes(8)),
+        "outside": safetensors_file({"a": one("F64", [2], 0, 16)}, bytes(8)),
+        "empty": safetensors_file({}, b""),
+        "wrapped": safetensors_file({"a": one("U8", [2**62, 4], 0, 0)}, b""),
+    }
+
+
+def torch_pt() -> Seeds:
+    """Archives as torch.save lays them out; files of PyTorch itself lie in tests/data/torch_pt."""
+    seeds: Seeds = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.pt")
+        for name, values, shape in (("vector", [1.0, 2.0], [2]), ("scalar", [0.5], []),
+                                    ("empty", [], [0, 3])):
+            make_dumps.write_pt(str(path), values, shape)
+            seeds[name] = path.read_bytes()
+        seeds["cut"] = seeds["vector"][:-100]
+        make_dumps.write_archive(str(path), make_dumps.pickled({"a": [1, (2.5, "t")]}), b"")
+        seeds["dictionary"] = path.read_bytes()
+        code = make_dumps._Global("os", "system", ("true",))
+        make_dumps.write_archive(str(path), make_dumps.pickled(code), b"")
+        seeds["code"] = path.read_bytes()
+    return seeds
+
+
+SHEET = ('<worksheet><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>NPU Name</t></is></c>'
+         '<c r="B1" t="s"><v>0</v></c></row>'
+         '<row r="3"><c r="A3" t="str"><f>A1</f><v>x&amp;y</v></c>'
+         '<c r="AB3"><v>1.5e-3</v></c><c t="b"><v>1</v></c><c/></row></sheetData></worksheet>')
+SHARED = '<sst count="2"><si><t>Cosine</t></si><si><r><t>a</t></r><r><t>&#x41;</t></r></si></sst>'
+
+
+def xlsx() -> Seeds:
+    seeds = {
+        "sheet": f"x{SHEET}\0{SHARED}".encode(),
+        "no_texts": f"x{SHEET}".encode(),
+        "far_cell": b'x<worksheet><sheetData><row><c r="XFD1"><v>1</v></c></row></sheetData>',
+        "cut": f"x{SHEET[:200]}".encode(),
+    }
+    for name, method in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)):
+        with tempfile.TemporaryFile() as file:
+            with zipfile.ZipFile(file, "w", method) as archive:
+                for member, text in (("xl/worksheets/sheet1.xml", SHEET),
+                                     ("xl/sharedStrings.xml", SHARED)):
+                    info = zipfile.ZipInfo(member)
+                    info.compress_type = method
+                    archive.writestr(info, text)
+            file.seek(0)
+            seeds[name] = file.read()
+    return seeds
+
+
+def mappings() -> Seeds:
+    texts = {
+        "data": "Cell.r.ReLU.forward.0.input.0: Module.a.ReLU.forward.0.input.0\nx.y: N/A\n",
+        "api": "- ms_api: Functional.conv2d\n  pt_api: Functional.conv2d\n  ms_args: [0, 1, 2]\n"
+               "  pt_args: [0, 2, 1]\n  ms_output: [0]\n  pt_output: [0]\n"
+               "  ms_parameters: [weight]\n  pt_parameters: [weight]\n",
+        "api_bare": "ms_api: Mint.add\npt_api: Torch.add\nms_outputs: [0]\npt_outputs: [1]\n",
+        "cell": "fc2.Dense: fc2.Linear\nRowParallelLinear: TERowParallelLinear\n",
+        "layer": "TopLayer:\n  network_with_loss: module\nMy:\n  encoder.blocks: decoder.layers\n",
+        "anchors": "a: &x {b: c}\nd: *x\n<<: *x\n",
+        "tags": "!!binary a: !!str \"\\x41\\u2028\"\n? [k]\n: |\n  text\n  more\n---\nb: c\n",
+        "odd": "'it''s': \"q\\\"\\n\"\n~: null\n- : 1\n",
+        "not_yaml": "a: [b\nc: {\n",
+    }
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def check_rules() -> Seeds:
+    texts = {
+        "rules": "rules:\n  - name: '*'\n    metric: verdict\n    limit: within noise\n"
+                 "  - {name: 'Torch.a?d.*', metric: cosine, limit: 0.999}\n",
+        "waivers": "rules: [{name: x, metric: error, limit: 1e-3}]\nwaivers:\n"
+                   "  - {name: x, reason: known, expires: 2027-01-31}\n"
+                   "  - {name: y, metric: max_ulp, reason: \"r\"}\n",
+        "merge": "api:\n  - Distributed.all_reduce\n  - Torch.add.0.forward\n"
+                 "compare_index:\n  - Max diff\n",
+        "merge_default": "api: [Distributed]\ncompare_index: null\n",
+        "wrong": "rules: {}\nwaivers: 3\napi: text\n",
+        "limits": "rules: [{name: a, metric: error, limit: nan}, {name: b, metric: no, limit: 1}]",
+    }
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def csv() -> Seeds:
+    return {
+        "table": b"NPU Name,Result\nTorch.add.0,pass\n",
+        "quotes": b'\xef\xbb\xbf"a ""b"" c","x,\ny"\r\n,,\r\n\r\n=1+1; -2,-1.5,+inf\rz\n',
+        "open_quote": b'a,"b',
+        "after_quote": b'"a"b\n',
+        "wide": "\uff1d1,a;\uff20b\n".encode(),
+    }
+
+
+def journal() -> Seeds:
+    """A header record, an entry and a loss, each with the checksum of its kind and payload."""
+    def crc32c(data: bytes) -> int:
+        crc = 0xFFFFFFFF
+        for byte in data:
+            crc ^= byte
+            for _ in range(8):
+                crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        return crc ^ 0xFFFFFFFF
+
+    def record(kind: int, payload: bytes) -> bytes:
+        body = bytes([kind]) + payload
+        return struct.pack("<II", len(payload), crc32c(body)) + body
+
+    def text(value: str) -> bytes:
+        return struct.pack("<I", len(value)) + value.encode()
+
+    stack = record(3, struct.pack("<II", 1, 2) + text("File a.py, line 1") + text("b"))
+    loss = record(4, text("calls_dropped") + struct.pack("<Q", 2) + text("disk full"))
+    remove, seal = record(5, text("Torch.add.0.forward")), record(6, b"")
+    return {
+        "records": b"PLJRNL1\n" + stack + loss + remove + seal,
+        "cut": b"PLJRNL1\n" + stack + loss[:-3],
+        "damaged": b"PLJRNL1\n" + stack[:-1] + b"\xff" + loss,
+        "empty": b"PLJRNL1\n",
+    }
+
+
+def noise(seed: int, sizes: tuple[int, ...]) -> Seeds:
+    generator = random.Random(seed)
+    return {f"noise_{size}": bytes(generator.getrandbits(8) for _ in range(size))
+            for size in sizes}
+
+
+def kernels() -> Seeds:
+    """Two dtypes, a shape and elements: zeros, NaN, infinities, subnormal numbers, noise."""
+    single = struct.pack("<8f", 0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-45,
+                         3.4e38, -1.0)
+    seeds = {f"pair_{kind}": bytes([kind, kind, 3]) + single * 4 for kind in range(0, 20, 3)}
+    return seeds | noise(5, (67, 300))
+
+
+def packed_value() -> Seeds:
+    return {"null": b"\0", "zeros": bytes(16)} | noise(6, (16, 64))
+
+
+CORPUS = {
+    "check_rules": check_rules, "csv": csv, "dump_json": dump_json, "journal": journal,
+    "kernels": kernels, "mappings": mappings, "npy": npy, "packed_value": packed_value,
+    "safetensors": safetensors, "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
+}
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "fuzz" / "corpus"
+    for target, make in CORPUS.items():
+        shutil.rmtree(root / target, ignore_errors=True)
+        (root / target).mkdir(parents=True)
+        for name, content in make().items():
+            (root / target / name).write_bytes(content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
