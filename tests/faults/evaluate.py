@@ -110,11 +110,11 @@ def _record_job(work: Path, job: str, cases: list[dict[str, Any]]) -> None:
     if done.returncode != 0:
         raise SystemExit(f"{job}: cannot be recorded\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     for rank in (work / job).glob("dump/*/*"):
-        _write_statistics(rank)
+        write_statistics(rank, rank.parent / "statistics")
 
 
-def _write_statistics(rank: Path) -> None:
-    """Beside a recording of tensors, one of the statistics that it holds."""
+def write_statistics(rank: Path, folder: Path) -> None:
+    """From a recording of tensors, one of the statistics that it holds."""
     def without_files(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: without_files(part) for key, part in value.items() if key != "data_name"}
@@ -123,8 +123,7 @@ def _write_statistics(rank: Path) -> None:
     content = json.loads((rank / "dump.json").read_text())
     content["task"] = "statistics"
     content["data"] = without_files(content["data"])
-    folder = rank.parent / "statistics"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "dump.json").write_text(json.dumps(content))
     for name in (".run", "stack.json", "construct.json"):
         if (rank / name).exists():

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from below_calls import Change, Kernels
-from small_models import Subject
+
+if TYPE_CHECKING:
+    from small_models import Subject
 
 
 @dataclass
