@@ -2,7 +2,7 @@
 
     python record_ranks.py RANK WORLD STORE OUTPUT
 
-STORE is a path for torch.distributed's FileStore. Every run is a step; OUTPUT/steps.json names them.
+STORE is a path for a FileStore. Every run is a step; OUTPUT/steps.json names them.
 """
 
 from __future__ import annotations

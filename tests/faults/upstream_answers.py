@@ -9,7 +9,7 @@ two kinds, answered apart:
 
 | Release | plain | strict |
 |---|---|---|
-| 1.2.2 | "No" in `Accuracy Reached or Not` (tensors), "Warning" in `Result` (statistics) | red row |
+| 1.2.2 | "No" in `Accuracy Reached or Not`, or "Warning" in `Result` | red row |
 | 26.2.0 | "error" or "warning" in `Result` | "error" in `Result` |
 
 Answers are appended to ANSWERS.jsonl one by one, so that a run that was stopped goes on.
