@@ -334,21 +334,21 @@ std::string Quoted(std::string_view name) {
 }  // namespace
 
 std::string DataMappingYaml(const TextPairs& pairs) {
-  constexpr std::string_view kPlain =
+  static constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
-  std::string text;
-  const auto append = [&](const std::string& name) {
+  const auto written = [](const std::string& name) {
     // With a letter in front and a dot inside it can be no number, null or truth value.
     const bool plain = name == CallItems::kNoPart ||
                        (name.find_first_not_of(kPlain) == std::string::npos &&
                         name.find('.') != std::string::npos && kPlain.find(name.front()) < 52);
-    text += plain ? name : Quoted(name);
+    return plain ? name : Quoted(name);
   };
+  constexpr size_t kLongestKey = 1000;  // YAML: a key without a mark has at most 1024 characters
+  std::string text;
   for (const auto& [target, golden] : pairs) {
-    append(target);
-    text += ": ";
-    append(golden);
-    text += '\n';
+    const std::string key = written(target);
+    text += key.size() <= kLongestKey ? key + ": " : "? " + key + "\n: ";
+    text += written(golden) + "\n";
   }
   return text;
 }

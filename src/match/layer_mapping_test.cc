@@ -123,6 +123,7 @@ TEST(LayerMapping, YamlOfEveryNameReadsBack) {
                            {"tab\there", "line\nend "},
                            {"\x7f\x01", "\u0085\u2028\ufeff"},
                            {"\u00e9.\u4e2d", "\U0001f600.\U0010ffff"},
+                           {std::string(2000, 'x') + ".0", std::string(3000, ' ')},
                            {"Module.a.0", "N/A"}};
   const std::string path = directory.Path("mapping.yaml");
   ASSERT_TRUE(WriteFileAtomically(path, DataMappingYaml(pairs), false));
