@@ -37,6 +37,15 @@ std::string LongForm(std::string argument) {
   return argument;
 }
 
+// One line, as for every other error; the parser's own text has two.
+std::string WrongUsage(const CLI::App* app, const CLI::Error& error) {
+  std::string command;
+  for (const CLI::App* one : app->get_subcommands()) command += " " + one->get_name();
+  std::string problem = error.what();
+  std::replace(problem.begin(), problem.end(), '\n', ' ');
+  return "plumb" + command + ": " + problem + ". Run with --help for more information.\n";
+}
+
 // Parses the words after `plumb` and runs the command they name.
 int Run(std::vector<std::string> words) {
   CLI::App app(
@@ -45,6 +54,7 @@ int Run(std::vector<std::string> words) {
       "plumb");
   app.set_version_flag("--version", "plumb " PLUMBLINE_VERSION);
   app.require_subcommand(1);
+  app.failure_message(WrongUsage);
   std::string framework;
   app.add_option("-f,--framework", framework,
                  "accepted for upstream's word order; dumps say what they hold")

@@ -1,5 +1,7 @@
 // Mapping files of a comparison: every reader on the same bytes.
 
+#include <simdjson.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,13 +11,25 @@
 #include "match/layer_mapping.h"
 #include "match/mapping_file.h"
 
+namespace {
+
+// Names of a recording are UTF-8; others pair with nothing.
+bool AreNames(const plumbline::match::TextPairs& pairs) {
+  for (const auto& [target, golden] : pairs) {
+    if (!simdjson::validate_utf8(target) || !simdjson::validate_utf8(golden)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = InputFile(data, size);
   (void)plumbline::match::ReadApiMapping(path);
   (void)plumbline::match::ReadCellMapping(path);
   (void)plumbline::match::ReadLayerMapping(path);
   const auto pairs = plumbline::match::ReadDataMapping(path);
-  if (!pairs) return 0;
+  if (!pairs || !AreNames(*pairs)) return 0;
   // What compare writes for -dm reads back as the same pairs.
   const std::string text = plumbline::match::DataMappingYaml(*pairs);
   const std::string& written =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <memory>
@@ -290,24 +291,56 @@ Result<TextPairs> DataMappingByLayers(const LayerSide& target, const LayerSide& 
   return pairs;
 }
 
-std::string DataMappingYaml(const TextPairs& pairs) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
-  std::string text;
-  const auto append = [&](const std::string& name) {
-    const bool plain = !name.empty() && name.find_first_not_of(kPlain) == std::string::npos &&
-                       name.front() != '-' && !IsDigits(name);
-    if (plain) {
-      text += name;
-    } else {
-      json::AppendString(name, text);
+namespace {
+
+// The four hexadecimal digits behind the "\\u" at `at`; 0 where there is none.
+uint32_t EscapeAt(std::string_view text, size_t at) {
+  uint32_t code = 0;
+  if (at >= text.size() || text.substr(at, 2) != "\\u") return 0;
+  std::from_chars(text.data() + at + 2, text.data() + std::min(at + 6, text.size()), code, 16);
+  return code;
+}
+
+// A double-quoted YAML text. Its escapes are those of JSON, but for characters above U+FFFF, which
+// have eight digits; half of such a character, which YAML cannot hold, is a replacement character.
+std::string Quoted(std::string_view name) {
+  std::string json_text, text;
+  json::AppendString(name, json_text);
+  for (size_t at = 0; at < json_text.size();) {
+    const uint32_t code = json_text[at] == '\\' ? EscapeAt(json_text, at) : 0;
+    if (code >= 0xD800 && code < 0xE000) {
+      const uint32_t next = EscapeAt(json_text, at + 6);
+      const bool is_pair = code < 0xDC00 && next >= 0xDC00 && next < 0xE000;
+      text += is_pair ? fmt::format("\\U{:08x}", 0x10000 + ((code - 0xD800) << 10) + next - 0xDC00)
+                      : "\\ufffd";
+      at += is_pair ? 12 : 6;
+      continue;
     }
+    const size_t taken = json_text[at] == '\\' ? 2 : 1;  // an escaped backslash starts no escape
+    text.append(json_text, at, taken);
+    at += taken;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DataMappingYaml(const TextPairs& pairs) {
+  static constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
+  const auto written = [](const std::string& name) {
+    // With a letter in front and a dot inside it can be no number, null or truth value.
+    const bool plain = name == CallItems::kNoPart ||
+                       (name.find_first_not_of(kPlain) == std::string::npos &&
+                        name.find('.') != std::string::npos && kPlain.find(name.front()) < 52);
+    return plain ? name : Quoted(name);
   };
+  constexpr size_t kLongestKey = 1000;  // YAML: a key without a mark has at most 1024 characters
+  std::string text;
   for (const auto& [target, golden] : pairs) {
-    append(target);
-    text += ": ";
-    append(golden);
-    text += '\n';
+    const std::string key = written(target);
+    text += key.size() <= kLongestKey ? key + ": " : "? " + key + "\n: ";
+    text += written(golden) + "\n";
   }
   return text;
 }

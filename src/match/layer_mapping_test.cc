@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "base/test_directory.h"
+#include "match/mapping_file.h"
+
 namespace plumbline::match {
 namespace {
 
@@ -109,6 +112,22 @@ TEST(LayerMapping, ShortNamesAreErrors) {
 TEST(LayerMapping, YamlQuotesWhatNeedsIt) {
   EXPECT_EQ(DataMappingYaml({{"a.b.0", "c.d-1"}, {"x: y", "N/A"}}),
             "a.b.0: c.d-1\n\"x: y\": N/A\n");
+}
+
+TEST(LayerMapping, YamlOfEveryNameReadsBack) {
+  const plumbline::testing::TestDirectory directory;
+  const TextPairs pairs = {{"null", "true"},
+                           {"1.5", "---"},
+                           {"...", "~"},
+                           {"a\\u00e9\"b'", "\\\\u"},
+                           {"tab\there", "line\nend "},
+                           {"\x7f\x01", "\u0085\u2028\ufeff"},
+                           {"\u00e9.\u4e2d", "\U0001f600.\U0010ffff"},
+                           {std::string(2000, 'x') + ".0", std::string(3000, ' ')},
+                           {"Module.a.0", "N/A"}};
+  const std::string path = directory.Path("mapping.yaml");
+  ASSERT_TRUE(WriteFileAtomically(path, DataMappingYaml(pairs), false));
+  EXPECT_EQ(ReadDataMapping(path).value(), pairs);
 }
 
 }  // namespace
