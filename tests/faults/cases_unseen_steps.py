@@ -64,7 +64,7 @@ def by_one_norm(s: Setup) -> None:
 TRAIN: list[Case] = [
     unseen("train-clip-limit", "__mul__.0", "argument scale",
            lambda s: setattr(s.model, "limit", 0.05)),
-    unseen("train-undivided", "__truediv__.0 cross_entropy.0<", "scale missing-call", undivided),
+    unseen("train-undivided", "__truediv__.0 Torch.ones_like.0 cross_entropy.0<", "scale missing-call", undivided),
     unseen("train-kept-gradients", "pow.8", "extra-addend", kept_gradients),
     unseen("train-decay-in-gradient", "__rmul__.0 __add__.1 __mul__.9 __mul__.10",
            "extra-call extra-addend", decay_in_gradient),
@@ -95,7 +95,6 @@ def key_and_value(s: Setup) -> None:
 
 def half_loss(s: Setup) -> None:
     model = s.model
-    values, classes = torch.randn(4, 12, 10), torch.randint(0, 6, (4,))
     right = s.subject.loss
     # The same inputs as the golden run's, which the closure holds.
     cells = dict(zip(right.__code__.co_freevars, right.__closure__ or (), strict=True))
@@ -128,9 +127,9 @@ def not_again(s: Setup) -> None:
 MIXED: list[Case] = [
     unseen("mixed-heads-not-exchanged", "transpose.3 reshape.1",
            "missing-call permuted transposed", heads_not_exchanged),
-    unseen("mixed-softmax-narrowed", "softmax.1", "narrowed",
-           kernel("_softmax:1", through(torch.bfloat16))),
-    unseen("mixed-other-when-again", "linear.10", "offset",
+    unseen("mixed-softmax-narrowed", "softmax.1", "narrowed", kernel("_softmax:1", afterwards(
+        lambda y: y.to(torch.float8_e4m3fn).to(torch.bfloat16)))),
+    unseen("mixed-other-when-again", "linear.12", "offset",
            kernel("addmm:10", afterwards(lambda y: y + 0.5))),
     unseen("mixed-divided-twice", "__truediv__.1", "scale",
            kernel("div:1", afterwards(lambda y: y / 8 ** 0.5))),
@@ -156,7 +155,7 @@ def earlier_places(s: Setup) -> None:
 
 def wide_mask(kernel_of: Any, args: Any, kwargs: Any) -> torch.Tensor:
     """One place further than allowed."""
-    return kernel_of(args[0], args[1] + 1)
+    return kernel_of(args[0], torch.ops.aten.add.Scalar(args[1], 1))
 
 
 def cached_fused(s: Setup) -> None:

@@ -182,6 +182,7 @@ class Recurrent(nn.Module):
         self.decay = nn.Parameter(torch.arange(1, 9).float().log().repeat(WIDTH, 1))
         self.skip = nn.Parameter(torch.randn(WIDTH))
         self.head = nn.Linear(WIDTH, WORDS)
+        self.steepness = 1.0
 
     def cell(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """New h and c."""
@@ -204,7 +205,7 @@ class Recurrent(nn.Module):
 
     def scan(self, values: torch.Tensor) -> torch.Tensor:
         """A linear recurrence whose rates depend on the input."""
-        step = functional.softplus(self.step(values))
+        step = functional.softplus(self.step(values), beta=self.steepness)
         write, read = self.write(values), self.read(values)
         rate = self.rates()
         state = torch.zeros(values.shape[0], WIDTH, 8)
@@ -293,7 +294,9 @@ def unet() -> Subject:
     model = Unet().train()
     pictures, noise, times = torch.randn(2, 3, 16, 16), torch.randn(2, 3, 16, 16), torch.rand(2)
     times = times * 900
-    return Subject(model, lambda: functional.mse_loss(model(pictures + noise, times), noise))
+    model.reduction = "mean"
+    return Subject(model, lambda: functional.mse_loss(model(pictures + noise, times), noise,
+                                                      reduction=model.reduction))
 
 
 class Recommend(nn.Module):
@@ -307,11 +310,15 @@ class Recommend(nn.Module):
         self.top = nn.Sequential(nn.Linear(22, 32), nn.LeakyReLU(0.01), nn.Dropout(0.0),
                                  nn.Linear(32, 1))
 
+    def places(self) -> torch.Tensor:
+        """Row and column of each pair."""
+        return torch.tril_indices(4, 4, offset=-1)
+
     def pairs(self, parts: list[torch.Tensor]) -> torch.Tensor:
         """The products of every two parts."""
         stacked = torch.stack(parts, dim=1)
         products = torch.bmm(stacked, stacked.transpose(1, 2))
-        rows, columns = torch.tril_indices(4, 4, offset=-1)
+        rows, columns = self.places()
         return products[:, rows, columns]
 
     def totals(self, scores: torch.Tensor, users: torch.Tensor) -> torch.Tensor:
@@ -330,8 +337,9 @@ def recommend() -> Subject:
     model = Recommend().train()
     numbers, ids = torch.randn(24, 6).exp(), torch.randint(0, 50, (24, 3, 5))
     clicks, users = (torch.rand(24) < 0.3).float(), torch.randint(0, 7, (24,))
+    model.weight = torch.tensor(2.0)
     model.loss = lambda scores: functional.binary_cross_entropy_with_logits(
-        scores, clicks, pos_weight=torch.tensor(2.0))
+        scores, clicks, pos_weight=model.weight)
 
     def loss() -> torch.Tensor:
         scores = model(numbers, ids)
