@@ -33,7 +33,8 @@ struct CauseCandidate {
     kOperand,      // input or parameter of the call, good on both sides
     kEarlier,      // recorded earlier in the target, of the same step
     kEarlierStep,  // the same item at another step
-    kRankShare,    // the same item on another rank of the target
+    kRankShare,    // on another rank of the target, what would be added to this rank's value
+    kOtherRank,    // the same item on another rank of the golden run
   };
   std::string name;
   Role role = Role::kOperand;

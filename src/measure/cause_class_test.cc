@@ -220,6 +220,37 @@ TEST(CauseClass, OwnShareOfACollectiveIsNotReduced) {
   }
 }
 
+TEST(CauseClass, BroadcastThatReturnsItsInputIsNotApplied) {
+  const Made own = Make(kShape, Normal(kCount, 40));
+  const Cause cause =
+      Classify(own, Make(kShape, Normal(kCount, 41)),
+               {{"input.0", CauseCandidate::Role::kOperand, own.view()}}, "broadcast");
+  EXPECT_EQ(cause.code, "not-applied") << cause.text;
+}
+
+TEST(CauseClass, ValueOfAnotherRankIsOtherRank) {
+  const Made theirs = Make(kShape, Normal(kCount, 42));
+  const Made near = Make(kShape, Normal(kCount, 43));
+  const Made golden = Make(kShape, Normal(kCount, 44));
+  const auto classify = [&](const Made& other) {
+    return Classify(theirs, golden,
+                    {{"x of golden's rank0", CauseCandidate::Role::kOtherRank, other.view()}});
+  };
+  EXPECT_EQ(classify(theirs).code, "other-rank");
+  EXPECT_NE(classify(near).code, "other-rank");
+}
+
+// Another rank's golden value is no addend of a sum over the target's ranks.
+TEST(CauseClass, ValuesOfOtherRanksAreNotAddedUp) {
+  const std::vector<double> own = Normal(kCount, 45);
+  const std::vector<double> other = Normal(kCount, 46);
+  const Made share = Make(kShape, own);
+  const Made second = Make(kShape, other);
+  const Made sum = Make(kShape, Mapped(own, [&](double v, size_t i) { return v + other[i]; }));
+  EXPECT_NE(Classify(share, sum, {{"rank1", CauseCandidate::Role::kOtherRank, second.view()}}).code,
+            "not-reduced");
+}
+
 TEST(CauseClass, InputPassedThroughIsNotApplied) {
   const std::vector<double> x = Normal(kCount, 35);
   const Made input = Make(kShape, x);

@@ -125,11 +125,10 @@ class Collector {
     }
   }
 
-  // The same item of the other ranks of the target, where values are summed over ranks.
-  void AddRanks() {
-    const bool is_gradient = KindOfCall(call_.name()) == CallKind::kParametersGrad;
-    if (!is_gradient && !call_.name().starts_with("Distributed.")) return;
+  // The other ranks of a run.
+  std::vector<load::RankDirectory> OtherRanks(const Run& run) const {
     constexpr double kMostElements = 1 << 25;  // of all ranks together
+<<<<<<< HEAD
     const std::string rank_path = RankPathOf(context_.target);
     const auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
     if (!ranks || ranks->size() < 2) return;
@@ -139,6 +138,45 @@ class Collector {
       if (rank.name == BaseName(rank_path)) continue;
       AddFile(rank.path, *row_.target, fmt::format("{} of {}", row_.target->name, rank.name),
               CauseCandidate::Role::kRankShare);
+=======
+    const std::string rank_path = RankPathOf(run);
+    auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
+    if (!ranks || ranks->size() < 2) return {};
+    if (static_cast<double>(ranks->size()) * CountOf(*row_.target) > kMostElements) return {};
+    std::erase_if(*ranks, [&](const auto& rank) { return rank.name == BaseName(rank_path); });
+    return std::move(*ranks);
+  }
+
+  // The value of the target that is summed over its ranks where the row is, or should have been:
+  // the row's own of a collective or a gradient, else the recorded value that the row repeats.
+  [[nodiscard]] const Item* OwnShare() const {
+    const bool is_gradient = KindOfCall(call_.name()) == CallKind::kParametersGrad;
+    const bool is_collective = call_.name().starts_with("Distributed.");
+    if (is_gradient || (is_collective && !IsInput(row_))) return &*row_.target;
+    if (!IsInput(row_)) return nullptr;
+    for (uint32_t i = 0; i < index_; ++i) {
+      const ComparedRow& row = context_.comparison.rows[i];
+      if (!row.target || row.call == row_.call || row.target->data_name.empty()) continue;
+      if (row.target->shape != row_.target->shape) continue;  // a transposed view of it
+      if (HasSameContents(*row.target, *row_.target)) return &*row.target;
+    }
+    return nullptr;
+  }
+
+  void AddRanks() {
+    if (const Item* share = OwnShare()) {
+      for (const load::RankDirectory& rank : OtherRanks(context_.target)) {
+        AddFile(rank.path, *share, fmt::format("{} of {}", share->name, rank.name),
+                CauseCandidate::Role::kRankShare);
+      }
+    }
+    const bool is_whole = IsInput(row_) || call_.name().starts_with("Distributed.");
+    if (!is_whole) return;
+    for (const load::RankDirectory& rank : OtherRanks(context_.golden)) {
+      AddFile(rank.path, *row_.golden,
+              fmt::format("{} of golden's {}", row_.golden->name, rank.name),
+              CauseCandidate::Role::kOtherRank);
+>>>>>>> i5-flt
     }
   }
 

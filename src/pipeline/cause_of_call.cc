@@ -10,6 +10,7 @@
 
 #include "formats/torch_pt.h"
 #include "load/recorded_tensor.h"
+#include "measure/cause_arithmetic.h"
 #include "measure/cause_class.h"
 #include "measure/cause_statistics.h"
 #include "measure/compared_row.h"
@@ -51,6 +52,17 @@ class CauseFinder {
     AddSource(row, cause);
     AddDirection(call, cause);
     return cause;
+  }
+
+  // Of a call that both sides made in another form; nothing for other calls.
+  std::optional<Cause> FindForm(const std::string& target_name) {
+    const auto call =
+        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == target_name; });
+    const bool has_other_form =
+        call != comparison_.calls.end() && !call->paired() && OtherSideOf(*call) != nullptr;
+    if (!has_other_form) return std::nullopt;
+    return StructureCause(*call);
   }
 
  private:
@@ -114,7 +126,11 @@ class CauseFinder {
       if (!is_own && measure::IsInput(row)) {
         if (auto cause = OtherSource(row, earlier)) return cause;
       }
-      return Cause{is_own ? "not-applied" : "stale",
+      const bool is_share =
+          is_own && measure::IsReduction(ApiOf(comparison_.calls[row.call].name()));
+      return Cause{is_share ? "not-reduced"
+                   : is_own ? "not-applied"
+                            : "stale",
                    fmt::format("the target's {} are those of the earlier {}",
                                row.target->has_recorded_digest ? "digests" : "statistics",
                                earlier.target->name),
@@ -130,6 +146,13 @@ class CauseFinder {
       if (!HasSameContents(*made.golden, *row.golden)) continue;
       const std::string& golden_call = comparison_.calls[made.call].golden_name;
       const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      if (IsShareOf(made.call, *row.target)) {
+        return Cause{"not-reduced",
+                     fmt::format("golden's value is the result of {}, the target's is this rank's "
+                                 "share {}",
+                                 golden_call, target_source.target->name),
+                     CauseConfidence::kMedium};
+      }
       if (golden_call == target_call) return std::nullopt;
       return Cause{IsAddition(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
                    fmt::format("golden's value is the result of {}, the target's that of {}",
@@ -137,6 +160,18 @@ class CauseFinder {
                    CauseConfidence::kMedium};
     }
     return std::nullopt;
+  }
+
+  // Whether the call sums over ranks and `item` is what went into it.
+  bool IsShareOf(uint32_t call_index, const Item& item) const {
+    const ComparedCall& call = comparison_.calls[call_index];
+    if (!measure::IsReduction(ApiOf(call.golden_name))) return false;
+    // Of a call that the target left out, golden's input stands for what would have gone in.
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const std::optional<Item>& given = row.target ? row.target : row.golden;
+      if (measure::IsInput(row) && HasSameContents(*given, item)) return true;
+    }
+    return false;
   }
 
   std::optional<Cause> TensorCause(uint32_t row_index) {
@@ -330,7 +365,11 @@ void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) 
       [&](const ComparedRow& each) { return each.target && each.target->name == answer.item; });
   if (row == comparison.rows.end()) return;
   const auto index = static_cast<uint32_t>(row - comparison.rows.begin());
-  const Cause cause = CauseFinder(target, golden, comparison).Find(index);
+  CauseFinder finder(target, golden, comparison);
+  Cause cause = finder.Find(index);
+  // The row is where the wrong result arrives: a call of another form is there on both sides.
+  const bool says_one_sided = cause.code == "missing-call" || cause.code == "extra-call";
+  if (says_one_sided) cause = finder.FindForm(answer.name).value_or(cause);
   answer.cause = cause.code;
   answer.cause_text = cause.text;
   answer.confidence = CauseConfidenceName(cause.confidence);

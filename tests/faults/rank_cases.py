@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from below_calls import afterwards, all_products, in_parts, rounded_to, through, with_inputs
+from cases_plain import put
 from fault_cases import full_name
 from rank_training import WIDTH, Training
 
@@ -131,11 +132,12 @@ def reduced_copy(t: Any) -> None:
 
 
 def old_buffer(t: Any) -> None:
-    old, begin = t.net.norm.running_mean.clone(), t.begin
+    shared = t.net.norm.running_mean.numpy()
+    old, begin = shared.copy(), t.begin
 
     def begun() -> None:
         begin()
-        COPY(t.net.norm.running_mean, old)
+        shared[...] = old
     t.begin = begun
 
 
@@ -158,11 +160,6 @@ def one_not_updated(t: Any) -> None:
         if name != "up.weight" or iteration != 0:
             updated(iteration, name, parameter)
     t.updated = skipped
-
-
-def with_nan(values: torch.Tensor) -> torch.Tensor:
-    values[3, 5] = torch.nan
-    return values
 
 
 def threads(t: Any) -> None:
@@ -296,13 +293,13 @@ CASES: list[RankCase] = [
           on(1, one_not_updated)),
     fault("dp-wrong-source", "*:Distributed.broadcast.0", "argument",
           set_to("source", lambda t: lambda: 1)),
-    fault("dp-maximum", "*:Distributed.all_reduce.0", "argument", maximum),
+    fault("dp-maximum", "*:Distributed.all_reduce.0", "argument structure", maximum),
     fault("dp-scaled-on-one", "1:linear.1", "scale",
           on(1, kernel("addmm:1", afterwards(lambda y: y * 1.02)))),
     fault("dp-scaled-amid-noise", "1:linear.4", "scale",
           both(split_products, on(1, kernel("addmm:4", afterwards(lambda y: y * 1.02))))),
     fault("dp-nan-backward-on-one", "1:gelu.0<", "nonfinite",
-          on(1, kernel("gelu_backward:0", afterwards(with_nan)))),
+          on(1, kernel("gelu_backward:0", afterwards(lambda y: put(y, (3, 5), torch.nan))))),
     fault("dp-narrow-reduction", "*:Distributed.all_reduce.5", "narrowed",
           below("allreduce:5", in_bfloat16)),
     fault("dp4-gradient-not-reduced", "2:Distributed.all_reduce.4", "not-reduced",
