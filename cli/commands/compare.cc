@@ -17,6 +17,7 @@
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
+#include "load/secure_paths.h"
 #include "pipeline/next_config.h"
 
 namespace plumbline::cli {
@@ -32,6 +33,7 @@ struct Arguments {
   bool compare_only = false;
   bool machine = false;
   bool tensor_log = false;
+  bool secure = false;
   std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
   std::string next_config;
@@ -83,6 +85,22 @@ Status ResolvePaths(Arguments& arguments) {
   return {};
 }
 
+// With --secure: what is read and written, before anything is.
+Status CheckSecure(const Arguments& arguments) {
+  const CompareOptions& options = arguments.options;
+  for (const std::string& path : {arguments.target_path, arguments.golden_path, options.noise_path,
+                                  options.stack_path, arguments.request_path}) {
+    if (!path.empty()) PL_TRY(load::CheckSecureInput(path));
+  }
+  const MappingFiles& mappings = options.mappings;
+  if (!mappings.data.empty()) PL_TRY(load::CheckSecureInput(mappings.data));
+  for (const auto& path : {mappings.api, mappings.cell, mappings.layer}) {
+    if (path && !path->empty()) PL_TRY(load::CheckSecureInput(*path));
+  }
+  if (!arguments.next_config.empty()) PL_TRY(load::CheckSecureOutput(arguments.next_config));
+  return load::CheckSecureOutput(options.output_dir);
+}
+
 // A line on a terminal, once the work has lasted a second.
 std::function<void(double)> TerminalProgress() {
   if (isatty(STDERR_FILENO) == 0) return {};
@@ -99,6 +117,7 @@ Result<int> RunCompare(Arguments& arguments) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
+  if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
   if (AreFiles(arguments.target_path, arguments.golden_path)) {
@@ -153,6 +172,8 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                    "one line per compared tensor on stderr (also -tensor_log)");
   command.add_flag_callback(
       "--xlsx", [&arguments] { arguments.formats = {"xlsx"}; }, "the same as --format xlsx");
+  command.add_flag("--secure", arguments.secure,
+                   "refuse links, files of other users and odd characters in paths");
   command.add_flag("--salvage", options.salvage,
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")

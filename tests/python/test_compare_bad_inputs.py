@@ -281,6 +281,68 @@ def test_disk_full_on_a_later_file_leaves_the_earlier_complete(pair: Path) -> No
     assert found.read_bytes() == expected.read_bytes()
 
 
+# ---- secure mode
+
+def linked(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def odd_name(path: Path) -> None:
+    path.with_name("a;b").mkdir()
+
+
+SECURE: dict[str, tuple[Callable[[Path], Any], list[str], str]] = {
+    "link": (lambda pair: linked(pair / "target" / "stack.json"), ["target", "golden"],
+             "target/stack.json: a symbolic link"),
+    "linked_directory": (lambda pair: linked(pair / "golden"), ["target", "golden"],
+                         "golden: a symbolic link"),
+    "link_beside_the_dump": (lambda pair: linked(pair / "target" / "construct.json"),
+                             ["target/dump.json", "golden/dump.json"],
+                             "target/construct.json: a symbolic link"),
+    "odd_name_below": (lambda pair: odd_name(pair / "target" / "x"), ["target", "golden"],
+                       "target/a;b: an odd character"),
+    "odd_path": (lambda pair: (pair / "target").rename(pair / "a b"), ["a b", "golden"],
+                 "a b: an odd character"),
+    "odd_output": (lambda pair: None, ["target", "golden", "-o", "o:ut"],
+                   "o:ut: an odd character"),
+    "linked_output": (lambda pair: (pair / "out").symlink_to("target"), ["target", "golden"],
+                      "out: a symbolic link"),
+    "linked_mapping": (lambda pair: (pair / "m.yaml").symlink_to("x.yaml")
+                       or (pair / "x.yaml").write_text("a.b: c.d\n"),
+                       ["target", "golden", "-dm", "m.yaml"], "m.yaml: a symbolic link"),
+}
+
+
+@pytest.mark.parametrize("name", SECURE)
+def test_secure_mode(name: str, pair: Path) -> None:
+    change, words, text = SECURE[name]
+    change(pair)
+    output = [] if "-o" in words else ["-o", "out"]
+    refuses(pair, USAGE, [text], "compare", *words, *output, "--secure")
+    assert plumb(pair, "compare", *words, *output).returncode == 0
+
+
+def test_secure_mode_and_other_users(pair: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    for parent in [pair, *pair.parents[:-2]]:
+        parent.chmod(0o755)
+    for path in [*pair.rglob("*")]:
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o755)
+    (pair / "out").mkdir(mode=0o777)
+    os.chown(pair / "out", NOBODY, NOBODY)
+    os.chown(pair / "golden" / "dump.json", 0, 0)
+    options: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    words = ("compare", "target", "golden", "-o", "out")
+    refuses(pair, USAGE, ["golden/dump.json: belongs to another user"], *words, "--secure",
+            **options)
+    assert plumb(pair, *words, **options).returncode == 0
+    shutil.rmtree(pair / "out")
+    assert plumb(pair, *words, "--secure").returncode == 0  # root reads what is anybody's
+
+
 # ---- options of another mode
 
 OPTIONS = {
