@@ -128,21 +128,11 @@ class Collector {
   // The other ranks of a run.
   std::vector<load::RankDirectory> OtherRanks(const Run& run) const {
     constexpr double kMostElements = 1 << 25;  // of all ranks together
-<<<<<<< HEAD
-    const std::string rank_path = RankPathOf(context_.target);
-    const auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
-    if (!ranks || ranks->size() < 2) return;
-    if (static_cast<double>(ranks->size()) * measure::ElementsOf(*row_.target) > kMostElements)
-      return;
-    for (const load::RankDirectory& rank : *ranks) {
-      if (rank.name == BaseName(rank_path)) continue;
-      AddFile(rank.path, *row_.target, fmt::format("{} of {}", row_.target->name, rank.name),
-              CauseCandidate::Role::kRankShare);
-=======
     const std::string rank_path = RankPathOf(run);
     auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
     if (!ranks || ranks->size() < 2) return {};
-    if (static_cast<double>(ranks->size()) * CountOf(*row_.target) > kMostElements) return {};
+    if (static_cast<double>(ranks->size()) * measure::ElementsOf(*row_.target) > kMostElements)
+      return {};
     std::erase_if(*ranks, [&](const auto& rank) { return rank.name == BaseName(rank_path); });
     return std::move(*ranks);
   }
@@ -152,8 +142,8 @@ class Collector {
   [[nodiscard]] const Item* OwnShare() const {
     const bool is_gradient = KindOfCall(call_.name()) == CallKind::kParametersGrad;
     const bool is_collective = call_.name().starts_with("Distributed.");
-    if (is_gradient || (is_collective && !IsInput(row_))) return &*row_.target;
-    if (!IsInput(row_)) return nullptr;
+    if (is_gradient || (is_collective && !measure::IsInput(row_))) return &*row_.target;
+    if (!measure::IsInput(row_)) return nullptr;
     for (uint32_t i = 0; i < index_; ++i) {
       const ComparedRow& row = context_.comparison.rows[i];
       if (!row.target || row.call == row_.call || row.target->data_name.empty()) continue;
@@ -170,13 +160,12 @@ class Collector {
                 CauseCandidate::Role::kRankShare);
       }
     }
-    const bool is_whole = IsInput(row_) || call_.name().starts_with("Distributed.");
+    const bool is_whole = measure::IsInput(row_) || call_.name().starts_with("Distributed.");
     if (!is_whole) return;
     for (const load::RankDirectory& rank : OtherRanks(context_.golden)) {
       AddFile(rank.path, *row_.golden,
               fmt::format("{} of golden's {}", row_.golden->name, rank.name),
               CauseCandidate::Role::kOtherRank);
->>>>>>> i5-flt
     }
   }
 
