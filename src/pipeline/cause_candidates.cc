@@ -164,7 +164,7 @@ class Collector {
     if (item.data_name.empty() || item.data_name.find('/') != std::string::npos) return;
     const std::string path =
         JoinPath(JoinPath(directory, run_layout::kTensorDirectory), item.data_name);
-    auto file = torch_pt::PtFile::Open(path);
+    auto file = TensorFile::Open(path);
     if (file) files_.Add(std::move(name), role, std::move(*file));
   }
 
@@ -197,10 +197,10 @@ bool HasSameContents(const Item& a, const Item& b) {
   return a.statistics == b.statistics && NormOf(a).value_or(0) > 0;
 }
 
-std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item) {
+std::optional<TensorFile> OpenTensor(const Run& run, const Item& item) {
   // A name that leaves the directory is not followed.
   if (item.data_name.empty() || item.data_name.find('/') != std::string::npos) return std::nullopt;
-  Result<torch_pt::PtFile> file = torch_pt::PtFile::Open(run.TensorPath(item.data_name));
+  Result<TensorFile> file = TensorFile::Open(run.TensorPath(item.data_name));
   if (!file) return std::nullopt;
   return std::move(*file);
 }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
 #include "measure/cause_class.h"
 #include "measure/cause_statistics.h"
 #include "measure/stats_metrics.h"
@@ -317,7 +317,7 @@ class CauseFinder {
     request.target = target_file->view();
     request.golden = golden_file->view();
     request.api = ApiOf(call.name());
-    std::deque<torch_pt::PtFile> files;
+    std::deque<TensorFile> files;
     for (const ComparedRow& row : RowsOf(comparison_, other)) {
       if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
       auto file = OpenTensor(golden_, *row.golden);

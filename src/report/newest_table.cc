@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "match/python_text.h"
+#include "report/graph_table.h"
 #include "report/newest_verdict.h"
 
 namespace plumbline::report {
@@ -199,6 +200,9 @@ std::vector<std::string_view> NewestHeader(const Comparison& comparison) {
 }
 
 Status WriteNewestCsv(const Comparison& comparison, const std::string& path) {
+  if (comparison.of_graphs()) {
+    return WriteCsv(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
+  }
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   std::string text;
   csv::AppendRow(std::span<const std::string_view>(NewestHeader(comparison)), text);
