@@ -7,22 +7,22 @@
 namespace plumbline::load {
 namespace {
 
-Result<torch_pt::PtFile> OpenNamed(const std::string& path, const std::string& data_name,
-                                   torch_pt::DataCheck check) {
+Result<TensorFile> OpenNamed(const std::string& path, const std::string& data_name,
+                             torch_pt::DataCheck check) {
   if (data_name.empty() || data_name == ".." || data_name.find('/') != std::string::npos) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a file name", data_name));
   }
-  return torch_pt::PtFile::Open(path, check);
+  return TensorFile::Open(path, check);
 }
 
 }  // namespace
 
-Result<torch_pt::PtFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
-                                      torch_pt::DataCheck check) {
+Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
+                                torch_pt::DataCheck check) {
   return OpenNamed(JoinPath(directory, data_name), data_name, check);
 }
 
-Result<torch_pt::PtFile> OpenTensor(const Run& run, const std::string& data_name) {
+Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name) {
   return OpenNamed(run.TensorPath(data_name), data_name, torch_pt::DataCheck::kVerify);
 }
 

@@ -5,18 +5,18 @@
 
 #include <string>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
 #include "plumbline/run.h"
 
 namespace plumbline::load {
 
 // Opens `data_name` (of an Item) in `directory`. A name that leaves the directory comes from a
-// damaged or foreign dump.json and is not followed (kInvalidArgument); else as PtFile::Open.
-Result<torch_pt::PtFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
-                                      torch_pt::DataCheck check = torch_pt::DataCheck::kVerify);
+// damaged or foreign dump.json and is not followed (kInvalidArgument); else as TensorFile::Open.
+Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
+                                torch_pt::DataCheck check = torch_pt::DataCheck::kVerify);
 
 // The same in the tensor directory of `run`.
-Result<torch_pt::PtFile> OpenTensor(const Run& run, const std::string& data_name);
+Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name);
 
 }  // namespace plumbline::load
 

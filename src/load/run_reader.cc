@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "formats/dump_json.h"
 #include "load/detect.h"
+#include "load/graph_dump.h"
 #include "plumbline/run.h"
 #include "record/run_files.h"
 
@@ -36,8 +37,9 @@ struct Run::Impl {
   dump_json::DumpFile dump;
   dump_json::StackTable stacks;
   dump_json::ConstructTable parents;
-  NameIndex stack_index;   // views of the names in `stacks`
-  NameIndex parent_index;  // views of the names in `parents`
+  NameIndex stack_index;                       // views of the names in `stacks`
+  NameIndex parent_index;                      // views of the names in `parents`
+  std::vector<std::string> graph_directories;  // of a static-graph dump
 };
 
 namespace {
@@ -96,7 +98,23 @@ Run::Run(Run&&) noexcept = default;
 Run& Run::operator=(Run&&) noexcept = default;
 Run::~Run() = default;
 
+Result<Run> Run::OpenGraph(const std::string& path) {
+  auto impl = std::make_unique<Impl>();
+  PL_TRY_ASSIGN(impl->graph_directories, load::ResolveGraphPath(path));
+  PL_TRY_ASSIGN(load::GraphRecords records, load::ReadGraphDump(impl->graph_directories));
+  impl->dump.header.task = records.has_tensors ? "tensor" : "statistics";
+  impl->dump.header.framework = "mindspore";
+  impl->dump.header.level = "L2";
+  impl->dump.header.of_graphs = true;
+  impl->dump.calls = std::move(records.calls);
+  impl->dump.loss.side_files = std::move(records.problems);
+  impl->dump_json_path = JoinPath(load::GraphPath(impl->graph_directories),
+                                  records.has_tensors ? "*.npy" : load::kStatisticCsvName);
+  return Run(std::move(impl));
+}
+
 Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
+  if (load::IsGraphDump(path)) return OpenGraph(path);
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->dump_json_path, load::ResolveDumpJson(path));
   PL_TRY_ASSIGN(impl->dump, dump_json::ReadDump(impl->dump_json_path, options.salvage));
@@ -142,7 +160,12 @@ std::string_view Run::ParentOf(std::string_view call_name) const {
                                             : impl_->parents[found->second].second;
 }
 
+const std::vector<std::string>& Run::graph_directories() const { return impl_->graph_directories; }
+
 std::string Run::TensorPath(std::string_view data_name) const {
+  if (header().of_graphs) {
+    return load::GraphFile(impl_->graph_directories, data_name, header().task == "tensor");
+  }
   return JoinPath(impl_->tensor_directory, data_name);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "measure/kernel_names.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::measure {
@@ -214,7 +215,7 @@ std::string_view ApiOf(std::string_view call_name) {
   if (first == std::string_view::npos || direction <= first) return {};
   const size_t number = call_name.rfind('.', direction - 1);
   if (number == std::string_view::npos || number <= first) return {};
-  return call_name.substr(first + 1, number - first - 1);
+  return ApiOfKernel(call_name.substr(first + 1, number - first - 1));
 }
 
 // "__iadd__" -> "add", "mul_" -> "mul", "linalg.norm" -> "norm".

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
 #include "measure/cause_class.h"
 #include "plumbline/compare.h"
 
@@ -25,7 +25,7 @@ struct CauseContext {
 // Open tensor files with what they are. Views stay valid while the object lives.
 class CandidateFiles {
  public:
-  void Add(std::string name, measure::CauseCandidate::Role role, torch_pt::PtFile file) {
+  void Add(std::string name, measure::CauseCandidate::Role role, TensorFile file) {
     files_.push_back(std::move(file));
     facts_.push_back({std::move(name), role});
   }
@@ -33,7 +33,7 @@ class CandidateFiles {
   [[nodiscard]] size_t size() const { return files_.size(); }
 
  private:
-  std::deque<torch_pt::PtFile> files_;
+  std::deque<TensorFile> files_;
   std::vector<std::pair<std::string, measure::CauseCandidate::Role>> facts_;
 };
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
 #include "load/recorded_tensor.h"
 #include "measure/cause_arithmetic.h"
 #include "measure/cause_class.h"
@@ -336,7 +336,7 @@ class CauseFinder {
     request.target = target_file->view();
     request.golden = golden_file->view();
     request.api = ApiOf(call.name());
-    std::deque<torch_pt::PtFile> files;
+    std::deque<TensorFile> files;
     for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
       auto file = load::OpenTensor(golden_, row.golden->data_name);

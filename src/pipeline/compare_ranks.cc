@@ -12,9 +12,10 @@
 #include "base/file.h"
 #include "pipeline/compare_runs.h"
 #include "pipeline/diff_analyze.h"
+#include "pipeline/graph_pairs.h"
 #include "pipeline/rank_store.h"
-#include "record/run_files.h"
 #include "pipeline/result_names.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -103,13 +104,13 @@ class RankWork {
   }
 
   [[nodiscard]] std::string DirectoryOfPair(const RankPair& pair) const {
-    if (!has_steps_) return options_.compare.output_dir;
+    if (!has_steps_ || options_.of_graphs) return options_.compare.output_dir;
     return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
   }
 
   // As the release names them whose columns the csv has.
   [[nodiscard]] std::string SuffixOf(const RankPair& pair) const {
-    if (options_.compare.newest_csv) return "_" + pair.target->name;
+    if (options_.compare.newest_csv || options_.of_graphs) return "_" + pair.target->name;
     return fmt::format("_{}-{}", pair.target->name, pair.golden->name);
   }
 
@@ -117,6 +118,7 @@ class RankWork {
   [[nodiscard]] std::string NoisePathOf(const RankPair& pair) const {
     std::string path = options_.compare.noise_path;
     if (path.empty() || KindOf(path) != PathKind::kDirectory) return path;
+    if (options_.of_graphs) return GraphPathBelow(path, *pair.rank(), *pair.step);
     if (has_steps_) path = JoinPath(path, fmt::format("step{}", *pair.step));
     const std::string of_rank = JoinPath(path, pair.golden->name);
     return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
@@ -196,7 +198,8 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
 
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options) {
-  PL_TRY_ASSIGN(RankPairs found, FindRankPairs(target, golden, options.filter));
+  PL_TRY_ASSIGN(RankPairs found, options.of_graphs ? FindGraphPairs(target, golden, options.filter)
+                                                   : FindRankPairs(target, golden, options.filter));
   PL_TRY(MakeDirectories(options.compare.output_dir));
   RanksReport report;
   report.target_path = target;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "load/detect.h"
+#include "load/graph_dump.h"
 #include "plumbline/c_api.h"
 #include "record/run_files.h"
 
@@ -30,6 +31,12 @@ void AppendFile(const std::string& path, std::string& facts) {
   facts += fmt::format("{}\t{}\t{}\n", BaseName(path), *size, *time);
 }
 
+void AppendDirectory(const std::string& directory, std::string& facts) {
+  const auto names = ListDirectory(directory);
+  if (!names) return;
+  for (const std::string& name : *names) AppendFile(JoinPath(directory, name), facts);
+}
+
 // Everything a comparison reads from a rank directory.
 void AppendRank(const load::RankDirectory& rank, std::string& facts) {
   const Result<std::string> real = RealPath(rank.path);
@@ -40,10 +47,11 @@ void AppendRank(const load::RankDirectory& rank, std::string& facts) {
         run_files::kRunMark}) {
     AppendFile(JoinPath(rank.path, name), facts);
   }
-  const std::string tensors = JoinPath(rank.path, run_files::kTensorDirectory);
-  const auto names = ListDirectory(tensors);
-  if (!names) return;
-  for (const std::string& name : *names) AppendFile(JoinPath(tensors, name), facts);
+  AppendDirectory(JoinPath(rank.path, run_files::kTensorDirectory), facts);
+  if (!load::IsGraphDump(rank.path)) return;
+  const auto graphs = load::ResolveGraphPath(rank.path);
+  if (!graphs) return;
+  for (const std::string& directory : *graphs) AppendDirectory(directory, facts);
 }
 
 // A mapping file counts by what it is now.

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "base/file.h"
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
+#include "load/graph_dump.h"
 #include "load/recorded_tensor.h"
 #include "record/run_files.h"
 #include "tensor/half.h"
@@ -180,8 +181,10 @@ const ComparedRow* RowOf(const Comparison& comparison) {
   return worst;
 }
 
-// The metrics have verified the files already.
-Result<torch_pt::PtFile> OpenTrusted(const std::string& dump_json, const std::string& name) {
+// The metrics have verified the files already. `graphs`: the directories of a static-graph dump.
+Result<TensorFile> OpenTrusted(const std::string& dump_json, const std::vector<std::string>& graphs,
+                               const std::string& name) {
+  if (!graphs.empty()) return TensorFile::Open(load::GraphFile(graphs, name, true));
   return load::OpenTensorIn(JoinPath(DirectoryOf(dump_json), run_files::kTensorDirectory), name,
                             torch_pt::DataCheck::kTrust);
 }
@@ -213,8 +216,10 @@ std::optional<Evidence> SampleTensors(const TensorView& target, const TensorView
 std::optional<Evidence> SampleEvidence(const Comparison& comparison) {
   const ComparedRow* row = RowOf(comparison);
   if (comparison.mode != CompareMode::kTensor || row == nullptr) return std::nullopt;
-  const auto target = OpenTrusted(comparison.target_path, row->target->data_name);
-  const auto golden = OpenTrusted(comparison.golden_path, row->golden->data_name);
+  const auto target =
+      OpenTrusted(comparison.target_path, comparison.target_graphs, row->target->data_name);
+  const auto golden =
+      OpenTrusted(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
   if (!target || !golden) return std::nullopt;
   std::optional<Evidence> evidence = SampleTensors(target->view(), golden->view());
   if (evidence) evidence->item = row->item().name;

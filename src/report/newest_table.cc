@@ -11,6 +11,7 @@
 #include "base/number_text.h"
 #include "base/text_file.h"
 #include "match/python_text.h"
+#include "report/graph_table.h"
 #include "report/newest_verdict.h"
 
 namespace plumbline::report {
@@ -198,6 +199,9 @@ std::vector<std::string_view> NewestHeader(const Comparison& comparison) {
 }
 
 Status WriteNewestCsv(const Comparison& comparison, const std::string& path) {
+  if (comparison.of_graphs()) {
+    return WriteCsv(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
+  }
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(NewestHeader(comparison)), file.text());
   for (const ComparedCall& call : comparison.calls) {

@@ -51,7 +51,11 @@ std::string CellText(const Cell& cell) {
 }
 
 Status WriteCsv(const Comparison& comparison, const std::string& path) {
-  const std::vector<Column> columns = ColumnsOf(comparison);
+  return WriteCsv(comparison, ColumnsOf(comparison), path);
+}
+
+Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns,
+                const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(Header(columns)), file.text());
   std::vector<std::string> cells(columns.size());
@@ -66,7 +70,8 @@ Status WriteCsv(const Comparison& comparison, const std::string& path) {
 
 Status WriteXlsx(const Comparison& comparison, const std::string& path) {
   const std::vector<Column> columns = ColumnsOf(comparison);
-  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::Create(path, Header(columns)));
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
+  PL_TRY(writer.BeginSheet(comparison.of_graphs() ? "Sheet1" : "Sheet", Header(columns)));
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const RowContext context = ContextOf(comparison, i);
     PL_TRY(writer.BeginRow(FillOf(context.row.color)));
