@@ -177,6 +177,7 @@ void AppendHeaderText(std::string_view key, std::string_view value, std::string&
 
 void DumpWriter::Begin(const RunHeader& header) {
   first_ = true;
+  holds_saves_ = header.holds_saves();
   out_ += '{';
   AppendHeaderText(kTask, header.task, out_);
   AppendHeaderText(kLevel, header.level, out_);
@@ -197,7 +198,7 @@ void DumpWriter::Add(const Call& call) {
   json::AppendString(call.name, out_);
   out_ += ": ";
   ValueText text(out_);
-  const bool bare = call.members.size() == 1 && call.members[0].first.empty();
+  const bool bare = holds_saves_ && call.members.size() == 1 && call.members[0].first.empty();
   if (bare) {
     text.Append(call.members[0].second, kEntryIndent);
   } else {

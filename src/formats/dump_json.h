@@ -33,13 +33,14 @@ class DumpWriter {
  public:
   explicit DumpWriter(std::string& out) : out_(out) {}
   void Begin(const RunHeader& header);
-  // A call whose only member has an empty name is written as that member's value (debug.json).
+  // In a debug.json, a call whose only member has an empty name is written as that member's value.
   void Add(const Call& call);
   void End();
 
  private:
   std::string& out_;
   bool first_ = true;
+  bool holds_saves_ = false;
 };
 
 // call name -> frames (innermost first), in order of recording.

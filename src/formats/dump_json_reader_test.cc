@@ -300,5 +300,11 @@ TEST(DumpJsonReader, EveryFlippedByteIsRefusedOrReadConsistently) {
   EXPECT_GT(refused, closed.size());
 }
 
+TEST(DumpJsonReader, NamelessMemberOfACallIsReadBack) {
+  const std::string text = R"({"level": "L1", "data": {"f": {"": false}}})";
+  const std::string once = Text(ParseDump(text, false).value());
+  EXPECT_EQ(Text(ParseDump(once, false).value()), once);
+}
+
 }  // namespace
 }  // namespace plumbline::dump_json

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "formats/xlsx_reader.h"
 
 namespace plumbline::xlsx {
 namespace {
@@ -60,6 +61,29 @@ TEST(Xlsx, OverlongTextIsCutNotRefused) {
   ASSERT_TRUE(writer->BeginRow(Fill::kNone));
   EXPECT_TRUE(writer->Text(std::string(40000, 'x')));
   EXPECT_TRUE(writer->Close());
+}
+
+TEST(Xlsx, FullSheetContinues) {
+  constexpr size_t kRowsOfSheet = 1048576, kRows = kRowsOfSheet + 2;  // of data, without headers
+  const std::string path = JoinPath(FreshDirectory(), "result.xlsx");
+  Result<Writer> writer = Writer::Create(path, kHeader);
+  for (size_t i = 0; i < kRows; ++i) {
+    ASSERT_TRUE(writer->BeginRow(Fill::kNone));
+    const bool near_end = i + 4 > kRowsOfSheet;
+    ASSERT_TRUE(!near_end || writer->Number(static_cast<double>(i)));
+  }
+  ASSERT_TRUE(writer->Close());
+  std::vector<size_t> rows;
+  std::vector<std::string> last;
+  ASSERT_TRUE(ReadRows(path, [&](size_t sheet, std::span<const Cell> cells) {
+    rows.resize(sheet + 1);
+    ++rows[sheet];
+    if (!cells.empty()) last.push_back(cells[0].text);
+    return true;
+  }));
+  EXPECT_EQ(rows, (std::vector<size_t>{kRowsOfSheet, 4}));
+  EXPECT_EQ(last, (std::vector<std::string>{"a", "1048573", "1048574", "a", "1048575", "1048576",
+                                            "1048577"}));
 }
 
 TEST(Xlsx, MissingDirectoryIsNotFound) {
