@@ -23,6 +23,7 @@ struct Cause {
   CauseConfidence confidence = CauseConfidence::kLow;
 
   bool is_history = false;  // the values are those of an earlier step
+  bool leaves_rounding = true;  // false: a fit that explains most of the difference, but not all
 
   [[nodiscard]] bool is_explained() const { return code != "unexplained"; }
 };

@@ -1,0 +1,43 @@
+#include "pipeline/row_verdict.h"
+
+#include <cmath>
+#include <string>
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::Difference;
+
+Verdict VerdictOf(const Difference& difference, double expected) {
+  switch (difference.kind) {
+    case Difference::Kind::kEqual:
+      return Verdict::kSame;
+    case Difference::Kind::kArgument:
+    case Difference::Kind::kDecided:
+      return difference.verdict;
+    case Difference::Kind::kNumeric:
+      break;
+  }
+  if (std::isnan(difference.error)) return difference.verdict;  // digests: size unknown
+  const Verdict verdict = measure::VerdictOfRatio(difference.error, expected);
+  // Unequal digests are never noise: whoever records them asks for equal bits.
+  return !difference.reason.empty() && !IsBad(verdict) ? difference.verdict : verdict;
+}
+
+}  // namespace
+
+bool IsBad(Verdict verdict) {
+  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
+}
+
+void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {
+  row.expected = expected;
+  row.error = difference.error;
+  row.reason = std::string(difference.reason);
+  row.verdict = VerdictOf(difference, expected);
+  if (difference.doubt.empty() || IsBad(row.verdict)) return;
+  row.verdict = Verdict::kNotComparable;
+  row.reason = std::string(difference.doubt);
+}
+
+}  // namespace plumbline::pipeline
