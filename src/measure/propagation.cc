@@ -137,29 +137,27 @@ double OfArgument(std::span<const InputError> operands, bool is_upper_only) {
   return Clamped(size);
 }
 
-}  // namespace
-
-bool AreFilledAlike(const Item& target, const Item& golden) {
-  if (!IsFilled(target) || !IsFilled(golden)) return false;
-  // The far end: below for a mask of scores.
-  const auto is_low = [](const Item& item) {
-    const std::optional<double> max = NumberOf(item.statistics[0]);
-    const std::optional<double> min = NumberOf(item.statistics[1]);
-    return max && min && std::abs(*min) > std::abs(*max);
-  };
-  const auto has_nan = [](const Item& item) {
-    const std::optional<double> max = NumberOf(item.statistics[0]);
-    return !max || std::isnan(*max);
-  };
-  return is_low(target) == is_low(golden) && !has_nan(target) && !has_nan(golden);
+// The extreme that is further from zero; nothing beside NaN.
+std::optional<double> FarEnd(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = item.is_tensor ? NumberOf(item.statistics[1]) : max;
+  if (!max || !min || std::isnan(*max) || std::isnan(*min)) return std::nullopt;
+  return std::abs(*min) > std::abs(*max) ? *min : *max;
 }
 
-bool IsFillArgument(const Item& target, const Item& golden) {
-  constexpr double kFarOut = 1e4;  // the least that masks are filled with in 16 bits
-  const std::optional<double> a = NumberOf(target.statistics[0]);
-  const std::optional<double> b = NumberOf(golden.statistics[0]);
-  if (target.is_tensor || golden.is_tensor || !a || !b) return false;
-  return std::abs(*a) >= kFarOut && std::abs(*b) >= kFarOut && (*a < 0) == (*b < 0);
+}  // namespace
+
+bool AreOtherFills(const Item& target, const Item& golden) {
+  if (target.is_tensor != golden.is_tensor) return false;
+  if (target.is_tensor && (!IsFilled(target) || !IsFilled(golden))) return false;
+  const std::optional<double> a = FarEnd(target);
+  const std::optional<double> b = FarEnd(golden);
+  if (!a || !b || *a == *b) return false;
+  constexpr double kLeast = 1e4;  // what masks in 16 bits are filled with
+  constexpr double kFar = 1e8;
+  const double low = std::min(std::abs(*a), std::abs(*b));
+  const double high = std::max(std::abs(*a), std::abs(*b));
+  return (*a < 0) == (*b < 0) && low >= kLeast && high >= kFar;
 }
 
 bool IsFilled(const Item& item) {

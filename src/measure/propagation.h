@@ -28,11 +28,10 @@ struct Propagation {
 // error of the tensor says nothing about the others: a mask that fills with the lowest number.
 bool IsFilled(const Item& item);
 
-// Whether two fills stand for the same "never": infinite, or far beyond every other element, on the
-// same side of zero. Softmax makes zero of all of them.
-bool AreFilledAlike(const Item& target, const Item& golden);
-// The same for two scalar arguments.
-bool IsFillArgument(const Item& target, const Item& golden);
+// Whether two tensors are filled with two numbers that stand for the same "never": different, far
+// beyond every other element, on the same side of zero, one infinite or at least 1e8 in size and the
+// other at least 1e4. Softmax makes zero of all of them. Two scalars: the same of their values.
+bool AreOtherFills(const Item& target, const Item& golden);
 
 // For the output `golden` of the call `call_name`, from norms, means and extremes of what it reads
 // and returns (docs/design/verdict.md, "Amplification"). Sums that cancel, means near zero,

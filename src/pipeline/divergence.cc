@@ -280,18 +280,13 @@ class Judge {
   // A mask of -inf on one side and of a very low number on the other: what reads it shows whether
   // they come to the same. If they do not, the first of them is to blame.
   bool IsOtherFill(uint32_t index, ComparedRow& row) {
-    const bool is_tensor = row.golden->is_tensor && row.target->is_tensor;
-    if (measure::IsExact(*row.target, *row.golden)) return false;
-    if (is_tensor ? !measure::AreFilledAlike(*row.target, *row.golden)
-                  : !measure::IsFillArgument(*row.target, *row.golden)) {
-      return false;
-    }
+    if (!measure::AreOtherFills(*row.target, *row.golden)) return false;
     row.verdict = Verdict::kNotComparable;
     row.reason = kOtherFill;
     row.expected = 0;
     row.error = 1;
     const auto kind =
-        is_tensor ? CulpritEvent::Kind::kInput : CulpritEvent::Kind::kArgument;
+        row.golden->is_tensor ? CulpritEvent::Kind::kInput : CulpritEvent::Kind::kArgument;
     if (!other_fill_) other_fill_ = CulpritEvent{index, IndexOf(row), kind, 1, 0};
     return true;
   }
@@ -359,8 +354,7 @@ class Judge {
       row.reason = "uninitialised";
       return;
     }
-    if (inputs.has_other_fill && difference.kind == Difference::Kind::kDecided &&
-        measure::AreFilledAlike(*row.target, *row.golden)) {
+    if (inputs.has_other_fill && measure::AreOtherFills(*row.target, *row.golden)) {
       row.verdict = Verdict::kNotComparable;
       row.reason = kOtherFill;
       row.error = 1;
