@@ -138,8 +138,8 @@ std::optional<Cause> FindNarrowError(const ErrorShape& shape, const Narrower& ty
 // Steps of signed integers of 8 and 4 bits: the largest value is 127 or 128 (7 or 8) of them.
 constexpr double kIntegerLevels[] = {127, 128, 7, 8};
 
-// Whether `values` are whole multiples of a step, at most `levels` of them, and nearly every multiple
-// is exact to the roundoff of the type that holds them.
+// Whether `values` are whole multiples of a step, at most `levels` of them, and nearly every
+// multiple is exact to the roundoff of the type that holds them.
 bool IsOnGrid(std::span<const double> values, double levels, double roundoff) {
   double largest = 0;
   for (const double value : values) largest = std::max(largest, std::abs(value));
@@ -165,7 +165,8 @@ std::optional<Cause> FindGrid(const CausePair& pair) {
       const auto on_grid = [&](const std::vector<double>& values) {
         size_t fits = 0;
         for (size_t i = 0; i < parts; ++i) {
-          if (IsOnGrid(std::span(values).subspan(i * length, length), levels, pair.roundoff)) ++fits;
+          if (IsOnGrid(std::span(values).subspan(i * length, length), levels, pair.roundoff))
+            ++fits;
         }
         return fits;
       };
@@ -245,7 +246,8 @@ std::optional<Cause> FindDropout(const CausePair& pair, bool of_target) {
     left += (dropped[i] - factor * whole[i]) * (dropped[i] - factor * whole[i]);
   }
   const double spread = std::sqrt(rate * (1 - rate) / static_cast<double>(candidates));
-  const bool fits = std::sqrt(left / squares) <= std::max(1e-4, pair.tolerance) && factor > 1 &&
+  const bool fits = std::sqrt(left / squares) <= std::max(1e-4, pair.tolerance) &&
+                    factor - 1 > rate / 2 &&  // else a few zeros beside what was left alone
                     std::abs(1 - 1 / factor - rate) <= 5 * spread + 0.005;
   if (!fits) return std::nullopt;
   return Cause{"random",
@@ -277,7 +279,10 @@ std::optional<Cause> FindOtherMask(const CausePair& pair, const PairSums& sums) 
   }
   const auto a = static_cast<double>(target_only);
   const auto b = static_cast<double>(golden_only);
-  if (a + b < 8 || both < 2 || std::abs(a - b) > 5 * std::sqrt(a + b)) return std::nullopt;
+  // Zeros on one side only are no mask of the same rate, however few they are.
+  const bool is_one_sided = 8 * std::min(a, b) < a + b;
+  if (a + b < 8 || both < 2 || is_one_sided || std::abs(a - b) > 5 * std::sqrt(a + b))
+    return std::nullopt;
   return Cause{"random",
                fmt::format("{} elements are zero in the target only, {} in the golden tensor only, "
                            "{} are equal: a random mask of the same rate, drawn differently",

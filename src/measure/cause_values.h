@@ -94,8 +94,8 @@ double ResidualOf(const CausePair& pair, const PairSums& sums, const Model& mode
 // kHigh when what is left is rounding, kMedium when the model explains most of the error.
 std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual);
 
-// The same for a target that is golden times something: what is left must be small beside the target
-// as well, or any small target would be a fraction of golden.
+// The same for a target that is golden times something: what is left must be small beside the
+// target as well, or any small target would be a fraction of golden.
 std::optional<CauseConfidence> FitOfFactor(const CausePair& pair, const PairSums& sums,
                                            double residual);
 

@@ -29,14 +29,15 @@ struct Propagation {
 bool IsFilled(const Item& item);
 
 // Whether two tensors are filled with two numbers that stand for the same "never": different, far
-// beyond every other element, on the same side of zero, one infinite or at least 1e8 in size and the
-// other at least 1e4. Softmax makes zero of all of them. Two scalars: the same of their values.
+// beyond every other element, on the same side of zero, one infinite or at least 1e8 in size and
+// the other at least 1e4. Softmax makes zero of all of them. Two scalars: the same of their values.
 bool AreOtherFills(const Item& target, const Item& golden);
 
 // For the output `golden` of the call `call_name`, from norms, means and extremes of what it reads
 // and returns (docs/design/verdict.md, "Amplification"). Sums that cancel, means near zero,
-// normalised tensors with a large mean, functions of large arguments and divisors near zero amplify;
-// what is not known counts as 1. Never less than the largest error among `operands`, and finite.
+// normalised tensors with a large mean, functions of large arguments and divisors near zero
+// amplify; what is not known counts as 1. Never less than the largest error among `operands`, and
+// finite.
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
                           std::span<const InputError> operands);
 

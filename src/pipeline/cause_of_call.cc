@@ -79,11 +79,10 @@ class CauseFinder {
  private:
   // The unpaired call that the answer names, or null.
   const ComparedCall* NamedCall() const {
-    const auto found =
-        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
-                     [&](const ComparedCall& each) {
-                       return each.target_name == comparison_.first_wrong_call->name;
-                     });
+    const auto found = std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                                    [&](const ComparedCall& each) {
+                                      return each.target_name == comparison_.first_wrong_call->name;
+                                    });
     return found == comparison_.calls.end() || found->paired() ? nullptr : &*found;
   }
 

@@ -318,8 +318,8 @@ class Judge {
     double explained = std::max(RoundoffOf(row), noise_level_);
     // Several calls of another kernel in a row, as in a module.
     if (producer || unpaired_.GoldenProducer(*row.golden)) {
-      explained =
-          std::max(explained, kUnseenCalls * std::max(RoundoffOf(row), product_roundoffs_.largest()));
+      explained = std::max(explained,
+                           kUnseenCalls * std::max(RoundoffOf(row), product_roundoffs_.largest()));
     }
     // It may have been kept in a narrower type since it was last seen.
     if (noise_level_ > 0 || !unpaired_.empty()) explained = std::max(explained, coarsest_roundoff_);

@@ -10,8 +10,8 @@
 
 namespace plumbline::pipeline {
 
-// Unit roundoffs of the inputs of float32 products (2^-11: tf32, 2^-8: bfloat16); 0: full precision.
-// Frameworks switch matrix products and convolutions apart.
+// Unit roundoffs of the inputs of float32 products (2^-11: tf32, 2^-8: bfloat16); 0: full
+// precision. Frameworks switch matrix products and convolutions apart.
 struct ProductRoundoffs {
   double matrix = 0;
   double convolution = 0;
@@ -22,8 +22,8 @@ struct ProductRoundoffs {
 };
 
 // A roundoff is found where every product of its kind whose inputs agree shows an error of that
-// size, spread over its elements. A single wrong product among exact ones is no such precision, even
-// where the exact ones are of the other kind.
+// size, spread over its elements. A single wrong product among exact ones is no such precision,
+// even where the exact ones are of the other kind.
 ProductRoundoffs FindProductRoundoffs(const Comparison& comparison,
                                       const measure::PairContext& context);
 
