@@ -74,7 +74,7 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
   if (!(sums.golden_squares > 0) || !(sums.target_squares > 0)) return std::nullopt;
   const double factor = sums.dot / sums.golden_squares;
   const double residual = ResidualOf(pair, sums, [&](size_t i) { return factor * pair.golden[i]; });
-  std::optional<CauseConfidence> fit = FitOf(pair, sums, residual);
+  std::optional<CauseConfidence> fit = FitOfFactor(pair, sums, residual);
   if (!fit || factor == 0) return std::nullopt;
   const double slack = std::max(1e-4, 2 * pair.roundoff);
   const std::string name = FactorName(factor, pair.shape, slack);
@@ -99,7 +99,7 @@ std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& su
     const std::vector<double>& c = operand.values;
     if (IsOfRank(operand)) continue;
     const double times = ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
-    if (const auto fit = FitOf(pair, sums, times)) {
+    if (const auto fit = FitOfFactor(pair, sums, times)) {
       return Make("scale",
                   fmt::format("target is golden times {}: a factor too many ({})", operand.name,
                               ResidualText(times)),
@@ -108,7 +108,7 @@ std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& su
     const double over = ResidualOf(
         pair, sums, [&](size_t i) { return c[i] == 0 ? pair.target[i] : pair.golden[i] / c[i]; });
     const bool has_zero = std::any_of(c.begin(), c.end(), [](double v) { return v == 0; });
-    const auto fit = has_zero ? std::nullopt : FitOf(pair, sums, over);
+    const auto fit = has_zero ? std::nullopt : FitOfFactor(pair, sums, over);
     if (fit) {
       return Make("scale",
                   fmt::format("target is golden without the factor {} ({})", operand.name,
@@ -133,7 +133,7 @@ std::optional<Cause> FindGroupFactors(const CausePair& pair, const PairSums& sum
     }
     const double residual = ResidualOf(
         pair, sums, [&](size_t i) { return factors[grouping.GroupOf(i)] * pair.golden[i]; });
-    const auto fit = FitOf(pair, sums, residual);
+    const auto fit = FitOfFactor(pair, sums, residual);
     if (!fit) continue;
     const Range range = RangeOf(factors);
     return Make("scale",
@@ -329,7 +329,9 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
     std::string text = fmt::format("target is golden {} {}{} ({})",
                                    times.empty() && factor < 0 ? "without" : "plus", times,
                                    operand.name, ResidualText(residual));
-    return Make(code, std::move(text), *fit);
+    Cause cause = Make(code, std::move(text), *fit);
+    cause.leaves_rounding = IsRounding(pair, sums, residual);
+    return cause;
   }
   return std::nullopt;
 }

@@ -22,7 +22,8 @@ struct Cause {
   std::string text;                  // one sentence with the numbers
   CauseConfidence confidence = CauseConfidence::kLow;
 
-  bool is_history = false;  // the values are those of an earlier step
+  bool is_history = false;      // the values are those of an earlier step
+  bool leaves_rounding = true;  // false: a fit that explains most of the difference, but not all
 
   [[nodiscard]] bool is_explained() const { return code != "unexplained"; }
 };

@@ -205,6 +205,10 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"softmax", Amplifier::kSoftmax},
     ApiAmplifier{"log_softmax", Amplifier::kSoftmax},
     ApiAmplifier{"scaled_dot_product_attention", Amplifier::kNone},
+    ApiAmplifier{"div", Amplifier::kQuotient},
+    ApiAmplifier{"truediv", Amplifier::kQuotient},
+    ApiAmplifier{"reciprocal", Amplifier::kQuotient},
+    ApiAmplifier{"rsqrt", Amplifier::kQuotient},
 };
 
 // "linear" of "Functional.linear.0.forward"; empty for modules and other names.
@@ -266,6 +270,17 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
   if (found != kAmplifiers.end()) return found->amplifier;
   return !api.empty() && ClassOfApi(api) == CallClass::kProduct ? Amplifier::kProduct
                                                                 : Amplifier::kNone;
+}
+
+bool IsConvolution(std::string_view call_name) {
+  return Reduced(ApiOf(call_name)).starts_with("conv");
+}
+
+bool SumsGradients(std::string_view call_name) {
+  if (!call_name.ends_with(".backward")) return false;
+  const std::string_view api = Reduced(ApiOf(call_name));
+  return api == "linear" || api == "addmm" || api == "add" || api == "sub" ||
+         api.starts_with("conv") || api.ends_with("_norm");
 }
 
 bool HasSteps(std::string_view call_name) {

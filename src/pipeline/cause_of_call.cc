@@ -18,6 +18,7 @@
 #include "measure/verdict.h"
 #include "pipeline/cause_candidates.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/row_verdict.h"
 #include "record/call_name.h"
 
 namespace plumbline::pipeline {
@@ -45,10 +46,17 @@ class CauseFinder {
   Cause Find(uint32_t row_index) {
     const ComparedRow& row = comparison_.rows[row_index];
     const ComparedCall& call = comparison_.calls[row.call];
+    // A call of another form is named because of what a later call takes from it.
+    const ComparedCall* named = NamedCall();
+    if (named != nullptr && named != &call && OtherSideOf(*named) != nullptr) {
+      return StructureCause(*named);
+    }
     if (row.reason == "argument-differs") return ArgumentCause(row, call);
     if (!call.paired()) return StructureCause(call);
     Cause cause = PairCause(row_index);
     if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
+    // A fact before a guess about a few elements.
+    if (cause.confidence == CauseConfidence::kLow) cause = NarrowedType(row).value_or(cause);
     AddSource(row, cause);
     AddDirection(call, cause);
     return cause;
@@ -66,6 +74,30 @@ class CauseFinder {
   }
 
  private:
+  // The unpaired call that the answer names, or null.
+  const ComparedCall* NamedCall() const {
+    const auto found = std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                                    [&](const ComparedCall& each) {
+                                      return each.target_name == comparison_.first_wrong_call->name;
+                                    });
+    return found == comparison_.calls.end() || found->paired() ? nullptr : &*found;
+  }
+
+  // A pair whose target has a narrower type, and an error of its size.
+  static std::optional<Cause> NarrowedType(const ComparedRow& row) {
+    const double ours = measure::RoundoffOf(*row.target, *row.target);
+    const double theirs = measure::RoundoffOf(*row.golden, *row.golden);
+    constexpr double kMostRoundoffs = 8;
+    if (!(theirs > 0) || !(ours > theirs) || !(row.error <= kMostRoundoffs * ours)) {
+      return std::nullopt;
+    }
+    return Cause{"narrowed",
+                 fmt::format("{} is {} (golden {}), relative error {:.2g}", row.target->name,
+                             row.target->dtype.value_or("null"), row.golden->dtype.value_or("null"),
+                             row.error),
+                 CauseConfidence::kHigh};
+  }
+
   // An argument that shows as one factor or as dropout is called by what it does.
   Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
     Cause cause = ArgumentAlone(row, call);
