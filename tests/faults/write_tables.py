@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import evaluate
 import evaluate_ranks
 
-AnyAnswer = Union[evaluate.Answer, evaluate_ranks.RankAnswer]
+AnyAnswer = evaluate.Answer | evaluate_ranks.RankAnswer
 
 
 @dataclass

@@ -108,6 +108,6 @@ def test_page_draws_the_ranks_without_an_error(tmp_path: Path) -> None:
     ranks = re.search(r'<section id="ranks".*?</section>', done.stdout, re.S)
     assert answer is not None and ranks is not None
     assert "Torch.exp.0.forward" in answer.group() and "over 3 ranks: rank 1" in answer.group()
-    assert ranks.group().count('class="pick') == len(entries(0, 0))  # one strip: rank 1's
+    assert ranks.group().count('class="pick"') == 1  # one strip: rank 1's
     for said in ("it starts here", "dump.json", "not on both sides"):
         assert said in ranks.group()

@@ -129,7 +129,8 @@ function drawAnswer() {
   box.append(make("div", { cls: "lead" }, "First wrong call" + where), make("div", { cls: "name" }, answer.name));
   if (answer.cause) {
     const sure = answer.confidence ? ` (${answer.confidence} confidence)` : "";
-    box.append(make("p", {}, make("span", { cls: "cause" }, `Likely cause: ${answer.cause}${sure}`), answer.cause_text || ""));
+    const known = answer.cause === "unexplained" ? "Cause not known:" : `Likely cause: ${answer.cause}${sure}`;
+    box.append(make("p", {}, make("span", { cls: "cause" }, known), answer.cause_text || ""));
   }
   box.append(make("p", {}, answer.what));
   const facts = make("dl", { cls: "facts" });
