@@ -15,7 +15,9 @@
 #include "pipeline/graph_pairs.h"
 #include "pipeline/rank_store.h"
 #include "pipeline/result_names.h"
+#include "pipeline/sample_evidence.h"
 #include "record/run_files.h"
+#include "report/html_report.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -132,7 +134,9 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze);
+    const size_t page_rows = report::kHtmlRows / todo_.size();
+    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze, page_rows);
+    rank.page_path = store.page_path();
     if (options_.resume) {
       rank.outcome = store.Load();
       if (rank.outcome) {
@@ -141,7 +145,7 @@ class RankWork {
       }
     }
     store.Drop();
-    Result<RankOutcome> outcome = Compare(rank.pair, options);
+    Result<RankOutcome> outcome = Compare(rank, options, page_rows);
     if (outcome) {
       const Status saved = store.Save(*outcome);
       if (!saved) outcome = saved.error();
@@ -155,7 +159,9 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
-  Result<RankOutcome> Compare(const RankPair& pair, const CompareOptions& options) const {
+  Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
+                              size_t page_rows) const {
+    const RankPair& pair = rank.pair;
     RankOutcome outcome;
     const auto keep = [&](const plumbline::Run& target, const Comparison& comparison) {
       outcome = OutcomeOf(target, comparison);
@@ -163,6 +169,7 @@ class RankWork {
     PL_TRY_ASSIGN(Comparison comparison,
                   CompareRunsVisited(pair.target->path, pair.golden->path, options, keep));
     PL_TRY(WriteComparison(comparison, options));
+    if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison, page_rows));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
       comparison.files.push_back(FreePath(options.output_dir, stem, ".json"));
@@ -170,6 +177,14 @@ class RankWork {
     }
     outcome.files = comparison.files;
     return outcome;
+  }
+
+  static Status WritePagePart(const ComparedRank& rank, const Comparison& comparison,
+                              size_t page_rows) {
+    const std::optional<report::Evidence> evidence = SampleEvidence(comparison);
+    const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr};
+    PL_TRY(MakeDirectories(std::string(DirectoryOf(rank.page_path))));
+    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows), false);
   }
 
   const CompareRanksOptions& options_;
@@ -194,6 +209,25 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   return {};
 }
 
+// compare_ranks_<time>.json, and the page over all ranks where one is asked for.
+Status WriteSummary(const CompareOptions& options, RanksReport& report) {
+  const std::string path = FreePath(options.output_dir, "compare_ranks", ".json");
+  report::HtmlOverview page;
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
+  }
+  constexpr std::string_view kExtension = ".json";
+  const std::string page_path = path.substr(0, path.size() - kExtension.size()) + ".html";
+  if (!page.parts.empty()) report.files.push_back(page_path);
+  report.files.push_back(path);
+  PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
+  if (!page.parts.empty()) {
+    page.text = RanksSummaryText(report);
+    PL_TRY(report::WriteHtmlOverview(page, page_path));
+  }
+  return WriteFileAtomically(path, page.json, false);
+}
+
 }  // namespace
 
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
@@ -210,9 +244,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
-  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks", ".json"));
-  PL_TRY_ASSIGN(const std::string text, RanksSummaryJson(report));
-  PL_TRY(WriteFileAtomically(report.files.back(), text, false));
+  PL_TRY(WriteSummary(options.compare, report));
   return report;
 }
 

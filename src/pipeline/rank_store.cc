@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -82,8 +83,9 @@ void AppendOptions(const CompareOptions& options, std::string& facts) {
   AppendRank({is_file ? std::string(DirectoryOf(noise)) : noise, noise, std::nullopt}, facts);
 }
 
-std::string ResultsDigest(const std::vector<std::string>& files) {
+std::string ResultsDigest(const std::vector<std::string>& files, const std::string& page_path) {
   std::string facts;
+  if (!page_path.empty()) AppendFile(page_path, facts);
   for (const std::string& file : files) {
     facts += fmt::format("{}\n", BaseName(file));
     AppendFile(file, facts);
@@ -94,11 +96,16 @@ std::string ResultsDigest(const std::vector<std::string>& files) {
 }  // namespace
 
 RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
-                     bool with_verdicts)
+                     bool with_verdicts, size_t page_rows)
     : directory_(std::move(directory)) {
-  path_ = JoinPath(JoinPath(directory_, kStoreName),
-                   fmt::format("{}-{}.json", pair.target->name, pair.golden->name));
+  const std::string stem = JoinPath(JoinPath(directory_, kStoreName),
+                                    fmt::format("{}-{}", pair.target->name, pair.golden->name));
+  path_ = stem + ".json";
+  const bool has_page =
+      std::ranges::find(options.formats, ReportFormat::kHtml) != options.formats.end();
+  if (has_page) page_path_ = stem + ".page";
   std::string facts = with_verdicts ? "verdicts\n" : "";
+  if (has_page) facts += fmt::format("{} {} rows\n", pair.label(), page_rows);
   AppendOptions(options, facts);
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
@@ -124,7 +131,7 @@ std::optional<RankOutcome> RankStore::Load() const {
   for (const std::string& file : outcome->files) {
     if (KindOf(file) != PathKind::kFile) return std::nullopt;
   }
-  if (ResultsDigest(outcome->files) != results) return std::nullopt;
+  if (ResultsDigest(outcome->files, page_path_) != results) return std::nullopt;
   return std::move(*outcome);
 }
 
@@ -133,7 +140,7 @@ Status RankStore::Save(const RankOutcome& outcome) const {
   PL_TRY_ASSIGN(const std::string stored, FormatOutcome(outcome));
   std::string text =
       fmt::format("{{\"inputs\": \"{}\", \"results\": \"{}\", \"outcome\": ", inputs_,
-                  ResultsDigest(outcome.files));
+                  ResultsDigest(outcome.files, page_path_));
   json::AppendString(stored, text);
   return WriteFileAtomically(path_, text + "}\n", false);
 }

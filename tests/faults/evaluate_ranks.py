@@ -98,11 +98,15 @@ def distance(step: Path, case: RankCase, rank: int, named: str) -> int | None:
     return min((abs(order[named] - order[call]) for call in true if call in order), default=None)
 
 
+def steps_of(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> tuple[Path, Path]:
+    """Where the target and the golden run of a case were recorded."""
+    root = work / f"world{case.world}" / ("dump" if task == "tensor" else "statistics")
+    return root / f"step{steps[case.name]}", root / f"step{steps['golden-' + case.training]}"
+
+
 def compare(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> RankAnswer:
     """The answer of `plumb compare` over all ranks."""
-    root = work / f"world{case.world}" / ("dump" if task == "tensor" else "statistics")
-    target = root / f"step{steps[case.name]}"
-    golden = root / f"step{steps['golden-' + case.training]}"
+    target, golden = steps_of(work, task, case, steps)
     done = subprocess.run([PLUMB, "compare", target, golden, "--json", "--no-resume", "-o",
                            target / "result", "--format", "json"],
                           check=False, capture_output=True, text=True, timeout=COMPARE_LIMIT_S)
@@ -124,6 +128,40 @@ def evaluate(work: Path, only: list[str]) -> list[RankAnswer]:
         return list(pool.map(lambda job: compare(*job), jobs))
 
 
+def pairs(work: Path) -> list[dict[str, str]]:
+    """Every rank of every case, for upstream_answers.py; the name is CASE@RANK."""
+    found = []
+    for world in sorted({case.world for case in CASES}):
+        steps = record(work, world)
+        for task in TASKS:
+            for case in (case for case in CASES if case.world == world):
+                target, golden = steps_of(work, task, case, steps)
+                found += [{"case": f"{case.name}@{rank}", "task": task,
+                           "target": str(target / f"rank{rank}"),
+                           "golden": str(golden / f"rank{rank}")} for rank in range(world)]
+    return found
+
+
+def upstream_answers(work: Path, path: Path, mark: str) -> list[RankAnswer]:
+    """The answers of a release, measured like ours: the lowest rank that has a mark is its rank."""
+    said: dict[tuple[str, str], dict[int, str]] = {}
+    for line in path.read_text().splitlines():
+        one = json.loads(line)
+        case, _, rank = one["case"].partition("@")
+        if rank:
+            said.setdefault((case, one["task"]), {})[int(rank)] = one[mark]
+    steps = {world: record(work, world) for world in sorted({case.world for case in CASES})}
+    answers = []
+    for (name, task), by_rank in said.items():
+        case = next(case for case in CASES if case.name == name)
+        rank = min((rank for rank, named in by_rank.items() if named), default=None)
+        named = "" if rank is None else by_rank[rank]
+        target, _ = steps_of(work, task, case, steps[case.world])
+        far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
+        answers.append(RankAnswer(name, task, case.is_fault, rank, named, far, "", case.causes, ""))
+    return answers
+
+
 def summary(answers: list[RankAnswer]) -> dict[str, int]:
     """Counts of one group of answers."""
     faults = [answer for answer in answers if answer.is_fault]
@@ -139,6 +177,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("work", type=Path)
     parser.add_argument("--json", type=Path, help="writes every answer")
+    parser.add_argument("--pairs", type=Path, help="writes where every rank was recorded")
     parser.add_argument("--only", nargs="*", default=[], help="names of cases")
     args = parser.parse_args()
     answers = evaluate(args.work.resolve(), args.only)
@@ -151,6 +190,8 @@ def main() -> int:
                   f"{answer.cause or '-'} of {answer.causes}\n           {answer.detail[:250]}")
     for task in TASKS:
         print(task, summary([answer for answer in answers if answer.task == task]))
+    if args.pairs:
+        args.pairs.write_text(json.dumps(pairs(args.work.resolve())))
     if args.json:
         args.json.write_text(json.dumps([asdict(answer) for answer in answers], indent=1))
     return 0

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from evaluate_ranks import RankAnswer, evaluate  # noqa: E402
+from evaluate_ranks import RankAnswer, evaluate
 
 pytestmark = pytest.mark.slow
 
