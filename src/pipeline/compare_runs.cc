@@ -320,6 +320,13 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
   return {};
 }
 
+// Results and colours as upstream has them.
+void FillTable(Comparison& comparison) {
+  report::FillResults(comparison);
+  if (comparison.of_graphs()) return report::FillGraphResults(comparison);
+  report::FillColors(comparison);
+}
+
 void CountRows(Comparison& comparison) {
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
@@ -405,12 +412,7 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
       comparison.mode == CompareMode::kDigest &&
       target.run.header().digests_own_bytes != golden.run.header().digests_own_bytes &&
       !RebaseDigests(target, golden, comparison);
-  report::FillResults(comparison);
-  if (comparison.of_graphs()) {
-    report::FillGraphResults(comparison);
-  } else {
-    report::FillColors(comparison);
-  }
+  FillTable(comparison);
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   std::vector<double> noise;

@@ -482,6 +482,6 @@ def test_upstream_spelling(tmp_path: Path) -> None:
                           timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "ckpt_similarity.json").read_text())["a"]["cos"] == 1.0
-    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "-d", "x.sh"], text=True,
+    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "-vc", "x.log"], text=True,
                          capture_output=True, check=False, timeout=60)
-    assert bad.returncode == 4 and "config_check -d: not built yet" in bad.stderr
+    assert bad.returncode == 4 and "config_check -vc: not built yet" in bad.stderr
