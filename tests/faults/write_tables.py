@@ -111,9 +111,9 @@ def cases(tools: list[Tool], task: str, ranks: bool) -> list[str]:
              "|---" * (len(tools) + 1) + "|"]
     for name, first in columns[0].items():
         kind = "" if first.is_fault else " (noise)"
-        held_out = ", held out" if getattr(first, "held_out", False) else ""
+        group = f", {first.group}" if getattr(first, "group", "") not in ("", "in view") else ""
         answers = [column.get(name) for column in columns]
-        lines.append(f"| {name}{kind}{held_out} | " + " | ".join(
+        lines.append(f"| {name}{kind}{group} | " + " | ".join(
             cell(answer) if answer else "not asked" for answer in answers) + " |")
     return lines
 
