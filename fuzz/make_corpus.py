@@ -257,7 +257,8 @@ def packed_value() -> Seeds:
 CORPUS = {
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
-    "packed_value": packed_value, "safetensors": safetensors, "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
+    "packed_value": packed_value, "safetensors": safetensors,
+    "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
 }
 
 
