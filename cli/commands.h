@@ -15,6 +15,7 @@ using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
+void AddConfigCheckCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);

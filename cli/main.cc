@@ -16,8 +16,9 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,   AddCompareCommand, AddData2dbCommand,  AddExportCommand,
-    AddInspectCommand, AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
+    AddCheckCommand,   AddCompareCommand,  AddConfigCheckCommand,
+    AddData2dbCommand, AddExportCommand,   AddInspectCommand,
+    AddMergeCommand,   AddOverflowCommand, AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

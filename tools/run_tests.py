@@ -119,17 +119,26 @@ def unit_tests(preset: str) -> Counts:
     return counts
 
 
+def pytest_groups() -> dict[str, list[str]]:
+    """Name -> files of the pytest processes that run side by side, of about the same length."""
+    folder = ROOT / "tests" / "python"
+    files = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
+    return {"compat": ["tests/compat"], "faults": ["tests/faults"],
+            "python-1": files[::2], "python-2": files[1::2]}
+
+
 def python_tests(quick: bool) -> Counts:
     """Runs pytest over tests/python, tests/compat and tests/faults at once: they mostly wait."""
     running = []
-    for name in ("python", "compat", "faults"):
+    for name, files in pytest_groups().items():
         report = BUILD / f"pytest-{name}.xml"
         report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10",
-                   f"--junitxml={report}", f"tests/{name}"]
+                   f"--junitxml={report}"]
         if quick:
             command += ["-m", "not slow and not upstream"]
-        print("$", " ".join(command), flush=True)
+        print("$", *command, files[0], "..." if len(files) > 1 else "", flush=True)
+        command += files
         log = (BUILD / f"pytest-{name}.log").open("w+")
         running.append((report, log, subprocess.Popen(command, cwd=ROOT, stdout=log,
                                                       stderr=subprocess.STDOUT)))

@@ -17,7 +17,9 @@
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/compare_request.h"
+#include "load/graph_dump.h"
 #include "load/secure_paths.h"
+#include "pipeline/graph_pairs.h"
 #include "pipeline/next_config.h"
 
 namespace plumbline::cli {
@@ -65,6 +67,11 @@ Status ResolvePaths(Arguments& arguments) {
                   load::ReadCompareRequest(arguments.request_path));
     arguments.target_path = request.target_path;
     arguments.golden_path = request.golden_path;
+    arguments.ranks.of_graphs = request.of_graphs;
+    if (request.of_graphs) {
+      arguments.ranks.ranks = request.ranks;
+      arguments.ranks.steps = request.steps;
+    }
     arguments.options.write_advice = !arguments.compare_only;
     if (!request.stack_path.empty()) {
       arguments.options.show_stack = arguments.stack_mode;
@@ -120,7 +127,10 @@ Result<int> RunCompare(Arguments& arguments) {
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
-  if (AreFiles(arguments.target_path, arguments.golden_path)) {
+  arguments.ranks.of_graphs = arguments.ranks.of_graphs ||
+                              load::IsGraphDump(arguments.target_path) ||
+                              load::IsGraphDump(arguments.golden_path);
+  if (!arguments.ranks.of_graphs && AreFiles(arguments.target_path, arguments.golden_path)) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                         arguments.fail_on, arguments.machine);
   }
@@ -133,6 +143,9 @@ Result<int> RunCompare(Arguments& arguments) {
     return RunCompareRanks({arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on, arguments.machine},
                            arguments.ranks);
+  }
+  if (arguments.ranks.of_graphs) {
+    arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
   }
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
@@ -151,12 +164,13 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   CompareOptions& options = arguments.options;
   command
       .add_option("paths", arguments.paths,
-                  "TARGET GOLDEN: two dump.json files, or two rank, step or dump directories")
+                  "TARGET GOLDEN: two dump.json files, two rank, step or dump directories, two "
+                  "static-graph dumps, two arrays or checkpoints")
       ->expected(0, 2);
   command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
   command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");
   command.add_option("-i,--input_path", arguments.request_path,
-                     "upstream's compare.json: npu_path, bench_path, stack_path");
+                     "upstream's compare.json: npu_path, bench_path, stack_path, rank_id, step_id");
   command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
       ->capture_default_str();
   command

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "pipeline/compare_ranks.h"
+#include "pipeline/graph_pairs.h"
 
 namespace plumbline::cli {
 namespace {
@@ -40,6 +41,10 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
 
 bool MeansRanks(const std::string& target, const std::string& golden, bool by_request,
                 const RankArguments& arguments) {
+  if (arguments.of_graphs) {
+    return arguments.diff_analyze ||
+           !pipeline::IsSoleGraphPair(target, golden, {arguments.ranks, arguments.steps});
+  }
   if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
   return pipeline::HoldRanks(target, golden, by_request ? 1 : 2);
 }
@@ -50,6 +55,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
   options.filter = {arguments.ranks, arguments.steps};
   options.resume = !arguments.no_resume;
   options.diff_analyze = arguments.diff_analyze;
+  options.of_graphs = arguments.of_graphs;
   PL_TRY_ASSIGN(const pipeline::RanksReport report,
                 pipeline::CompareRanks(request.target_path, request.golden_path, options));
   std::string text;

@@ -17,6 +17,7 @@ struct RankArguments {
   std::vector<int64_t> ranks, steps;
   bool no_resume = false;
   bool diff_analyze = false;
+  bool of_graphs = false;  // not an option: the paths are static-graph dumps
 };
 
 void AddRankOptions(CLI::App& command, RankArguments& arguments);

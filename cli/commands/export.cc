@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/number_text.h"
 #include "commands.h"
 #include "pipeline/export_dump.h"
 
@@ -40,10 +41,6 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
-std::string Count(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 Status RunExport(Arguments& arguments) {
   Progress progress;
   if (::isatty(STDERR_FILENO) == 1) {
@@ -52,11 +49,11 @@ Status RunExport(Arguments& arguments) {
   PL_TRY_ASSIGN(const ExportReport report,
                 ExportDump(arguments.source, arguments.target, arguments.options));
   std::string text =
-      fmt::format("{}: {}, {}, {}, {}\n", OneLine(arguments.target), Count(report.dumps, "dump"),
-                  Count(report.tensor_files, "tensor file"),
-                  Count(report.other_files, "other file"), Count(report.bytes, "byte"));
+      fmt::format("{}: {}, {}, {}, {}\n", OneLine(arguments.target),
+                  CountText(report.dumps, "dump"), CountText(report.tensor_files, "tensor file"),
+                  CountText(report.other_files, "other file"), CountText(report.bytes, "byte"));
   if (report.converted > 0) {
-    text += fmt::format("  {} converted\n", Count(report.converted, "tensor file"));
+    text += fmt::format("  {} converted\n", CountText(report.converted, "tensor file"));
   }
   if (report.widened > 0) {
     text += fmt::format(

@@ -93,7 +93,8 @@ struct Instead {
 constexpr std::string_view kNoGraph =
     "graph building is not built yet. `plumb compare` names the first wrong call";
 constexpr std::string_view kNoApiCheck = "the accuracy check of single APIs is not built yet";
-constexpr std::string_view kNoConfigCheck = "the configuration check is not built yet";
+constexpr std::string_view kNoConfigCheck =
+    "called `config_check` in newer releases, which plumb runs";
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
@@ -279,39 +280,49 @@ Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
   return out;
 }
 
-// config_check -c A B [-o FILE] of two checkpoints; its other jobs are not built.
+// config_check -d [FILES], -c of two packs or two checkpoints; the verl comparisons are not built.
 Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& words) {
-  std::vector<std::string> paths;
-  std::string output = "./ckpt_similarity.json";
+  std::vector<std::string> files;
+  std::string action, output;
   for (size_t i = 1; i < words.size(); ++i) {
     const Word word = Split(words[i]);
-    if (word.name == "-c" || word.name == "--compare") {
-      if (word.has_value) paths.push_back(word.value);
-      while (i + 1 < words.size() && !IsOption(words[i + 1])) paths.push_back(words[++i]);
+    const bool dumps = word.name == "-d" || word.name == "--dump";
+    if (word.name == "-h" || word.name == "--help") return MsprobeCommand{{words[0], "--help"}};
+    if ((dumps || word.name == "-c" || word.name == "--compare") && action.empty()) {
+      action = dumps ? "-d" : "-c";
+      if (word.has_value) files.push_back(word.value);
+      while (i + 1 < words.size() && !IsOption(words[i + 1])) files.push_back(words[++i]);
     } else if (word.name == "-o" || word.name == "--output") {
       constexpr OptionRule kOut{"-o", "--output", Takes::kValue, Effect::kPass, "", ""};
       PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));
     } else {
       return Error(ErrorCode::kUnsupported,
-                   fmt::format("config_check {}: not built yet (expected -c CHECKPOINT CHECKPOINT "
-                               "[-o FILE.json])",
+                   fmt::format("config_check {}: not built yet (expected one of -d [FILES] and -c "
+                               "A B)",
                                words[i]));
     }
   }
-  if (paths.size() != 2) {
+  if (action.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("config_check -c: {} paths (expected two checkpoints)", paths.size()));
+                 "config_check: expected one of -d [FILES] and -c A B");
   }
-  if (paths[0].ends_with(".zip")) {
-    return Error(ErrorCode::kUnsupported,
-                 "config_check -c: comparing packed configurations is not built yet (expected two "
-                 "checkpoints)");
-  }
-  if (!output.ends_with(".json")) {
+  MsprobeCommand out{{words[0], action}};
+  if (action == "-c" && files.size() != 2) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("config_check -o {}: no .json file (expected one)", output));
+                 fmt::format("config_check -c: {} paths (expected two packs or two checkpoints)",
+                             files.size()));
   }
-  return MsprobeCommand{{"compare", paths[0], paths[1], "-o", output}};
+  if (action == "-c" && !files[0].ends_with(".zip")) {
+    if (output.empty()) output = "./ckpt_similarity.json";
+    if (!output.ends_with(".json")) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("config_check -o {}: no .json file (expected one)", output));
+    }
+    return MsprobeCommand{{"compare", files[0], files[1], "-o", output}};
+  }
+  out.words.insert(out.words.end(), files.begin(), files.end());
+  if (!output.empty()) out.words.insert(out.words.end(), {"-o", output});
+  return out;
 }
 
 // Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
@@ -364,7 +375,10 @@ std::string MsprobeHelp() {
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
       "  data2db                        runs `plumb data2db`\n"
       "  merge_result                   runs `plumb merge`\n"
-      "  config_check -c A B            runs `plumb compare` on two checkpoints\n\n"
+      "  config_check -c A B            runs `plumb compare` on two checkpoints, or `plumb "
+      "config_check`\n"
+      "                                 on two packs\n"
+      "  config_check -d [FILES]        runs `plumb config_check`\n\n"
       "Not in plumb yet, each says what to use instead:\n";
   for (const Instead& other : kNotBuilt) {
     text += fmt::format("  {:<29}  {}\n", other.command, other.does);

@@ -169,7 +169,10 @@ struct CompareCounts {
 // The result of one comparison. A plain value, independent of the runs it came from.
 struct Comparison {
   CompareMode mode = CompareMode::kStatistics;
-  bool of_saves = false;                 // two debug.json: "calls" are the values given to save()
+  bool of_saves = false;  // two debug.json: "calls" are the values given to save()
+  // Two dumps of static graphs: "calls" are kernels. The directories read, which data_name refers
+  // to (load::GraphFile); empty for other recordings.
+  std::vector<std::string> target_graphs, golden_graphs;
   std::string target_path, golden_path;  // the dump.json files read
   std::vector<ComparedRow> rows;
   std::vector<ComparedCall> calls;
@@ -189,6 +192,7 @@ struct Comparison {
   // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
   // same places, empty tensors) do not count against it.
   [[nodiscard]] bool is_complete() const;
+  [[nodiscard]] bool of_graphs() const { return !target_graphs.empty(); }
 };
 
 // Reads and compares two runs (a dump.json or debug.json, or a directory that holds exactly one

@@ -21,6 +21,8 @@ struct RunHeader {
   bool by_plumbline = false;  // plumbline's mark (.run) lies beside dump.json
   // Checksums of bfloat16 are of its own bytes (releases after 1.2.2), not of a float32 copy.
   bool digests_own_bytes = false;
+  // A dump of MindSpore's static graphs: calls are kernels, named {scope}.{type}.{number}.forward.
+  bool of_graphs = false;
 
   // Entries are values given to PrecisionDebugger.save() and their gradients, not calls.
   [[nodiscard]] bool holds_saves() const { return level == "debug"; }
@@ -45,7 +47,8 @@ struct OpenOptions {
 class Run {
  public:
   // `path` is a dump.json or debug.json, a rank directory, or a step or dump directory that holds
-  // exactly one rank; a debug.json counts where there is no dump.json. kNotFound, kInvalidArgument
+  // exactly one rank; a debug.json counts where there is no dump.json; or a static-graph dump of
+  // one rank and step (docs/reference/graph-dumps.md). kNotFound, kInvalidArgument
   // (several ranks: the message lists them), kCorrupt (truncated or not JSON: the message has the
   // byte offset), kIo.
   static Result<Run> Open(const std::string& path, const OpenOptions& options = {});
@@ -61,6 +64,8 @@ class Run {
   [[nodiscard]] std::string_view ParentOf(std::string_view call_name) const;
   // Full path of a tensor file named by TensorRecord::data_name.
   [[nodiscard]] std::string TensorPath(std::string_view data_name) const;
+  // The directories that a static-graph dump was read from; empty for other runs.
+  [[nodiscard]] const std::vector<std::string>& graph_directories() const;
 
   Run(Run&&) noexcept;
   Run& operator=(Run&&) noexcept;
@@ -69,6 +74,7 @@ class Run {
  private:
   struct Impl;
   explicit Run(std::unique_ptr<Impl> impl);
+  static Result<Run> OpenGraph(const std::string& path);
   std::unique_ptr<Impl> impl_;
 };
 

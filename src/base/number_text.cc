@@ -1,5 +1,7 @@
 #include "base/number_text.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -98,6 +100,11 @@ std::string PythonFloat(double value) {
 
 void AppendJsonFloat(double value, std::string& out) {
   Append(value, {"NaN", "Infinity", "-Infinity"}, out);
+}
+
+std::string CountText(uint64_t count, std::string_view noun, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", noun);
+  return plural.empty() ? fmt::format("{} {}s", count, noun) : fmt::format("{} {}", count, plural);
 }
 
 }  // namespace plumbline

@@ -1,9 +1,11 @@
-// Numbers spelled exactly as Python spells them.
+// Numbers as text: spelled exactly as Python spells them, and counts of things in sentences.
 
 #ifndef PLUMBLINE_BASE_NUMBER_TEXT_H_
 #define PLUMBLINE_BASE_NUMBER_TEXT_H_
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace plumbline {
 
@@ -15,6 +17,9 @@ std::string PythonFloat(double value);
 
 // The same with json.dumps' tokens for not-finite values: "NaN", "Infinity", "-Infinity".
 void AppendJsonFloat(double value, std::string& out);
+
+// "1 call", "2 calls"; `plural` where an "s" is not enough ("2 searches").
+std::string CountText(uint64_t count, std::string_view noun, std::string_view plural = {});
 
 }  // namespace plumbline
 

@@ -64,5 +64,12 @@ TEST(NumberText, RandomDoublesReadBackExactly) {
   }
 }
 
+TEST(NumberText, CountsOfThings) {
+  EXPECT_EQ(CountText(0, "call"), "0 calls");
+  EXPECT_EQ(CountText(1, "call"), "1 call");
+  EXPECT_EQ(CountText(1, "entry", "entries"), "1 entry");
+  EXPECT_EQ(CountText(12, "entry", "entries"), "12 entries");
+}
+
 }  // namespace
 }  // namespace plumbline

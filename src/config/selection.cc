@@ -7,16 +7,12 @@
 
 #include "config/risk_levels.h"
 #include "config/setting_values.h"
+#include "record/call_name.h"
 
 namespace plumbline {
 namespace {
 
 constexpr std::string_view kModulePrefixes[] = {"Module", "Cell"};
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
 
 bool IsDirection(std::string_view text) { return text == "forward" || text == "backward"; }
 
@@ -40,13 +36,13 @@ std::optional<NameParts> Split(std::string_view name) {
 bool IsApiName(std::string_view name) {
   const auto parts = Split(name);
   return parts && std::ranges::count(kModulePrefixes, parts->prefix) == 0 &&
-         IsNumber(parts->second_last) && IsDirection(parts->last);
+         IsDigits(parts->second_last) && IsDirection(parts->last);
 }
 
 bool IsModuleName(std::string_view name) {
   const auto parts = Split(name);
   return parts && std::ranges::count(kModulePrefixes, parts->prefix) > 0 &&
-         IsDirection(parts->second_last) && IsNumber(parts->last);
+         IsDirection(parts->second_last) && IsDigits(parts->last);
 }
 
 constexpr std::string_view kApiForm = "an API such as Functional.linear.0.forward";

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = PickleNode::Kind;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxDepth = 256;
 // Values met on the way to tensors. Containers may be shared, so this is more than there are nodes.
 constexpr size_t kMaxVisits = 20000000;
 
@@ -43,20 +43,30 @@ class TensorFinder {
 
   Status Run(const PickleNode& root) {
     Visit(root, "", 0);
-    if (visits_ <= kMaxVisits) return {};
-    return Error(ErrorCode::kUnsupported, "the pickle is nested beyond reason");
+    if (visits_ <= kMaxVisits && !is_too_deep_) return {};
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("values nested more than {} deep or met {} times, which are not read",
+                             kMaxDepth, kMaxVisits));
   }
   [[nodiscard]] const std::vector<Found>& found() const { return found_; }
 
  private:
   void Visit(const PickleNode& node, const std::string& name, int depth) {
-    if (++visits_ > kMaxVisits || depth > kMaxDepth) return;
+    is_too_deep_ = is_too_deep_ || depth > kMaxDepth;
+    if (++visits_ > kMaxVisits || is_too_deep_) return;
     const bool is_other_tensor = node.kind == Kind::kObject && node.module.starts_with("torch") &&
                                  node.text.starts_with("_rebuild");
     if (node.kind == Kind::kTensor || is_other_tensor) {
       found_.push_back({name, &node});
       return;
     }
+    if (std::find(path_.begin(), path_.end(), &node) != path_.end()) return;  // holds itself
+    path_.push_back(&node);
+    VisitItems(node, name, depth);
+    path_.pop_back();
+  }
+
+  void VisitItems(const PickleNode& node, const std::string& name, int depth) {
     if (node.kind == Kind::kDict) {
       for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
         Visit(machine_.node(node.items[i + 1]), Below(name, KeyText(machine_.node(node.items[i]))),
@@ -76,7 +86,9 @@ class TensorFinder {
 
   const PickleMachine& machine_;
   std::vector<Found> found_;
+  std::vector<const PickleNode*> path_;  // containers that are being visited
   size_t visits_ = 0;
+  bool is_too_deep_ = false;
 };
 
 Result<int64_t> IntegerOf(const PickleMachine& machine) {

@@ -342,7 +342,10 @@ Status PickleMachine::PersistentId() {
     return Damaged("a persistent id is no storage");
   }
   const auto dtype = StorageDType(type.text);
-  if (!dtype || !IsStorageModule(type.module)) return Damaged("a storage has no storage class");
+  if (!dtype || !IsStorageModule(type.module)) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("a storage of {}.{}, which is not read", type.module, type.text));
+  }
   if (id.items.size() == 6 && nodes_[id.items[5]].kind != Kind::kNone) {
     return Error(ErrorCode::kUnsupported, "a storage that is a view of another storage");
   }

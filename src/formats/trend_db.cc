@@ -1,12 +1,11 @@
 #include "formats/trend_db.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <unordered_map>
 #include <utility>
 
-#include "base/file.h"
+#include "formats/sqlite_file.h"
 
 namespace plumbline::trend_db {
 namespace {
@@ -35,25 +34,14 @@ INSERT INTO monitoring_metrics (metric_name) VALUES ('forward'), ('backward'), (
   ('parameters_grad');
 )";
 
-// The file is new and thrown away on failure, so nothing needs to be undone or safe before the end.
-constexpr const char* kFast = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;";
-
 constexpr std::string_view kStatsText = "norm,max,min,mean";
-
-struct Closer {
-  void operator()(sqlite3* database) const { sqlite3_close(database); }
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Database = std::unique_ptr<sqlite3, Closer>;
 
 // A prepared statement. Parameters are bound in order, then Run() executes it once.
 class Statement {
  public:
-  int Prepare(sqlite3* database, const char* sql) {
-    sqlite3_stmt* statement = nullptr;
-    const int code = sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
-    statement_.reset(statement);
-    return code;
+  Status Prepare(sqlite::NewDatabase& database, const char* sql) {
+    PL_TRY_ASSIGN(statement_, database.Prepare(sql));
+    return {};
   }
   Statement& Bind(int64_t value) {
     Note(sqlite3_bind_int64(statement_.get(), ++bound_, value));
@@ -83,7 +71,7 @@ class Statement {
     if (code_ == SQLITE_OK) code_ = code;
   }
 
-  std::unique_ptr<sqlite3_stmt, Closer> statement_;
+  sqlite::Statement statement_;
   int bound_ = 0;
   int code_ = SQLITE_OK;
 };
@@ -98,52 +86,29 @@ struct Target {
 }  // namespace
 
 struct Writer::Impl {
-  AtomicFile file;
-  std::string path;
+  sqlite::NewDatabase database;  // before the statements: they are finalised first
   TagsOf tags_of;
-  Database database;  // before the statements: they are finalised first
   Statement add_target, add_tag, add_mapping, add_row;
   std::unordered_map<std::string, Target> targets;
   std::unordered_map<std::string, int64_t> tags;
 
-  explicit Impl(AtomicFile temporary) : file(std::move(temporary)) {}
+  Impl(sqlite::NewDatabase created, TagsOf asked) : database(std::move(created)), tags_of(asked) {}
 
-  [[nodiscard]] Error Failed(int code) const {
-    const char* reason = sqlite3_errstr(code);
-    const char* detail = database ? sqlite3_errmsg(database.get()) : reason;
-    return Error(ErrorCode::kIo,
-                 fmt::format("{}: cannot write the database: {} ({})", path, reason, detail));
-  }
-
-  Status Check(int code) const {
-    if (code != SQLITE_OK) return Failed(code);
-    return {};
-  }
-
-  Status Execute(const char* sql) {
-    return Check(sqlite3_exec(database.get(), sql, nullptr, nullptr, nullptr));
-  }
+  Status Check(int code) const { return database.Check(code); }
 
   Status Open() {
-    const std::string temporary =
-        JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
-    sqlite3* opened = nullptr;
-    const int code = sqlite3_open_v2(temporary.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
-    database.reset(opened);
-    PL_TRY(Check(code));
-    PL_TRY(Execute(kFast));
-    PL_TRY(Execute(kSchema));
-    sqlite3* const db = database.get();
-    PL_TRY(Check(add_target.Prepare(
-        db, "INSERT INTO monitoring_targets (target_name, vpp_stage, micro_step) VALUES (?,0,?)")));
-    PL_TRY(Check(add_tag.Prepare(
-        db, "INSERT INTO monitoring_tags (tag_name, category, metric_id) VALUES (?,?,?)")));
-    PL_TRY(Check(add_mapping.Prepare(
-        db, "INSERT OR IGNORE INTO tag_target_mapping (tag_id, target_id) VALUES (?,?)")));
-    return Check(add_row.Prepare(
-        db,
+    PL_TRY(database.Execute(kSchema));
+    PL_TRY(add_target.Prepare(
+        database,
+        "INSERT INTO monitoring_targets (target_name, vpp_stage, micro_step) VALUES (?,0,?)"));
+    PL_TRY(add_tag.Prepare(
+        database, "INSERT INTO monitoring_tags (tag_name, category, metric_id) VALUES (?,?,?)"));
+    PL_TRY(add_mapping.Prepare(
+        database, "INSERT OR IGNORE INTO tag_target_mapping (tag_id, target_id) VALUES (?,?)"));
+    return add_row.Prepare(
+        database,
         "INSERT OR IGNORE INTO trend_data (rank, step, target_id, metric_id, norm, max, min, "
-        "mean) VALUES (?,?,?,?,?,?,?,?)"));
+        "mean) VALUES (?,?,?,?,?,?,?,?)");
   }
 
   Result<int64_t> TagId(const Tag& tag, Metric metric) {
@@ -151,7 +116,7 @@ struct Writer::Impl {
         tags.try_emplace(fmt::format("{}\n{}\n{}", tag.name, tag.category, NumberOf(metric)), 0);
     if (is_new) {
       PL_TRY(Check(add_tag.Bind(tag.name).Bind(tag.category).Bind(NumberOf(metric)).Run()));
-      at->second = sqlite3_last_insert_rowid(database.get());
+      at->second = sqlite3_last_insert_rowid(database.handle());
     }
     return at->second;
   }
@@ -162,7 +127,7 @@ struct Writer::Impl {
     Target& target = at->second;
     if (is_new) {
       PL_TRY(Check(add_target.Bind(row.target).Bind(row.micro_step).Run()));
-      target.id = sqlite3_last_insert_rowid(database.get());
+      target.id = sqlite3_last_insert_rowid(database.handle());
     }
     const auto bit = static_cast<uint8_t>(1U << static_cast<unsigned>(row.metric));
     if ((target.tagged_metrics & bit) != 0) return target.id;
@@ -176,8 +141,7 @@ struct Writer::Impl {
 
   Status AddGlobalStats(const GlobalStats& stats) {
     Statement statement;
-    PL_TRY(Check(statement.Prepare(database.get(),
-                                   "INSERT INTO global_stats VALUES (?1,?2,?3,?4,?4,?4,?4)")));
+    PL_TRY(statement.Prepare(database, "INSERT INTO global_stats VALUES (?1,?2,?3,?4,?4,?4,?4)"));
     statement.Bind(stats.max_rank).Bind(stats.min_step).Bind(stats.max_step).Bind(kStatsText);
     return Check(statement.Run());
   }
@@ -188,18 +152,15 @@ Writer::Writer(Writer&&) noexcept = default;
 Writer::~Writer() = default;
 
 Result<Writer> Writer::Create(const std::string& path, TagsOf tags_of) {
-  // Creates the temporary with the right mode; SQLite reopens it under its name.
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  auto impl = std::make_unique<Impl>(std::move(file));
-  impl->path = path;
-  impl->tags_of = tags_of;
+  PL_TRY_ASSIGN(sqlite::NewDatabase database, sqlite::NewDatabase::Create(path));
+  auto impl = std::make_unique<Impl>(std::move(database), tags_of);
   PL_TRY(impl->Open());
   return Writer(std::move(impl));
 }
 
-Status Writer::Begin() { return impl_->Execute("BEGIN"); }
+Status Writer::Begin() { return impl_->database.Execute("BEGIN"); }
 
-Status Writer::Commit() { return impl_->Execute("COMMIT"); }
+Status Writer::Commit() { return impl_->database.Execute("COMMIT"); }
 
 Result<bool> Writer::Add(const Row& row) {
   PL_TRY_ASSIGN(const int64_t target, impl_->TargetId(row));
@@ -207,7 +168,7 @@ Result<bool> Writer::Add(const Row& row) {
   statement.Bind(row.rank).Bind(row.step).Bind(target).Bind(NumberOf(row.metric));
   for (const std::optional<double>& value : row.values) statement.Bind(value);
   PL_TRY(impl_->Check(statement.Run()));
-  return sqlite3_changes(impl_->database.get()) == 1;
+  return sqlite3_changes(impl_->database.handle()) == 1;
 }
 
 Status Writer::Finish(const GlobalStats& stats) {
@@ -216,9 +177,7 @@ Status Writer::Finish(const GlobalStats& stats) {
        {&impl_->add_target, &impl_->add_tag, &impl_->add_mapping, &impl_->add_row}) {
     *statement = Statement();  // an open statement keeps the database open
   }
-  const int code = sqlite3_close(impl_->database.release());
-  if (code != SQLITE_OK) return impl_->Failed(code);
-  return impl_->file.Commit(/*durable=*/true);
+  return impl_->database.Close(/*durable=*/true);
 }
 
 size_t Writer::target_count() const { return impl_->targets.size(); }

@@ -13,6 +13,7 @@
 #include "formats/safetensors.h"
 #include "formats/torch_archive.h"
 #include "load/detect.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
@@ -204,7 +205,7 @@ Contents ContentsOf(const std::string& directory, int depth) {
   Contents contents = Contents::kNothing;
   if (!names || depth > kMaxDepth) return contents;
   for (const std::string& name : *names) {
-    if (name == kDumpJsonName || name == kDebugJsonName) return Contents::kRecording;
+    if (name == run_files::kDumpJson || name == run_files::kDebugJson) return Contents::kRecording;
     if (name.ends_with(".npy")) contents = Contents::kArrays;
   }
   for (size_t i = 0; i < names->size() && contents == Contents::kNothing; ++i) {
@@ -269,7 +270,9 @@ bool LooksLikeCheckpoint(const std::string& path) {
   const Result<std::vector<std::string>> names = ListDirectory(path);
   if (!names) return false;
   const auto any = [&](auto&& test) { return std::ranges::any_of(*names, test); };
-  if (any([](const std::string& n) { return n == kDumpJsonName || n == kDebugJsonName; })) {
+  if (any([](const std::string& n) {
+        return n == run_files::kDumpJson || n == run_files::kDebugJson;
+      })) {
     return false;
   }
   const bool is_marked = any([](const std::string& name) {

@@ -26,18 +26,33 @@ Result<std::string> RequiredPath(const object& root, const std::string& path,
   return std::string(text);
 }
 
-Status CheckOptionalKeys(const object& root, const std::string& path) {
+// Whole numbers from 0 on; a single one is a list of one.
+Result<std::vector<int64_t>> NumbersIn(const object& root, const std::string& path,
+                                       std::string_view key) {
+  std::vector<int64_t> numbers;
+  const Error bad(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: key \"{}\" is no list of numbers (expected [0, 1])", path, key));
+  element value;
+  if (root.at_key(key).get(value) != simdjson::SUCCESS || value.is_null()) return numbers;
+  simdjson::dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) return bad;
+  for (const element each : list) {
+    int64_t number = 0;
+    if (each.get(number) != simdjson::SUCCESS || number < 0) return bad;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+Status ReadOptionalKeys(const object& root, const std::string& path, CompareRequest& request) {
   element value;
   if (root.at_key("is_print_compare_log").get(value) == simdjson::SUCCESS && !value.is_bool()) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: key \"is_print_compare_log\" is not true or false", path));
   }
-  if (root.at_key("rank_id").get(value) == simdjson::SUCCESS && !value.is_null()) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: key \"rank_id\" asks for a static-graph comparison, which this "
-                             "version cannot do. Remove the key to compare dump.json files.",
-                             path));
-  }
+  request.of_graphs = root.at_key("rank_id").get(value) == simdjson::SUCCESS && !value.is_null();
+  PL_TRY_ASSIGN(request.ranks, NumbersIn(root, path, "rank_id"));
+  PL_TRY_ASSIGN(request.steps, NumbersIn(root, path, "step_id"));
   return {};
 }
 
@@ -63,7 +78,7 @@ Result<CompareRequest> ReadCompareRequest(const std::string& path) {
   if (root.at_key("stack_path").get(stack) == simdjson::SUCCESS && !stack.is_null()) {
     PL_TRY_ASSIGN(request.stack_path, RequiredPath(root, path, "stack_path"));
   }
-  PL_TRY(CheckOptionalKeys(root, path));
+  PL_TRY(ReadOptionalKeys(root, path, request));
   const PathKind target = KindOf(request.target_path);
   const PathKind golden = KindOf(request.golden_path);
   const bool both_exist = target != PathKind::kMissing && golden != PathKind::kMissing;

@@ -48,9 +48,23 @@ TEST(CompareRequest, DamagedTextIsCorrupt) {
   EXPECT_EQ(CodeOf(""), ErrorCode::kCorrupt);
 }
 
-TEST(CompareRequest, StaticGraphIsUnsupported) {
-  EXPECT_EQ(CodeOf(R"({"npu_path": "a", "bench_path": "b", "rank_id": []})"),
-            ErrorCode::kUnsupported);
+TEST(CompareRequest, RankIdMeansStaticGraphs) {
+  const auto request =
+      ReadText(R"({"npu_path": "a", "bench_path": "b", "rank_id": [0, 3], "step_id": [7]})");
+  ASSERT_TRUE(request.has_value());
+  EXPECT_TRUE(request->of_graphs);
+  EXPECT_EQ(request->ranks, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(request->steps, std::vector<int64_t>{7});
+  const auto all = ReadText(R"({"npu_path": "a", "bench_path": "b", "rank_id": []})");
+  ASSERT_TRUE(all.has_value());
+  EXPECT_TRUE(all->of_graphs);
+  EXPECT_TRUE(all->ranks.empty());
+  for (const char* bad : {"1", "\"0\"", "[-1]", "[1.5]", "[\"0\"]"}) {
+    EXPECT_EQ(
+        CodeOf(std::string(R"({"npu_path": "a", "bench_path": "b", "rank_id": )") + bad + "}"),
+        ErrorCode::kInvalidArgument)
+        << bad;
+  }
 }
 
 TEST(CompareRequest, FileAgainstDirectoryIsInvalid) {

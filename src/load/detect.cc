@@ -6,6 +6,8 @@
 #include <charconv>
 
 #include "base/file.h"
+#include "record/call_name.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
@@ -15,7 +17,7 @@ bool IsNumbered(std::string_view name, std::string_view prefix, bool bare) {
   if (!name.starts_with(prefix)) return false;
   name.remove_prefix(prefix.size());
   if (name.empty()) return bare;
-  return name.find_first_not_of("0123456789") == std::string_view::npos;
+  return IsDigits(name);
 }
 
 bool IsRankOrStepName(std::string_view name) {
@@ -54,7 +56,7 @@ std::string JoinLines(const std::vector<std::string>& paths) {
 }
 
 Error NothingFound(const std::string& path) {
-  if (KindOf(JoinPath(path, kJournalName)) == PathKind::kFile) {
+  if (KindOf(JoinPath(path, run_files::kJournal)) == PathKind::kFile) {
     return Error(ErrorCode::kNotFound,
                  fmt::format("{}: holds an unfinished recording and no dump.json. Run "
                              "`plumb recover {}` first.",
@@ -69,7 +71,7 @@ Error NothingFound(const std::string& path) {
 // What the recorder itself counted: lines "[time] [ERROR] counter: N (sentence)". Other recorders'
 // lines count one each.
 uint64_t CountedLosses(const std::string& directory) {
-  const Result<std::string> text = ReadFile(JoinPath(directory, kErrorLogName));
+  const Result<std::string> text = ReadFile(JoinPath(directory, run_files::kErrorLog));
   if (!text) return 0;
   constexpr std::string_view kMark = "] [ERROR] ";
   // Kept in memory while the journal could not be written, and published later.
@@ -92,7 +94,7 @@ uint64_t CountedLosses(const std::string& directory) {
 
 // A journal that was written to after the main file holds what that lacks.
 bool IsUnfinished(const std::string& directory, std::string_view main_file) {
-  const std::string journal = JoinPath(directory, kJournalName);
+  const std::string journal = JoinPath(directory, run_files::kJournal);
   if (KindOf(journal) != PathKind::kFile) return false;
   const Result<int64_t> journal_time = ModifiedAt(journal);
   const Result<int64_t> dump_time = ModifiedAt(JoinPath(directory, main_file));
@@ -107,7 +109,7 @@ RecordingState StateOf(const std::string& rank_directory, std::string_view main_
 
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
   std::vector<std::string> found;
-  PL_TRY(Collect(directory, kDumpJsonName, 0, found));
+  PL_TRY(Collect(directory, run_files::kDumpJson, 0, found));
   return found;
 }
 
@@ -116,7 +118,8 @@ namespace {
 Result<std::string> FindDumpJson(const std::string& path) {
   switch (KindOf(path)) {
     case PathKind::kFile:
-      if (BaseName(path).ends_with(kDumpJsonName) || BaseName(path).ends_with(kDebugJsonName)) {
+      if (BaseName(path).ends_with(run_files::kDumpJson) ||
+          BaseName(path).ends_with(run_files::kDebugJson)) {
         return path;
       }
       return Error(ErrorCode::kInvalidArgument,
@@ -132,7 +135,7 @@ Result<std::string> FindDumpJson(const std::string& path) {
                    fmt::format("{}: neither a file nor a directory", path));
   }
   PL_TRY_ASSIGN(std::vector<std::string> found, ListDumpJson(path));
-  if (found.empty()) PL_TRY(Collect(path, kDebugJsonName, 0, found));
+  if (found.empty()) PL_TRY(Collect(path, run_files::kDebugJson, 0, found));
   if (found.empty()) return NothingFound(path);
   if (found.size() > 1) {
     return Error(ErrorCode::kInvalidArgument,

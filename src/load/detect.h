@@ -9,19 +9,9 @@
 #include <vector>
 
 #include "plumbline/result.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
-
-// Names inside a rank directory, as every release writes them.
-inline constexpr std::string_view kDumpJsonName = "dump.json";
-inline constexpr std::string_view kDebugJsonName = "debug.json";  // level debug: saved values
-inline constexpr std::string_view kStackJsonName = "stack.json";
-inline constexpr std::string_view kConstructJsonName = "construct.json";
-inline constexpr std::string_view kTensorDirectoryName = "dump_tensor_data";
-inline constexpr std::string_view kErrorLogName = "dump_error_info.log";
-// Of plumbline alone.
-inline constexpr std::string_view kJournalName = ".dump.journal";
-inline constexpr std::string_view kRunMarkName = ".run";
 
 // The dump.json meant by `path`: that file itself, the one in a rank directory, or the only one
 // below a step or dump directory. A debug.json counts where there is no dump.json. kNotFound when
@@ -36,7 +26,7 @@ struct RecordingState {
 };
 // `main_file`: the one that holds the values, dump.json or debug.json.
 RecordingState StateOf(const std::string& rank_directory,
-                       std::string_view main_file = kDumpJsonName);
+                       std::string_view main_file = run_files::kDumpJson);
 
 // Every dump.json at or below a dump, step or rank directory, in order of name.
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "record/call_name.h"
 
 namespace plumbline::load {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 constexpr std::string_view kRank = "rank";
 constexpr std::string_view kProcess = "proc";
 constexpr std::string_view kStep = "step";
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 // The number behind `prefix`; nothing if there is something else or it is out of range.
 std::optional<int64_t> NumberAfter(std::string_view name, std::string_view prefix) {

@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "formats/dump_json.h"
 #include "load/detect.h"
+#include "load/graph_dump.h"
 #include "plumbline/run.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -35,8 +37,9 @@ struct Run::Impl {
   dump_json::DumpFile dump;
   dump_json::StackTable stacks;
   dump_json::ConstructTable parents;
-  NameIndex stack_index;   // views of the names in `stacks`
-  NameIndex parent_index;  // views of the names in `parents`
+  NameIndex stack_index;                       // views of the names in `stacks`
+  NameIndex parent_index;                      // views of the names in `parents`
+  std::vector<std::string> graph_directories;  // of a static-graph dump
 };
 
 namespace {
@@ -64,7 +67,7 @@ NameIndex IndexByName(const Table& table) {
 
 // The usual name of a file like this one.
 std::string_view MainFileOf(std::string_view path) {
-  return path.ends_with(load::kDebugJsonName) ? load::kDebugJsonName : load::kDumpJsonName;
+  return path.ends_with(run_files::kDebugJson) ? run_files::kDebugJson : run_files::kDumpJson;
 }
 
 // Whether the tensors in `tensors` may be those of `dump_json`: a dump.json beside them that says
@@ -81,7 +84,7 @@ bool MayBelong(const std::string& tensors, const std::string& dump_json) {
 // The sibling directory is preferred: dumps are moved more often than their header is edited.
 std::string FindTensorDirectory(const std::string& dump_json, const RunHeader& header) {
   const std::string directory(DirectoryOf(dump_json));
-  std::string sibling = JoinPath(directory, load::kTensorDirectoryName);
+  std::string sibling = JoinPath(directory, run_files::kTensorDirectory);
   if (KindOf(sibling) == PathKind::kDirectory || header.dump_data_dir.empty()) return sibling;
   if (MayBelong(header.dump_data_dir, dump_json)) return header.dump_data_dir;
   const std::string beside = JoinPath(directory, header.dump_data_dir);
@@ -95,7 +98,23 @@ Run::Run(Run&&) noexcept = default;
 Run& Run::operator=(Run&&) noexcept = default;
 Run::~Run() = default;
 
+Result<Run> Run::OpenGraph(const std::string& path) {
+  auto impl = std::make_unique<Impl>();
+  PL_TRY_ASSIGN(impl->graph_directories, load::ResolveGraphPath(path));
+  PL_TRY_ASSIGN(load::GraphRecords records, load::ReadGraphDump(impl->graph_directories));
+  impl->dump.header.task = records.has_tensors ? "tensor" : "statistics";
+  impl->dump.header.framework = "mindspore";
+  impl->dump.header.level = "L2";
+  impl->dump.header.of_graphs = true;
+  impl->dump.calls = std::move(records.calls);
+  impl->dump.loss.side_files = std::move(records.problems);
+  impl->dump_json_path = JoinPath(load::GraphPath(impl->graph_directories),
+                                  records.has_tensors ? "*.npy" : load::kStatisticCsvName);
+  return Run(std::move(impl));
+}
+
 Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
+  if (load::IsGraphDump(path)) return OpenGraph(path);
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->dump_json_path, load::ResolveDumpJson(path));
   PL_TRY_ASSIGN(impl->dump, dump_json::ReadDump(impl->dump_json_path, options.salvage));
@@ -103,18 +122,18 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   const std::string directory(DirectoryOf(impl->dump_json_path));
   RunLoss& loss = impl->dump.loss;
   if (!impl->dump.header.holds_saves()) {
-    ReadSideFile(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, impl->stacks,
+    ReadSideFile(JoinPath(directory, run_files::kStackJson), dump_json::ReadStack, impl->stacks,
                  loss);
-    ReadSideFile(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct,
+    ReadSideFile(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct,
                  impl->parents, loss);
   }
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =
-      KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
+      KindOf(JoinPath(directory, run_files::kRunMark)) == PathKind::kFile;
   if (!impl->dump.header.by_plumbline) {
-    const auto grouped = dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
+    const auto grouped = dump_json::IsGroupedStack(JoinPath(directory, run_files::kStackJson));
     impl->dump.header.digests_own_bytes =
         BaseName(directory).starts_with("proc") || (grouped && *grouped);
   }
@@ -141,7 +160,12 @@ std::string_view Run::ParentOf(std::string_view call_name) const {
                                             : impl_->parents[found->second].second;
 }
 
+const std::vector<std::string>& Run::graph_directories() const { return impl_->graph_directories; }
+
 std::string Run::TensorPath(std::string_view data_name) const {
+  if (header().of_graphs) {
+    return load::GraphFile(impl_->graph_directories, data_name, header().task == "tensor");
+  }
   return JoinPath(impl_->tensor_directory, data_name);
 }
 

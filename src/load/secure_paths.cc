@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "load/detect.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
@@ -51,9 +52,10 @@ Status CheckSecureInput(const std::string& path) {
   PL_TRY(CheckTree(path, 0));
   if (KindOf(path) != PathKind::kFile) return {};
   const std::string_view file = BaseName(path);
-  if (!file.ends_with(kDumpJsonName) && !file.ends_with(kDebugJsonName)) return {};
+  if (!file.ends_with(run_files::kDumpJson) && !file.ends_with(run_files::kDebugJson)) return {};
   const std::string directory(DirectoryOf(path));
-  for (const std::string_view name : {kStackJsonName, kConstructJsonName, kTensorDirectoryName}) {
+  for (const std::string_view name :
+       {run_files::kStackJson, run_files::kConstructJson, run_files::kTensorDirectory}) {
     PL_TRY(CheckTree(JoinPath(directory, name), 0));
   }
   return {};

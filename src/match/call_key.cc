@@ -8,22 +8,12 @@
 #include <vector>
 
 #include "match/aten_names.h"
+#include "record/call_name.h"
 
 namespace plumbline::match {
 namespace {
 
 using Segments = std::vector<std::string_view>;
-
-Segments Split(std::string_view text) {
-  Segments result;
-  size_t from = 0;
-  for (size_t dot = text.find('.'); dot != std::string_view::npos; dot = text.find('.', from)) {
-    result.push_back(text.substr(from, dot - from));
-    from = dot + 1;
-  }
-  result.push_back(text.substr(from));
-  return result;
-}
 
 std::string Join(const Segments& segments) {
   std::string text;
@@ -34,10 +24,6 @@ std::string Join(const Segments& segments) {
   return text;
 }
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 bool IsDirection(std::string_view segment) {
   return segment == "forward" || segment == "backward" || segment == "parameters_grad";
 }
@@ -46,7 +32,7 @@ bool IsDirection(std::string_view segment) {
 std::optional<size_t> DirectionAt(const Segments& segments) {
   const size_t count = segments.size();
   if (count >= 1 && IsDirection(segments[count - 1])) return count - 1;
-  if (count >= 2 && IsDirection(segments[count - 2]) && IsNumber(segments[count - 1])) {
+  if (count >= 2 && IsDirection(segments[count - 2]) && IsDigits(segments[count - 1])) {
     return count - 2;
   }
   return std::nullopt;
@@ -69,12 +55,12 @@ std::string_view WithoutUnderscores(std::string_view name) {
 }  // namespace
 
 std::string WithoutCallNumber(std::string_view call_name) {
-  Segments segments = Split(call_name);
+  Segments segments = SplitAtDots(call_name);
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at) return std::string(call_name);
   if (*at + 1 < segments.size()) {
     segments.pop_back();
-  } else if (*at > 0 && segments[*at] != "parameters_grad" && IsNumber(segments[*at - 1])) {
+  } else if (*at > 0 && segments[*at] != "parameters_grad" && IsDigits(segments[*at - 1])) {
     segments.erase(segments.begin() + static_cast<std::ptrdiff_t>(*at) - 1);
   }
   return Join(segments);
@@ -85,11 +71,13 @@ bool IsModuleCall(std::string_view call_name) {
          call_name.find(".parameters_grad") != std::string_view::npos;
 }
 
-bool HasDirection(std::string_view call_name) { return DirectionAt(Split(call_name)).has_value(); }
+bool HasDirection(std::string_view call_name) {
+  return DirectionAt(SplitAtDots(call_name)).has_value();
+}
 
 std::string UnwrappedName(std::string_view call_name) {
   if (!IsModuleCall(call_name)) return std::string(call_name);
-  const Segments segments = Split(call_name);
+  const Segments segments = SplitAtDots(call_name);
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at || *at < 2) return std::string(call_name);
   Segments result;
@@ -112,13 +100,13 @@ std::string UnwrappedName(std::string_view call_name) {
 }
 
 std::string KindName(std::string_view call_name) {
-  const Segments segments = Split(call_name);
+  const Segments segments = SplitAtDots(call_name);
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at || *at < 2) return std::string(call_name);
   const std::string direction = "." + std::string(segments[*at]);
   if (IsModuleCall(call_name)) {
     const std::string unwrapped = UnwrappedName(call_name);
-    const Segments parts = Split(unwrapped);
+    const Segments parts = SplitAtDots(unwrapped);
     return "module " + std::string(parts[*DirectionAt(parts) - 1]) + direction;
   }
   const std::string_view name = WithoutUnderscores(segments[1]);

@@ -173,7 +173,7 @@ class Expander {
 
 }  // namespace
 
-Result<CallItems> ExpandCall(const Call& call) {
+Result<CallItems> ExpandCall(const Call& call, bool named_by_files) {
   CallItems result;
   result.name = call.name;
   result.kind = call.kind;
@@ -190,7 +190,7 @@ Result<CallItems> ExpandCall(const Call& call) {
   for (const MemberRule& rule : kMembers) {
     const Value* value = call.Find(rule.key);
     if (value == nullptr) continue;
-    Expander expander(rule.role, result.items);
+    Expander expander(rule.role, result.items, named_by_files);
     PL_TRY(expander.Walk(*value, call.name + std::string(rule.part), 0));
   }
   std::stable_sort(result.items.begin(), result.items.end(), [](const Item& a, const Item& b) {
@@ -199,11 +199,11 @@ Result<CallItems> ExpandCall(const Call& call) {
   return result;
 }
 
-Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls) {
+Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls, bool named_by_files) {
   std::vector<CallItems> result;
   result.reserve(calls.size());
   for (const Call& call : calls) {
-    PL_TRY_ASSIGN(CallItems items, ExpandCall(call));
+    PL_TRY_ASSIGN(CallItems items, ExpandCall(call, named_by_files));
     result.push_back(std::move(items));
   }
   return result;

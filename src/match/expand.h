@@ -29,9 +29,11 @@ struct CallItems {
 };
 
 // kCorrupt when arguments nest deeper than the recorder can have written (400 levels).
-Result<CallItems> ExpandCall(const Call& call);
+// `named_by_files`: stored tensors are called as their files are, not by their place in the call.
+Result<CallItems> ExpandCall(const Call& call, bool named_by_files = true);
 // Calls without any item are kept, with an empty list, so that indexes follow the file.
-Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls);
+Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls,
+                                           bool named_by_files = true);
 
 // The same for the entries of a debug.json: the whole value of each becomes outputs, which keep the
 // names of their places whatever their files are called. The kind is kOther whatever the name says.

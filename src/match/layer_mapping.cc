@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "match/call_key.h"
+#include "record/call_name.h"
 
 namespace plumbline::match {
 namespace {
@@ -20,17 +21,8 @@ using Path = std::vector<std::string>;
 constexpr std::string_view kTop = "TopLayer";
 
 Path Split(std::string_view text) {
-  Path fields;
-  for (size_t from = 0; from <= text.size();) {
-    const size_t dot = std::min(text.find('.', from), text.size());
-    fields.emplace_back(text.substr(from, dot - from));
-    from = dot + 1;
-  }
-  return fields;
-}
-
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  const std::vector<std::string_view> parts = SplitAtDots(text);
+  return {parts.begin(), parts.end()};
 }
 
 bool Contains(std::string_view text, std::string_view part) {
@@ -108,7 +100,7 @@ Result<Place> PlaceOfApi(const LayerSide& side, const CallItems& call, const Pat
 
 Result<Place> PlaceOf(const LayerSide& side, const CallItems& call) {
   Path fields = Split(call.name);
-  if (fields.size() > 1 && IsNumber(fields.back()) &&
+  if (fields.size() > 1 && IsDigits(fields.back()) &&
       fields[fields.size() - 2] == "parameters_grad") {
     fields.pop_back();
   }

@@ -1,60 +1,45 @@
 #include "match/mapping_file.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/file.h"
+#include "base/yaml_file.h"
 
 namespace plumbline::match {
 namespace {
 
-Error Bad(const std::string& path, const YAML::Node& node, std::string_view problem) {
-  const int line = node.IsDefined() ? node.Mark().line : -1;
-  const std::string where = line < 0 ? std::string() : fmt::format(" line {}:", line + 1);
-  return Error(ErrorCode::kInvalidArgument, fmt::format("{}:{} {}", path, where, problem));
+Result<YamlFile> Load(const std::string& path) {
+  PL_TRY_ASSIGN(YamlFile file, YamlFile::Read(path));
+  const YAML::Node& root = file.root();
+  if (root.IsDefined() && root.IsScalar()) {
+    return file.Bad(root, "holds a text (expected a mapping)");
+  }
+  if (!root.IsDefined() || root.IsNull() || root.size() == 0) {
+    return file.Bad("the mapping is empty. Leave the option out to map nothing");
+  }
+  return file;
 }
 
-Result<YAML::Node> Load(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  YAML::Node node;
-  try {  // yaml-cpp reports errors by throwing; they end here
-    node = YAML::Load(text);
-  } catch (const YAML::Exception& error) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: line {}: not YAML ({})", path, error.mark.line + 1, error.msg));
-  }
-  if (!node.IsDefined() || node.IsNull() || node.size() == 0) {
-    if (node.IsDefined() && node.IsScalar()) {
-      return Bad(path, node, "holds a text (expected a mapping)");
-    }
-    return Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: the mapping is empty. Leave the option out to map nothing", path));
-  }
-  return node;
-}
-
-Result<std::string> TextOf(const std::string& path, const YAML::Node& node, std::string_view what) {
+Result<std::string> TextOf(const YamlFile& file, const YAML::Node& node, std::string_view what) {
   if (!node.IsScalar() || node.Scalar().empty()) {
-    return Bad(path, node, fmt::format("{} is not a text (expected a name)", what));
+    return file.Bad(node, fmt::format("{} is not a text (expected a name)", what));
   }
   return node.Scalar();
 }
 
 // A map of texts to texts.
-Result<TextPairs> PairsOf(const std::string& path, const YAML::Node& node) {
-  if (!node.IsMap()) return Bad(path, node, "expected lines of the form `target: golden`");
+Result<TextPairs> PairsOf(const YamlFile& file, const YAML::Node& node) {
+  if (!node.IsMap()) return file.Bad(node, "expected lines of the form `target: golden`");
   TextPairs pairs;
   std::unordered_set<std::string> known;
   for (const auto& entry : node) {
-    PL_TRY_ASSIGN(std::string target, TextOf(path, entry.first, "a name on the left"));
+    PL_TRY_ASSIGN(std::string target, TextOf(file, entry.first, "a name on the left"));
     PL_TRY_ASSIGN(std::string golden,
-                  TextOf(path, entry.second, fmt::format("the counterpart of {}", target)));
+                  TextOf(file, entry.second, fmt::format("the counterpart of {}", target)));
     if (!known.insert(target).second) {
-      return Bad(path, entry.first, fmt::format("{} is mapped twice", target));
+      return file.Bad(entry.first, fmt::format("{} is mapped twice", target));
     }
     pairs.emplace_back(std::move(target), std::move(golden));
   }
@@ -62,15 +47,15 @@ Result<TextPairs> PairsOf(const std::string& path, const YAML::Node& node) {
 }
 
 // The texts under one of `keys`; none when no key is there.
-Result<std::vector<std::string>> ListOf(const std::string& path, const YAML::Node& rule,
+Result<std::vector<std::string>> ListOf(const YamlFile& file, const YAML::Node& rule,
                                         const std::vector<std::string>& keys) {
   std::vector<std::string> texts;
   for (const std::string& key : keys) {
     const YAML::Node node = rule[key];
     if (!node.IsDefined() || node.IsNull()) continue;
-    if (!node.IsSequence()) return Bad(path, node, fmt::format("{} is not a list", key));
+    if (!node.IsSequence()) return file.Bad(node, fmt::format("{} is not a list", key));
     for (const YAML::Node& element : node) {
-      PL_TRY_ASSIGN(std::string text, TextOf(path, element, fmt::format("an entry of {}", key)));
+      PL_TRY_ASSIGN(std::string text, TextOf(file, element, fmt::format("an entry of {}", key)));
       texts.push_back(std::move(text));
     }
     break;
@@ -88,20 +73,20 @@ constexpr TermRule kTerms[] = {{"args", &ApiRule::args},
                                {"parameters_grad", &ApiRule::parameters_grad}};
 
 // True: the rule is complete. False: its lists differ in length, as `skipped` then says.
-Result<bool> FillTerms(const std::string& path, const YAML::Node& node, ApiRule& rule,
+Result<bool> FillTerms(const YamlFile& file, const YAML::Node& node, ApiRule& rule,
                        std::vector<std::string>& skipped) {
   for (const TermRule& term : kTerms) {
     const auto keys = [&](std::string_view side) {
       const std::string key = fmt::format("{}_{}", side, term.term);
       return std::vector<std::string>{key, key + "s"};
     };
-    PL_TRY_ASSIGN(const std::vector<std::string> target, ListOf(path, node, keys("ms")));
-    PL_TRY_ASSIGN(const std::vector<std::string> golden, ListOf(path, node, keys("pt")));
+    PL_TRY_ASSIGN(const std::vector<std::string> target, ListOf(file, node, keys("ms")));
+    PL_TRY_ASSIGN(const std::vector<std::string> golden, ListOf(file, node, keys("pt")));
     if (target.size() != golden.size()) {
-      skipped.push_back(
-          fmt::format("{}: {}: ms_{} and pt_{} have {} and {} entries; the rule is "
-                      "not used",
-                      path, rule.target, term.term, term.term, target.size(), golden.size()));
+      skipped.push_back(fmt::format(
+          "{}: {}: ms_{} and pt_{} have {} and {} entries; the rule is "
+          "not used",
+          file.path(), rule.target, term.term, term.term, target.size(), golden.size()));
       return false;
     }
     for (size_t i = 0; i < target.size(); ++i) {
@@ -111,16 +96,16 @@ Result<bool> FillTerms(const std::string& path, const YAML::Node& node, ApiRule&
   return true;
 }
 
-Status AddApiRule(const std::string& path, const YAML::Node& node, ApiRules& result) {
-  if (!node.IsMap()) return Bad(path, node, "expected a rule with the keys ms_api and pt_api");
+Status AddApiRule(const YamlFile& file, const YAML::Node& node, ApiRules& result) {
+  if (!node.IsMap()) return file.Bad(node, "expected a rule with the keys ms_api and pt_api");
   ApiRule rule;
   for (const auto& [key, member] :
        {std::pair{"ms_api", &ApiRule::target}, std::pair{"pt_api", &ApiRule::golden}}) {
     const YAML::Node name = node[key];
-    if (!name.IsDefined()) return Bad(path, node, fmt::format("a rule has no key {}", key));
-    PL_TRY_ASSIGN(rule.*member, TextOf(path, name, key));
+    if (!name.IsDefined()) return file.Bad(node, fmt::format("a rule has no key {}", key));
+    PL_TRY_ASSIGN(rule.*member, TextOf(file, name, key));
   }
-  PL_TRY_ASSIGN(const bool complete, FillTerms(path, node, rule, result.skipped));
+  PL_TRY_ASSIGN(const bool complete, FillTerms(file, node, rule, result.skipped));
   if (complete) result.rules.push_back(std::move(rule));
   return {};
 }
@@ -128,35 +113,36 @@ Status AddApiRule(const std::string& path, const YAML::Node& node, ApiRules& res
 }  // namespace
 
 Result<TextPairs> ReadDataMapping(const std::string& path) {
-  PL_TRY_ASSIGN(const YAML::Node node, Load(path));
-  return PairsOf(path, node);
+  PL_TRY_ASSIGN(const YamlFile file, Load(path));
+  return PairsOf(file, file.root());
 }
 
 Result<ApiRules> ReadApiMapping(const std::string& path) {
-  PL_TRY_ASSIGN(const YAML::Node node, Load(path));
+  PL_TRY_ASSIGN(const YamlFile file, Load(path));
   ApiRules result;
-  if (!node.IsSequence()) {
-    PL_TRY(AddApiRule(path, node, result));
+  if (!file.root().IsSequence()) {
+    PL_TRY(AddApiRule(file, file.root(), result));
     return result;
   }
-  for (const YAML::Node& element : node) PL_TRY(AddApiRule(path, element, result));
+  for (const YAML::Node& element : file.root()) PL_TRY(AddApiRule(file, element, result));
   return result;
 }
 
 Result<TextPairs> ReadCellMapping(const std::string& path) {
-  PL_TRY_ASSIGN(const YAML::Node node, Load(path));
-  return PairsOf(path, node);
+  PL_TRY_ASSIGN(const YamlFile file, Load(path));
+  return PairsOf(file, file.root());
 }
 
 Result<std::vector<LayerRules>> ReadLayerMapping(const std::string& path) {
-  PL_TRY_ASSIGN(const YAML::Node node, Load(path));
-  if (!node.IsMap()) return Bad(path, node, "expected class names, each with its paths");
+  PL_TRY_ASSIGN(const YamlFile file, Load(path));
+  if (!file.root().IsMap())
+    return file.Bad(file.root(), "expected class names, each with its paths");
   std::vector<LayerRules> result;
-  for (const auto& entry : node) {
+  for (const auto& entry : file.root()) {
     LayerRules& rules = result.emplace_back();
-    PL_TRY_ASSIGN(rules.class_name, TextOf(path, entry.first, "a class name"));
+    PL_TRY_ASSIGN(rules.class_name, TextOf(file, entry.first, "a class name"));
     if (rules.class_name == "Cell") rules.class_name = "TopLayer";
-    PL_TRY_ASSIGN(rules.paths, PairsOf(path, entry.second));
+    PL_TRY_ASSIGN(rules.paths, PairsOf(file, entry.second));
     // Releases differ in whether the golden side may carry a note in brackets.
     for (auto& [target, golden] : rules.paths) golden = golden.substr(0, golden.find('('));
   }

@@ -83,13 +83,16 @@ class Matcher {
     return counterpart_[j] == kNone && !golden_[j].items.empty();
   }
 
-  // Whether both sides have calls without partner.
+  // Whether a side has calls without partner. One side is enough: its calls may belong to pairs
+  // that the names have joined wrongly.
   bool HasLeftovers() const {
-    bool in_target = false;
-    bool in_golden = false;
-    for (size_t i = 0; i < target_.size(); ++i) in_target = in_target || IsAlone(i);
-    for (size_t j = 0; j < golden_.size(); ++j) in_golden = in_golden || IsAloneInGolden(j);
-    return in_target || in_golden;
+    for (size_t i = 0; i < target_.size(); ++i) {
+      if (IsAlone(i)) return true;
+    }
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      if (IsAloneInGolden(j)) return true;
+    }
+    return false;
   }
 
   bool RecomputationDiffers() const {

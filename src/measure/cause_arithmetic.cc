@@ -56,6 +56,11 @@ bool BothFinite(const CausePair& pair, size_t i) {
   return std::isfinite(pair.target[i]) && std::isfinite(pair.golden[i]);
 }
 
+bool IsOfRank(const Operand& operand) {
+  return operand.role == CauseCandidate::Role::kRankShare ||
+         operand.role == CauseCandidate::Role::kOtherRank;
+}
+
 struct Range {
   double low = 0, high = 0;
 };
@@ -69,7 +74,7 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
   if (!(sums.golden_squares > 0) || !(sums.target_squares > 0)) return std::nullopt;
   const double factor = sums.dot / sums.golden_squares;
   const double residual = ResidualOf(pair, sums, [&](size_t i) { return factor * pair.golden[i]; });
-  std::optional<CauseConfidence> fit = FitOf(pair, sums, residual);
+  std::optional<CauseConfidence> fit = FitOfFactor(pair, sums, residual);
   if (!fit || factor == 0) return std::nullopt;
   const double slack = std::max(1e-4, 2 * pair.roundoff);
   const std::string name = FactorName(factor, pair.shape, slack);
@@ -92,9 +97,9 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
 std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& sums) {
   for (const Operand& operand : pair.operands) {
     const std::vector<double>& c = operand.values;
-    if (operand.role == CauseCandidate::Role::kRankShare) continue;
+    if (IsOfRank(operand)) continue;
     const double times = ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
-    if (const auto fit = FitOf(pair, sums, times)) {
+    if (const auto fit = FitOfFactor(pair, sums, times)) {
       return Make("scale",
                   fmt::format("target is golden times {}: a factor too many ({})", operand.name,
                               ResidualText(times)),
@@ -103,7 +108,7 @@ std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& su
     const double over = ResidualOf(
         pair, sums, [&](size_t i) { return c[i] == 0 ? pair.target[i] : pair.golden[i] / c[i]; });
     const bool has_zero = std::any_of(c.begin(), c.end(), [](double v) { return v == 0; });
-    const auto fit = has_zero ? std::nullopt : FitOf(pair, sums, over);
+    const auto fit = has_zero ? std::nullopt : FitOfFactor(pair, sums, over);
     if (fit) {
       return Make("scale",
                   fmt::format("target is golden without the factor {} ({})", operand.name,
@@ -128,7 +133,7 @@ std::optional<Cause> FindGroupFactors(const CausePair& pair, const PairSums& sum
     }
     const double residual = ResidualOf(
         pair, sums, [&](size_t i) { return factors[grouping.GroupOf(i)] * pair.golden[i]; });
-    const auto fit = FitOf(pair, sums, residual);
+    const auto fit = FitOfFactor(pair, sums, residual);
     if (!fit) continue;
     const Range range = RangeOf(factors);
     return Make("scale",
@@ -197,11 +202,16 @@ std::string RoleText(const Operand& operand) {
     case CauseCandidate::Role::kEarlier:
       return fmt::format("target equals the earlier {}", operand.name);
     case CauseCandidate::Role::kEarlierStep:
-      return fmt::format("target equals {}", operand.name);
+    case CauseCandidate::Role::kOtherRank:
     case CauseCandidate::Role::kRankShare:
       break;
   }
   return fmt::format("target equals {}", operand.name);
+}
+
+std::string_view CodeOfEqual(CauseCandidate::Role role) {
+  if (role == CauseCandidate::Role::kOperand) return "not-applied";
+  return role == CauseCandidate::Role::kOtherRank ? "other-rank" : "stale";
 }
 
 bool EqualsTarget(const CausePair& pair, const PairSums& sums, const Operand& operand) {
@@ -211,11 +221,6 @@ bool EqualsTarget(const CausePair& pair, const PairSums& sums, const Operand& op
     if (!Agree(pair.target[i], operand.values[i], tolerance)) return false;
   }
   return true;
-}
-
-bool IsCollective(std::string_view api) {
-  return api.find("reduce") != api.npos || api.find("gather") != api.npos ||
-         api.find("scatter") != api.npos || api.find("broadcast") != api.npos;
 }
 
 // Golden is the sum or the mean of all ranks' values in the target.
@@ -244,6 +249,11 @@ std::optional<Cause> FindRankSum(const CausePair& pair, const PairSums& sums) {
 }
 
 }  // namespace
+
+bool IsReduction(std::string_view api) {
+  if (api.starts_with('_')) api.remove_prefix(1);
+  return api.starts_with("all_reduce") || api.starts_with("reduce");
+}
 
 std::string FactorText(double factor, const Shape& shape, double tolerance) {
   const std::string number = fmt::format("{:.6g}", factor);
@@ -319,7 +329,9 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
     std::string text = fmt::format("target is golden {} {}{} ({})",
                                    times.empty() && factor < 0 ? "without" : "plus", times,
                                    operand.name, ResidualText(residual));
-    return Make(code, std::move(text), *fit);
+    Cause cause = Make(code, std::move(text), *fit);
+    cause.leaves_rounding = IsRounding(pair, sums, residual);
+    return cause;
   }
   return std::nullopt;
 }
@@ -390,10 +402,10 @@ std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums) {
   for (const Operand& operand : pair.operands) {
     if (operand.role == CauseCandidate::Role::kRankShare) continue;
     if (!EqualsTarget(pair, sums, operand)) continue;
-    const bool is_operand = operand.role == CauseCandidate::Role::kOperand;
-    Cause cause =
-        Make(is_operand ? "not-applied" : "stale", RoleText(operand), CauseConfidence::kHigh);
-    cause.is_history = operand.role == CauseCandidate::Role::kEarlierStep;
+    Cause cause = Make(CodeOfEqual(operand.role), RoleText(operand), CauseConfidence::kHigh);
+    // Plainer than what two unrelated tensors look like.
+    cause.is_history = operand.role == CauseCandidate::Role::kEarlierStep ||
+                       operand.role == CauseCandidate::Role::kOtherRank;
     return cause;
   }
   return std::nullopt;
@@ -402,7 +414,7 @@ std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums) {
 std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums,
                                    std::string_view api) {
   for (const Operand& operand : pair.operands) {
-    const bool is_share = IsCollective(api) && operand.role == CauseCandidate::Role::kOperand &&
+    const bool is_share = IsReduction(api) && operand.role == CauseCandidate::Role::kOperand &&
                           EqualsTarget(pair, sums, operand);
     if (!is_share) continue;
     return Make("not-reduced", fmt::format("target equals {}: this rank's own share", operand.name),

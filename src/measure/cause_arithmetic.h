@@ -25,9 +25,11 @@ std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums);
 std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums);
 // "zeroed-block": a block of the target is zero.
 std::optional<Cause> FindZeroed(const CausePair& pair, const PairSums& sums);
-// "stale" or "not-applied": the target equals a candidate.
+// "stale", "not-applied" or "other-rank": the target equals a candidate.
 std::optional<Cause> FindEqual(const CausePair& pair, const PairSums& sums);
-// "not-reduced": a collective (`api` tells) returned its input, or golden is the sum or mean over
+// Whether a function of torch.distributed sums over ranks: all_reduce, reduce_scatter, ...
+bool IsReduction(std::string_view api);
+// "not-reduced": a reduction (`api` tells) returned its input, or golden is the sum or mean over
 // ranks.
 std::optional<Cause> FindUnreduced(const CausePair& pair, const PairSums& sums,
                                    std::string_view api);

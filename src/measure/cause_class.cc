@@ -153,6 +153,13 @@ Result<Cause> ClassifyShapes(const CauseRequest& request) {
   return cause;
 }
 
+// Whether a class says more than that the target equals something recorded. A fit that leaves more
+// than rounding says less than an equality, and zeros that an operand has were not made here.
+bool IsPlainer(const Cause& cause, const Cause& equal) {
+  if (!cause.leaves_rounding) return false;
+  return !(equal.code == "not-applied" && cause.code == "zeroed-block");
+}
+
 }  // namespace
 
 std::string_view CauseConfidenceName(CauseConfidence confidence) {
@@ -180,7 +187,7 @@ Result<Cause> ClassifyTensors(const CauseRequest& request) {
   Cause cause = equal && equal->is_history ? *equal : FindChange(pair, sums, request);
   if (equal && !equal->is_history) {
     // What an operation did not do says more than that it is missing, if it is known.
-    if (cause.confidence != CauseConfidence::kHigh) return *equal;
+    if (cause.confidence != CauseConfidence::kHigh || !IsPlainer(cause, *equal)) return *equal;
     cause.text += "; " + equal->text;
   }
   if (pair.is_window) cause.text += " (seen in a part of the tensor)";

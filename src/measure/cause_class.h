@@ -22,7 +22,8 @@ struct Cause {
   std::string text;                  // one sentence with the numbers
   CauseConfidence confidence = CauseConfidence::kLow;
 
-  bool is_history = false;  // the values are those of an earlier step
+  bool is_history = false;      // the values are those of an earlier step
+  bool leaves_rounding = true;  // false: a fit that explains most of the difference, but not all
 
   [[nodiscard]] bool is_explained() const { return code != "unexplained"; }
 };
@@ -33,7 +34,8 @@ struct CauseCandidate {
     kOperand,      // input or parameter of the call, good on both sides
     kEarlier,      // recorded earlier in the target, of the same step
     kEarlierStep,  // the same item at another step
-    kRankShare,    // the same item on another rank of the target
+    kRankShare,    // on another rank of the target, what would be added to this rank's value
+    kOtherRank,    // the same item on another rank of the golden run
   };
   std::string name;
   Role role = Role::kOperand;

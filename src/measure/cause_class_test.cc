@@ -220,6 +220,37 @@ TEST(CauseClass, OwnShareOfACollectiveIsNotReduced) {
   }
 }
 
+TEST(CauseClass, BroadcastThatReturnsItsInputIsNotApplied) {
+  const Made own = Make(kShape, Normal(kCount, 40));
+  const Cause cause =
+      Classify(own, Make(kShape, Normal(kCount, 41)),
+               {{"input.0", CauseCandidate::Role::kOperand, own.view()}}, "broadcast");
+  EXPECT_EQ(cause.code, "not-applied") << cause.text;
+}
+
+TEST(CauseClass, ValueOfAnotherRankIsOtherRank) {
+  const Made theirs = Make(kShape, Normal(kCount, 42));
+  const Made near = Make(kShape, Normal(kCount, 43));
+  const Made golden = Make(kShape, Normal(kCount, 44));
+  const auto classify = [&](const Made& other) {
+    return Classify(theirs, golden,
+                    {{"x of golden's rank0", CauseCandidate::Role::kOtherRank, other.view()}});
+  };
+  EXPECT_EQ(classify(theirs).code, "other-rank");
+  EXPECT_NE(classify(near).code, "other-rank");
+}
+
+// Another rank's golden value is no addend of a sum over the target's ranks.
+TEST(CauseClass, ValuesOfOtherRanksAreNotAddedUp) {
+  const std::vector<double> own = Normal(kCount, 45);
+  const std::vector<double> other = Normal(kCount, 46);
+  const Made share = Make(kShape, own);
+  const Made second = Make(kShape, other);
+  const Made sum = Make(kShape, Mapped(own, [&](double v, size_t i) { return v + other[i]; }));
+  EXPECT_NE(Classify(share, sum, {{"rank1", CauseCandidate::Role::kOtherRank, second.view()}}).code,
+            "not-reduced");
+}
+
 TEST(CauseClass, InputPassedThroughIsNotApplied) {
   const std::vector<double> x = Normal(kCount, 35);
   const Made input = Make(kShape, x);
@@ -240,6 +271,47 @@ TEST(CauseClass, MissingScaleIsScaleAlthoughTheInputIsUnchanged) {
 }
 
 // --- nothing fits ----------------------------------------------------------------------------
+
+// Beside a large golden tensor any small target is nearly a fraction of it.
+TEST(CauseClass, SmallUnrelatedTargetIsNoScale) {
+  const std::vector<double> golden = Normal(kCount, 61);
+  const std::vector<double> other =
+      Mapped(Normal(kCount, 62), [&](double v, size_t i) { return 0.01 * (v + golden[i] / 8); });
+  const Cause cause = Classify(Make(kShape, other), Make(kShape, golden));
+  EXPECT_NE(cause.code, "scale") << cause.text;
+  const auto half = [](double v, size_t) { return 0.01 * v; };
+  EXPECT_EQ(Classify(Make(kShape, Mapped(golden, half)), Make(kShape, golden)).code, "scale");
+}
+
+TEST(CauseClass, EqualToAnEarlierValueIsMoreThanALooseFit) {
+  const std::vector<double> earlier = Normal(kCount, 63);
+  const std::vector<double> update = Normal(kCount, 64);
+  const auto step = [&](double noise) {
+    const std::vector<double> other = Normal(kCount, 65);
+    return Mapped(earlier,
+                  [&](double v, size_t i) { return v - 0.1 * update[i] - noise * other[i]; });
+  };
+  const Made old = Make(kShape, earlier);
+  const Made change = Make(kShape, update);
+  const std::vector<CauseCandidate> candidates = {
+      {"update", CauseCandidate::Role::kEarlier, change.view()},
+      {"weight", CauseCandidate::Role::kEarlier, old.view()}};
+  EXPECT_EQ(Classify(old, Make(kShape, step(1e-3)), candidates).code, "stale");
+  // Without the other difference both are true, and the addend says more.
+  EXPECT_EQ(Classify(old, Make(kShape, step(0)), candidates).code, "extra-addend");
+}
+
+TEST(CauseClass, ZerosOfAnOperandAreNotAZeroedBlock) {
+  std::vector<double> cache = Normal(kCount, 66);
+  std::vector<double> stored = cache;
+  for (size_t i = 0; i < 16; ++i) cache[i] = 0;
+  const Made before = Make(kShape, cache);
+  EXPECT_EQ(Classify(before, Make(kShape, stored),
+                     {{"input.0", CauseCandidate::Role::kOperand, before.view()}})
+                .code,
+            "not-applied");
+  EXPECT_EQ(Classify(before, Make(kShape, stored)).code, "zeroed-block");
+}
 
 TEST(CauseClass, EqualEmptyAndSingleTensorsAreUnexplained) {
   const Made values = Make(kShape, Normal(kCount, 45));

@@ -135,6 +135,52 @@ std::optional<Cause> FindNarrowError(const ErrorShape& shape, const Narrower& ty
                CauseConfidence::kMedium};
 }
 
+// Steps of signed integers of 8 and 4 bits: the largest value is 127 or 128 (7 or 8) of them.
+constexpr double kIntegerLevels[] = {127, 128, 7, 8};
+
+// Whether `values` are whole multiples of a step, at most `levels` of them, and nearly every
+// multiple is exact to the roundoff of the type that holds them.
+bool IsOnGrid(std::span<const double> values, double levels, double roundoff) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  if (!(largest > 0) || !std::isfinite(largest)) return false;
+  const double step = largest / levels;
+  return std::all_of(values.begin(), values.end(), [&](double value) {
+    const double multiple = value / step;
+    return std::abs(multiple - std::nearbyint(multiple)) <= 4 * levels * roundoff;
+  });
+}
+
+// Rounded to integers of a few bits with one scale for all, or one per row, and widened again.
+std::optional<Cause> FindGrid(const CausePair& pair) {
+  constexpr size_t kFewestPerRow = 16;
+  const auto rows = static_cast<size_t>(pair.shape.empty() ? 1 : pair.shape[0]);
+  const bool has_rows = rows > 1 && pair.size() / rows >= kFewestPerRow;
+  for (const double levels : kIntegerLevels) {
+    // Too coarse a type has all its values on a grid.
+    if (!(4 * levels * pair.roundoff < 0.05)) continue;
+    for (const size_t parts : {size_t{1}, rows}) {
+      if (parts > 1 && !has_rows) continue;
+      const size_t length = pair.size() / parts;
+      const auto on_grid = [&](const std::vector<double>& values) {
+        size_t fits = 0;
+        for (size_t i = 0; i < parts; ++i) {
+          if (IsOnGrid(std::span(values).subspan(i * length, length), levels, pair.roundoff))
+            ++fits;
+        }
+        return fits;
+      };
+      if (on_grid(pair.target) < parts || 2 * on_grid(pair.golden) > parts) continue;
+      return Cause{"narrowed",
+                   fmt::format("the target values are whole multiples of one step{}, at most {:g} "
+                               "of them: rounded to {}-bit integers and widened again",
+                               parts > 1 ? " per row" : "", levels, levels > 8 ? 8 : 4),
+                   CauseConfidence::kHigh};
+    }
+  }
+  return std::nullopt;
+}
+
 // Values that nobody computed: bounded by the unit of a narrower type, or plainly other ones.
 std::optional<Cause> FindOtherVersion(const CausePair& pair, const PairSums& sums,
                                       const ErrorShape& shape) {
@@ -200,7 +246,8 @@ std::optional<Cause> FindDropout(const CausePair& pair, bool of_target) {
     left += (dropped[i] - factor * whole[i]) * (dropped[i] - factor * whole[i]);
   }
   const double spread = std::sqrt(rate * (1 - rate) / static_cast<double>(candidates));
-  const bool fits = std::sqrt(left / squares) <= std::max(1e-4, pair.tolerance) && factor > 1 &&
+  const bool fits = std::sqrt(left / squares) <= std::max(1e-4, pair.tolerance) &&
+                    factor - 1 > rate / 2 &&  // else a few zeros beside what was left alone
                     std::abs(1 - 1 / factor - rate) <= 5 * spread + 0.005;
   if (!fits) return std::nullopt;
   return Cause{"random",
@@ -232,7 +279,10 @@ std::optional<Cause> FindOtherMask(const CausePair& pair, const PairSums& sums) 
   }
   const auto a = static_cast<double>(target_only);
   const auto b = static_cast<double>(golden_only);
-  if (a + b < 8 || both < 2 || std::abs(a - b) > 5 * std::sqrt(a + b)) return std::nullopt;
+  // Zeros on one side only are no mask of the same rate, however few they are.
+  const bool is_one_sided = 8 * std::min(a, b) < a + b;
+  if (a + b < 8 || both < 2 || is_one_sided || std::abs(a - b) > 5 * std::sqrt(a + b))
+    return std::nullopt;
   return Cause{"random",
                fmt::format("{} elements are zero in the target only, {} in the golden tensor only, "
                            "{} are equal: a random mask of the same rate, drawn differently",
@@ -251,6 +301,7 @@ std::optional<Cause> FindPrecision(const CausePair& pair, const PairSums& sums, 
     if (RoundoffOf(type) <= pair.roundoff) continue;
     if (auto cause = FindRepresentable(pair, type)) return cause;
   }
+  if (auto cause = FindGrid(pair)) return cause;
   const ErrorShape shape = ShapeOf(pair, sums);
   if (making == Making::kSource) return FindOtherVersion(pair, sums, shape);
   if (!IsLikeRounding(shape)) return std::nullopt;

@@ -28,6 +28,38 @@ TEST(CausePrecision, ValuesOfANarrowerTypeAreNarrowed) {
   }
 }
 
+// Integers of `levels` steps with one scale, or one per row of 96.
+std::vector<double> OnGrid(const std::vector<double>& values, double levels, bool per_row) {
+  return Mapped(values, [&](double v, size_t i) {
+    const size_t length = per_row ? kCount / 8 : kCount;
+    const size_t first = i / length * length;
+    double largest = 0;
+    for (size_t k = first; k < first + length; ++k) {
+      largest = std::max(largest, std::abs(values[k]));
+    }
+    const double step = static_cast<double>(static_cast<float>(largest / levels));
+    return std::nearbyint(v / step) * step;
+  });
+}
+
+TEST(CausePrecision, WholeMultiplesOfOneStepAreNarrowedToIntegers) {
+  const std::vector<double> golden = Normal(kCount, 71);
+  for (const double levels : {127.0, 7.0}) {
+    for (const bool per_row : {false, true}) {
+      const Cause cause =
+          Classify(Make(kShape, OnGrid(golden, levels, per_row)), Make(kShape, golden));
+      EXPECT_EQ(cause.code, "narrowed") << levels << cause.text;
+      EXPECT_NE(cause.text.find(levels > 8 ? "8-bit" : "4-bit"), std::string::npos) << cause.text;
+    }
+  }
+  // Random changes of that size are on no grid.
+  const std::vector<double> noise = Normal(kCount, 72);
+  const Cause cause = Classify(
+      Make(kShape, Mapped(golden, [&](double v, size_t i) { return v + 0.01 * noise[i]; })),
+      Make(kShape, golden));
+  EXPECT_EQ(cause.text.find("whole multiples"), std::string::npos) << cause.text;
+}
+
 // x[M,K] w[N,K], with the operands or every partial sum rounded to a type.
 std::vector<double> Product(const std::vector<double>& x, const std::vector<double>& w, size_t k,
                             const std::function<double(double)>& operand,

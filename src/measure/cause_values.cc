@@ -242,8 +242,19 @@ bool Agree(double target, double golden, double tolerance) {
   return std::isfinite(target) && std::isfinite(golden) && std::abs(target - golden) <= tolerance;
 }
 
+bool IsRounding(const CausePair& pair, const PairSums& sums, double residual) {
+  return residual * sums.error() <= pair.tolerance;
+}
+
+std::optional<CauseConfidence> FitOfFactor(const CausePair& pair, const PairSums& sums,
+                                           double residual) {
+  if (!(sums.target_squares > 0)) return std::nullopt;
+  const double of_target = residual * std::sqrt(sums.difference_squares / sums.target_squares);
+  return FitOf(pair, sums, std::max(residual, of_target));
+}
+
 std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual) {
-  const bool is_rounding = residual * sums.error() <= pair.tolerance;
+  const bool is_rounding = IsRounding(pair, sums, residual);
   if (residual <= kPlainResidual || (is_rounding && residual <= kRoundingResidual)) {
     return CauseConfidence::kHigh;
   }

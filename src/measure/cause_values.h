@@ -94,6 +94,14 @@ double ResidualOf(const CausePair& pair, const PairSums& sums, const Model& mode
 // kHigh when what is left is rounding, kMedium when the model explains most of the error.
 std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual);
 
+// The same for a target that is golden times something: what is left must be small beside the
+// target as well, or any small target would be a fraction of golden.
+std::optional<CauseConfidence> FitOfFactor(const CausePair& pair, const PairSums& sums,
+                                           double residual);
+
+// Whether what a fit leaves of the difference is rounding.
+bool IsRounding(const CausePair& pair, const PairSums& sums, double residual);
+
 }  // namespace plumbline::measure
 
 #endif  // PLUMBLINE_MEASURE_CAUSE_VALUES_H_

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 
@@ -13,15 +14,10 @@ namespace {
 // More than this is no amplification but a result without meaning.
 constexpr double kMostAmplification = 1e4;
 
-double CountOf(const Item& item) {
-  const Result<int64_t> count = ElementCount(item.shape);
-  return count ? static_cast<double>(*count) : 0;
-}
-
 // Root mean square; nothing without a finite, positive norm.
 std::optional<double> RmsOf(const Item& item) {
   const std::optional<double> norm = NumberOf(item.statistics[3]);
-  const double count = CountOf(item);
+  const double count = ElementsOf(item);
   if (!norm || !std::isfinite(*norm) || !(*norm > 0) || !(count > 0)) return std::nullopt;
   return *norm / std::sqrt(count);
 }
@@ -34,7 +30,7 @@ double Clamped(double amplification) {
 const InputError* Largest(std::span<const InputError> operands) {
   const auto found = std::max_element(operands.begin(), operands.end(),
                                       [](const InputError& a, const InputError& b) {
-                                        return CountOf(*a.golden) < CountOf(*b.golden);
+                                        return ElementsOf(*a.golden) < ElementsOf(*b.golden);
                                       });
   return found == operands.end() ? nullptr : &*found;
 }
@@ -62,7 +58,8 @@ double OfProduct(const Item& output, std::span<const InputError> operands) {
   const InputError* second = nullptr;
   for (const InputError& operand : operands) {
     if (&operand == first) continue;
-    if (second == nullptr || CountOf(*operand.golden) > CountOf(*second->golden)) second = &operand;
+    if (second == nullptr || ElementsOf(*operand.golden) > ElementsOf(*second->golden))
+      second = &operand;
   }
   if (second == nullptr) return 1;
   const std::optional<double> a = RmsOf(*first->golden);
@@ -70,8 +67,8 @@ double OfProduct(const Item& output, std::span<const InputError> operands) {
   const std::optional<double> y = RmsOf(output);
   if (!a || !b || !y) return 1;
   const double length =
-      ReductionLength(CountOf(*first->golden), CountOf(*second->golden), CountOf(output));
-  return Clamped(std::sqrt(length) * *a * *b / *y);
+      ReductionLength(ElementsOf(*first->golden), ElementsOf(*second->golden), ElementsOf(output));
+  return std::sqrt(length) * *a * *b / *y;
 }
 
 // A mean or sum over k terms that nearly cancel.
@@ -80,8 +77,37 @@ double OfReduction(const Item& output, std::span<const InputError> operands, boo
   const std::optional<double> x = input == nullptr ? std::nullopt : RmsOf(*input->golden);
   const std::optional<double> y = RmsOf(output);
   if (!x || !y) return 1;
-  const double root = std::sqrt(std::max(CountOf(*input->golden) / CountOf(output), 1.0));
-  return Clamped(is_mean ? *x / (root * *y) : root * *x / *y);
+  const double root = std::sqrt(std::max(ElementsOf(*input->golden) / ElementsOf(output), 1.0));
+  return is_mean ? *x / (root * *y) : root * *x / *y;
+}
+
+// The gradient of a bias is the sum of the gradients that come in, along all axes but one: before a
+// batch norm these cancel.
+double OfGradientSum(const Item& output, std::span<const InputError> operands) {
+  const InputError* input = Largest(operands);
+  if (input == nullptr || output.shape.size() != 1) return 1;
+  const Shape& shape = input->golden->shape;
+  const bool is_axis = std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
+  if (!is_axis || !(ElementsOf(*input->golden) > ElementsOf(output))) return 1;
+  return OfReduction(output, operands, false);
+}
+
+// a / b: small divisors make large results, and their relative errors are larger than that of all.
+// Between the smallest and the largest divisor the middle one counts (geometric mean).
+double OfQuotient(std::string_view call_name, std::span<const InputError> operands) {
+  const bool is_inverse = call_name.find("reciprocal") != call_name.npos ||
+                          call_name.find("rsqrt") != call_name.npos ||
+                          call_name.find("__rtruediv__") != call_name.npos;
+  const size_t divisor = is_inverse ? 0 : 1;
+  if (operands.size() <= divisor) return 1;
+  const Item& item = *operands[divisor].golden;
+  const std::optional<double> rms = RmsOf(item);
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  if (!rms || !max || !min || !(*max * *min >= 0)) return 1;  // across zero: not known
+  const double high = std::max(std::abs(*max), std::abs(*min));
+  const double low = std::min(std::abs(*max), std::abs(*min));
+  return low > 0 ? Clamped(*rms / std::sqrt(low * high)) : 1;
 }
 
 // (x - mean) / deviation: what is left after the mean is taken away carries the error of all.
@@ -108,7 +134,28 @@ double OfArgument(std::span<const InputError> operands, bool is_upper_only) {
   return Clamped(size);
 }
 
+// The extreme that is further from zero; nothing beside NaN.
+std::optional<double> FarEnd(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = item.is_tensor ? NumberOf(item.statistics[1]) : max;
+  if (!max || !min || std::isnan(*max) || std::isnan(*min)) return std::nullopt;
+  return std::abs(*min) > std::abs(*max) ? *min : *max;
+}
+
 }  // namespace
+
+bool AreOtherFills(const Item& target, const Item& golden) {
+  if (target.is_tensor != golden.is_tensor) return false;
+  if (target.is_tensor && (!IsFilled(target) || !IsFilled(golden))) return false;
+  const std::optional<double> a = FarEnd(target);
+  const std::optional<double> b = FarEnd(golden);
+  if (!a || !b || *a == *b) return false;
+  constexpr double kLeast = 1e4;  // what masks in 16 bits are filled with
+  constexpr double kFar = 1e8;
+  const double low = std::min(std::abs(*a), std::abs(*b));
+  const double high = std::max(std::abs(*a), std::abs(*b));
+  return (*a < 0) == (*b < 0) && low >= kLeast && high >= kFar;
+}
 
 bool IsFilled(const Item& item) {
   constexpr double kLarge = 1e3;
@@ -131,12 +178,15 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
       result.from_inputs = std::max(result.from_inputs, OfSum(golden, operands));
       break;
     case Amplifier::kProduct:
-      result.amplification = OfProduct(golden, operands);
+      result.cancellation = OfProduct(golden, operands);
       break;
     case Amplifier::kMean:
     case Amplifier::kTotal:
-      result.amplification =
+      result.cancellation =
           OfReduction(golden, operands, AmplifierOfCall(call_name) == Amplifier::kMean);
+      break;
+    case Amplifier::kQuotient:
+      result.amplification = OfQuotient(call_name, operands);
       break;
     case Amplifier::kNormalisation:
       result.amplification = OfNormalisation(operands);
@@ -148,6 +198,10 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
       result.amplification = OfArgument(operands, true);
       break;
   }
+  if (SumsGradients(call_name)) result.cancellation = OfGradientSum(golden, operands);
+  const bool is_known = std::isfinite(result.cancellation) && result.cancellation > 1;
+  if (!is_known) result.cancellation = 1;
+  result.amplification = std::max(result.amplification, Clamped(result.cancellation));
   result.from_inputs = std::max(result.from_inputs, LargestError(operands) * result.amplification);
   if (!std::isfinite(result.from_inputs)) result.from_inputs = LargestError(operands);
   return result;

@@ -19,16 +19,25 @@ struct InputError {
 struct Propagation {
   double from_inputs = 0;    // relative error of the output that the inputs' errors explain
   double amplification = 1;  // how much larger than usual rounding is relative to the output
+  // The same without a limit, where it is certain because terms cancel: above 1 / roundoff nothing
+  // but rounding is left of the output.
+  double cancellation = 1;
 };
 
 // Whether part of the elements are infinite or so large, on one side of zero, that the relative
 // error of the tensor says nothing about the others: a mask that fills with the lowest number.
 bool IsFilled(const Item& item);
 
+// Whether two tensors are filled with two numbers that stand for the same "never": different, far
+// beyond every other element, on the same side of zero, one infinite or at least 1e8 in size and
+// the other at least 1e4. Softmax makes zero of all of them. Two scalars: the same of their values.
+bool AreOtherFills(const Item& target, const Item& golden);
+
 // For the output `golden` of the call `call_name`, from norms, means and extremes of what it reads
 // and returns (docs/design/verdict.md, "Amplification"). Sums that cancel, means near zero,
-// normalised tensors with a large mean and functions of large arguments amplify; what is not known
-// counts as 1. Never less than the largest error among `operands`, and finite.
+// normalised tensors with a large mean, functions of large arguments and divisors near zero
+// amplify; what is not known counts as 1. Never less than the largest error among `operands`, and
+// finite.
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
                           std::span<const InputError> operands);
 

@@ -73,6 +73,56 @@ TEST(Propagation, FilledTensorsHideErrors) {
   EXPECT_FALSE(IsFilled(TensorOf({8}, 1e6, -1e6, 0, 2e6)));
 }
 
+TEST(Propagation, DivisorsNearZeroAmplify) {
+  const Item a = TensorOf({100}, 1, -1, 0, 5);
+  const Item b = TensorOf({100}, 1, 1e-4, 0.3, 5);  // root mean square 0.5
+  const Item wide = TensorOf({100}, 1, -1, 0, 5);
+  const Item y = TensorOf({100}, 1, -1, 0, 10);
+  const std::vector<InputError> by_small{{&a, 1e-7}, {&b, 1e-7}};
+  // 0.5 / sqrt(1e-4 * 1)
+  EXPECT_NEAR(PropagationTo(y, "Tensor.__truediv__.0.forward", by_small).amplification, 50, 1e-9);
+  EXPECT_NEAR(PropagationTo(y, "Torch.div.0.forward", by_small).from_inputs, 5e-6, 1e-12);
+  const std::vector<InputError> only{{&b, 1e-7}};
+  EXPECT_NEAR(PropagationTo(y, "Torch.rsqrt.0.forward", only).amplification, 50, 1e-9);
+  EXPECT_EQ(PropagationTo(y, "Tensor.__truediv__.0.forward", only).amplification,
+            1);  // by a number
+  const std::vector<InputError> across{{&a, 1e-7}, {&wide, 1e-7}};
+  EXPECT_EQ(PropagationTo(y, "Tensor.__truediv__.0.forward", across).amplification, 1);
+}
+
+TEST(Propagation, GradientsThatCancelLeaveNothingButRounding) {
+  const Item gradient = TensorOf({100, 8}, 1, -1, 0, std::sqrt(800.0));  // root mean square 1
+  const Item bias = TensorOf({8}, 1e-8, -1e-8, 0, 1e-8 * std::sqrt(8.0));
+  const Item weight = TensorOf({8, 4}, 1e-8, -1e-8, 0, 1e-8 * std::sqrt(32.0));
+  const std::vector<InputError> operands{{&gradient, 0}};
+  const Propagation found = PropagationTo(bias, "Functional.linear.0.backward", operands);
+  EXPECT_NEAR(found.cancellation, 1e9, 1);  // sqrt(100) * 1 / 1e-8
+  EXPECT_EQ(found.amplification, 1e4);
+  EXPECT_EQ(PropagationTo(weight, "Functional.linear.0.backward", operands).cancellation, 1);
+  EXPECT_EQ(PropagationTo(bias, "Functional.gelu.0.backward", operands).cancellation, 1);
+}
+
+TEST(Propagation, OtherFillsStandForTheSame) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Item infinite = TensorOf({8}, 3, -infinity, -infinity, infinity);
+  const Item lowest = TensorOf({8}, 3, -3.4e38, -1e38, infinity);
+  const Item sixteen = TensorOf({8}, 3, -65504, -3e4, 1e5);
+  EXPECT_TRUE(AreOtherFills(infinite, lowest));
+  EXPECT_TRUE(AreOtherFills(sixteen, infinite));
+  EXPECT_FALSE(AreOtherFills(infinite, infinite));                                  // the same
+  EXPECT_FALSE(AreOtherFills(infinite, TensorOf({8}, infinity, -3, 1, infinity)));  // above
+  EXPECT_FALSE(AreOtherFills(infinite, TensorOf({8}, 3, -5, 0, 8)));
+  EXPECT_FALSE(AreOtherFills(sixteen, TensorOf({8}, 3, -32752, -1e4, 5e4)));  // large values
+  EXPECT_FALSE(AreOtherFills(infinite, TensorOf({8}, std::nan(""), std::nan(""), 0, 0)));
+  Item number, other;
+  number.statistics[0] = -infinity;
+  other.statistics[0] = -1e9;
+  EXPECT_TRUE(AreOtherFills(number, other));
+  other.statistics[0] = 1e9;
+  EXPECT_FALSE(AreOtherFills(number, other));
+  EXPECT_FALSE(AreOtherFills(number, infinite));
+}
+
 TEST(Propagation, StaysFiniteWithoutUsableStatistics) {
   const double nan = std::nan("");
   const Item x = TensorOf({8}, nan, nan, nan, nan);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "measure/kernel_names.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::measure {
@@ -204,6 +205,10 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"softmax", Amplifier::kSoftmax},
     ApiAmplifier{"log_softmax", Amplifier::kSoftmax},
     ApiAmplifier{"scaled_dot_product_attention", Amplifier::kNone},
+    ApiAmplifier{"div", Amplifier::kQuotient},
+    ApiAmplifier{"truediv", Amplifier::kQuotient},
+    ApiAmplifier{"reciprocal", Amplifier::kQuotient},
+    ApiAmplifier{"rsqrt", Amplifier::kQuotient},
 };
 
 // "linear" of "Functional.linear.0.forward"; empty for modules and other names.
@@ -214,7 +219,7 @@ std::string_view ApiOf(std::string_view call_name) {
   if (first == std::string_view::npos || direction <= first) return {};
   const size_t number = call_name.rfind('.', direction - 1);
   if (number == std::string_view::npos || number <= first) return {};
-  return call_name.substr(first + 1, number - first - 1);
+  return ApiOfKernel(call_name.substr(first + 1, number - first - 1));
 }
 
 // "__iadd__" -> "add", "mul_" -> "mul", "linalg.norm" -> "norm".
@@ -265,6 +270,17 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
   if (found != kAmplifiers.end()) return found->amplifier;
   return !api.empty() && ClassOfApi(api) == CallClass::kProduct ? Amplifier::kProduct
                                                                 : Amplifier::kNone;
+}
+
+bool IsConvolution(std::string_view call_name) {
+  return Reduced(ApiOf(call_name)).starts_with("conv");
+}
+
+bool SumsGradients(std::string_view call_name) {
+  if (!call_name.ends_with(".backward")) return false;
+  const std::string_view api = Reduced(ApiOf(call_name));
+  return api == "linear" || api == "addmm" || api == "add" || api == "sub" ||
+         api.starts_with("conv") || api.ends_with("_norm");
 }
 
 bool HasSteps(std::string_view call_name) {

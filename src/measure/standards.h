@@ -59,6 +59,9 @@ CallClass ClassOfApi(std::string_view api_name);
 // are kDefault; the caller raises those with recorded children to kComposite.
 CallClass ClassOfCall(std::string_view call_name);
 
+// Whether the call is a convolution, by its full name.
+bool IsConvolution(std::string_view call_name);
+
 // How a call amplifies relative errors of what it reads (measure/propagation.h).
 enum class Amplifier : uint8_t {
   kNone,
@@ -69,8 +72,13 @@ enum class Amplifier : uint8_t {
   kNormalisation,  // takes the mean away
   kArgument,       // a function whose argument counts absolutely: exp, cos
   kSoftmax,        // the same, for the largest arguments only
+  kQuotient,       // divides by a tensor
 };
 Amplifier AmplifierOfCall(std::string_view call_name);
+
+// Whether a gradient that the call returns for an operand that was spread over others (a bias) is
+// the sum of what it gets.
+bool SumsGradients(std::string_view call_name);
 
 // Whether the derivative of the call jumps, as that of relu at zero.
 bool HasSteps(std::string_view call_name);

@@ -54,6 +54,17 @@ TEST(Standards, HalfPrecisionProductsSumInFloat32) {
   EXPECT_LT(kNoiseFactor * own, 0.05);
 }
 
+TEST(Standards, NamesOfConvolutionsAndOfSums) {
+  EXPECT_TRUE(IsConvolution("Functional.conv2d.0.forward"));
+  EXPECT_TRUE(IsConvolution("Functional.conv_transpose2d.3.backward"));
+  EXPECT_FALSE(IsConvolution("Functional.linear.0.forward"));
+  EXPECT_FALSE(IsConvolution("Module.conv.Conv2d.forward.0"));
+  EXPECT_TRUE(SumsGradients("Functional.linear.0.backward"));
+  EXPECT_TRUE(SumsGradients("Functional.layer_norm.0.backward"));
+  EXPECT_FALSE(SumsGradients("Functional.linear.0.forward"));
+  EXPECT_FALSE(SumsGradients("Functional.gelu.0.backward"));
+}
+
 TEST(Standards, NoiseHasACeiling) {
   EXPECT_NEAR(LargestNoise(1.0 / (1 << 24)), 0.0078, 1e-4);  // float32
   EXPECT_DOUBLE_EQ(LargestNoise(1.0 / (1 << 8)), 0.1);       // bfloat16

@@ -8,9 +8,11 @@
 
 #include "base/file.h"
 #include "load/rank_directories.h"
+#include "load/recorded_tensor.h"
+#include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
+#include "record/run_files.h"
 #include "record/value.h"
-#include "store/run_layout.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -20,20 +22,7 @@ using measure::CauseCandidate;
 constexpr size_t kMostOfAKind = 6;
 constexpr double kNormSlack = 0.03;  // norms of a difference and of the addend behind it
 
-double CountOf(const Item& item) {
-  const Result<int64_t> count = ElementCount(item.shape);
-  return count ? static_cast<double>(*count) : 0;
-}
-
 std::optional<double> NormOf(const Item& item) { return measure::NumberOf(item.statistics[3]); }
-
-std::string ShortName(const Item& item, std::string_view call_name) {
-  std::string_view name = item.name;
-  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
-    name.remove_prefix(call_name.size() + 1);
-  }
-  return std::string(name);
-}
 
 class Collector {
  public:
@@ -54,23 +43,16 @@ class Collector {
 
  private:
   void Add(const Run& run, const Item& item, std::string name, CauseCandidate::Role role) {
-    if (auto file = OpenTensor(run, item)) files_.Add(std::move(name), role, std::move(*file));
-  }
-
-  std::span<const ComparedRow> RowsOf(const ComparedCall& call) const {
-    return std::span(context_.comparison.rows).subspan(call.first_row, call.row_count);
-  }
-
-  [[nodiscard]] bool IsInput(const ComparedRow& row) const {
-    const ItemRole role = row.item().role;
-    return role == ItemRole::kInput || role == ItemRole::kParameter;
+    auto file = load::OpenTensor(run, item.data_name);
+    if (file) files_.Add(std::move(name), role, std::move(*file));
   }
 
   void AddOperands() {
-    if (IsInput(row_)) return;  // an input is not made from the other inputs
-    for (const ComparedRow& row : RowsOf(call_)) {
-      if (!row.golden || !row.golden->is_tensor || !IsInput(row)) continue;
-      Add(context_.golden, *row.golden, ShortName(*row.golden, call_.golden_name),
+    if (measure::IsInput(row_)) return;  // an input is not made from the other inputs
+    for (const ComparedRow& row : measure::RowsOf(context_.comparison, call_)) {
+      if (!row.golden || !row.golden->is_tensor || !measure::IsInput(row)) continue;
+      Add(context_.golden, *row.golden,
+          std::string(measure::ShortName(*row.golden, call_.golden_name)),
           CauseCandidate::Role::kOperand);
     }
   }
@@ -95,11 +77,11 @@ class Collector {
     if (relative == nullptr || !golden_norm) return;
     const double wanted = *relative * *golden_norm;
     if (!(wanted > 0) || !std::isfinite(wanted)) return;
-    const double count = CountOf(*row_.golden);
+    const double count = measure::ElementsOf(*row_.golden);
     std::vector<std::pair<double, const ComparedRow*>> near;
     for (const ComparedRow& row : context_.comparison.rows) {
       if (!row.golden || row.golden->data_name.empty() || row.call == row_.call) continue;
-      const double own = CountOf(*row.golden);
+      const double own = measure::ElementsOf(*row.golden);
       const std::optional<double> norm = NormOf(*row.golden);
       if (!norm || own < 1 || own > count || std::fmod(count, own) != 0) continue;
       const double distance = std::abs(*norm * std::sqrt(count / own) / wanted - 1);
@@ -143,28 +125,54 @@ class Collector {
     }
   }
 
-  // The same item of the other ranks of the target, where values are summed over ranks.
-  void AddRanks() {
-    const bool is_gradient = KindOfCall(call_.name()) == CallKind::kParametersGrad;
-    if (!is_gradient && !call_.name().starts_with("Distributed.")) return;
+  // The other ranks of a run.
+  std::vector<load::RankDirectory> OtherRanks(const Run& run) const {
     constexpr double kMostElements = 1 << 25;  // of all ranks together
-    const std::string rank_path = RankPathOf(context_.target);
-    const auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
-    if (!ranks || ranks->size() < 2) return;
-    if (static_cast<double>(ranks->size()) * CountOf(*row_.target) > kMostElements) return;
-    for (const load::RankDirectory& rank : *ranks) {
-      if (rank.name == BaseName(rank_path)) continue;
-      AddFile(rank.path, *row_.target, fmt::format("{} of {}", row_.target->name, rank.name),
-              CauseCandidate::Role::kRankShare);
+    const std::string rank_path = RankPathOf(run);
+    auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
+    if (!ranks || ranks->size() < 2) return {};
+    if (static_cast<double>(ranks->size()) * measure::ElementsOf(*row_.target) > kMostElements)
+      return {};
+    std::erase_if(*ranks, [&](const auto& rank) { return rank.name == BaseName(rank_path); });
+    return std::move(*ranks);
+  }
+
+  // The value of the target that is summed over its ranks where the row is, or should have been:
+  // the row's own of a collective or a gradient, else the recorded value that the row repeats.
+  [[nodiscard]] const Item* OwnShare() const {
+    const bool is_gradient = KindOfCall(call_.name()) == CallKind::kParametersGrad;
+    const bool is_collective = call_.name().starts_with("Distributed.");
+    if (is_gradient || (is_collective && !measure::IsInput(row_))) return &*row_.target;
+    if (!measure::IsInput(row_)) return nullptr;
+    for (uint32_t i = 0; i < index_; ++i) {
+      const ComparedRow& row = context_.comparison.rows[i];
+      if (!row.target || row.call == row_.call || row.target->data_name.empty()) continue;
+      if (row.target->shape != row_.target->shape) continue;  // a transposed view of it
+      if (HasSameContents(*row.target, *row_.target)) return &*row.target;
+    }
+    return nullptr;
+  }
+
+  void AddRanks() {
+    if (const Item* share = OwnShare()) {
+      for (const load::RankDirectory& rank : OtherRanks(context_.target)) {
+        AddFile(rank.path, *share, fmt::format("{} of {}", share->name, rank.name),
+                CauseCandidate::Role::kRankShare);
+      }
+    }
+    const bool is_whole = measure::IsInput(row_) || call_.name().starts_with("Distributed.");
+    if (!is_whole) return;
+    for (const load::RankDirectory& rank : OtherRanks(context_.golden)) {
+      AddFile(rank.path, *row_.golden,
+              fmt::format("{} of golden's {}", row_.golden->name, rank.name),
+              CauseCandidate::Role::kOtherRank);
     }
   }
 
   void AddFile(const std::string& directory, const Item& item, std::string name,
                CauseCandidate::Role role) {
-    if (item.data_name.empty() || item.data_name.find('/') != std::string::npos) return;
-    const std::string path =
-        JoinPath(JoinPath(directory, run_layout::kTensorDirectory), item.data_name);
-    auto file = torch_pt::PtFile::Open(path);
+    auto file =
+        load::OpenTensorIn(JoinPath(directory, run_files::kTensorDirectory), item.data_name);
     if (file) files_.Add(std::move(name), role, std::move(*file));
   }
 
@@ -192,17 +200,10 @@ std::vector<CauseCandidate> CandidateFiles::views() const {
 }
 
 bool HasSameContents(const Item& a, const Item& b) {
-  if (!a.is_tensor || !b.is_tensor || CountOf(a) != CountOf(b)) return false;
+  if (!a.is_tensor || !b.is_tensor || measure::ElementsOf(a) != measure::ElementsOf(b))
+    return false;
   if (a.has_recorded_digest && b.has_recorded_digest) return a.digest == b.digest;
   return a.statistics == b.statistics && NormOf(a).value_or(0) > 0;
-}
-
-std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item) {
-  // A name that leaves the directory is not followed.
-  if (item.data_name.empty() || item.data_name.find('/') != std::string::npos) return std::nullopt;
-  Result<torch_pt::PtFile> file = torch_pt::PtFile::Open(run.TensorPath(item.data_name));
-  if (!file) return std::nullopt;
-  return std::move(*file);
 }
 
 CandidateFiles CollectCandidates(const CauseContext& context, uint32_t row_index) {

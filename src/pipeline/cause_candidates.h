@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
 #include "measure/cause_class.h"
 #include "plumbline/compare.h"
 
@@ -25,7 +25,7 @@ struct CauseContext {
 // Open tensor files with what they are. Views stay valid while the object lives.
 class CandidateFiles {
  public:
-  void Add(std::string name, measure::CauseCandidate::Role role, torch_pt::PtFile file) {
+  void Add(std::string name, measure::CauseCandidate::Role role, TensorFile file) {
     files_.push_back(std::move(file));
     facts_.push_back({std::move(name), role});
   }
@@ -33,7 +33,7 @@ class CandidateFiles {
   [[nodiscard]] size_t size() const { return files_.size(); }
 
  private:
-  std::deque<torch_pt::PtFile> files_;
+  std::deque<TensorFile> files_;
   std::vector<std::pair<std::string, measure::CauseCandidate::Role>> facts_;
 };
 
@@ -42,9 +42,6 @@ class CandidateFiles {
 // whose norm is that of the difference, the same item at other steps, and that of sibling ranks.
 // Files that cannot be read are left out.
 CandidateFiles CollectCandidates(const CauseContext& context, uint32_t row_index);
-
-// The file of an item; nothing when it has none or it cannot be read.
-std::optional<torch_pt::PtFile> OpenTensor(const Run& run, const Item& item);
 
 // Whether two items hold the same elements as far as digests or statistics tell.
 bool HasSameContents(const Item& a, const Item& b);

@@ -8,13 +8,17 @@
 #include <optional>
 #include <span>
 
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
+#include "load/recorded_tensor.h"
+#include "measure/cause_arithmetic.h"
 #include "measure/cause_class.h"
 #include "measure/cause_statistics.h"
+#include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/cause_candidates.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/row_verdict.h"
 #include "record/call_name.h"
 
 namespace plumbline::pipeline {
@@ -22,18 +26,6 @@ namespace {
 
 using measure::Cause;
 using measure::CauseConfidence;
-
-bool IsBad(Verdict verdict) {
-  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
-}
-
-std::span<const ComparedRow> RowsOf(const Comparison& comparison, const ComparedCall& call) {
-  return std::span(comparison.rows).subspan(call.first_row, call.row_count);
-}
-
-bool IsInput(const ComparedRow& row) {
-  return row.item().role == ItemRole::kInput || row.item().role == ItemRole::kParameter;
-}
 
 bool IsAddition(std::string_view api) {
   return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
@@ -46,15 +38,6 @@ std::string ApiOf(const std::string& call_name) {
   return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
 }
 
-// The last component of a short item name: "input.0" of "Torch.f.0.forward.input.0".
-std::string_view ShortName(const Item& item, std::string_view call_name) {
-  std::string_view name = item.name;
-  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
-    name.remove_prefix(call_name.size() + 1);
-  }
-  return name;
-}
-
 class CauseFinder {
  public:
   CauseFinder(const Run& target, const Run& golden, const Comparison& comparison)
@@ -63,16 +46,58 @@ class CauseFinder {
   Cause Find(uint32_t row_index) {
     const ComparedRow& row = comparison_.rows[row_index];
     const ComparedCall& call = comparison_.calls[row.call];
+    // A call of another form is named because of what a later call takes from it.
+    const ComparedCall* named = NamedCall();
+    if (named != nullptr && named != &call && OtherSideOf(*named) != nullptr) {
+      return StructureCause(*named);
+    }
     if (row.reason == "argument-differs") return ArgumentCause(row, call);
     if (!call.paired()) return StructureCause(call);
     Cause cause = PairCause(row_index);
     if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
+    // A fact before a guess about a few elements.
+    if (cause.confidence == CauseConfidence::kLow) cause = NarrowedType(row).value_or(cause);
     AddSource(row, cause);
     AddDirection(call, cause);
     return cause;
   }
 
+  // Of a call that both sides made in another form; nothing for other calls.
+  std::optional<Cause> FindForm(const std::string& target_name) {
+    const auto call =
+        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == target_name; });
+    const bool has_other_form =
+        call != comparison_.calls.end() && !call->paired() && OtherSideOf(*call) != nullptr;
+    if (!has_other_form) return std::nullopt;
+    return StructureCause(*call);
+  }
+
  private:
+  // The unpaired call that the answer names, or null.
+  const ComparedCall* NamedCall() const {
+    const auto found = std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                                    [&](const ComparedCall& each) {
+                                      return each.target_name == comparison_.first_wrong_call->name;
+                                    });
+    return found == comparison_.calls.end() || found->paired() ? nullptr : &*found;
+  }
+
+  // A pair whose target has a narrower type, and an error of its size.
+  static std::optional<Cause> NarrowedType(const ComparedRow& row) {
+    const double ours = measure::RoundoffOf(*row.target, *row.target);
+    const double theirs = measure::RoundoffOf(*row.golden, *row.golden);
+    constexpr double kMostRoundoffs = 8;
+    if (!(theirs > 0) || !(ours > theirs) || !(row.error <= kMostRoundoffs * ours)) {
+      return std::nullopt;
+    }
+    return Cause{"narrowed",
+                 fmt::format("{} is {} (golden {}), relative error {:.2g}", row.target->name,
+                             row.target->dtype.value_or("null"), row.golden->dtype.value_or("null"),
+                             row.error),
+                 CauseConfidence::kHigh};
+  }
+
   // An argument that shows as one factor or as dropout is called by what it does.
   Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
     Cause cause = ArgumentAlone(row, call);
@@ -96,9 +121,10 @@ class CauseFinder {
   }
 
   Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
-    Cause cause{"argument",
-                fmt::format("argument {} has another value", ShortName(row.item(), call.name())),
-                CauseConfidence::kHigh};
+    Cause cause{
+        "argument",
+        fmt::format("argument {} has another value", measure::ShortName(row.item(), call.name())),
+        CauseConfidence::kHigh};
     if (!row.target || !row.golden) return cause;
     const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
     const std::optional<double> g = measure::NumberOf(row.golden->statistics[0]);
@@ -129,10 +155,14 @@ class CauseFinder {
       if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
       if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
       const bool is_own = earlier.call == row.call;
-      if (!is_own && IsInput(row)) {
+      if (!is_own && measure::IsInput(row)) {
         if (auto cause = OtherSource(row, earlier)) return cause;
       }
-      return Cause{is_own ? "not-applied" : "stale",
+      const bool is_share =
+          is_own && measure::IsReduction(ApiOf(comparison_.calls[row.call].name()));
+      return Cause{is_share ? "not-reduced"
+                   : is_own ? "not-applied"
+                            : "stale",
                    fmt::format("the target's {} are those of the earlier {}",
                                row.target->has_recorded_digest ? "digests" : "statistics",
                                earlier.target->name),
@@ -148,6 +178,13 @@ class CauseFinder {
       if (!HasSameContents(*made.golden, *row.golden)) continue;
       const std::string& golden_call = comparison_.calls[made.call].golden_name;
       const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      if (IsShareOf(made.call, *row.target)) {
+        return Cause{"not-reduced",
+                     fmt::format("golden's value is the result of {}, the target's is this rank's "
+                                 "share {}",
+                                 golden_call, target_source.target->name),
+                     CauseConfidence::kMedium};
+      }
       if (golden_call == target_call) return std::nullopt;
       return Cause{IsAddition(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
                    fmt::format("golden's value is the result of {}, the target's that of {}",
@@ -157,10 +194,22 @@ class CauseFinder {
     return std::nullopt;
   }
 
+  // Whether the call sums over ranks and `item` is what went into it.
+  bool IsShareOf(uint32_t call_index, const Item& item) const {
+    const ComparedCall& call = comparison_.calls[call_index];
+    if (!measure::IsReduction(ApiOf(call.golden_name))) return false;
+    // Of a call that the target left out, golden's input stands for what would have gone in.
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const std::optional<Item>& given = row.target ? row.target : row.golden;
+      if (measure::IsInput(row) && HasSameContents(*given, item)) return true;
+    }
+    return false;
+  }
+
   std::optional<Cause> TensorCause(uint32_t row_index) {
     const ComparedRow& row = comparison_.rows[row_index];
-    const auto target = OpenTensor(target_, *row.target);
-    const auto golden = OpenTensor(golden_, *row.golden);
+    const auto target = load::OpenTensor(target_, row.target->data_name);
+    const auto golden = load::OpenTensor(golden_, row.golden->data_name);
     if (!target || !golden) return std::nullopt;
     const ComparedCall& call = comparison_.calls[row.call];
     measure::CauseRequest request;
@@ -168,7 +217,7 @@ class CauseFinder {
     request.golden = golden->view();
     request.api = ApiOf(call.name());
     request.explained = row.expected;
-    request.is_source = IsInput(row);
+    request.is_source = measure::IsInput(row);
     const CandidateFiles candidates = CollectCandidates({target_, golden_, comparison_}, row_index);
     request.candidates = candidates.views();
     Result<Cause> cause = measure::ClassifyTensors(request);
@@ -183,13 +232,14 @@ class CauseFinder {
     int tries = 0;
     for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
       const ComparedRow& row = comparison_.rows[i];
-      const bool is_candidate = i != row_index && row.target && row.golden && IsBad(row.verdict) &&
-                                row.reason != "inherited" &&
+      const bool is_candidate = i != row_index && row.target && row.golden &&
+                                measure::IsBad(row.verdict) && row.reason != "inherited" &&
                                 row.target->role == comparison_.rows[row_index].target->role;
       if (!is_candidate || ++tries > kMostTries) continue;
       Cause cause = PairCause(i);
       if (!cause.is_explained()) continue;
-      cause.text = fmt::format("{}: {}", ShortName(*row.target, call.target_name), cause.text);
+      cause.text =
+          fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name), cause.text);
       return cause;
     }
     return first;
@@ -197,7 +247,7 @@ class CauseFinder {
 
   // An input from outside may be the result of a call that only one side made.
   void AddSource(const ComparedRow& row, Cause& cause) const {
-    if (!IsInput(row)) return;
+    if (!measure::IsInput(row)) return;
     for (const bool of_target : {false, true}) {
       const Item& wanted = of_target ? *row.target : *row.golden;
       const std::string source = UnmatchedProducer(comparison_, row, of_target);
@@ -223,7 +273,7 @@ class CauseFinder {
     const auto found =
         std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
                      [&](const ComparedCall& each) { return each.target_name == forward; });
-    if (found == comparison_.calls.end() || IsBad(found->verdict)) return;
+    if (found == comparison_.calls.end() || measure::IsBad(found->verdict)) return;
     if (cause.code == "unexplained" && found->paired()) {
       cause.code = "backward";
       cause.confidence = CauseConfidence::kMedium;
@@ -237,7 +287,7 @@ class CauseFinder {
     Cause cause{"structure", comparison_.first_wrong_call->what, CauseConfidence::kHigh};
     if (other == nullptr) return cause;
     if (const std::optional<Cause> narrowed = DTypeCause(call, *other)) return *narrowed;
-    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Item* golden = SameItem(*other, row);
       if (golden == nullptr || !row.target) continue;
       const bool is_output = row.target->role == ItemRole::kOutput;
@@ -245,8 +295,8 @@ class CauseFinder {
       const std::optional<Cause> found = FormCause(*row.target, *golden, call, *other);
       if (!found || !found->is_explained() || found->code == "structure") continue;
       cause = *found;
-      cause.text = fmt::format("{}: {}; {}", ShortName(*row.target, call.target_name), cause.text,
-                               comparison_.first_wrong_call->what);
+      cause.text = fmt::format("{}: {}; {}", measure::ShortName(*row.target, call.target_name),
+                               cause.text, comparison_.first_wrong_call->what);
       return cause;
     }
     AddMissingBias(call, *other, cause);
@@ -257,11 +307,11 @@ class CauseFinder {
   void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
     const std::string api = ApiOf(call.name());
     if (!api.starts_with("linear") && !api.starts_with("conv")) return;
-    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
-      const std::string_view name = ShortName(*row.golden, other.golden_name);
+      const std::string_view name = measure::ShortName(*row.golden, other.golden_name);
       if (name != "input.2" && !name.ends_with("bias")) continue;
-      for (const ComparedRow& own : RowsOf(comparison_, call)) {
+      for (const ComparedRow& own : measure::RowsOf(comparison_, call)) {
         if (own.target && own.target->name == row.golden->name && own.target->is_tensor) return;
       }
       cause.code = "missing-addend";
@@ -281,7 +331,7 @@ class CauseFinder {
 
   const Item* SameItem(const ComparedCall& other, const ComparedRow& row) const {
     if (!row.target || !row.target->is_tensor) return nullptr;
-    for (const ComparedRow& each : RowsOf(comparison_, other)) {
+    for (const ComparedRow& each : measure::RowsOf(comparison_, other)) {
       if (each.golden && each.golden->is_tensor && each.golden->name == row.target->name) {
         return &*each.golden;
       }
@@ -290,25 +340,26 @@ class CauseFinder {
   }
 
   std::optional<Cause> DTypeCause(const ComparedCall& call, const ComparedCall& other) const {
-    for (const ComparedRow& row : RowsOf(comparison_, call)) {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Item* golden = SameItem(other, row);
       if (golden == nullptr || row.target->dtype == golden->dtype) continue;
       const double ours = measure::RoundoffOf(*row.target, *row.target);
       const double theirs = measure::RoundoffOf(*golden, *golden);
       const bool both_float = ours > 0 && theirs > 0;
       const std::string_view code = !both_float ? "dtype" : ours > theirs ? "narrowed" : "widened";
-      return Cause{std::string(code),
-                   fmt::format("{} is {} (golden {})", ShortName(*row.target, call.target_name),
-                               row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
-                   CauseConfidence::kHigh};
+      return Cause{
+          std::string(code),
+          fmt::format("{} is {} (golden {})", measure::ShortName(*row.target, call.target_name),
+                      row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
+          CauseConfidence::kHigh};
     }
     return std::nullopt;
   }
 
   std::optional<Cause> FormCause(const Item& target, const Item& golden, const ComparedCall& call,
                                  const ComparedCall& other) const {
-    const auto target_file = OpenTensor(target_, target);
-    const auto golden_file = OpenTensor(golden_, golden);
+    const auto target_file = load::OpenTensor(target_, target.data_name);
+    const auto golden_file = load::OpenTensor(golden_, golden.data_name);
     if (!target_file || !golden_file) {
       if (target.shape != golden.shape) return std::nullopt;
       return measure::ClassifyStatistics(target, golden, 0);
@@ -317,13 +368,13 @@ class CauseFinder {
     request.target = target_file->view();
     request.golden = golden_file->view();
     request.api = ApiOf(call.name());
-    std::deque<torch_pt::PtFile> files;
-    for (const ComparedRow& row : RowsOf(comparison_, other)) {
+    std::deque<TensorFile> files;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
-      auto file = OpenTensor(golden_, *row.golden);
+      auto file = load::OpenTensor(golden_, row.golden->data_name);
       if (!file) continue;
       files.push_back(std::move(*file));
-      request.candidates.push_back({std::string(ShortName(*row.golden, other.golden_name)),
+      request.candidates.push_back({std::string(measure::ShortName(*row.golden, other.golden_name)),
                                     measure::CauseCandidate::Role::kOperand, files.back().view()});
     }
     const Result<Cause> cause = measure::ClassifyTensors(request);
@@ -346,7 +397,11 @@ void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) 
       [&](const ComparedRow& each) { return each.target && each.target->name == answer.item; });
   if (row == comparison.rows.end()) return;
   const auto index = static_cast<uint32_t>(row - comparison.rows.begin());
-  const Cause cause = CauseFinder(target, golden, comparison).Find(index);
+  CauseFinder finder(target, golden, comparison);
+  Cause cause = finder.Find(index);
+  // The row is where the wrong result arrives: a call of another form is there on both sides.
+  const bool says_one_sided = cause.code == "missing-call" || cause.code == "extra-call";
+  if (says_one_sided) cause = finder.FindForm(answer.name).value_or(cause);
   answer.cause = cause.code;
   answer.cause_text = cause.text;
   answer.confidence = CauseConfidenceName(cause.confidence);

@@ -1,7 +1,6 @@
 #include "pipeline/check_rules.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/yaml_file.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -67,23 +67,16 @@ constexpr std::array kMetrics = {
 class Document {
  public:
   static Result<Document> Read(const std::string& path) {
-    PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-    Document document(path);
-    try {  // yaml-cpp reports errors by throwing; they end here
-      document.root_ = YAML::Load(text);
-    } catch (const YAML::Exception& error) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: line {}: not YAML ({})", path, error.mark.line + 1, error.msg));
-    }
-    if (!document.root_.IsMap()) {
-      return document.Bad(document.root_, "expected a mapping at the top");
+    PL_TRY_ASSIGN(YamlFile file, YamlFile::Read(path, ErrorCode::kInvalidArgument));
+    Document document(std::move(file));
+    if (!document.root().IsMap()) {
+      return document.Bad(document.root(), "expected a mapping at the top");
     }
     return document;
   }
 
   [[nodiscard]] Error Bad(const YAML::Node& node, std::string_view problem) const {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: line {}: {}", path_, node.Mark().line + 1, problem));
+    return file_.Bad(node, problem);
   }
 
   // Every key of a mapping must be one of `known`.
@@ -117,19 +110,18 @@ class Document {
   // The elements under a key of the top; none if it is missing.
   Result<std::vector<YAML::Node>> List(const char* key) const {
     std::vector<YAML::Node> elements;
-    const YAML::Node list = root_[key];
+    const YAML::Node list = root()[key];
     if (!list) return elements;
     if (!list.IsSequence()) return Bad(list, fmt::format("{} is no list", key));
     for (const YAML::Node& element : list) elements.push_back(element);
     return elements;
   }
 
-  [[nodiscard]] const YAML::Node& root() const { return root_; }
+  [[nodiscard]] const YAML::Node& root() const { return file_.root(); }
 
  private:
-  explicit Document(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-  YAML::Node root_;
+  explicit Document(YamlFile file) : file_(std::move(file)) {}
+  YamlFile file_;
 };
 
 // Number of a limit; for the metric "verdict" the name of a verdict. NaN: neither.

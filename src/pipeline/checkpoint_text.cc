@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "formats/json_document.h"
+#include "measure/compared_row.h"
 #include "measure/tensor_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/compare_checkpoints.h"
@@ -19,10 +20,6 @@ namespace plumbline {
 namespace {
 
 constexpr size_t kShownRows = 10;
-
-std::string Count(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 uint64_t CountOf(const CheckpointComparison& comparison, Verdict verdict) {
   return comparison.counts[static_cast<size_t>(verdict)];
@@ -41,7 +38,7 @@ std::string NumberJson(const Metric& metric) {
 }
 
 bool IsWrong(const ComparedParameter& row) {
-  return row.verdict == Verdict::kBroken || row.verdict == Verdict::kSuspicious ||
+  return measure::IsBad(row.verdict) ||
          (row.verdict == Verdict::kNotComparable && !row.agrees_trivially());
 }
 
@@ -117,19 +114,19 @@ std::string Answer(const CheckpointComparison& comparison,
   const uint64_t differing =
       CountOf(comparison, Verdict::kBroken) + CountOf(comparison, Verdict::kSuspicious);
   if (differing > 0) {
-    return fmt::format("differs: {} of {}, most {} ({}){}\n", differing, Count(all, "parameter"),
-                       OneLine(wrong.front()->name), Evidence(*wrong.front()),
-                       rest.empty() ? "" : "; " + rest);
+    return fmt::format("differs: {} of {}, most {} ({}){}\n", differing,
+                       CountText(all, "parameter"), OneLine(wrong.front()->name),
+                       Evidence(*wrong.front()), rest.empty() ? "" : "; " + rest);
   }
   if (!wrong.empty()) {
     return fmt::format("not judged completely: {} of {}, first {} ({}){}\n", wrong.size(),
-                       Count(all, "parameter"), OneLine(wrong.front()->name),
+                       CountText(all, "parameter"), OneLine(wrong.front()->name),
                        Evidence(*wrong.front()), rest.empty() ? "" : "; " + rest);
   }
   if (!comparison.is_good()) {
-    return fmt::format("not judged: {}, {}\n", Count(all, "parameter"), rest);
+    return fmt::format("not judged: {}, {}\n", CountText(all, "parameter"), rest);
   }
-  return fmt::format("no difference: {} ({})\n", Count(all, "parameter"), rest);
+  return fmt::format("no difference: {} ({})\n", CountText(all, "parameter"), rest);
 }
 
 void AddMetrics(const ComparedParameter& row, std::string& text) {

@@ -1,6 +1,8 @@
 #include "pipeline/choose_culprit.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_set>
 
 #include "record/value.h"
 
@@ -65,8 +67,13 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
       findings.events.empty() ? nullptr : Innermost(target, comparison, findings.events);
   const auto end =
       culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
+  std::unordered_set<std::string> settled;
   for (const CulpritEvent& form : findings.other_forms) {
     if (form.call >= end) break;
+    const std::string& name = comparison.calls[form.call].target_name;
+    // The gradient of another form has another form: what was said of the forward call holds.
+    if (settled.contains(ForwardNameOf(name))) continue;
+    settled.insert(name);
     if (unpaired.IsGood(form.call)) continue;
     if (IsFollowedByAny(comparison, form.call) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {

@@ -15,7 +15,6 @@ namespace plumbline::pipeline {
 struct Findings {
   std::vector<CulpritEvent> events;       // wrong numbers
   std::vector<CulpritEvent> other_forms;  // calls of one name with other shapes or arguments
-  double product_roundoff = 0;            // of products in lower precision; 0: none
   double noise = 0;                       // largest relative error that counts as noise
 };
 

@@ -17,6 +17,7 @@
 #include "measure/array_verdict.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/checkpoint_names.h"
+#include "report/fail_conditions.h"
 
 namespace plumbline {
 namespace {
@@ -223,24 +224,7 @@ Result<bool> FailsOn(const CheckpointComparison& comparison,
       broken || comparison.counts[static_cast<size_t>(Verdict::kSuspicious)] > 0;
   const uint64_t open =
       comparison.counts[static_cast<size_t>(Verdict::kNotComparable)] - comparison.trivial;
-  bool fails = false;
-  for (const std::string& condition : conditions) {
-    if (condition == "suspicious") {
-      fails = fails || suspicious;
-    } else if (condition == "broken") {
-      fails = fails || broken;
-    } else if (condition == "unmatched") {
-      fails = fails || open > 0;
-    } else if (condition == "any") {
-      fails = fails || !comparison.is_good();
-    } else {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("--fail-on {}: unknown (expected suspicious, broken, unmatched or "
-                               "any)",
-                               condition));
-    }
-  }
-  return fails;
+  return report::MeetsAny({suspicious, broken, open > 0, !comparison.is_good()}, conditions);
 }
 
 }  // namespace plumbline

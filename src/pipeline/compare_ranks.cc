@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/file.h"
-#include "load/detect.h"
 #include "pipeline/compare_runs.h"
 #include "pipeline/diff_analyze.h"
+#include "pipeline/graph_pairs.h"
 #include "pipeline/rank_store.h"
+#include "pipeline/result_names.h"
+#include "pipeline/sample_evidence.h"
+#include "record/run_files.h"
+#include "report/html_report.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -26,7 +29,7 @@ uint64_t EstimateOf(const RankPair& pair) {
   uint64_t bytes = 0;
   for (const auto* side : {&pair.target, &pair.golden}) {
     for (const std::string_view name :
-         {load::kDumpJsonName, load::kStackJsonName, load::kConstructJsonName}) {
+         {run_files::kDumpJson, run_files::kStackJson, run_files::kConstructJson}) {
       bytes += FileSize(JoinPath((*side)->path, name)).value_or(0);
     }
   }
@@ -60,21 +63,6 @@ class Budget {
   uint64_t free_;
   const uint64_t total_;
 };
-
-// Upstream's time stamp behind `stem`; a number more where two runs end in one second.
-std::string FreePath(const std::string& directory, std::string_view stem) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char stamp[32];
-  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
-  const std::string_view text(stamp, size);
-  std::string path = JoinPath(directory, fmt::format("{}_{}.json", stem, text));
-  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
-    path = JoinPath(directory, fmt::format("{}_{}_{}.json", stem, text, i));
-  }
-  return path;
-}
 
 class RankWork {
  public:
@@ -118,13 +106,13 @@ class RankWork {
   }
 
   [[nodiscard]] std::string DirectoryOfPair(const RankPair& pair) const {
-    if (!has_steps_) return options_.compare.output_dir;
+    if (!has_steps_ || options_.of_graphs) return options_.compare.output_dir;
     return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
   }
 
   // As the release names them whose columns the csv has.
   [[nodiscard]] std::string SuffixOf(const RankPair& pair) const {
-    if (options_.compare.newest_csv) return "_" + pair.target->name;
+    if (options_.compare.newest_csv || options_.of_graphs) return "_" + pair.target->name;
     return fmt::format("_{}-{}", pair.target->name, pair.golden->name);
   }
 
@@ -132,6 +120,7 @@ class RankWork {
   [[nodiscard]] std::string NoisePathOf(const RankPair& pair) const {
     std::string path = options_.compare.noise_path;
     if (path.empty() || KindOf(path) != PathKind::kDirectory) return path;
+    if (options_.of_graphs) return GraphPathBelow(path, *pair.rank(), *pair.step);
     if (has_steps_) path = JoinPath(path, fmt::format("step{}", *pair.step));
     const std::string of_rank = JoinPath(path, pair.golden->name);
     return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
@@ -145,7 +134,9 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze);
+    const size_t page_rows = report::kHtmlRows / todo_.size();
+    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze, page_rows);
+    rank.page_path = store.page_path();
     if (options_.resume) {
       rank.outcome = store.Load();
       if (rank.outcome) {
@@ -154,7 +145,7 @@ class RankWork {
       }
     }
     store.Drop();
-    Result<RankOutcome> outcome = Compare(rank.pair, options);
+    Result<RankOutcome> outcome = Compare(rank, options, page_rows);
     if (outcome) {
       const Status saved = store.Save(*outcome);
       if (!saved) outcome = saved.error();
@@ -168,7 +159,9 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
-  Result<RankOutcome> Compare(const RankPair& pair, const CompareOptions& options) const {
+  Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
+                              size_t page_rows) const {
+    const RankPair& pair = rank.pair;
     RankOutcome outcome;
     const auto keep = [&](const plumbline::Run& target, const Comparison& comparison) {
       outcome = OutcomeOf(target, comparison);
@@ -176,13 +169,22 @@ class RankWork {
     PL_TRY_ASSIGN(Comparison comparison,
                   CompareRunsVisited(pair.target->path, pair.golden->path, options, keep));
     PL_TRY(WriteComparison(comparison, options));
+    if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison, page_rows));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
-      comparison.files.push_back(FreePath(options.output_dir, stem));
+      comparison.files.push_back(FreePath(options.output_dir, stem, ".json"));
       PL_TRY(WriteCallVerdicts(comparison, comparison.files.back()));
     }
     outcome.files = comparison.files;
     return outcome;
+  }
+
+  static Status WritePagePart(const ComparedRank& rank, const Comparison& comparison,
+                              size_t page_rows) {
+    const std::optional<report::Evidence> evidence = SampleEvidence(comparison);
+    const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr};
+    PL_TRY(MakeDirectories(std::string(DirectoryOf(rank.page_path))));
+    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows), false);
   }
 
   const CompareRanksOptions& options_;
@@ -207,11 +209,31 @@ Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
   return {};
 }
 
+// compare_ranks_<time>.json, and the page over all ranks where one is asked for.
+Status WriteSummary(const CompareOptions& options, RanksReport& report) {
+  const std::string path = FreePath(options.output_dir, "compare_ranks", ".json");
+  report::HtmlOverview page;
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
+  }
+  constexpr std::string_view kExtension = ".json";
+  const std::string page_path = path.substr(0, path.size() - kExtension.size()) + ".html";
+  if (!page.parts.empty()) report.files.push_back(page_path);
+  report.files.push_back(path);
+  PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
+  if (!page.parts.empty()) {
+    page.text = RanksSummaryText(report);
+    PL_TRY(report::WriteHtmlOverview(page, page_path));
+  }
+  return WriteFileAtomically(path, page.json, false);
+}
+
 }  // namespace
 
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options) {
-  PL_TRY_ASSIGN(RankPairs found, FindRankPairs(target, golden, options.filter));
+  PL_TRY_ASSIGN(RankPairs found, options.of_graphs ? FindGraphPairs(target, golden, options.filter)
+                                                   : FindRankPairs(target, golden, options.filter));
   PL_TRY(MakeDirectories(options.compare.output_dir));
   RanksReport report;
   report.target_path = target;
@@ -222,9 +244,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
-  report.files.push_back(FreePath(options.compare.output_dir, "compare_ranks"));
-  PL_TRY_ASSIGN(const std::string text, RanksSummaryJson(report));
-  PL_TRY(WriteFileAtomically(report.files.back(), text, false));
+  PL_TRY(WriteSummary(options.compare, report));
   return report;
 }
 

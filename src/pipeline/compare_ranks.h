@@ -18,6 +18,8 @@ struct CompareRanksOptions {
   // Take over the results of ranks whose inputs, options and result files are as they were when an
   // earlier run wrote them.
   bool resume = true;
+  // The paths are static-graph dumps (pipeline/graph_pairs.h).
+  bool of_graphs = false;
   // Also write upstream's files of its search for the first difference (pipeline/diff_analyze.h).
   bool diff_analyze = false;
   // Ranks are worked on side by side as long as the estimate of their memory stays below this.
@@ -25,7 +27,8 @@ struct CompareRanksOptions {
 };
 
 // `target` and `golden`: two step directories (children rank0, rank1, ...) or two dump directories
-// (children step0, step1, ... holding ranks). Results of rank n stand in the output directory as
+// (children step0, step1, ... holding ranks), or two static-graph dumps, whose results are called
+// compare_result_<rank>_<step>_<time>.*. Results of rank n stand in the output directory as
 // compare_result_rankn-rankn_<time>.*, those of step s in its folder step<s>, and the summary as
 // compare_ranks_<time>.json. A rank that cannot be read or written is a state of the report and
 // stops no other one; its finished files stay.

@@ -15,18 +15,21 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "formats/dump_json.h"
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
+#include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
 #include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/cause_of_call.h"
 #include "pipeline/divergence.h"
+#include "pipeline/graph_items.h"
 #include "pipeline/measured_noise.h"
 #include "pipeline/next_config.h"
 #include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
+#include "report/graph_table.h"
 
 namespace plumbline {
 namespace {
@@ -42,9 +45,11 @@ struct Side {
 
 Result<Side> LoadSide(const std::string& path, const CompareOptions& options) {
   PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage}));
+  const bool of_graphs = run.header().of_graphs;
   PL_TRY_ASSIGN(std::vector<CallItems> calls, run.header().holds_saves()
                                                   ? match::ExpandSaves(run.calls())
-                                                  : match::ExpandCalls(run.calls()));
+                                                  : match::ExpandCalls(run.calls(), !of_graphs));
+  if (of_graphs) pipeline::FillGraphStatistics(run, calls);
   return Side{std::move(run), std::move(calls)};
 }
 
@@ -80,6 +85,10 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
                                               "statistics)",
                                               task));
     }
+  }
+  if (target.run.header().of_graphs != golden.run.header().of_graphs) {
+    const Run& run = target.run.header().of_graphs ? golden.run : target.run;
+    return TaskError(run, "no static-graph dump, as the other side is (expected two of one kind)");
   }
   if (target.run.header().holds_saves() != golden.run.header().holds_saves()) {
     return TaskError(target.run,
@@ -220,8 +229,8 @@ class TensorPass {
   }
 
   void Measure(ComparedRow& row) {
-    const std::optional<torch_pt::PtFile> target = Open(target_, row.target->data_name, row);
-    const std::optional<torch_pt::PtFile> golden = Open(golden_, row.golden->data_name, row);
+    const std::optional<TensorFile> target = Open(target_, row.target->data_name, row);
+    const std::optional<TensorFile> golden = Open(golden_, row.golden->data_name, row);
     if (!target || !golden) {
       row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
       return;
@@ -236,15 +245,9 @@ class TensorPass {
     ++unreadable_;
   }
 
-  std::optional<torch_pt::PtFile> Open(const plumbline::Run& run, const std::string& name,
-                                       ComparedRow& row) {
-    // A name that leaves the directory is not followed.
-    if (name.find('/') != std::string::npos) {
-      row.notes.push_back({"unreadable", fmt::format("{}: not a file name", name)});
-      ++unreadable_;
-      return std::nullopt;
-    }
-    Result<torch_pt::PtFile> file = torch_pt::PtFile::Open(run.TensorPath(name));
+  std::optional<TensorFile> Open(const plumbline::Run& run, const std::string& name,
+                                 ComparedRow& row) {
+    Result<TensorFile> file = load::OpenTensor(run, name);
     if (file) return std::move(*file);
     row.notes.push_back({"unreadable", file.error().message()});
     ++unreadable_;
@@ -279,8 +282,7 @@ bool RebaseDigests(const Side& target, const Side& golden, Comparison& compariso
     if (!row.target || !row.golden || row.target->digest == row.golden->digest) continue;
     Item& item = of_target ? *row.target : *row.golden;
     if (item.dtype != InfoOf(DType::kBFloat16).torch_name) continue;
-    const bool is_named = !item.data_name.empty() && item.data_name.find('/') == std::string::npos;
-    const auto file = torch_pt::PtFile::Open(is_named ? run.TensorPath(item.data_name) : "");
+    const auto file = load::OpenTensor(run, item.data_name);
     if (!file || file->view().dtype != DType::kBFloat16) {
       all = false;
       continue;
@@ -316,6 +318,13 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
   }
   if (any) comparison.stacks = std::move(stacks);
   return {};
+}
+
+// Results and colours as upstream has them.
+void FillTable(Comparison& comparison) {
+  report::FillResults(comparison);
+  if (comparison.of_graphs()) return report::FillGraphResults(comparison);
+  report::FillColors(comparison);
 }
 
 void CountRows(Comparison& comparison) {
@@ -379,6 +388,9 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
   comparison.of_saves = target.run.header().holds_saves();
   if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
+  comparison.target_graphs = target.run.graph_directories();
+  comparison.golden_graphs = golden.run.graph_directories();
+  if (comparison.of_graphs()) pipeline::LendShapes(target.calls, golden.calls);
   comparison.target_path = target.run.dump_json_path();
   comparison.golden_path = golden.run.dump_json_path();
   comparison.target_loss = target.run.loss();
@@ -400,14 +412,14 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
       comparison.mode == CompareMode::kDigest &&
       target.run.header().digests_own_bytes != golden.run.header().digests_own_bytes &&
       !RebaseDigests(target, golden, comparison);
-  report::FillResults(comparison);
-  report::FillColors(comparison);
+  FillTable(comparison);
   // Recorders of other makes take some statistics from a float32 copy.
   const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
   std::vector<double> noise;
   if (!options.noise_path.empty()) {
     PL_TRY_ASSIGN(noise, pipeline::MeasureNoise(golden_path, options, comparison));
   }
+  if (comparison.of_graphs()) pipeline::AddPrintedPrecision(comparison, noise);
   pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison, noise);
   pipeline::ExplainCause(target.run, golden.run, comparison);
   comparison.next_config = pipeline::NextConfigText(target.run, comparison);

@@ -1,6 +1,7 @@
 #include "pipeline/content_key.h"
 
 #include <bit>
+#include <cmath>
 
 #include "measure/stats_metrics.h"
 
@@ -40,7 +41,10 @@ bool IsTelling(const Item& item) {
   const std::optional<double> max = measure::NumberOf(item.statistics[0]);
   const std::optional<double> min = measure::NumberOf(item.statistics[1]);
   if (!max || !min) return item.has_recorded_digest;
-  return *max != *min;  // NaN tells: it came from somewhere
+  if (*max != *min) return true;  // NaN tells: it came from somewhere
+  // One number with a fraction was computed; whole numbers are counts, flags and fills.
+  const Result<int64_t> count = ElementCount(item.shape);
+  return count && *count == 1 && std::trunc(*max) != *max;
 }
 
 }  // namespace plumbline::pipeline

@@ -30,7 +30,7 @@ struct ContentKeyHash {
 std::optional<ContentKey> KeyOf(const Item& item);
 
 // Whether the contents tell where they come from: not one value throughout, as masks and fresh
-// buffers have.
+// buffers have, but for a single number that is not whole.
 bool IsTelling(const Item& item);
 
 }  // namespace plumbline::pipeline

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/number_text.h"
+#include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 
@@ -43,15 +44,6 @@ std::string Shown(const Recorded& recorded) {
   if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
   if (const auto* v = std::get_if<std::string>(&recorded)) return *v;
   return "None";
-}
-
-// "output.0" of "Functional.linear.0.forward.output.0".
-std::string_view ShortName(const Item& item, std::string_view call_name) {
-  std::string_view name = item.name;
-  if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {
-    name.remove_prefix(call_name.size() + 1);
-  }
-  return name;
 }
 
 // "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
@@ -161,7 +153,7 @@ std::string InputText(const Run& target, const Comparison& comparison, const Cul
   std::string name = ParameterName(target, comparison, event);
   if (name.empty()) {
     name = fmt::format("{} (no recorded call produced it)",
-                       ShortName(*row.target, comparison.calls[event.call].target_name));
+                       measure::ShortName(*row.target, comparison.calls[event.call].target_name));
   }
   return fmt::format("inputs already differ: {}: {}", name, NumbersText(comparison, row, event));
 }
@@ -177,8 +169,8 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
   switch (event.kind) {
     case CulpritEvent::Kind::kArgument:
       return fmt::format("argument differs: {} is {} (golden {})",
-                         ShortName(*row.target, call.target_name), Shown(row.target->statistics[0]),
-                         Shown(row.golden->statistics[0]));
+                         measure::ShortName(*row.target, call.target_name),
+                         Shown(row.target->statistics[0]), Shown(row.golden->statistics[0]));
     case CulpritEvent::Kind::kInput:
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
@@ -189,7 +181,7 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
     case CulpritEvent::Kind::kOutput:
       break;
   }
-  return fmt::format("{}: {}", ShortName(*row.target, call.target_name),
+  return fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name),
                      NumbersText(comparison, row, event));
 }
 

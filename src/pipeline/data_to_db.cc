@@ -18,6 +18,7 @@
 #include "load/rank_directories.h"
 #include "pipeline/micro_steps.h"
 #include "pipeline/trend_rows.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -145,7 +146,7 @@ class Scanner {
 
   bool HasDump(const std::string& path) {
     const bool unfinished = load::StateOf(path).unfinished;
-    const bool there = KindOf(JoinPath(path, load::kDumpJsonName)) == PathKind::kFile;
+    const bool there = KindOf(JoinPath(path, run_files::kDumpJson)) == PathKind::kFile;
     if (!there) report_.warnings.push_back(fmt::format("{}: no dump.json", path));
     if (unfinished) {
       report_.warnings.push_back(fmt::format(
@@ -156,7 +157,7 @@ class Scanner {
 
   static void Add(StepFiles& step, int64_t rank, const std::string& path) {
     step.ranks.push_back(
-        {rank, JoinPath(path, load::kDumpJsonName), JoinPath(path, load::kConstructJsonName)});
+        {rank, JoinPath(path, run_files::kDumpJson), JoinPath(path, run_files::kConstructJson)});
   }
 
   void NoteNoRanks(const std::string& path) {

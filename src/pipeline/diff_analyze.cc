@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number_text.h"
+#include "base/text_file.h"
 #include "formats/json_document.h"
 #include "formats/json_rewrite.h"
 #include "report/table.h"
@@ -21,7 +22,6 @@ namespace {
 using json::Document;
 using simdjson::dom::element;
 
-constexpr size_t kFlushBytes = size_t{1} << 20;
 constexpr std::string_view kStackColumn = "NPU_Stack_Info";
 constexpr std::string_view kNotAvailable = "N/A";
 
@@ -198,9 +198,10 @@ Status AddNode(const ComparedRank& rank, const std::string& name, Document& out)
 }  // namespace
 
 Status WriteCallVerdicts(const Comparison& comparison, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   const VerdictWriter writer(comparison);
-  std::string text = "{";
+  std::string& text = file.text();
+  text = "{";
   bool first = true;
   for (const ComparedCall& call : comparison.calls) {
     if (call.row_count == 0) continue;
@@ -208,13 +209,10 @@ Status WriteCallVerdicts(const Comparison& comparison, const std::string& path) 
     json::AppendString(call.name(), text);
     PL_TRY_ASSIGN(const std::string of_call, writer.CallText(call));
     text += ": " + of_call;
-    if (text.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(text));
-    text.clear();
+    PL_TRY(file.Flush());
   }
   text += "\n}\n";
-  PL_TRY(file.Write(text));
-  return file.Commit(false);
+  return file.Close();
 }
 
 Result<std::string> FormatFirstDifference(const RanksReport& report) {

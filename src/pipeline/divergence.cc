@@ -8,13 +8,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
 #include "pipeline/choose_culprit.h"
-#include "pipeline/content_key.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/known_contents.h"
 #include "pipeline/product_precision.h"
+#include "pipeline/row_verdict.h"
 #include "pipeline/unpaired_calls.h"
 #include "record/value.h"
 
@@ -26,17 +28,12 @@ constexpr double kNarrowedByChoice = 0.2;
 // Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
 constexpr double kUnseenCalls = 8;
 
+constexpr std::string_view kOtherFill = "fill-differs";
+
 using measure::CallClass;
 using measure::Difference;
 
-double CountOf(const Item& item) {
-  const Result<int64_t> count = ElementCount(item.shape);
-  return item.is_tensor && count ? static_cast<double>(*count) : 0;
-}
-
-bool IsBad(Verdict verdict) {
-  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
-}
+double CountOf(const Item& item) { return item.is_tensor ? measure::ElementsOf(item) : 0; }
 
 // "x.0" of its gradient "x_grad.0", "x.0.debug" of "x_grad.0.debug"; empty for other names.
 std::string SavedValueOf(std::string_view name) {
@@ -55,8 +52,9 @@ class Judge {
         context_(context),
         comparison_(comparison),
         measured_noise_(measured_noise),
+        known_(comparison),
         unpaired_(comparison) {
-    found_.product_roundoff = ProductRoundoff(comparison, context);
+    product_roundoffs_ = FindProductRoundoffs(comparison, context);
     // A few values in a narrower type are a fault, most of them a choice.
     allows_narrowing_ = ShareNarrowed() > kNarrowedByChoice;
     for (const ComparedCall& call : comparison.calls) {
@@ -109,10 +107,6 @@ class Judge {
   [[nodiscard]] const UnpairedCalls& unpaired() const { return unpaired_; }
 
  private:
-  struct KnownContent {
-    uint32_t row = 0;
-    std::optional<ContentKey> target;
-  };
   // What the inputs of the current call contribute.
   struct Inputs {
     double error = 0;                // largest relative error among agreeing or differing inputs
@@ -120,6 +114,7 @@ class Judge {
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
     bool hide_errors = false;        // next to which the errors of the other elements vanish
+    bool has_other_fill = false;     // masked with another number that means the same
     std::vector<measure::InputError> operands;
     std::vector<CulpritEvent> arguments;  // that differ
   };
@@ -257,16 +252,17 @@ class Judge {
     inputs.largest = std::max(inputs.largest, count);
     row.error = difference.error;
     if (difference.kind == Difference::Kind::kArgument) {
-      JudgeArgument(index, difference, row, inputs);
-    } else if (const ComparedRow* source = SourceOf(difference, row)) {
+      if (!IsOtherFill(index, row)) JudgeArgument(index, difference, row, inputs);
+    } else if (const ComparedRow* source = known_.SourceOf(difference, row)) {
       // Contents met before keep the verdict they had there.
       row.verdict = source->verdict;
       row.expected = source->expected;
-      row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
-      if (!IsBad(row.verdict)) MarkProducerGood(index, row);
-    } else {
+      row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
+      if (!measure::IsBad(row.verdict)) MarkProducerGood(index, row);
+    } else if (!IsOtherFill(index, row)) {
       JudgeFreshInput(index, difference, row);
     }
+    inputs.has_other_fill = inputs.has_other_fill || row.reason == kOtherFill;
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
     if (row.golden->is_tensor) {
       const bool is_known = std::isfinite(row.error) && row.error > 0;
@@ -276,7 +272,21 @@ class Judge {
     if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
       inputs.worst = row.verdict;
     }
-    Remember(row);
+    known_.Remember(row);
+  }
+
+  // A mask of -inf on one side and of a very low number on the other: what reads it shows whether
+  // they come to the same. If they do not, the first of them is to blame.
+  bool IsOtherFill(uint32_t index, ComparedRow& row) {
+    if (!measure::AreOtherFills(*row.target, *row.golden)) return false;
+    row.verdict = Verdict::kNotComparable;
+    row.reason = kOtherFill;
+    row.expected = 0;
+    row.error = 1;
+    const auto kind =
+        row.golden->is_tensor ? CulpritEvent::Kind::kInput : CulpritEvent::Kind::kArgument;
+    if (!other_fill_) other_fill_ = CulpritEvent{index, IndexOf(row), kind, 1, 0};
+    return true;
   }
 
   void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,
@@ -306,13 +316,13 @@ class Judge {
     double explained = std::max(RoundoffOf(row), noise_level_);
     // Several calls of another kernel in a row, as in a module.
     if (producer || unpaired_.GoldenProducer(*row.golden)) {
-      explained =
-          std::max(explained, kUnseenCalls * std::max(RoundoffOf(row), found_.product_roundoff));
+      explained = std::max(explained,
+                           kUnseenCalls * std::max(RoundoffOf(row), product_roundoffs_.largest()));
     }
     // It may have been kept in a narrower type since it was last seen.
     if (noise_level_ > 0 || !unpaired_.empty()) explained = std::max(explained, coarsest_roundoff_);
     ApplyDifference(difference, ExplainedFor(row, explained), row);
-    if (!IsBad(row.verdict)) {
+    if (!measure::IsBad(row.verdict)) {
       MarkProducerGood(index, row);
       if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
         noise_level_ = std::max(noise_level_, row.error);
@@ -342,21 +352,34 @@ class Judge {
       row.reason = "uninitialised";
       return;
     }
+    if (inputs.has_other_fill && measure::AreOtherFills(*row.target, *row.golden)) {
+      row.verdict = Verdict::kNotComparable;
+      row.reason = kOtherFill;
+      row.error = 1;
+      known_.Remember(row);
+      return;
+    }
     double roundoff = std::max(inputs.roundoff, RoundoffOf(row));
     const bool may_multiply = call_class == CallClass::kProduct ||
                               call_class == CallClass::kDefault ||
                               call_class == CallClass::kComposite;
-    if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, found_.product_roundoff);
+    const std::string& name = comparison_.calls[index].target_name;
+    if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, product_roundoffs_.Of(name));
     coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double length =
         measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
     const measure::Propagation propagation =
-        measure::PropagationTo(*row.golden, comparison_.calls[index].target_name, inputs.operands);
-    const double own = propagation.amplification * measure::OwnError(call_class, roundoff, length);
+        measure::PropagationTo(*row.golden, name, inputs.operands);
+    const double rounding = measure::OwnError(call_class, roundoff, length);
+    const double own = propagation.amplification * rounding;
     const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
-    ApplyDifference(difference, ExplainedFor(row, explained_error), row);
-    Remember(row);
-    const bool explained = IsBad(inputs.worst);
+    const double usual = ExplainedFor(row, explained_error);
+    // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
+    const bool is_exact = measure::IsExact(*row.target, *row.golden);
+    const double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
+    ApplyDifference(difference, std::max(usual, cancelled), row);
+    known_.Remember(row);
+    const bool explained = measure::IsBad(inputs.worst);
     if (difference.kind == Difference::Kind::kNumeric && explained) {
       // The inputs are wrong already: this call is not to blame, and its result is not good either.
       if (measure::Severity(inputs.worst) > measure::Severity(row.verdict)) {
@@ -365,8 +388,9 @@ class Judge {
       row.reason = "inherited";
       return;
     }
-    if (!IsBad(row.verdict)) {
-      if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric) {
+    if (!measure::IsBad(row.verdict)) {
+      const bool is_usual = row.error <= measure::kNoiseFactor * usual;  // false for NaN
+      if (is_usual && difference.kind == Difference::Kind::kNumeric) {
         noise_level_ = std::max(noise_level_, row.error);
       }
       return;
@@ -376,6 +400,7 @@ class Judge {
       return;
     }
     if (row.reason.empty()) row.reason = "exceeds-noise";
+    if (inputs.has_other_fill && other_fill_) found_.events.push_back(*other_fill_);
     found_.events.push_back(
         {index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected});
   }
@@ -410,55 +435,6 @@ class Judge {
     return std::max(exact ? 0 : AtMostNoise(explained), measured);
   }
 
-  // Verdict and reason that follow from the difference and what is explained.
-  static void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {
-    row.expected = expected;
-    row.error = difference.error;
-    row.reason = std::string(difference.reason);
-    row.verdict = VerdictOf(difference, expected);
-    if (difference.doubt.empty() || IsBad(row.verdict)) return;
-    row.verdict = Verdict::kNotComparable;
-    row.reason = std::string(difference.doubt);
-  }
-
-  static Verdict VerdictOf(const Difference& difference, double expected) {
-    switch (difference.kind) {
-      case Difference::Kind::kEqual:
-        return Verdict::kSame;
-      case Difference::Kind::kArgument:
-      case Difference::Kind::kDecided:
-        return difference.verdict;
-      case Difference::Kind::kNumeric:
-        break;
-    }
-    if (std::isnan(difference.error)) return difference.verdict;  // digests: size unknown
-    const Verdict verdict = measure::VerdictOfRatio(difference.error, expected);
-    // Unequal digests are never noise: whoever records them asks for equal bits.
-    return !difference.reason.empty() && !IsBad(verdict) ? difference.verdict : verdict;
-  }
-
-  // The row where these differing contents were met before on both sides, or null. What is equal or
-  // cannot be judged needs no source.
-  const ComparedRow* SourceOf(const Difference& difference, const ComparedRow& row) {
-    const bool decided_bad =
-        difference.kind == Difference::Kind::kDecided && IsBad(difference.verdict);
-    if (difference.kind != Difference::Kind::kNumeric && !decided_bad) return nullptr;
-    const std::optional<ContentKey> key = KeyOf(*row.golden);
-    if (!key) return nullptr;
-    const auto found = known_.find(*key);
-    if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
-    const ComparedRow& source = comparison_.rows[found->second.row];
-    const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
-                          (source.verdict == Verdict::kNotComparable && source.error > 0);
-    return explains ? &source : nullptr;
-  }
-
-  void Remember(const ComparedRow& row) {
-    std::optional<ContentKey> key = KeyOf(*row.golden);
-    if (key)
-      known_.insert_or_assign(std::move(*key), KnownContent{IndexOf(row), KeyOf(*row.target)});
-  }
-
   uint32_t IndexOf(const ComparedRow& row) const {
     return static_cast<uint32_t>(&row - comparison_.rows.data());
   }
@@ -474,12 +450,14 @@ class Judge {
   Comparison& comparison_;
   const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
-  std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
+  KnownContents known_;
   std::unordered_map<std::string, ForwardResult> forward_;
   // Largest error of any result so far that counted as noise: what correct calls of these two runs
   // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
   double noise_level_ = 0;
   double coarsest_roundoff_ = 0;  // of any tensor so far
+  ProductRoundoffs product_roundoffs_;
+  std::optional<CulpritEvent> other_fill_;  // the first
   bool allows_narrowing_ = false;
   UnpairedCalls unpaired_;
   Findings found_;

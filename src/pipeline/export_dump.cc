@@ -14,6 +14,7 @@
 #include "formats/dump_json_keys.h"
 #include "formats/json_rewrite.h"
 #include "pipeline/tensor_convert.h"
+#include "record/run_files.h"
 #include "store/recover.h"
 #include "store/run_layout.h"
 
@@ -47,7 +48,7 @@ struct Plan {
 bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
 bool IsRewritten(std::string_view name) {
-  return name == run_layout::kDumpJson || name == run_layout::kDebugJson;
+  return name == run_files::kDumpJson || name == run_files::kDebugJson;
 }
 
 // The name in the wanted format; nothing when it has that already, or is no tensor file.
@@ -86,8 +87,8 @@ class Planner {
       return std::find(names.begin(), names.end(), name) != names.end();
     };
     plan_.directories.push_back(target);
-    const bool journal = has(run_layout::kJournal);
-    const bool is_dump = journal || has(run_layout::kDumpJson) || has(run_layout::kDebugJson);
+    const bool journal = has(run_files::kJournal);
+    const bool is_dump = journal || has(run_files::kDumpJson) || has(run_files::kDebugJson);
     if (is_dump) {
       plan_.dumps.push_back({source, target, journal, {}});
       plan_.tensors.emplace_back();
@@ -100,7 +101,7 @@ class Planner {
       if (facts.kind == PathKind::kFile) {
         AddFile(name, from, to);
       } else if (facts.kind == PathKind::kDirectory && is_dump &&
-                 name == run_layout::kTensorDirectory) {
+                 name == run_files::kTensorDirectory) {
         PL_TRY(AddTensors(from, to, dump - 1));
       } else if (facts.kind == PathKind::kDirectory && !name.starts_with('.')) {
         PL_TRY(Walk(from, to, depth + 1));
@@ -183,7 +184,7 @@ class Exporter {
     // What a journal holds is kept only where the tensor files have the names it knows.
     if (dump.has_journal) PL_TRY(RecoverCopy(index));
     PL_TRY(WriteTensors(index));
-    for (const std::string_view name : {run_layout::kDumpJson, run_layout::kDebugJson}) {
+    for (const std::string_view name : {run_files::kDumpJson, run_files::kDebugJson}) {
       const std::string path = JoinPath(dump.target, name);
       if (KindOf(path) == PathKind::kFile) PL_TRY(RewriteJson(path, dump));
     }
@@ -193,7 +194,7 @@ class Exporter {
   // Empty stand-ins tell the recovery which tensor files exist.
   Status RecoverCopy(size_t index) {
     const DumpCopy& dump = plan_.dumps[index];
-    const std::string tensors = JoinPath(dump.target, run_layout::kTensorDirectory);
+    const std::string tensors = JoinPath(dump.target, run_files::kTensorDirectory);
     std::vector<std::string> stand_ins;
     for (const TensorCopy& copy : plan_.tensors[index]) {
       stand_ins.push_back(JoinPath(tensors, BaseName(copy.source)));
@@ -270,7 +271,7 @@ class Exporter {
   Status RewriteJson(const std::string& path, const DumpCopy& dump) {
     PL_TRY_ASSIGN(const std::string text, ReadFile(path));
     PL_TRY_ASSIGN(const std::string tensors,
-                  AbsolutePath(JoinPath(dump.target, run_layout::kTensorDirectory)));
+                  AbsolutePath(JoinPath(dump.target, run_files::kTensorDirectory)));
     json::RewriteOptions rewrite{.indent = 1, .strict = options_.strict_json};
     rewrite.replace = [&](std::string_view key,
                           std::string_view value) -> std::optional<std::string> {

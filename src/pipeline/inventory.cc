@@ -12,7 +12,7 @@
 #include "load/rank_directories.h"
 #include "pipeline/bad_value.h"
 #include "pipeline/inventory_tensor.h"
-#include "store/run_layout.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -109,7 +109,8 @@ uint64_t CountRows(const std::string& path, Result<Table> (*read)(const std::str
 
 std::string DialectOf(const std::string& directory, const DumpFacts& facts) {
   if (facts.header.by_plumbline) return "plumbline";
-  const Result<bool> grouped = dump_json::IsGroupedStack(JoinPath(directory, load::kStackJsonName));
+  const Result<bool> grouped =
+      dump_json::IsGroupedStack(JoinPath(directory, run_files::kStackJson));
   const bool process = BaseName(directory).starts_with("proc");
   if (process || (grouped && *grouped)) return "26.x";
   return grouped && facts.stacks > 0 ? "1.2.2" : "unknown";
@@ -132,17 +133,17 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
   const load::RecordingState state = load::StateOf(directory, BaseName(path));
   facts.loss.recorder_drops = state.losses;
   facts.loss.unfinished = state.unfinished;
-  facts.header.by_plumbline = KindOf(JoinPath(directory, load::kRunMarkName)) == PathKind::kFile;
+  facts.header.by_plumbline = KindOf(JoinPath(directory, run_files::kRunMark)) == PathKind::kFile;
   if (!facts.header.holds_saves()) {
     facts.stacks =
-        CountRows(JoinPath(directory, load::kStackJsonName), dump_json::ReadStack, facts);
+        CountRows(JoinPath(directory, run_files::kStackJson), dump_json::ReadStack, facts);
     facts.parents =
-        CountRows(JoinPath(directory, load::kConstructJsonName), dump_json::ReadConstruct, facts);
+        CountRows(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct, facts);
   }
   facts.dialect = DialectOf(directory, facts);
-  PL_TRY(
-      CountTensorFiles(JoinPath(directory, load::kTensorDirectoryName), named, facts.tensor_files));
-  const std::string journal = JoinPath(directory, load::kJournalName);
+  PL_TRY(CountTensorFiles(JoinPath(directory, run_files::kTensorDirectory), named,
+                          facts.tensor_files));
+  const std::string journal = JoinPath(directory, run_files::kJournal);
   if (KindOf(journal) == PathKind::kFile) {
     PL_TRY_ASSIGN(facts.journal, ReadJournalFacts(journal));
   }
@@ -152,14 +153,14 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
 // The dump files and journals of one directory; true when there was something.
 Result<bool> AddDirectory(const std::string& directory, Inventory& inventory) {
   bool found = false;
-  for (const std::string_view name : {run_layout::kDumpJson, run_layout::kDebugJson}) {
+  for (const std::string_view name : {run_files::kDumpJson, run_files::kDebugJson}) {
     const std::string path = JoinPath(directory, name);
     if (KindOf(path) != PathKind::kFile) continue;
     PL_TRY_ASSIGN(DumpFacts facts, ReadDumpFacts(path));
     inventory.dumps.push_back(std::move(facts));
     found = true;
   }
-  const std::string journal = JoinPath(directory, load::kJournalName);
+  const std::string journal = JoinPath(directory, run_files::kJournal);
   if (found || KindOf(journal) != PathKind::kFile) return found;
   DumpFacts facts;
   facts.path = directory;
@@ -217,13 +218,13 @@ Status AddFile(const std::string& path, Inventory& inventory) {
   if (name.ends_with(".pt") || name.ends_with(".npy")) {
     PL_TRY_ASSIGN(TensorFacts facts, ReadTensorFacts(path));
     inventory.tensors.push_back(std::move(facts));
-  } else if (name.ends_with(load::kStackJsonName)) {
+  } else if (name.ends_with(run_files::kStackJson)) {
     PL_TRY_ASSIGN(SideFileFacts facts, ReadStackFacts(path));
     inventory.side_files.push_back(std::move(facts));
-  } else if (name.ends_with(load::kConstructJsonName)) {
+  } else if (name.ends_with(run_files::kConstructJson)) {
     PL_TRY_ASSIGN(SideFileFacts facts, ReadConstructFacts(path));
     inventory.side_files.push_back(std::move(facts));
-  } else if (name.starts_with(load::kJournalName)) {
+  } else if (name.starts_with(run_files::kJournal)) {
     PL_TRY_ASSIGN(JournalFacts facts, ReadJournalFacts(path));
     inventory.journals.push_back(std::move(facts));
   } else if (name.ends_with(".json")) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <ctime>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "base/parallel.h"
 #include "formats/xlsx.h"
 #include "pipeline/merge_inputs.h"
+#include "pipeline/result_names.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -238,21 +238,6 @@ class Joined {
   std::vector<std::vector<std::vector<Cell>>> cells_;  // by name, rank, metric; empty: not there
 };
 
-std::string FreePath(const std::string& directory) {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char stamp[32];
-  const size_t size = std::strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
-  const std::string stem =
-      fmt::format("multi_ranks_compare_merge_{}", std::string_view(stamp, size));
-  std::string path = JoinPath(directory, stem + ".xlsx");
-  for (int i = 1; KindOf(path) != PathKind::kMissing; ++i) {
-    path = JoinPath(directory, fmt::format("{}_{}.xlsx", stem, i));
-  }
-  return path;
-}
-
 void WarnAboutApis(const RankTable& table, const RankRows& rows, const MergeConfig& config,
                    std::vector<std::string>& warnings) {
   for (size_t i = 0; i < config.apis.size(); ++i) {
@@ -304,7 +289,7 @@ Result<MergeReport> MergeResults(const std::string& input_directory,
                              report.warnings.empty() ? "" : report.warnings.front()));
   }
   PL_TRY(MakeDirectories(output_directory));
-  report.file = FreePath(output_directory);
+  report.file = FreePath(output_directory, "multi_ranks_compare_merge", ".xlsx");
   PL_TRY(joined->Write(report.file));
   report.ranks = joined->ranks();
   report.metrics = joined->metrics();

@@ -12,11 +12,13 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/parallel.h"
 #include "formats/dump_json.h"
 #include "load/detect.h"
 #include "load/rank_directories.h"
 #include "pipeline/overflow_json.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -26,7 +28,7 @@ constexpr size_t kMaxNotes = 20;  // of one kind, before the rest is only counte
 using load::RankDirectory;
 
 bool IsRank(const std::string& path) {
-  return KindOf(JoinPath(path, load::kDumpJsonName)) == PathKind::kFile;
+  return KindOf(JoinPath(path, run_files::kDumpJson)) == PathKind::kFile;
 }
 
 // The ranks below `path` when it is a step; the rank itself when it is one.
@@ -276,17 +278,17 @@ Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) 
   const std::string& directory = report.ranks[origin.rank].directory.path;
   OverflowDetails details;
   details.origin = index;
-  const std::string path = JoinPath(directory, load::kDumpJsonName);
+  const std::string path = JoinPath(directory, run_files::kDumpJson);
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   if (origin.place.end > text.size()) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: changed while it was read", path));
   }
   details.data = text.substr(origin.place.begin, origin.place.end - origin.place.begin);
   // The finding stands without them.
-  const auto parents = dump_json::ReadConstruct(JoinPath(directory, load::kConstructJsonName));
+  const auto parents = dump_json::ReadConstruct(JoinPath(directory, run_files::kConstructJson));
   if (!parents) details.problem = parents.error().message();
   details.hierarchy = HierarchyOf(origin.name, parents.value_or(dump_json::ConstructTable()));
-  const auto stacks = dump_json::ReadStack(JoinPath(directory, load::kStackJsonName));
+  const auto stacks = dump_json::ReadStack(JoinPath(directory, run_files::kStackJson));
   if (!stacks) details.problem = stacks.error().message();
   details.stack = StackOf(origin.name, stacks.value_or(dump_json::StackTable()));
   return details;
@@ -321,10 +323,6 @@ Status WriteFiles(const std::string& directory, OverflowReport& report) {
   return {};
 }
 
-std::string Count(uint64_t count, std::string_view what, std::string_view plural) {
-  return fmt::format("{} {}", count, count == 1 ? what : plural);
-}
-
 std::string ReasonText(const OverflowOrigin& origin) {
   switch (origin.reason) {
     case OverflowReason::kGiven:
@@ -357,29 +355,28 @@ std::string OverflowAnswer(const OverflowReport& report) {
     return fmt::format("first NaN/Inf: {} {}, {} is {} ({}){}",
                        RankLabel(report.ranks[first.rank].directory), first.name, first.value.path,
                        first.value.what, ReasonText(first),
-                       missing > 0 ? "; not judged: " + Count(missing, "rank", "ranks") : "");
+                       missing > 0 ? "; not judged: " + CountText(missing, "rank") : "");
   }
   const std::string examined =
-      fmt::format("{} of {} in {} examined", Count(report.entries, "entry", "entries"),
-                  Count(report.rank_count, "rank", "ranks"), Count(report.steps, "step", "steps"));
+      fmt::format("{} of {} in {} examined", CountText(report.entries, "entry", "entries"),
+                  CountText(report.rank_count, "rank"), CountText(report.steps, "step"));
   if (report.bad_without_origin()) {
     return fmt::format("NaN/Inf in {}, but where it comes from is not known: {}",
-                       Count(report.bad_entries, "entry", "entries"), examined);
+                       CountText(report.bad_entries, "entry", "entries"), examined);
   }
   if (!report.not_judged.empty()) {
     const size_t more = report.not_judged.size() - 1;
-    return fmt::format(
-        "{}: {}; {}{}",
-        report.judged_anything ? "no NaN/Inf found, but not everything could be judged"
-                               : "nothing to judge",
-        examined, report.not_judged.front(),
-        more > 0 ? fmt::format("; and {}", Count(more, "more reason", "more reasons")) : "");
+    return fmt::format("{}: {}; {}{}",
+                       report.judged_anything
+                           ? "no NaN/Inf found, but not everything could be judged"
+                           : "nothing to judge",
+                       examined, report.not_judged.front(),
+                       more > 0 ? fmt::format("; and {}", CountText(more, "more reason")) : "");
   }
   if (report.entries == 0) {
     return fmt::format("no NaN/Inf: task overflow_check found none in {} of {} in {}",
-                       Count(report.calls_searched, "call", "calls"),
-                       Count(report.rank_count, "rank", "ranks"),
-                       Count(report.steps, "step", "steps"));
+                       CountText(report.calls_searched, "call"),
+                       CountText(report.rank_count, "rank"), CountText(report.steps, "step"));
   }
   return fmt::format("no NaN/Inf: {}", examined);
 }

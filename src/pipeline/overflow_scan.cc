@@ -12,6 +12,7 @@
 #include "load/detect.h"
 #include "pipeline/bad_value.h"
 #include "pipeline/comm_call.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -234,7 +235,7 @@ Status MarkEnclosing(const std::string& construct_path, std::vector<Suspect>& su
 
 Status CheckFiles(const std::string& directory) {
   for (const std::string_view name :
-       {load::kDumpJsonName, load::kConstructJsonName, load::kStackJsonName}) {
+       {run_files::kDumpJson, run_files::kConstructJson, run_files::kStackJson}) {
     const std::string path = JoinPath(directory, name);
     const Result<PathFacts> facts = Inspect(path);
     if (!facts || facts->kind == PathKind::kMissing) {
@@ -256,8 +257,9 @@ Status CheckFiles(const std::string& directory) {
 // A search records hits alone; the side files list the other calls too.
 void CountSearched(const load::RankDirectory& directory, RankScan& scan) {
   if (scan.task != "overflow_check" || scan.entries > 0) return;
-  const auto stacks = dump_json::ReadStack(JoinPath(directory.path, load::kStackJsonName));
-  const auto parents = dump_json::ReadConstruct(JoinPath(directory.path, load::kConstructJsonName));
+  const auto stacks = dump_json::ReadStack(JoinPath(directory.path, run_files::kStackJson));
+  const auto parents =
+      dump_json::ReadConstruct(JoinPath(directory.path, run_files::kConstructJson));
   if (!stacks) scan.notes.push_back(stacks.error().message());
   if (!parents) scan.notes.push_back(parents.error().message());
   scan.calls_searched = std::max(stacks ? stacks->size() : 0, parents ? parents->size() : 0);
@@ -316,7 +318,7 @@ Result<RankScan> ScanRank(const load::RankDirectory& directory) {
   PL_TRY(CheckFiles(directory.path));
   RankScan scan;
   scan.directory = directory;
-  const std::string path = JoinPath(directory.path, load::kDumpJsonName);
+  const std::string path = JoinPath(directory.path, run_files::kDumpJson);
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   EntryCollector collector(scan.groups);
   auto file = dump_json::VisitDump(text, /*salvage=*/true, [&](dump_json::VisitedCall&& visited) {
@@ -337,7 +339,7 @@ Result<RankScan> ScanRank(const load::RankDirectory& directory) {
   CountSearched(directory, scan);
   NoteUnjudged(directory, scan);
   NoteLosses(directory, scan);
-  PL_TRY(MarkEnclosing(JoinPath(directory.path, load::kConstructJsonName), scan.suspects));
+  PL_TRY(MarkEnclosing(JoinPath(directory.path, run_files::kConstructJson), scan.suspects));
   return scan;
 }
 

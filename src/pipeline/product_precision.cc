@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 
 namespace plumbline::pipeline {
@@ -56,8 +57,7 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
         difference.kind == Difference::Kind::kNumeric && std::isfinite(difference.error);
     if (!is_numeric && difference.verdict == Verdict::kBroken) return std::nullopt;
     const double error = is_numeric ? difference.error : 0;
-    const Result<int64_t> count = ElementCount(row.golden->shape);
-    const double elements = count ? static_cast<double>(*count) : 0;
+    const double elements = measure::ElementsOf(*row.golden);
     if (row.target->role == ItemRole::kOutput) {
       errors.out = std::max(errors.out, error);
       errors.is_spread = errors.is_spread && IsSpread(row, error);
@@ -74,33 +74,62 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
   return errors;
 }
 
+// What the products of one kind show.
+struct Evidence {
+  double level = 0;  // largest error
+  size_t exact = 0, rounded = 0;
+  bool is_spread = true;
+
+  void Add(const Errors& errors) {
+    if (errors.in > std::max(measure::kNoiseFactor * kFloat, level / kFarBelow)) return;
+    if (errors.out <= measure::kNoiseFactor * errors.own) {
+      ++exact;
+      return;
+    }
+    is_spread = is_spread && errors.is_spread;
+    ++rounded;
+    level = std::max(level, errors.out);
+  }
+
+  // `hidden`: how much of an error may stay unseen.
+  [[nodiscard]] double Roundoff(double hidden) const {
+    if (rounded == 0 || !is_spread) return 0;
+    const auto share = static_cast<double>(exact) / static_cast<double>(exact + rounded);
+    if (share > kExactShare) return 0;
+    for (const double roundoff : {0x1p-11, 0x1p-8}) {
+      if (level * hidden <= 2 * roundoff) return roundoff;
+    }
+    return 0;
+  }
+
+  // One inexact product proves no precision where those of the other kind are exact.
+  [[nodiscard]] bool IsAloneBeside(const Evidence& other) const {
+    return rounded == 1 && other.exact > other.rounded;
+  }
+};
+
 }  // namespace
 
-double ProductRoundoff(const Comparison& comparison, const measure::PairContext& context) {
-  if (comparison.mode == CompareMode::kDigest || comparison.of_saves) return 0;
-  constexpr double kRoundoffs[] = {0x1p-11, 0x1p-8};
-  // Statistics show a part of the error only.
-  const double hidden = comparison.mode == CompareMode::kTensor ? 1 : 4;
-  double level = 0;
-  double exact = 0, rounded = 0;
+ProductRoundoffs FindProductRoundoffs(const Comparison& comparison,
+                                      const measure::PairContext& context) {
+  if (comparison.mode == CompareMode::kDigest || comparison.of_saves) return {};
+  Evidence matrix, convolution;
   for (const ComparedCall& call : comparison.calls) {
     const std::optional<Errors> errors = ErrorsOf(comparison, call, context);
-    if (!errors || errors->in > std::max(measure::kNoiseFactor * kFloat, level / kFarBelow)) {
-      continue;
-    }
-    if (errors->out <= measure::kNoiseFactor * errors->own) {
-      ++exact;
-      continue;
-    }
-    if (!errors->is_spread) return 0;
-    ++rounded;
-    level = std::max(level, errors->out);
+    if (errors) (measure::IsConvolution(call.target_name) ? convolution : matrix).Add(*errors);
   }
-  if (rounded == 0 || exact > kExactShare * (exact + rounded)) return 0;
-  for (const double roundoff : kRoundoffs) {
-    if (level * hidden <= 2 * roundoff) return roundoff;
-  }
-  return 0;
+  // Statistics show a part of the error only.
+  const double hidden = comparison.mode == CompareMode::kTensor ? 1 : 4;
+  ProductRoundoffs found{matrix.Roundoff(hidden), convolution.Roundoff(hidden)};
+  if (matrix.IsAloneBeside(convolution)) found.matrix = 0;
+  if (convolution.IsAloneBeside(matrix)) found.convolution = 0;
+  return found;
+}
+
+double ProductRoundoffs::Of(std::string_view call_name) const {
+  if (measure::IsConvolution(call_name)) return convolution;
+  const bool is_product = measure::ClassOfCall(call_name) == measure::CallClass::kProduct;
+  return is_product ? matrix : largest();
 }
 
 }  // namespace plumbline::pipeline

@@ -4,23 +4,15 @@
 #include <unordered_map>
 #include <utility>
 
+#include "measure/compared_row.h"
 #include "pipeline/comm_call.h"
+#include "report/fail_conditions.h"
 
 namespace plumbline::pipeline {
 namespace {
 
 // Kept per rank: more differ only when nearly everything does.
 constexpr size_t kMaxWrong = 256;
-constexpr std::string_view kConditions[] = {"suspicious", "broken", "unmatched", "any"};
-
-bool IsBad(Verdict verdict) {
-  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
-}
-
-bool IsInput(const ComparedRow& row) {
-  const ItemRole role = row.item().role;
-  return role == ItemRole::kInput || role == ItemRole::kParameter;
-}
 
 // Where every entry of the dump stands, and its communication calls.
 class Places {
@@ -60,8 +52,8 @@ class Places {
 void MarkCommunication(const ComparedCall& call, const Comparison& comparison, CommCall& comm) {
   for (uint32_t i = 0; i < call.row_count; ++i) {
     const ComparedRow& row = comparison.rows[call.first_row + i];
-    if (!IsBad(row.verdict)) continue;
-    std::optional<BadValue>& bad = IsInput(row) ? comm.bad_input : comm.bad_output;
+    if (!measure::IsBad(row.verdict)) continue;
+    std::optional<BadValue>& bad = measure::IsInput(row) ? comm.bad_input : comm.bad_output;
     if (!bad) bad = BadValue{.path = row.item().name, .what = row.reason};
   }
 }
@@ -70,7 +62,7 @@ void MarkCommunication(const ComparedCall& call, const Comparison& comparison, C
 const ComparedRow* NewlyWrong(const ComparedCall& call, const Comparison& comparison) {
   for (uint32_t i = 0; i < call.row_count; ++i) {
     const ComparedRow& row = comparison.rows[call.first_row + i];
-    if (IsBad(row.verdict) && row.reason != "inherited") return &row;
+    if (measure::IsBad(row.verdict) && row.reason != "inherited") return &row;
   }
   return nullptr;
 }
@@ -81,7 +73,7 @@ WrongCall WrongCallOf(const std::string& name, const EntryPlace& place,
   wrong.name = name;
   wrong.place = place;
   wrong.comm_call = comm_call;
-  wrong.enters = IsInput(row);
+  wrong.enters = measure::IsInput(row);
   wrong.item = row.item().name;
   wrong.reason = row.reason;
   wrong.error = row.error;
@@ -140,7 +132,7 @@ RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
   outcome.counts = comparison.counts;
   outcome.complete = comparison.is_complete();
   outcome.answer_line = FirstLine(SummaryText(comparison));
-  for (const std::string_view condition : kConditions) {
+  for (const std::string_view condition : report::kFailConditions) {
     const Result<bool> fails = FailsOn(comparison, {std::string(condition)});
     if (fails && *fails) outcome.fails_on.emplace_back(condition);
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/json_document.h"
 #include "pipeline/overflow_scan.h"
 #include "plumbline/compare.h"
 
@@ -52,6 +53,9 @@ struct RankOutcome {
 
 // `target`: the run whose calls the comparison holds.
 RankOutcome OutcomeOf(const Run& target, const Comparison& comparison);
+
+// Adds the members of a first wrong call to the object that is open.
+void AddMembers(const FirstWrongCall& call, json::Document& out);
 
 // One JSON object. The error only when plumbline itself made a mistake.
 Result<std::string> FormatOutcome(const RankOutcome& outcome);

@@ -3,10 +3,12 @@
 #include <simdjson.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "base/number_text.h"
 #include "formats/json_document.h"
 #include "pipeline/rank_outcome.h"
+#include "report/first_wrong_members.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -40,21 +42,6 @@ void AddPlace(const EntryPlace& place, Document& out) {
   out.Number("index", place.index);
   out.Number("sub_layer", place.sub_layer);
   out.Number("calls_before", place.calls_before);
-}
-
-void AddAnswer(const FirstWrongCall& answer, Document& out) {
-  out.Open('{');
-  out.Member("name", answer.name);
-  out.Member("what", answer.what);
-  out.Member("item", answer.item);
-  out.Member("stack_line", answer.stack_line);
-  out.Texts("stack", answer.stack);
-  out.Texts("module_path", answer.module_path);
-  out.Truth("enters_with_inputs", answer.enters_with_inputs);
-  out.Member("cause", answer.cause);
-  out.Member("cause_text", answer.cause_text);
-  out.Member("confidence", answer.confidence);
-  out.Close('}');
 }
 
 void AddWrong(const WrongCall& wrong, Document& out) {
@@ -178,16 +165,15 @@ EntryPlace PlaceFrom(Fields& fields) {
 
 FirstWrongCall AnswerFrom(Fields fields) {
   FirstWrongCall answer;
-  answer.name = fields.Text("name");
-  answer.what = fields.Text("what");
-  answer.item = fields.Text("item");
-  answer.stack_line = fields.Text("stack_line");
-  answer.stack = fields.Texts("stack");
-  answer.module_path = fields.Texts("module_path");
-  answer.enters_with_inputs = fields.Get<bool>("enters_with_inputs");
-  answer.cause = fields.Text("cause");
-  answer.cause_text = fields.Text("cause_text");
-  answer.confidence = fields.Text("confidence");
+  report::VisitMembers(answer, [&]<class T>(const char* key, T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = fields.Get<bool>(key);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = fields.Text(key);
+    } else {
+      value = fields.Texts(key);
+    }
+  });
   return answer;
 }
 
@@ -268,6 +254,18 @@ bool IsSound(const RankOutcome& outcome) {
 
 }  // namespace
 
+void AddMembers(const FirstWrongCall& call, Document& out) {
+  report::VisitMembers(call, [&]<class T>(std::string_view key, const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      out.Truth(key, value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      out.Member(key, value);
+    } else {
+      out.Texts(key, value);
+    }
+  });
+}
+
 Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
@@ -281,7 +279,9 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Texts("fails_on", outcome.fails_on);
   out.Key("first_wrong_call");
   if (outcome.first_wrong_call) {
-    AddAnswer(*outcome.first_wrong_call, out);
+    out.Open('{');
+    AddMembers(*outcome.first_wrong_call, out);
+    out.Close('}');
   } else {
     out.Raw("null");
   }

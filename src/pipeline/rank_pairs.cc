@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "load/detect.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -31,12 +32,12 @@ Error NoRank(const std::string& path) {
 std::optional<RankDirectory> SoleRank(const std::string& path) {
   const bool is_file = KindOf(path) == PathKind::kFile;
   const std::string_view base = BaseName(path);
-  if (is_file && base != load::kDumpJsonName && base != load::kDebugJsonName) return std::nullopt;
+  if (is_file && base != run_files::kDumpJson && base != run_files::kDebugJson) return std::nullopt;
   const std::string directory = is_file ? std::string(DirectoryOf(path)) : path;
   const auto holds = [&](std::string_view name) {
     return KindOf(JoinPath(directory, name)) == PathKind::kFile;
   };
-  if (!holds(load::kDumpJsonName) && !holds(load::kDebugJsonName)) return std::nullopt;
+  if (!holds(run_files::kDumpJson) && !holds(run_files::kDebugJson)) return std::nullopt;
   const Result<std::string> real = RealPath(directory);
   RankDirectory rank{directory, std::string(BaseName(real ? *real : directory)), 0};
   const auto siblings =
@@ -152,7 +153,7 @@ void NoteUnknownNumbers(const RankFilter& filter, RankPairs& out) {
 
 size_t CountRanks(const std::string& path) {
   if (KindOf(path) != PathKind::kDirectory) return 0;
-  for (const std::string_view name : {load::kDumpJsonName, load::kDebugJsonName}) {
+  for (const std::string_view name : {run_files::kDumpJson, run_files::kDebugJson}) {
     if (KindOf(JoinPath(path, name)) == PathKind::kFile) return 0;
   }
   const auto ranks = load::ListRankDirectories(path);

@@ -31,6 +31,7 @@ struct RankFilter {
 struct RankPairs {
   std::vector<RankPair> pairs;     // by step, then by rank
   bool has_steps = false;          // the paths are dump directories with step directories
+  bool of_graphs = false;          // static-graph dumps (pipeline/graph_pairs.h)
   std::vector<std::string> notes;  // entries left out that look as if they were meant, one sentence
 };
 

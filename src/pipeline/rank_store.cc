@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -10,7 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "load/detect.h"
+#include "load/graph_dump.h"
 #include "plumbline/c_api.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -29,19 +32,27 @@ void AppendFile(const std::string& path, std::string& facts) {
   facts += fmt::format("{}\t{}\t{}\n", BaseName(path), *size, *time);
 }
 
+void AppendDirectory(const std::string& directory, std::string& facts) {
+  const auto names = ListDirectory(directory);
+  if (!names) return;
+  for (const std::string& name : *names) AppendFile(JoinPath(directory, name), facts);
+}
+
 // Everything a comparison reads from a rank directory.
 void AppendRank(const load::RankDirectory& rank, std::string& facts) {
   const Result<std::string> real = RealPath(rank.path);
   facts += fmt::format("{}\n", real ? *real : rank.path);
   for (const std::string_view name :
-       {load::kDumpJsonName, load::kDebugJsonName, load::kStackJsonName, load::kConstructJsonName,
-        load::kErrorLogName, load::kJournalName, load::kRunMarkName}) {
+       {run_files::kDumpJson, run_files::kDebugJson, run_files::kStackJson,
+        run_files::kConstructJson, run_files::kErrorLog, run_files::kJournal,
+        run_files::kRunMark}) {
     AppendFile(JoinPath(rank.path, name), facts);
   }
-  const std::string tensors = JoinPath(rank.path, load::kTensorDirectoryName);
-  const auto names = ListDirectory(tensors);
-  if (!names) return;
-  for (const std::string& name : *names) AppendFile(JoinPath(tensors, name), facts);
+  AppendDirectory(JoinPath(rank.path, run_files::kTensorDirectory), facts);
+  if (!load::IsGraphDump(rank.path)) return;
+  const auto graphs = load::ResolveGraphPath(rank.path);
+  if (!graphs) return;
+  for (const std::string& directory : *graphs) AppendDirectory(directory, facts);
 }
 
 // A mapping file counts by what it is now.
@@ -72,8 +83,9 @@ void AppendOptions(const CompareOptions& options, std::string& facts) {
   AppendRank({is_file ? std::string(DirectoryOf(noise)) : noise, noise, std::nullopt}, facts);
 }
 
-std::string ResultsDigest(const std::vector<std::string>& files) {
+std::string ResultsDigest(const std::vector<std::string>& files, const std::string& page_path) {
   std::string facts;
+  if (!page_path.empty()) AppendFile(page_path, facts);
   for (const std::string& file : files) {
     facts += fmt::format("{}\n", BaseName(file));
     AppendFile(file, facts);
@@ -84,11 +96,16 @@ std::string ResultsDigest(const std::vector<std::string>& files) {
 }  // namespace
 
 RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
-                     bool with_verdicts)
+                     bool with_verdicts, size_t page_rows)
     : directory_(std::move(directory)) {
-  path_ = JoinPath(JoinPath(directory_, kStoreName),
-                   fmt::format("{}-{}.json", pair.target->name, pair.golden->name));
+  const std::string stem = JoinPath(JoinPath(directory_, kStoreName),
+                                    fmt::format("{}-{}", pair.target->name, pair.golden->name));
+  path_ = stem + ".json";
+  const bool has_page =
+      std::ranges::find(options.formats, ReportFormat::kHtml) != options.formats.end();
+  if (has_page) page_path_ = stem + ".page";
   std::string facts = with_verdicts ? "verdicts\n" : "";
+  if (has_page) facts += fmt::format("{} {} rows\n", pair.label(), page_rows);
   AppendOptions(options, facts);
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
@@ -114,7 +131,7 @@ std::optional<RankOutcome> RankStore::Load() const {
   for (const std::string& file : outcome->files) {
     if (KindOf(file) != PathKind::kFile) return std::nullopt;
   }
-  if (ResultsDigest(outcome->files) != results) return std::nullopt;
+  if (ResultsDigest(outcome->files, page_path_) != results) return std::nullopt;
   return std::move(*outcome);
 }
 
@@ -123,7 +140,7 @@ Status RankStore::Save(const RankOutcome& outcome) const {
   PL_TRY_ASSIGN(const std::string stored, FormatOutcome(outcome));
   std::string text =
       fmt::format("{{\"inputs\": \"{}\", \"results\": \"{}\", \"outcome\": ", inputs_,
-                  ResultsDigest(outcome.files));
+                  ResultsDigest(outcome.files, page_path_));
   json::AppendString(stored, text);
   return WriteFileAtomically(path_, text + "}\n", false);
 }

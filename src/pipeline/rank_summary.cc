@@ -10,6 +10,7 @@
 
 #include "base/number_text.h"
 #include "formats/json_document.h"
+#include "report/fail_conditions.h"
 #include "report/findings.h"
 
 namespace plumbline::pipeline {
@@ -18,15 +19,10 @@ namespace {
 using json::Document;
 
 constexpr size_t kMaxLines = 16;  // of one kind on a terminal; the machine form has all
-constexpr std::string_view kConditions[] = {"suspicious", "broken", "unmatched", "any"};
-
-std::string Count(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 void AppendPart(std::string& text, uint64_t count, std::string_view what) {
   if (count == 0) return;
-  text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(count, "rank"), what);
+  text += fmt::format("{}{} {}", text.empty() ? "" : ", ", CountText(count, "rank"), what);
 }
 
 // "1 rank missing, 2 ranks failed": what no answer covers.
@@ -40,7 +36,7 @@ std::string LostText(const RanksReport& report) {
   AppendPart(text, report.CountOf(RankState::kFailed), "not comparable");
   AppendPart(text, incomplete, "not judged completely");
   if (!report.notes.empty()) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", Count(report.notes.size(), "note"));
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", CountText(report.notes.size(), "note"));
   }
   return text;
 }
@@ -88,7 +84,7 @@ std::string AnswerDetails(const RanksReport& report) {
   }
   const size_t same = SameCallOn(report).size();
   if (same > 0) {
-    text += fmt::format("  the same call is the first on {} more\n", Count(same, "rank"));
+    text += fmt::format("  the same call is the first on {} more\n", CountText(same, "rank"));
   }
   size_t shown = 0;
   for (size_t i = 1; i < report.origins.size(); ++i) {
@@ -202,20 +198,19 @@ void AddFirst(const RanksReport& report, Document& out) {
   const RankOrigin& origin = report.origins.front();
   const ComparedRank& rank = report.ranks[origin.rank];
   const auto& first = rank.outcome->first_wrong_call;
-  const bool own = first && first->name == report.answer().name;
+  FirstWrongCall answer;
+  if (first && first->name == report.answer().name) {
+    answer = *first;
+  } else {
+    answer.name = report.answer().name;
+    answer.enters_with_inputs = report.answer().enters;
+  }
+  answer.what = WhatOf(report);
+  answer.item = report.answer().item;
   out.Open('{');
   AddInteger("step", rank.pair.step, out);
   AddInteger("rank", rank.pair.rank(), out);
-  out.Member("name", report.answer().name);
-  out.Member("what", WhatOf(report));
-  out.Member("item", report.answer().item);
-  out.Member("stack_line", own ? first->stack_line : "");
-  out.Texts("stack", own ? first->stack : std::vector<std::string>());
-  out.Texts("module_path", own ? first->module_path : std::vector<std::string>());
-  out.Truth("enters_with_inputs", own ? first->enters_with_inputs : report.answer().enters);
-  out.Member("cause", own ? first->cause : "");
-  out.Member("cause_text", own ? first->cause_text : "");
-  out.Member("confidence", own ? first->confidence : "");
+  AddMembers(answer, out);
   out.Close('}');
 }
 
@@ -269,7 +264,7 @@ bool RanksReport::is_complete() const {
 
 std::string RanksAnswer(const RanksReport& report) {
   const std::string lost = LostText(report);
-  const std::string compared = Count(report.compared(), "compared rank");
+  const std::string compared = CountText(report.compared(), "compared rank");
   if (!report.origins.empty()) {
     return fmt::format("first wrong call: {} {}{}{}{}",
                        report.ranks[report.origins.front().rank].pair.label(), report.answer().name,
@@ -283,7 +278,7 @@ std::string RanksAnswer(const RanksReport& report) {
   if (!report.is_complete()) {
     return fmt::format("not judged completely: {}; {} show no wrong call", lost, compared);
   }
-  return fmt::format("no wrong call in {}", Count(report.compared(), "rank"));
+  return fmt::format("no wrong call in {}", CountText(report.compared(), "rank"));
 }
 
 std::string RanksSummaryText(const RanksReport& report) {
@@ -331,24 +326,24 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
 }
 
 Result<bool> FailsOn(const RanksReport& report, const std::vector<std::string>& conditions) {
-  std::set<std::string, std::less<>> met;
-  for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome) met.insert(rank.outcome->fails_on.begin(), rank.outcome->fails_on.end());
-  }
-  if (!report.is_complete()) met.insert({"unmatched", "any"});
-  if (!ShowsSomethingGood(report) || !report.origins.empty()) met.insert("any");
-  bool fails = false;
-  for (const std::string& condition : conditions) {
-    if (std::find(std::begin(kConditions), std::end(kConditions), condition) ==
-        std::end(kConditions)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("fail_on: unknown condition \"{}\" (expected suspicious, broken, "
-                               "unmatched or any)",
-                               condition));
+  plumbline::report::MetConditions met{};
+  const auto add = [&met](std::string_view condition) {
+    const auto* found = std::find(plumbline::report::kFailConditions.begin(),
+                                  plumbline::report::kFailConditions.end(), condition);
+    if (found != plumbline::report::kFailConditions.end()) {
+      met[static_cast<size_t>(found - plumbline::report::kFailConditions.begin())] = true;
     }
-    fails = fails || met.contains(condition);
+  };
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome)
+      std::for_each(rank.outcome->fails_on.begin(), rank.outcome->fails_on.end(), add);
   }
-  return fails;
+  if (!report.is_complete()) {
+    add("unmatched");
+    add("any");
+  }
+  if (!ShowsSomethingGood(report) || !report.origins.empty()) add("any");
+  return plumbline::report::MeetsAny(met, conditions);
 }
 
 }  // namespace plumbline::pipeline

@@ -26,6 +26,7 @@ struct ComparedRank {
   RankState state = RankState::kMissing;
   std::optional<Error> error;          // of kFailed
   std::optional<RankOutcome> outcome;  // of kCompared and kTakenOver
+  std::string page_path;               // file with its part of the page; empty: there is no page
 };
 
 // A wrong call that nothing before it explains, on its rank or on those it communicates with.

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "base/file.h"
-#include "formats/torch_pt.h"
+#include "formats/tensor_file.h"
+#include "load/graph_dump.h"
+#include "load/recorded_tensor.h"
+#include "record/run_files.h"
 #include "tensor/half.h"
 
 namespace plumbline::pipeline {
@@ -178,12 +181,12 @@ const ComparedRow* RowOf(const Comparison& comparison) {
   return worst;
 }
 
-Result<torch_pt::PtFile> OpenTensor(const std::string& dump_json, const std::string& name) {
-  if (name.empty() || name.find('/') != std::string::npos) {
-    return Error(ErrorCode::kNotFound, name + ": not a file name");
-  }
-  const std::string folder = JoinPath(DirectoryOf(dump_json), "dump_tensor_data");
-  return torch_pt::PtFile::Open(JoinPath(folder, name), torch_pt::DataCheck::kTrust);
+// The metrics have verified the files already. `graphs`: the directories of a static-graph dump.
+Result<TensorFile> OpenTrusted(const std::string& dump_json, const std::vector<std::string>& graphs,
+                               const std::string& name) {
+  if (!graphs.empty()) return TensorFile::Open(load::GraphFile(graphs, name, true));
+  return load::OpenTensorIn(JoinPath(DirectoryOf(dump_json), run_files::kTensorDirectory), name,
+                            torch_pt::DataCheck::kTrust);
 }
 
 }  // namespace
@@ -213,8 +216,10 @@ std::optional<Evidence> SampleTensors(const TensorView& target, const TensorView
 std::optional<Evidence> SampleEvidence(const Comparison& comparison) {
   const ComparedRow* row = RowOf(comparison);
   if (comparison.mode != CompareMode::kTensor || row == nullptr) return std::nullopt;
-  const auto target = OpenTensor(comparison.target_path, row->target->data_name);
-  const auto golden = OpenTensor(comparison.golden_path, row->golden->data_name);
+  const auto target =
+      OpenTrusted(comparison.target_path, comparison.target_graphs, row->target->data_name);
+  const auto golden =
+      OpenTrusted(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
   if (!target || !golden) return std::nullopt;
   std::optional<Evidence> evidence = SampleTensors(target->view(), golden->view());
   if (evidence) evidence->item = row->item().name;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "formats/dump_json.h"
+#include "record/call_name.h"
 
 namespace plumbline {
 namespace {
@@ -30,25 +31,8 @@ constexpr std::string_view kInputPart = "input";
 constexpr std::string_view kKeywordPart = "kwargs";
 constexpr double kLargest = 1e9;
 
-// Names are cut at every dot here: a mapping may have made of them anything, and the viewer's tags
-// are components.
-Parts Split(std::string_view name) {
-  Parts parts;
-  size_t begin = 0;
-  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', begin)) {
-    parts.push_back(name.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  parts.push_back(name.substr(begin));
-  return parts;
-}
-
 std::string Join(std::span<const std::string_view> parts) {
   return fmt::format("{}", fmt::join(parts.begin(), parts.end(), "."));
-}
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::optional<int64_t> NumberIn(std::string_view text) {
@@ -178,7 +162,7 @@ std::optional<double> TrendValue(const Statistic& statistic) {
 }
 
 std::vector<Row> TrendRows(const Call& call) {
-  Parts parts = Split(call.name);
+  Parts parts = SplitAtDots(call.name);
   const std::optional<size_t> at = DirectionAt(parts);
   if (!at) return {};
   const std::string_view direction = parts[*at];
@@ -215,7 +199,7 @@ std::vector<Row> TrendRows(const Call& call) {
 }
 
 std::vector<Tag> TrendTags(const Row& row) {
-  const Parts parts = Split(row.target);
+  const Parts parts = SplitAtDots(row.target);
   if (parts.size() < 3 || parts.size() <= row.tail_parts) return {};
   const auto all = std::span(parts);
   const auto tail = all.last(row.tail_parts);

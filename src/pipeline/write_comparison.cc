@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "match/layer_mapping.h"
+#include "pipeline/result_names.h"
 #include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
@@ -44,27 +44,12 @@ constexpr std::array<FormatInfo, kReportFormatCount> kFormats = {{
 
 const FormatInfo& InfoOf(ReportFormat format) { return kFormats[static_cast<size_t>(format)]; }
 
-std::string TimeStamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
-  return std::string(text, size);
-}
-
-// A stem no earlier result uses, so that two comparisons in one second do not overwrite each other.
-std::string FreeStem(const std::string& directory, std::string_view prefix) {
-  const std::string stamp = TimeStamp();
-  for (int attempt = 0;; ++attempt) {
-    const std::string suffix = attempt == 0 ? std::string() : fmt::format("_{}", attempt);
-    const bool taken = std::any_of(kFormats.begin(), kFormats.end(), [&](const FormatInfo& info) {
-      const std::string name = fmt::format("{}_{}{}{}", prefix, stamp, suffix, info.extension);
-      return KindOf(JoinPath(directory, name)) != PathKind::kMissing;
-    });
-    if (!taken) return stamp + suffix;
-  }
-}
+// The extensions of all formats: files of one comparison share a stem that no earlier result uses.
+constexpr auto kExtensions = [] {
+  std::array<std::string_view, kReportFormatCount> extensions;
+  for (size_t i = 0; i < kReportFormatCount; ++i) extensions[i] = kFormats[i].extension;
+  return extensions;
+}();
 
 Status WriteFormat(const Comparison& comparison, ReportFormat format, bool newest_csv,
                    const std::string& path) {
@@ -125,7 +110,7 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   PL_TRY(MakeDirectories(directory));
   const std::string prefix =
       (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
-  const std::string stem = FreeStem(directory, prefix);
+  const std::string stem = pipeline::FreeStamp(directory, prefix, kExtensions);
   std::vector<std::string> paths;
   for (const ReportFormat format : options.formats) {
     paths.push_back(

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plumbline/record.h"
 
@@ -48,6 +49,13 @@ std::string BuildCallName(const CallName& name);
 // "{entry}.{part}.{path}", the name of one tensor of a call and of its file without extension.
 // `part` is "input", "kwargs", "output" or "parameters"; empty for parameter gradients.
 std::string TensorName(std::string_view entry, std::string_view part, std::string_view path);
+
+// The components of a name cut at every dot, borrowed from it; at least one. For names that are no
+// entry names, or that a mapping may have made of anything.
+std::vector<std::string_view> SplitAtDots(std::string_view name);
+
+// Whether `text` is one or more decimal digits and nothing else.
+bool IsDigits(std::string_view text);
 
 }  // namespace plumbline
 

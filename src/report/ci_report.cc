@@ -7,13 +7,12 @@
 #include <set>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/text_file.h"
 #include "report/json_object.h"
+#include "report/markup_text.h"
 
 namespace plumbline::report {
 namespace {
-
-constexpr size_t kFlushBytes = size_t{1} << 20;
 
 // --- cases of a comparison --------------------------------------------------------------------
 
@@ -68,34 +67,9 @@ CiCase WholeCase(std::string_view name, bool good, std::string_view answer) {
 
 // --- XML --------------------------------------------------------------------------------------
 
-// Escaped for attributes and contents; what XML 1.0 cannot hold becomes a question mark.
-void AppendXml(std::string_view text, std::string& out) {
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-}
-
 void AppendAttribute(std::string_view name, std::string_view value, std::string& out) {
   out += fmt::format(" {}=\"", name);
-  AppendXml(value, out);
+  AppendXmlText(value, out);
   out += '"';
 }
 
@@ -120,7 +94,7 @@ void AppendJunitCase(const CiReport& report, const CiCase& item, std::string& ou
     return;
   }
   out += '>';
-  AppendXml(item.frame, out);
+  AppendXmlText(item.frame, out);
   out += fmt::format("</{}>\n  </testcase>\n", element);
 }
 
@@ -250,12 +224,13 @@ CiReport CiReportOf(const Comparison& comparison) {
 }
 
 Status WriteJunit(const CiReport& report, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   const auto count = [&](CiOutcome outcome) {
     return std::count_if(report.cases.begin(), report.cases.end(),
                          [&](const CiCase& item) { return item.outcome == outcome; });
   };
-  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite";
+  std::string& out = file.text();
+  out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite";
   AppendAttribute("name", report.suite, out);
   out += fmt::format(
       " tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\">\n  <properties>\n",
@@ -270,18 +245,15 @@ Status WriteJunit(const CiReport& report, const std::string& path) {
   out += "  </properties>\n";
   for (const CiCase& item : report.cases) {
     AppendJunitCase(report, item, out);
-    if (out.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(out));
-    out.clear();
+    PL_TRY(file.Flush());
   }
   out += "</testsuite>\n</testsuites>\n";
-  PL_TRY(file.Write(out));
-  return file.Commit(false);
+  return file.Close();
 }
 
 Status WriteSarif(const CiReport& report, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string out;
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+  std::string& out = file.text();
   ObjectWriter log(out);
   log.Text("$schema", "https://json.schemastore.org/sarif-2.1.0.json");
   log.Text("version", "2.1.0");
@@ -298,17 +270,14 @@ Status WriteSarif(const CiReport& report, const std::string& path) {
     out += first ? "\n" : ",\n";
     first = false;
     AppendSarifResult(item, out);
-    if (out.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(out));
-    out.clear();
+    PL_TRY(file.Flush());
   }
   out += ']';
   run.End();
   out += "]";
   log.End();
   out += '\n';
-  PL_TRY(file.Write(out));
-  return file.Commit(false);
+  return file.Close();
 }
 
 }  // namespace plumbline::report

@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "match/python_text.h"
+#include "report/graph_table.h"
 #include "report/table.h"
 
 namespace plumbline::report {
@@ -198,6 +199,7 @@ void Append(const std::array<Column, count>& group, std::vector<Column>& columns
 }  // namespace
 
 std::vector<Column> ColumnsOf(const Comparison& comparison) {
+  if (comparison.of_graphs()) return GraphColumnsOf(comparison, /*newest=*/false);
   std::vector<Column> columns;
   Append(kPrefix, columns);
   switch (comparison.mode) {

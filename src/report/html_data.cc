@@ -1,5 +1,7 @@
 // HtmlData(): a comparison as compact JSON for the report page.
 
+#include "report/html_data.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -93,8 +95,8 @@ void AppendError(double value, std::string& out) {
 
 class PartWriter {
  public:
-  PartWriter(const HtmlPart& part, size_t most_rows, Dictionary& texts)
-      : part_(part), comparison_(*part.comparison), most_rows_(most_rows), texts_(texts) {}
+  PartWriter(const HtmlPart& part, size_t most_rows)
+      : part_(part), comparison_(*part.comparison), most_rows_(most_rows) {}
 
   void Append(std::string& out) {
     ObjectWriter object(out);
@@ -110,6 +112,7 @@ class PartWriter {
     object.Integer("row_total", comparison_.rows.size());
     AppendRows(object.Key("rows"));
     AppendEvidence(object.Key("evidence"));
+    object.Texts("texts", texts_.texts());
     object.End();
   }
 
@@ -344,37 +347,42 @@ class PartWriter {
   const HtmlPart& part_;
   const Comparison& comparison_;
   size_t most_rows_;
-  Dictionary& texts_;
-  Dictionary frames_, stacks_;
+  Dictionary texts_, frames_, stacks_;
 };
 
-}  // namespace
-
-std::string HtmlData(std::span<const HtmlPart> parts) {
-  Dictionary texts;
-  std::string out;
-  ObjectWriter object(out);
-  object.Text("format", "plumbline report");
-  object.Integer("version", 1);
-  std::string& list = object.Key("parts");
-  list += '[';
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) list += ",\n";
-    PartWriter(parts[i], kHtmlRows / parts.size(), texts).Append(list);
-  }
-  list += ']';
-  object.Texts("texts", texts.texts());
-  object.End();
-  // Inside a script element nothing may look like its end.
+// Inside a script element nothing may look like its end.
+std::string InScript(std::string_view json) {
   std::string safe;
-  safe.reserve(out.size());
+  safe.reserve(json.size());
   size_t from = 0;
-  for (size_t at = out.find('<'); at != std::string::npos; at = out.find('<', from)) {
-    safe.append(out, from, at - from);
+  for (size_t at = json.find('<'); at != json.npos; at = json.find('<', from)) {
+    safe.append(json, from, at - from);
     safe += "\\u003c";
     from = at + 1;
   }
-  return safe.append(out, from);
+  return safe.append(json, from, json.npos);
+}
+
+}  // namespace
+
+std::string HtmlDataHead(std::string_view overview) {
+  return "{\"format\": \"plumbline report\", \"version\": 1, \"overview\": " +
+         (overview.empty() ? "null" : InScript(overview)) + ", \"parts\": [";
+}
+
+std::string HtmlPartData(const HtmlPart& part, size_t most_rows) {
+  std::string out;
+  PartWriter(part, most_rows).Append(out);
+  return InScript(out);
+}
+
+std::string HtmlData(std::span<const HtmlPart> parts) {
+  std::string out = HtmlDataHead({});
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += ",\n";
+    out += HtmlPartData(parts[i], kHtmlRows / parts.size());
+  }
+  return out.append(kHtmlDataEnd);
 }
 
 }  // namespace plumbline::report

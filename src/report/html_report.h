@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plumbline/compare.h"
 #include "report/evidence.h"
@@ -27,8 +28,20 @@ Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path);
 // The JSON inside the page, where every "<" is spelled \u003c. "rows" are arrays in this order:
 // call, item (without the call's name), role, verdict, reason, error, explained error, dtype and
 // shape of target and golden, result, statistics of target and golden (1: equal to target's),
-// metrics, notes. Texts are indexes into "texts"; -1 is no text.
+// metrics, notes. Texts are indexes into the part's "texts"; -1 is no text.
 std::string HtmlData(std::span<const HtmlPart> parts);
+
+// For more comparisons than fit into memory: one part of that JSON, with at most `most_rows` rows.
+std::string HtmlPartData(const HtmlPart& part, size_t most_rows);
+
+// What such a page says about all of its parts.
+struct HtmlOverview {
+  std::string json;                // the machine form of the answer over all parts
+  std::string text;                // for readers without scripts
+  std::vector<std::string> parts;  // files that hold HtmlPartData(), read one after the other
+};
+// Errors: kIo, kNotFound of a part.
+Status WriteHtmlOverview(const HtmlOverview& overview, const std::string& path);
 
 }  // namespace plumbline::report
 

@@ -7,16 +7,16 @@
 #include <span>
 
 #include "base/csv.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/number_text.h"
+#include "base/text_file.h"
 #include "match/python_text.h"
+#include "report/graph_table.h"
 #include "report/newest_verdict.h"
 
 namespace plumbline::report {
 namespace {
 
-constexpr size_t kFlushBytes = size_t{1} << 20;
 constexpr std::string_view kNotAvailable = "N/A";
 
 constexpr auto kPrefix = std::to_array<std::string_view>(
@@ -199,22 +199,21 @@ std::vector<std::string_view> NewestHeader(const Comparison& comparison) {
 }
 
 Status WriteNewestCsv(const Comparison& comparison, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string text;
-  csv::AppendRow(std::span<const std::string_view>(NewestHeader(comparison)), text);
+  if (comparison.of_graphs()) {
+    return WriteCsv(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
+  }
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+  csv::AppendRow(std::span<const std::string_view>(NewestHeader(comparison)), file.text());
   for (const ComparedCall& call : comparison.calls) {
     const std::vector<NewestResult> results = NewestResultsOf(comparison, call);
     for (uint32_t i = 0; i < call.row_count; ++i) {
       const ComparedRow& row = comparison.rows[call.first_row + i];
       const std::vector<std::string> cells = RowWriter(comparison, row, i == 0).Cells(results[i]);
-      csv::AppendRow(std::span<const std::string>(cells), text);
+      csv::AppendRow(std::span<const std::string>(cells), file.text());
     }
-    if (text.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(text));
-    text.clear();
+    PL_TRY(file.Flush());
   }
-  PL_TRY(file.Write(text));
-  return file.Commit(false);
+  return file.Close();
 }
 
 }  // namespace plumbline::report

@@ -1,6 +1,9 @@
 #include "report/result_json.h"
 
-#include "base/file.h"
+#include <type_traits>
+
+#include "base/text_file.h"
+#include "report/first_wrong_members.h"
 #include "report/json_object.h"
 
 namespace plumbline::report {
@@ -22,7 +25,6 @@ std::string_view RoleName(ItemRole role) {
 namespace {
 
 constexpr int kFormatVersion = 1;
-constexpr size_t kFlushBytes = size_t{1} << 20;
 
 void AppendCounts(const CompareCounts& counts, std::string& out) {
   ObjectWriter object(out);
@@ -43,16 +45,15 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
     return;
   }
   ObjectWriter object(out);
-  object.Text("name", answer->name);
-  object.Text("what", answer->what);
-  object.Text("item", answer->item);
-  object.Text("stack_line", answer->stack_line);
-  object.Texts("stack", answer->stack);
-  object.Texts("module_path", answer->module_path);
-  object.Truth("enters_with_inputs", answer->enters_with_inputs);
-  object.Text("cause", answer->cause);
-  object.Text("cause_text", answer->cause_text);
-  object.Text("confidence", answer->confidence);
+  VisitMembers(*answer, [&]<class T>(std::string_view key, const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      object.Truth(key, value);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      object.Text(key, value);
+    } else {
+      object.Texts(key, value);
+    }
+  });
   object.End();
 }
 
@@ -162,22 +163,14 @@ Status AppendDocument(const Comparison& comparison, std::string& text, const Flu
 }  // namespace
 
 Status WriteResultJson(const Comparison& comparison, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string text;
-  const auto flush = [&]() -> Status {
-    if (text.size() < kFlushBytes) return {};
-    PL_TRY(file.Write(text));
-    text.clear();
-    return {};
-  };
-  PL_TRY(AppendDocument(comparison, text, flush));
-  PL_TRY(file.Write(text));
-  return file.Commit(false);
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+  PL_TRY(AppendDocument(comparison, file.text(), [&] { return file.Flush(); }));
+  return file.Close();
 }
 
 Status WriteJsonLines(const Comparison& comparison, const std::string& path) {
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string text;
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+  std::string& text = file.text();
   ObjectWriter header(text);
   AppendHeader(comparison, header);
   header.End();
@@ -185,12 +178,9 @@ Status WriteJsonLines(const Comparison& comparison, const std::string& path) {
   for (const ComparedRow& row : comparison.rows) {
     AppendRow(comparison, row, text);
     text += '\n';
-    if (text.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(text));
-    text.clear();
+    PL_TRY(file.Flush());
   }
-  PL_TRY(file.Write(text));
-  return file.Commit(false);
+  return file.Close();
 }
 
 }  // namespace plumbline::report

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "plumbline/compare.h"
+#include "report/fail_conditions.h"
 #include "report/findings.h"
 
 namespace plumbline {
@@ -167,21 +168,7 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
   const bool unmatched = !comparison.is_complete();
   const bool any = suspicious || unmatched || comparison.first_wrong_call.has_value() ||
                    !IsAnythingGood(comparison);
-  const std::pair<std::string_view, bool> table[] = {
-      {"suspicious", suspicious}, {"broken", broken}, {"unmatched", unmatched}, {"any", any}};
-  bool fails = false;
-  for (const std::string& condition : conditions) {
-    const auto* found = std::find_if(std::begin(table), std::end(table),
-                                     [&](const auto& entry) { return entry.first == condition; });
-    if (found == std::end(table)) {
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("fail_on: unknown condition \"{}\" (expected suspicious, broken, "
-                               "unmatched or any)",
-                               condition));
-    }
-    fails = fails || found->second;
-  }
-  return fails;
+  return report::MeetsAny({suspicious, broken, unmatched, any}, conditions);
 }
 
 std::string SummaryText(const Comparison& comparison) {

@@ -3,15 +3,12 @@
 #include <span>
 
 #include "base/csv.h"
-#include "base/file.h"
 #include "base/number_text.h"
+#include "base/text_file.h"
 #include "formats/xlsx.h"
 
 namespace plumbline::report {
 namespace {
-
-// Text collected before it is handed to the file.
-constexpr size_t kFlushBytes = size_t{1} << 20;
 
 std::vector<std::string_view> Header(const std::vector<Column>& columns) {
   std::vector<std::string_view> names;
@@ -54,26 +51,27 @@ std::string CellText(const Cell& cell) {
 }
 
 Status WriteCsv(const Comparison& comparison, const std::string& path) {
-  const std::vector<Column> columns = ColumnsOf(comparison);
-  PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
-  std::string text;
-  csv::AppendRow(std::span<const std::string_view>(Header(columns)), text);
+  return WriteCsv(comparison, ColumnsOf(comparison), path);
+}
+
+Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns,
+                const std::string& path) {
+  PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
+  csv::AppendRow(std::span<const std::string_view>(Header(columns)), file.text());
   std::vector<std::string> cells(columns.size());
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const RowContext context = ContextOf(comparison, i);
     for (size_t c = 0; c < columns.size(); ++c) cells[c] = CellText(columns[c].cell(context));
-    csv::AppendRow(std::span<const std::string>(cells), text);
-    if (text.size() < kFlushBytes) continue;
-    PL_TRY(file.Write(text));
-    text.clear();
+    csv::AppendRow(std::span<const std::string>(cells), file.text());
+    PL_TRY(file.Flush());
   }
-  PL_TRY(file.Write(text));
-  return file.Commit(false);
+  return file.Close();
 }
 
 Status WriteXlsx(const Comparison& comparison, const std::string& path) {
   const std::vector<Column> columns = ColumnsOf(comparison);
-  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::Create(path, Header(columns)));
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
+  PL_TRY(writer.BeginSheet(comparison.of_graphs() ? "Sheet1" : "Sheet", Header(columns)));
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const RowContext context = ContextOf(comparison, i);
     PL_TRY(writer.BeginRow(FillOf(context.row.color)));

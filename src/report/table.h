@@ -36,6 +36,8 @@ std::vector<Column> ColumnsOf(const Comparison& comparison);
 std::string CellText(const Cell& cell);
 
 Status WriteCsv(const Comparison& comparison, const std::string& path);
+Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns,
+                const std::string& path);
 Status WriteXlsx(const Comparison& comparison, const std::string& path);
 
 }  // namespace plumbline::report

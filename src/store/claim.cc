@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "base/log.h"
+#include "record/run_files.h"
 #include "store/journal.h"
 #include "store/run_layout.h"
 
 namespace plumbline {
 namespace {
 
-using run_layout::kJournal;
+using run_files::kJournal;
 
 // How often to start over when other processes create and remove the journal at the same time.
 constexpr int kOpenAttempts = 16;
@@ -34,7 +35,7 @@ Status MoveAside(const Directory& directory) {
   for (int attempt = 0;; ++attempt) {
     const std::string aside = run_layout::StaleJournalName(now, attempt);
     if (directory.KindOf(aside) != PathKind::kMissing) continue;
-    PL_TRY(directory.Rename(kJournal, aside));
+    PL_TRY(directory.Rename(run_files::kJournal, aside));
     LogWarning(
         fmt::format("{}: an earlier run stopped here without finishing; its journal is kept as {}",
                     directory.path(), aside));
@@ -45,21 +46,21 @@ Status MoveAside(const Directory& directory) {
 // The empty, locked journal file of `directory`; a closed File when another process holds it.
 Result<File> LockJournal(const Directory& directory) {
   for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
-    PL_TRY_ASSIGN(File file, File::OpenAppend(directory, kJournal));
+    PL_TRY_ASSIGN(File file, File::OpenAppend(directory, run_files::kJournal));
     PL_TRY_ASSIGN(const bool locked, file.TryLock());
     if (!locked) return File();
     // Between open and lock the previous owner may have removed or moved the file.
-    if (!directory.Holds(kJournal, file)) continue;
+    if (!directory.Holds(run_files::kJournal, file)) continue;
     PL_TRY_ASSIGN(const uint64_t size, FileSize(file.path()));
     if (size == 0) return file;
     if (NeedsKeeping(file.path())) {
       PL_TRY(MoveAside(directory));
     } else {
-      PL_TRY(directory.Remove(kJournal));
+      PL_TRY(directory.Remove(run_files::kJournal));
     }
   }
-  return Error(ErrorCode::kIo,
-               fmt::format("{}/{}: other processes keep replacing it", directory.path(), kJournal));
+  return Error(ErrorCode::kIo, fmt::format("{}/{}: other processes keep replacing it",
+                                           directory.path(), run_files::kJournal));
 }
 
 }  // namespace

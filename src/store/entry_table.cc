@@ -5,8 +5,8 @@
 
 #include "base/page_memory.h"
 #include "formats/dump_json.h"
+#include "record/run_files.h"
 #include "store/debug_entry.h"
-#include "store/run_layout.h"
 
 namespace plumbline {
 namespace {
@@ -163,15 +163,16 @@ Result<EntryTable::WriteResult> EntryTable::Write(const Directory& directory,
                                                   const RunHeader& header,
                                                   const KeepTensor& keep_tensor,
                                                   const WriteOptions& options) const {
-  using run_layout::kConstructJson, run_layout::kStackJson;
+  using run_files::kConstructJson, run_files::kStackJson;
   if (options.files == Files::kAll) {
-    PL_TRY_ASSIGN(AtomicFile stacks, AtomicFile::Create(directory, kStackJson));
+    PL_TRY_ASSIGN(AtomicFile stacks, AtomicFile::Create(directory, run_files::kStackJson));
     PL_TRY(WriteStacks(stacks));
     PL_TRY(stacks.Commit(options.durable));
-    PL_TRY(WriteFileAtomically(directory, kConstructJson, ConstructText(), options.durable));
+    PL_TRY(WriteFileAtomically(directory, run_files::kConstructJson, ConstructText(),
+                               options.durable));
   }
   const std::string_view name =
-      options.files == Files::kDebug ? run_layout::kDebugJson : run_layout::kDumpJson;
+      options.files == Files::kDebug ? run_files::kDebugJson : run_files::kDumpJson;
   WriteResult result;
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(directory, name));
   PL_TRY(WriteDump(file, header, keep_tensor, result));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "store/run_layout.h"
+#include "record/run_files.h"
 
 namespace plumbline::error_log {
 
@@ -20,7 +20,7 @@ Status Write(const Directory& directory, std::span<const Loss> losses) {
     text += fmt::format("[{:%Y-%m-%d %H:%M:%S %z}] [ERROR] {}: {} ({})\n", local, loss.counter,
                         loss.count, OneLine(loss.sentence));
   }
-  return WriteFileAtomically(directory, run_layout::kErrorLog, text, /*durable=*/false);
+  return WriteFileAtomically(directory, run_files::kErrorLog, text, /*durable=*/false);
 }
 
 }  // namespace plumbline::error_log

@@ -7,6 +7,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "record/run_files.h"
 #include "store/entry_table.h"
 #include "store/error_log.h"
 #include "store/run_layout.h"
@@ -14,7 +15,7 @@
 namespace plumbline {
 namespace {
 
-using run_layout::kJournal;
+using run_files::kJournal;
 
 // Name of a journal that had damage before its end, kept for a closer look.
 constexpr std::string_view kDamagedJournal = ".dump.journal.damaged";
@@ -62,7 +63,7 @@ Status Take(const JournalRecord& record, JournalContent& content, Recovery& reco
 // Which files the run was writing: they were made, empty, when it began.
 EntryTable::Files FilesOf(const std::string& directory, const RunHeader& header) {
   if (header.level == "debug") return EntryTable::Files::kDebug;
-  const bool all = KindOf(JoinPath(directory, run_layout::kStackJson)) == PathKind::kFile;
+  const bool all = KindOf(JoinPath(directory, run_files::kStackJson)) == PathKind::kFile;
   return all ? EntryTable::Files::kAll : EntryTable::Files::kDumpOnly;
 }
 
@@ -106,7 +107,7 @@ void RemoveTemporaries(const Directory& directory) {
 
 bool IsJournalDirectory(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (name == kJournal) return true;
+    if (name == run_files::kJournal) return true;
   }
   return false;
 }
@@ -127,7 +128,7 @@ void Walk(const std::string& directory, size_t depth, RecoverReport& report) {
   }
   if (depth == kMaxDepth) return;
   for (const std::string& name : *names) {
-    if (name == run_layout::kTensorDirectory) continue;
+    if (name == run_files::kTensorDirectory) continue;
     const std::string path = JoinPath(directory, name);
     const auto facts = Inspect(path);
     if (facts && facts->kind == PathKind::kDirectory) Walk(path, depth + 1, report);
@@ -139,7 +140,7 @@ void Walk(const std::string& directory, size_t depth, RecoverReport& report) {
 Result<Recovery> RecoverDirectory(const std::string& directory) {
   Recovery recovery;
   recovery.directory = directory;
-  const std::string path = JoinPath(directory, kJournal);
+  const std::string path = JoinPath(directory, run_files::kJournal);
   if (KindOf(path) == PathKind::kMissing) {
     return Error(ErrorCode::kNotFound, fmt::format("{}: no journal to recover from", directory));
   }
@@ -153,7 +154,7 @@ Result<Recovery> RecoverDirectory(const std::string& directory) {
   }
   PL_TRY_ASSIGN(const Directory handle, Directory::Open(directory));
   std::optional<Directory> tensors;
-  const std::string tensor_path = JoinPath(directory, run_layout::kTensorDirectory);
+  const std::string tensor_path = JoinPath(directory, run_files::kTensorDirectory);
   if (KindOf(tensor_path) == PathKind::kDirectory) {
     PL_TRY_ASSIGN(tensors, Directory::Open(tensor_path));
   }

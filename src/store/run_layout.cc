@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "record/run_files.h"
 
 namespace plumbline::run_layout {
 namespace {
@@ -57,13 +58,13 @@ std::string ContestedDirectory(std::string_view rank_directory, pid_t pid) {
 std::string StaleJournalName(std::time_t when, int attempt) {
   std::tm local{};
   ::localtime_r(&when, &local);
-  const std::string name = fmt::format("{}.{:%Y%m%d%H%M%S}", kJournal, local);
+  const std::string name = fmt::format("{}.{:%Y%m%d%H%M%S}", run_files::kJournal, local);
   return attempt == 0 ? name : fmt::format("{}.{}", name, attempt);
 }
 
 bool IsStaleJournal(std::string_view name) {
-  if (!name.starts_with(kJournal)) return false;
-  name.remove_prefix(kJournal.size());
+  if (!name.starts_with(run_files::kJournal)) return false;
+  name.remove_prefix(run_files::kJournal.size());
   return name.size() > 1 && name[0] == '.' && name[1] >= '0' && name[1] <= '9';
 }
 

@@ -18,15 +18,6 @@
 
 namespace plumbline::run_layout {
 
-inline constexpr std::string_view kDumpJson = "dump.json";
-inline constexpr std::string_view kDebugJson = "debug.json";
-inline constexpr std::string_view kStackJson = "stack.json";
-inline constexpr std::string_view kConstructJson = "construct.json";
-inline constexpr std::string_view kTensorDirectory = "dump_tensor_data";
-inline constexpr std::string_view kJournal = ".dump.journal";
-inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who recorded this
-inline constexpr std::string_view kErrorLog = "dump_error_info.log";
-
 std::string StepName(int64_t step);  // "step{N}"
 // "rank{R}", or "rank" when the rank is unknown.
 std::string RankName(std::optional<int> rank);

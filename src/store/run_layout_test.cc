@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "record/run_files.h"
+
 namespace plumbline::run_layout {
 namespace {
 
@@ -18,7 +20,7 @@ TEST(RunLayout, StaleJournalNamesAreRecognised) {
   EXPECT_EQ(name.size(), std::string(".dump.journal.20231114221320").size());
   EXPECT_TRUE(IsStaleJournal(name));
   EXPECT_TRUE(IsStaleJournal(StaleJournalName(1700000000, 2)));
-  EXPECT_FALSE(IsStaleJournal(kJournal));
+  EXPECT_FALSE(IsStaleJournal(run_files::kJournal));
   EXPECT_FALSE(IsStaleJournal(".dump.journal.damaged"));
   EXPECT_FALSE(IsStaleJournal("dump.json"));
 }

@@ -12,12 +12,13 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "plumbline/c_api.h"
+#include "record/run_files.h"
 #include "store/error_log.h"
 
 namespace plumbline {
 namespace {
 
-using run_layout::kJournal;
+using run_files::kJournal;
 
 void LogIfFailed(const Status& status) {
   if (!status) LogWarning(status.error().message());
@@ -27,11 +28,11 @@ void LogIfFailed(const Status& status) {
 Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files files) {
   // One call per file system instead of one per file: a step can have thousands of tensor files.
   if (has_tensors) return directory.SyncFileSystem();
-  std::vector<std::string_view> names = {run_layout::kDumpJson};
-  if (files == EntryTable::Files::kDebug) names = {run_layout::kDebugJson};
+  std::vector<std::string_view> names = {run_files::kDumpJson};
+  if (files == EntryTable::Files::kDebug) names = {run_files::kDebugJson};
   if (files == EntryTable::Files::kAll) {
-    names.push_back(run_layout::kStackJson);
-    names.push_back(run_layout::kConstructJson);
+    names.push_back(run_files::kStackJson);
+    names.push_back(run_files::kConstructJson);
   }
   for (const std::string_view name : names) {
     PL_TRY_ASSIGN(File file, File::OpenRead(directory, name));
@@ -76,18 +77,18 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
   header.run.dump_data_dir.clear();
   std::shared_ptr<TensorDirectory> tensors;
   if (options.has_tensors) {
-    PL_TRY_ASSIGN(Directory inside, directory.MakeInside(run_layout::kTensorDirectory));
+    PL_TRY_ASSIGN(Directory inside, directory.MakeInside(run_files::kTensorDirectory));
     header.run.dump_data_dir = inside.path();
     PL_TRY_ASSIGN(tensors, TensorDirectory::Adopt(std::move(inside)));
   }
-  PL_TRY(directory.Remove(run_layout::kErrorLog));
+  PL_TRY(directory.Remove(run_files::kErrorLog));
   if (options.files != EntryTable::Files::kAll) {
     // What an earlier run left would be taken for this run's.
-    PL_TRY(directory.Remove(run_layout::kStackJson));
-    PL_TRY(directory.Remove(run_layout::kConstructJson));
+    PL_TRY(directory.Remove(run_files::kStackJson));
+    PL_TRY(directory.Remove(run_files::kConstructJson));
   }
   PL_TRY(EntryTable().Write(directory, header.run, nullptr, {.files = options.files}));
-  PL_TRY(WriteFileAtomically(directory, run_layout::kRunMark, RunMark(options), false));
+  PL_TRY(WriteFileAtomically(directory, run_files::kRunMark, RunMark(options), false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
   std::unique_ptr<RunWriter> writer(
       new RunWriter(threads, std::move(claim), std::move(header.run), options));
@@ -295,7 +296,7 @@ Status RunWriter::ReturnToPlace() {
 
 EntryTable::KeepTensor RunWriter::TensorFilter() const {
   if (!has_tensors()) return nullptr;
-  if (!handle_->Holds(run_layout::kTensorDirectory, tensors_->directory())) {
+  if (!handle_->Holds(run_files::kTensorDirectory, tensors_->directory())) {
     return [](const std::string&) { return false; };
   }
   if (!tensors_->HasLosses()) return nullptr;
@@ -345,7 +346,7 @@ Status RunWriter::Finish() {
     ReportUnsynced(synced, *directory, trouble);
     if (!synced) return;  // not known to be on disk: the journal stays
     if (sealable) LogIfFailed(journal->AppendSeal());
-    LogIfFailed(directory->Remove(kJournal));
+    LogIfFailed(directory->Remove(run_files::kJournal));
     LogIfFailed(journal->Close());
   };
   threads_.sync.Submit(directory_, std::move(finish));

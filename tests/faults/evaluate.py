@@ -34,7 +34,7 @@ class Pair:
     model: str
     culprits: tuple[str, ...]
     cause: str
-    held_out: bool
+    group: str
     target: Path
     golden: Path
 
@@ -51,7 +51,7 @@ class Answer:
     case: str
     task: str
     is_fault: bool
-    held_out: bool
+    group: str
     named: str  # empty: no wrong call
     distance: int | None  # in recorded calls, from the nearest true one
     cause: str
@@ -73,7 +73,7 @@ def record(work: Path, only: list[str]) -> list[Pair]:
     """Records what is missing in `work` and returns all pairs."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
                           capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
-    cases = [case for case in json.loads(done.stdout) if not only or case["name"] in only]
+    cases = [case for case in json.loads(done.stdout) if not only or case["name"] in only or _group(case) in only]
     jobs: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         own = "".join("-" + value for pair in case["environment"] for value in pair)
@@ -87,7 +87,7 @@ def record(work: Path, only: list[str]) -> list[Pair]:
             golden = work / case["model"]
             first = json.loads((golden / "steps.json").read_text())["golden"]
             pairs.append(Pair(case["name"], case["model"], tuple(case["culprits"]), case["cause"],
-                              case["held_out"], work / job / steps[case["name"]], golden / first))
+                              _group(case), work / job / steps[case["name"]], golden / first))
     return pairs
 
 
@@ -97,6 +97,11 @@ from dataclasses import asdict
 from all_cases import CASES
 print(json.dumps([{k: v for k, v in vars(case).items() if k != "change"} for case in CASES]))
 """
+
+
+def _group(case: dict[str, Any]) -> str:
+    """What a case is counted with."""
+    return case["group"] or ("held out" if case["held_out"] else "in view")
 
 
 def _record_job(work: Path, job: str, cases: list[dict[str, Any]]) -> None:
@@ -110,11 +115,11 @@ def _record_job(work: Path, job: str, cases: list[dict[str, Any]]) -> None:
     if done.returncode != 0:
         raise SystemExit(f"{job}: cannot be recorded\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     for rank in (work / job).glob("dump/*/*"):
-        _write_statistics(rank)
+        write_statistics(rank, rank.parent / "statistics")
 
 
-def _write_statistics(rank: Path) -> None:
-    """Beside a recording of tensors, one of the statistics that it holds."""
+def write_statistics(rank: Path, folder: Path) -> None:
+    """From a recording of tensors, one of the statistics that it holds."""
     def without_files(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: without_files(part) for key, part in value.items() if key != "data_name"}
@@ -123,8 +128,7 @@ def _write_statistics(rank: Path) -> None:
     content = json.loads((rank / "dump.json").read_text())
     content["task"] = "statistics"
     content["data"] = without_files(content["data"])
-    folder = rank.parent / "statistics"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "dump.json").write_text(json.dumps(content))
     for name in (".run", "stack.json", "construct.json"):
         if (rank / name).exists():
@@ -164,7 +168,7 @@ def compare(pair: Pair, task: str) -> Answer:
     cause = first.get("cause") or ""
     if isinstance(cause, dict):
         cause = cause.get("code") or cause.get("class") or ""
-    return Answer(pair.name, task, pair.is_fault, pair.held_out, named,
+    return Answer(pair.name, task, pair.is_fault, pair.group, named,
                   distance(pair, named) if pair.is_fault and named else None, cause, pair.cause,
                   first.get("what", ""))
 
@@ -177,7 +181,7 @@ def summary(answers: list[Answer]) -> dict[str, int]:
     return {"faults": len(faults), "exact": sum(answer.exact for answer in faults),
             "within_one": sum(answer.near for answer in faults), "noise": len(noise),
             "alarms": sum(bool(answer.named) for answer in noise), "with_cause": len(with_cause),
-            "cause_right": sum(answer.cause == answer.true_cause for answer in with_cause)}
+            "cause_right": sum(answer.cause in answer.true_cause.split() for answer in with_cause)}
 
 
 def evaluate(work: Path, only: list[str]) -> list[Answer]:
@@ -188,13 +192,15 @@ def evaluate(work: Path, only: list[str]) -> list[Answer]:
                              [(pair, task) for task in TASKS for pair in pairs]))
 
 
-def upstream_answers(work: Path, path: Path) -> list[Answer]:
-    """The answers of a release, measured like ours."""
+def upstream_answers(work: Path, path: Path, mark: str) -> list[Answer]:
+    """The answers of a release by one kind of mark (upstream_answers.py), measured like ours."""
     pairs = {pair.name: pair for pair in record(work, [])}
     answers = []
-    for said in json.loads(path.read_text()):
-        pair, name = pairs[said["case"]], said["named"]
-        answers.append(Answer(pair.name, said["task"], pair.is_fault, pair.held_out, name,
+    for said in map(json.loads, path.read_text().splitlines()):
+        if said["case"] not in pairs:  # of several ranks
+            continue
+        pair, name = pairs[said["case"]], said[mark]
+        answers.append(Answer(pair.name, said["task"], pair.is_fault, pair.group, name,
                               distance(pair, name) if pair.is_fault and name else None, "",
                               pair.cause, said["failure"]))
     return answers
@@ -205,9 +211,7 @@ def main() -> int:
     parser.add_argument("work", type=Path)
     parser.add_argument("--json", type=Path, help="writes every answer")
     parser.add_argument("--pairs", type=Path, help="writes where every pair was recorded")
-    parser.add_argument("--upstream", type=Path, nargs="*", default=[],
-                        help="files that upstream_answers.py wrote: counts them too")
-    parser.add_argument("--only", nargs="*", default=[], help="names of cases")
+    parser.add_argument("--only", nargs="*", default=[], help="names of cases or groups")
     args = parser.parse_args()
     answers = evaluate(args.work.resolve(), args.only)
     for answer in answers:
@@ -216,13 +220,8 @@ def main() -> int:
             print(f"{answer.task:10} {answer.case:30} named {answer.named or 'nothing':40} "
                   f"distance {answer.distance}\n           {answer.detail[:200]}")
     for task in TASKS:
-        for held_out in (False, True):
-            group = [a for a in answers if a.task == task and a.held_out == held_out]
-            print(task, "held out" if held_out else "in view", summary(group))
-    for path in args.upstream:
-        theirs = upstream_answers(args.work.resolve(), path)
-        for task in TASKS:
-            print(path.stem, task, summary([a for a in theirs if a.task == task]))
+        for group in dict.fromkeys(answer.group for answer in answers):
+            print(task, group, summary([a for a in answers if (a.task, a.group) == (task, group)]))
     if args.pairs:
         args.pairs.write_text(json.dumps(
             [{"case": pair.name, "task": task, "target": str(folder_of(pair.target, task)),

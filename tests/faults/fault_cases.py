@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from below_calls import Change, Kernels
-from small_models import Subject
+
+if TYPE_CHECKING:
+    from small_models import Subject
 
 
 @dataclass
@@ -45,8 +47,11 @@ class Case:
     # call is missing from the target, the call whose place it was. Empty: the pair differs in
     # rounding only and no call may be named.
     culprits: tuple[str, ...] = ()
-    cause: str = ""  # class of the cause; empty where the classes of the tool have no fitting one
+    # Class of the cause, or several that are equally true; empty where the classes of the tool have
+    # no fitting one.
+    cause: str = ""
     held_out: bool = False  # written after the rules were fixed, counted apart
+    group: str = ""  # cases that are counted together; empty: by held_out
     environment: tuple[tuple[str, str], ...] = ()  # recorded in a process of its own with these
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from all_cases import cases_of
 from fault_cases import Case, Setup
-from small_models import MODELS
+from every_model import MODELS
 
 from plumbline.pytorch import PrecisionDebugger
 

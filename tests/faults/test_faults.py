@@ -46,7 +46,7 @@ def test_culprit_is_named_with_tensors(answers: list[Answer]) -> None:
 
 
 def test_held_out_culprit_is_named_with_tensors(answers: list[Answer]) -> None:
-    faults = [answer for answer in _faults(answers, "tensor") if answer.held_out]
+    faults = [answer for answer in _faults(answers, "tensor") if answer.group == "held out"]
     missed = [answer for answer in faults if not answer.exact]
     assert faults and len(missed) <= (1 - EXACT_WITH_TENSORS) * len(faults), _missed(missed)
 

@@ -133,6 +133,21 @@ def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
         "conj.0": "", "marked": "", "parameter": "", "sparse": "unreadable"}
 
 
+def test_tensors_far_down(tmp_path: Path) -> None:
+    """Found at any depth, or refused; a container that holds itself is met once."""
+    for depth, status in ((70, 1), (300, 4)):
+        for name, value in (("a.pt", 1.0), ("b.pt", 2.0)):
+            inner: dict[str, Any] = {"w": torch.full((3,), value)}
+            inner["self"] = inner
+            for _ in range(depth):
+                inner = {"k": inner}
+            torch.save(inner, tmp_path / name)
+        done = compare(tmp_path / "a.pt", tmp_path / "b.pt", "-o", tmp_path / f"o{depth}")
+        assert done.returncode == status, done.stderr
+        assert ("differs: 1 of 1 parameter" in done.stdout) == (status == 1)
+        assert ("nested more than 256 deep" in done.stderr) == (status == 4)
+
+
 def test_names_and_shapes_of_one_side(tmp_path: Path) -> None:
     torch.save({"both": torch.ones(2), "mine": torch.ones(3)}, tmp_path / "a.pt")
     torch.save({"both": torch.ones(2), "yours": torch.ones(1), }, tmp_path / "b.pt")
@@ -467,6 +482,6 @@ def test_upstream_spelling(tmp_path: Path) -> None:
                           timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "ckpt_similarity.json").read_text())["a"]["cos"] == 1.0
-    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "-d", "x.sh"], text=True,
+    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "-vc", "x.log"], text=True,
                          capture_output=True, check=False, timeout=60)
-    assert bad.returncode == 4 and "config_check -d: not built yet" in bad.stderr
+    assert bad.returncode == 4 and "config_check -vc: not built yet" in bad.stderr

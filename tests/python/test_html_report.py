@@ -92,7 +92,7 @@ def test_page_holds_the_facts_of_the_machine_form(target: str, golden: str, tmp_
     page, _, machine = report(target, golden, tmp_path)
     data = json.loads(page.scripts["data"])
     [part] = data["parts"]
-    texts = [*data["texts"], ""]  # -1 is no text
+    texts = [*part["texts"], ""]  # -1 is no text
     header = {key: value for key, value in machine.items() if key != "rows"}
     assert part["header"] == header
     assert part["row_total"] == len(part["rows"]) == len(machine["rows"])

@@ -8,6 +8,7 @@ const STATISTICS = ["max", "min", "mean", "norm"];
 const CALL = 0, ITEM = 1, ROLE = 2, VERDICT = 3, REASON = 4, ERROR = 5, EXPLAINED = 6, DTYPE = 7,
   SHAPE = 9, RESULT = 11, STATS = 12, METRICS = 14, NOTES = 15;
 let part = data.parts[Math.max(0, data.parts.findIndex((p) => p.header.first_wrong_call))];
+if (data.overview && data.overview.first_wrong_call) part = data.parts[partOf(data.overview.first_wrong_call)] || part;
 
 // --- elements ---------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ function tip(text, event) {
 
 const callName = (call) => part.calls[call][0] || part.calls[call][1];
 const itemName = (row) => (row[ITEM].startsWith(".") ? callName(row[CALL]) + row[ITEM] : row[ITEM]);
-const text = (index) => (index < 0 ? "" : data.texts[index]);
+const text = (index) => (index < 0 ? "" : part.texts[index]);
 const both = (row, at) => {
   const target = text(row[at]), golden = text(row[at + 1]);
   return target === golden || !golden ? target : (target || "none") + " | " + golden;
@@ -111,21 +112,25 @@ function drawHeader() {
 }
 
 function drawAnswer() {
-  const answer = part.header.first_wrong_call, box = byId("answer");
+  const whole = data.overview || { ...part.header, answer: part.answer };
+  const answer = whole.first_wrong_call, box = byId("answer");
+  const good = whole.answer.startsWith("no wrong call");
   box.replaceChildren();
-  box.className = answer ? "bad" : part.answer === "no wrong call" ? "good" : "unknown";
+  box.className = answer ? "bad" : good ? "good" : "unknown";
   if (!answer) {
-    const colon = part.answer.indexOf(":");
-    const good = part.answer === "no wrong call";
+    const colon = whole.answer.indexOf(":");
+    const name = whole.answer.slice(0, colon < 0 ? undefined : colon);
     box.append(make("div", { cls: "lead" }, good ? "Every call agrees within rounding" : "Not everything could be judged"),
-      make("div", { cls: "name" }, good ? "No wrong call" : part.answer.slice(0, colon < 0 ? undefined : colon)));
-    if (colon >= 0) box.append(make("p", {}, part.answer.slice(colon + 1).trim()));
+      make("div", { cls: "name" }, name.charAt(0).toUpperCase() + name.slice(1)));
+    if (colon >= 0) box.append(make("p", {}, whole.answer.slice(colon + 1).trim()));
     return;
   }
-  box.append(make("div", { cls: "lead" }, "First wrong call"), make("div", { cls: "name" }, answer.name));
+  const where = data.overview ? ` over ${data.overview.ranks.length} ranks: ${labelOf(answer)}` : "";
+  box.append(make("div", { cls: "lead" }, "First wrong call" + where), make("div", { cls: "name" }, answer.name));
   if (answer.cause) {
     const sure = answer.confidence ? ` (${answer.confidence} confidence)` : "";
-    box.append(make("p", {}, make("span", { cls: "cause" }, `Likely cause: ${answer.cause}${sure}`), answer.cause_text || ""));
+    const known = answer.cause === "unexplained" ? "Cause not known:" : `Likely cause: ${answer.cause}${sure}`;
+    box.append(make("p", {}, make("span", { cls: "cause" }, known), answer.cause_text || ""));
   }
   box.append(make("p", {}, answer.what));
   const facts = make("dl", { cls: "facts" });
@@ -134,7 +139,7 @@ function drawAnswer() {
   fact("inside", answer.module_path.length > 0 && dotted(answer.module_path.join("  <  ")));
   fact("seen in", answer.item && make("code", {}, answer.item));
   if (answer.enters_with_inputs) fact("note", "An input of this call that no recorded call produced already differs.");
-  if (!part.header.complete) fact("note", "Some calls or files could not be judged; see the end of this page.");
+  if (!whole.complete) fact("note", "Some calls or files could not be judged; see the end of this page.");
   if (facts.firstChild) box.append(facts);
 }
 
@@ -147,16 +152,6 @@ function drawCounts() {
   add("paired calls", counts["paired calls"], "");
   for (const name of ["unmatched target", "unmatched golden"]) if (counts[name]) add("calls " + name, counts[name], "suspicious");
   for (const name of ["unreadable files", "missing values"]) if (counts[name]) add(name, counts[name], "suspicious");
-}
-
-function drawRanks() {
-  const box = byId("ranks");
-  box.hidden = data.parts.length < 2;
-  if (box.hidden || box.firstChild) return;
-  box.append(make("h2", {}, "Ranks"), make("div", { cls: "card" }, table(
-    [{ text: "rank" }, { text: "answer" }, { text: "broken", num: true }, { text: "suspicious", num: true }],
-    data.parts.map((p, i) => ({ cls: "link", on: { click: () => choose(i) },
-      cells: [p.label, p.answer, p.header.counts.broken, p.header.counts.suspicious] })))));
 }
 
 // --- drawing ----------------------------------------------------------------------------------------
@@ -222,7 +217,8 @@ function drawGrowth() {
   const { svg, px, py, top, bottom } = plot(around ? 800 : WIDE, 400, { low: 0, high: Math.max(1, part.calls.length - 1), whole: true }, y,
     { title: "Error along the call order", x: "call" });
   const height = (v) => py(v > 0 && isFinite(v) ? Math.min(y.high, Math.max(y.low, Math.log10(v))) : v > 0 ? y.high : y.low);
-  card.append(legend([...VERDICTS.map((_, i) => badge(i)), explainedKey()]), svg);
+  const others = data.parts.length > 1 ? [make("span", {}, make("span", { cls: "other-key" }), "other ranks")] : [];
+  card.append(legend([...VERDICTS.map((_, i) => badge(i)), explainedKey(), ...others]), svg);
   const line = part.growth.filter((p) => p[2] > 0).map((p) => `${px(p[0])},${height(p[2])}`);
   const wrong = wrongCall();
   if (wrong >= 0) {

@@ -1,0 +1,100 @@
+// plumb config_check: collect and compare the configurations of two trainings.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "commands.h"
+#include "pipeline/compare_configs.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kDifferencesFound = 1;
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  plumb config_check -d train.sh model.yaml -o run_a.zip\n"
+    "  plumb config_check -c run_a.zip run_b.zip --fail-on error\n"
+    "\n"
+    "Exit status: 0 done, 1 --fail-on found something, 2 wrong usage or no pack, 3 file not "
+    "found,\n"
+    "5 damaged file, 6 input or output error. Checkpoints: `plumb compare A B`.";
+
+struct Arguments {
+  bool dump = false;
+  std::vector<std::string> files;
+  std::vector<std::string> packs;
+  std::string output;
+  std::string fail_on;
+  pipeline::CollectOptions collect;
+};
+
+Result<int> Collect(const Arguments& arguments) {
+  const std::string path =
+      arguments.output.empty() ? std::string("./config_check_pack.zip") : arguments.output;
+  pipeline::CollectOptions options = arguments.collect;
+  options.files = arguments.files;
+  PL_TRY(pipeline::WriteConfigPack(path, options));
+  std::printf("file: %s\n", path.c_str());
+  return 0;
+}
+
+Result<int> Compare(const Arguments& arguments) {
+  PL_TRY_ASSIGN(const pipeline::ConfigPack bench, pipeline::ReadConfigPack(arguments.packs[0]));
+  PL_TRY_ASSIGN(const pipeline::ConfigPack cmp, pipeline::ReadConfigPack(arguments.packs[1]));
+  const pipeline::ConfigComparison comparison = pipeline::CompareConfigs(bench, cmp);
+  const std::string directory =
+      arguments.output.empty() ? std::string("./config_check_result") : arguments.output;
+  const std::string path = JoinPath(directory, "result.xlsx");
+  PL_TRY(pipeline::WriteConfigWorkbook(comparison, path));
+  std::fputs(pipeline::ConfigSummary(comparison).c_str(), stdout);
+  std::printf("file: %s\n", path.c_str());
+  if (arguments.fail_on.empty()) return 0;
+  const auto limit = arguments.fail_on == "error" ? pipeline::ConfigLevel::kError
+                                                  : pipeline::ConfigLevel::kWarning;
+  const bool fails = comparison.level() >= limit || comparison.sheets.empty();
+  return fails ? kDifferencesFound : 0;
+}
+
+Result<int> RunConfigCheck(const Arguments& arguments) {
+  if (arguments.dump == !arguments.packs.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "expected one of -d [FILES] (collect) and -c BENCH.zip CMP.zip (compare)");
+  }
+  return arguments.dump ? Collect(arguments) : Compare(arguments);
+}
+
+}  // namespace
+
+void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "config_check", "Collect the configuration of a training, or compare two of them.");
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::Option* dump =
+      command
+          ->add_option("-d,--dump", arguments->files,
+                       "collect environment, packages and the arguments in .sh and .yaml files")
+          ->expected(0, -1);
+  command->add_option("-c,--compare", arguments->packs, "two packs: the reference, the other one")
+      ->expected(2);
+  command->add_option("-o,--output", arguments->output,
+                      "of -d the pack (./config_check_pack.zip), of -c a directory "
+                      "(./config_check_result)");
+  command->add_option("--python", arguments->collect.python_prefix,
+                      "-d: prefix of the Python whose packages count (of python3 on the path)");
+  command->add_flag("--all-env", arguments->collect.all_environment,
+                    "-d: every environment variable, secrets included, not only those compared");
+  command->add_option("--fail-on", arguments->fail_on, "-c: end with status 1 from this level on")
+      ->check(CLI::IsMember({"warning", "error"}));
+  command->footer(kExamples);
+  command->callback([arguments, dump, &exit_status] {
+    arguments->dump = dump->count() > 0;
+    const Result<int> status = RunConfigCheck(*arguments);
+    exit_status = status ? *status : ReportError("config_check", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

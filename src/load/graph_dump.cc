@@ -1,0 +1,379 @@
+// The files of a static-graph dump: the reading half of graph_dump.h.
+
+#include "load/graph_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "formats/npy.h"
+
+namespace plumbline::load {
+namespace {
+
+constexpr size_t kMaxProblems = 20;
+constexpr std::string_view kMappingName = "mapping.csv";
+
+// One tensor of one kernel: a file, or a row of statistic.csv.
+struct Entry {
+  std::string op_type, op_name;
+  uint64_t timestamp = 0;
+  bool is_output = false;
+  uint64_t slot = 0;
+  TensorRecord tensor;
+  std::string path;  // of the .npy file
+  size_t occurrence = 0;
+};
+
+// The unsigned number that `text` is as a whole.
+std::optional<uint64_t> DigitsIn(std::string_view text) {
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  return whole && !text.empty() ? std::optional(number) : std::nullopt;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// Element types that are no row of the dtype table, with which a file name may end.
+bool IsDTypeName(std::string_view text) {
+  return ParseDType(text) || ParseDType(Lower(text)) || text == "int4" || text == "Int4" ||
+         text == "uint1" || text == "Uint1";
+}
+
+// Takes the last part off `rest`.
+std::string_view TakeLast(std::string_view& rest) {
+  const size_t dot = rest.rfind('.');
+  const size_t from = dot == std::string_view::npos ? 0 : dot + 1;
+  const std::string_view part = rest.substr(from);
+  rest.remove_suffix(rest.size() - (dot == std::string_view::npos ? 0 : dot));
+  return part;
+}
+
+class Reader {
+ public:
+  explicit Reader(GraphRecords& records) : records_(records) {}
+
+  Status ReadDirectory(const std::string& directory, size_t index) {
+    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+    const bool has_tensors =
+        std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(".npy"); });
+    if (index > 0 && has_tensors != records_.has_tensors) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: holds {}, but other directories of this rank and step hold {}",
+                               directory, has_tensors ? "tensors" : "statistics",
+                               has_tensors ? "statistics" : "tensors"));
+    }
+    records_.has_tensors = has_tensors;
+    prefix_ = index == 0 ? std::string() : fmt::format("{}:", index);
+    if (!has_tensors) return ReadStatistics(JoinPath(directory, kStatisticCsvName));
+    PL_TRY_ASSIGN(const auto mapping, ReadMapping(JoinPath(directory, kMappingName)));
+    for (const std::string& name : names) {
+      if (!name.ends_with(".npy")) continue;
+      const auto mapped = mapping.find(name);
+      AddFile(directory, name, mapped == mapping.end() ? name : mapped->second);
+    }
+    return {};
+  }
+
+  // Reads the headers and makes calls of what was added.
+  void Finish() {
+    ParallelFor(entries_.size(), [&](size_t i) { Describe(entries_[i]); });
+    NumberOccurrences();
+    MakeCalls();
+  }
+
+ private:
+  void Problem(std::string text) {
+    if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
+  }
+
+  // Long names are kept in a table; their files have numbers for names.
+  static Result<std::map<std::string, std::string>> ReadMapping(const std::string& path) {
+    std::map<std::string, std::string> mapping;
+    if (KindOf(path) != PathKind::kFile) return mapping;
+    PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+    auto rows = csv::Parse(text);
+    if (!rows) return rows.error().In(path);
+    for (const csv::Row& row : *rows) {
+      if (row.size() >= 2) mapping.emplace(row[0], row[1]);
+    }
+    return mapping;
+  }
+
+  void AddFile(const std::string& directory, const std::string& file, const std::string& name) {
+    const std::optional<KernelFile> parts = ParseKernelFile(name);
+    if (!parts) {
+      Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
+                          JoinPath(directory, file)));
+      return;
+    }
+    Entry& entry = entries_.emplace_back();
+    entry.op_type = parts->op_type;
+    entry.op_name = parts->op_name;
+    entry.timestamp = parts->timestamp;
+    entry.is_output = parts->is_output;
+    entry.slot = parts->slot;
+    entry.path = JoinPath(directory, file);
+    entry.tensor.dtype_text = Lower(parts->dtype);
+    entry.tensor.data_name = prefix_ + file;
+  }
+
+  void Describe(Entry& entry) const {
+    entry.tensor.type = "mindspore.Tensor";
+    if (!records_.has_tensors) return;
+    const Result<npy::NpyFile> file = npy::NpyFile::Open(entry.path);
+    if (!file) {
+      entry.tensor.dtype_text = kUnreadableDType;
+      return;
+    }
+    const TensorView view = file->view();
+    entry.tensor.shape.assign(view.sizes.begin(), view.sizes.end());
+    // The name knows of types that .npy files do not have.
+    if (entry.tensor.dtype_text.empty()) entry.tensor.dtype_text = InfoOf(view.dtype).name;
+  }
+
+  Status ReadStatistics(const std::string& path);
+  Status AddRow(const csv::Row& row, const std::string& path, size_t line);
+
+  // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.
+  void NumberOccurrences() {
+    std::ranges::stable_sort(entries_, {}, &Entry::timestamp);
+    std::map<std::tuple<std::string_view, bool, uint64_t>, size_t> seen;
+    for (Entry& entry : entries_) {
+      entry.occurrence = seen[{entry.op_name, entry.is_output, entry.slot}]++;
+    }
+  }
+
+  void MakeCalls() {
+    std::map<std::pair<std::string_view, size_t>, size_t> known;
+    std::vector<std::vector<Entry*>> calls;
+    for (Entry& entry : entries_) {
+      const auto [at, is_new] = known.try_emplace({entry.op_name, entry.occurrence}, calls.size());
+      if (is_new) calls.emplace_back();
+      calls[at->second].push_back(&entry);
+    }
+    for (std::vector<Entry*>& members : calls) records_.calls.push_back(CallOf(members));
+  }
+
+  static Call CallOf(std::vector<Entry*>& members) {
+    std::ranges::stable_sort(members, {}, &Entry::slot);
+    ValueMap inputs, outputs;
+    for (Entry* entry : members) {
+      ValueMap& values = entry->is_output ? outputs : inputs;
+      values.emplace_back(std::to_string(entry->slot), Value(std::move(entry->tensor)));
+    }
+    Call call;
+    const Entry& first = *members.front();
+    std::string scope = first.op_name;  // the parts of a call's name are told by their dots
+    std::ranges::replace(scope, '.', '_');
+    call.name = fmt::format("{}.{}.{}.forward", scope, first.op_type, first.occurrence);
+    call.kind = CallKind::kForward;
+    if (!inputs.empty()) call.members.emplace_back("input_args", Value(std::move(inputs)));
+    if (!outputs.empty()) call.members.emplace_back("output", Value(std::move(outputs)));
+    return call;
+  }
+
+  struct Columns {
+    static constexpr size_t kNone = static_cast<size_t>(-1);
+    size_t dtype = kNone, shape = kNone, max = kNone, min = kNone, mean = kNone, norm = kNone,
+           digest = kNone;
+  };
+
+  GraphRecords& records_;
+  std::vector<Entry> entries_;
+  std::string prefix_;  // of data_name
+  Columns columns_;
+};
+
+// Columns that stand at the front of every row.
+enum FixedColumn : size_t { kOpType, kOpName, kTask, kStream, kTimestamp, kIo, kSlot, kFixedCount };
+
+Error BadRow(const std::string& path, size_t line, std::string_view problem) {
+  return Error(ErrorCode::kCorrupt, fmt::format("{}: line {}: {}", path, line, problem));
+}
+
+Statistic StatisticIn(std::string_view text) {
+  if (text == "True") return true;
+  if (text == "False") return false;
+  if (text == "nan" || text == "-nan") return std::numeric_limits<double>::quiet_NaN();
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec == std::errc::result_out_of_range) {
+    const double huge = std::numeric_limits<double>::infinity();
+    return text.find("e-") != std::string_view::npos ? 0.0 : text[0] == '-' ? -huge : huge;
+  }
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::monostate();
+  return value;
+}
+
+// "(2,3)", "(3)", "(3,)", "()" or the same in square brackets.
+std::optional<Shape> ShapeIn(std::string_view text) {
+  if (text.size() < 2) return std::nullopt;
+  const bool round = text.front() == '(' && text.back() == ')';
+  if (!round && !(text.front() == '[' && text.back() == ']')) return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  Shape shape;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view part = text.substr(0, comma);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (part.empty() && text.empty()) break;
+    const std::optional<uint64_t> size = DigitsIn(part);
+    if (!size || *size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return std::nullopt;
+    }
+    shape.push_back(static_cast<int64_t>(*size));
+  }
+  if (!ElementCount(shape)) return std::nullopt;
+  return shape;
+}
+
+Status Reader::ReadStatistics(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  auto rows = csv::Parse(text);
+  if (!rows) return rows.error().In(path);
+  if (rows->empty() || rows->front().size() < kFixedCount || rows->front()[kOpType] != "Op Type") {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: no header (expected Op Type,Op Name,Task ID,...)", path));
+  }
+  columns_ = {};
+  const std::pair<std::string_view, size_t Columns::*> names[] = {
+      {"Data Type", &Columns::dtype}, {"Shape", &Columns::shape},
+      {"Max Value", &Columns::max},   {"Min Value", &Columns::min},
+      {"Avg Value", &Columns::mean},  {"L2Norm Value", &Columns::norm},
+      {"MD5", &Columns::digest},      {"SHA1", &Columns::digest},
+  };
+  const csv::Row& header = rows->front();
+  for (size_t i = 0; i < header.size(); ++i) {
+    for (const auto& [name, column] : names) {
+      if (header[i] == name) columns_.*column = i;
+    }
+  }
+  if (columns_.dtype == Columns::kNone || columns_.shape == Columns::kNone) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: its header has no Data Type or no Shape", path));
+  }
+  for (size_t i = 1; i < rows->size(); ++i) {
+    if ((*rows)[i].empty()) continue;
+    PL_TRY(AddRow((*rows)[i], path, i + 1));
+  }
+  return {};
+}
+
+Status Reader::AddRow(const csv::Row& row, const std::string& path, size_t line) {
+  const auto cell = [&](size_t column) {
+    return column < row.size() ? std::string_view(row[column]) : std::string_view();
+  };
+  if (row.size() <= std::max({columns_.dtype, columns_.shape, size_t{kFixedCount}})) {
+    return BadRow(path, line, fmt::format("{} cells; the file may be cut", row.size()));
+  }
+  const std::optional<uint64_t> time = DigitsIn(cell(kTimestamp)), slot = DigitsIn(cell(kSlot));
+  const std::string_view io = cell(kIo);
+  if (!time || !slot || (io != "input" && io != "output")) {
+    return BadRow(path, line, "no time, slot or direction (expected input or output)");
+  }
+  const std::optional<Shape> shape = ShapeIn(cell(columns_.shape));
+  if (!shape) return BadRow(path, line, fmt::format("{} is no shape", cell(columns_.shape)));
+  Entry& entry = entries_.emplace_back();
+  entry.op_type = cell(kOpType);
+  entry.op_name = cell(kOpName);
+  for (char& c : entry.op_name) {
+    if (c == '/') c = '_';  // as file names have it
+  }
+  entry.timestamp = *time;
+  entry.is_output = io == "output";
+  entry.slot = *slot;
+  TensorRecord& tensor = entry.tensor;
+  tensor.dtype_text = Lower(cell(columns_.dtype));
+  tensor.shape = *shape;
+  tensor.max = StatisticIn(cell(columns_.max));
+  tensor.min = StatisticIn(cell(columns_.min));
+  tensor.mean = StatisticIn(cell(columns_.mean));
+  tensor.norm = StatisticIn(cell(columns_.norm));
+  const bool has_statistics = columns_.max != Columns::kNone || columns_.norm != Columns::kNone;
+  const std::string_view digest = cell(columns_.digest);
+  if (!has_statistics && !digest.empty()) tensor.digest = digest;
+  tensor.data_name = fmt::format("{}{}.{}.{}.{}.{}", prefix_, entry.op_name, cell(kTask),
+                                 cell(kStream), io, entry.slot);
+  return {};
+}
+
+}  // namespace
+
+std::optional<KernelFile> ParseKernelFile(std::string_view name) {
+  constexpr std::string_view kEnding = ".npy";
+  if (!name.ends_with(kEnding)) return std::nullopt;
+  std::string_view rest = name.substr(0, name.size() - kEnding.size());
+  KernelFile file;
+  std::string_view last = TakeLast(rest);
+  std::string_view format = last;
+  std::string_view slot = TakeLast(rest);
+  if (!DigitsIn(slot) && IsDTypeName(last)) {
+    file.dtype = last;
+    format = slot;
+    slot = TakeLast(rest);
+  }
+  const std::string_view io = TakeLast(rest);
+  const std::optional<uint64_t> number = DigitsIn(slot);
+  if (format.empty() || !number || (io != "input" && io != "output")) return std::nullopt;
+  const std::optional<uint64_t> time = DigitsIn(TakeLast(rest));
+  file.stream = TakeLast(rest);
+  file.task = TakeLast(rest);
+  const size_t dot = rest.find('.');
+  if (!time || !DigitsIn(file.stream) || !DigitsIn(file.task) || dot == std::string_view::npos ||
+      dot == 0 || dot + 1 == rest.size()) {
+    return std::nullopt;
+  }
+  file.op_type = rest.substr(0, dot);
+  file.op_name = rest.substr(dot + 1);
+  file.timestamp = *time;
+  file.is_output = io == "output";
+  file.slot = *number;
+  return file;
+}
+
+Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories) {
+  GraphRecords records;
+  Reader reader(records);
+  for (size_t i = 0; i < directories.size(); ++i) PL_TRY(reader.ReadDirectory(directories[i], i));
+  reader.Finish();
+  if (!records.calls.empty()) return records;
+  return Error(ErrorCode::kNotFound,
+               fmt::format("{}: no kernel in it (expected .npy files of kernels or rows in "
+                           "statistic.csv)",
+                           directories.empty() ? std::string() : directories.front()));
+}
+
+std::string GraphFile(const std::vector<std::string>& directories, std::string_view data_name,
+                      bool has_tensors) {
+  size_t index = 0;
+  const size_t colon = data_name.find(':');
+  if (colon != std::string_view::npos) {
+    const std::optional<uint64_t> number = DigitsIn(data_name.substr(0, colon));
+    if (number && *number > 0 && *number < directories.size()) {
+      index = static_cast<size_t>(*number);
+      data_name.remove_prefix(colon + 1);
+    }
+  }
+  if (directories.empty()) return std::string(data_name);
+  return JoinPath(directories[index], has_tensors ? data_name : kStatisticCsvName);
+}
+
+}  // namespace plumbline::load

@@ -1,0 +1,78 @@
+// Dumps of MindSpore's static graphs: directories of one iteration each that hold the kernels'
+// tensors as .npy files, or their statistics as statistic.csv (docs/formats/graph_dump.md).
+
+#ifndef PLUMBLINE_LOAD_GRAPH_DUMP_H_
+#define PLUMBLINE_LOAD_GRAPH_DUMP_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/record.h"
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+inline constexpr std::string_view kStatisticCsvName = "statistic.csv";
+
+// One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution, or
+// .../{time}/{device}/{model}/{model id}/{step} of graphs that run on the device as a whole.
+struct GraphDirectory {
+  std::string path;
+  int64_t rank = 0, step = 0;
+};
+
+// The directories with kernel files at or at most 10 levels below `root`, by rank, step and path.
+// Directories whose place does not say rank and step are left out. Empty when there are none, or
+// `root` is no directory.
+std::vector<GraphDirectory> ListGraphDirectories(const std::string& root);
+
+// Whether `path` holds a static-graph dump at one of the places of GraphDirectory.
+bool IsGraphDump(const std::string& path);
+
+// The directories of one rank and step as one path, where "*" stands for the parts in which they
+// differ. Requires: not empty, of one rank and step.
+std::string GraphPath(const std::vector<std::string>& directories);
+// The directories that such a path, or the path of a root with one rank and step, stands for.
+// kNotFound when there is none, kInvalidArgument when they are of several ranks or steps.
+Result<std::vector<std::string>> ResolveGraphPath(const std::string& path);
+
+// What a kernel file's name says.
+struct KernelFile {
+  std::string_view op_type, op_name;  // "MatMul", "Default_fc1-Dense_MatMul-op0"
+  std::string_view task, stream;
+  uint64_t timestamp = 0;  // microseconds
+  bool is_output = false;
+  uint64_t slot = 0;
+  std::string_view dtype;  // as the name spells it; empty: it does not
+};
+// The parts of {op_type}.{op_name}.{task}.{stream}.{time}.{io}.{slot}.{format}[.{dtype}].npy, read
+// from the right; nothing if the name is of another form.
+std::optional<KernelFile> ParseKernelFile(std::string_view name);
+
+struct GraphRecords {
+  bool has_tensors = false;  // .npy files; otherwise statistics
+  // In order of execution: {op_name}.{op_type}.{occurrence}.forward, values numbered by slot.
+  // data_name of a value: the file, or in statistics {op_name}.{task}.{stream}.{io}.{slot}; in
+  // front of it "{k}:" where it is in the k-th directory and not in the first one.
+  // Tensors whose file cannot be read have no shape and the dtype "unreadable".
+  std::vector<Call> calls;
+  std::vector<std::string> problems;  // what was left out, one sentence each; at most 20
+};
+
+// Statistics of tensors are left to the caller. kCorrupt when statistic.csv is damaged;
+// kInvalidArgument when one directory holds tensors and another statistics; kNotFound when there is
+// no kernel file.
+Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories);
+
+// The file of a data_name of GraphRecords: its path, or that of the statistic.csv.
+std::string GraphFile(const std::vector<std::string>& directories, std::string_view data_name,
+                      bool has_tensors);
+
+inline constexpr std::string_view kUnreadableDType = "unreadable";
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_GRAPH_DUMP_H_

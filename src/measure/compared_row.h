@@ -1,0 +1,37 @@
+// Small questions that many passes ask about a row of a comparison or one side of it.
+
+#ifndef PLUMBLINE_MEASURE_COMPARED_ROW_H_
+#define PLUMBLINE_MEASURE_COMPARED_ROW_H_
+
+#include <span>
+#include <string_view>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::measure {
+
+// Whether a verdict is one that somebody must look at: suspicious or broken.
+inline bool IsBad(Verdict verdict) {
+  return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
+}
+
+// Whether a row is something the call is given: an argument or a parameter.
+inline bool IsInput(const ComparedRow& row) {
+  const ItemRole role = row.item().role;
+  return role == ItemRole::kInput || role == ItemRole::kParameter;
+}
+
+// Elements of the recorded shape; 1 for values without dimensions, 0 for a shape beyond 64 bits.
+double ElementsOf(const Item& item);
+
+// The name within its call: "output.0" of "Functional.linear.0.forward.output.0".
+std::string_view ShortName(const Item& item, std::string_view call_name);
+
+// The rows of one call.
+inline std::span<const ComparedRow> RowsOf(const Comparison& comparison, const ComparedCall& call) {
+  return std::span(comparison.rows).subspan(call.first_row, call.row_count);
+}
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_COMPARED_ROW_H_

@@ -1,0 +1,168 @@
+// Which call is named: pairs of small dumps, each about one rule of docs/design/verdict.md.
+
+#include "pipeline/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "pipeline/dump_for_test.h"
+
+namespace plumbline {
+namespace {
+
+class DivergenceTest : public testing::Test {
+ protected:
+  DivergenceTest()
+      : root_((std::filesystem::path(testing::TempDir()) /
+               testing::UnitTest::GetInstance()->current_test_info()->name())
+                  .string()),
+        target_(root_ + "/target"),
+        golden_(root_ + "/golden") {}
+  ~DivergenceTest() override { std::filesystem::remove_all(root_); }
+
+  Comparison Compare() {
+    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
+    EXPECT_TRUE(result) << (result ? "" : result.error().message());
+    return result ? std::move(*result) : Comparison();
+  }
+  std::string Named() {
+    const Comparison comparison = Compare();
+    return comparison.first_wrong_call ? comparison.first_wrong_call->name : "";
+  }
+
+  std::string root_;
+  DumpForTest target_, golden_;
+};
+
+std::string TensorOf(double scale, const std::string& shape) {
+  return TensorJson(1.0 * scale, -1.0 * scale, 1.5 * scale, shape);
+}
+
+const std::string kScores = TensorJson(3, -2, 5);
+const std::string kShares = TensorJson(0.75, 0, 0.8);
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const std::string kInfinite = TensorJson(3, -kInfinity, kInfinity);
+const std::string kLowest = TensorJson(3, -3.4e38, kInfinity);
+
+std::string Json(std::string text) {  // infinities as the recorders write them
+  for (size_t at = text.find("inf"); at != text.npos; at = text.find("inf", at + 8)) {
+    text.replace(at, 3, "Infinity");
+  }
+  return text;
+}
+
+class OtherFillTest : public DivergenceTest {
+ protected:
+  void Fill(const std::string& shares) {
+    const std::string flags =
+        R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [4], "Max": true, )"
+        R"("Min": false, "Mean": null, "Norm": null, "requires_grad": false})";
+    target_
+        .Add("Tensor.masked_fill.0.forward",
+             kScores + "," + flags + "," + ScalarJson("float", "-3.4e38"), Json(kLowest))
+        .Add("Functional.softmax.0.forward", Json(kLowest), shares);
+    golden_
+        .Add("Tensor.masked_fill.0.forward",
+             kScores + "," + flags + "," + ScalarJson("float", "-Infinity"), Json(kInfinite))
+        .Add("Functional.softmax.0.forward", Json(kInfinite), kShares);
+  }
+};
+
+TEST_F(OtherFillTest, MasksThatComeToTheSameAreNoFault) {
+  Fill(kShares);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+  // Nothing is said for the filled elements themselves.
+  EXPECT_EQ(comparison.rows[2].reason, "fill-differs");
+  EXPECT_EQ(comparison.rows[2].verdict, Verdict::kNotComparable);
+  EXPECT_EQ(comparison.rows.back().verdict, Verdict::kSame);
+}
+
+TEST_F(OtherFillTest, MasksThatMatterAreNamedWhereTheyArise) {
+  Fill(TensorJson(0.6, 0.1, 0.7));
+  EXPECT_EQ(Named(), "Tensor.masked_fill.0.forward");
+}
+
+// The addition of a bias that golden does inside a fused call shifts all numbers of additions.
+TEST_F(DivergenceTest, GradientOfAnotherFormIsDecidedWithItsForwardCall) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const bool other = side == &target_;
+    const std::string shape = other ? "[8]" : "[2, 8]";
+    side->Add("Tensor.__add__.0.forward", TensorOf(1, shape), TensorOf(2, shape));
+    for (int i = 0; i < 3; ++i) {
+      side->Add(fmt::format("Torch.tanh.{}.forward", i), TensorOf(3 + i, "[2, 8]"),
+                TensorOf(4 + i, "[2, 8]"));
+    }
+    side->Add("Torch.tanh.0.backward", TensorOf(9, "[2, 8]"), TensorOf(10, "[2, 8]"));
+    side->Add("Tensor.__add__.0.backward", TensorOf(10, shape), TensorOf(10, shape));
+  }
+  EXPECT_EQ(Named(), "");
+}
+
+// A loss without a weight that golden has: one number, taken by the next call.
+TEST_F(DivergenceTest, OneNumberTellsWhichCallMadeIt) {
+  const auto loss = [](double v) { return TensorJson(v, v, v, "[]"); };
+  target_.Add("Functional.loss.0.forward", kScores, loss(0.70056))
+      .Add("Torch.tanh.0.forward", kShares, kShares)
+      .Add("Torch.exp.0.forward", loss(0.70056), loss(2.01488));
+  golden_.Add("Functional.loss.0.forward", kScores + "," + TensorOf(2, "[3]"), loss(0.88334))
+      .Add("Torch.tanh.0.forward", kShares, kShares)
+      .Add("Torch.exp.0.forward", loss(0.88334), loss(2.41896));
+  EXPECT_EQ(Named(), "Functional.loss.0.forward");
+}
+
+// The bias before a batch norm has no gradient: what is recorded is the rounding of a sum.
+TEST_F(DivergenceTest, SumsThatCancelAreNoFault) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double rounding = side == &target_ ? 1.4e-9 : 3e-9;
+    side->Add("Functional.linear.0.backward", TensorOf(0.01, "[100, 8]"),
+              TensorJson(rounding, -rounding, 2 * rounding, "[8]"));
+  }
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(DivergenceTest, SumsThatDoNotCancelAreJudged) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double sum = side == &target_ ? 1.4e-3 : 3e-3;
+    side->Add("Functional.linear.0.backward", TensorOf(0.01, "[100, 8]"),
+              TensorJson(sum, -sum, 2 * sum, "[8]"));
+  }
+  EXPECT_EQ(Named(), "Functional.linear.0.backward");
+}
+
+// Matrix products in tf32 beside exact convolutions, and a fault among them.
+class PrecisionTest : public DivergenceTest {
+ protected:
+  void Record(int matrices, double error) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const double factor = side == &target_ ? 1 + error : 1;
+      for (int i = 0; i < matrices; ++i) {
+        side->Add(fmt::format("Functional.linear.{}.forward", i),
+                  TensorOf(1, "[2, 4]") + "," + TensorOf(2 + i, "[2, 4]"),
+                  TensorOf((2 + i) * factor, "[2, 4]"));
+      }
+      for (int i = 0; i < 6; ++i) {
+        side->Add(fmt::format("Functional.conv2d.{}.forward", i),
+                  TensorOf(20 + i, "[2, 1, 2, 2]") + "," + TensorOf(1, "[1, 1, 2, 4]"),
+                  TensorOf(40 + i, "[2, 1, 2, 2]"));
+      }
+    }
+  }
+};
+
+TEST_F(PrecisionTest, MatrixProductsMayBeLessExactThanConvolutions) {
+  Record(4, 1e-4);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+}
+
+TEST_F(PrecisionTest, OneInexactProductAmongExactConvolutionsIsAFault) {
+  Record(1, 1e-4);
+  EXPECT_EQ(Named(), "Functional.linear.0.forward");
+}
+
+}  // namespace
+}  // namespace plumbline

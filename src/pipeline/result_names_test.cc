@@ -1,0 +1,44 @@
+#include "pipeline/result_names.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/test_directory.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using testing::TestDirectory;
+
+TEST(ResultNames, StampIsFourteenDigits) {
+  const TestDirectory directory;
+  const std::string path = FreePath(directory.path(), "compare_ranks", ".json");
+  const std::string name(BaseName(path));
+  ASSERT_EQ(name.size(), std::string_view("compare_ranks_yyyymmddhhmmss.json").size()) << name;
+  EXPECT_EQ(name.find_first_not_of("0123456789", name.rfind('_') + 1), name.rfind('.'));
+}
+
+TEST(ResultNames, EveryResultOfOneSecondHasItsOwn) {
+  const TestDirectory directory;
+  std::string last;
+  for (int i = 0; i < 20; ++i) {
+    const std::string path = FreePath(directory.path(), "result", ".json");
+    EXPECT_EQ(KindOf(path), PathKind::kMissing);
+    EXPECT_NE(path, last);
+    ASSERT_TRUE(WriteFileAtomically(path, "x", false));
+    last = path;
+  }
+}
+
+// Files of one comparison share a stamp, so it must be free for all of them.
+TEST(ResultNames, OneTakenExtensionTakesTheStamp) {
+  const TestDirectory directory;
+  constexpr std::array<std::string_view, 2> kBoth = {".xlsx", ".csv"};
+  const std::string first = FreeStamp(directory.path(), "result", kBoth);
+  ASSERT_TRUE(WriteFileAtomically(directory.Path("result_" + first + ".csv"), "x", false));
+  EXPECT_NE(FreeStamp(directory.path(), "result", kBoth), first);
+}
+
+}  // namespace
+}  // namespace plumbline::pipeline

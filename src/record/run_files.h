@@ -1,0 +1,23 @@
+// Names of the files in one rank's directory, as every release writes them. Who writes which:
+// store/run_layout.h; where they lie: docs/formats/dump_json.md.
+
+#ifndef PLUMBLINE_RECORD_RUN_FILES_H_
+#define PLUMBLINE_RECORD_RUN_FILES_H_
+
+#include <string_view>
+
+namespace plumbline::run_files {
+
+inline constexpr std::string_view kDumpJson = "dump.json";
+inline constexpr std::string_view kDebugJson = "debug.json";  // level debug: saved values
+inline constexpr std::string_view kStackJson = "stack.json";
+inline constexpr std::string_view kConstructJson = "construct.json";
+inline constexpr std::string_view kTensorDirectory = "dump_tensor_data";
+inline constexpr std::string_view kErrorLog = "dump_error_info.log";
+// Of plumbline alone.
+inline constexpr std::string_view kJournal = ".dump.journal";
+inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who recorded this
+
+}  // namespace plumbline::run_files
+
+#endif  // PLUMBLINE_RECORD_RUN_FILES_H_
