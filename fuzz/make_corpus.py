@@ -62,6 +62,23 @@ def dump_json() -> Seeds:
     return seeds
 
 
+def compare() -> Seeds:
+    """Single dumps, and pairs that differ in a value, a call, a name, a digest."""
+    seeds: Seeds = {}
+    pairs = [("wrong_scale", "sound"), ("missing_call", "extra_call"), ("other_names", "sound"),
+             ("odd_target", "odd_golden"), ("wrong_scale_md5", "sound_md5"),
+             ("mindspore", "sound"), ("truncated", "sound")]
+    with tempfile.TemporaryDirectory() as folder:
+        for pair in pairs:
+            for name in pair:
+                if not Path(folder, name).exists():
+                    getattr(make_dumps, name)(str(Path(folder, name)))
+            texts = [Path(folder, name, "dump.json").read_text().replace("\n", "").replace("  ", "")
+                     for name in pair]
+            seeds["_".join(pair)] = "\0".join(texts).encode()
+    return seeds | {name: text for name, text in dump_json().items() if b'"data"' in text}
+
+
 def npy_file(header: str, data: bytes, version: tuple[int, int] = (1, 0)) -> bytes:
     size = 2 if version == (1, 0) else 4
     header += " " * (-(len(header) + 1 + 8 + size) % 64) + "\n"
@@ -238,9 +255,10 @@ def packed_value() -> Seeds:
 
 
 CORPUS = {
-    "check_rules": check_rules, "csv": csv, "dump_json": dump_json, "journal": journal,
-    "kernels": kernels, "mappings": mappings, "npy": npy, "packed_value": packed_value,
-    "safetensors": safetensors, "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
+    "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
+    "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
+    "packed_value": packed_value, "safetensors": safetensors,
+    "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
 }
 
 

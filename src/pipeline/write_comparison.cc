@@ -46,8 +46,9 @@ const FormatInfo& InfoOf(ReportFormat format) { return kFormats[static_cast<size
 
 // The extensions of all formats: files of one comparison share a stem that no earlier result uses.
 constexpr auto kExtensions = [] {
-  std::array<std::string_view, kReportFormatCount> extensions;
+  std::array<std::string_view, kReportFormatCount + 1> extensions;
   for (size_t i = 0; i < kReportFormatCount; ++i) extensions[i] = kFormats[i].extension;
+  extensions.back() = "_part_1.csv";
   return extensions;
 }();
 
@@ -135,7 +136,17 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
     PL_TRY(WriteFileAtomically(paths.back(), match::DataMappingYaml(comparison.data_mapping),
                                /*durable=*/false));
   }
-  for (std::string& path : paths) comparison.files.push_back(std::move(path));
+  for (size_t k = 0; k < paths.size(); ++k) {
+    const bool in_parts =
+        k < reports && options.formats[k] == ReportFormat::kCsv && options.newest_csv;
+    if (!in_parts) {
+      comparison.files.push_back(std::move(paths[k]));
+      continue;
+    }
+    for (std::string& part : report::NewestCsvPaths(comparison, paths[k])) {
+      comparison.files.push_back(std::move(part));
+    }
+  }
   return {};
 }
 

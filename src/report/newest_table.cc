@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/csv.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/text_file.h"
@@ -198,22 +199,54 @@ std::vector<std::string_view> NewestHeader(const Comparison& comparison) {
   return names;
 }
 
-Status WriteNewestCsv(const Comparison& comparison, const std::string& path) {
-  if (comparison.of_graphs()) {
-    return WriteCsv(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
-  }
+namespace {
+
+// Rows `first` to `end` of the comparison.
+Status WritePart(const Comparison& comparison, size_t first, size_t end, const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(NewestHeader(comparison)), file.text());
   for (const ComparedCall& call : comparison.calls) {
+    if (call.first_row + call.row_count <= first || call.first_row >= end) continue;
     const std::vector<NewestResult> results = NewestResultsOf(comparison, call);
     for (uint32_t i = 0; i < call.row_count; ++i) {
-      const ComparedRow& row = comparison.rows[call.first_row + i];
-      const std::vector<std::string> cells = RowWriter(comparison, row, i == 0).Cells(results[i]);
+      const size_t row = call.first_row + i;
+      if (row < first || row >= end) continue;
+      const std::vector<std::string> cells =
+          RowWriter(comparison, comparison.rows[row], i == 0).Cells(results[i]);
       csv::AppendRow(std::span<const std::string>(cells), file.text());
     }
     PL_TRY(file.Flush());
   }
   return file.Close();
+}
+
+}  // namespace
+
+std::vector<std::string> NewestCsvPaths(const Comparison& comparison, const std::string& path,
+                                        size_t most_rows) {
+  constexpr std::string_view kExtension = ".csv";
+  const size_t rows = comparison.rows.size();
+  if (rows <= most_rows || comparison.of_graphs()) return {path};
+  const std::string_view stem = std::string_view(path).substr(0, path.size() - kExtension.size());
+  std::vector<std::string> paths;
+  for (size_t first = 0; first < rows; first += most_rows) {
+    paths.push_back(fmt::format("{}_part_{}{}", stem, paths.size() + 1, kExtension));
+  }
+  return paths;
+}
+
+Status WriteNewestCsv(const Comparison& comparison, const std::string& path, size_t most_rows) {
+  if (comparison.of_graphs()) {
+    return WriteCsv(comparison, GraphColumnsOf(comparison, /*newest=*/true), path);
+  }
+  const std::vector<std::string> paths = NewestCsvPaths(comparison, path, most_rows);
+  for (size_t k = 0; k < paths.size(); ++k) {
+    Status status = WritePart(comparison, k * most_rows, (k + 1) * most_rows, paths[k]);
+    if (status) continue;
+    for (size_t earlier = 0; earlier < k; ++earlier) (void)RemoveFile(paths[earlier]);
+    return status;
+  }
+  return {};
 }
 
 }  // namespace plumbline::report

@@ -1,10 +1,14 @@
 #include "report/newest_verdict.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/test_directory.h"
 #include "report/newest_table.h"
 
 namespace plumbline::report {
@@ -164,6 +168,36 @@ TEST(NewestTable, HeadersOfTheThreeModes) {
   comparison.mode = CompareMode::kTensor;
   comparison.stacks = {{}};
   EXPECT_EQ(NewestHeader(comparison).size(), 8u + 6 + 8 + 3 + 1 + 1 + 2);
+}
+
+TEST(NewestTable, MoreRowsThanAFileHoldsAreParts) {
+  const plumbline::testing::TestDirectory directory;
+  const std::string path = directory.Path("compare_result_20260131120000.csv");
+  Comparison comparison;
+  for (uint32_t call = 0; call < 4; ++call) {  // 1, 2, 3 and 1 rows: a call is cut in two
+    const uint32_t count = call % 3 + 1;
+    ComparedCall& added = comparison.calls.emplace_back();
+    added.first_row = static_cast<uint32_t>(comparison.rows.size());
+    added.row_count = count;
+    for (uint32_t i = 0; i < count; ++i) {
+      comparison.rows.push_back(Row(fmt::format("Torch.f.{}.forward.output.{}", call, i), 1, 1));
+    }
+  }
+  EXPECT_EQ(NewestCsvPaths(comparison, path, 7), std::vector<std::string>{path});
+  ASSERT_TRUE(WriteNewestCsv(comparison, path, 3));
+  const std::vector<std::string> parts = NewestCsvPaths(comparison, path, 3);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[2], directory.Path("compare_result_20260131120000_part_3.csv"));
+  EXPECT_EQ(ListDirectory(directory.path())->size(), 3u);
+  std::vector<std::string> names;
+  for (const std::string& part : parts) {
+    const std::vector<csv::Row> rows = csv::Parse(ReadFile(part).value()).value();
+    EXPECT_EQ(rows[0][0], "NPU Name");
+    EXPECT_LE(rows.size(), 4u);
+    for (size_t i = 1; i < rows.size(); ++i) names.push_back(rows[i][0]);
+  }
+  ASSERT_EQ(names.size(), comparison.rows.size());
+  for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(names[i], comparison.rows[i].target->name);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 namespace plumbline {
@@ -38,7 +39,17 @@ std::vector<int64_t> ContiguousStrides(std::span<const int64_t> sizes) {
   return strides;
 }
 
+namespace {
+
+bool HasZero(std::span<const int64_t> sizes) {
+  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+}
+
+}  // namespace
+
 int64_t TensorView::element_count() const {
+  // The sizes beside a zero may be anything; all others were checked by ElementCount().
+  if (HasZero(sizes)) return 0;
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
   return count;
@@ -49,10 +60,10 @@ size_t TensorView::size_bytes() const {
 }
 
 bool TensorView::is_contiguous() const {
+  if (HasZero(sizes)) return true;
   int64_t stride = 1;
   bool ordered = true;
   for (size_t i = sizes.size(); i-- > 0;) {
-    if (sizes[i] == 0) return true;
     if (sizes[i] == 1) continue;
     ordered = ordered && strides[i] == stride;
     stride *= sizes[i];

@@ -33,6 +33,16 @@ TEST(ContiguousStrides, ZeroSizedDimensionCountsAsOne) {
   EXPECT_TRUE(ContiguousStrides({}).empty());
 }
 
+TEST(TensorView, SizesBesideAZeroMayBeAnything) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  const Shape sizes = {0, kHuge, kHuge};
+  const std::vector<int64_t> strides = ContiguousStrides(sizes);
+  const TensorView view = {DType::kFloat32, nullptr, sizes, strides};
+  EXPECT_EQ(view.element_count(), 0);  // an overflow would end the sanitizer build
+  EXPECT_EQ(view.size_bytes(), 0u);
+  EXPECT_TRUE(view.is_contiguous());
+}
+
 TEST(TensorView, ContiguityIgnoresStridesOfSizeOne) {
   const Shape sizes = {3, 1, 4};
   const std::vector<int64_t> strides = {4, 99, 1};
