@@ -86,11 +86,13 @@ double OfReduction(const Item& output, std::span<const InputError> operands, boo
 
 // The gradient of a bias is the sum of the gradients that come in, along all axes but one: before a
 // batch norm these cancel.
+// The same for one number that was added to all.
 double OfGradientSum(const Item& output, std::span<const InputError> operands) {
   const InputError* input = Largest(operands);
-  if (input == nullptr || output.shape.size() != 1) return 1;
+  if (input == nullptr || output.shape.size() > 1) return 1;
   const Shape& shape = input->golden->shape;
-  const bool is_axis = std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
+  const bool is_axis =
+      output.shape.empty() || std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
   if (!is_axis || !(CountOf(*input->golden) > CountOf(output))) return 1;
   return OfReduction(output, operands, false);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "pipeline/other_way.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -63,8 +64,14 @@ bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
 
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
-  const CulpritEvent* culprit =
-      findings.events.empty() ? nullptr : Innermost(target, comparison, findings.events);
+  std::vector<CulpritEvent> events = findings.events;
+  for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
+    if (!MeetsAgain(comparison, events, direction)) continue;
+    std::erase_if(events, [&](const CulpritEvent& event) {
+      return KindOfCall(comparison.calls[comparison.rows[event.row].call].name()) == direction;
+    });
+  }
+  const CulpritEvent* culprit = events.empty() ? nullptr : Innermost(target, comparison, events);
   const auto end =
       culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
   std::unordered_set<std::string> settled;

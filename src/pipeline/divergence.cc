@@ -333,6 +333,7 @@ class Judge {
     }
     if (row.reason.empty()) row.reason = "input-differs";
     CulpritEvent event{index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+    event.has_other_source = producer || unpaired_.GoldenProducer(*row.golden);
     if (producer) {
       event.call = unpaired_.ToBlame(*producer);
       event.kind = CulpritEvent::Kind::kUnpaired;
@@ -381,7 +382,13 @@ class Judge {
     const double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
     ApplyDifference(difference, std::max(usual, cancelled), row);
     known_.Remember(row);
-    const bool explained = IsBad(inputs.worst);
+    bool explained = IsBad(inputs.worst);
+    // Other calls may come to the same: what agrees although its inputs do not is good.
+    const double alone = ExplainedFor(row, own + noise_level_);
+    if (explained && !unpaired_.empty() && row.error <= measure::kNoiseFactor * alone) {
+      ApplyDifference(difference, alone, row);
+      explained = false;
+    }
     if (difference.kind == Difference::Kind::kNumeric && explained) {
       // The inputs are wrong already: this call is not to blame, and its result is not good either.
       if (measure::Severity(inputs.worst) > measure::Severity(row.verdict)) {
