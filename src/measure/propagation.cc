@@ -18,12 +18,13 @@ double CountOf(const Item& item) {
   return count ? static_cast<double>(*count) : 0;
 }
 
-// Root mean square; nothing without a finite, positive norm.
+// Root mean square; nothing without a finite norm other than zero. Recorders write a single
+// number's own value as its norm, with its sign.
 std::optional<double> RmsOf(const Item& item) {
   const std::optional<double> norm = NumberOf(item.statistics[3]);
   const double count = CountOf(item);
-  if (!norm || !std::isfinite(*norm) || !(*norm > 0) || !(count > 0)) return std::nullopt;
-  return *norm / std::sqrt(count);
+  if (!norm || !std::isfinite(*norm) || *norm == 0 || !(count > 0)) return std::nullopt;
+  return std::abs(*norm) / std::sqrt(count);
 }
 
 double Clamped(double amplification) {

@@ -1,10 +1,12 @@
 #include "pipeline/choose_culprit.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <unordered_set>
 
 #include "pipeline/other_way.h"
+#include "pipeline/row_verdict.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -60,13 +62,23 @@ bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
                      [](const ComparedCall& call) { return call.paired(); });
 }
 
+// Whether a forward call reads or returns values that the other side never has.
+bool IsOfOtherWay(const Comparison& comparison, std::string_view forward) {
+  const auto found =
+      std::find_if(comparison.calls.begin(), comparison.calls.end(),
+                   [&](const ComparedCall& call) { return call.target_name == forward; });
+  return found != comparison.calls.end() && (!found->paired() || IsBad(found->verdict));
+}
+
 }  // namespace
 
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
   std::vector<CulpritEvent> events = findings.events;
+  std::set<CallKind> met;
   for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
     if (!MeetsAgain(comparison, events, direction)) continue;
+    met.insert(direction);
     std::erase_if(events, [&](const CulpritEvent& event) {
       return KindOfCall(comparison.calls[comparison.rows[event.row].call].name()) == direction;
     });
@@ -81,7 +93,8 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     // The gradient of another form has another form: what was said of the forward call holds.
     if (settled.contains(ForwardNameOf(name))) continue;
     settled.insert(name);
-    if (unpaired.IsGood(form.call)) continue;
+    if (met.contains(KindOfCall(name)) || unpaired.IsGood(form.call)) continue;
+    if (met.contains(CallKind::kForward) && IsOfOtherWay(comparison, ForwardNameOf(name))) continue;
     if (IsFollowedByAny(comparison, form.call) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {
       continue;

@@ -116,6 +116,7 @@ class Judge {
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
     bool hide_errors = false;        // next to which the errors of the other elements vanish
+    bool forward_is_bad = false;     // of a backward call
     bool has_other_fill = false;     // masked with another number that means the same
     std::vector<measure::InputError> operands;
     std::vector<CulpritEvent> arguments;  // that differ
@@ -240,6 +241,7 @@ class Judge {
     if (found == forward_.end()) return;
     inputs.error = std::max(inputs.error, found->second.error);
     for (const Verdict verdict : {found->second.inputs, found->second.outputs}) {
+      inputs.forward_is_bad = inputs.forward_is_bad || IsBad(verdict);
       if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
     }
   }
@@ -262,7 +264,7 @@ class Judge {
       row.reason = IsBad(row.verdict) ? "inherited" : source->reason;
       if (!IsBad(row.verdict)) MarkProducerGood(index, row);
     } else if (!IsOtherFill(index, row)) {
-      JudgeFreshInput(index, difference, row);
+      JudgeFreshInput(index, difference, inputs.forward_is_bad, row);
     }
     inputs.has_other_fill = inputs.has_other_fill || row.reason == kOtherFill;
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
@@ -313,7 +315,8 @@ class Judge {
     }
   }
 
-  void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
+  void JudgeFreshInput(uint32_t index, const Difference& difference, bool forward_is_bad,
+                       ComparedRow& row) {
     const std::optional<uint32_t> producer = unpaired_.TargetProducer(*row.target, index);
     double explained = std::max(RoundoffOf(row), noise_level_);
     // Several calls of another kernel in a row, as in a module.
@@ -329,6 +332,10 @@ class Judge {
       if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
         noise_level_ = std::max(noise_level_, row.error);
       }
+      return;
+    }
+    if (forward_is_bad) {  // the gradient of another value is another gradient
+      row.reason = "inherited";
       return;
     }
     if (row.reason.empty()) row.reason = "input-differs";
