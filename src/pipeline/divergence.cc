@@ -116,6 +116,7 @@ class Judge {
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
     bool hide_errors = false;        // next to which the errors of the other elements vanish
+    double cancelled = 0;            // error that cancellation explains in one of them
     bool forward_is_bad = false;     // of a backward call
     bool has_other_fill = false;     // masked with another number that means the same
     std::vector<measure::InputError> operands;
@@ -268,6 +269,9 @@ class Judge {
     }
     inputs.has_other_fill = inputs.has_other_fill || row.reason == kOtherFill;
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+    if (row.verdict == Verdict::kWithinNoise && row.expected > AtMostNoise(row.expected)) {
+      inputs.cancelled = std::max(inputs.cancelled, row.expected);
+    }
     if (row.golden->is_tensor) {
       const bool is_known = std::isfinite(row.error) && row.error > 0;
       inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
@@ -386,7 +390,9 @@ class Judge {
     const double usual = ExplainedFor(row, explained_error);
     // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
     const bool is_exact = measure::IsExact(*row.target, *row.golden);
-    const double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
+    double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
+    // What is done to such a value alone changes its size, not its error.
+    if (!is_exact && inputs.operands.size() == 1) cancelled = std::max(cancelled, inputs.cancelled);
     ApplyDifference(difference, std::max(usual, cancelled), row);
     known_.Remember(row);
     bool explained = IsBad(inputs.worst);

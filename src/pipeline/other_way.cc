@@ -46,6 +46,9 @@ class Rest {
   }
 
  private:
+  static bool HasSameExtremes(const Item& a, const Item& b) {
+    return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
+  }
   static bool IsRead(const ComparedRow& row) {
     return row.target->role == ItemRole::kInput || row.target->role == ItemRole::kParameter;
   }
@@ -62,19 +65,19 @@ class Rest {
     return IsTelling(*row.target) && known != measure::CallClass::kCopy;
   }
 
-  // Gradients are summed unseen before the next call reads them: a sum of that shape that agrees
-  // stands for its parts.
+  // Casts are not recorded; a wider type keeps the extremes. Gradients are summed unseen before the
+  // next call reads them: a sum of that shape that agrees stands for its parts.
   [[nodiscard]] bool IsTaken(uint32_t index) const {
     const ComparedRow& wrong = comparison_.rows[index];
     const auto key = KeyOf(*wrong.target);
     if (key && read_.contains(*key)) return true;
-    if (direction_ != CallKind::kBackward) return false;
-    return std::any_of(comparison_.rows.begin() + index, comparison_.rows.end(),
-                       [&](const ComparedRow& row) {
-                         return row.call > wrong.call && row.target && row.golden && IsRead(row) &&
-                                !IsBad(row.verdict) && row.target->is_tensor &&
-                                row.target->shape == wrong.target->shape;
-                       });
+    return std::any_of(
+        comparison_.rows.begin() + index, comparison_.rows.end(), [&](const ComparedRow& row) {
+          return row.call > wrong.call && row.target && row.golden && IsRead(row) &&
+                 !IsBad(row.verdict) && row.target->is_tensor &&
+                 row.target->shape == wrong.target->shape &&
+                 (direction_ == CallKind::kBackward || HasSameExtremes(*row.target, *wrong.target));
+        });
   }
 
   const Comparison& comparison_;
