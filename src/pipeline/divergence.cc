@@ -13,6 +13,7 @@
 #include "measure/verdict.h"
 #include "pipeline/choose_culprit.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/judging_order.h"
 #include "pipeline/known_contents.h"
 #include "pipeline/product_precision.h"
 #include "pipeline/row_verdict.h"
@@ -37,14 +38,6 @@ double CountOf(const Item& item) {
   return item.is_tensor && count ? static_cast<double>(*count) : 0;
 }
 
-// "x.0" of its gradient "x_grad.0", "x.0.debug" of "x_grad.0.debug"; empty for other names.
-std::string SavedValueOf(std::string_view name) {
-  constexpr std::string_view kGradient = "_grad.";
-  const size_t at = name.rfind(kGradient);
-  if (at == std::string_view::npos) return {};
-  return fmt::format("{}.{}", name.substr(0, at), name.substr(at + kGradient.size()));
-}
-
 // Walks the calls in recorded order.
 class Judge {
  public:
@@ -66,43 +59,9 @@ class Judge {
   }
 
   void Run() {
-    if (comparison_.of_saves) {
-      RunSaves();
-    } else {
-      RunCalls();
-    }
+    for (const uint32_t i : JudgingOrder(comparison_)) JudgeCall(i);
     found_.noise = measure::kNoiseFactor *
                    AtMostNoise(std::max(noise_level_, kUnseenCalls * coarsest_roundoff_));
-  }
-
-  void RunCalls() {
-    std::vector<uint32_t> late;  // gradients are listed early and computed last
-    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
-      const ComparedCall& call = comparison_.calls[i];
-      const bool gradients = KindOfCall(call.name()) == CallKind::kParametersGrad;
-      if (gradients) {
-        late.push_back(i);
-      } else {
-        JudgeCall(i);
-      }
-    }
-    for (const uint32_t i : late) JudgeCall(i);
-  }
-
-  // Gradients stand behind the values they belong to. They arrive after all values, those of later
-  // values first.
-  void RunSaves() {
-    std::unordered_set<std::string> names;
-    for (const ComparedCall& call : comparison_.calls) names.insert(call.name());
-    std::vector<uint32_t> gradients;
-    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
-      if (names.contains(SavedValueOf(comparison_.calls[i].name()))) {
-        gradients.push_back(i);
-      } else {
-        JudgeCall(i);
-      }
-    }
-    for (auto i = gradients.rbegin(); i != gradients.rend(); ++i) JudgeCall(*i);
   }
 
   [[nodiscard]] const Findings& findings() const { return found_; }
