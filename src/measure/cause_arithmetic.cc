@@ -323,6 +323,9 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
     const auto fit = FitOf(pair, sums, residual);
     if (!fit) continue;
     const double slack = std::max({1e-3, 2 * pair.roundoff, residual});
+    // A multiple of one number throughout (a gain of ones) is any constant.
+    const Range range = RangeOf(c);
+    if (range.low == range.high && std::abs(std::abs(factor) - 1) > slack) continue;
     std::string_view code = factor < 0 ? "missing-addend" : "extra-addend";
     std::string times;
     if (std::abs(std::abs(factor) - 1) > slack) times = fmt::format("{:.6g} times ", factor);

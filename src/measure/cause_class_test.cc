@@ -301,6 +301,18 @@ TEST(CauseClass, EqualToAnEarlierValueIsMoreThanALooseFit) {
   EXPECT_EQ(Classify(old, Make(kShape, step(0)), candidates).code, "extra-addend");
 }
 
+TEST(CauseClass, GainOfOnesIsNoAddend) {
+  const std::vector<double> golden = Normal(kCount, 67);
+  const Made ones = Make({16}, std::vector<double>(16, 1.0));
+  const auto shifted = [&](double c) {
+    return Classify(Make(kShape, Mapped(golden, [&](double v, size_t) { return v - c; })),
+                    Make(kShape, golden),
+                    {{"weight", CauseCandidate::Role::kOperand, ones.view()}});
+  };
+  EXPECT_EQ(shifted(0.05).code, "offset");
+  EXPECT_EQ(shifted(1).code, "missing-addend");
+}
+
 TEST(CauseClass, ZerosOfAnOperandAreNotAZeroedBlock) {
   std::vector<double> cache = Normal(kCount, 66);
   std::vector<double> stored = cache;

@@ -329,6 +329,7 @@ std::optional<Cause> FindRandom(const CausePair& pair, const PairSums& sums) {
     if (auto cause = FindDropout(pair, of_target)) return cause;
   }
   if (auto cause = FindOtherMask(pair, sums)) return cause;
+  if (2 * sums.differing < sums.count) return std::nullopt;  // other numbers differ everywhere
   const ValueShape target = ValueShapeOf(pair.target);
   const ValueShape golden = ValueShapeOf(pair.golden);
   const auto n = static_cast<double>(pair.size());

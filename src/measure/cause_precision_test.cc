@@ -60,6 +60,15 @@ TEST(CausePrecision, WholeMultiplesOfOneStepAreNarrowedToIntegers) {
   EXPECT_EQ(cause.text.find("whole multiples"), std::string::npos) << cause.text;
 }
 
+TEST(CausePrecision, AFewOtherElementsAreNotRandom) {
+  const std::vector<double> golden = Normal(40, 73, 3);
+  const Cause cause =
+      Classify(Make({40}, Mapped(golden, [](double v, size_t i) { return i == 7 ? 3 * v : v; })),
+               Make({40}, golden));
+  EXPECT_NE(cause.code, "random") << cause.text;
+  EXPECT_EQ(Classify(Make({40}, Normal(40, 74, 3)), Make({40}, golden)).code, "random");
+}
+
 // x[M,K] w[N,K], with the operands or every partial sum rounded to a type.
 std::vector<double> Product(const std::vector<double>& x, const std::vector<double>& w, size_t k,
                             const std::function<double(double)>& operand,

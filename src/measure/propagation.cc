@@ -14,12 +14,13 @@ namespace {
 // More than this is no amplification but a result without meaning.
 constexpr double kMostAmplification = 1e4;
 
-// Root mean square; nothing without a finite, positive norm.
+// Root mean square; nothing without a finite norm other than zero. Recorders write a single
+// number's own value as its norm, with its sign.
 std::optional<double> RmsOf(const Item& item) {
   const std::optional<double> norm = NumberOf(item.statistics[3]);
   const double count = ElementsOf(item);
-  if (!norm || !std::isfinite(*norm) || !(*norm > 0) || !(count > 0)) return std::nullopt;
-  return *norm / std::sqrt(count);
+  if (!norm || !std::isfinite(*norm) || *norm == 0 || !(count > 0)) return std::nullopt;
+  return std::abs(*norm) / std::sqrt(count);
 }
 
 double Clamped(double amplification) {
@@ -83,11 +84,13 @@ double OfReduction(const Item& output, std::span<const InputError> operands, boo
 
 // The gradient of a bias is the sum of the gradients that come in, along all axes but one: before a
 // batch norm these cancel.
+// The same for one number that was added to all.
 double OfGradientSum(const Item& output, std::span<const InputError> operands) {
   const InputError* input = Largest(operands);
-  if (input == nullptr || output.shape.size() != 1) return 1;
+  if (input == nullptr || output.shape.size() > 1) return 1;
   const Shape& shape = input->golden->shape;
-  const bool is_axis = std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
+  const bool is_axis =
+      output.shape.empty() || std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
   if (!is_axis || !(ElementsOf(*input->golden) > ElementsOf(output))) return 1;
   return OfReduction(output, operands, false);
 }

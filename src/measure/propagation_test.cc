@@ -102,6 +102,14 @@ TEST(Propagation, GradientsThatCancelLeaveNothingButRounding) {
   EXPECT_EQ(PropagationTo(bias, "Functional.gelu.0.backward", operands).cancellation, 1);
 }
 
+TEST(Propagation, NormOfOneNumberMayBeNegative) {
+  const Item gradient = TensorOf({90}, 1, -1, 0, std::sqrt(90.0));
+  const Item sum = TensorOf({}, -1e-8, -1e-8, -1e-8, -1e-8);
+  const std::vector<InputError> operands{{&gradient, 0}};
+  EXPECT_NEAR(PropagationTo(sum, "Tensor.__sub__.0.backward", operands).cancellation,
+              std::sqrt(90.0) * 1e8, 1);
+}
+
 TEST(Propagation, OtherFillsStandForTheSame) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Item infinite = TensorOf({8}, 3, -infinity, -infinity, infinity);

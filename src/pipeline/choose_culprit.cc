@@ -1,9 +1,13 @@
 #include "pipeline/choose_culprit.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <unordered_set>
 
+#include "measure/compared_row.h"
+#include "pipeline/other_way.h"
+#include "pipeline/row_verdict.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -59,12 +63,28 @@ bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
                      [](const ComparedCall& call) { return call.paired(); });
 }
 
+// Whether a forward call reads or returns values that the other side never has.
+bool IsOfOtherWay(const Comparison& comparison, std::string_view forward) {
+  const auto found =
+      std::find_if(comparison.calls.begin(), comparison.calls.end(),
+                   [&](const ComparedCall& call) { return call.target_name == forward; });
+  return found != comparison.calls.end() && (!found->paired() || measure::IsBad(found->verdict));
+}
+
 }  // namespace
 
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
-  const CulpritEvent* culprit =
-      findings.events.empty() ? nullptr : Innermost(target, comparison, findings.events);
+  std::vector<CulpritEvent> events = findings.events;
+  std::set<CallKind> met;
+  for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
+    if (!MeetsAgain(comparison, events, direction)) continue;
+    met.insert(direction);
+    std::erase_if(events, [&](const CulpritEvent& event) {
+      return KindOfCall(comparison.calls[comparison.rows[event.row].call].name()) == direction;
+    });
+  }
+  const CulpritEvent* culprit = events.empty() ? nullptr : Innermost(target, comparison, events);
   const auto end =
       culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
   std::unordered_set<std::string> settled;
@@ -74,7 +94,8 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     // The gradient of another form has another form: what was said of the forward call holds.
     if (settled.contains(ForwardNameOf(name))) continue;
     settled.insert(name);
-    if (unpaired.IsGood(form.call)) continue;
+    if (met.contains(KindOfCall(name)) || unpaired.IsGood(form.call)) continue;
+    if (met.contains(CallKind::kForward) && IsOfOtherWay(comparison, ForwardNameOf(name))) continue;
     if (IsFollowedByAny(comparison, form.call) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {
       continue;

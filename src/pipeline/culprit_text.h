@@ -24,6 +24,7 @@ struct CulpritEvent {
   uint32_t row = 0;   // index into Comparison::rows
   Kind kind = Kind::kOutput;
   double error = 0, expected = 0;
+  bool has_other_source = false;  // an input that one side takes from a call the other has not
 };
 
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,

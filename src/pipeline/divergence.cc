@@ -14,6 +14,7 @@
 #include "measure/verdict.h"
 #include "pipeline/choose_culprit.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/judging_order.h"
 #include "pipeline/known_contents.h"
 #include "pipeline/product_precision.h"
 #include "pipeline/row_verdict.h"
@@ -34,14 +35,6 @@ using measure::CallClass;
 using measure::Difference;
 
 double CountOf(const Item& item) { return item.is_tensor ? measure::ElementsOf(item) : 0; }
-
-// "x.0" of its gradient "x_grad.0", "x.0.debug" of "x_grad.0.debug"; empty for other names.
-std::string SavedValueOf(std::string_view name) {
-  constexpr std::string_view kGradient = "_grad.";
-  const size_t at = name.rfind(kGradient);
-  if (at == std::string_view::npos) return {};
-  return fmt::format("{}.{}", name.substr(0, at), name.substr(at + kGradient.size()));
-}
 
 // Walks the calls in recorded order.
 class Judge {
@@ -64,43 +57,9 @@ class Judge {
   }
 
   void Run() {
-    if (comparison_.of_saves) {
-      RunSaves();
-    } else {
-      RunCalls();
-    }
+    for (const uint32_t i : JudgingOrder(comparison_)) JudgeCall(i);
     found_.noise = measure::kNoiseFactor *
                    AtMostNoise(std::max(noise_level_, kUnseenCalls * coarsest_roundoff_));
-  }
-
-  void RunCalls() {
-    std::vector<uint32_t> late;  // gradients are listed early and computed last
-    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
-      const ComparedCall& call = comparison_.calls[i];
-      const bool gradients = KindOfCall(call.name()) == CallKind::kParametersGrad;
-      if (gradients) {
-        late.push_back(i);
-      } else {
-        JudgeCall(i);
-      }
-    }
-    for (const uint32_t i : late) JudgeCall(i);
-  }
-
-  // Gradients stand behind the values they belong to. They arrive after all values, those of later
-  // values first.
-  void RunSaves() {
-    std::unordered_set<std::string> names;
-    for (const ComparedCall& call : comparison_.calls) names.insert(call.name());
-    std::vector<uint32_t> gradients;
-    for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
-      if (names.contains(SavedValueOf(comparison_.calls[i].name()))) {
-        gradients.push_back(i);
-      } else {
-        JudgeCall(i);
-      }
-    }
-    for (auto i = gradients.rbegin(); i != gradients.rend(); ++i) JudgeCall(*i);
   }
 
   [[nodiscard]] const Findings& findings() const { return found_; }
@@ -114,6 +73,8 @@ class Judge {
     double roundoff = 0;
     double largest = 0, second = 0;  // element counts
     bool hide_errors = false;        // next to which the errors of the other elements vanish
+    double cancelled = 0;            // error that cancellation explains in one of them
+    bool forward_is_bad = false;     // of a backward call
     bool has_other_fill = false;     // masked with another number that means the same
     std::vector<measure::InputError> operands;
     std::vector<CulpritEvent> arguments;  // that differ
@@ -238,6 +199,7 @@ class Judge {
     if (found == forward_.end()) return;
     inputs.error = std::max(inputs.error, found->second.error);
     for (const Verdict verdict : {found->second.inputs, found->second.outputs}) {
+      inputs.forward_is_bad = inputs.forward_is_bad || measure::IsBad(verdict);
       if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
     }
   }
@@ -260,10 +222,13 @@ class Judge {
       row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
       if (!measure::IsBad(row.verdict)) MarkProducerGood(index, row);
     } else if (!IsOtherFill(index, row)) {
-      JudgeFreshInput(index, difference, row);
+      JudgeFreshInput(index, difference, inputs.forward_is_bad, row);
     }
     inputs.has_other_fill = inputs.has_other_fill || row.reason == kOtherFill;
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+    if (row.verdict == Verdict::kWithinNoise && row.expected > AtMostNoise(row.expected)) {
+      inputs.cancelled = std::max(inputs.cancelled, row.expected);
+    }
     if (row.golden->is_tensor) {
       const bool is_known = std::isfinite(row.error) && row.error > 0;
       inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
@@ -311,7 +276,8 @@ class Judge {
     }
   }
 
-  void JudgeFreshInput(uint32_t index, const Difference& difference, ComparedRow& row) {
+  void JudgeFreshInput(uint32_t index, const Difference& difference, bool forward_is_bad,
+                       ComparedRow& row) {
     const std::optional<uint32_t> producer = unpaired_.TargetProducer(*row.target, index);
     double explained = std::max(RoundoffOf(row), noise_level_);
     // Several calls of another kernel in a row, as in a module.
@@ -329,8 +295,13 @@ class Judge {
       }
       return;
     }
+    if (forward_is_bad) {  // the gradient of another value is another gradient
+      row.reason = "inherited";
+      return;
+    }
     if (row.reason.empty()) row.reason = "input-differs";
     CulpritEvent event{index, IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+    event.has_other_source = producer || unpaired_.GoldenProducer(*row.golden);
     if (producer) {
       event.call = unpaired_.ToBlame(*producer);
       event.kind = CulpritEvent::Kind::kUnpaired;
@@ -376,10 +347,18 @@ class Judge {
     const double usual = ExplainedFor(row, explained_error);
     // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
     const bool is_exact = measure::IsExact(*row.target, *row.golden);
-    const double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
+    double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
+    // What is done to such a value alone changes its size, not its error.
+    if (!is_exact && inputs.operands.size() == 1) cancelled = std::max(cancelled, inputs.cancelled);
     ApplyDifference(difference, std::max(usual, cancelled), row);
     known_.Remember(row);
-    const bool explained = measure::IsBad(inputs.worst);
+    bool explained = measure::IsBad(inputs.worst);
+    // Other calls may come to the same: what agrees although its inputs do not is good.
+    const double alone = ExplainedFor(row, own + noise_level_);
+    if (explained && !unpaired_.empty() && row.error <= measure::kNoiseFactor * alone) {
+      ApplyDifference(difference, alone, row);
+      explained = false;
+    }
     if (difference.kind == Difference::Kind::kNumeric && explained) {
       // The inputs are wrong already: this call is not to blame, and its result is not good either.
       if (measure::Severity(inputs.worst) > measure::Severity(row.verdict)) {

@@ -114,6 +114,57 @@ TEST_F(DivergenceTest, OneNumberTellsWhichCallMadeIt) {
   EXPECT_EQ(Named(), "Functional.loss.0.forward");
 }
 
+// Softmax with and without taking the largest away: other exponents and sums, the same shares.
+class OtherWayTest : public DivergenceTest {
+ protected:
+  void Record(double shares, bool is_summed) {
+    golden_.Add("Tensor.sub.0.forward", kScores, TensorOf(0.7, "[4]"))
+        .Add("Torch.exp.0.forward", TensorOf(0.7, "[4]"), TensorOf(2, "[4]"));
+    target_.Add("Torch.exp.0.forward", kScores, TensorOf(20, "[4]"));
+    if (is_summed) {
+      golden_.Add("Tensor.sum.0.forward", TensorOf(2, "[4]"), TensorOf(4, "[1]"));
+      target_.Add("Tensor.sum.0.forward", TensorOf(20, "[4]"), TensorOf(40, "[1]"));
+    }
+    for (DumpForTest* side : {&golden_, &target_}) {
+      const bool is_target = side == &target_;
+      const double scale = is_target ? 10 : 1;
+      // Without the sum nothing reads the exponents.
+      const std::string inputs =
+          is_summed ? TensorOf(2 * scale, "[4]") + "," + TensorOf(4 * scale, "[1]") : kShares;
+      side->Add("Tensor.__truediv__.0.forward", inputs, TensorOf(is_target ? shares : 0.5, "[4]"))
+          .Add("Torch.tanh.0.forward", TensorOf(is_target ? shares : 0.5, "[4]"),
+               TensorOf(is_target ? shares - 0.1 : 0.4, "[4]"));
+    }
+  }
+};
+
+TEST_F(OtherWayTest, SidesThatMeetAgainAgree) {
+  Record(0.5, true);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+}
+
+TEST_F(OtherWayTest, SidesThatDoNotMeetDisagree) {
+  Record(0.6, true);
+  EXPECT_EQ(Named(), "Torch.exp.0.forward");
+}
+
+TEST_F(OtherWayTest, WrongResultThatNoCallReadsStands) {
+  Record(0.5, false);
+  EXPECT_EQ(Named(), "Torch.exp.0.forward");
+}
+
+// A call that returns something else for the same inputs is wrong, whatever later calls make of it.
+TEST_F(OtherWayTest, WrongResultOfGoodInputsStands) {
+  for (DumpForTest* side : {&golden_, &target_}) {
+    side->Add("Torch.relu.0.forward", kScores, TensorOf(side == &target_ ? 2.9 : 3, "[4]"));
+    side->Add("Torch.sign.0.forward", TensorOf(side == &target_ ? 2.9 : 3, "[4]"),
+              TensorOf(1, "[4]"));
+  }
+  Record(0.5, true);
+  EXPECT_EQ(Named(), "Torch.relu.0.forward");
+}
+
 // The bias before a batch norm has no gradient: what is recorded is the rounding of a sum.
 TEST_F(DivergenceTest, SumsThatCancelAreNoFault) {
   for (DumpForTest* side : {&target_, &golden_}) {

@@ -51,7 +51,7 @@ CASES: list[Case] = [
                   kernel("mm:3", afterwards(lambda y: put(y, slice(47, 48), 0.0))))),
     held_out("conv-relu-threshold", "relu.2", "zeroed-block",
              kernel("relu:2", afterwards(lambda y: torch.where(y > 0.1, y, 0.0)))),
-    held_out("conv-rolled-channels", "conv2d.5", "permuted",
+    held_out("conv-rolled-channels", "conv2d.5", "permuted shifted",
              both(cases_conv.all_wide,
                   kernel("convolution:5", afterwards(lambda y: y.roll(1, 1))))),
     held_out_noise("plain-reversed-sums", cases_library.reversed_sums),

@@ -212,7 +212,7 @@ LLAMA: list[Case] = [
     fault("llama-saturated", "linear.12", "saturated", llama_saturated),
     fault("llama-small-scale", "linear.13", "scale", llama_small_scale),
     fault("llama-transposed-weight", "linear.10", "transposed", llama_transposed),
-    fault("llama-swapped-rows", "linear.7", "permuted", llama_swapped_rows),
+    fault("llama-swapped-rows", "linear.7", "permuted shifted", llama_swapped_rows),
     fault("llama-backward-sign", "silu.1<", "sign", llama_backward_sign),
     fault("llama-split-and-epsilon", "__add__.15", "argument", both(split_products, llama_epsilon)),
     fault("llama-fused-and-scale", "linear.13", "scale", both(fused_attention, llama_small_scale)),

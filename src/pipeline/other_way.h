@@ -1,0 +1,23 @@
+// Whether calls without counterpart are another way to the same results (docs/design/verdict.md,
+// "Another way to the same values").
+
+#ifndef PLUMBLINE_PIPELINE_OTHER_WAY_H_
+#define PLUMBLINE_PIPELINE_OTHER_WAY_H_
+
+#include <vector>
+
+#include "pipeline/culprit_text.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// Whether the two sides, after `events` made them part in forward or backward, meet again: every
+// event there is a value that one side takes from a call which the other has not, every wrong
+// result is read by another call, and after the last of them calls agree up to the end of the pass.
+// Requires: verdicts of all rows and calls.
+bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& events,
+                CallKind direction);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OTHER_WAY_H_
