@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "match/call_align.h"
+#include "match/order_match.h"
 
 namespace plumbline::match {
 namespace {
@@ -44,6 +45,9 @@ class Matcher {
       PairByOrder();
       PairLeftovers(&UnwrappedKey, "unwrapped");
       PairByPlace();
+    }
+    for (const auto& [i, j] : PairsInAnotherOrder(target_, golden_, partner_)) {
+      Pair(i, j, "renumbered");
     }
     return Pairs();
   }

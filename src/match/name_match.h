@@ -51,7 +51,8 @@ struct MatchOptions {
 
 // Pairs calls: by name; where one side has other numbers of a name (recomputation, an extra call)
 // by order, aligned by structure, site and neighbours; then those left without the wrappers around
-// their model; then those left by kind at the same place between pairs. Paired calls agree in
+// their model; then those left by kind at the same place between pairs; then sums over ranks that
+// were made in another order (match/order_match.h). Paired calls agree in
 // their items (MatchItems). Order: the target's calls in file order, then golden calls without
 // partner in theirs. Calls without items are left out. Time linear in the calls, and quadratic in
 // the number of equally named calls where both sides have other numbers of them.

@@ -400,8 +400,9 @@ void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) 
   CauseFinder finder(target, golden, comparison);
   Cause cause = finder.Find(index);
   // The row is where the wrong result arrives: a call of another form is there on both sides.
-  const bool says_one_sided = cause.code == "missing-call" || cause.code == "extra-call";
-  if (says_one_sided) cause = finder.FindForm(answer.name).value_or(cause);
+  const bool says_little =
+      cause.code == "missing-call" || cause.code == "extra-call" || !cause.is_explained();
+  if (says_little) cause = finder.FindForm(answer.name).value_or(cause);
   answer.cause = cause.code;
   answer.cause_text = cause.text;
   answer.confidence = CauseConfidenceName(cause.confidence);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "base/test_directory.h"
 #include "pipeline/dump_for_test.h"
@@ -114,6 +116,68 @@ TEST_F(CompareRanksTest, ReceiverWithoutSenderIsNoted) {
   ASSERT_EQ(report->notes.size(), 1U);
   EXPECT_NE(report->notes[0].find("without their counterparts"), std::string::npos);
   EXPECT_FALSE(report->is_complete());
+}
+
+// One rank: a collective from 3 to `sum`, then a division of `divided`.
+std::string WriteSum(const std::string& directory, const std::string& collective, double sum,
+                     double divided, const std::string& option = {}) {
+  const auto tensor = [](double value) { return TensorJson(value, -value * value / 4, 3 * value); };
+  DumpForTest(directory + "/rank0")
+      .Add("Torch.exp.0.forward", TensorJson(1, 0, 2), tensor(3))
+      .Add("Distributed." + collective + ".0.forward", tensor(3) + option, tensor(sum))
+      .Add("Tensor.div_.0.forward", tensor(divided), tensor(divided / 2))
+      .Write();
+  return directory;
+}
+
+class RankCauseTest : public CompareRanksTest {
+ protected:
+  // Name and cause of the first wrong call; both empty if there is none.
+  std::pair<std::string, std::string> Answer(const std::string& target, const std::string& golden) {
+    const auto report = CompareRanks(target, golden, Options("out"));
+    EXPECT_TRUE(report) << report.error().message();
+    if (!report || report->origins.empty()) return {};
+    const auto& first = report->ranks[0].outcome->first_wrong_call;
+    return {report->answer().name, first ? first->cause : ""};
+  }
+};
+
+TEST_F(RankCauseTest, SumThatReturnsItsInputIsNotReduced) {
+  const auto [name, cause] = Answer(WriteSum(Path("target"), "all_reduce", 3, 3),
+                                    WriteSum(Path("golden"), "all_reduce", 9, 9));
+  EXPECT_EQ(name, "Distributed.all_reduce.0.forward");
+  EXPECT_EQ(cause, "not-reduced");
+}
+
+TEST_F(RankCauseTest, BroadcastThatReturnsItsInputIsNotApplied) {
+  const auto [name, cause] = Answer(WriteSum(Path("target"), "broadcast", 3, 3),
+                                    WriteSum(Path("golden"), "broadcast", 9, 9));
+  EXPECT_EQ(name, "Distributed.broadcast.0.forward");
+  EXPECT_EQ(cause, "not-applied");
+}
+
+TEST_F(RankCauseTest, ShareWhereTheSumIsDueIsNotReduced) {
+  const auto [name, cause] = Answer(WriteSum(Path("target"), "all_reduce", 9, 3),
+                                    WriteSum(Path("golden"), "all_reduce", 9, 9));
+  EXPECT_EQ(name, "Tensor.div_.0.forward");
+  EXPECT_EQ(cause, "not-reduced");
+}
+
+TEST_F(RankCauseTest, NaNWhereTheSumIsDueIsNonfinite) {
+  const auto golden = WriteSum(Path("golden"), "all_reduce", 9, 9);
+  const auto target = WriteSum(Path("target"), "all_reduce", std::nan(""), std::nan(""));
+  const auto [name, cause] = Answer(target, golden);
+  EXPECT_EQ(name, "Distributed.all_reduce.0.forward");
+  EXPECT_EQ(cause, "nonfinite");
+}
+
+// The call is there on both sides: it is not missing.
+TEST_F(RankCauseTest, ReductionOfAnotherFormIsStructure) {
+  const auto [name, cause] =
+      Answer(WriteSum(Path("target"), "all_reduce", 3.5, 3.5, R"(, {"type": "int", "value": 3})"),
+             WriteSum(Path("golden"), "all_reduce", 9, 9));
+  EXPECT_EQ(name, "Distributed.all_reduce.0.forward");
+  EXPECT_EQ(cause, "structure");
 }
 
 }  // namespace
