@@ -16,6 +16,7 @@
 #include "commands/compare_mappings.h"
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
+#include "load/atb_dump.h"
 #include "load/compare_request.h"
 #include "load/graph_dump.h"
 #include "load/secure_paths.h"
@@ -39,6 +40,7 @@ struct Arguments {
   std::vector<std::string> formats = {"xlsx", "csv", "json", "html"};
   std::vector<std::string> fail_on;
   std::string next_config;
+  std::string mode = "auto";
   CompareOptions options;
   RankArguments ranks;
 };
@@ -127,6 +129,11 @@ Result<int> RunCompare(Arguments& arguments) {
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
+  if (arguments.mode == "atb" ||
+      (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {
+    return CompareAtbDumps(arguments.target_path, arguments.golden_path, arguments.options,
+                           arguments.fail_on);
+  }
   arguments.ranks.of_graphs = arguments.ranks.of_graphs ||
                               load::IsGraphDump(arguments.target_path) ||
                               load::IsGraphDump(arguments.golden_path);
@@ -181,6 +188,9 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
   command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
+  command.add_option("-m,--mode", arguments.mode, "what the paths hold: auto (found out), or atb")
+      ->check(CLI::IsMember({"auto", "atb"}))
+      ->capture_default_str();
   AddPairingOptions(command, options);
   command.add_flag("--is_print_compare_log", arguments.tensor_log,
                    "one line per compared tensor on stderr (also -tensor_log)");

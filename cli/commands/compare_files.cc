@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "load/checkpoint.h"
 #include "pipeline/compare_arrays.h"
+#include "pipeline/compare_atb.h"
 #include "pipeline/compare_checkpoints.h"
 
 namespace plumbline::cli {
@@ -31,6 +32,17 @@ Result<std::string> OutputPath(const std::string& output) {
 
 bool AreFiles(const std::string& target, const std::string& golden) {
   return load::LooksLikeCheckpoint(target) && load::LooksLikeCheckpoint(golden);
+}
+
+Result<int> CompareAtbDumps(const std::string& target, const std::string& golden,
+                            const CompareOptions& options,
+                            const std::vector<std::string>& fail_on) {
+  PL_TRY_ASSIGN(const pipeline::AtbComparison comparison,
+                pipeline::CompareAtb(target, golden, options.threads));
+  PL_TRY_ASSIGN(const std::string path, pipeline::WriteAtbWorkbook(comparison, options.output_dir));
+  std::fputs(pipeline::AtbSummary(comparison).c_str(), stdout);
+  std::printf("file: %s\n", path.c_str());
+  return pipeline::AtbFailsOn(comparison, fail_on) ? kDifferencesFound : 0;
 }
 
 Result<int> CompareFiles(const std::string& target, const std::string& golden,

@@ -14,6 +14,10 @@ namespace plumbline::cli {
 // Whether both paths are arrays or checkpoints (load::LooksLikeCheckpoint).
 bool AreFiles(const std::string& target, const std::string& golden);
 
+// Compares two dumps of ATB, prints the answer, writes the workbook. Returns the exit status.
+Result<int> CompareAtbDumps(const std::string& target, const std::string& golden,
+                            const CompareOptions& options, const std::vector<std::string>& fail_on);
+
 // Compares them, prints the answer, writes ckpt_similarity.json of checkpoints. `output`: a
 // directory, or a path that ends in .json; an existing file is kIo. Returns the exit status.
 // `fail_on` empty: suspicious, broken and unmatched.

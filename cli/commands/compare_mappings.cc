@@ -49,11 +49,6 @@ void AddPairingOptions(CLI::App& command, CompareOptions& options) {
                   "YAML: parts of the model; without FILE: by structure alone (also -lm)");
   command
       .add_option_function<std::string>(
-          "-m,--mode", [](const std::string&) {}, "what is compared; auto: what the paths hold")
-      ->check(CLI::IsMember({"auto"}))
-      ->type_name("MODE");
-  command
-      .add_option_function<std::string>(
           "--schema",
           [&options](const std::string& schema) { options.newest_csv = schema == "newest"; },
           "columns of the csv: 1.2.2 with Verdict and Reason, or those of upstream's newest "

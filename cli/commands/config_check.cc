@@ -92,6 +92,7 @@ void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
   command->footer(kExamples);
   command->callback([arguments, dump, &exit_status] {
     arguments->dump = dump->count() > 0;
+    std::erase(arguments->files, "");  // -d alone
     const Result<int> status = RunConfigCheck(*arguments);
     exit_status = status ? *status : ReportError("config_check", status.error());
   });

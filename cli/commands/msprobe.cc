@@ -63,6 +63,12 @@ constexpr OptionRule kCompareNew[] = {
     {"", "--config", Takes::kValue, Effect::kRefuse, "", ""},
 };
 
+constexpr OptionRule kCompareAtb[] = {
+    {"-tp", "--target_path", Takes::kValue, Effect::kPass, "--target_path", ""},
+    {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
+    {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
+};
+
 constexpr OptionRule kOverflow[] = {
     {"-i", "--input_path", Takes::kValue, Effect::kPass, "", ""},
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
@@ -215,6 +221,12 @@ Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words
   if (mode != "auto" && !known) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("compare --mode {}: unknown (expected auto)", mode));
+  }
+  if (mode == "atb") {
+    // Every option that upstream does not list for this mode is an error there.
+    MsprobeCommand out{{"compare", "--mode", "atb"}};
+    PL_TRY(TranslateOptions(kCompareAtb, rest, out));
+    return out;
   }
   if (mode != "auto") {
     return Error(ErrorCode::kUnsupported,

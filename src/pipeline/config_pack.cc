@@ -72,25 +72,29 @@ std::string WithoutBlanks(std::string_view text) {
   return out;
 }
 
-// Members of one flat object; containers keep their JSON text.
+// The next value as text; of a container its JSON. `text` is what `in` reads.
+std::string ReadAnyValue(json::Reader& in, const std::string& text) {
+  const json::Kind kind = in.Peek();
+  if (kind == json::Kind::kObject || kind == json::Kind::kArray) {
+    const size_t from = in.offset();
+    if (!in.SkipValue()) return {};
+    return WithoutBlanks({text.data() + from, in.offset() - from});
+  }
+  Leaf leaf;
+  ReadScalar(in, leaf);
+  return leaf.text;
+}
+
+// Members of one flat object.
 Status ReadFlat(const std::string& text, std::vector<std::pair<std::string, std::string>>& out) {
   json::Reader in(text, kMaxDepth);
   std::string_view key;
-  if (in.EnterObject()) {
-    while (in.NextMember(key)) {
-      const std::string name(key);
-      Leaf leaf;
-      const json::Kind kind = in.Peek();
-      if (kind == json::Kind::kObject || kind == json::Kind::kArray) {
-        const size_t from = in.offset();
-        if (in.SkipValue()) leaf.text = WithoutBlanks({text.data() + from, in.offset() - from});
-      } else {
-        ReadScalar(in, leaf);
-      }
-      if (!in.failed()) out.emplace_back(name, leaf.text);
-    }
+  in.EnterObject();
+  while (!in.failed() && in.NextMember(key)) {
+    std::string name(key);
+    out.emplace_back(std::move(name), ReadAnyValue(in, text));
   }
-  in.ReadEnd();
+  if (!in.failed()) in.ReadEnd();
   return in.failed() ? Status(in.error()) : Status();
 }
 

@@ -1,0 +1,117 @@
+#include "load/atb_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/csv.h"
+#include "base/file.h"
+
+namespace plumbline::load {
+namespace {
+
+constexpr std::string_view kCsvName = "statistic.csv";
+constexpr std::string_view kNotAvailable = "N/A";
+constexpr std::string_view kDumpName = "atb_dump_data";
+constexpr size_t kPathPartsOfDump = 4;  // up to device and process, which the root stands for
+
+enum Column : size_t {
+  kDevice,
+  kExecution,
+  kOpName,
+  kOpType,
+  kOpId,
+  kIo,
+  kIndex,
+  kDType,
+  kFormat,
+  kShape,
+  kMax,
+  kMin,
+  kMean,
+  kNorm,
+  kPath,
+  kColumnCount,
+};
+
+std::vector<std::string_view> Split(std::string_view text, char mark) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t at = text.find(mark);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+// Where the file is now: what the recorder wrote names the place where it ran.
+std::string PathOf(const std::string& root, std::string_view recorded) {
+  const size_t at = recorded.rfind(kDumpName);
+  if (at == std::string_view::npos) return {};
+  const std::vector<std::string_view> parts = Split(recorded.substr(at), '/');
+  std::string path = root;
+  for (size_t i = kPathPartsOfDump; i < parts.size(); ++i) {
+    if (parts[i].empty() || parts[i] == "..") return {};  // never out of the directory
+    path = JoinPath(path, parts[i]);
+  }
+  return parts.size() > kPathPartsOfDump ? path : std::string();
+}
+
+bool AddRow(const csv::Row& row, const std::string& root, AtbDump& dump) {
+  if (row.size() != kColumnCount) return false;
+  const auto names = Split(row[kOpName], '/'), ids = Split(row[kOpId], '_');
+  if (names.size() != ids.size()) return false;
+  AtbTensor& tensor = dump.tensors.emplace_back();
+  for (size_t i = 0; i < names.size(); ++i) {
+    tensor.operation += fmt::format("{}{}_{}", i == 0 ? "" : "/", ids[i], names[i]);
+  }
+  tensor.name = fmt::format("{}/{}.{}", tensor.operation, row[kIo], row[kIndex]);
+  tensor.is_output = row[kIo].find("out") == 0 || row[kIo].find("Out") == 0;
+  tensor.device_and_pid = row[kDevice];
+  tensor.execution_count = row[kExecution];
+  tensor.dtype = row[kDType];
+  tensor.shape = row[kShape];
+  tensor.statistics = {row[kMax], row[kMin], row[kMean], row[kNorm]};
+  if (row[kPath] != kNotAvailable) tensor.path = PathOf(root, row[kPath]);
+  return true;
+}
+
+Result<std::vector<csv::Row>> ReadRows(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  auto rows = csv::Parse(text);
+  if (!rows) return rows.error().In(path);
+  return std::move(*rows);
+}
+
+}  // namespace
+
+bool IsAtbDump(const std::string& path) {
+  const std::string csv = JoinPath(path, kCsvName);
+  if (KindOf(csv) != PathKind::kFile) return false;
+  const auto rows = ReadRows(csv);
+  // MindSpore's file of this name begins with "Op Type".
+  return rows && !rows->empty() && rows->front().size() == kColumnCount &&
+         rows->front()[kDevice] != "Op Type";
+}
+
+Result<AtbDump> ReadAtbDump(const std::string& directory) {
+  const std::string path = JoinPath(directory, kCsvName);
+  PL_TRY_ASSIGN(const std::vector<csv::Row> rows, ReadRows(path));
+  if (rows.empty() || rows.front().size() != kColumnCount) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: no ATB dump ({} columns, expected {})", path,
+                             rows.empty() ? 0 : rows.front().size(), size_t{kColumnCount}));
+  }
+  AtbDump dump;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (!rows[i].empty() && !AddRow(rows[i], directory, dump)) ++dump.left_out;
+  }
+  if (dump.tensors.empty()) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: holds no tensor", path));
+  }
+  dump.has_tensors = rows[1].back() != kNotAvailable;
+  return dump;
+}
+
+}  // namespace plumbline::load
