@@ -14,6 +14,7 @@
 #include "pipeline/choose_culprit.h"
 #include "pipeline/content_key.h"
 #include "pipeline/culprit_text.h"
+#include "pipeline/known_contents.h"
 #include "pipeline/product_precision.h"
 #include "pipeline/unpaired_calls.h"
 #include "record/value.h"
@@ -55,6 +56,7 @@ class Judge {
         context_(context),
         comparison_(comparison),
         measured_noise_(measured_noise),
+        known_(comparison.rows),
         unpaired_(comparison) {
     found_.product_roundoff = ProductRoundoff(comparison, context);
     // A few values in a narrower type are a fault, most of them a choice.
@@ -109,10 +111,6 @@ class Judge {
   [[nodiscard]] const UnpairedCalls& unpaired() const { return unpaired_; }
 
  private:
-  struct KnownContent {
-    uint32_t row = 0;
-    std::optional<ContentKey> target;
-  };
   // What the inputs of the current call contribute.
   struct Inputs {
     double error = 0;                // largest relative error among agreeing or differing inputs
@@ -131,9 +129,9 @@ class Judge {
   Difference DifferenceOf(const ComparedRow& row) const {
     const bool real = comparison_.mode == CompareMode::kTensor;
     Difference found =
-        measure::DifferenceOf(*row.target, *row.golden, context_, real ? &row.tensor : nullptr);
+        measure::DifferenceOf(*row.target, *row.golden, context_, real ? &*row.tensor : nullptr);
     // Elements that noise moved over the edge of a relu are no local fault of its gradient.
-    const double* all = std::get_if<double>(&row.tensor.relative_l2);
+    const double* all = std::get_if<double>(&row.tensor->relative_l2);
     const bool is_backward = KindOfCall(comparison_.calls[row.call].name()) == CallKind::kBackward;
     if (all != nullptr && real && is_backward && noise_level_ > 0 && std::isfinite(found.error)) {
       found.error = std::min(found.error, *all);
@@ -445,18 +443,19 @@ class Judge {
     if (difference.kind != Difference::Kind::kNumeric && !decided_bad) return nullptr;
     const std::optional<ContentKey> key = KeyOf(*row.golden);
     if (!key) return nullptr;
-    const auto found = known_.find(*key);
-    if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
-    const ComparedRow& source = comparison_.rows[found->second.row];
+    const std::optional<uint32_t> found = known_.Find(*key);
+    if (!found) return nullptr;
+    const ComparedRow& source = comparison_.rows[*found];
+    if (KeyOf(*source.target) != KeyOf(*row.target)) return nullptr;
     const bool explains = IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
                           (source.verdict == Verdict::kNotComparable && source.error > 0);
     return explains ? &source : nullptr;
   }
 
   void Remember(const ComparedRow& row) {
-    std::optional<ContentKey> key = KeyOf(*row.golden);
-    if (key)
-      known_.insert_or_assign(std::move(*key), KnownContent{IndexOf(row), KeyOf(*row.target)});
+    if (const std::optional<ContentKey> key = KeyOf(*row.golden)) {
+      known_.Remember(*key, IndexOf(row));
+    }
   }
 
   uint32_t IndexOf(const ComparedRow& row) const {
@@ -474,8 +473,8 @@ class Judge {
   Comparison& comparison_;
   const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
-  std::unordered_map<ContentKey, KnownContent, ContentKeyHash> known_;
-  std::unordered_map<std::string, ForwardResult> forward_;
+  KnownContents known_;
+  std::unordered_map<std::string_view, ForwardResult> forward_;  // by names of the calls
   // Largest error of any result so far that counted as noise: what correct calls of these two runs
   // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
   double noise_level_ = 0;
