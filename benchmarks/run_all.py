@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks" / "end_to_end"))
+import tools_under_test  # noqa: E402
+
 NATIVE = ROOT / "build" / "release" / "benchmarks"
 END_TO_END = ROOT / "benchmarks" / "end_to_end"
 
@@ -20,11 +23,20 @@ SIDE_BY_SIDE = ("overhead", "tiny_loop", "compare_speed")
 # Everything else: what they print is the result.
 OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
-    [sys.executable, str(END_TO_END / "compare_ranks.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
     [str(NATIVE / "store" / "long_step_bench")],
 ]
+
+
+def comparisons(out: Path, quick: bool) -> list[list[str]]:
+    """Whole comparisons: many rows, and many ranks; next to upstream where it can do them."""
+    rows = [sys.executable, str(END_TO_END / "report_speed.py"), "--json", str(out)]
+    ranks = [sys.executable, str(END_TO_END / "compare_ranks.py")]
+    if not quick:
+        rows.append("--upstream")
+        ranks += ["--upstream", tools_under_test.python_of("upstream-1.2.2")]
+    return [rows, ranks]
 
 
 def main() -> int:
@@ -38,7 +50,7 @@ def main() -> int:
     subprocess.run(["cmake", "--preset", "release", "--log-level=WARNING"], cwd=ROOT, check=True)
     subprocess.run(["cmake", "--build", "--preset", "release"], cwd=ROOT, check=True)
     failures = 0
-    for command in commands + OTHERS:
+    for command in commands + comparisons(out, args.quick) + OTHERS:
         print("\n$", " ".join(command), flush=True)
         failures += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     print(f"\nresults: {out.relative_to(ROOT)}")

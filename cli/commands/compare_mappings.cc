@@ -60,10 +60,11 @@ void AddPairingOptions(CLI::App& command, CompareOptions& options) {
 void LogTensors(const Comparison& comparison) {
   for (const ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden || !row.target->is_tensor) continue;
-    std::fprintf(stderr, "%s: %s", row.target->name.c_str(), VerdictName(row.verdict).data());
-    PrintMetric("cosine", row.tensor.cosine);
-    PrintMetric("max_abs_error", row.tensor.max_abs_error);
-    PrintMetric("max_relative_error", row.tensor.max_relative_error);
+    std::fprintf(stderr, "%s: %s", std::string(row.target->name).c_str(),
+                 VerdictName(row.verdict).data());
+    PrintMetric("cosine", row.tensor->cosine);
+    PrintMetric("max_abs_error", row.tensor->max_abs_error);
+    PrintMetric("max_relative_error", row.tensor->max_relative_error);
     std::fputc('\n', stderr);
   }
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include "plumbline/compare_options.h"
 #include "plumbline/run.h"
+#include "plumbline/shared_value.h"
 
 namespace plumbline {
 
@@ -53,25 +55,26 @@ using Metric = std::variant<double, Absent>;
 
 // A recorded statistic or scalar argument: null, truth value, exact integer, double, or the text
 // Python's str() gives for anything else.
-using Recorded = std::variant<std::monostate, bool, int64_t, double, std::string>;
+using Recorded = std::variant<std::monostate, bool, int64_t, double, Text>;
 
 // What a row is to its call. Keyword arguments are inputs.
 enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kParameterGrad };
 
 // One side of a row: one input, parameter, output or gradient of a call.
 struct Item {
-  std::string name;  // "Functional.linear.0.forward.input.0"
+  Text name;  // "Functional.linear.0.forward.input.0"
   ItemRole role = ItemRole::kInput;
   bool is_tensor = false;
-  std::optional<std::string> dtype;         // "torch.float32", "<class 'int'>"; none: a null value
-  std::optional<std::string> shape_text;    // "[2, 8]"; "[]" for scalars
-  std::optional<bool> requires_grad;        // of tensors, where recorded
-  Shape shape;                              // of tensors
-  std::array<Recorded, 4> statistics;       // max, min, mean, norm; of scalars four times the value
-  std::array<Recorded, 2> finite_extremes;  // max and min without NaN and infinities, if recorded
-  std::string digest;                       // recorded, or CRC-32 of the value's text for scalars
   bool has_recorded_digest = false;
-  std::string data_name;  // file in dump_tensor_data; empty: none
+  std::optional<bool> requires_grad;   // of tensors, where recorded
+  std::optional<Text> dtype;           // "torch.float32", "<class 'int'>"; none: a null value
+  std::optional<Text> shape_text;      // "[2, 8]"; "[]" for scalars
+  Shared<Shape> shape;                 // of tensors
+  std::array<Recorded, 4> statistics;  // max, min, mean, norm; of scalars four times the value
+  // Max and min without NaN and infinities, if recorded.
+  Shared<std::array<Recorded, 2>> finite_extremes;
+  Text digest;     // recorded, or CRC-32 of the value's text for scalars
+  Text data_name;  // file in dump_tensor_data; empty: none
 };
 
 // Real-data metrics of a pair of tensors (docs/reference/metrics.md).
@@ -105,21 +108,23 @@ struct Note {
 
 enum class RowColor : uint8_t { kNone, kYellow, kRed };
 
-// One row of the result table.
+// One row of the result table. A row of a Comparison refers to items that the comparison keeps: a
+// copy of the row must not outlive it.
 struct ComparedRow {
   uint32_t call = 0;  // index into Comparison::calls
-  std::optional<Item> target, golden;
-  StatisticDifferences statistics;  // in modes statistics and tensor
-  TensorMetrics tensor;             // in mode tensor
-  std::string result;               // compatible verdict: "Yes", "Warning", "Different", "N/A", ...
-  std::vector<Note> notes;
   RowColor color = RowColor::kNone;
   Verdict verdict = Verdict::kNotComparable;
-  std::string reason;   // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
+  Slot<Item> target, golden;
+  Shared<TensorMetrics> tensor;  // in mode tensor
+  Text result;                   // compatible verdict: "Yes", "Warning", "Different", "N/A", ...
+  std::vector<Note> notes;
+  Text reason;          // stable code, e.g. "exceeds-noise"; docs/reference/compare.md lists all
   double error = 0;     // relative error the verdict is based on; NaN when there is none
   double expected = 0;  // error that rounding and the inputs explain
 
   [[nodiscard]] const Item& item() const { return target ? *target : *golden; }
+  // Computed from the items; absent where one is missing.
+  [[nodiscard]] StatisticDifferences statistics() const;
 };
 
 // One pair of calls, or a call without counterpart.
@@ -175,8 +180,10 @@ struct Comparison {
   std::vector<std::string> target_graphs, golden_graphs;
   std::string target_path, golden_path;  // the dump.json files read
   std::vector<ComparedRow> rows;
+  std::shared_ptr<const void> items;  // keeps what the rows refer to
   std::vector<ComparedCall> calls;
-  std::vector<std::vector<std::string>> stacks;  // per call, innermost first; empty: no stack.json
+  // Per call, innermost first; empty: no stack.json.
+  std::vector<Shared<std::vector<std::string>>> stacks;
   std::optional<FirstWrongCall> first_wrong_call;
   CompareCounts counts;
   RunLoss target_loss, golden_loss;

@@ -3,12 +3,14 @@
 #ifndef PLUMBLINE_RUN_H_
 #define PLUMBLINE_RUN_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plumbline/record.h"
+#include "plumbline/shared_value.h"
 
 namespace plumbline {
 
@@ -40,6 +42,9 @@ struct RunLoss {
 
 struct OpenOptions {
   bool salvage = false;  // read a truncated dump.json up to its last complete entry
+  // Sees every entry of dump.json as it is read, in file order, and says whether calls() shall hold
+  // it; may take its contents. A name that occurs again is seen again. Empty: all are held.
+  std::function<bool(Call& call, const RunHeader& header)> keep = {};
 };
 
 // One rank of one step: what is in dump.json, stack.json, construct.json and dump_tensor_data.
@@ -56,10 +61,10 @@ class Run {
   [[nodiscard]] const RunHeader& header() const;
   [[nodiscard]] const RunLoss& loss() const;
   [[nodiscard]] const std::string& dump_json_path() const;
-  // In file order.
+  // In file order; see OpenOptions::keep.
   [[nodiscard]] const std::vector<Call>& calls() const;
   // Call stack of a forward entry, innermost frame first; empty if unknown.
-  [[nodiscard]] const std::vector<std::string>& StackOf(std::string_view call_name) const;
+  [[nodiscard]] const Shared<std::vector<std::string>>& StackOf(std::string_view call_name) const;
   // Name of the enclosing module entry, or empty (no parent, unknown entry, or no construct.json).
   [[nodiscard]] std::string_view ParentOf(std::string_view call_name) const;
   // Full path of a tensor file named by TensorRecord::data_name.
@@ -74,7 +79,7 @@ class Run {
  private:
   struct Impl;
   explicit Run(std::unique_ptr<Impl> impl);
-  static Result<Run> OpenGraph(const std::string& path);
+  static Result<Run> OpenGraph(const std::string& path, const OpenOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

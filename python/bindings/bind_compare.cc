@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bind_compare_ranks.h"
+#include "bind_rows.h"
 #include "errors.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/compare.h"
@@ -78,6 +79,8 @@ void BindComparison(nb::module_& m) {
       .def(
           "result_json", [](const Comparison& self) { return ResultJson(self); },
           nb::call_guard<nb::gil_scoped_release>(), "The machine form with every row.")
+      .def("row_table", &MakeRowTable, nb::call_guard<nb::gil_scoped_release>(),
+           "The rows as columns; made on every call.")
       .def(
           "fails_on",
           [](const Comparison& self, const std::vector<std::string>& conditions) {
@@ -111,6 +114,7 @@ void BindCompare(nb::module_& m) {
 NB_MODULE(_compare, m) {
   m.doc() = "Native comparison of plumbline.";
   plumbline::python::ImportErrors();
+  plumbline::python::BindRows(m);
   plumbline::python::BindCompare(m);
   plumbline::python::BindCompareRanks(m);
 }

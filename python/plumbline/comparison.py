@@ -61,6 +61,16 @@ class ComparisonResult:
         rows: list[dict[str, Any]] = json.loads(self._native.result_json())["rows"]
         return rows
 
+    @cached_property
+    def columns(self) -> _compare.RowTable:
+        """The rows as columns, those of the table `rows` of the result database.
+
+        `columns["error"]` is a NumPy view of the native numbers (NumPy must be installed),
+        `columns["verdict"]` a list of texts. pyarrow, polars and pandas 2.2 and later take the
+        whole table without copying: `pyarrow.table(result.columns)`.
+        """
+        return self._native.row_table()
+
     @property
     def next_config(self) -> str:
         """The config.json whose recording would settle the cause; "" when there is none."""

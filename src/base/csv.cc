@@ -32,16 +32,17 @@ bool IsNumber(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-void AppendCell(std::string_view cell, std::string& out) {
-  const bool guard = LooksLikeFormula(cell);
-  const bool quote = cell.find_first_of(",\"\r\n") != std::string_view::npos;
-  if (quote) out += '"';
-  if (guard) out += ' ';
+constexpr auto kNeedsQuotes = [] {
+  std::array<bool, 256> needs{};
+  for (const char c : {',', '"', '\r', '\n'}) needs[static_cast<unsigned char>(c)] = true;
+  return needs;
+}();
+
+bool NeedsQuotes(std::string_view cell) {
   for (const char c : cell) {
-    if (c == '"') out += '"';
-    out += c;
+    if (kNeedsQuotes[static_cast<unsigned char>(c)]) return true;
   }
-  if (quote) out += '"';
+  return false;
 }
 
 template <class Cell>
@@ -124,6 +125,24 @@ class Splitter {
 };
 
 }  // namespace
+
+void AppendCell(std::string_view cell, std::string& out) {
+  const bool guard = LooksLikeFormula(cell);
+  if (!NeedsQuotes(cell)) {
+    if (guard) out += ' ';
+    out += cell;
+    return;
+  }
+  out += '"';
+  if (guard) out += ' ';
+  for (size_t quote = cell.find('"'); quote != std::string_view::npos; quote = cell.find('"')) {
+    out += cell.substr(0, quote + 1);
+    out += '"';
+    cell.remove_prefix(quote + 1);
+  }
+  out += cell;
+  out += '"';
+}
 
 bool LooksLikeFormula(std::string_view cell) {
   if (StartsWithTrigger(cell)) return !IsNumber(cell);

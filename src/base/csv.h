@@ -20,6 +20,9 @@ using Row = std::vector<std::string>;
 // ("-1.5", "+2", "-inf").
 bool LooksLikeFormula(std::string_view cell);
 
+// Appends one cell as it stands between two commas of such a line.
+void AppendCell(std::string_view cell, std::string& out);
+
 // Appends one line that ends in LF. A cell that looks like a formula gets a leading space; cells
 // holding a comma, quote or line break are quoted, quotes are doubled.
 void AppendRow(std::span<const std::string_view> cells, std::string& out);

@@ -209,6 +209,21 @@ Result<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+Result<std::string> ReadStart(const std::string& path, size_t size) {
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  std::string text(size, '\0');
+  size_t filled = 0;
+  while (filled < size) {
+    const ssize_t n = Syscalls().read(file.fd(), text.data() + filled, size - filled);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, path, "read");
+    if (n == 0) break;
+    filled += static_cast<size_t>(n);
+  }
+  text.resize(filled);
+  return text;
+}
+
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   const std::string temporary = JoinPath(DirectoryOf(path), TemporaryName(BaseName(path)));
   PL_TRY_ASSIGN(const int fd,

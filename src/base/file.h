@@ -105,6 +105,8 @@ class MappedFile {
 
 // The whole file in memory.
 Result<std::string> ReadFile(const std::string& path);
+// Its first bytes, at most `size`.
+Result<std::string> ReadStart(const std::string& path, size_t size);
 
 // A file that appears under its name only when complete: written as `.{name}.tmp` in the same
 // directory, then renamed by Commit(). Destroyed without Commit, the temporary is removed. A

@@ -44,7 +44,7 @@ class DumpWriter {
 };
 
 // call name -> frames (innermost first), in order of recording.
-using StackTable = std::vector<std::pair<std::string, std::vector<std::string>>>;
+using StackTable = std::vector<std::pair<std::string, Shared<std::vector<std::string>>>>;
 // call name -> parent; an empty parent is null.
 using ConstructTable = std::vector<std::pair<std::string, std::string>>;
 
@@ -75,9 +75,13 @@ struct DumpFile {
   RunLoss loss;
 };
 
+// Asked about every entry as it is read; false: not kept. May take the entry's contents.
+using KeepEntry = std::function<bool(Call& call, const RunHeader& header)>;
 // kNotFound, kIo, kCorrupt (message holds the byte offset of the damage). With `salvage` a
-// truncated file yields its complete entries and loss.truncated.
-Result<DumpFile> ReadDump(const std::string& path, bool salvage);
+// truncated file yields its complete entries and loss.truncated. `keep` may be empty: all are kept.
+// The text is given back while it is read. Of entries that occur again `keep` sees every one, and
+// loss.duplicate_names counts only kept ones.
+Result<DumpFile> ReadDump(const std::string& path, bool salvage, const KeepEntry& keep = {});
 Result<StackTable> ReadStack(const std::string& path);
 Result<ConstructTable> ReadConstruct(const std::string& path);
 Result<CallTree> ReadCallTree(const std::string& path);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/file.h"
+#include "base/file_text.h"
 #include "base/json.h"
 #include "formats/dump_json.h"
 #include "formats/dump_json_keys.h"
@@ -39,21 +39,9 @@ bool AnyTensor(const Value& value, const F& f) {
 }
 
 template <class F>
-bool AnyTensorOf(const std::vector<Call>& calls, const F& f) {
-  return std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
-    return std::any_of(call.members.begin(), call.members.end(),
-                       [&](const auto& member) { return AnyTensor(member.second, f); });
-  });
-}
-
-std::string_view InferLevel(const std::vector<Call>& calls) {
-  bool modules = false, apis = false;
-  for (const Call& call : calls) {
-    const bool module = call.name.starts_with("Module.") || call.name.starts_with("Cell.");
-    (module ? modules : apis) = true;
-  }
-  if (modules) return apis ? "mix" : "L0";
-  return "L1";
+bool AnyTensorOf(const Call& call, const F& f) {
+  return std::any_of(call.members.begin(), call.members.end(),
+                     [&](const auto& member) { return AnyTensor(member.second, f); });
 }
 
 bool LooksLikeMindSpore(const TensorRecord& tensor) {
@@ -62,17 +50,30 @@ bool LooksLikeMindSpore(const TensorRecord& tensor) {
          (!tensor.dtype_text.empty() && tensor.dtype_text[0] >= 'A' && tensor.dtype_text[0] <= 'Z');
 }
 
-void InferHeader(DumpFile& file) {
-  if (file.header.task.empty()) {
-    const bool tensors =
-        AnyTensorOf(file.calls, [](const TensorRecord& t) { return t.data_name.has_value(); });
-    file.header.task = tensors ? "tensor" : "statistics";
+// What the entries tell about header fields that are missing.
+class EntryFacts {
+ public:
+  // `header`: as far as it is known; what stands in it needs no facts.
+  void Add(const Call& call, const RunHeader& header) {
+    const bool module = call.name.starts_with("Module.") || call.name.starts_with("Cell.");
+    (module ? modules_ : apis_) = true;
+    if (header.task.empty() && !tensors_) {
+      tensors_ = AnyTensorOf(call, [](const TensorRecord& t) { return t.data_name.has_value(); });
+    }
+    if (header.framework.empty() && !mindspore_) {
+      mindspore_ = AnyTensorOf(call, LooksLikeMindSpore);
+    }
   }
-  if (file.header.level.empty()) file.header.level = InferLevel(file.calls);
-  if (file.header.framework.empty()) {
-    file.header.framework = AnyTensorOf(file.calls, LooksLikeMindSpore) ? "mindspore" : "pytorch";
+
+  void Complete(RunHeader& header) const {
+    if (header.task.empty()) header.task = tensors_ ? "tensor" : "statistics";
+    if (header.level.empty()) header.level = !modules_ ? "L1" : apis_ ? "mix" : "L0";
+    if (header.framework.empty()) header.framework = mindspore_ ? "mindspore" : "pytorch";
   }
-}
+
+ private:
+  bool modules_ = false, apis_ = false, tensors_ = false, mindspore_ = false;
+};
 
 class DumpReader {
  public:
@@ -82,6 +83,12 @@ class DumpReader {
         in_(text, kMaxValueDepth + kOuterDepth),
         values_(text_, in_),
         visit_(std::move(visit)) {}
+
+  // See KeepEntry; `text` is told how far it was read.
+  DumpReader(FileText& text, const KeepEntry& keep) : DumpReader(text.view()) {
+    keep_ = &keep;
+    file_text_ = &text;
+  }
 
   Result<DumpFile> Run(bool salvage) {
     Status read = ReadDocument();
@@ -93,7 +100,7 @@ class DumpReader {
     if (visit_) return std::move(file_);
     file_.loss.duplicate_names = KeepLastOfEach(
         file_.calls, [](const Call& call) -> const std::string& { return call.name; });
-    InferHeader(file_);
+    facts_.Complete(file_.header);
     return std::move(file_);
   }
 
@@ -172,11 +179,18 @@ class DumpReader {
       if (visit_) {
         visit_({std::move(call), begin, complete_});
       } else {
-        file_.calls.push_back(std::move(call));
+        Keep(std::move(call));
       }
     }
     if (in_.failed()) return in_.error();
     return {};
+  }
+
+  void Keep(Call&& call) {
+    facts_.Add(call, file_.header);
+    const bool wanted = keep_ == nullptr || !*keep_ || (*keep_)(call, file_.header);
+    if (wanted) file_.calls.push_back(std::move(call));
+    if (file_text_ != nullptr) file_text_->Release(complete_);
   }
 
   Status ReadEntry(Call& call) {
@@ -208,7 +222,10 @@ class DumpReader {
   json::Reader in_;
   ValueReader values_;
   DumpFile file_;
+  EntryFacts facts_;
   std::function<void(VisitedCall&&)> visit_;
+  const KeepEntry* keep_ = nullptr;
+  FileText* file_text_ = nullptr;
   bool in_data_ = false;
   uint64_t entries_ = 0;  // complete ones
   size_t complete_ = 0;   // end of the last complete entry
@@ -249,9 +266,9 @@ Result<DumpFile> ParseDump(std::string_view text, bool salvage) {
   return DumpReader(text).Run(salvage);
 }
 
-Result<DumpFile> ReadDump(const std::string& path, bool salvage) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto file = ParseDump(text, salvage);
+Result<DumpFile> ReadDump(const std::string& path, bool salvage, const KeepEntry& keep) {
+  PL_TRY_ASSIGN(FileText text, FileText::Load(path));
+  auto file = DumpReader(text, keep).Run(salvage);
   if (!file) return file.error().In(path);
   return file;
 }

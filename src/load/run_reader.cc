@@ -17,18 +17,6 @@ namespace {
 
 using NameIndex = std::unordered_map<std::string_view, size_t>;
 
-// Header fields that old or foreign files leave out.
-void InferHeader(RunHeader& header, const std::vector<Call>& calls) {
-  if (!header.framework.empty()) return;
-  header.framework = "pytorch";
-  for (const Call& call : calls) {
-    if (call.name.starts_with("Cell.") || call.name.starts_with("Mint")) {
-      header.framework = "mindspore";
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 struct Run::Impl {
@@ -98,7 +86,7 @@ Run::Run(Run&&) noexcept = default;
 Run& Run::operator=(Run&&) noexcept = default;
 Run::~Run() = default;
 
-Result<Run> Run::OpenGraph(const std::string& path) {
+Result<Run> Run::OpenGraph(const std::string& path, const OpenOptions& options) {
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->graph_directories, load::ResolveGraphPath(path));
   PL_TRY_ASSIGN(load::GraphRecords records, load::ReadGraphDump(impl->graph_directories));
@@ -106,7 +94,10 @@ Result<Run> Run::OpenGraph(const std::string& path) {
   impl->dump.header.framework = "mindspore";
   impl->dump.header.level = "L2";
   impl->dump.header.of_graphs = true;
-  impl->dump.calls = std::move(records.calls);
+  for (Call& call : records.calls) {
+    const bool is_kept = !options.keep || options.keep(call, impl->dump.header);
+    if (is_kept) impl->dump.calls.push_back(std::move(call));
+  }
   impl->dump.loss.side_files = std::move(records.problems);
   impl->dump_json_path = JoinPath(load::GraphPath(impl->graph_directories),
                                   records.has_tensors ? "*.npy" : load::kStatisticCsvName);
@@ -114,11 +105,11 @@ Result<Run> Run::OpenGraph(const std::string& path) {
 }
 
 Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
-  if (load::IsGraphDump(path)) return OpenGraph(path);
+  if (load::IsGraphDump(path)) return OpenGraph(path, options);
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->dump_json_path, load::ResolveDumpJson(path));
-  PL_TRY_ASSIGN(impl->dump, dump_json::ReadDump(impl->dump_json_path, options.salvage));
-  InferHeader(impl->dump.header, impl->dump.calls);
+  PL_TRY_ASSIGN(impl->dump,
+                dump_json::ReadDump(impl->dump_json_path, options.salvage, options.keep));
   const std::string directory(DirectoryOf(impl->dump_json_path));
   RunLoss& loss = impl->dump.loss;
   if (!impl->dump.header.holds_saves()) {
@@ -148,8 +139,8 @@ const RunLoss& Run::loss() const { return impl_->dump.loss; }
 const std::string& Run::dump_json_path() const { return impl_->dump_json_path; }
 const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
 
-const std::vector<std::string>& Run::StackOf(std::string_view call_name) const {
-  static const std::vector<std::string> kUnknown;
+const Shared<std::vector<std::string>>& Run::StackOf(std::string_view call_name) const {
+  static const Shared<std::vector<std::string>> kUnknown;
   const auto found = impl_->stack_index.find(call_name);
   return found == impl_->stack_index.end() ? kUnknown : impl_->stacks[found->second].second;
 }

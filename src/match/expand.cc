@@ -59,11 +59,11 @@ Recorded ToRecorded(const Value& value) {
 }
 
 // Walks one value; every leaf becomes an item.
-class Expander {
+class Walker {
  public:
   // `named_by_files`: rows of stored tensors are named after their files.
-  Expander(ItemRole role, std::vector<Item>& items, bool named_by_files = true)
-      : role_(role), items_(items), named_by_files_(named_by_files) {}
+  Walker(TensorForms& forms, ItemRole role, std::vector<Item>& items, bool named_by_files = true)
+      : forms_(forms), role_(role), items_(items), named_by_files_(named_by_files) {}
 
   Status Walk(const Value& value, const std::string& name, int depth) {
     if (depth > kMaxDepth) {
@@ -110,14 +110,18 @@ class Expander {
   void AddTensor(const TensorRecord& tensor, const std::string& name) {
     Item& item = Add(name);
     item.is_tensor = true;
-    item.dtype = tensor.dtype_text;
-    item.shape = tensor.shape;
-    item.shape_text = ShapeText(tensor.shape);
+    const TensorForms::Form& form = forms_.Of(tensor);
+    item.dtype = form.dtype;
+    item.shape = form.shape;
+    item.shape_text = form.shape_text;
     item.requires_grad = tensor.requires_grad;
     item.statistics = {ToRecorded(tensor.max), ToRecorded(tensor.min), ToRecorded(tensor.mean),
                        ToRecorded(tensor.norm)};
-    if (tensor.max_finite) item.finite_extremes[0] = ToRecorded(*tensor.max_finite);
-    if (tensor.min_finite) item.finite_extremes[1] = ToRecorded(*tensor.min_finite);
+    if (tensor.max_finite || tensor.min_finite) {
+      item.finite_extremes =
+          std::array<Recorded, 2>{tensor.max_finite ? ToRecorded(*tensor.max_finite) : Recorded(),
+                                  tensor.min_finite ? ToRecorded(*tensor.min_finite) : Recorded()};
+    }
     if (tensor.digest) {
       item.digest = *tensor.digest;
       item.has_recorded_digest = true;
@@ -166,6 +170,7 @@ class Expander {
     item.statistics.fill(ToRecorded(*shown));
   }
 
+  TensorForms& forms_;
   ItemRole role_;
   std::vector<Item>& items_;
   bool named_by_files_;
@@ -173,7 +178,17 @@ class Expander {
 
 }  // namespace
 
-Result<CallItems> ExpandCall(const Call& call, bool named_by_files) {
+const TensorForms::Form& TensorForms::Of(const TensorRecord& tensor) {
+  std::vector<Form>& candidates = by_dtype_[tensor.dtype_text];
+  for (const Form& form : candidates) {
+    if (form.shape == tensor.shape) return form;
+  }
+  if (candidates.size() == kMostForms) candidates.clear();
+  return candidates.emplace_back(
+      Form{tensor.dtype_text, ShapeText(tensor.shape), Shared<Shape>(tensor.shape)});
+}
+
+Result<CallItems> Expander::ExpandCall(const Call& call, bool named_by_files) {
   CallItems result;
   result.name = call.name;
   result.kind = call.kind;
@@ -181,47 +196,34 @@ Result<CallItems> ExpandCall(const Call& call, bool named_by_files) {
   const bool* is_recomputed = recomputed == nullptr ? nullptr : recomputed->As<bool>();
   result.recomputed = is_recomputed != nullptr && *is_recomputed;
   if (call.kind == CallKind::kParametersGrad) {
-    Expander expander(ItemRole::kParameterGrad, result.items);
+    Walker walker(forms_, ItemRole::kParameterGrad, result.items);
     for (const auto& [key, value] : call.members) {
-      PL_TRY(expander.Walk(value, call.name + "." + key, 0));
+      PL_TRY(walker.Walk(value, call.name + "." + key, 0));
     }
     return result;
   }
   for (const MemberRule& rule : kMembers) {
     const Value* value = call.Find(rule.key);
     if (value == nullptr) continue;
-    Expander expander(rule.role, result.items, named_by_files);
-    PL_TRY(expander.Walk(*value, call.name + std::string(rule.part), 0));
+    Walker walker(forms_, rule.role, result.items, named_by_files);
+    PL_TRY(walker.Walk(*value, call.name + std::string(rule.part), 0));
   }
+  result.items.shrink_to_fit();  // most calls have fewer than the vector makes room for
   std::stable_sort(result.items.begin(), result.items.end(), [](const Item& a, const Item& b) {
     return RowGroup(a.role) < RowGroup(b.role);
   });
   return result;
 }
 
-Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls, bool named_by_files) {
-  std::vector<CallItems> result;
-  result.reserve(calls.size());
-  for (const Call& call : calls) {
-    PL_TRY_ASSIGN(CallItems items, ExpandCall(call, named_by_files));
-    result.push_back(std::move(items));
-  }
-  return result;
-}
-
-Result<std::vector<CallItems>> ExpandSaves(const std::vector<Call>& entries) {
-  std::vector<CallItems> result;
-  result.reserve(entries.size());
-  for (const Call& entry : entries) {
-    CallItems& items = result.emplace_back();
-    items.name = entry.name;
-    Expander expander(ItemRole::kOutput, items.items, /*named_by_files=*/false);
-    // The reader takes a value that is no object as one nameless member.
-    const bool bare = entry.members.size() == 1 && entry.members.front().first.empty();
-    PL_TRY(expander.Walk(bare ? entry.members.front().second : Value(ValueMap(entry.members)),
-                         entry.name, 0));
-  }
-  return result;
+Result<CallItems> Expander::ExpandSave(const Call& entry) {
+  CallItems items;
+  items.name = entry.name;
+  Walker walker(forms_, ItemRole::kOutput, items.items, /*named_by_files=*/false);
+  // The reader takes a value that is no object as one nameless member.
+  const bool bare = entry.members.size() == 1 && entry.members.front().first.empty();
+  PL_TRY(walker.Walk(bare ? entry.members.front().second : Value(ValueMap(entry.members)),
+                     entry.name, 0));
+  return items;
 }
 
 void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b) {
@@ -233,7 +235,10 @@ void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b) {
       if (!is_marked(entry)) continue;
       const size_t at = entry.name.size() - kMark.size();
       entry.name.erase(at);
-      for (Item& item : entry.items) item.name.erase(at, kMark.size());
+      for (Item& item : entry.items) {
+        std::string name = item.name;
+        item.name = name.erase(at, kMark.size());
+      }
     }
   }
 }

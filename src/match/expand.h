@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "plumbline/compare.h"
@@ -28,16 +29,37 @@ struct CallItems {
   [[nodiscard]] const std::string& key() const { return mapped_name.empty() ? name : mapped_name; }
 };
 
-// kCorrupt when arguments nest deeper than the recorder can have written (400 levels).
-// `named_by_files`: stored tensors are called as their files are, not by their place in the call.
-Result<CallItems> ExpandCall(const Call& call, bool named_by_files = true);
-// Calls without any item are kept, with an empty list, so that indexes follow the file.
-Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls,
-                                           bool named_by_files = true);
+// The types and shapes that the tensors of one side have, each kept once.
+class TensorForms {
+ public:
+  struct Form {
+    Text dtype, shape_text;
+    Shared<Shape> shape;
+  };
+  // Valid until the next call.
+  const Form& Of(const TensorRecord& tensor);
 
-// The same for the entries of a debug.json: the whole value of each becomes outputs, which keep the
-// names of their places whatever their files are called. The kind is kOther whatever the name says.
-Result<std::vector<CallItems>> ExpandSaves(const std::vector<Call>& entries);
+ private:
+  // Of one type: with more, looking for one would cost more than another copy.
+  static constexpr size_t kMostForms = 64;
+  std::unordered_map<std::string, std::vector<Form>> by_dtype_;
+};
+
+// Expands the calls of one side. Single-threaded.
+class Expander {
+ public:
+  // The list of a call may be empty. kCorrupt when arguments nest deeper than the recorder can have
+  // written (400 levels). `named_by_files`: stored tensors are called as their files are, not by
+  // their place in the call.
+  Result<CallItems> ExpandCall(const Call& call, bool named_by_files = true);
+  // The same for an entry of a debug.json: the whole value becomes outputs, which keep the names of
+  // their places whatever their files are called. The kind is kOther whatever the name says.
+  Result<CallItems> ExpandSave(const Call& entry);
+
+ private:
+  TensorForms forms_;
+};
+
 // Releases after 1.2.2 end the names of saved values in ".debug". Takes that off where only one of
 // the two sides has it, so that the same values have the same names.
 void AlignSaveNames(std::vector<CallItems>& a, std::vector<CallItems>& b);

@@ -28,7 +28,7 @@ TEST(Expand, RowsAreInputsParametersOutputs) {
   const Call call = ForwardCall({{"input_args", Value(ValueList{TensorValue()})},
                                  {"output", Value(ValueList{TensorValue()})},
                                  {"parameters", Value(ValueMap{{"weight", TensorValue()}})}});
-  const Result<CallItems> result = ExpandCall(call);
+  const Result<CallItems> result = Expander().ExpandCall(call);
   ASSERT_TRUE(result);
   ASSERT_EQ(result->items.size(), 3u);
   EXPECT_EQ(result->items[0].name, "Torch.f.0.forward.input.0");
@@ -46,10 +46,14 @@ TEST(Expand, SavedValuesAreNamedAfterTheirPlaces) {
       {"n.0", CallKind::kOther, {{"type", Value("float")}, {"value", Value(2.5)}}},
       {"none.0", CallKind::kOther, {{"", Value()}}},
       {"empty.0", CallKind::kOther, {}}};
-  const auto expanded = ExpandSaves(entries);
-  ASSERT_TRUE(expanded) << expanded.error().message();
+  std::vector<CallItems> expanded;
+  for (const Call& entry : entries) {
+    const auto items = Expander().ExpandSave(entry);
+    ASSERT_TRUE(items) << items.error().message();
+    expanded.push_back(*items);
+  }
   std::vector<std::string> names;
-  for (const CallItems& entry : *expanded) {
+  for (const CallItems& entry : expanded) {
     EXPECT_EQ(entry.kind, CallKind::kOther);
     for (const Item& item : entry.items) {
       names.push_back(item.name);
@@ -58,9 +62,9 @@ TEST(Expand, SavedValuesAreNamedAfterTheirPlaces) {
   }
   EXPECT_EQ(names,
             (std::vector<std::string>{"x.0", "forward.0.a.0", "forward.0.a.1", "n.0", "none.0"}));
-  EXPECT_EQ((*expanded)[0].items[0].data_name, "x.0.tensor..pt");
-  EXPECT_EQ(std::get<double>((*expanded)[2].items[0].statistics[0]), 2.5);
-  EXPECT_FALSE((*expanded)[3].items[0].dtype);
+  EXPECT_EQ(expanded[0].items[0].data_name, "x.0.tensor..pt");
+  EXPECT_EQ(std::get<double>(expanded[2].items[0].statistics[0]), 2.5);
+  EXPECT_FALSE(expanded[3].items[0].dtype);
 }
 
 TEST(Expand, OneFormOfSavedNamesIsKept) {
@@ -84,16 +88,16 @@ TEST(Expand, OneFormOfSavedNamesIsKept) {
 TEST(Expand, KeywordTensorIsNamedAfterItsFile) {
   const Call with_file = ForwardCall(
       {{"input_kwargs", Value(ValueMap{{"k", TensorValue("Torch.f.0.forward.kwargs.k.pt")}})}});
-  EXPECT_EQ(ExpandCall(with_file)->items[0].name, "Torch.f.0.forward.kwargs.k");
+  EXPECT_EQ(Expander().ExpandCall(with_file)->items[0].name, "Torch.f.0.forward.kwargs.k");
   const Call without = ForwardCall({{"input_kwargs", Value(ValueMap{{"k", TensorValue()}})}});
-  EXPECT_EQ(ExpandCall(without)->items[0].name, "Torch.f.0.forward.input.k");
+  EXPECT_EQ(Expander().ExpandCall(without)->items[0].name, "Torch.f.0.forward.input.k");
 }
 
 TEST(Expand, ScalarsHaveTypeTextAndDigestOfTheirValue) {
   const Call call = ForwardCall(
       {{"input_args",
         Value(ValueList{Typed("float", Value(1e-5)), Typed("bool", Value(false)), Value()})}});
-  const std::vector<Item> items = ExpandCall(call)->items;
+  const std::vector<Item> items = Expander().ExpandCall(call)->items;
   ASSERT_EQ(items.size(), 3u);
   EXPECT_EQ(*items[0].dtype, "<class 'float'>");
   EXPECT_EQ(*items[0].shape_text, "[]");
@@ -111,7 +115,7 @@ TEST(Expand, SpecialTypes) {
   const Call call = ForwardCall(
       {{"input_args", Value(ValueList{Typed("torch.Size", size), Typed("slice", slice),
                                       Typed("ellipsis", Value(std::string("..."))), group})}});
-  const std::vector<Item> items = ExpandCall(call)->items;
+  const std::vector<Item> items = Expander().ExpandCall(call)->items;
   ASSERT_EQ(items.size(), 4u);
   EXPECT_EQ(*items[0].dtype, "torch.Size");
   EXPECT_EQ(*items[0].shape_text, "[2, 3]");
@@ -125,7 +129,7 @@ TEST(Expand, GradientListIndexIsNotPartOfTheName) {
   const Call call{"Module.fc.Linear.parameters_grad",
                   CallKind::kParametersGrad,
                   {{"weight", Value(ValueList{TensorValue()})}}};
-  const std::vector<Item> items = ExpandCall(call)->items;
+  const std::vector<Item> items = Expander().ExpandCall(call)->items;
   ASSERT_EQ(items.size(), 1u);
   EXPECT_EQ(items[0].name, "Module.fc.Linear.parameters_grad.weight");
   EXPECT_EQ(items[0].role, ItemRole::kParameterGrad);
@@ -134,7 +138,7 @@ TEST(Expand, GradientListIndexIsNotPartOfTheName) {
 TEST(Expand, EmptyContainersGiveNoRows) {
   const Call call =
       ForwardCall({{"input_args", Value(ValueList{})}, {"output", Value(ValueMap{})}});
-  EXPECT_TRUE(ExpandCall(call)->items.empty());
+  EXPECT_TRUE(Expander().ExpandCall(call)->items.empty());
 }
 
 TEST(Expand, EndlessNestingIsCorrupt) {
@@ -146,7 +150,8 @@ TEST(Expand, EndlessNestingIsCorrupt) {
   }
   ValueMap members;
   members.emplace_back("output", std::move(nested));
-  EXPECT_EQ(ExpandCall(ForwardCall(std::move(members))).error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(Expander().ExpandCall(ForwardCall(std::move(members))).error().code(),
+            ErrorCode::kCorrupt);
 }
 
 }  // namespace

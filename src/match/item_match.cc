@@ -14,7 +14,7 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 constexpr std::string_view kKeyword = "kwargs.";
 constexpr std::string_view kInput = "input.";
 
-std::string_view TextOr(const std::optional<std::string>& text) {
+std::string_view TextOr(const std::optional<Text>& text) {
   return text ? std::string_view(*text) : std::string_view("None");
 }
 
@@ -182,7 +182,7 @@ std::string StructureOf(const CallItems& call, const ItemRules& rules) {
   return text;
 }
 
-bool DTypesAgree(const std::optional<std::string>& target, const std::optional<std::string>& golden,
+bool DTypesAgree(const std::optional<Text>& target, const std::optional<Text>& golden,
                  const ItemRules& rules) {
   if (target == golden) return true;
   return target && golden && DTypeClass(*target, rules) == DTypeClass(*golden, rules);

@@ -47,7 +47,7 @@ std::string StructureOf(const CallItems& call, const ItemRules& rules = {});
 
 // Dtype texts that may stand against each other: one type in any framework's spelling, or both
 // among float16, bfloat16 and float32.
-bool DTypesAgree(const std::optional<std::string>& target, const std::optional<std::string>& golden,
+bool DTypesAgree(const std::optional<Text>& target, const std::optional<Text>& golden,
                  const ItemRules& rules = {});
 
 }  // namespace plumbline::match

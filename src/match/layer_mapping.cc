@@ -285,7 +285,7 @@ Result<TextPairs> DataMappingByLayers(const LayerSide& target, const LayerSide& 
     const std::optional<size_t> j = Counterpart(places[i], i, table, root, golden_root);
     for (const Item& item : target.calls[i].items) {
       const Item* other = j ? SameItem(target.calls[i], item, golden.calls[*j]) : nullptr;
-      pairs.emplace_back(item.name, other == nullptr ? CallItems::kNoPart : other->name);
+      pairs.emplace_back(item.name, other == nullptr ? CallItems::kNoPart : other->name.view());
     }
   }
   return pairs;

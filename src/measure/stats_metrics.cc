@@ -89,3 +89,12 @@ double StatisticError(const std::array<Recorded, 4>& target, const std::array<Re
 }
 
 }  // namespace plumbline::measure
+
+namespace plumbline {
+
+StatisticDifferences ComparedRow::statistics() const {
+  if (!target || !golden) return {};
+  return measure::CompareStatistics(target->statistics, golden->statistics);
+}
+
+}  // namespace plumbline

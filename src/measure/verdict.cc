@@ -163,8 +163,8 @@ Difference OfNonFinite(const Item& target, const Item& golden) {
       return Decided(Verdict::kBroken, "nonfinite-position");
     }
     if (x && y && std::isfinite(*x) && std::isfinite(*y)) continue;
-    a[i] = is_extreme ? target.finite_extremes[i] : Recorded();
-    b[i] = is_extreme ? golden.finite_extremes[i] : Recorded();
+    a[i] = is_extreme ? (*target.finite_extremes)[i] : Recorded();
+    b[i] = is_extreme ? (*golden.finite_extremes)[i] : Recorded();
   }
   Difference difference = Equal();
   difference.doubt = "nonfinite-both";

@@ -18,7 +18,7 @@ Item Tensor(std::array<Recorded, 4> statistics, const std::string& dtype = "torc
   item.name = "f.output.0";
   item.is_tensor = true;
   item.dtype = dtype;
-  item.shape = {4};
+  item.shape = Shape{4};
   item.shape_text = "[4]";
   item.statistics = std::move(statistics);
   return item;
@@ -73,9 +73,9 @@ TEST(Verdict, NonFiniteOnBothSidesIsStillCompared) {
   EXPECT_EQ(scaled.kind, Difference::Kind::kNumeric);
   EXPECT_GT(scaled.error, 1);
   Item least = masked;
-  least.finite_extremes = {7.0, 1.0};
+  least.finite_extremes = std::array<Recorded, 2>{7.0, 1.0};
   Item other = masked;
-  other.finite_extremes = {7.0, 2.0};
+  other.finite_extremes = std::array<Recorded, 2>{7.0, 2.0};
   EXPECT_GT(Of(other, least).error, 0.1);
   // Unequal digests stay unequal.
   Item a = masked;
@@ -127,7 +127,7 @@ TEST(Verdict, IntegersAreExact) {
             Difference::Kind::kNumeric);
   Item value = exact;
   Item other = rounded;
-  value.shape = other.shape = {};
+  value.shape = other.shape = Shape();
   EXPECT_EQ(Of(value, other).kind, Difference::Kind::kNumeric);
 }
 
@@ -158,7 +158,7 @@ TEST(Verdict, Float32CopiesOfIntegerStatisticsAreEqual) {
 TEST(Verdict, EmptyAndUnrecordedAreNotComparable) {
   Item empty = Tensor({std::monostate(), std::monostate(), std::monostate(), std::monostate()});
   EXPECT_EQ(Of(empty, empty).reason, "no-data");
-  empty.shape = {0};
+  empty.shape = Shape{0};
   EXPECT_EQ(Of(empty, empty).reason, "empty");
 }
 

@@ -72,7 +72,7 @@ class Collector {
   // Values whose norm is that of the difference. A value that repeats along an axis counts as
   // often as it repeats.
   void AddAddends() {
-    const double* relative = std::get_if<double>(&row_.tensor.relative_l2);
+    const double* relative = std::get_if<double>(&row_.tensor->relative_l2);
     const std::optional<double> golden_norm = NormOf(*row_.golden);
     if (relative == nullptr || !golden_norm) return;
     const double wanted = *relative * *golden_norm;
@@ -214,7 +214,7 @@ std::string UnmatchedProducer(const Comparison& comparison, const ComparedRow& r
                               bool of_target) {
   const Item& wanted = of_target ? *row.target : *row.golden;
   for (const ComparedRow& each : comparison.rows) {
-    const std::optional<Item>& made = of_target ? each.target : each.golden;
+    const Slot<Item>& made = of_target ? each.target : each.golden;
     if (!made || made->role != ItemRole::kOutput) continue;
     const ComparedCall& call = comparison.calls[each.call];
     if (!call.paired() && HasSameContents(*made, wanted)) return call.name();

@@ -24,15 +24,15 @@ double ValueOf(const Metric& metric) {
 
 template <Metric TensorMetrics::*member>
 double OfTensors(const ComparedRow& row) {
-  return ValueOf(row.tensor.*member);
+  return ValueOf((*row.tensor).*member);
 }
 template <size_t index>
 double Difference(const ComparedRow& row) {
-  return std::fabs(ValueOf(row.statistics.difference[index]));
+  return std::fabs(ValueOf(row.statistics().difference[index]));
 }
 template <size_t index>
 double Percent(const ComparedRow& row) {
-  return ValueOf(row.statistics.relative_percent[index]);
+  return ValueOf(row.statistics().relative_percent[index]);
 }
 double ErrorRatio(const ComparedRow& row) {
   if (row.error == 0) return 0;

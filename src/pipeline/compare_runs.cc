@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -15,13 +16,14 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "formats/dump_json.h"
+#include "formats/keep_last.h"
 #include "formats/tensor_file.h"
 #include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
-#include "measure/stats_metrics.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/cause_of_call.h"
+#include "pipeline/comm_call.h"
 #include "pipeline/divergence.h"
 #include "pipeline/graph_items.h"
 #include "pipeline/measured_noise.h"
@@ -37,20 +39,42 @@ namespace {
 using match::CallItems;
 using match::CallPair;
 
-// One side, read and expanded.
+// One side, read and expanded. The calls are in the order of the file, also those without items.
 struct Side {
   Run run;
   std::vector<CallItems> calls;
+  uint64_t duplicate_names = 0;
 };
 
-Result<Side> LoadSide(const std::string& path, const CompareOptions& options) {
-  PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage}));
-  const bool of_graphs = run.header().of_graphs;
-  PL_TRY_ASSIGN(std::vector<CallItems> calls, run.header().holds_saves()
-                                                  ? match::ExpandSaves(run.calls())
-                                                  : match::ExpandCalls(run.calls(), !of_graphs));
-  if (of_graphs) pipeline::FillGraphStatistics(run, calls);
-  return Side{std::move(run), std::move(calls)};
+// Which entries the run keeps besides their items.
+enum class Keep : uint8_t {
+  kNone,
+  kNames,  // of all, and the arguments of those that communicate
+};
+
+// Entries are expanded while they are read: a list of all of them, with their argument trees, would
+// need several times the memory of the items.
+Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& options) {
+  std::vector<CallItems> calls;
+  match::Expander expander;
+  Status expanded;
+  const auto expand = [&](Call& call, const RunHeader& header) {
+    Result<CallItems> items = header.holds_saves() ? expander.ExpandSave(call)
+                                                   : expander.ExpandCall(call, !header.of_graphs);
+    if (items) {
+      calls.push_back(std::move(*items));
+    } else if (expanded) {
+      expanded = items.error();
+    }
+    if (keep == Keep::kNames && !CommunicationApi(call.name)) call.members.clear();
+    return keep == Keep::kNames;
+  };
+  PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage, .keep = expand}));
+  PL_TRY(std::move(expanded));
+  if (run.header().of_graphs) pipeline::FillGraphStatistics(run, calls);
+  const uint64_t dropped =
+      KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
+  return Side{std::move(run), std::move(calls), dropped};
 }
 
 Error TaskError(const Run& run, std::string_view problem) {
@@ -133,7 +157,7 @@ class RowBuilder {
     comparison_.calls.reserve(pairs.size());
   }
 
-  // The items move into the rows; the sides keep their calls' names.
+  // The rows refer to the items of the sides.
   void Add(const CallPair& pair) {
     ComparedCall& call = comparison_.calls.emplace_back();
     call.first_row = static_cast<uint32_t>(comparison_.rows.size());
@@ -148,10 +172,12 @@ class RowBuilder {
       ComparedRow& row = comparison_.rows.emplace_back();
       row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
       const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
-      if (target != nullptr) row.target = std::move(target->items[a]);
-      if (golden == nullptr) continue;
-      // A mapping may name one golden value for several of the target's.
-      row.golden = pair.rule == "mapped" ? golden->items[b] : std::move(golden->items[b]);
+      if (target != nullptr) row.target = Slot<Item>::ReferTo(target->items[a]);
+      if (golden != nullptr) row.golden = Slot<Item>::ReferTo(golden->items[b]);
+      // Two copies of nearly every name would be a good part of the memory.
+      if (row.target && row.golden && row.target->name == row.golden->name) {
+        row.golden->name = row.target->name;
+      }
     }
     call.row_count = static_cast<uint32_t>(count);
     if (call.paired()) {
@@ -299,7 +325,7 @@ bool RebaseDigests(const Side& target, const Side& golden, Comparison& compariso
 // The stack column shows the target's stacks, for every call that has one.
 Status FillStacks(const Run& target, const CompareOptions& options, Comparison& comparison) {
   if (!options.show_stack) return {};
-  std::vector<std::vector<std::string>> stacks(comparison.calls.size());
+  std::vector<Shared<std::vector<std::string>>> stacks(comparison.calls.size());
   bool any = false;
   if (options.stack_path.empty()) {
     for (size_t i = 0; i < stacks.size(); ++i) {
@@ -308,7 +334,7 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
     }
   } else {
     PL_TRY_ASSIGN(const dump_json::StackTable table, dump_json::ReadStack(options.stack_path));
-    std::unordered_map<std::string_view, const std::vector<std::string>*> by_name;
+    std::unordered_map<std::string_view, const Shared<std::vector<std::string>>*> by_name;
     for (const auto& entry : table) by_name.insert_or_assign(entry.first, &entry.second);
     for (size_t i = 0; i < stacks.size(); ++i) {
       const auto found = by_name.find(comparison.calls[i].target_name);
@@ -327,6 +353,17 @@ void FillTable(Comparison& comparison) {
   report::FillColors(comparison);
 }
 
+// What the rows refer to, without the calls around it.
+std::shared_ptr<const void> KeepItems(std::vector<CallItems>& target,
+                                      std::vector<CallItems>& golden) {
+  auto kept = std::make_shared<std::vector<std::vector<Item>>>();
+  kept->reserve(target.size() + golden.size());
+  for (std::vector<CallItems>* side : {&target, &golden}) {
+    for (CallItems& call : *side) kept->push_back(std::move(call.items));
+  }
+  return kept;
+}
+
 void CountRows(Comparison& comparison) {
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
@@ -337,8 +374,8 @@ void CountRows(Comparison& comparison) {
   }
 }
 
-void AddLossWarnings(const Run& run, std::string_view side, Comparison& comparison) {
-  const RunLoss& loss = run.loss();
+void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
+                     Comparison& comparison) {
   if (loss.truncated) {
     comparison.warnings.push_back(
         fmt::format("{}: {} is truncated at byte {}; only its complete records are compared",
@@ -379,8 +416,9 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   RunWithThreads(options.threads, [&] {
-    RunBoth([&] { loaded_target = LoadSide(target_path, options); },
-            [&] { loaded_golden = LoadSide(golden_path, options); });
+    RunBoth(
+        [&] { loaded_target = LoadSide(target_path, visit ? Keep::kNames : Keep::kNone, options); },
+        [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options); });
   });
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
@@ -395,16 +433,14 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   comparison.golden_path = golden.run.dump_json_path();
   comparison.target_loss = target.run.loss();
   comparison.golden_loss = golden.run.loss();
+  comparison.target_loss.duplicate_names = target.duplicate_names;
+  comparison.golden_loss.duplicate_names = golden.duplicate_names;
   RowBuilder builder(target, golden, comparison);
   PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
                 pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
                                     comparison));
   builder.Reserve(pairs);
   for (const CallPair& pair : pairs) builder.Add(pair);
-  for (ComparedRow& row : comparison.rows) {
-    if (!row.target || !row.golden) continue;
-    row.statistics = measure::CompareStatistics(row.target->statistics, row.golden->statistics);
-  }
   if (comparison.mode == CompareMode::kTensor) {
     TensorPass(target.run, golden.run, options, comparison).Run();
   }
@@ -425,8 +461,9 @@ Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
   comparison.next_config = pipeline::NextConfigText(target.run, comparison);
   PL_TRY(FillStacks(target.run, options, comparison));
   CountRows(comparison);
-  AddLossWarnings(target.run, "target", comparison);
-  AddLossWarnings(golden.run, "golden", comparison);
+  AddLossWarnings(target.run, comparison.target_loss, "target", comparison);
+  AddLossWarnings(golden.run, comparison.golden_loss, "golden", comparison);
+  comparison.items = KeepItems(target.calls, golden.calls);
   if (visit) visit(target.run, comparison);
   return comparison;
 }

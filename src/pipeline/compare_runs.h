@@ -10,7 +10,8 @@
 
 namespace plumbline::pipeline {
 
-// Sees the finished comparison while the target's run is still open.
+// Sees the finished comparison while the target's run is still open. The run holds the names of all
+// calls, and the arguments only of those that communicate.
 using ComparisonVisitor = std::function<void(const Run& target, const Comparison& comparison)>;
 
 // As CompareRuns(); `visit` may be empty.

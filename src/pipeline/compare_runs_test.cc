@@ -284,10 +284,10 @@ TEST_F(CompareRunsTest, LinkedTensorFilesGiveTheSameRowsAsCopies) {
   }
   const Result<Comparison> result = CompareRuns(root_ + "/target", root_ + "/golden");
   ASSERT_TRUE(result);
-  EXPECT_EQ(std::get<double>(result->rows[0].tensor.max_abs_error), 0.0);
+  EXPECT_EQ(std::get<double>(result->rows[0].tensor->max_abs_error), 0.0);
   for (const size_t row : {size_t{1}, size_t{2}, size_t{3}}) {
-    EXPECT_EQ(std::get<double>(result->rows[row].tensor.max_abs_error), 1.0);
-    EXPECT_EQ(result->rows[row].tensor.mismatch_count, 1u);
+    EXPECT_EQ(std::get<double>(result->rows[row].tensor->max_abs_error), 1.0);
+    EXPECT_EQ(result->rows[row].tensor->mismatch_count, 1u);
   }
   EXPECT_EQ(FirstLine(*result), "first wrong call: Torch.f.0.forward");
   EXPECT_EQ(result->rows[3].reason, "inherited");

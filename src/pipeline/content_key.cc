@@ -8,7 +8,7 @@
 namespace plumbline::pipeline {
 
 size_t ContentKeyHash::operator()(const ContentKey& key) const {
-  size_t hash = std::hash<std::string>()(key.digest) ^ static_cast<size_t>(key.element_count);
+  size_t hash = std::hash<std::string_view>()(key.digest) ^ static_cast<size_t>(key.element_count);
   for (const uint64_t word : key.statistics) {
     hash = (hash ^ word) * size_t{0x9E3779B97F4A7C15};
     hash ^= hash >> 29;

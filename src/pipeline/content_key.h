@@ -16,7 +16,7 @@ namespace plumbline::pipeline {
 // Digest if recorded, else the statistics, with the number of elements: views of one tensor count
 // as the same.
 struct ContentKey {
-  std::string digest;
+  Text digest;
   std::array<uint64_t, 4> statistics{};  // bit patterns
   int64_t element_count = 0;
   friend bool operator==(const ContentKey&, const ContentKey&) = default;

@@ -42,7 +42,7 @@ std::string Shown(const Recorded& recorded) {
   if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
   if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
   if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
-  if (const auto* v = std::get_if<std::string>(&recorded)) return *v;
+  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
   return "None";
 }
 
@@ -71,12 +71,12 @@ std::string MetricsText(const ComparedRow& row) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {:.6g}", name, *value);
   };
-  add("cosine", row.tensor.cosine);
-  add("max abs error", row.tensor.max_abs_error);
-  add("max relative error", row.tensor.max_relative_error);
-  if (row.tensor.mismatch_count > 0) {
+  add("cosine", row.tensor->cosine);
+  add("max abs error", row.tensor->max_abs_error);
+  add("max relative error", row.tensor->max_relative_error);
+  if (row.tensor->mismatch_count > 0) {
     text += fmt::format("{}{} of {} elements differ", text.empty() ? "" : ", ",
-                        row.tensor.mismatch_count, row.tensor.element_count);
+                        row.tensor->mismatch_count, row.tensor->element_count);
   }
   return text;
 }

@@ -87,9 +87,9 @@ class Judge {
   Difference DifferenceOf(const ComparedRow& row) const {
     const bool real = comparison_.mode == CompareMode::kTensor;
     Difference found =
-        measure::DifferenceOf(*row.target, *row.golden, context_, real ? &row.tensor : nullptr);
+        measure::DifferenceOf(*row.target, *row.golden, context_, real ? &*row.tensor : nullptr);
     // Elements that noise moved over the edge of a relu are no local fault of its gradient.
-    const double* all = std::get_if<double>(&row.tensor.relative_l2);
+    const double* all = std::get_if<double>(&row.tensor->relative_l2);
     const bool is_backward = KindOfCall(comparison_.calls[row.call].name()) == CallKind::kBackward;
     if (all != nullptr && real && is_backward && noise_level_ > 0 && std::isfinite(found.error)) {
       found.error = std::min(found.error, *all);
@@ -430,7 +430,7 @@ class Judge {
   const std::span<const double> measured_noise_;  // per row; empty: none
   std::unordered_set<std::string_view> parents_with_children_;
   KnownContents known_;
-  std::unordered_map<std::string, ForwardResult> forward_;
+  std::unordered_map<std::string_view, ForwardResult> forward_;  // by names of the calls
   // Largest error of any result so far that counted as noise: what correct calls of these two runs
   // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
   double noise_level_ = 0;

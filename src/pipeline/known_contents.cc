@@ -1,6 +1,6 @@
 #include "pipeline/known_contents.h"
 
-#include <utility>
+#include <optional>
 
 #include "measure/compared_row.h"
 #include "pipeline/row_verdict.h"
@@ -14,19 +14,18 @@ const ComparedRow* KnownContents::SourceOf(const measure::Difference& difference
   if (difference.kind != Kind::kNumeric && !decided_bad) return nullptr;
   const std::optional<ContentKey> key = KeyOf(*row.golden);
   if (!key) return nullptr;
-  const auto found = known_.find(*key);
-  if (found == known_.end() || found->second.target != KeyOf(*row.target)) return nullptr;
-  const ComparedRow& source = comparison_.rows[found->second.row];
+  const std::optional<uint32_t> found = known_.Find(*key);
+  if (!found) return nullptr;
+  const ComparedRow& source = comparison_.rows[*found];
+  if (KeyOf(*source.target) != KeyOf(*row.target)) return nullptr;
   const bool explains = measure::IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
                         (source.verdict == Verdict::kNotComparable && source.error > 0);
   return explains ? &source : nullptr;
 }
 
 void KnownContents::Remember(const ComparedRow& row) {
-  std::optional<ContentKey> key = KeyOf(*row.golden);
-  if (!key) return;
-  const auto index = static_cast<uint32_t>(&row - comparison_.rows.data());
-  known_.insert_or_assign(std::move(*key), Known{index, KeyOf(*row.target)});
+  const std::optional<ContentKey> key = KeyOf(*row.golden);
+  if (key) known_.Remember(*key, static_cast<uint32_t>(&row - comparison_.rows.data()));
 }
 
 }  // namespace plumbline::pipeline

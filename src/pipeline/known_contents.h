@@ -3,11 +3,8 @@
 #ifndef PLUMBLINE_PIPELINE_KNOWN_CONTENTS_H_
 #define PLUMBLINE_PIPELINE_KNOWN_CONTENTS_H_
 
-#include <optional>
-#include <unordered_map>
-
 #include "measure/verdict.h"
-#include "pipeline/content_key.h"
+#include "pipeline/content_table.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -15,7 +12,8 @@ namespace plumbline::pipeline {
 // Follows contents through the rows of one comparison, which must outlive this.
 class KnownContents {
  public:
-  explicit KnownContents(const Comparison& comparison) : comparison_(comparison) {}
+  explicit KnownContents(const Comparison& comparison)
+      : comparison_(comparison), known_(comparison.rows) {}
 
   // The row where the differing contents of `row` were met before on both sides, or null. What is
   // equal or cannot be judged needs no source.
@@ -25,13 +23,8 @@ class KnownContents {
   void Remember(const ComparedRow& row);
 
  private:
-  struct Known {
-    uint32_t row = 0;
-    std::optional<ContentKey> target;
-  };
-
   const Comparison& comparison_;
-  std::unordered_map<ContentKey, Known, ContentKeyHash> known_;  // by golden contents
+  ContentTable known_;
 };
 
 }  // namespace plumbline::pipeline

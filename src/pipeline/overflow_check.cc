@@ -270,7 +270,7 @@ std::vector<std::string> StackOf(std::string name, const dump_json::StackTable& 
   if (row == rows.end() && at != std::string::npos) {
     row = find(name.replace(at, kBackward.size(), "forward"));
   }
-  return row != rows.end() ? row->second : std::vector<std::string>();
+  return row != rows.end() ? *row->second : std::vector<std::string>();
 }
 
 Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) {

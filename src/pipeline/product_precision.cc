@@ -26,10 +26,10 @@ struct Errors {
 // The largest element error of rounding is a few times the mean one; a fault in one place is not
 // spread.
 bool IsSpread(const ComparedRow& row, double error) {
-  const double* max_abs = std::get_if<double>(&row.tensor.max_abs_error);
+  const double* max_abs = std::get_if<double>(&row.tensor->max_abs_error);
   const auto* norm = std::get_if<double>(&row.golden->statistics[3]);
-  if (max_abs == nullptr || norm == nullptr || row.tensor.element_count == 0) return true;
-  const auto count = static_cast<double>(row.tensor.element_count);
+  if (max_abs == nullptr || norm == nullptr || row.tensor->element_count == 0) return true;
+  const auto count = static_cast<double>(row.tensor->element_count);
   constexpr double kTail = 16;
   return *max_abs <= kTail * error * *norm / std::sqrt(count);
 }
@@ -52,7 +52,7 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
     if (!IsFloat32(*row.target) || !IsFloat32(*row.golden)) continue;
     const bool real = comparison.mode == CompareMode::kTensor;
     const Difference difference =
-        measure::DifferenceOf(*row.target, *row.golden, context, real ? &row.tensor : nullptr);
+        measure::DifferenceOf(*row.target, *row.golden, context, real ? &*row.tensor : nullptr);
     const bool is_numeric =
         difference.kind == Difference::Kind::kNumeric && std::isfinite(difference.error);
     if (!is_numeric && difference.verdict == Verdict::kBroken) return std::nullopt;

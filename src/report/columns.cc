@@ -20,102 +20,105 @@ constexpr std::string_view kNan = "Nan";
 constexpr std::string_view kUnsupported = "unsupported";
 constexpr std::string_view kShapeUnmatched = "shape unmatched";
 
-Cell Text(std::string_view text) { return std::string(text); }
+Cell Word(std::string_view text) { return text; }
 
 // A number; what a spreadsheet cannot hold as one is a text, with a tab so that it stays a text.
 Cell NumberCell(double value) {
-  if (std::isnan(value)) return Text(kNan);
-  if (std::isinf(value)) return Text(value > 0 ? "inf\t" : "-inf\t");
+  if (std::isnan(value)) return Word(kNan);
+  if (std::isinf(value)) return Word(value > 0 ? "inf\t" : "-inf\t");
   return value;
 }
 
 Cell RecordedCell(const Recorded& recorded) {
-  if (const auto* v = std::get_if<bool>(&recorded)) return Text(*v ? "True" : "False");
+  if (const auto* v = std::get_if<bool>(&recorded)) return Word(*v ? "True" : "False");
   if (const auto* v = std::get_if<int64_t>(&recorded)) return *v;
   if (const auto* v = std::get_if<double>(&recorded)) return NumberCell(*v);
-  if (const auto* v = std::get_if<std::string>(&recorded)) {
+  if (const auto* v = std::get_if<Text>(&recorded)) {
     const bool special = *v == "inf" || *v == "-inf" || *v == "nan";
-    return special ? *v + "\t" : *v;
+    return special ? Cell(*v + "\t") : Cell(v->view());
   }
-  return Text(kNone);
+  return Word(kNone);
 }
 
 enum class Side : uint8_t { kTarget, kGolden };
 
 const Item* ItemOn(const RowContext& context, Side side) {
-  const std::optional<Item>& item = side == Side::kTarget ? context.row.target : context.row.golden;
+  const Slot<Item>& item = side == Side::kTarget ? context.row.target : context.row.golden;
   return item ? &*item : nullptr;
 }
 
 template <Side side>
 Cell Name(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  return item == nullptr ? Text(kNotAvailable) : Cell(item->name);
+  return item == nullptr ? Word(kNotAvailable) : Word(item->name);
 }
 
 template <Side side>
 Cell DTypeCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  if (item == nullptr) return Text(kNotAvailable);
-  return item->dtype ? Cell(*item->dtype) : Text(kNone);
+  if (item == nullptr) return Word(kNotAvailable);
+  return item->dtype ? Word(*item->dtype) : Word(kNone);
 }
 
 template <Side side>
 Cell ShapeCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  if (item == nullptr) return Text(kNotAvailable);
-  return item->shape_text ? Cell(*item->shape_text) : Text(kNone);
+  if (item == nullptr) return Word(kNotAvailable);
+  return item->shape_text ? Word(*item->shape_text) : Word(kNone);
 }
 
 template <Side side, size_t index>
 Cell StatisticCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  return item == nullptr ? Text(kNotAvailable) : RecordedCell(item->statistics[index]);
+  return item == nullptr ? Word(kNotAvailable) : RecordedCell(item->statistics[index]);
 }
 
 template <Side side>
 Cell DigestCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  if (item == nullptr) return Text(kNotAvailable);
-  return item->digest.empty() ? Text(kNone) : Cell(item->digest);
+  if (item == nullptr) return Word(kNotAvailable);
+  return item->digest.empty() ? Word(kNone) : Word(item->digest);
 }
 
 template <size_t index>
 Cell DifferenceCell(const RowContext& context) {
-  const Metric& metric = context.row.statistics.difference[index];
+  const Metric& metric = context.differences.difference[index];
   const double* value = std::get_if<double>(&metric);
-  return value == nullptr ? Text(kNotAvailable) : NumberCell(*value);
+  return value == nullptr ? Word(kNotAvailable) : NumberCell(*value);
 }
 
 template <size_t index>
 Cell PercentCell(const RowContext& context) {
-  const Metric& metric = context.row.statistics.relative_percent[index];
+  const Metric& metric = context.differences.relative_percent[index];
   const double* value = std::get_if<double>(&metric);
-  if (value == nullptr) return Text(kNotAvailable);
-  const double* difference = std::get_if<double>(&context.row.statistics.difference[index]);
-  if (difference != nullptr && std::isnan(*difference)) return Text(kNan);
-  return PythonFloat(*value) + "%";
+  if (value == nullptr) return Word(kNotAvailable);
+  const double* difference = std::get_if<double>(&context.differences.difference[index]);
+  if (difference != nullptr && std::isnan(*difference)) return Word(kNan);
+  std::string text;
+  AppendPythonFloat(*value, text);
+  text += '%';
+  return text;
 }
 
 template <Metric TensorMetrics::*member>
 Cell MetricCell(const RowContext& context) {
-  const Metric& metric = context.row.tensor.*member;
+  const Metric& metric = (*context.row.tensor).*member;
   if (const double* value = std::get_if<double>(&metric)) return NumberCell(*value);
   switch (std::get<Absent>(metric)) {
     case Absent::kShapeMismatch:
-      return Text(kShapeUnmatched);
+      return Word(kShapeUnmatched);
     case Absent::kNonFinite:
-      return Text(kNotAvailable);
+      return Word(kNotAvailable);
     case Absent::kZeroNorm:
-      return Text(kNan);
+      return Word(kNan);
     default:
-      return Text(kUnsupported);
+      return Word(kUnsupported);
   }
 }
 
 Cell ResultCell(const RowContext& context) {
   if (context.row.result.empty()) return {};
-  return context.row.result;
+  return Word(context.row.result);
 }
 
 Cell MessageCell(const RowContext& context) {
@@ -129,22 +132,22 @@ Cell MessageCell(const RowContext& context) {
 }
 
 Cell StackCell(const RowContext& context) {
-  if (!context.first_of_call || !context.row.target) return Text(kNone);
+  if (!context.first_of_call || !context.row.target) return Word(kNone);
   const std::vector<std::string>& stack = context.comparison.stacks[context.row.call];
-  return stack.empty() ? Text(kNone) : Cell(match::ListText(stack));
+  return stack.empty() ? Word(kNone) : Cell(match::ListText(stack));
 }
 
 Cell DataNameCell(const RowContext& context) {
   const Item* item = ItemOn(context, Side::kTarget);
-  if (item == nullptr || item->data_name.empty() || !context.row.golden) return Text("-1");
-  return item->data_name;
+  if (item == nullptr || item->data_name.empty() || !context.row.golden) return Word("-1");
+  return Word(item->data_name);
 }
 
-Cell VerdictCell(const RowContext& context) { return Text(VerdictName(context.row.verdict)); }
+Cell VerdictCell(const RowContext& context) { return Word(VerdictName(context.row.verdict)); }
 
 Cell ReasonCell(const RowContext& context) {
   if (context.row.reason.empty()) return {};
-  return context.row.reason;
+  return Word(context.row.reason);
 }
 
 constexpr Side kT = Side::kTarget;

@@ -118,7 +118,7 @@ ColorView ViewOf(const Comparison& comparison, const ComparedRow& row, bool firs
   ColorView view;
   if (!row.target || !row.golden) return view;
   const bool real = comparison.mode == CompareMode::kTensor;
-  view.difference = Value(real ? row.tensor.max_abs_error : row.statistics.difference[0]);
+  view.difference = Value(real ? row.tensor->max_abs_error : row.statistics().difference[0]);
   view.golden_max = NumberOrTruth(row.golden->statistics[0]);
   view.has_numbers = view.difference.has_value() && view.golden_max.has_value() &&
                      NumberOrTruth(row.target->statistics[0]).has_value();

@@ -4,8 +4,6 @@
 
 #include <limits>
 
-#include "measure/stats_metrics.h"
-
 namespace plumbline::report {
 namespace {
 
@@ -16,7 +14,7 @@ Item TensorItem(const std::string& name, ItemRole role, std::array<Recorded, 4> 
   item.is_tensor = true;
   item.dtype = "torch.float32";
   item.shape_text = "[2]";
-  item.shape = {2};
+  item.shape = Shape{2};
   item.statistics = std::move(statistics);
   return item;
 }
@@ -31,11 +29,9 @@ Comparison OneCall(const Four& target_in, const Four& golden_in, const Four& tar
   ComparedRow in;
   in.target = TensorItem("f.input.0", ItemRole::kInput, target_in);
   in.golden = TensorItem("f.input.0", ItemRole::kInput, golden_in);
-  in.statistics = measure::CompareStatistics(target_in, golden_in);
   ComparedRow out;
   out.target = TensorItem("f.output.0", ItemRole::kOutput, target_out);
   out.golden = TensorItem("f.output.0", ItemRole::kOutput, golden_out);
-  out.statistics = measure::CompareStatistics(target_out, golden_out);
   comparison.rows = {in, out};
   return comparison;
 }
@@ -85,9 +81,8 @@ TEST(Results, NanCosineIsNo) {
   Comparison comparison = OneCall(kOnes, kOnes, kOnes, kOnes);
   comparison.mode = CompareMode::kTensor;
   for (ComparedRow& row : comparison.rows) {
-    row.tensor.cosine = Absent::kZeroNorm;
-    row.tensor.max_abs_error = 0.5;
-    row.tensor.max_relative_error = 1.0;
+    row.tensor =
+        TensorMetrics{.cosine = Absent::kZeroNorm, .max_abs_error = 0.5, .max_relative_error = 1.0};
   }
   FillResults(comparison);
   EXPECT_EQ(comparison.rows[1].result, "No");

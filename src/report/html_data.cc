@@ -39,7 +39,7 @@ bool SameStatistics(const Item& target, const Item& golden) {
   return target.statistics == golden.statistics;  // NaN differs from itself and is spelled out
 }
 
-void AppendStatisticsOf(const std::optional<Item>& item, std::string& out) {
+void AppendStatisticsOf(const Slot<Item>& item, std::string& out) {
   if (!item) {
     out += '0';
     return;
@@ -61,8 +61,9 @@ void AppendMetrics(CompareMode mode, const ComparedRow& row, std::string& out) {
     }
   };
   const TensorMetrics& tensor = row.tensor;
-  const auto& differences = row.statistics.difference;
-  const auto& percents = row.statistics.relative_percent;
+  const StatisticDifferences statistics = row.statistics();
+  const auto& differences = statistics.difference;
+  const auto& percents = statistics.relative_percent;
   switch (mode) {
     case CompareMode::kTensor:
       list({&tensor.cosine, &tensor.max_abs_error, &tensor.max_relative_error,
@@ -259,7 +260,7 @@ class PartWriter {
     out += ',';
     AppendError(row.expected, out);
     for (const auto member : {&Item::dtype, &Item::shape_text}) {
-      for (const std::optional<Item>* side : {&row.target, &row.golden}) {
+      for (const Slot<Item>* side : {&row.target, &row.golden}) {
         out += ',';
         AppendIndex(*side ? texts_.IndexOf(((**side).*member).value_or("")) : -1, out);
       }

@@ -30,7 +30,7 @@ void AppendRecorded(const Recorded& recorded, std::string& out) {
     out += std::to_string(*integer);
   } else if (const auto* real = std::get_if<double>(&recorded)) {
     AppendNumber(*real, out);
-  } else if (const auto* text = std::get_if<std::string>(&recorded)) {
+  } else if (const auto* text = std::get_if<Text>(&recorded)) {
     json::AppendString(*text, out);
   } else {
     out += "null";

@@ -41,11 +41,11 @@ void Append(const std::array<std::string_view, count>& names, std::vector<std::s
   out.insert(out.end(), names.begin(), names.end());
 }
 
-std::string TextOr(const std::optional<std::string>& text) {
-  return text ? *text : std::string(kNotAvailable);
+std::string TextOr(const std::optional<Text>& text) {
+  return text ? std::string(*text) : std::string(kNotAvailable);
 }
 
-std::string RequiresGrad(const std::optional<Item>& item) {
+std::string RequiresGrad(const Slot<Item>& item) {
   if (!item || !item->requires_grad) return std::string(kNotAvailable);
   return *item->requires_grad ? "True" : "False";
 }
@@ -69,7 +69,8 @@ class RowWriter {
         break;
       case CompareMode::kDigest:
         for (const auto* side : {&row_.target, &row_.golden}) {
-          Add(*side && !(*side)->digest.empty() ? (*side)->digest : std::string(kNotAvailable));
+          Add(*side && !(*side)->digest.empty() ? std::string((*side)->digest)
+                                                : std::string(kNotAvailable));
         }
         break;
     }
@@ -84,7 +85,7 @@ class RowWriter {
     const auto& target = row_.target;
     const auto& golden = row_.golden;
     for (const auto* side : {&target, &golden}) {
-      Add(*side ? (*side)->name : std::string(kNotAvailable));
+      Add(*side ? std::string((*side)->name) : std::string(kNotAvailable));
     }
     for (const auto* side : {&target, &golden}) {
       Add(*side ? TextOr((*side)->dtype) : std::string(kNotAvailable));
@@ -98,7 +99,7 @@ class RowWriter {
   // Tensors of one element have these metrics no more than those without dimensions.
   void AddMetric(const Metric& metric, bool for_many) {
     const double* value = std::get_if<double>(&metric);
-    if (value != nullptr && !(for_many && row_.tensor.element_count == 1)) {
+    if (value != nullptr && !(for_many && row_.tensor->element_count == 1)) {
       Add(std::isnan(*value) ? "Nan" : PythonFloat(*value));
       return;
     }

@@ -176,8 +176,8 @@ class CallRules {
     double smallest = 1;
     for (const ComparedRow& row : rows_) {
       if (!row.target || !row.golden || IsOutput(row) != outputs) continue;
-      const double* value = std::get_if<double>(&(row.tensor.*member));
-      if (value != nullptr && row.tensor.element_count > 1) smallest = std::min(smallest, *value);
+      const double* value = std::get_if<double>(&((*row.tensor).*member));
+      if (value != nullptr && row.tensor->element_count > 1) smallest = std::min(smallest, *value);
     }
     return smallest;
   }
@@ -290,7 +290,7 @@ class CallRules {
 std::string NewestStatisticText(const Recorded& recorded) {
   if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
   if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
-  if (const auto* v = std::get_if<std::string>(&recorded)) return *v;
+  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
   const auto* number = std::get_if<double>(&recorded);
   if (number == nullptr) return "None";
   if (std::isnan(*number)) return "Nan";

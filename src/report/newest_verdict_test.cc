@@ -43,13 +43,13 @@ TEST(NewestVerdict, DifferencesAsTheReleaseSpellsThem) {
 
 ComparedRow Row(const std::string& name, double target, double golden) {
   ComparedRow row;
-  for (std::optional<Item>* side : {&row.target, &row.golden}) {
+  for (Slot<Item>* side : {&row.target, &row.golden}) {
     Item& item = side->emplace();
     item.name = name;
     item.is_tensor = true;
     item.dtype = "torch.float32";
     item.shape_text = "[2]";
-    item.shape = {2};
+    item.shape = Shape{2};
     item.statistics.fill(side == &row.target ? target : golden);
   }
   row.verdict = Verdict::kWithinNoise;
@@ -102,7 +102,7 @@ TEST(NewestVerdict, FormRules) {
   across.target->dtype = "Float32";
   EXPECT_EQ(Results(CompareMode::kStatistics, {across}), "pass; ");  // an error upstream
   ComparedRow scalar = Row("Torch.f.0.forward.input.1", 1.0, 2.0);
-  for (std::optional<Item>* side : {&scalar.target, &scalar.golden}) {
+  for (Slot<Item>* side : {&scalar.target, &scalar.golden}) {
     (*side)->dtype = "<class 'int'>";
     (*side)->shape_text = "[]";
   }
@@ -111,13 +111,9 @@ TEST(NewestVerdict, FormRules) {
 
 TEST(NewestVerdict, TensorRulesUseTheDocumentedLimit) {
   ComparedRow input = Row("Torch.f.0.forward.input.0", 1.0, 1.0);
-  input.tensor.below_thousandth_ratio = 1.0;
-  input.tensor.cosine = 1.0;
-  input.tensor.element_count = 2;
+  input.tensor = TensorMetrics{.cosine = 1.0, .below_thousandth_ratio = 1.0, .element_count = 2};
   ComparedRow output = Row("Torch.f.0.forward.output.0", 1.0, 1.0);
-  output.tensor.below_thousandth_ratio = 0.5;
-  output.tensor.cosine = 0.8;
-  output.tensor.element_count = 2;
+  output.tensor = TensorMetrics{.cosine = 0.8, .below_thousandth_ratio = 0.5, .element_count = 2};
   EXPECT_EQ(Results(CompareMode::kTensor, {input, output}), "pass; error thousandth cosine; ");
 }
 

@@ -57,7 +57,7 @@ void AppendFirstWrongCall(const std::optional<FirstWrongCall>& answer, std::stri
   object.End();
 }
 
-void AppendSide(const std::optional<Item>& item, CompareMode mode, std::string& out) {
+void AppendSide(const Slot<Item>& item, CompareMode mode, std::string& out) {
   if (!item) {
     out += "null";
     return;
@@ -126,7 +126,7 @@ void AppendRow(const Comparison& comparison, const ComparedRow& row, std::string
   if (comparison.mode == CompareMode::kTensor) {
     AppendTensorMetrics(row.tensor, object.Key("metrics"));
   } else if (comparison.mode == CompareMode::kStatistics) {
-    AppendStatistics(row.statistics, object);
+    AppendStatistics(row.statistics(), object);
   }
   object.End();
 }

@@ -38,16 +38,40 @@ Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
   if (const auto* v = std::get_if<double>(&cell)) return writer.Number(*v);
   if (const auto* v = std::get_if<int64_t>(&cell)) return writer.Number(static_cast<double>(*v));
   if (const auto* v = std::get_if<std::string>(&cell)) return writer.Text(*v);
+  if (const auto* v = std::get_if<std::string_view>(&cell)) return writer.Text(*v);
   return writer.Text({});
+}
+
+// The cell and a comma. Numbers need no quotes and are no formulas.
+void AppendCsvCell(const Cell& cell, std::string& out) {
+  if (const auto* text = std::get_if<std::string>(&cell)) {
+    csv::AppendCell(*text, out);
+  } else if (const auto* view = std::get_if<std::string_view>(&cell)) {
+    csv::AppendCell(*view, out);
+  } else {
+    AppendCellText(cell, out);
+  }
+  out += ',';
 }
 
 }  // namespace
 
+void AppendCellText(const Cell& cell, std::string& out) {
+  if (const auto* real = std::get_if<double>(&cell)) {
+    AppendPythonFloat(*real, out);
+  } else if (const auto* integer = std::get_if<int64_t>(&cell)) {
+    out += std::to_string(*integer);
+  } else if (const auto* text = std::get_if<std::string>(&cell)) {
+    out += *text;
+  } else if (const auto* view = std::get_if<std::string_view>(&cell)) {
+    out += *view;
+  }
+}
+
 std::string CellText(const Cell& cell) {
-  if (const auto* v = std::get_if<double>(&cell)) return PythonFloat(*v);
-  if (const auto* v = std::get_if<int64_t>(&cell)) return std::to_string(*v);
-  if (const auto* v = std::get_if<std::string>(&cell)) return *v;
-  return {};
+  std::string text;
+  AppendCellText(cell, text);
+  return text;
 }
 
 Status WriteCsv(const Comparison& comparison, const std::string& path) {
@@ -58,11 +82,10 @@ Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns
                 const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(Header(columns)), file.text());
-  std::vector<std::string> cells(columns.size());
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const RowContext context = ContextOf(comparison, i);
-    for (size_t c = 0; c < columns.size(); ++c) cells[c] = CellText(columns[c].cell(context));
-    csv::AppendRow(std::span<const std::string>(cells), file.text());
+    for (const Column& column : columns) AppendCsvCell(column.cell(context), file.text());
+    file.text().back() = '\n';  // the last comma
     PL_TRY(file.Flush());
   }
   return file.Close();

@@ -14,13 +14,15 @@
 namespace plumbline::report {
 
 // A cell: blank, a number or a text, as upstream's workbook has it. Not-finite numbers are texts.
-using Cell = std::variant<std::monostate, int64_t, double, std::string>;
+// A view is of the row's own texts or of the program's.
+using Cell = std::variant<std::monostate, int64_t, double, std::string_view, std::string>;
 
 // What a column may look at.
 struct RowContext {
   const Comparison& comparison;
   const ComparedRow& row;
   bool first_of_call = false;
+  StatisticDifferences differences = row.statistics();
 };
 
 struct Column {
@@ -32,7 +34,8 @@ struct Column {
 // `Verdict` and `Reason`. Includes the stack column exactly if the comparison holds stacks.
 std::vector<Column> ColumnsOf(const Comparison& comparison);
 
-// The text of a cell in a CSV file; numbers as Python spells them.
+// Appends the text of a cell in a CSV file, unquoted; numbers as Python spells them.
+void AppendCellText(const Cell& cell, std::string& out);
 std::string CellText(const Cell& cell);
 
 Status WriteCsv(const Comparison& comparison, const std::string& path);

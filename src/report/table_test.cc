@@ -66,13 +66,10 @@ TEST(Table, NonFiniteNumbersAreTexts) {
 
 TEST(Table, DifferencesAndPercentTexts) {
   Comparison comparison = OneRow(CompareMode::kStatistics);
-  StatisticDifferences& statistics = comparison.rows[0].statistics;
-  statistics.difference[0] = 0.5;
-  statistics.relative_percent[0] = 1e-5;
-  statistics.difference[1] = 1.0;
-  statistics.relative_percent[1] = Absent::kZeroNorm;
+  comparison.rows[0].target->statistics = {5e6 + 0.5, 1.0, std::monostate(), 1.0};
+  comparison.rows[0].golden->statistics = {5e6, 0.0, 1.0, 1.0};
   EXPECT_EQ(CellNamed(comparison, "Max diff"), "0.5");
-  EXPECT_EQ(CellNamed(comparison, "MaxRelativeErr"), "1e-05%");
+  EXPECT_EQ(CellNamed(comparison, "MaxRelativeErr"), "9.999999999999999e-06%");
   EXPECT_EQ(CellNamed(comparison, "MinRelativeErr"), "N/A");
   EXPECT_EQ(CellNamed(comparison, "Mean diff"), "N/A");
 }
@@ -80,7 +77,7 @@ TEST(Table, DifferencesAndPercentTexts) {
 TEST(Table, AbsentMetricsSayWhy) {
   Comparison comparison = OneRow(CompareMode::kTensor);
   const auto cosine = [&](Absent absent) {
-    comparison.rows[0].tensor.cosine = absent;
+    comparison.rows[0].tensor = TensorMetrics{.cosine = absent};
     return CellNamed(comparison, "Cosine");
   };
   EXPECT_EQ(cosine(Absent::kShapeMismatch), "shape unmatched");

@@ -1,0 +1,70 @@
+#include "base/file_text.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/file.h"
+
+namespace plumbline {
+namespace {
+
+// A multiple of every page size.
+constexpr size_t kStep = size_t{4} << 20;
+
+size_t RoundedUp(size_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
+
+}  // namespace
+
+FileText::FileText(FileText&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      capacity_(std::exchange(other.capacity_, 0)),
+      released_(std::exchange(other.released_, 0)) {}
+
+FileText::~FileText() {
+  if (data_ != nullptr) ::munmap(data_, capacity_);
+}
+
+Status FileText::Grow(size_t capacity, const std::string& path) {
+  void* const grown = data_ == nullptr ? ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                       : ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE);
+  if (grown == MAP_FAILED) return ErrnoError(errno, path, "get memory for");
+  data_ = static_cast<char*>(grown);
+  capacity_ = capacity;
+  return {};
+}
+
+Result<FileText> FileText::Load(const std::string& path) {
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  struct stat info {};
+  if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (S_ISDIR(info.st_mode)) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory", path));
+  }
+  FileText text;
+  // One byte more than announced, so that the end is seen without growing.
+  PL_TRY(text.Grow(RoundedUp(static_cast<size_t>(info.st_size) + 1), path));
+  for (;;) {
+    if (text.size_ == text.capacity_) PL_TRY(text.Grow(2 * text.capacity_, path));
+    const ssize_t n =
+        Syscalls().read(file.fd(), text.data_ + text.size_, text.capacity_ - text.size_);
+    if (n == 0) return text;
+    if (n < 0 && errno != EINTR) return ErrnoError(errno, path, "read");
+    text.size_ += static_cast<size_t>(std::max(n, ssize_t{0}));
+  }
+}
+
+void FileText::Release(size_t bytes) {
+  const size_t until = std::min(bytes, size_) / kStep * kStep;
+  if (until <= released_) return;
+  ::madvise(data_ + released_, until - released_, MADV_DONTNEED);
+  released_ = until;
+}
+
+}  // namespace plumbline

@@ -1,0 +1,65 @@
+#include "base/file_text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/test_directory.h"
+
+namespace plumbline {
+namespace {
+
+using testing::TestDirectory;
+
+constexpr size_t kMegabyte = size_t{1} << 20;
+
+std::string Numbered(size_t size) {
+  std::string text(size, '\0');
+  for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 23);
+  return text;
+}
+
+TEST(FileText, HoldsTheWholeFile) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("text");
+  // Around the steps in which memory is taken.
+  for (const size_t size :
+       {size_t{0}, size_t{1}, 4 * kMegabyte - 1, 4 * kMegabyte, 4 * kMegabyte + 1}) {
+    const std::string expected = Numbered(size);
+    ASSERT_TRUE(WriteFileAtomically(path, expected, false));
+    const auto text = FileText::Load(path);
+    ASSERT_TRUE(text);
+    EXPECT_TRUE(text->view() == expected) << size;
+  }
+}
+
+TEST(FileText, WhatIsNotReleasedStays) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("text");
+  const std::string expected = Numbered(13 * kMegabyte);
+  ASSERT_TRUE(WriteFileAtomically(path, expected, false));
+  auto text = FileText::Load(path);
+  ASSERT_TRUE(text);
+  for (const size_t bytes : {size_t{0}, size_t{5}, 9 * kMegabyte, 3 * kMegabyte, 10 * kMegabyte}) {
+    text->Release(bytes);
+  }
+  EXPECT_TRUE(text->view().substr(10 * kMegabyte) == expected.substr(10 * kMegabyte));
+  EXPECT_EQ(text->view()[0], '\0');  // given back
+  text->Release(expected.size() + kMegabyte);
+}
+
+TEST(FileText, GrowsWithAFileThatSaysNothingOfItsSize) {
+  // Files of the kernel are read until they end; their size is 0.
+  const auto text = FileText::Load("/proc/self/status");
+  ASSERT_TRUE(text);
+  EXPECT_TRUE(text->view().starts_with("Name:"));
+}
+
+TEST(FileText, MissingFileAndDirectory) {
+  const TestDirectory directory;
+  EXPECT_EQ(FileText::Load(directory.Path("no")).error().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(FileText::Load(directory.path()).error().code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace plumbline

@@ -1,0 +1,96 @@
+#include "plumbline/shared_value.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace plumbline {
+namespace {
+
+TEST(Text, BehavesAsTheStringItWasMadeOf) {
+  const Text text = std::string("Functional.linear.0.forward");
+  EXPECT_EQ(text, "Functional.linear.0.forward");
+  EXPECT_EQ(text.size(), 27U);
+  EXPECT_TRUE(text.starts_with("Functional") && text.ends_with("forward"));
+  EXPECT_EQ(text.substr(11, 6), "linear");
+  EXPECT_EQ(text + ".input", "Functional.linear.0.forward.input");
+  EXPECT_EQ(std::string("x.") + text, "x.Functional.linear.0.forward");
+  const std::string copy = text;
+  EXPECT_EQ(copy, text);
+}
+
+TEST(Text, EmptyTextsAreEqualWhateverTheyWereMadeOf) {
+  EXPECT_EQ(Text(), Text(""));
+  EXPECT_EQ(Text(), "");
+  EXPECT_TRUE(Text(std::string()).empty());
+  EXPECT_NE(Text(), Text("x"));
+}
+
+TEST(Text, ZeroBytesArePartOfIt) {
+  const Text text(std::string_view("a\0b", 3));
+  EXPECT_EQ(text.size(), 3U);
+  EXPECT_NE(text, Text("a"));
+}
+
+TEST(Text, CopiesOutliveTheFirst) {
+  Text kept;
+  {
+    const Text first = "a text that is not kept inside of the handle itself";
+    kept = first;
+    EXPECT_TRUE(kept.Shares(first));
+  }
+  EXPECT_EQ(kept, "a text that is not kept inside of the handle itself");
+  const Text& same = kept;
+  kept = same;  // to itself
+  EXPECT_FALSE(kept.empty());
+}
+
+// Under ThreadSanitizer this also shows that the count needs no lock.
+TEST(Text, CopiesMayBeMadeAndDroppedOnAnyThread) {
+  const Text text = "shared";
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&text] {
+      for (int i = 0; i < 10'000; ++i) {
+        const Text copy = text;
+        ASSERT_EQ(copy.size(), 6U);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(text, "shared");
+}
+
+TEST(Shared, StandsForTheDefaultUntilItIsSet) {
+  Shared<std::vector<int>> shape;
+  EXPECT_TRUE(shape.empty());
+  shape = std::vector<int>{2, 3};
+  const Shared<std::vector<int>> copy = shape;
+  EXPECT_EQ(&*copy, &*shape);
+  shape.Edit([](std::vector<int>& sizes) { sizes.push_back(4); });
+  EXPECT_EQ(*copy, (std::vector<int>{2, 3}));  // copies do not see it
+  EXPECT_EQ(shape.size(), 3U);
+}
+
+TEST(Slot, OwnValuesAreCopiedAndReferencesAreNot) {
+  Slot<std::string> own = std::string("own");
+  Slot<std::string> copy = own;
+  *copy = "changed";
+  EXPECT_EQ(*own, "own");
+  std::string kept = "kept";
+  Slot<std::string> reference = Slot<std::string>::ReferTo(kept);
+  copy = reference;
+  *copy = "changed";
+  EXPECT_EQ(kept, "changed");
+  EXPECT_EQ(&*reference, &kept);
+  reference.reset();
+  EXPECT_FALSE(reference);
+  EXPECT_EQ(kept, "changed");
+  own.emplace() = "new";
+  EXPECT_EQ(own->size(), 3U);
+}
+
+}  // namespace
+}  // namespace plumbline
