@@ -19,12 +19,12 @@ enum class Side : uint8_t { kTarget, kGolden };
 constexpr Side kT = Side::kTarget;
 constexpr Side kG = Side::kGolden;
 
-Cell Text(std::string_view text) { return std::string(text); }
+Cell TextCell(std::string_view text) { return std::string(text); }
 
 // A number; a text where a spreadsheet cannot hold it as one.
 Cell NumberCell(double value) {
-  if (std::isnan(value)) return Text("nan\t");
-  if (std::isinf(value)) return Text(value > 0 ? "inf\t" : "-inf\t");
+  if (std::isnan(value)) return TextCell("nan\t");
+  if (std::isinf(value)) return TextCell(value > 0 ? "inf\t" : "-inf\t");
   return value;
 }
 
@@ -134,7 +134,7 @@ Cell StatisticCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
   const Recorded& recorded = item->statistics[index];
-  if (const auto* v = std::get_if<bool>(&recorded)) return Text(*v ? "True" : "False");
+  if (const auto* v = std::get_if<bool>(&recorded)) return TextCell(*v ? "True" : "False");
   if (const auto* v = std::get_if<int64_t>(&recorded)) return *v;
   if (const auto* v = std::get_if<double>(&recorded)) return NumberCell(*v);
   return {};
@@ -142,28 +142,30 @@ Cell StatisticCell(const RowContext& context) {
 
 template <Metric TensorMetrics::*member>
 Cell MetricCell(const RowContext& context) {
-  const double* value = std::get_if<double>(&(context.row.tensor.*member));
+  const double* value = std::get_if<double>(&((*context.row.tensor).*member));
   return value == nullptr ? Cell() : NumberCell(*value);
 }
 
 // The newest release keeps the sign.
 template <size_t index, bool is_signed>
 Cell DifferenceCell(const RowContext& context) {
-  const double* value = std::get_if<double>(&context.row.statistics.difference[index]);
+  const Metric difference = context.row.statistics().difference[index];
+  const double* value = std::get_if<double>(&difference);
   if (value == nullptr) return {};
   return NumberCell(is_signed ? *value : std::abs(*value));
 }
 
 template <size_t index>
 Cell PercentCell(const RowContext& context) {
-  if (std::get_if<double>(&context.row.statistics.difference[index]) == nullptr) return {};
-  const double* value = std::get_if<double>(&context.row.statistics.relative_percent[index]);
-  if (value == nullptr) return Text("N/A");
-  return std::isnan(*value) ? Text("Nan") : Cell(PythonFloat(*value) + "%");
+  const StatisticDifferences differences = context.row.statistics();
+  if (!std::holds_alternative<double>(differences.difference[index])) return {};
+  const double* value = std::get_if<double>(&differences.relative_percent[index]);
+  if (value == nullptr) return TextCell("N/A");
+  return std::isnan(*value) ? TextCell("Nan") : Cell(PythonFloat(*value) + "%");
 }
 
 Cell ResultCell(const RowContext& context) {
-  return context.row.result.empty() ? Cell() : Cell(context.row.result);
+  return context.row.result.empty() ? Cell() : TextCell(context.row.result);
 }
 
 Cell MessageCell(const RowContext& context) {
@@ -175,7 +177,7 @@ Cell MessageCell(const RowContext& context) {
   return text.empty() ? Cell() : Cell(text);
 }
 
-Cell VerdictCell(const RowContext& context) { return Text(VerdictName(context.row.verdict)); }
+Cell VerdictCell(const RowContext& context) { return TextCell(VerdictName(context.row.verdict)); }
 Cell ReasonCell(const RowContext& context) {
   return context.row.reason.empty() ? Cell() : Cell(context.row.reason);
 }
