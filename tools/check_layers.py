@@ -40,9 +40,11 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "result.h": (),
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
-    "run.h": ("result.h", "tensor.h", "record.h"),
+    "shared_value.h": (),
+    "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),
-    "compare.h": ("result.h", "tensor.h", "record.h", "run.h", "compare_options.h"),
+    "compare.h": ("result.h", "tensor.h", "record.h", "run.h", "compare_options.h",
+                  "shared_value.h"),
     "c_api.h": (),
 }
 SOURCE_SUFFIXES = {".h", ".cc", ".inl", ".c"}

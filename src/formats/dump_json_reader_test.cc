@@ -86,7 +86,8 @@ TEST(DumpJsonReader, FlatAndGroupedStacksAreTheSameTable) {
   const StackTable grouped =
       ParseStack(R"({"0": [["a", "b"], ["f", "g"]], "1": [["c"], []]})").value();
   EXPECT_EQ(flat, grouped);
-  EXPECT_EQ(ParseStack(R"({"a": ["x"], "a": ["y"]})").value(), (StackTable{{"a", std::vector<std::string>{"y"}}}));
+  EXPECT_EQ(ParseStack(R"({"a": ["x"], "a": ["y"]})").value(),
+            (StackTable{{"a", std::vector<std::string>{"y"}}}));
 }
 
 TEST(DumpJsonReader, DamagedStacksNameTheEntry) {
