@@ -73,8 +73,9 @@ def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[P
     """Records what is missing in `work` and returns all pairs but those of models in `without`."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
                           capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
-    cases = [case for case in json.loads(done.stdout) if not only or case["name"] in only or _group(case) in only]
-    cases = [case for case in cases if case["model"] not in without]
+    cases = [case for case in json.loads(done.stdout) if case["model"] not in without]
+    if only:
+        cases = [case for case in cases if case["name"] in only or _group(case) in only]
     jobs: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         own = "".join("-" + value for pair in case["environment"] for value in pair)
