@@ -309,6 +309,41 @@ class Judge {
     found_.events.push_back(event);
   }
 
+  // Relative errors of a result that are no fault.
+  struct Explained {
+    double usual = 0;      // by the call's own rounding and by its inputs
+    double cancelled = 0;  // by a sum whose terms cancel, without a ceiling
+    double alone = 0;      // whatever the inputs are
+  };
+
+  Explained ExplainedErrors(uint32_t index, CallClass call_class, const Inputs& inputs,
+                            const ComparedRow& row) {
+    double roundoff = std::max(inputs.roundoff, RoundoffOf(row));
+    const bool may_multiply = call_class == CallClass::kProduct ||
+                              call_class == CallClass::kDefault ||
+                              call_class == CallClass::kComposite;
+    const std::string& name = comparison_.calls[index].target_name;
+    if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, product_roundoffs_.Of(name));
+    coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
+    const double length =
+        measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
+    const measure::Propagation propagation =
+        measure::PropagationTo(*row.golden, name, inputs.operands);
+    const double rounding = measure::OwnError(call_class, roundoff, length);
+    const double own = propagation.amplification * rounding;
+    const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
+    Explained errors;
+    errors.usual = ExplainedFor(row, explained_error);
+    errors.alone = ExplainedFor(row, own + noise_level_);
+    if (measure::IsExact(*row.target, *row.golden)) return errors;
+    // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
+    errors.cancelled = propagation.cancellation * rounding;
+    // What is done to such a value alone changes its size, not its error.
+    if (inputs.operands.size() == 1)
+      errors.cancelled = std::max(errors.cancelled, inputs.cancelled);
+    return errors;
+  }
+
   void JudgeOutput(uint32_t index, CallClass call_class, const Inputs& inputs, ComparedRow& row) {
     if (comparison_.of_saves && !row.target->dtype && !row.golden->dtype) {
       row.verdict = Verdict::kNotComparable;  // no gradient on either side
@@ -330,33 +365,14 @@ class Judge {
       known_.Remember(row);
       return;
     }
-    double roundoff = std::max(inputs.roundoff, RoundoffOf(row));
-    const bool may_multiply = call_class == CallClass::kProduct ||
-                              call_class == CallClass::kDefault ||
-                              call_class == CallClass::kComposite;
-    const std::string& name = comparison_.calls[index].target_name;
-    if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, product_roundoffs_.Of(name));
-    coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
-    const double length =
-        measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
-    const measure::Propagation propagation =
-        measure::PropagationTo(*row.golden, name, inputs.operands);
-    const double rounding = measure::OwnError(call_class, roundoff, length);
-    const double own = propagation.amplification * rounding;
-    const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
-    const double usual = ExplainedFor(row, explained_error);
-    // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
-    const bool is_exact = measure::IsExact(*row.target, *row.golden);
-    double cancelled = is_exact ? 0 : propagation.cancellation * rounding;
-    // What is done to such a value alone changes its size, not its error.
-    if (!is_exact && inputs.operands.size() == 1) cancelled = std::max(cancelled, inputs.cancelled);
-    ApplyDifference(difference, std::max(usual, cancelled), row);
+    const Explained errors = ExplainedErrors(index, call_class, inputs, row);
+    ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
     known_.Remember(row);
     bool explained = measure::IsBad(inputs.worst);
     // Other calls may come to the same: what agrees although its inputs do not is good.
-    const double alone = ExplainedFor(row, own + noise_level_);
-    if (explained && !unpaired_.empty() && row.error <= measure::kNoiseFactor * alone) {
-      ApplyDifference(difference, alone, row);
+    const bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
+    if (explained && !unpaired_.empty() && agrees) {
+      ApplyDifference(difference, errors.alone, row);
       explained = false;
     }
     if (difference.kind == Difference::Kind::kNumeric && explained) {
@@ -368,7 +384,7 @@ class Judge {
       return;
     }
     if (!measure::IsBad(row.verdict)) {
-      const bool is_usual = row.error <= measure::kNoiseFactor * usual;  // false for NaN
+      const bool is_usual = row.error <= measure::kNoiseFactor * errors.usual;  // false for NaN
       if (is_usual && difference.kind == Difference::Kind::kNumeric) {
         noise_level_ = std::max(noise_level_, row.error);
       }

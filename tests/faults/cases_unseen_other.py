@@ -14,7 +14,6 @@ from fault_cases import Case, Setup
 from torch import nn
 from torch.nn import functional
 
-
 # A recorder may have put its own functions in place of Tensor's.
 _MUL = torch.ops.aten.mul.Tensor
 _KEPT = (numpy.arange(32) // 8 != 1).astype("f4").reshape(32, 1, 1)

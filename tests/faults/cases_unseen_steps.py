@@ -64,7 +64,8 @@ def by_one_norm(s: Setup) -> None:
 TRAIN: list[Case] = [
     unseen("train-clip-limit", "__mul__.0", "argument scale",
            lambda s: setattr(s.model, "limit", 0.05)),
-    unseen("train-undivided", "__truediv__.0 Torch.ones_like.0 cross_entropy.0<", "scale missing-call", undivided),
+    unseen("train-undivided", "__truediv__.0 Torch.ones_like.0 cross_entropy.0<",
+           "scale missing-call", undivided),
     unseen("train-kept-gradients", "pow.8", "extra-addend", kept_gradients),
     unseen("train-decay-in-gradient", "__rmul__.0 __add__.1 __mul__.9 __mul__.10",
            "extra-call extra-addend", decay_in_gradient),

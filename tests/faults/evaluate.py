@@ -69,11 +69,13 @@ class Answer:
         return self.distance is not None and self.distance <= 1
 
 
-def record(work: Path, only: list[str]) -> list[Pair]:
-    """Records what is missing in `work` and returns all pairs."""
+def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Pair]:
+    """Records what is missing in `work` and returns all pairs but those of models in `without`."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
                           capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
-    cases = [case for case in json.loads(done.stdout) if not only or case["name"] in only or _group(case) in only]
+    cases = [case for case in json.loads(done.stdout) if case["model"] not in without]
+    if only:
+        cases = [case for case in cases if case["name"] in only or _group(case) in only]
     jobs: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         own = "".join("-" + value for pair in case["environment"] for value in pair)
@@ -184,9 +186,9 @@ def summary(answers: list[Answer]) -> dict[str, int]:
             "cause_right": sum(answer.cause in answer.true_cause.split() for answer in with_cause)}
 
 
-def evaluate(work: Path, only: list[str]) -> list[Answer]:
-    """Records, compares, answers."""
-    pairs = record(work, only)
+def evaluate(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Answer]:
+    """Records, compares, answers; without some models."""
+    pairs = record(work, only, without)
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda job: compare(*job),
                              [(pair, task) for task in TASKS for pair in pairs]))

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 from all_cases import cases_of
-from fault_cases import Case, Setup
 from every_model import MODELS
+from fault_cases import Case, Setup
 
 from plumbline.pytorch import PrecisionDebugger
 
