@@ -53,6 +53,16 @@ double OfSum(const Item& output, std::span<const InputError> operands) {
   return total;
 }
 
+// y is a part of x: where it is small beside the rest, so may its relative error be large.
+double OfPart(const Item& output, std::span<const InputError> operands) {
+  const InputError* input = Largest(operands);
+  if (input == nullptr || !(CountOf(*input->golden) > CountOf(output))) return 0;
+  const std::optional<double> whole = NumberOf(input->golden->statistics[3]);
+  const std::optional<double> part = NumberOf(output.statistics[3]);
+  if (!whole || !part || !(*part > 0)) return 0;
+  return input->error * *whole / *part;
+}
+
 // y = a b with k terms each: without cancellation y is sqrt(k) a b.
 double OfProduct(const Item& output, std::span<const InputError> operands) {
   const InputError* first = Largest(operands);
@@ -179,6 +189,9 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
       break;
     case Amplifier::kSum:
       result.from_inputs = std::max(result.from_inputs, OfSum(golden, operands));
+      break;
+    case Amplifier::kPart:
+      result.from_inputs = std::max(result.from_inputs, OfPart(golden, operands));
       break;
     case Amplifier::kProduct:
       result.cancellation = OfProduct(golden, operands);

@@ -28,6 +28,20 @@ TEST(Propagation, CancellingSumAmplifies) {
   EXPECT_EQ(PropagationTo(y, "Tensor.reshape.0.forward", operands).from_inputs, 2e-6);
 }
 
+TEST(Propagation, SmallPartMayHoldTheErrorOfTheWhole) {
+  const Item whole = TensorOf({100}, 50, -50, 0, 200);
+  const Item part = TensorOf({4}, 0.1, -0.1, 0, 0.2);
+  const Item view = TensorOf({10, 10}, 50, -50, 0, 200);
+  const Item zeros = TensorOf({4}, 0, 0, 0, 0);
+  const std::vector<InputError> operands{{&whole, 1e-6}};
+  const auto explained = [&](const Item& y) {
+    return PropagationTo(y, "Tensor.__getitem__.0.forward", operands).from_inputs;
+  };
+  EXPECT_NEAR(explained(part), 1e-3, 1e-12);
+  EXPECT_EQ(explained(view), 1e-6);
+  EXPECT_EQ(explained(zeros), 1e-6);
+}
+
 TEST(Propagation, CancellingProductAmplifies) {
   const Item x = TensorOf({10, 100}, 1, -1, 0, std::sqrt(1000.0));  // root mean square 1
   const Item w = TensorOf({5, 100}, 1, -1, 0, std::sqrt(500.0));

@@ -268,8 +268,15 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
   const auto found = std::find_if(kAmplifiers.begin(), kAmplifiers.end(),
                                   [&](const ApiAmplifier& entry) { return entry.name == api; });
   if (found != kAmplifiers.end()) return found->amplifier;
-  return !api.empty() && ClassOfApi(api) == CallClass::kProduct ? Amplifier::kProduct
-                                                                : Amplifier::kNone;
+  if (api.empty()) return Amplifier::kNone;
+  switch (ClassOfApi(api)) {
+    case CallClass::kProduct:
+      return Amplifier::kProduct;
+    case CallClass::kCopy:
+      return Amplifier::kPart;
+    default:
+      return Amplifier::kNone;
+  }
 }
 
 bool IsConvolution(std::string_view call_name) {

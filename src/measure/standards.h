@@ -66,6 +66,7 @@ bool IsConvolution(std::string_view call_name);
 enum class Amplifier : uint8_t {
   kNone,
   kSum,            // a + b, a - b
+  kPart,           // some of the elements
   kProduct,        // sums of products
   kMean,           // means over elements
   kTotal,          // sums over elements

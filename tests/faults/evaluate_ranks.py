@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from all_rank_cases import CASES
 from evaluate import COMPARE_LIMIT_S, HERE, PLUMB, TASKS, calls_of, write_statistics
-from rank_cases import CASES, RankCase
+from rank_cases import RankCase
 
 RECORDING_LIMIT_S = 200
 
@@ -32,6 +33,7 @@ class RankAnswer:
     case: str
     task: str
     is_fault: bool
+    held_out: bool
     rank: int | None
     named: str  # empty: no wrong call
     distance: int | None  # in recorded calls, from the nearest true one; none: another rank
@@ -115,8 +117,8 @@ def compare(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> Ran
     first: dict[str, Any] = json.loads(done.stdout)["first_wrong_call"] or {}
     named, rank = first.get("name", ""), first.get("rank")
     far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
-    return RankAnswer(case.name, task, case.is_fault, rank, named, far, first.get("cause") or "",
-                      case.causes, f"{first.get('what', '')}; {first.get('cause_text', '')}")
+    return RankAnswer(case.name, task, case.is_fault, case.held_out, rank, named, far,
+                      first.get("cause") or "", case.causes, f"{first.get('what', '')}; {first.get('cause_text', '')}")
 
 
 def evaluate(work: Path, only: list[str]) -> list[RankAnswer]:
@@ -158,7 +160,8 @@ def upstream_answers(work: Path, path: Path, mark: str) -> list[RankAnswer]:
         named = "" if rank is None else by_rank[rank]
         target, _ = steps_of(work, task, case, steps[case.world])
         far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
-        answers.append(RankAnswer(name, task, case.is_fault, rank, named, far, "", case.causes, ""))
+        answers.append(RankAnswer(name, task, case.is_fault, case.held_out, rank, named, far, "",
+                                  case.causes, ""))
     return answers
 
 
@@ -189,7 +192,9 @@ def main() -> int:
                   f"{answer.named or 'nothing':40} distance {answer.distance} cause "
                   f"{answer.cause or '-'} of {answer.causes}\n           {answer.detail[:250]}")
     for task in TASKS:
-        print(task, summary([answer for answer in answers if answer.task == task]))
+        for held_out in (False, True):
+            group = [a for a in answers if a.task == task and a.held_out == held_out]
+            print(task, "held out" if held_out else "in view", summary(group))
     if args.pairs:
         args.pairs.write_text(json.dumps(pairs(args.work.resolve())))
     if args.json:

@@ -30,6 +30,7 @@ class RankCase:
     # (rank, call) pairs that may be named, rank None: any; empty: the pair is noise.
     culprits: tuple[tuple[int | None, str], ...] = ()
     causes: tuple[str, ...] = ()  # classes that are right; empty: the tool has no fitting one
+    held_out: bool = False  # written after the rules were fixed, counted apart
 
     @property
     def training(self) -> str:

@@ -208,6 +208,42 @@ class Ddp(Training):
         return work.get_future().then(lambda done: done.value()[0].div_(self.world))
 
 
+class Sharded(Training):
+    """Every rank sums, updates and hands out one share of all parameters."""
+
+    def build(self) -> None:
+        super().build()
+        self.count = sum(parameter.numel() for parameter in self.net.parameters())
+        self.share = -(-self.count // self.world)
+
+    def flat(self, gradients: bool) -> torch.Tensor:
+        """All parameters or all gradients, filled up to a whole number of shares."""
+        values: Any = [p.grad if gradients else p for p in self.net.parameters()]
+        whole = torch.cat([value.reshape(-1) for value in values])
+        return functional.pad(whole, (0, self.share * self.world - self.count))
+
+    def scattered(self, mine: torch.Tensor, whole: torch.Tensor) -> None:
+        """The sum over the ranks of this rank's share."""
+        dist.reduce_scatter_tensor(mine, whole)
+
+    def gathered(self, whole: torch.Tensor, mine: torch.Tensor) -> None:
+        """The shares of all ranks."""
+        dist.all_gather_into_tensor(whole, mine)
+
+    @torch.no_grad()
+    def update(self, iteration: int) -> None:
+        begin = self.rank * self.share
+        gradient, whole = torch.empty(self.share), self.flat(gradients=False)
+        self.scattered(gradient, self.flat(gradients=True))
+        mine = whole[begin:begin + self.share] - RATE * gradient / self.world
+        self.gathered(whole, mine)
+        start = 0
+        for parameter in self.net.parameters():
+            end = start + parameter.numel()
+            parameter.copy_(whole[start:end].view_as(parameter))
+            parameter.grad, start = None, end
+
+
 class TensorParallel(Training):
     """Two blocks whose inner linear layers are cut over the ranks; activations are summed."""
 
@@ -312,5 +348,5 @@ class Pipeline(Training):
 
 
 TRAININGS: dict[str, type[Training]] = {
-    "dp": DataParallel, "ddp": Ddp, "tp": TensorParallel, "pp": Pipeline,
+    "dp": DataParallel, "ddp": Ddp, "tp": TensorParallel, "pp": Pipeline, "zero": Sharded,
 }
