@@ -193,7 +193,8 @@ TEST(NewestTable, MoreRowsThanAFileHoldsAreParts) {
     for (size_t i = 1; i < rows.size(); ++i) names.push_back(rows[i][0]);
   }
   ASSERT_EQ(names.size(), comparison.rows.size());
-  for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(names[i], comparison.rows[i].target->name);
+  for (size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(names[i], std::string(comparison.rows[i].target->name));
 }
 
 }  // namespace
