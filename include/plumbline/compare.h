@@ -169,7 +169,7 @@ struct CompareCounts {
 // The result of one comparison. A plain value, independent of the runs it came from.
 struct Comparison {
   CompareMode mode = CompareMode::kStatistics;
-  bool of_saves = false;                 // two debug.json: "calls" are the values given to save()
+  bool of_saves = false;  // two debug.json: "calls" are the values given to save()
   // Two dumps of static graphs: "calls" are kernels. The directories read, which data_name refers
   // to (load::GraphFile); empty for other recordings.
   std::vector<std::string> target_graphs, golden_graphs;

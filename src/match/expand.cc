@@ -199,8 +199,7 @@ Result<CallItems> ExpandCall(const Call& call, bool named_by_files) {
   return result;
 }
 
-Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls,
-                                           bool named_by_files) {
+Result<std::vector<CallItems>> ExpandCalls(const std::vector<Call>& calls, bool named_by_files) {
   std::vector<CallItems> result;
   result.reserve(calls.size());
   for (const Call& call : calls) {

@@ -245,7 +245,7 @@ class TensorPass {
   }
 
   std::optional<TensorFile> Open(const plumbline::Run& run, const std::string& name,
-                                       ComparedRow& row) {
+                                 ComparedRow& row) {
     // A name that leaves the directory is not followed.
     if (name.find('/') != std::string::npos) {
       row.notes.push_back({"unreadable", fmt::format("{}: not a file name", name)});

@@ -217,8 +217,10 @@ std::optional<Evidence> SampleTensors(const TensorView& target, const TensorView
 std::optional<Evidence> SampleEvidence(const Comparison& comparison) {
   const ComparedRow* row = RowOf(comparison);
   if (comparison.mode != CompareMode::kTensor || row == nullptr) return std::nullopt;
-  const auto target = OpenTensor(comparison.target_path, comparison.target_graphs, row->target->data_name);
-  const auto golden = OpenTensor(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
+  const auto target =
+      OpenTensor(comparison.target_path, comparison.target_graphs, row->target->data_name);
+  const auto golden =
+      OpenTensor(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
   if (!target || !golden) return std::nullopt;
   std::optional<Evidence> evidence = SampleTensors(target->view(), golden->view());
   if (evidence) evidence->item = row->item().name;
