@@ -15,8 +15,8 @@ import tempfile
 
 import numpy as np
 
-HEADER = ("Device and PID,Execution Count,Op Name,Op Type,Op Id,Input/Output,Tensor Index,Data Type,"
-          "Format,Shape,Max,Min,Mean,Norm,Tensor Path")
+HEADER = ("Device and PID,Execution Count,Op Name,Op Type,Op Id,Input/Output,Tensor Index,"
+          "Data Type,Format,Shape,Max,Min,Mean,Norm,Tensor Path")
 CODES = {"float": 0, "float16": 1, "int8": 2, "int32": 3, "int64": 9, "bool": 12, "bf16": 27}
 DTYPES = {"float": "f4", "float16": "f2", "int8": "i1", "int32": "i4", "int64": "i8", "bool": "?"}
 # Operator, id, direction, index, type, shape. Results follow from what goes in.

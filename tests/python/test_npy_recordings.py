@@ -1,0 +1,60 @@
+"""Recordings of MindSpore's debugger, whose tensors are .npy files beside dump.json."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+from recording import PLUMB
+
+
+def write(root: pathlib.Path, factor: float) -> pathlib.Path:
+    """Two calls; the second one's result is multiplied by `factor`."""
+    tensors = root / "dump_tensor_data"
+    tensors.mkdir(parents=True)
+    values = np.random.default_rng(1).standard_normal((4, 8)).astype("f4")
+
+    def tensor(name: str, array: np.ndarray) -> dict[str, object]:
+        np.save(tensors / f"{name}.npy", array)
+        return {"type": "mindspore.Tensor", "dtype": "Float32", "shape": list(array.shape),
+                "Max": float(array.max()), "Min": float(array.min()), "Mean": float(array.mean()),
+                "Norm": float(np.linalg.norm(array)), "requires_grad": False,
+                "data_name": f"{name}.npy"}
+
+    data = {}
+    for number, result in enumerate((values * 2, values * 4 * factor)):
+        call = f"Mint.mul.{number}.forward"
+        data[call] = {"input_args": [tensor(f"{call}.input.0", values * (number + 1))],
+                      "input_kwargs": {},
+                      "output": [tensor(f"{call}.output.0", result.astype("f4"))]}
+    (root / "dump.json").write_text(json.dumps({
+        "task": "tensor", "level": "L1", "framework": "mindspore",
+        "dump_data_dir": str(tensors), "data": data}))
+    return root
+
+
+def compare(target: pathlib.Path, golden: pathlib.Path,
+            out: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PLUMB, "compare", target, golden, "-o", out, "--fail-on", "any",
+                           "--format", "csv,html"], text=True, capture_output=True, check=False,
+                          timeout=60)
+
+
+def test_tensors_are_read_and_the_cause_is_named(tmp_path: pathlib.Path) -> None:
+    golden = write(tmp_path / "golden", 1)
+    same = compare(write(tmp_path / "same", 1), golden, tmp_path / "out")
+    assert same.returncode == 0 and same.stdout.startswith("no wrong call\n"), same.stdout
+    wrong = compare(write(tmp_path / "wrong", 1.25), golden, tmp_path / "wrong_out")
+    assert wrong.returncode == 1
+    assert wrong.stdout.startswith("first wrong call: Mint.mul.1.forward\n")
+    assert "cause: scale" in wrong.stdout and "golden times 1.25" in wrong.stdout
+
+
+def test_cut_tensor_is_no_pass(tmp_path: pathlib.Path) -> None:
+    golden, target = write(tmp_path / "golden", 1), write(tmp_path / "target", 1)
+    victim = target / "dump_tensor_data/Mint.mul.0.forward.output.0.npy"
+    victim.write_bytes(victim.read_bytes()[:-4])
+    done = compare(target, golden, tmp_path / "out")
+    assert done.returncode == 1 and "1 unreadable tensor file" in done.stdout
