@@ -28,7 +28,8 @@ PYTEST_RAN_NOTHING = 5
 FUZZ_COMPILER = "clang++-14"
 # A minute for every reader of what users hand in; less for what only we write.
 FUZZ_S, FUZZ_SHORT_S = 60, 15
-FUZZ_SHORT = ("csv", "journal", "kernels", "packed_value")
+FUZZ_SHORT = ("atb_bin", "compare", "config_pack", "csv", "graph_dump", "journal", "kernels",
+              "packed_value", "xlsx")
 FUZZ_DATA = {"npy": ("npy",), "torch_pt": ("torch_pt",),
              "torch_archive": ("torch_pt", "checkpoints"), "safetensors": ("checkpoints",)}
 FUZZ_LOG_CHARACTERS = 6000
