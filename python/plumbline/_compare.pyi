@@ -3,6 +3,23 @@
 from collections.abc import Sequence
 
 
+class RowTable:
+    """The rows of a comparison as columns."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns, in order."""
+
+    def __getitem__(self, name: str) -> object:
+        """
+        Numbers as a read-only NumPy view (no number: NaN or 0); texts as a list.
+        """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """For pyarrow.table(), polars.DataFrame() and others; nothing is copied."""
+
 class CompareOptions:
     """What compare_runs and write_comparison do."""
 
@@ -86,6 +103,9 @@ class Comparison:
 
     def result_json(self) -> str:
         """The machine form with every row."""
+
+    def row_table(self) -> RowTable:
+        """The rows as columns; made on every call."""
 
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
