@@ -25,7 +25,7 @@ class Rest {
   }
 
   // The last call with a wrong result; nothing where one is read by no call, or is a parameter's.
-  [[nodiscard]] std::optional<uint32_t> LastWrong() const {
+  [[nodiscard]] std::optional<uint32_t> LastWrong() {
     uint32_t last = comparison_.rows[first_row_].call;
     for (uint32_t i = first_row_; i < comparison_.rows.size(); ++i) {
       const ComparedRow& row = comparison_.rows[i];
@@ -34,6 +34,7 @@ class Rest {
       if (KindOf(row) != direction_ || row.target->role != ItemRole::kOutput) continue;
       if (!IsTaken(i)) return std::nullopt;
       last = row.call;
+      last_row_ = i;
     }
     return last;
   }
@@ -59,9 +60,14 @@ class Rest {
 
   [[nodiscard]] bool Agrees(const ComparedRow& row) const {
     const bool is_good = row.verdict == Verdict::kSame || row.verdict == Verdict::kWithinNoise;
-    if (!row.target || !row.golden || !is_good || row.target->role != ItemRole::kOutput) {
-      return false;
-    }
+    if (!row.target || !row.golden || !is_good) return false;
+    const Item& wrong = comparison_.rows[last_row_].item();
+    // One number may agree by chance or by construction, as the sum of a softmax does.
+    const Result<int64_t> ours = ElementCount(row.target->shape);
+    const Result<int64_t> theirs = ElementCount(wrong.shape);
+    if (!ours || !theirs || *ours < *theirs) return false;
+    if (IsRead(row)) return row.target->is_tensor && HasSameExtremes(*row.target, wrong);
+    if (row.target->role != ItemRole::kOutput) return false;
     const auto known = measure::ClassOfCall(comparison_.calls[row.call].target_name);
     return IsTelling(*row.target) && known != measure::CallClass::kCopy;
   }
@@ -84,6 +90,7 @@ class Rest {
   const Comparison& comparison_;
   const uint32_t first_row_;
   const CallKind direction_;
+  uint32_t last_row_ = first_row_;
   std::unordered_set<ContentKey, ContentKeyHash> read_;
 };
 
@@ -99,7 +106,7 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
     first = std::min(first.value_or(event.row), event.row);
   }
   if (!first) return false;
-  const Rest rest(comparison, *first, direction);
+  Rest rest(comparison, *first, direction);
   const std::optional<uint32_t> last = rest.LastWrong();
   return last && rest.AgreesBehind(*last);
 }
