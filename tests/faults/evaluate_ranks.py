@@ -118,7 +118,8 @@ def compare(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> Ran
     named, rank = first.get("name", ""), first.get("rank")
     far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
     return RankAnswer(case.name, task, case.is_fault, case.held_out, rank, named, far,
-                      first.get("cause") or "", case.causes, f"{first.get('what', '')}; {first.get('cause_text', '')}")
+                      first.get("cause") or "", case.causes,
+                      f"{first.get('what', '')}; {first.get('cause_text', '')}")
 
 
 def evaluate(work: Path, only: list[str]) -> list[RankAnswer]:
