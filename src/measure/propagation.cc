@@ -56,7 +56,7 @@ double OfSum(const Item& output, std::span<const InputError> operands) {
 // y is a part of x: where it is small beside the rest, so may its relative error be large.
 double OfPart(const Item& output, std::span<const InputError> operands) {
   const InputError* input = Largest(operands);
-  if (input == nullptr || !(CountOf(*input->golden) > CountOf(output))) return 0;
+  if (input == nullptr || !(ElementsOf(*input->golden) > ElementsOf(output))) return 0;
   const std::optional<double> whole = NumberOf(input->golden->statistics[3]);
   const std::optional<double> part = NumberOf(output.statistics[3]);
   if (!whole || !part || !(*part > 0)) return 0;

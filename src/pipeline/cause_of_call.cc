@@ -200,7 +200,7 @@ class CauseFinder {
     if (!measure::IsReduction(ApiOf(call.golden_name))) return false;
     // Of a call that the target left out, golden's input stands for what would have gone in.
     for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
-      const std::optional<Item>& given = row.target ? row.target : row.golden;
+      const Slot<Item>& given = row.target ? row.target : row.golden;
       if (measure::IsInput(row) && HasSameContents(*given, item)) return true;
     }
     return false;

@@ -130,7 +130,7 @@ TEST_F(ChooseCulpritTest, OtherFormAloneIsNamed) {
 TEST_F(ChooseCulpritTest, OtherFormOfTheSameResultsIsPassedOver) {
   const plumbline::Run target = Target({{"Torch.f.0.forward", ""}});
   Item view = kX;
-  view.shape = {16};
+  view.shape = Shape{16};
   ComparisonForTest calls;
   calls.Target("Torch.f.0.forward", "shape-differs").TargetOut(view);
   calls.Golden("Torch.f.0.forward", "shape-differs").GoldenOut(kX);

@@ -49,8 +49,8 @@ class ComparisonForTest {
     for (std::optional<Item>* item : {&target, &golden}) {
       if (*item) (*item)->role = role;
     }
-    row.target = std::move(target);
-    row.golden = std::move(golden);
+    if (target) row.target = std::move(*target);
+    if (golden) row.golden = std::move(*golden);
     comparison_.rows.push_back(std::move(row));
     ++comparison_.calls.back().row_count;
     return *this;

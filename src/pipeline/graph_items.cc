@@ -27,8 +27,10 @@ void FillFromFile(const std::string& path, Item& item) {
   const TensorStats stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
   item.statistics = {ToRecorded(stats.max), ToRecorded(stats.min), ToRecorded(stats.mean),
                      ToRecorded(stats.norm)};
-  if (stats.max_finite) item.finite_extremes[0] = ToRecorded(*stats.max_finite);
-  if (stats.min_finite) item.finite_extremes[1] = ToRecorded(*stats.min_finite);
+  std::array<Recorded, 2> finite;
+  if (stats.max_finite) finite[0] = ToRecorded(*stats.max_finite);
+  if (stats.min_finite) finite[1] = ToRecorded(*stats.min_finite);
+  if (stats.max_finite || stats.min_finite) item.finite_extremes = finite;
 }
 
 void LendFrom(const std::vector<match::CallItems>& lender, std::vector<match::CallItems>& calls) {

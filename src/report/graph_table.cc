@@ -29,7 +29,7 @@ Cell NumberCell(double value) {
 }
 
 const Item* ItemOn(const RowContext& context, Side side) {
-  const std::optional<Item>& item = side == kT ? context.row.target : context.row.golden;
+  const Slot<Item>& item = side == kT ? context.row.target : context.row.golden;
   return item ? &*item : nullptr;
 }
 
@@ -102,7 +102,7 @@ Cell KeyCell(const RowContext& context) {
 template <Side side>
 Cell DTypeCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
-  return item == nullptr || !item->dtype ? Cell() : Cell(*item->dtype);
+  return item == nullptr || !item->dtype ? Cell() : TextCell(*item->dtype);
 }
 
 // As NumPy's tuple: "(2, 3)", "(3,)".
@@ -179,7 +179,7 @@ Cell MessageCell(const RowContext& context) {
 
 Cell VerdictCell(const RowContext& context) { return TextCell(VerdictName(context.row.verdict)); }
 Cell ReasonCell(const RowContext& context) {
-  return context.row.reason.empty() ? Cell() : Cell(context.row.reason);
+  return context.row.reason.empty() ? Cell() : TextCell(context.row.reason);
 }
 
 using CellOf = Cell (*)(const RowContext&);
@@ -244,12 +244,12 @@ std::string AccuracyOf(const ComparedRow& row) {
 void FillGraphResults(Comparison& comparison) {
   for (ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden) {
-      row.result.clear();
+      row.result = {};
     } else if (comparison.mode == CompareMode::kStatistics) {
       std::erase_if(row.notes, [](const Note& note) { return note.code == "check"; });
       row.result = AccuracyOf(row);
     } else if (comparison.mode == CompareMode::kTensor && row.result != "Yes") {
-      if (row.result != "No") row.result.clear();
+      if (row.result != "No") row.result = {};
     }
   }
 }
