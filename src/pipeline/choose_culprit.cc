@@ -81,7 +81,7 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     if (!MeetsAgain(comparison, events, direction)) continue;
     met.insert(direction);
     std::erase_if(events, [&](const CulpritEvent& event) {
-      return KindOfCall(comparison.calls[comparison.rows[event.row].call].name()) == direction;
+      return DirectionOf(comparison, event) == direction;
     });
   }
   const CulpritEvent* culprit = events.empty() ? nullptr : Innermost(target, comparison, events);

@@ -96,12 +96,17 @@ class Rest {
 
 }  // namespace
 
+CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event) {
+  const bool arrives_later = event.kind == CulpritEvent::Kind::kUnpaired;
+  const uint32_t call = arrives_later ? comparison.rows[event.row].call : event.call;
+  return KindOfCall(comparison.calls[call].name());
+}
+
 bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& events,
                 CallKind direction) {
   std::optional<uint32_t> first;
   for (const CulpritEvent& event : events) {
-    const uint32_t call = comparison.rows[event.row].call;
-    if (KindOfCall(comparison.calls[call].name()) != direction) continue;
+    if (DirectionOf(comparison, event) != direction) continue;
     if (!event.has_other_source) return false;
     first = std::min(first.value_or(event.row), event.row);
   }

@@ -11,6 +11,9 @@
 
 namespace plumbline::pipeline {
 
+// The pass in which the event's wrong value shows.
+CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event);
+
 // Whether the two sides, after `events` made them part in forward or backward, meet again: every
 // event there is a value that one side takes from a call which the other has not, every wrong
 // result is read by another call, and after the last of them calls agree up to the end of the pass.
