@@ -254,7 +254,34 @@ def packed_value() -> Seeds:
     return {"null": b"\0", "zeros": bytes(16)} | noise(6, (16, 64))
 
 
+def atb_bin() -> Seeds:
+    """Tensor files of ATB: float32, bfloat16 (27), one value, none, of an unknown type."""
+    seeds: Seeds = {}
+    for name, code, dims, size in (("f4", 0, "2,3", 24), ("bf16", 27, "2,2", 8), ("i8", 2, "", 1),
+                                   ("empty", 0, "0", 0), ("unknown", 99, "2", 8)):
+        lines = (("$Version", "1.0"), ("$Object.Count", 1), ("$Object.Length", size),
+                 ("format", 2), ("dtype", code), ("dims", dims), ("$Object.data", f"0,{size}"),
+                 ("$End", 1))
+        seeds[name] = "".join(f"{key}={value}\n" for key, value in lines).encode() + bytes(size)
+    return seeds
+
+
+def graph_dump() -> Seeds:
+    """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2)."""
+    mindspore = ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,"
+                 "Max Value,Min Value,Avg Value,L2Norm Value\n"
+                 'MatMul,Default_MatMul-op1,0,0,1,output,0,24,float32,"(2,3)",1.5,-2,0.1,3,\n'
+                 'Abs,Default_Abs-op2,1,0,2,input,0,4,int32,"()",nan,inf,-inf,1e-39,\n')
+    atb = ("Device and PID,Execution Count,Op Name,Op Type,Op Id,Input/Output,Tensor Index,"
+           "Data Type,Format,Shape,Max,Min,Mean,Norm,Tensor Path\n"
+           'npu0_1,0,Decoder,Linear,0_1,output,0,bf16,nd,"2,3",1,-1,0.5,2,a.bin\n')
+    name = "MatMul.Default_MatMul-op1.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy"
+    return {"mindspore": b"\0" + mindspore.encode(), "atb": b"\1" + atb.encode(),
+            "kernel": b"\2" + name.encode()}
+
+
 CORPUS = {
+    "atb_bin": atb_bin, "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
     "packed_value": packed_value, "safetensors": safetensors,

@@ -30,7 +30,7 @@ FUZZ_COMPILER = "clang++-14"
 FUZZ_S, FUZZ_SHORT_S = 60, 15
 FUZZ_SHORT = ("atb_bin", "compare", "config_pack", "csv", "graph_dump", "journal", "kernels",
               "packed_value", "xlsx")
-FUZZ_DATA = {"npy": ("npy",), "torch_pt": ("torch_pt",),
+FUZZ_DATA = {"config_pack": ("config_packs",), "npy": ("npy",), "torch_pt": ("torch_pt",),
              "torch_archive": ("torch_pt", "checkpoints"), "safetensors": ("checkpoints",)}
 FUZZ_LOG_CHARACTERS = 6000
 SUMMARY_LINE = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
