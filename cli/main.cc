@@ -117,4 +117,10 @@ int ReportError(const char* command, const Error& error) {
 
 }  // namespace plumbline::cli
 
-int main(int argc, char** argv) { return plumbline::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const int status = plumbline::cli::Main(argc, argv);
+  // An answer that nobody can read is no success.
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fputs("plumb: cannot write to standard output\n", stderr);
+  return plumbline::ExitStatus(plumbline::ErrorCode::kIo);
+}

@@ -276,8 +276,9 @@ def graph_dump() -> Seeds:
            "Data Type,Format,Shape,Max,Min,Mean,Norm,Tensor Path\n"
            'npu0_1,0,Decoder,Linear,0_1,output,0,bf16,nd,"2,3",1,-1,0.5,2,a.bin\n')
     name = "MatMul.Default_MatMul-op1.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy"
+    blank = atb.replace("\n", "\n\n", 1)
     return {"mindspore": b"\0" + mindspore.encode(), "atb": b"\1" + atb.encode(),
-            "kernel": b"\2" + name.encode()}
+            "atb_blank_line": b"\1" + blank.encode(), "kernel": b"\2" + name.encode()}
 
 
 CORPUS = {

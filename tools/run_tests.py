@@ -179,7 +179,7 @@ def fuzz_directories(target: str) -> list[str]:
     found.mkdir(parents=True, exist_ok=True)
     seeds = [ROOT / "fuzz" / "corpus" / target,
              *(ROOT / "tests" / "data" / name for name in FUZZ_DATA.get(target, ()))]
-    return [str(found), *(str(path) for path in seeds)]
+    return [str(found), *(str(path) for path in seeds if path.exists())]
 
 
 def fuzz_target(program: Path) -> bool:

@@ -157,12 +157,15 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY_ASSIGN(Comparison comparison,
                 CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
   PL_TRY(WriteComparison(comparison, arguments.options));
+  // The answer is printed whatever becomes of the next configuration.
+  Status next_config;
   if (!arguments.next_config.empty()) {
-    PL_TRY(pipeline::WriteNextConfig(arguments.next_config, comparison));
+    next_config = pipeline::WriteNextConfig(arguments.next_config, comparison);
   }
   if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
   std::fwrite(text.data(), 1, text.size(), stdout);
+  PL_TRY(std::move(next_config));
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
   return fails ? kDifferencesFound : 0;
 }

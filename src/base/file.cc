@@ -225,6 +225,10 @@ Result<std::string> ReadStart(const std::string& path, size_t size) {
 }
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
+  if (KindOf(path) == PathKind::kOther) {  // renaming would replace a device by a file
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: exists and is no regular file. Choose another name", path));
+  }
   const std::string temporary = JoinPath(DirectoryOf(path), TemporaryName(BaseName(path)));
   PL_TRY_ASSIGN(const int fd,
                 OpenDescriptor(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, "create"));

@@ -110,7 +110,10 @@ Result<AtbDump> ReadAtbDump(const std::string& directory) {
   if (dump.tensors.empty()) {
     return Error(ErrorCode::kNotFound, fmt::format("{}: holds no tensor", path));
   }
-  dump.has_tensors = rows[1].back() != kNotAvailable;
+  // Blank lines may stand in front of the first row.
+  const auto first =
+      std::find_if(rows.begin() + 1, rows.end(), [](const csv::Row& row) { return !row.empty(); });
+  dump.has_tensors = first != rows.end() && first->back() != kNotAvailable;
   return dump;
 }
 

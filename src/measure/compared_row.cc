@@ -1,10 +1,20 @@
 #include "measure/compared_row.h"
 
+#include <optional>
+
+#include "measure/stats_metrics.h"
+
 namespace plumbline::measure {
 
 double ElementsOf(const Item& item) {
   const Result<int64_t> count = ElementCount(item.shape);
   return count ? static_cast<double>(*count) : 0;
+}
+
+bool IsAllZero(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  return max && min && *max == 0 && *min == 0;
 }
 
 std::string_view ShortName(const Item& item, std::string_view call_name) {

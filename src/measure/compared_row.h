@@ -24,6 +24,9 @@ inline bool IsInput(const ComparedRow& row) {
 // Elements of the recorded shape; 1 for values without dimensions, 0 for a shape beyond 64 bits.
 double ElementsOf(const Item& item);
 
+// Whether the recorded maximum and minimum are both zero.
+bool IsAllZero(const Item& item);
+
 // The name within its call: "output.0" of "Functional.linear.0.forward.output.0".
 std::string_view ShortName(const Item& item, std::string_view call_name);
 

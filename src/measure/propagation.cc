@@ -92,16 +92,25 @@ double OfReduction(const Item& output, std::span<const InputError> operands, boo
   return is_mean ? *x / (root * *y) : root * *x / *y;
 }
 
-// The gradient of a bias is the sum of the gradients that come in, along all axes but one: before a
-// batch norm these cancel.
-// The same for one number that was added to all.
-double OfGradientSum(const Item& output, std::span<const InputError> operands) {
+// Whether a tensor of shape `small` is spread over `large` as PyTorch and NumPy broadcast it.
+bool IsBroadcast(const Shape& small, const Shape& large) {
+  if (small.size() > large.size()) return false;
+  return std::equal(small.rbegin(), small.rend(), large.rbegin(),
+                    [](int64_t a, int64_t b) { return a == b || a == 1; });
+}
+
+// The gradient of a bias is the sum of the gradients that come in, along all axes but one; that of
+// an operand that was spread in an addition, along the axes where it was spread. Before a batch
+// norm or a softmax these cancel.
+double OfGradientSum(const Item& output, std::string_view call_name,
+                     std::span<const InputError> operands) {
   const InputError* input = Largest(operands);
-  if (input == nullptr || output.shape.size() > 1) return 1;
+  if (input == nullptr || !(ElementsOf(*input->golden) > ElementsOf(output))) return 1;
   const Shape& shape = input->golden->shape;
-  const bool is_axis =
-      output.shape.empty() || std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end();
-  if (!is_axis || !(ElementsOf(*input->golden) > ElementsOf(output))) return 1;
+  const bool is_axis = output.shape.empty() ||
+                       (output.shape.size() == 1 &&
+                        std::find(shape.begin(), shape.end(), output.shape[0]) != shape.end());
+  if (!is_axis && !(IsAddition(call_name) && IsBroadcast(output.shape, shape))) return 1;
   return OfReduction(output, operands, false);
 }
 
@@ -214,7 +223,7 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
       result.amplification = OfArgument(operands, true);
       break;
   }
-  if (SumsGradients(call_name)) result.cancellation = OfGradientSum(golden, operands);
+  if (SumsGradients(call_name)) result.cancellation = OfGradientSum(golden, call_name, operands);
   const bool is_known = std::isfinite(result.cancellation) && result.cancellation > 1;
   if (!is_known) result.cancellation = 1;
   result.amplification = std::max(result.amplification, Clamped(result.cancellation));

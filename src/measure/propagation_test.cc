@@ -116,6 +116,22 @@ TEST(Propagation, GradientsThatCancelLeaveNothingButRounding) {
   EXPECT_EQ(PropagationTo(bias, "Functional.gelu.0.backward", operands).cancellation, 1);
 }
 
+TEST(Propagation, OperandThatWasSpreadGetsASum) {
+  const Item gradient = TensorOf({4, 12, 10}, 1, -1, 0, std::sqrt(480.0));
+  const Item offset = TensorOf({12, 1}, 1e-8, -1e-8, 0, 1e-8 * std::sqrt(12.0));
+  const Item one = TensorOf({1}, 1e-8, -1e-8, 0, 1e-8);
+  const Item other = TensorOf({5, 10}, 1e-8, -1e-8, 0, 1e-8 * std::sqrt(50.0));
+  const std::vector<InputError> operands{{&gradient, 0}};
+  const auto found = [&](const Item& item, const char* name) {
+    return PropagationTo(item, name, operands).cancellation;
+  };
+  EXPECT_NEAR(found(offset, "Tensor.__add__.0.backward"), std::sqrt(40.0) * 1e8, 10);
+  EXPECT_NEAR(found(one, "Torch.add.0.backward"), std::sqrt(480.0) * 1e8, 10);
+  EXPECT_EQ(found(other, "Torch.add.0.backward"), 1);  // not of a shape that is spread
+  EXPECT_EQ(found(offset, "Functional.linear.0.backward"), 1);
+  EXPECT_EQ(found(offset, "Torch.add.0.forward"), 1);
+}
+
 TEST(Propagation, NormOfOneNumberMayBeNegative) {
   const Item gradient = TensorOf({90}, 1, -1, 0, std::sqrt(90.0));
   const Item sum = TensorOf({}, -1e-8, -1e-8, -1e-8, -1e-8);

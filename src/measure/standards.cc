@@ -286,8 +286,13 @@ bool IsConvolution(std::string_view call_name) {
 bool SumsGradients(std::string_view call_name) {
   if (!call_name.ends_with(".backward")) return false;
   const std::string_view api = Reduced(ApiOf(call_name));
-  return api == "linear" || api == "addmm" || api == "add" || api == "sub" ||
-         api.starts_with("conv") || api.ends_with("_norm");
+  return api == "linear" || api == "addmm" || IsAddition(call_name) || api.starts_with("conv") ||
+         api.ends_with("_norm");
+}
+
+bool IsAddition(std::string_view call_name) {
+  const std::string_view api = Reduced(ApiOf(call_name));
+  return api == "add" || api == "sub";
 }
 
 bool HasSteps(std::string_view call_name) {

@@ -81,6 +81,9 @@ Amplifier AmplifierOfCall(std::string_view call_name);
 // the sum of what it gets.
 bool SumsGradients(std::string_view call_name);
 
+// Whether the call, forward or backward, adds or subtracts element by element.
+bool IsAddition(std::string_view call_name);
+
 // Whether the derivative of the call jumps, as that of relu at zero.
 bool HasSteps(std::string_view call_name);
 

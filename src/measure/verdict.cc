@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 
@@ -38,12 +39,6 @@ bool HasNonFinite(const Item& item) {
     if (value && !std::isfinite(*value)) return true;
   }
   return false;
-}
-
-bool IsAllZero(const Item& item) {
-  const std::optional<double> max = NumberOf(item.statistics[0]);
-  const std::optional<double> min = NumberOf(item.statistics[1]);
-  return max && min && *max == 0 && *min == 0;
 }
 
 bool HasStatistics(const Item& item) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -34,13 +35,17 @@ template <size_t index>
 double Percent(const ComparedRow& row) {
   return ValueOf(row.statistics().relative_percent[index]);
 }
+// What cannot be compared has no error, not one of zero.
+double ErrorOf(const ComparedRow& row) {
+  return row.verdict == Verdict::kNotComparable ? kNone : row.error;
+}
 double ErrorRatio(const ComparedRow& row) {
-  if (row.error == 0) return 0;
-  return row.expected > 0 ? row.error / row.expected : kNone;
+  if (ErrorOf(row) == 0) return 0;
+  return row.expected > 0 ? ErrorOf(row) / row.expected : kNone;
 }
 
 constexpr std::array kMetrics = {
-    CheckMetric{"error", [](const ComparedRow& row) { return row.error; }},
+    CheckMetric{"error", ErrorOf},
     CheckMetric{"error_ratio", ErrorRatio},
     CheckMetric{"verdict",
                 [](const ComparedRow& row) {
@@ -161,14 +166,24 @@ Result<CheckRule> ParseRule(const Document& document, const YAML::Node& node) {
   return rule;
 }
 
+// A day of the calendar as YYYY-MM-DD.
 bool IsDate(std::string_view text) {
   constexpr std::string_view kForm = "dddd-dd-dd";
   if (text.size() != kForm.size()) return false;
+  std::array<unsigned, 3> numbers{};
+  size_t at = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool digit = text[i] >= '0' && text[i] <= '9';
     if (kForm[i] == 'd' ? !digit : text[i] != '-') return false;
+    if (digit) {
+      numbers[at] = numbers[at] * 10 + static_cast<unsigned>(text[i] - '0');
+    } else {
+      ++at;
+    }
   }
-  return true;
+  return std::chrono::year_month_day(std::chrono::year(static_cast<int>(numbers[0])),
+                                     std::chrono::month(numbers[1]), std::chrono::day(numbers[2]))
+      .ok();
 }
 
 Result<Waiver> ParseWaiver(const Document& document, const YAML::Node& node) {

@@ -327,8 +327,8 @@ class Judge {
     coarsest_roundoff_ = std::max(coarsest_roundoff_, roundoff);
     const double length =
         measure::ReductionLength(inputs.largest, inputs.second, CountOf(*row.golden));
-    const measure::Propagation propagation =
-        measure::PropagationTo(*row.golden, name, inputs.operands);
+    const Item& result = measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
+    const measure::Propagation propagation = measure::PropagationTo(result, name, inputs.operands);
     const double rounding = measure::OwnError(call_class, roundoff, length);
     const double own = propagation.amplification * rounding;
     const double explained_error = FromInputs(index, call_class, inputs, propagation) + own;
@@ -337,11 +337,24 @@ class Judge {
     errors.alone = ExplainedFor(row, own + noise_level_);
     if (measure::IsExact(*row.target, *row.golden)) return errors;
     // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
-    errors.cancelled = propagation.cancellation * rounding;
+    const double terms = rounding + (measure::IsBad(inputs.worst) ? 0 : inputs.error);
+    errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
     // What is done to such a value alone changes its size, not its error.
     if (inputs.operands.size() == 1)
       errors.cancelled = std::max(errors.cancelled, inputs.cancelled);
     return errors;
+  }
+
+  // A sum whose terms cancel may leave nothing at all on one side: as large an error as what it
+  // leaves on the other.
+  static Difference AsResidue(const Difference& difference, const Explained& errors) {
+    const bool is_zero = difference.kind == Difference::Kind::kDecided &&
+                         (difference.reason == "zero-target" || difference.reason == "zero-golden");
+    if (!is_zero || !(errors.cancelled * measure::kNoiseFactor >= 1)) return difference;
+    Difference residue;
+    residue.kind = Difference::Kind::kNumeric;
+    residue.error = 1;
+    return residue;
   }
 
   void JudgeOutput(uint32_t index, CallClass call_class, const Inputs& inputs, ComparedRow& row) {
@@ -351,7 +364,7 @@ class Judge {
       row.error = std::nan("");
       return;
     }
-    const Difference difference = DifferenceOf(row);
+    Difference difference = DifferenceOf(row);
     row.error = difference.error;
     if (call_class == CallClass::kUninitialised) {
       row.verdict = Verdict::kNotComparable;
@@ -366,6 +379,7 @@ class Judge {
       return;
     }
     const Explained errors = ExplainedErrors(index, call_class, inputs, row);
+    difference = AsResidue(difference, errors);
     ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
     known_.Remember(row);
     bool explained = measure::IsBad(inputs.worst);

@@ -175,6 +175,27 @@ TEST_F(DivergenceTest, SumsThatCancelAreNoFault) {
   EXPECT_EQ(Named(), "");
 }
 
+// Of such a sum exactly nothing may be left on one side.
+TEST_F(DivergenceTest, NothingLeftOfACancellingSumIsNoFault) {
+  for (const DumpForTest* zero : {&target_, &golden_}) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const double left = side == zero ? 0 : 1.5e-9;
+      side->Add(zero == &target_ ? "Torch.add.0.backward" : "Torch.add.1.backward",
+                TensorOf(0.01, "[100, 8]"), TensorJson(left, left, left, "[1]"));
+    }
+  }
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(DivergenceTest, NothingLeftOfALargeSumIsAFault) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double left = side == &target_ ? 0 : 1.5e-2;
+    side->Add("Torch.add.0.backward", TensorOf(0.01, "[100, 8]"),
+              TensorJson(left, left, left, "[1]"));
+  }
+  EXPECT_EQ(Named(), "Torch.add.0.backward");
+}
+
 TEST_F(DivergenceTest, SumsThatDoNotCancelAreJudged) {
   for (DumpForTest* side : {&target_, &golden_}) {
     const double sum = side == &target_ ? 1.4e-3 : 3e-3;

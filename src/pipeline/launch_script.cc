@@ -73,10 +73,13 @@ std::optional<std::pair<std::string, std::string>> AssignmentIn(std::string_view
 }
 
 // $NAME and ${NAME} replaced where they are known; others stay.
+// A variable that holds itself several times grows without end; what is longer stays as it is.
+constexpr size_t kLongestLine = size_t{1} << 16;
+
 std::string Substituted(std::string_view text, const std::map<std::string, std::string>& values) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '$') {
+    if (text[i] != '$' || out.size() > kLongestLine) {
       out += text[i];
       continue;
     }
@@ -90,7 +93,7 @@ std::string Substituted(std::string_view text, const std::map<std::string, std::
       out += text[i];
       continue;
     }
-    out += found->second;
+    out += std::string_view(found->second).substr(0, kLongestLine);
     i = end - (braces ? 0 : 1);
   }
   return out;

@@ -123,6 +123,8 @@ def test_sarif_names_the_failing_value(pair: Path) -> None:
     ("rules: [{name: a, metric: max_diff, limit: 1}]\nwaivers: [{name: a}]", "reason is missing"),
     ("rules: [{name: a, metric: max_diff, limit: 1}]\n"
      "waivers: [{name: a, reason: b, expires: soon}]", "no date"),
+    ("rules: [{name: a, metric: max_diff, limit: 1}]\n"
+     "waivers: [{name: a, reason: b, expires: 2027-02-29}]", "no date"),
     ("[" * 5000, "not YAML"),
 ])
 def test_bad_rule_file_is_one_clear_line(rules: str, problem: str, pair: Path) -> None:
@@ -160,6 +162,20 @@ def test_baselines_are_chosen_by_fingerprint(words: tuple[str, ...], status: int
     assert done.returncode == status, done.stdout + done.stderr
     if status == 3:
         assert "baselines.yaml: no baseline for hardware" in done.stderr
+
+
+@pytest.mark.parametrize("metric, limit", [("verdict", "within noise"), ("error", "0.01")])
+def test_equal_zeros_and_masks_pass_and_nan_does_not(metric: str, limit: str,
+                                                     tmp_path: Path) -> None:
+    for name in ("good", "new"):
+        dump(tmp_path / name, {"a": 1.0, "zero": 0.0, "mask": float("-inf")})
+    done = check(tmp_path, "rules:\n" + rule("*", metric, limit))
+    assert done.returncode == 0, done.stdout
+    for name in ("good_nan", "new_nan"):
+        dump(tmp_path / name, {"a": 1.0, "nan": float("nan")})
+    done = check(tmp_path, "rules:\n" + rule("*", metric, limit), target="new_nan",
+                 baseline="good_nan")
+    assert done.returncode == 1, done.stdout
 
 
 def test_a_value_without_counterpart_fails(pair: Path) -> None:

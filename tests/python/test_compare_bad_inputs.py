@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -238,6 +239,27 @@ def test_output_is_a_file(pair: Path) -> None:
     (pair / "out").write_text("x")
     refuses(pair, WRITING, ["out"], "compare", "target", "golden", "-o", "out")
     refuses(pair, WRITING, ["out"], "compare", "target", "golden", "-o", "out/below")
+
+
+def test_output_is_no_regular_file(pair: Path) -> None:
+    recording = pair / "target" / "dump.json"
+    recording.write_text(re.sub(r'"Max": [0-9.]+', '"Max": 99.0', recording.read_text()))
+    os.mkfifo(pair / "next.json")
+    done = plumb(pair, "compare", "target", "golden", "-o", "out", "--next-config", "next.json")
+    assert done.returncode == USAGE, done
+    assert "next.json: exists and is no regular file" in done.stderr
+    assert done.stdout, "the answer is printed all the same"
+    assert (pair / "next.json").is_fifo()
+
+
+@pytest.mark.parametrize("words", [("compare", "target", "golden", "-o", "out", "--format", "csv"),
+                                   ("inspect", "target")])
+def test_answer_that_cannot_be_printed_is_no_success(words: tuple[str, ...], pair: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([str(PLUMB), *words], cwd=pair, stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=60, check=False)
+    assert done.returncode == WRITING, done
+    assert done.stderr == "plumb: cannot write to standard output\n"
 
 
 def test_output_is_not_writable(pair: Path) -> None:
