@@ -189,8 +189,8 @@ def fuzz_target(program: Path) -> bool:
     log = BUILD / f"fuzz-{target}.log"
     # One input may take at most 5 s and 2 GiB: hanging and hoarding are findings too.
     command = [str(program), f"-max_total_time={seconds}", "-timeout=5", "-rss_limit_mb=2048",
-               "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={BUILD}/{target}-",
-               *fuzz_directories(target)]
+               "-max_len=65536", "-seed=1", "-print_final_stats=1",
+               f"-artifact_prefix={BUILD}/{target}-", *fuzz_directories(target)]
     with log.open("w") as out:
         try:
             status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
