@@ -30,13 +30,16 @@ OTHERS = [
 
 
 def comparisons(out: Path, quick: bool) -> list[list[str]]:
-    """Whole comparisons: many rows, and many ranks; next to upstream where it can do them."""
+    """Whole comparisons of many rows, ranks and tensors; next to upstream where it can do them."""
     rows = [sys.executable, str(END_TO_END / "report_speed.py"), "--json", str(out)]
     ranks = [sys.executable, str(END_TO_END / "compare_ranks.py")]
+    tensors = [sys.executable, str(END_TO_END / "tensor_pairs.py"), "--json", str(out),
+               "--verdict-share", str(NATIVE / "pipeline" / "verdict_share")]
     if not quick:
         rows.append("--upstream")
+        tensors.append("--upstream")
         ranks += ["--upstream", tools_under_test.python_of("upstream-1.2.2")]
-    return [rows, ranks]
+    return [rows, ranks, tensors]
 
 
 def main() -> int:

@@ -23,6 +23,9 @@ void AddMergeCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
+// Exit status of a comparison that met a condition of --fail-on.
+inline constexpr int kDifferencesFound = 1;
+
 // Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.
 int ReportError(const char* command, const Error& error);
 

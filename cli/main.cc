@@ -31,7 +31,8 @@ std::string LongForm(std::string argument) {
       {"-fm", "--fuzzy_match"},   {"-da", "--diff_analyze"},
       {"-config", "--config"},    {"-dm", "--data_mapping"},
       {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
-      {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"}};
+      {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"},
+      {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

@@ -1,4 +1,5 @@
-// Any bytes are read or refused, and every element of what was read can be reached.
+// Binary dumps of other recorders (ATB, GE): any bytes are read or refused, and every element of
+// what was read can be reached.
 
 #include <cstddef>
 #include <cstdint>
@@ -6,11 +7,26 @@
 #include <vector>
 
 #include "formats/atb_bin.h"
+#include "formats/ge_dump.h"
+
+namespace {
+
+void Reach(const plumbline::TensorView& view) {
+  std::vector<std::byte> copy(view.size_bytes());
+  plumbline::CopyContiguous(view, copy);
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto file = plumbline::atb::BinFile::Parse(std::as_bytes(std::span(data, size)));
-  if (!file) return 0;
-  std::vector<std::byte> copy(file->view().size_bytes());
-  plumbline::CopyContiguous(file->view(), copy);
+  const auto bytes = std::as_bytes(std::span(data, size));
+  if (const auto file = plumbline::atb::BinFile::Parse(bytes)) Reach(file->view());
+  if (const auto file = plumbline::ge::DumpFile::Parse(bytes)) {
+    for (const auto* side : {&file->inputs(), &file->outputs()}) {
+      for (const plumbline::ge::DumpedTensor& tensor : *side) {
+        if (tensor.problem().empty()) Reach(tensor.view());
+      }
+    }
+  }
   return 0;
 }

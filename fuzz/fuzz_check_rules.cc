@@ -8,7 +8,7 @@
 
 #include "input_file.h"
 #include "pipeline/check_rules.h"
-#include "pipeline/merge_config.h"
+#include "pipeline/ranks/merge_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = InputFile(data, size);

@@ -2,11 +2,13 @@
 
 #include "plumbline/compare.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,19 +16,21 @@
 #include "commands.h"
 #include "commands/compare_files.h"
 #include "commands/compare_mappings.h"
+#include "commands/compare_mixed.h"
 #include "commands/compare_ranks.h"
 #include "kernels/cpu_target.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
 #include "load/graph_dump.h"
 #include "load/secure_paths.h"
-#include "pipeline/graph_pairs.h"
-#include "pipeline/next_config.h"
+#include "load/torchair_dump.h"
+#include "match/mapping_file.h"
+#include "pipeline/compare_training.h"
+#include "pipeline/culprit/next_config.h"
+#include "pipeline/graphs/graph_pairs.h"
 
 namespace plumbline::cli {
 namespace {
-
-constexpr int kDifferencesFound = 1;
 
 struct Arguments {
   std::vector<std::string> paths;  // TARGET GOLDEN
@@ -41,6 +45,9 @@ struct Arguments {
   std::vector<std::string> fail_on;
   std::string next_config;
   std::string mode = "auto";
+  bool consistent_check = false;
+  std::string backend;
+  std::string module_map;
   CompareOptions options;
   RankArguments ranks;
 };
@@ -88,8 +95,11 @@ Status ResolvePaths(Arguments& arguments) {
     arguments.target_path = arguments.paths[0];
     arguments.golden_path = arguments.paths[1];
   }
-  if (arguments.target_path.empty() || arguments.golden_path.empty()) {
-    return Error(ErrorCode::kInvalidArgument, "expected both -tp and -gp");
+  const bool no_target = arguments.target_path.empty();
+  if (no_target || arguments.golden_path.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: is empty or missing (expected the paths of both sides)",
+                             no_target ? "TARGET (-tp)" : "GOLDEN (-gp)"));
   }
   return {};
 }
@@ -97,8 +107,9 @@ Status ResolvePaths(Arguments& arguments) {
 // With --secure: what is read and written, before anything is.
 Status CheckSecure(const Arguments& arguments) {
   const CompareOptions& options = arguments.options;
-  for (const std::string& path : {arguments.target_path, arguments.golden_path, options.noise_path,
-                                  options.stack_path, arguments.request_path}) {
+  for (const std::string& path :
+       {arguments.target_path, arguments.golden_path, options.noise_path, options.stack_path,
+        arguments.request_path, arguments.module_map}) {
     if (!path.empty()) PL_TRY(load::CheckSecureInput(path));
   }
   const MappingFiles& mappings = options.mappings;
@@ -122,17 +133,55 @@ std::function<void(double)> TerminalProgress() {
   };
 }
 
-Result<int> RunCompare(Arguments& arguments) {
-  // A CPU target that this machine cannot run is an error, not a silent fallback.
-  PL_TRY(kernels::ChooseTarget());
-  PL_TRY(ResolvePaths(arguments));
-  if (arguments.secure) PL_TRY(CheckSecure(arguments));
-  PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
-  arguments.options.on_progress = TerminalProgress();
+// Holds the comparison until the process ends, which takes its memory at once: giving back the
+// millions of small texts of a long step one by one would keep the user waiting.
+Comparison& Kept(Comparison comparison) {
+  static auto* const kept = new std::deque<Comparison>;  // never destroyed
+  return kept->emplace_back(std::move(comparison));
+}
+
+// Two recordings of one rank.
+Result<Comparison> Compared(const Arguments& arguments) {
+  if (!arguments.consistent_check) {
+    return CompareRuns(arguments.target_path, arguments.golden_path, arguments.options);
+  }
+  match::TextPairs modules;
+  if (!arguments.module_map.empty()) {
+    PL_TRY_ASSIGN(modules, match::ReadCellMapping(arguments.module_map));
+  }
+  const auto backend = arguments.backend == "megatron" ? match::TrainingBackend::kMegatron
+                                                       : match::TrainingBackend::kFsdp;
+  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path,
+                                   match::RulesOfBackend(backend, std::move(modules)),
+                                   arguments.options);
+}
+
+Status CheckConsistentOptions(const Arguments& arguments) {
+  const bool has_backend = !arguments.backend.empty();
+  if (arguments.consistent_check && !has_backend) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--consistent_check: needs --backend (expected fsdp or megatron)");
+  }
+  if (!arguments.consistent_check && (has_backend || !arguments.module_map.empty())) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "--backend, --module-map: belong to --consistent_check");
+  }
+  return {};
+}
+
+// What is neither resolved nor checked any more: by what the paths hold.
+Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.mode == "atb" ||
       (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {
     return CompareAtbDumps(arguments.target_path, arguments.golden_path, arguments.options,
                            arguments.fail_on);
+  }
+  if (arguments.mode == "torchair" || load::LooksLikeTorchair(arguments.target_path)) {
+    if (arguments.machine || !arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for dumps of torchair");
+    }
+    return CompareTorchairDumps(arguments.target_path, arguments.golden_path, arguments.options,
+                                arguments.fail_on, arguments.ranks.ranks);
   }
   arguments.ranks.of_graphs = arguments.ranks.of_graphs ||
                               load::IsGraphDump(arguments.target_path) ||
@@ -141,8 +190,8 @@ Result<int> RunCompare(Arguments& arguments) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                         arguments.fail_on, arguments.machine);
   }
-  if (MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
-                 arguments.ranks)) {
+  if (!arguments.consistent_check && MeansRanks(arguments.target_path, arguments.golden_path,
+                                                !arguments.request_path.empty(), arguments.ranks)) {
     if (!arguments.next_config.empty()) {
       return Error(ErrorCode::kInvalidArgument,
                    "--next-config: is about one rank (expected two dump.json or rank directories)");
@@ -154,8 +203,8 @@ Result<int> RunCompare(Arguments& arguments) {
   if (arguments.ranks.of_graphs) {
     arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
   }
-  PL_TRY_ASSIGN(Comparison comparison,
-                CompareRuns(arguments.target_path, arguments.golden_path, arguments.options));
+  PL_TRY_ASSIGN(Comparison compared, Compared(arguments));
+  Comparison& comparison = Kept(std::move(compared));
   PL_TRY(WriteComparison(comparison, arguments.options));
   // The answer is printed whatever becomes of the next configuration.
   Status next_config;
@@ -168,6 +217,36 @@ Result<int> RunCompare(Arguments& arguments) {
   PL_TRY(std::move(next_config));
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
   return fails ? kDifferencesFound : 0;
+}
+
+Result<int> CompareOne(const MixedRequest& part, const Arguments& all) {
+  Arguments arguments = all;
+  arguments.target_path = part.target;
+  arguments.golden_path = part.golden;
+  arguments.options.output_dir = part.output;
+  return CompareByKind(arguments);
+}
+
+Result<int> RunCompare(Arguments& arguments) {
+  // A CPU target that this machine cannot run is an error, not a silent fallback.
+  PL_TRY(kernels::ChooseTarget());
+  PL_TRY(ResolvePaths(arguments));
+  PL_TRY(CheckConsistentOptions(arguments));
+  if (arguments.secure) PL_TRY(CheckSecure(arguments));
+  PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
+  arguments.options.on_progress = TerminalProgress();
+  if (!arguments.consistent_check && AreMixed(arguments.target_path, arguments.golden_path)) {
+    if (arguments.machine || !arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: --json and --next-config are about one step (expected "
+                               "graph/STEP or pynative/STEP below it)",
+                               arguments.target_path));
+    }
+    return CompareMixed({arguments.target_path, arguments.golden_path, arguments.options.output_dir,
+                         arguments.fail_on},
+                        [&](const MixedRequest& part) { return CompareOne(part, arguments); });
+  }
+  return CompareByKind(arguments);
 }
 
 void AddOptions(CLI::App& command, Arguments& arguments) {
@@ -187,14 +266,26 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       .add_option("--format", arguments.formats,
                   "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a path
+      ->allow_extra_args(false)  // what follows is a path
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
   command.add_flag("-c,--compare_only", arguments.compare_only, "with -i: write no advisor file");
-  command.add_option("-m,--mode", arguments.mode, "what the paths hold: auto (found out), or atb")
-      ->check(CLI::IsMember({"auto", "atb"}))
+  command
+      .add_option("-m,--mode", arguments.mode,
+                  "what the paths hold: auto (found out), atb or torchair")
+      ->check(CLI::IsMember({"auto", "atb", "torchair"}))
       ->capture_default_str();
   AddPairingOptions(command, options);
+  command.add_flag("--consistent_check", arguments.consistent_check,
+                   "TARGET is a training, GOLDEN an inference whose modules are fused");
+  command.add_option("--backend", arguments.backend, "with --consistent_check: of the training")
+      ->check(CLI::IsMember({"fsdp", "megatron"}));
+  command
+      .add_option("--module-map", arguments.module_map,
+                  "with --consistent_check: YAML of names in the training and in the inference")
+      ->type_name("FILE");
   command.add_flag("--is_print_compare_log", arguments.tensor_log,
                    "one line per compared tensor on stderr (also -tensor_log)");
   command.add_flag_callback(
@@ -205,6 +296,8 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
       ->delimiter(',')
+      ->allow_extra_args(false)
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"suspicious", "broken", "unmatched", "any"}));
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))

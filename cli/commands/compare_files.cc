@@ -4,28 +4,36 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "commands.h"
 #include "load/checkpoint.h"
-#include "pipeline/compare_arrays.h"
-#include "pipeline/compare_atb.h"
-#include "pipeline/compare_checkpoints.h"
+#include "pipeline/arrays/compare_arrays.h"
+#include "pipeline/arrays/compare_checkpoints.h"
+#include "pipeline/graphs/compare_atb.h"
+#include "pipeline/graphs/compare_torchair.h"
+#include "pipeline/result_names.h"
 
 namespace plumbline::cli {
 namespace {
 
-constexpr int kDifferencesFound = 1;
+constexpr const char* kStem = "ckpt_similarity";
 constexpr const char* kFileName = "ckpt_similarity.json";
 
-// Where the result goes; nothing is written over.
-Result<std::string> OutputPath(const std::string& output) {
+// Where the result goes; nothing is written over. In a directory a second result gets a name of its
+// own, as those of runs do; a file that the user names must be new.
+Result<pipeline::FreeName> OutputPath(const std::string& output) {
   const bool is_file = output.ends_with(".json");
   std::string path = is_file ? output : JoinPath(output, kFileName);
-  if (KindOf(path) == PathKind::kMissing) return path;
-  return Error(ErrorCode::kIo,
-               fmt::format("{}: exists already. Choose another place with -o", path));
+  if (KindOf(path) == PathKind::kMissing) return pipeline::FreeName{std::move(path), std::nullopt};
+  if (!is_file) return pipeline::FreePath(output, kStem, ".json");
+  return Error(ErrorCode::kIo, fmt::format("{}: exists already (expected a new file, or a "
+                                           "directory). Choose another place with -o",
+                                           path));
 }
 
 }  // namespace
@@ -40,26 +48,48 @@ Result<int> CompareAtbDumps(const std::string& target, const std::string& golden
   PL_TRY_ASSIGN(const pipeline::AtbComparison comparison,
                 pipeline::CompareAtb(target, golden, options.threads));
   PL_TRY_ASSIGN(const std::string path, pipeline::WriteAtbWorkbook(comparison, options.output_dir));
-  std::fputs(pipeline::AtbSummary(comparison).c_str(), stdout);
+  const pipeline::TensorAnswer answer = pipeline::AtbAnswer(comparison);
+  std::fputs(pipeline::AnswerText(answer, "rows of statistic.csv").c_str(), stdout);
   std::printf("file: %s\n", path.c_str());
-  return pipeline::AtbFailsOn(comparison, fail_on) ? kDifferencesFound : 0;
+  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(answer, fail_on));
+  return fails ? kDifferencesFound : 0;
+}
+
+Result<int> CompareTorchairDumps(const std::string& target, const std::string& golden,
+                                 const CompareOptions& options,
+                                 const std::vector<std::string>& fail_on,
+                                 const std::vector<int64_t>& ranks) {
+  PL_TRY_ASSIGN(const std::vector<pipeline::TorchairComparison> comparisons,
+                pipeline::CompareTorchair({target, golden, ranks, options.threads}));
+  bool fails = false;
+  for (const pipeline::TorchairComparison& comparison : comparisons) {
+    PL_TRY_ASSIGN(const std::string path,
+                  pipeline::WriteTorchairReport(comparison, options.output_dir));
+    std::fputs(pipeline::TorchairText(comparison).c_str(), stdout);
+    std::printf("file: %s\n", path.c_str());
+    PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+    fails = fails || fails_here;
+  }
+  return fails ? kDifferencesFound : 0;
 }
 
 Result<int> CompareFiles(const std::string& target, const std::string& golden,
                          const CompareOptions& options, std::vector<std::string> fail_on,
                          bool machine) {
   const bool one_file = KindOf(target) == PathKind::kFile && target.ends_with(".npy");
-  std::string path;
+  std::optional<pipeline::FreeName> name;  // held until the file is there
   const auto wants = [&](ReportFormat format) {
     return std::ranges::find(options.formats, format) != options.formats.end();
   };
   if (!one_file && wants(ReportFormat::kJson)) {
-    PL_TRY_ASSIGN(path, OutputPath(options.output_dir));
+    PL_TRY_ASSIGN(pipeline::FreeName free, OutputPath(options.output_dir));
+    name.emplace(std::move(free));
   }
   PL_TRY_ASSIGN(
       const CheckpointComparison comparison,
       CompareCheckpoints(target, golden,
                          {.threads = options.threads, .on_progress = options.on_progress}));
+  std::string path = name ? name->text : std::string();
   if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
   const bool has_workbooks = !options.output_dir.ends_with(".json") && wants(ReportFormat::kXlsx) &&
                              IsArrayTree(target) && IsArrayTree(golden);

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_CLI_COMMANDS_COMPARE_FILES_H_
 #define PLUMBLINE_CLI_COMMANDS_COMPARE_FILES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,12 @@ bool AreFiles(const std::string& target, const std::string& golden);
 // Compares two dumps of ATB, prints the answer, writes the workbook. Returns the exit status.
 Result<int> CompareAtbDumps(const std::string& target, const std::string& golden,
                             const CompareOptions& options, const std::vector<std::string>& fail_on);
+
+// The same of dumps of torchair: a report per rank. `ranks` empty: all that both have.
+Result<int> CompareTorchairDumps(const std::string& target, const std::string& golden,
+                                 const CompareOptions& options,
+                                 const std::vector<std::string>& fail_on,
+                                 const std::vector<int64_t>& ranks);
 
 // Compares them, prints the answer, writes ckpt_similarity.json of checkpoints. `output`: a
 // directory, or a path that ends in .json; an existing file is kIo. Returns the exit status.

@@ -5,13 +5,12 @@
 #include <cstdio>
 
 #include "commands.h"
-#include "pipeline/compare_ranks.h"
-#include "pipeline/graph_pairs.h"
+#include "commands/natural_number.h"
+#include "pipeline/graphs/graph_pairs.h"
+#include "pipeline/ranks/compare_ranks.h"
 
 namespace plumbline::cli {
 namespace {
-
-constexpr int kDifferencesFound = 1;
 
 // Ranks that were not compared outweigh what the others say: the answer covers a part only.
 Result<int> StatusOf(const pipeline::RanksReport& report, const std::vector<std::string>& fail_on) {
@@ -29,10 +28,14 @@ Result<int> StatusOf(const pipeline::RanksReport& report, const std::vector<std:
 void AddRankOptions(CLI::App& command, RankArguments& arguments) {
   command.add_option("--rank", arguments.ranks, "only these ranks, e.g. 0,2")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->allow_extra_args(false)  // what follows is a path
+      ->allow_extra_args(false)  // what follows is a path
+      ->check(NaturalNumber());
   command.add_option("--step", arguments.steps, "only these steps, e.g. 0,2")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->allow_extra_args(false)  // what follows is a path
+      ->allow_extra_args(false)  // what follows is a path
+      ->check(NaturalNumber());
   command.add_flag("--diff_analyze", arguments.diff_analyze,
                    "also write upstream's files of the first difference over ranks (also -da)");
   command.add_flag("--no-resume", arguments.no_resume,

@@ -8,16 +8,17 @@
 
 #include "base/file.h"
 #include "commands.h"
-#include "pipeline/compare_configs.h"
+#include "pipeline/run_config/compare_configs.h"
+#include "pipeline/run_config/compare_log_configs.h"
 
 namespace plumbline::cli {
 namespace {
 
-constexpr int kDifferencesFound = 1;
 constexpr const char* kExamples =
     "Examples:\n"
     "  plumb config_check -d train.sh model.yaml -o run_a.zip\n"
     "  plumb config_check -c run_a.zip run_b.zip --fail-on error\n"
+    "  plumb config_check -vc npu.log bench.log\n"
     "\n"
     "Exit status: 0 done, 1 --fail-on found something, 2 wrong usage or no pack, 3 file not "
     "found,\n"
@@ -27,6 +28,8 @@ struct Arguments {
   bool dump = false;
   std::vector<std::string> files;
   std::vector<std::string> packs;
+  std::vector<std::string> compared_logs;  // NPU, bench
+  std::vector<std::string> verified_logs;  // [bench YAML] target
   std::string output;
   std::string fail_on;
   pipeline::CollectOptions collect;
@@ -59,11 +62,44 @@ Result<int> Compare(const Arguments& arguments) {
   return fails ? kDifferencesFound : 0;
 }
 
+int Answer(const pipeline::LogComparison& comparison, const Arguments& arguments) {
+  std::fputs(pipeline::LogSummary(comparison).c_str(), stdout);
+  for (const std::string& file : comparison.files) std::printf("file: %s\n", file.c_str());
+  const bool agree = !comparison.parameters.empty() && comparison.different() == 0;
+  return agree || arguments.fail_on.empty() ? 0 : kDifferencesFound;
+}
+
+Result<int> CompareLogs(const Arguments& arguments) {
+  const auto& logs = arguments.compared_logs;
+  PL_TRY_ASSIGN(const pipeline::LogComparison comparison,
+                pipeline::CompareLogs(
+                    logs[0], logs[1],
+                    arguments.output.empty() ? "./verl_param_compare_result" : arguments.output));
+  return Answer(comparison, arguments);
+}
+
+Result<int> VerifyLog(const Arguments& arguments) {
+  const auto& files = arguments.verified_logs;
+  const bool has_bench = files.size() == 2;
+  PL_TRY_ASSIGN(const pipeline::LogComparison comparison,
+                pipeline::VerifyLog(
+                    has_bench ? files[0] : std::string(), files.back(),
+                    arguments.output.empty() ? "./verl_param_verify_result" : arguments.output));
+  return Answer(comparison, arguments);
+}
+
 Result<int> RunConfigCheck(const Arguments& arguments) {
-  if (arguments.dump == !arguments.packs.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "expected one of -d [FILES] (collect) and -c BENCH.zip CMP.zip (compare)");
+  const int actions = (arguments.dump ? 1 : 0) + (arguments.packs.empty() ? 0 : 1) +
+                      (arguments.compared_logs.empty() ? 0 : 1) +
+                      (arguments.verified_logs.empty() ? 0 : 1);
+  if (actions != 1) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        "expected one of -d [FILES] (collect), -c BENCH.zip CMP.zip (compare), -vc NPU.log "
+        "BENCH.log and -vv [BENCH.yaml] TARGET.log");
   }
+  if (!arguments.compared_logs.empty()) return CompareLogs(arguments);
+  if (!arguments.verified_logs.empty()) return VerifyLog(arguments);
   return arguments.dump ? Collect(arguments) : Compare(arguments);
 }
 
@@ -80,14 +116,25 @@ void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
           ->expected(0, -1);
   command->add_option("-c,--compare", arguments->packs, "two packs: the reference, the other one")
       ->expected(2);
+  command
+      ->add_option("--verl-compare", arguments->compared_logs,
+                   "two logs of verl: of the NPU, of the reference (also -vc)")
+      ->expected(2);
+  command
+      ->add_option("--verl-verify", arguments->verified_logs,
+                   "a log of verl against a YAML file, or against the built-in table (also -vv)")
+      ->expected(1, 2);
   command->add_option("-o,--output", arguments->output,
-                      "of -d the pack (./config_check_pack.zip), of -c a directory "
-                      "(./config_check_result)");
+                      "of -d the pack (./config_check_pack.zip), of the others a directory "
+                      "(./config_check_result, ./verl_param_compare_result, "
+                      "./verl_param_verify_result)");
   command->add_option("--python", arguments->collect.python_prefix,
                       "-d: prefix of the Python whose packages count (of python3 on the path)");
   command->add_flag("--all-env", arguments->collect.all_environment,
                     "-d: every environment variable, secrets included, not only those compared");
-  command->add_option("--fail-on", arguments->fail_on, "-c: end with status 1 from this level on")
+  command
+      ->add_option("--fail-on", arguments->fail_on,
+                   "end with status 1 from this level on; of logs both are the same")
       ->check(CLI::IsMember({"warning", "error"}));
   command->footer(kExamples);
   command->callback([arguments, dump, &exit_status] {

@@ -84,7 +84,7 @@ void AddExportCommand(CLI::App& app, int& exit_status) {
       ->transform(CLI::Transformer(std::map<std::string, TensorFormat>{
           {"pt", TensorFormat::kPt}, {"npy", TensorFormat::kNpy}}));
   command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 4096));
   command->footer(
       "Examples:\n  plumb export runs/new -o plain\n"
       "  plumb export runs/new/step0 -o arrays --format npy --strict-json");

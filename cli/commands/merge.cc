@@ -9,7 +9,7 @@
 #include <string>
 
 #include "commands.h"
-#include "pipeline/merge_results.h"
+#include "pipeline/ranks/merge_results.h"
 
 namespace plumbline::cli {
 namespace {

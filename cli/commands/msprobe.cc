@@ -58,12 +58,12 @@ constexpr OptionRule kCompareNew[] = {
     {"", "--output_size", Takes::kValue, Effect::kRefuse, "", ""},
     {"", "--dym_shape_range", Takes::kValue, Effect::kRefuse, "", ""},
     {"-ofs", "--onnx_fusion_switch", Takes::kValue, Effect::kRefuse, "", ""},
-    {"", "--consistent_check", Takes::kNothing, Effect::kRefuse, "", ""},
-    {"", "--backend", Takes::kValue, Effect::kRefuse, "", ""},
+    {"", "--consistent_check", Takes::kNothing, Effect::kPass, "--consistent_check", ""},
+    {"", "--backend", Takes::kValue, Effect::kPass, "--backend", ""},
     {"", "--config", Takes::kValue, Effect::kRefuse, "", ""},
 };
 
-constexpr OptionRule kCompareAtb[] = {
+constexpr OptionRule kCompareDumps[] = {
     {"-tp", "--target_path", Takes::kValue, Effect::kPass, "--target_path", ""},
     {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "--golden_path", ""},
     {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
@@ -220,17 +220,18 @@ Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words
       mode == "offline_data" || mode == "torchair" || mode == "offline_model" || mode == "atb";
   if (mode != "auto" && !known) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("compare --mode {}: unknown (expected auto)", mode));
+                 fmt::format("compare --mode {}: unknown (expected auto, atb or torchair)", mode));
   }
-  if (mode == "atb") {
+  if (mode == "atb" || mode == "torchair") {
     // Every option that upstream does not list for this mode is an error there.
-    MsprobeCommand out{{"compare", "--mode", "atb"}};
-    PL_TRY(TranslateOptions(kCompareAtb, rest, out));
+    MsprobeCommand out{{"compare", "--mode", mode}};
+    PL_TRY(TranslateOptions(kCompareDumps, rest, out));
     return out;
   }
   if (mode != "auto") {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("compare --mode {}: not built yet (expected auto)", mode));
+    return Error(
+        ErrorCode::kUnsupported,
+        fmt::format("compare --mode {}: not built yet (expected auto, atb or torchair)", mode));
   }
   MsprobeCommand out{{"compare", "--schema", "newest", "--format", format}};
   PL_TRY(TranslateOptions(kCompareNew, rest, out));
@@ -292,16 +293,32 @@ Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
   return out;
 }
 
-// config_check -d [FILES], -c of two packs or two checkpoints; the verl comparisons are not built.
+// The action of config_check that a word names; empty: none.
+std::string_view ActionOf(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kActions[] = {
+      {"-d", "-d"},
+      {"--dump", "-d"},
+      {"-c", "-c"},
+      {"--compare", "-c"},
+      {"-vc", "--verl-compare"},
+      {"--verl-compare", "--verl-compare"},
+      {"-vv", "--verl-verify"},
+      {"--verl-verify", "--verl-verify"}};
+  for (const auto& [word, action] : kActions) {
+    if (word == name) return action;
+  }
+  return {};
+}
+
+// config_check -d [FILES], -c of two packs or two checkpoints, -vc and -vv of logs.
 Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& words) {
   std::vector<std::string> files;
   std::string action, output;
   for (size_t i = 1; i < words.size(); ++i) {
     const Word word = Split(words[i]);
-    const bool dumps = word.name == "-d" || word.name == "--dump";
     if (word.name == "-h" || word.name == "--help") return MsprobeCommand{{words[0], "--help"}};
-    if ((dumps || word.name == "-c" || word.name == "--compare") && action.empty()) {
-      action = dumps ? "-d" : "-c";
+    if (const std::string_view known = ActionOf(word.name); !known.empty() && action.empty()) {
+      action = known;
       if (word.has_value) files.push_back(word.value);
       while (i + 1 < words.size() && !IsOption(words[i + 1])) files.push_back(words[++i]);
     } else if (word.name == "-o" || word.name == "--output") {
@@ -309,14 +326,14 @@ Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& word
       PL_TRY_ASSIGN(output, TakeValue(kOut, words, i));
     } else {
       return Error(ErrorCode::kUnsupported,
-                   fmt::format("config_check {}: not built yet (expected one of -d [FILES] and -c "
-                               "A B)",
+                   fmt::format("config_check {}: not built yet (expected one of -d [FILES], -c "
+                               "A B, -vc A B and -vv [A] B)",
                                words[i]));
     }
   }
   if (action.empty()) {
     return Error(ErrorCode::kInvalidArgument,
-                 "config_check: expected one of -d [FILES] and -c A B");
+                 "config_check: expected one of -d [FILES], -c A B, -vc A B and -vv [A] B");
   }
   MsprobeCommand out{{words[0], action}};
   if (action == "-c" && files.size() != 2) {

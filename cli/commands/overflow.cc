@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "commands.h"
-#include "pipeline/overflow_check.h"
-#include "pipeline/overflow_json.h"
+#include "pipeline/overflow/overflow_check.h"
+#include "pipeline/overflow/overflow_json.h"
 
 namespace plumbline::cli {
 namespace {
@@ -112,7 +112,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
                    "where the result files go, made when something is found")
       ->capture_default_str();
   command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 4096));
   command->add_flag("--fail-on-anomaly", arguments->fail_on_anomaly, "exit 3 on NaN or Inf");
   command->add_flag("--allow-partial", arguments->allow_partial,
                     "exit 0 although something could not be judged");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bind_compare_ranks.h"
+#include "bind_config.h"
 #include "bind_rows.h"
 #include "errors.h"
 #include "kernels/cpu_target.h"
@@ -117,4 +118,5 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindRows(m);
   plumbline::python::BindCompare(m);
   plumbline::python::BindCompareRanks(m);
+  plumbline::python::BindConfigPacks(m);
 }

@@ -11,7 +11,7 @@
 
 #include "errors.h"
 #include "kernels/cpu_target.h"
-#include "pipeline/compare_ranks.h"
+#include "pipeline/ranks/compare_ranks.h"
 
 namespace nb = nanobind;
 

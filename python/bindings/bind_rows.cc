@@ -67,6 +67,28 @@ nb::object Values(nb::handle self, const std::string& name) {
   return Texts(column, table.columns->row_count);
 }
 
+std::vector<std::string> Names(const RowTable& table) {
+  std::vector<std::string> names;
+  for (const RowColumn& column : table.columns->columns) names.push_back(column.name);
+  return names;
+}
+
+nb::list AllValues(nb::handle self) {
+  nb::list columns;
+  for (const std::string& name : Names(nb::cast<const RowTable&>(self))) {
+    columns.append(Values(self, name));
+  }
+  return columns;
+}
+
+nb::list Items(nb::handle self) {
+  nb::list items;
+  for (const std::string& name : Names(nb::cast<const RowTable&>(self))) {
+    items.append(nb::make_tuple(name, Values(self, name)));
+  }
+  return items;
+}
+
 void DropStream(PyObject* capsule) {
   auto* stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, kStreamName));
   // Whoever took it over has cleared `release`.
@@ -91,16 +113,25 @@ nb::object Stream(const RowTable& table) {
 RowTable MakeRowTable(const Comparison& comparison) { return {report::MakeRowColumns(comparison)}; }
 
 void BindRows(nb::module_& m) {
-  nb::class_<RowTable>(m, "RowTable", "The rows of a comparison as columns.")
-      .def("__len__", [](const RowTable& self) { return self.columns->row_count; })
+  nb::class_<RowTable>(
+      m, "RowTable", "The rows of a comparison as columns: a read-only mapping of name to column.")
+      .def("__len__", [](const RowTable& self) { return self.columns->columns.size(); })
       .def_prop_ro(
-          "names",
-          [](const RowTable& self) {
-            std::vector<std::string> names;
-            for (const RowColumn& column : self.columns->columns) names.push_back(column.name);
-            return names;
+          "row_count", [](const RowTable& self) { return self.columns->row_count; },
+          "Of every column.")
+      .def_prop_ro("names", &Names, "Of the columns, in order.")
+      .def("keys", &Names, "The same as names: dict(table) has every column by its name.")
+      .def("__iter__", [](const RowTable& self) { return nb::iter(nb::cast(Names(self))); })
+      .def(
+          "__contains__",
+          [](const RowTable& self, const nb::object& name) {
+            const int found = PySequence_Contains(nb::cast(Names(self)).ptr(), name.ptr());
+            if (found < 0) throw nb::python_error();
+            return found == 1;
           },
-          "Of the columns, in order.")
+          nb::arg("name"))
+      .def("values", &AllValues, "The columns, in order.")
+      .def("items", &Items, "Pairs of name and column, in order.")
       .def("__getitem__", &Values, nb::arg("name"),
            "Numbers as a read-only NumPy view (no number: NaN or 0); texts as a list.")
       .def(

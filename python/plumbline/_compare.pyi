@@ -1,16 +1,35 @@
 """Native comparison of plumbline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 
 class RowTable:
-    """The rows of a comparison as columns."""
+    """
+    The rows of a comparison as columns: a read-only mapping of name to column.
+    """
 
     def __len__(self) -> int: ...
 
     @property
+    def row_count(self) -> int:
+        """Of every column."""
+
+    @property
     def names(self) -> list[str]:
         """Of the columns, in order."""
+
+    def keys(self) -> list[str]:
+        """The same as names: dict(table) has every column by its name."""
+
+    def __iter__(self) -> Iterator: ...
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def values(self) -> list:
+        """The columns, in order."""
+
+    def items(self) -> list:
+        """Pairs of name and column, in order."""
 
     def __getitem__(self, name: str) -> object:
         """
@@ -154,4 +173,12 @@ class RankOptions:
 def compare_ranks(target: str, golden: str, options: CompareOptions, ranks: RankOptions) -> tuple[str, str, bool]:
     """
     Compares all ranks and writes their files: JSON, text, whether a condition is met.
+    """
+
+def write_config_pack(path: str, files: Sequence[str], all_environment: bool, python_prefix: str) -> None:
+    """Writes a pack of what can be seen from outside: `config_check -d`."""
+
+def compare_config_packs(bench: str, cmp: str, directory: str) -> str:
+    """
+    Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.
     """

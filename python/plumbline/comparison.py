@@ -5,6 +5,7 @@ The native half is loaded on import of this module, so that recording does not l
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -13,13 +14,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from plumbline import _compare
+from plumbline import _compare, arguments
 
 _FORMATS = ("xlsx", "csv", "json", "html")
+_VERDICTS = ("same", "within noise", "suspicious", "broken", "not comparable")
 _MOST_THREADS = 4096  # as `plumb compare --threads`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparisonResult:
     """What a comparison found. It has no truth value: ask for what you mean.
 
@@ -34,6 +36,8 @@ class ComparisonResult:
             "paired calls", "unmatched target", "unmatched golden", "unreadable files",
             "missing values".
         complete: whether every call and file could be judged.
+        certainty: how far the answer can be trusted: `level` ("high": every element was compared;
+            "medium") and `text`, what goes unseen.
         mode: "statistics", "md5" or "tensor".
         warnings: what the reader should know about the two recordings.
         files: the result files that were written.
@@ -46,6 +50,7 @@ class ComparisonResult:
     details: dict[str, Any] | None
     counts: dict[str, int]
     complete: bool
+    certainty: dict[str, str]
     mode: str
     warnings: list[str]
     files: list[str]
@@ -65,9 +70,10 @@ class ComparisonResult:
     def columns(self) -> _compare.RowTable:
         """The rows as columns, those of the table `rows` of the result database.
 
-        `columns["error"]` is a NumPy view of the native numbers (NumPy must be installed),
-        `columns["verdict"]` a list of texts. pyarrow, polars and pandas 2.2 and later take the
-        whole table without copying: `pyarrow.table(result.columns)`.
+        A mapping: `columns["error"]` is a NumPy view of the native numbers (NumPy must be
+        installed), `columns["verdict"]` a list of texts. `pandas.DataFrame(dict(columns))` makes
+        a table of them; pyarrow and polars take the whole without copying:
+        `pyarrow.table(columns)`.
         """
         return self._native.row_table()
 
@@ -99,13 +105,23 @@ class ComparisonResult:
 
     def _write(self, name: str, path: str | os.PathLike[str]) -> None:
         """Writes one result file beside its place, then moves it there."""
-        target = _path("path", path)
+        target = arguments.path("path", path)
+        if os.path.isdir(target):
+            raise IsADirectoryError(errno.EISDIR, "is a directory (expected the name of a file)",
+                                    target)
+        if not os.path.isdir(os.path.dirname(target) or "."):
+            raise FileNotFoundError(errno.ENOENT, "no such directory to write into", target)
         options = _options([name], 0)
         with tempfile.TemporaryDirectory(dir=os.path.dirname(target) or ".") as folder:
             options.output_dir = folder
             _compare.write_comparison(self._native, options)
             [file] = os.listdir(folder)
             os.replace(os.path.join(folder, file), target)
+
+    def __repr__(self) -> str:
+        """One line: the answer and how many rows it rests on."""
+        rows = sum(self.counts.get(verdict, 0) for verdict in _VERDICTS)
+        return f"<ComparisonResult: {self.answer} ({rows} rows, {self.mode})>"
 
     def __bool__(self) -> bool:
         """Raises TypeError: "it differs" and "it was judged" are two questions."""
@@ -141,8 +157,7 @@ def compare(
             0 says that every call had its counterpart and no row differs beyond rounding.
         fuzzy_match: ignore call numbers: the k-th call of a name pairs with the k-th.
         salvage: compare the complete records of a truncated dump.json.
-        show_stack: write the call-stack column when there is a stack.json.
-        stack_path: the stack.json; by default the one beside the target's dump.json.
+        show_stack, stack_path: write the call-stack column; its stack.json if not the target's.
         write_advice: also write upstream's advisor_<time>.txt.
         noise: a third run that is right; as far as it is from the golden run is noise.
         threads: worker threads; 0: one per core.
@@ -155,20 +170,20 @@ def compare(
         plumbline.CorruptDataError: a file is damaged; the message has the byte offset.
         plumbline.UnsupportedError: a recording that plumbline cannot compare.
     """
-    options = _options(_names(formats), threads)
-    options.fuzzy_match = fuzzy_match
-    options.salvage = salvage
-    options.show_stack = show_stack
-    options.write_advice = write_advice
-    options.suffix = suffix
+    options = _options(arguments.words("formats", formats), threads)
+    options.fuzzy_match = arguments.flag("fuzzy_match", fuzzy_match)
+    options.salvage = arguments.flag("salvage", salvage)
+    options.show_stack = arguments.flag("show_stack", show_stack)
+    options.write_advice = arguments.flag("write_advice", write_advice)
+    options.suffix = arguments.text("suffix", suffix)
     options.set_mappings(*_mapping_files(mappings or {}))
-    options.stack_path = "" if stack_path is None else _path("stack_path", stack_path)
-    options.noise_path = "" if noise is None else _path("noise", noise)
+    options.stack_path = "" if stack_path is None else arguments.path("stack_path", stack_path)
+    options.noise_path = "" if noise is None else arguments.path("noise", noise)
     if output_dir is not None:
-        options.output_dir = _path("output_dir", output_dir)
-    conditions = _names(fail_on)
-    _compare.Comparison().fails_on(conditions)  # refuses an unknown word before the work
-    native = _compare.compare_runs(_path("target", target), _path("golden", golden), options)
+        options.output_dir = arguments.path("output_dir", output_dir)
+    conditions = _conditions(fail_on)
+    native = _compare.compare_runs(arguments.path("target", target),
+                                   arguments.path("golden", golden), options)
     if output_dir is not None:
         _compare.write_comparison(native, options)
     return _result(native, conditions)
@@ -179,6 +194,9 @@ def _mapping_files(
 ) -> tuple[str, str | None, str | None, str | None]:
     """The four kinds as the native side takes them: a path, or "" for the built-in rules."""
     kinds = ("data", "api", "cell", "layer")
+    if not isinstance(mappings, Mapping):
+        raise TypeError(f"mappings: {mappings!r} is of type {type(mappings).__name__} "
+                        f"(expected a dict of paths by kind, {kinds})")
     found: dict[str, str] = {}
     for kind, value in mappings.items():
         if kind not in kinds or (kind == "data" and isinstance(value, bool)):
@@ -187,17 +205,22 @@ def _mapping_files(
             if value:
                 found[kind] = ""
         else:
-            found[kind] = _path(f"mappings[{kind!r}]", value)
+            found[kind] = arguments.path(f"mappings[{kind!r}]", value)
     return found.get("data", ""), found.get("api"), found.get("cell"), found.get("layer")
+
+
+def _conditions(fail_on: str | Iterable[str]) -> list[str]:
+    """The words of fail_on; an unknown one is refused before the work."""
+    conditions = arguments.words("fail_on", fail_on)
+    _compare.Comparison().fails_on(conditions)
+    return conditions
 
 
 def _options(formats: list[str], threads: int) -> _compare.CompareOptions:
     """Native options with the two that have a range."""
-    if not 0 <= threads <= _MOST_THREADS:
-        raise ValueError(f"threads: {threads} (expected 0 to {_MOST_THREADS}; 0: one per core)")
     options = _compare.CompareOptions()
     options.set_formats(formats)
-    options.threads = threads
+    options.threads = arguments.count("threads", threads, _MOST_THREADS)
     return options
 
 
@@ -213,31 +236,10 @@ def _result(native: _compare.Comparison, conditions: list[str]) -> ComparisonRes
         details=details,
         counts=facts["counts"],
         complete=facts["complete"],
+        certainty=facts["certainty"],
         mode=facts["mode"],
         warnings=facts["warnings"],
         files=facts["files"],
         exit_code=int(native.fails_on(conditions)),
         _native=native,
     )
-
-
-def _names(value: str | Iterable[str]) -> list[str]:
-    """Words given as the command takes them ("csv,json") or one by one."""
-    return value.split(",") if isinstance(value, str) else list(value)
-
-
-def _path(argument: str, value: str | os.PathLike[str]) -> str:
-    """A path that the native side reads in full."""
-    path = os.fspath(value)
-    if not path or "\0" in path or not _is_utf8(path):
-        raise ValueError(f"{argument}: {path!r} is no path (expected UTF-8 without NUL)")
-    return path
-
-
-def _is_utf8(path: str) -> bool:
-    """False for names that Python decoded with escapes: the machine form could not spell them."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline import _compare
-from plumbline.comparison import _names, _options, _path
+from plumbline import _compare, arguments
+from plumbline.comparison import _conditions, _options
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class RanksResult:
             answer or error, counts, files.
         counts: rows per verdict and calls, of all ranks together.
         complete: every rank of both sides was compared, and completely.
+        certainty: how far the answer can be trusted, `level` and `text`.
         summary: all lines that `plumb compare` prints.
         files: the summary file and, if asked for, diff_analyze_<ns>.json.
         exit_code: 1 if a condition of `fail_on` is met, else 0.
@@ -37,6 +38,7 @@ class RanksResult:
     ranks: list[dict[str, Any]]
     counts: dict[str, int]
     complete: bool
+    certainty: dict[str, str]
     summary: str
     files: list[str]
     exit_code: int
@@ -80,29 +82,21 @@ def compare_ranks(
         ValueError, FileNotFoundError, OSError: as plumbline.compare(), where it concerns all
             ranks. One rank that cannot be compared is a state in `ranks`.
     """
-    options = _options(_names(formats), threads)
-    options.fuzzy_match = fuzzy_match
-    options.salvage = salvage
-    options.write_advice = write_advice
-    options.output_dir = _path("output_dir", output_dir)
+    options = _options(arguments.words("formats", formats), threads)
+    options.fuzzy_match = arguments.flag("fuzzy_match", fuzzy_match)
+    options.salvage = arguments.flag("salvage", salvage)
+    options.write_advice = arguments.flag("write_advice", write_advice)
+    options.output_dir = arguments.path("output_dir", output_dir)
     chosen = _compare.RankOptions()
-    chosen.ranks = list(ranks)
-    chosen.steps = list(steps)
-    chosen.resume = resume
-    chosen.diff_analyze = diff_analyze
-    chosen.fail_on = _names(fail_on)
-    _compare.Comparison().fails_on(chosen.fail_on)  # refuses an unknown word before the work
+    chosen.ranks = arguments.numbers("ranks", ranks)
+    chosen.steps = arguments.numbers("steps", steps)
+    chosen.resume = arguments.flag("resume", resume)
+    chosen.diff_analyze = arguments.flag("diff_analyze", diff_analyze)
+    chosen.fail_on = _conditions(fail_on)
     machine, summary, fails = _compare.compare_ranks(
-        _path("target", target), _path("golden", golden), options, chosen)
+        arguments.path("target", target), arguments.path("golden", golden), options, chosen)
     facts = json.loads(machine)
-    return RanksResult(
-        answer=facts["answer"],
-        first_wrong_call=facts["first_wrong_call"],
-        origins=facts["origins"],
-        ranks=facts["ranks"],
-        counts=facts["counts"],
-        complete=facts["complete"],
-        summary=summary,
-        files=facts["files"],
-        exit_code=int(fails),
-    )
+    told = ("answer", "first_wrong_call", "origins", "ranks", "counts", "complete", "certainty",
+            "files")
+    return RanksResult(summary=summary, exit_code=int(fails),
+                       **{name: facts[name] for name in told})

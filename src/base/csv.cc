@@ -4,6 +4,10 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
+
+#include "base/file.h"
+#include "base/utf8.h"
 
 namespace plumbline::csv {
 namespace {
@@ -17,6 +21,7 @@ constexpr std::array<std::string_view, 5> kWideTriggers = {
 bool StartsWithTrigger(std::string_view text) {
   if (text.empty()) return false;
   if (kAsciiTriggers.find(text[0]) != std::string_view::npos) return true;
+  if (text[0] != kWideTriggers[0][0]) return false;  // their first bytes are the same
   for (const std::string_view wide : kWideTriggers) {
     if (text.starts_with(wide)) return true;
   }
@@ -32,17 +37,33 @@ bool IsNumber(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-constexpr auto kNeedsQuotes = [] {
-  std::array<bool, 256> needs{};
-  for (const char c : {',', '"', '\r', '\n'}) needs[static_cast<unsigned char>(c)] = true;
+constexpr uint8_t kQuotes = 1, kCare = 2;
+// What a byte asks of its cell: quotes, or a closer look because it may be no text.
+constexpr auto kNeeds = [] {
+  std::array<uint8_t, 256> needs{};
+  for (const char c : {',', '"', '\r', '\n'}) needs[static_cast<unsigned char>(c)] = kQuotes;
+  needs[0] = kCare;
+  for (size_t byte = 0x80; byte < needs.size(); ++byte) needs[byte] = kCare;
   return needs;
 }();
 
-bool NeedsQuotes(std::string_view cell) {
-  for (const char c : cell) {
-    if (kNeedsQuotes[static_cast<unsigned char>(c)]) return true;
+uint8_t NeedsOf(std::string_view cell) {
+  uint8_t needs = 0;
+  for (const char c : cell) needs |= kNeeds[static_cast<unsigned char>(c)];
+  return needs;
+}
+
+// What Python's csv module and others read: UTF-8 without NUL.
+std::string ReadableText(std::string_view cell) {
+  std::string text = ReplaceInvalidUtf8(cell);
+  for (size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at)) {
+    text.replace(at, 1, kReplacementCharacter);
   }
-  return false;
+  return text;
+}
+
+bool IsReadable(std::string_view cell) {
+  return IsUtf8(cell) && cell.find('\0') == std::string_view::npos;
 }
 
 template <class Cell>
@@ -127,8 +148,10 @@ class Splitter {
 }  // namespace
 
 void AppendCell(std::string_view cell, std::string& out) {
+  const uint8_t needs = NeedsOf(cell);
+  if ((needs & kCare) != 0 && !IsReadable(cell)) return AppendCell(ReadableText(cell), out);
   const bool guard = LooksLikeFormula(cell);
-  if (!NeedsQuotes(cell)) {
+  if ((needs & kQuotes) == 0) {
     if (guard) out += ' ';
     out += cell;
     return;
@@ -161,6 +184,13 @@ void AppendRow(std::span<const std::string> cells, std::string& out) { AppendCel
 Result<std::vector<Row>> Parse(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   return Splitter(text).Run();
+}
+
+Result<std::vector<Row>> ReadRows(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  auto rows = Parse(text);
+  if (!rows) return rows.error().In(path);
+  return rows;
 }
 
 }  // namespace plumbline::csv

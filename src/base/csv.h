@@ -20,7 +20,8 @@ using Row = std::vector<std::string>;
 // ("-1.5", "+2", "-inf").
 bool LooksLikeFormula(std::string_view cell);
 
-// Appends one cell as it stands between two commas of such a line.
+// Appends one cell as it stands between two commas of such a line. NUL, bytes that are not UTF-8
+// and lone surrogates become U+FFFD.
 void AppendCell(std::string_view cell, std::string& out);
 
 // Appends one line that ends in LF. A cell that looks like a formula gets a leading space; cells
@@ -32,6 +33,9 @@ void AppendRow(std::span<const std::string> cells, std::string& out);
 // are rows without cells. Rows may have different lengths. kCorrupt for a quoted cell that never
 // ends and for text after a closing quote.
 Result<std::vector<Row>> Parse(std::string_view text);
+
+// The same of a file; the message names it.
+Result<std::vector<Row>> ReadRows(const std::string& path);
 
 }  // namespace plumbline::csv
 

@@ -19,6 +19,15 @@ TEST(Csv, QuotesOnlyWhereNeeded) {
   EXPECT_EQ(Written({""}), "\"\"\n");
 }
 
+TEST(Csv, OnlyTextIsWritten) {
+  std::string out;
+  AppendCell("a\xC3\xA9", out);
+  EXPECT_EQ(out, "a\xC3\xA9");
+  out.clear();
+  AppendCell(std::string_view("\xFF,\0", 3), out);
+  EXPECT_EQ(out, "\"\xEF\xBF\xBD,\xEF\xBF\xBD\"");
+}
+
 TEST(Csv, FormulaCellsGetALeadingSpace) {
   EXPECT_EQ(Written({"=1+1", "@x", "+cmd", "-a", "%x", "a;=b"}), " =1+1, @x, +cmd, -a, %x, a;=b\n");
   EXPECT_EQ(Written({"=A,B"}), "\" =A,B\"\n");

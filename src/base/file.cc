@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +48,27 @@ Result<int> OpenDescriptor(const std::string& path, int flags, std::string_view 
   }
 }
 
+// Nothing when something stands there already, whatever it is. An error names `named`: what the
+// user knows, where `path` is a temporary.
+Result<std::optional<int>> OpenNew(const std::string& path, const std::string& named) {
+  for (;;) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    const int fd = Syscalls().openat(AT_FDCWD, path.c_str(), flags, kFileMode);
+    if (fd >= 0) return std::optional(fd);
+    if (errno == EEXIST) return std::optional<int>();
+    if (errno != EINTR) return ErrnoError(errno, named, "create");
+  }
+}
+
 std::string TemporaryName(std::string_view name) { return fmt::format(".{}.tmp", name); }
+
+// A name that no living writer of this machine uses; cut where the two together are too long.
+std::string OwnTemporaryName(std::string_view name) {
+  constexpr size_t kLongestName = 255;
+  static std::atomic<uint64_t> counter{0};
+  const std::string end = fmt::format(".{}-{}.tmp", ::getpid(), counter.fetch_add(1));
+  return fmt::format(".{}{}", name.substr(0, kLongestName - 1 - end.size()), end);
+}
 
 }  // namespace
 
@@ -229,10 +250,12 @@ Result<AtomicFile> AtomicFile::Create(const std::string& path) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: exists and is no regular file. Choose another name", path));
   }
-  const std::string temporary = JoinPath(DirectoryOf(path), TemporaryName(BaseName(path)));
-  PL_TRY_ASSIGN(const int fd,
-                OpenDescriptor(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, "create"));
-  return AtomicFile(File(fd, temporary), path, nullptr);
+  // What a killed process of the same number left, here or on another machine, is stepped over.
+  for (;;) {
+    const std::string temporary = JoinPath(DirectoryOf(path), OwnTemporaryName(BaseName(path)));
+    PL_TRY_ASSIGN(const std::optional<int> fd, OpenNew(temporary, path));
+    if (fd) return AtomicFile(File(*fd, temporary), path, nullptr);
+  }
 }
 
 Result<AtomicFile> AtomicFile::Create(const Directory& directory, std::string_view name) {
@@ -270,6 +293,17 @@ Status AtomicFile::Commit(bool durable) {
   if (!durable) return {};
   return directory_ == nullptr ? SyncDirectory(std::string(DirectoryOf(path_)))
                                : directory_->Sync();
+}
+
+Result<std::optional<NameHold>> NameHold::Make(const std::string& path) {
+  PL_TRY_ASSIGN(const std::optional<int> fd, OpenNew(path, path));
+  if (!fd) return std::optional<NameHold>();
+  Syscalls().close(*fd);
+  return std::optional(NameHold(path));
+}
+
+NameHold::~NameHold() {
+  if (!path_.empty()) Syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view text, bool durable) {

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plumbline/result.h"
@@ -108,13 +110,16 @@ Result<std::string> ReadFile(const std::string& path);
 // Its first bytes, at most `size`.
 Result<std::string> ReadStart(const std::string& path, size_t size);
 
-// A file that appears under its name only when complete: written as `.{name}.tmp` in the same
+// A file that appears under its name only when complete: written under a temporary name in the same
 // directory, then renamed by Commit(). Destroyed without Commit, the temporary is removed. A
 // symbolic link in the place of the temporary is not followed.
 class AtomicFile {
  public:
+  // Written as `.{name}.{process}-{n}.tmp`, which no other writer uses: of several that write one
+  // path the last stays. A killed process leaves its temporary.
   static Result<AtomicFile> Create(const std::string& path);
-  // `directory` must outlive the file.
+  // Written as `.{name}.tmp`, for directories with one writer; what a killed one left is
+  // overwritten. `directory` must outlive the file.
   static Result<AtomicFile> Create(const Directory& directory, std::string_view name);
   AtomicFile(AtomicFile&&) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
@@ -127,6 +132,8 @@ class AtomicFile {
   Status Write(std::span<const std::byte> bytes) { return file_.Write(bytes); }
   // Renames to the final name. With `durable`, fsyncs the file before and the directory after.
   Status Commit(bool durable);
+  // Where it is written until then.
+  [[nodiscard]] const std::string& temporary_path() const { return file_.path(); }
 
  private:
   AtomicFile(File file, std::string path, const Directory* directory)
@@ -135,6 +142,21 @@ class AtomicFile {
   std::string path_;
   const Directory* directory_;  // null: paths are used as they are
   bool committed_ = false;
+};
+
+// An empty file that only one process can make, there as long as this lives: holds a name against
+// others. A killed process leaves the file. Move-only.
+class NameHold {
+ public:
+  // Nothing when the file is there already. kIo, kNotFound.
+  static Result<std::optional<NameHold>> Make(const std::string& path);
+  NameHold(NameHold&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  NameHold& operator=(NameHold&&) = delete;
+  ~NameHold();
+
+ private:
+  explicit NameHold(std::string path) : path_(std::move(path)) {}
+  std::string path_;  // empty when moved from
 };
 
 // Create, write and commit in one call.

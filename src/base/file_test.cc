@@ -137,6 +137,49 @@ TEST(AtomicFile, WithoutCommitNothingAppearsAndNothingRemains) {
   EXPECT_TRUE(ListDirectory(dir.path())->empty());
 }
 
+TEST(AtomicFile, AMissingDirectoryIsSaidWithThePathThatWasAsked) {
+  const TestDirectory dir;
+  const auto file = AtomicFile::Create(dir.Path("none/a"));
+  ASSERT_FALSE(file.has_value());
+  EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(file.error().message().starts_with(dir.Path("none/a") + ": cannot create"))
+      << file.error().message();
+}
+
+TEST(AtomicFile, WritersOfOnePathDoNotMeet) {
+  const TestDirectory dir;
+  auto first = AtomicFile::Create(dir.Path("a"));
+  auto second = AtomicFile::Create(dir.Path("a"));
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(first->Write(std::string_view("first")));
+  ASSERT_TRUE(second->Write(std::string_view("second")));
+  ASSERT_TRUE(second->Commit(false));
+  ASSERT_TRUE(first->Commit(false));
+  EXPECT_EQ(Text(dir.Path("a")), "first");
+  EXPECT_EQ(ListDirectory(dir.path())->size(), 1U);
+}
+
+TEST(AtomicFile, LongestNameHasATemporary) {
+  const TestDirectory dir;
+  const std::string path = dir.Path(std::string(255, 'n'));
+  ASSERT_TRUE(WriteFileAtomically(path, "x", false));
+  EXPECT_EQ(Text(path), "x");
+}
+
+TEST(NameHold, IsHeldOnceAndLeavesNothing) {
+  const TestDirectory dir;
+  {
+    const auto first = NameHold::Make(dir.Path("a"));
+    ASSERT_TRUE(first && *first);
+    const auto second = NameHold::Make(dir.Path("a"));
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(*second);
+    EXPECT_EQ(KindOf(dir.Path("a")), PathKind::kFile);
+  }
+  EXPECT_EQ(KindOf(dir.Path("a")), PathKind::kMissing);
+  EXPECT_EQ(NameHold::Make(dir.Path("no/a")).error().code(), ErrorCode::kNotFound);
+}
+
 // Every system call of an atomic replacement fails once.
 TEST(AtomicFile, AnyFailingCallKeepsTheOldFileAndLeavesNoTemporary) {
   for (const bool durable : {false, true}) {

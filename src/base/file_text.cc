@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "base/file.h"
@@ -21,7 +22,10 @@ size_t RoundedUp(size_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
 }  // namespace
 
 FileText::FileText(FileText&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
+    : file_(std::move(other.file_)),
+      path_(std::move(other.path_)),
+      is_whole_(other.is_whole_),
+      data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       capacity_(std::exchange(other.capacity_, 0)),
       released_(std::exchange(other.released_, 0)) {}
@@ -30,34 +34,45 @@ FileText::~FileText() {
   if (data_ != nullptr) ::munmap(data_, capacity_);
 }
 
-Status FileText::Grow(size_t capacity, const std::string& path) {
+Status FileText::Grow(size_t capacity) {
   void* const grown = data_ == nullptr ? ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                                        : ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE);
-  if (grown == MAP_FAILED) return ErrnoError(errno, path, "get memory for");
+  if (grown == MAP_FAILED) return ErrnoError(errno, path_, "get memory for");
   data_ = static_cast<char*>(grown);
   capacity_ = capacity;
   return {};
 }
 
-Result<FileText> FileText::Load(const std::string& path) {
+Result<FileText> FileText::Open(const std::string& path) {
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
   if (S_ISDIR(info.st_mode)) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory", path));
   }
-  FileText text;
+  FileText text(std::move(file), path);
   // One byte more than announced, so that the end is seen without growing.
-  PL_TRY(text.Grow(RoundedUp(static_cast<size_t>(info.st_size) + 1), path));
-  for (;;) {
-    if (text.size_ == text.capacity_) PL_TRY(text.Grow(2 * text.capacity_, path));
-    const ssize_t n =
-        Syscalls().read(file.fd(), text.data_ + text.size_, text.capacity_ - text.size_);
-    if (n == 0) return text;
-    if (n < 0 && errno != EINTR) return ErrnoError(errno, path, "read");
-    text.size_ += static_cast<size_t>(std::max(n, ssize_t{0}));
+  PL_TRY(text.Grow(RoundedUp(static_cast<size_t>(info.st_size) + 1)));
+  return text;
+}
+
+Result<FileText> FileText::Load(const std::string& path) {
+  PL_TRY_ASSIGN(FileText text, Open(path));
+  PL_TRY(text.LoadUntil(std::numeric_limits<size_t>::max()));
+  return text;
+}
+
+Status FileText::LoadUntil(size_t bytes) {
+  while (!is_whole_ && size_ < bytes) {
+    if (size_ == capacity_) PL_TRY(Grow(2 * capacity_));
+    const size_t most = std::min(capacity_, bytes) - size_;
+    const ssize_t n = Syscalls().read(file_.fd(), data_ + size_, most);
+    if (n < 0 && errno != EINTR) return ErrnoError(errno, path_, "read");
+    is_whole_ = n == 0;
+    size_ += static_cast<size_t>(std::max(n, ssize_t{0}));
   }
+  return {};
 }
 
 void FileText::Release(size_t bytes) {

@@ -1,4 +1,4 @@
-// The text of a file in memory that is given back while it is being read.
+// The text of a file in memory that is loaded and given back while it is being read.
 
 #ifndef PLUMBLINE_BASE_FILE_TEXT_H_
 #define PLUMBLINE_BASE_FILE_TEXT_H_
@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/file.h"
 #include "plumbline/result.h"
 
 namespace plumbline {
@@ -18,19 +20,29 @@ class FileText {
  public:
   // kNotFound, kIo, kInvalidArgument for a directory.
   static Result<FileText> Load(const std::string& path);
+  // The same without a text yet.
+  static Result<FileText> Open(const std::string& path);
   FileText(FileText&& other) noexcept;
   FileText& operator=(FileText&&) = delete;
   ~FileText();
 
+  // What is loaded. Loading more may move it.
   [[nodiscard]] std::string_view view() const { return {data_, size_}; }
+  // Loads at least `bytes` bytes, or all there are. kIo.
+  Status LoadUntil(size_t bytes);
+  // Whether the end of the file was reached.
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
   // The first `bytes` bytes are not read again: their memory is returned in steps of megabytes, and
   // they may read as zeros from now on.
   void Release(size_t bytes);
 
  private:
-  FileText() = default;
-  Status Grow(size_t capacity, const std::string& path);
+  FileText(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  Status Grow(size_t capacity);
 
+  File file_;
+  std::string path_;
+  bool is_whole_ = false;
   char* data_ = nullptr;
   size_t size_ = 0, capacity_ = 0;
   size_t released_ = 0;

@@ -48,6 +48,24 @@ TEST(FileText, WhatIsNotReleasedStays) {
   text->Release(expected.size() + kMegabyte);
 }
 
+TEST(FileText, LoadsAsFarAsAsked) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("text");
+  const std::string expected = Numbered(9 * kMegabyte + 5);
+  ASSERT_TRUE(WriteFileAtomically(path, expected, false));
+  auto text = FileText::Open(path);
+  ASSERT_TRUE(text);
+  EXPECT_TRUE(text->view().empty());
+  for (const size_t bytes : {size_t{3}, 4 * kMegabyte + 1, 2 * kMegabyte, 9 * kMegabyte + 5}) {
+    ASSERT_TRUE(text->LoadUntil(bytes));
+    EXPECT_GE(text->view().size(), bytes);
+    EXPECT_TRUE(text->view() == std::string_view(expected).substr(0, text->view().size()));
+  }
+  ASSERT_TRUE(text->LoadUntil(expected.size() + 1));
+  EXPECT_TRUE(text->is_whole());
+  EXPECT_EQ(text->view().size(), expected.size());
+}
+
 TEST(FileText, GrowsWithAFileThatSaysNothingOfItsSize) {
   // Files of the kernel are read until they end; their size is 0.
   const auto text = FileText::Load("/proc/self/status");

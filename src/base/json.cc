@@ -132,6 +132,14 @@ Reader::Reader(std::string_view text, int max_depth)
   if (text.starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
 }
 
+void Reader::Extend(std::string_view text) {
+  at_ = text.data() + offset();
+  begin_ = text.data();
+  end_ = text.data() + text.size();
+  // The mark is looked for where a text begins.
+  if (at_ == begin_ && text.starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
+}
+
 bool Reader::Fail(std::string_view expected) {
   if (!failed()) {
     failure_ = at_ == end_ ? Failure::kTruncated : Failure::kSyntax;
@@ -445,6 +453,16 @@ bool Reader::SkipValue() {
       break;
   }
   return Fail("a value");
+}
+
+bool Reader::SkipKnown(std::string_view value) {
+  SkipBlanks();
+  if (failed() || !std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(value)) {
+    return false;
+  }
+  at_ += value.size();
+  first_ = false;
+  return true;
 }
 
 bool Reader::ReadEnd() {

@@ -47,6 +47,10 @@ class Reader {
 
   explicit Reader(std::string_view text, int max_depth = 512);
 
+  // Reads on in `text`, which begins as the text so far and is longer; it may stand elsewhere.
+  // Requires: not failed.
+  void Extend(std::string_view text);
+
   // kNone at the end of the text and before a character that starts no value.
   Kind Peek();
   bool ReadNull();
@@ -64,6 +68,9 @@ class Reader {
   bool NextMember(std::string_view& key);
   bool NextElement();
   bool SkipValue();
+  // Steps over the next value if the text goes on with `value`, the text of a list or object that
+  // was stepped over before; otherwise does nothing. Requires: not deeper than that value stood.
+  bool SkipKnown(std::string_view value);
   // True if only blanks are left; otherwise a failure.
   bool ReadEnd();
 

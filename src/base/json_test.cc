@@ -150,6 +150,23 @@ TEST(Json, CallsAfterAFailureDoNotMove) {
 
 TEST(Json, ByteOrderMarkIsSkipped) { EXPECT_EQ(ErrorOf("\xEF\xBB\xBF{}"), ""); }
 
+TEST(Json, KnownValuesAreSteppedOverOnlyWhereTheyStand) {
+  Reader in(R"({"a": ["x", "]"], "b":["x", "]"] , "c": ["x"]})");
+  const std::string_view known = R"(["x", "]"])";
+  std::string_view key;
+  ASSERT_TRUE(in.EnterObject() && in.NextMember(key));
+  EXPECT_FALSE(in.SkipKnown("[\"y\"]"));
+  EXPECT_TRUE(in.SkipKnown(known));
+  ASSERT_TRUE(in.NextMember(key));
+  EXPECT_EQ(key, "b");
+  EXPECT_TRUE(in.SkipKnown(known));
+  ASSERT_TRUE(in.NextMember(key));
+  EXPECT_FALSE(in.SkipKnown(known));
+  EXPECT_TRUE(in.SkipValue());
+  EXPECT_FALSE(in.NextMember(key));
+  EXPECT_TRUE(in.ReadEnd()) << in.error().message();
+}
+
 TEST(Json, MembersComeInOrderWithDecodedKeys) {
   Reader in(R"({"a\n": {}, "b": []})");
   std::string_view key;

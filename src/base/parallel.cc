@@ -24,6 +24,12 @@ void ParallelFor(size_t count, const std::function<void(size_t)>& body) {
       tbb::simple_partitioner());
 }
 
+void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t, size_t)>& body) {
+  const auto one = [&](size_t k) { body(k * block, std::min(count, (k + 1) * block)); };
+  // A thread that waits here must not begin with something else that takes long.
+  tbb::this_task_arena::isolate([&] { ParallelFor((count + block - 1) / block, one); });
+}
+
 void RunWithThreads(int threads, const std::function<void()>& work) {
   if (threads <= 0) {
     work();

@@ -12,6 +12,10 @@ namespace plumbline {
 // RunWithThreads() (or all cores). Returns when all are done. Nests. `body` must not throw.
 void ParallelFor(size_t count, const std::function<void(size_t)>& body);
 
+// Calls body(begin, end) for consecutive ranges of at most `block` that cover 0 to count: for work
+// on many small things. Otherwise as ParallelFor.
+void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t, size_t)>& body);
+
 // Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core.
 void RunWithThreads(int threads, const std::function<void()>& work);
 

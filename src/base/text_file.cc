@@ -15,6 +15,15 @@ Status TextFile::WriteOut() {
   return {};
 }
 
+Status TextFile::Write(std::string_view piece) {
+  if (text_.size() + piece.size() < kFlushBytes) {
+    text_ += piece;
+    return {};
+  }
+  PL_TRY(WriteOut());
+  return file_.Write(piece);
+}
+
 Status TextFile::Close() {
   PL_TRY(WriteOut());
   return file_.Commit(/*durable=*/false);

@@ -27,6 +27,8 @@ class TextFile {
     if (text_.size() < kFlushBytes) return {};
     return WriteOut();
   }
+  // Appends a piece, which is written at once if it is large.
+  Status Write(std::string_view piece);
   // Writes the rest and gives the file its name. Not durable: results can be made again.
   Status Close();
 

@@ -50,6 +50,24 @@ TEST(TextFile, NothingIsLeftWithoutClose) {
   EXPECT_TRUE(ListDirectory(directory.path()).value().empty());
 }
 
+TEST(TextFile, PiecesOfEverySizeStandInTheirOrder) {
+  const TestDirectory directory;
+  const std::string path = JoinPath(directory.path(), "rows.csv");
+  auto file = TextFile::Create(path);
+  ASSERT_TRUE(file);
+  std::string expected = "head\n";
+  file->text() += expected;
+  size_t i = 0;
+  for (const size_t size : {3U, 900'000U, 200'000U, 0U, 2'000'000U, 1U}) {
+    const std::string piece(size, static_cast<char>('a' + i++));
+    expected += piece;
+    ASSERT_TRUE(file->Write(piece));
+  }
+  file->text() += "end";
+  ASSERT_TRUE(file->Close());
+  EXPECT_TRUE(ReadFile(path).value() == expected + "end");
+}
+
 TEST(TextFile, FullDiskIsAnErrorAndLeavesNothing) {
   const TestDirectory directory;
   {

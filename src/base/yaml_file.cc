@@ -8,6 +8,11 @@ namespace plumbline {
 
 Result<YamlFile> YamlFile::Read(const std::string& path, ErrorCode malformed) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  return Parse(text, path, malformed);
+}
+
+Result<YamlFile> YamlFile::Parse(const std::string& text, const std::string& path,
+                                 ErrorCode malformed) {
   try {
     return YamlFile(path, YAML::Load(text));
   } catch (const YAML::Exception& error) {

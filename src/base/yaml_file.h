@@ -18,6 +18,10 @@ class YamlFile {
   // Parses the whole file. A text that is not YAML is an error of code `malformed` with its line.
   static Result<YamlFile> Read(const std::string& path, ErrorCode malformed = ErrorCode::kCorrupt);
 
+  // The same of a text; `path` is what errors name.
+  static Result<YamlFile> Parse(const std::string& text, const std::string& path,
+                                ErrorCode malformed = ErrorCode::kCorrupt);
+
   // Undefined or null for an empty file.
   [[nodiscard]] const YAML::Node& root() const { return root_; }
   [[nodiscard]] const std::string& path() const { return path_; }

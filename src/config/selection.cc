@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text_parts.h"
 #include "config/risk_levels.h"
 #include "config/setting_values.h"
 #include "record/call_name.h"

@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
+#include "base/text_parts.h"
+
 namespace plumbline::atb {
 namespace {
-
-std::optional<int64_t> NumberIn(std::string_view text) {
-  int64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return whole && !text.empty() ? std::optional(number) : std::nullopt;
-}
 
 // The codes of aclDataType.
 std::optional<DType> DTypeOfCode(int64_t code) {
@@ -46,7 +40,7 @@ Result<Shape> DimsIn(std::string_view text) {
   Shape sizes;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    const std::optional<int64_t> size = NumberIn(text.substr(0, comma));
+    const std::optional<int64_t> size = ParseInteger(text.substr(0, comma));
     if (!size || *size < 0) return Corrupt(fmt::format("dims={}: no sizes", text));
     sizes.push_back(*size);
     text.remove_prefix(std::min(comma + 1, text.size()));
@@ -65,7 +59,7 @@ Status TakeAttribute(std::string_view name, std::string_view value, Header& head
   if (name == "dims") {
     PL_TRY_ASSIGN(header.sizes, DimsIn(value));
   } else if (name == "dtype" || name == "format") {
-    const std::optional<int64_t> code = NumberIn(value);
+    const std::optional<int64_t> code = ParseInteger(value);
     if (!code) return Corrupt(fmt::format("{}={}: no number", name, value));
     if (name == "format") return {};
     header.dtype = DTypeOfCode(*code);

@@ -9,6 +9,7 @@
 #include "formats/dump_json.h"
 #include "formats/dump_json_keys.h"
 #include "formats/dump_json_value.h"
+#include "formats/json_feed.h"
 #include "formats/keep_last.h"
 #include "record/value.h"
 
@@ -79,16 +80,14 @@ class DumpReader {
  public:
   // Without `visit` the entries are kept.
   explicit DumpReader(std::string_view text, std::function<void(VisitedCall&&)> visit = nullptr)
-      : text_(text),
-        in_(text, kMaxValueDepth + kOuterDepth),
-        values_(text_, in_),
+      : feed_(text, kMaxValueDepth + kOuterDepth),
+        in_(feed_.in()),
+        values_(feed_),
         visit_(std::move(visit)) {}
 
-  // See KeepEntry; `text` is told how far it was read.
-  DumpReader(FileText& text, const KeepEntry& keep) : DumpReader(text.view()) {
-    keep_ = &keep;
-    file_text_ = &text;
-  }
+  // See KeepEntry; `text` is loaded as it is read, and given back.
+  DumpReader(FileText& text, const KeepEntry& keep)
+      : feed_(text, kMaxValueDepth + kOuterDepth), in_(feed_.in()), values_(feed_), keep_(&keep) {}
 
   Result<DumpFile> Run(bool salvage) {
     Status read = ReadDocument();
@@ -121,21 +120,49 @@ class DumpReader {
   }
 
   Status ReadDocument() {
-    std::string_view key;
-    if (!in_.EnterObject()) return in_.error();
-    while (in_.NextMember(key)) {
+    std::string key;
+    bool has_member = false;
+    const auto enter = [&]() -> Status {
+      if (!in_.EnterObject()) return in_.error();
+      return {};
+    };
+    const auto next = [&]() -> Status {
+      std::string_view name;
+      has_member = in_.NextMember(name);
+      if (in_.failed()) return in_.error();
+      key = name;
+      return {};
+    };
+    PL_TRY(feed_.Read(enter));
+    PL_TRY(feed_.Read(next));
+    while (has_member) {
       if (key == kData) {
+        if (file_.header.level.empty()) LookAhead();
         PL_TRY(ReadEntries());
       } else {
-        PL_TRY(ReadHeaderMember(key));
+        PL_TRY(feed_.Read([&] { return ReadHeaderMember(key); }));
       }
+      PL_TRY(feed_.Read(next));
     }
-    if (in_.failed() || !in_.ReadEnd()) return in_.error();
+    PL_TRY(feed_.LoadAll());
+    if (!in_.ReadEnd()) return in_.error();
     if (!in_data_) {
       return Error(ErrorCode::kCorrupt,
                    "no \"data\" object (expected the dump.json of a recording)");
     }
     return {};
+  }
+
+  // What an entry means depends on the level, which stands behind the entries where a tool has
+  // sorted the keys. Damage is reported when it is read for good.
+  void LookAhead() {
+    const json::Reader here = in_;
+    std::string_view key;
+    bool more = in_.SkipValue();
+    while (more && in_.NextMember(key)) {
+      more = key == kData ? in_.SkipValue() : static_cast<bool>(ReadHeaderMember(key));
+    }
+    in_ = here;
   }
 
   Status ReadHeaderMember(std::string_view key) {
@@ -160,20 +187,25 @@ class DumpReader {
     return {};
   }
 
-  Status ReadEntries() {
+  Status EnterEntries() {
     if (in_.Peek() != Kind::kObject && in_.Peek() != Kind::kNone) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("\"data\" is no object (byte {})", in_.offset()));
     }
-    std::string_view key;
     in_data_ = in_.EnterObject();
+    if (in_.failed()) return in_.error();
+    return {};
+  }
+
+  Status ReadEntries() {
+    PL_TRY(feed_.Read([&] { return EnterEntries(); }));
     complete_ = in_.offset();
-    while (in_.NextMember(key)) {
+    for (;;) {
       Call call;
-      call.name = key;
-      in_.Peek();  // steps over blanks
-      const size_t begin = in_.offset();
-      PL_TRY(ReadEntry(call));
+      size_t begin = 0;
+      bool has_entry = false;
+      PL_TRY(feed_.Read([&] { return ReadNextEntry(call, begin, has_entry); }));
+      if (!has_entry) return {};
       complete_ = in_.offset();
       ++entries_;
       if (visit_) {
@@ -182,15 +214,25 @@ class DumpReader {
         Keep(std::move(call));
       }
     }
+  }
+
+  Status ReadNextEntry(Call& call, size_t& begin, bool& has_entry) {
+    std::string_view key;
+    has_entry = in_.NextMember(key);
     if (in_.failed()) return in_.error();
-    return {};
+    if (!has_entry) return {};
+    call = Call();
+    call.name = key;
+    in_.Peek();  // steps over blanks
+    begin = in_.offset();
+    return ReadEntry(call);
   }
 
   void Keep(Call&& call) {
     facts_.Add(call, file_.header);
     const bool wanted = keep_ == nullptr || !*keep_ || (*keep_)(call, file_.header);
     if (wanted) file_.calls.push_back(std::move(call));
-    if (file_text_ != nullptr) file_text_->Release(complete_);
+    feed_.Release(complete_);
   }
 
   Status ReadEntry(Call& call) {
@@ -218,14 +260,13 @@ class DumpReader {
                                                   values_.problem(), in_.offset()));
   }
 
-  std::string_view text_;
-  json::Reader in_;
+  JsonFeed feed_;
+  json::Reader& in_;
   ValueReader values_;
   DumpFile file_;
   EntryFacts facts_;
   std::function<void(VisitedCall&&)> visit_;
   const KeepEntry* keep_ = nullptr;
-  FileText* file_text_ = nullptr;
   bool in_data_ = false;
   uint64_t entries_ = 0;  // complete ones
   size_t complete_ = 0;   // end of the last complete entry
@@ -267,7 +308,7 @@ Result<DumpFile> ParseDump(std::string_view text, bool salvage) {
 }
 
 Result<DumpFile> ReadDump(const std::string& path, bool salvage, const KeepEntry& keep) {
-  PL_TRY_ASSIGN(FileText text, FileText::Load(path));
+  PL_TRY_ASSIGN(FileText text, FileText::Open(path));
   auto file = DumpReader(text, keep).Run(salvage);
   if (!file) return file.error().In(path);
   return file;

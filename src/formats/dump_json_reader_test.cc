@@ -90,6 +90,31 @@ TEST(DumpJsonReader, FlatAndGroupedStacksAreTheSameTable) {
             (StackTable{{"a", std::vector<std::string>{"y"}}}));
 }
 
+TEST(DumpJsonReader, StacksThatComeAgainInAnyOrderAreTheirOwn) {
+  // Runs of the same lists, as loops over layers write them, with jumps between.
+  constexpr size_t kLists = 7, kRows = 500;
+  std::string text = "{";
+  uint64_t random = 5;
+  std::vector<size_t> expected;
+  size_t which = 0;
+  for (size_t i = 0; i < kRows; ++i) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    which = (random >> 60) == 0 ? (random >> 33) % kLists : (which + 1) % kLists;
+    expected.push_back(which);
+    text += (i == 0 ? "" : ", ") + std::string("\"c") + std::to_string(i) + "\": [";
+    for (size_t k = 0; k <= which; ++k)
+      text += (k == 0 ? "\"]\\n" : ", \"f") + std::to_string(k) + "\"";
+    text += "]";
+  }
+  const StackTable table = ParseStack(text + "}").value();
+  ASSERT_EQ(table.size(), kRows);
+  for (size_t i = 0; i < kRows; ++i) {
+    EXPECT_EQ(table[i].first, "c" + std::to_string(i));
+    ASSERT_EQ(table[i].second.size(), expected[i] + 1) << i;
+    EXPECT_EQ(table[i].second.front(), "]\n0");
+  }
+}
+
 TEST(DumpJsonReader, DamagedStacksNameTheEntry) {
   for (const char* text : {R"({"a": "text"})", R"({"a": [1]})", R"({"a": [["n"]]})",
                            R"({"a": [["n"], ["f"], []]})", R"({"a": [["n"], "f"]})"}) {
@@ -206,6 +231,24 @@ TEST(DumpJsonReader, MissingHeaderFieldsAreInferred) {
   EXPECT_EQ(mindspore->header.task, "statistics");
   EXPECT_EQ(mindspore->header.level, "L1");
   EXPECT_EQ(mindspore->header.framework, "mindspore");
+}
+
+TEST(DumpJsonReader, HeaderBehindTheEntriesCountsForThem) {
+  const std::string header = R"("task": "statistics", "level": "debug", "framework": "pytorch")";
+  const std::string data = R"("data": {"a.0": [null, 1.5], "b.0": {"c": null}})";
+  const auto before = ParseDump("{" + header + ", " + data + "}", false);
+  const auto behind = ParseDump("{" + data + ", " + header + "}", false);
+  ASSERT_TRUE(before) << before.error().message();
+  ASSERT_TRUE(behind) << behind.error().message();
+  EXPECT_EQ(behind->calls.at(0).members.at(0).first, "");
+  EXPECT_EQ(Text(*behind), Text(*before));
+  // Cut inside the header behind: the entries alone, read as those of calls.
+  const std::string calls = R"({"data": {"b.0": {"c": null}}, "level": "L)";
+  EXPECT_EQ(ErrorOf(calls).code(), ErrorCode::kCorrupt);
+  const auto cut = ParseDump(calls, true);
+  ASSERT_TRUE(cut) << cut.error().message();
+  EXPECT_EQ(cut->calls.size(), 1U);
+  EXPECT_TRUE(cut->loss.truncated);
 }
 
 TEST(DumpJsonReader, UnknownHeaderFieldsAndByteOrderMarkAreAccepted) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <unordered_map>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "formats/dump_json.h"
+#include "formats/json_feed.h"
 #include "formats/keep_last.h"
 
 namespace plumbline::dump_json {
@@ -16,6 +18,7 @@ using json::Kind;
 
 // Enough for the first name of a stack.json.
 constexpr size_t kFirstMemberBytes = size_t{64} << 10;
+constexpr int kMaxDepth = 512;  // of lists and objects in these files
 // Newest upstream, Megatron training: a counter among the parents.
 constexpr std::string_view kMicroStepCount = "megatron_micro_step_number";
 
@@ -73,36 +76,60 @@ Status ReadStackMember(json::Reader& in, const std::string& key, StackTable& tab
 }
 
 // Members of a stack.json. Many calls come from one line of code, and their lists are equal byte
-// for byte: these are read once.
+// for byte: these are read once. As code runs in the same order again and again, so do its lists.
 class StackReader {
  public:
-  StackReader(std::string_view text, json::Reader& in, StackTable& table)
-      : text_(text), in_(in), table_(table) {}
+  StackReader(JsonFeed& feed, StackTable& table) : feed_(feed), in_(feed.in()), table_(table) {}
 
   Status Read(const std::string& key) {
+    if (last_ < known_.size() && in_.SkipKnown(known_[known_[last_].next].text)) {
+      Add(key, known_[last_].next);
+      return {};
+    }
     in_.Peek();  // steps over blanks
     json::Reader at_value = in_;
     const size_t begin = in_.offset();
     if (!in_.SkipValue()) return ReadStackMember(at_value, key, table_);  // says what is wrong
-    const std::string_view value = text_.substr(begin, in_.offset() - begin);
-    const auto found = known_.find(value);
-    if (found != known_.end()) {
-      table_.emplace_back(key, found->second);
+    const std::string_view value = feed_.text().substr(begin, in_.offset() - begin);
+    const auto found = by_text_.find(value);
+    if (found != by_text_.end()) {
+      Follow(found->second);
+      Add(key, found->second);
       return {};
     }
     const size_t rows = table_.size();
     PL_TRY(ReadStackMember(at_value, key, table_));
     // A group has names of its own.
     const bool is_plain = table_.size() == rows + 1 && table_.back().first == key;
-    if (is_plain) known_.emplace(value, table_.back().second);
+    if (!is_plain) return {};
+    known_.push_back({std::string(value), table_.back().second, known_.size()});
+    by_text_.emplace(known_.back().text, known_.size() - 1);
+    Follow(known_.size() - 1);
+    last_ = known_.size() - 1;
     return {};
   }
 
  private:
-  std::string_view text_;
+  struct Known {
+    std::string text;
+    Shared<std::vector<std::string>> frames;
+    size_t next;  // the one that came after it the last time
+  };
+
+  void Add(const std::string& key, size_t which) {
+    table_.emplace_back(key, known_[which].frames);
+    last_ = which;
+  }
+  void Follow(size_t which) {
+    if (last_ < known_.size()) known_[last_].next = which;
+  }
+
+  JsonFeed& feed_;
   json::Reader& in_;
   StackTable& table_;
-  std::unordered_map<std::string_view, Shared<std::vector<std::string>>> known_;
+  std::deque<Known> known_;  // never moved: looked up by views of their texts
+  std::unordered_map<std::string_view, size_t> by_text_;
+  size_t last_ = static_cast<size_t>(-1);  // none yet
 };
 
 // `parent` is empty for null.
@@ -160,31 +187,52 @@ Status ReadConstructMember(json::Reader& in, const std::string& name, CallTree& 
   return {};
 }
 
-// Reads {name: value, ...} with one call of `read_member(name)` per member.
+// Reads {name: value, ...} with one call of `read_member(name)` per member, which JsonFeed::Read()
+// may repeat.
 template <class F>
-Status ReadTable(json::Reader& in, const F& read_member) {
-  std::string_view key;
-  if (!in.EnterObject()) return in.error();
-  while (in.NextMember(key)) PL_TRY(read_member(std::string(key)));
-  if (in.failed() || !in.ReadEnd()) return in.error();
+Status ReadTable(JsonFeed& feed, const F& read_member) {
+  json::Reader& in = feed.in();
+  const auto enter = [&]() -> Status {
+    if (!in.EnterObject()) return in.error();
+    return {};
+  };
+  bool has_member = true;
+  const auto read_next = [&]() -> Status {
+    std::string_view key;
+    has_member = in.NextMember(key);
+    if (in.failed()) return in.error();
+    return has_member ? read_member(std::string(key)) : Status();
+  };
+  PL_TRY(feed.Read(enter));
+  while (has_member) {
+    PL_TRY(feed.Read(read_next));
+    feed.Release(in.offset());
+  }
+  PL_TRY(feed.LoadAll());
+  if (!in.ReadEnd()) return in.error();
   return {};
+}
+
+Result<StackTable> ReadStackFrom(JsonFeed& feed) {
+  StackTable table;
+  StackReader reader(feed, table);
+  PL_TRY(ReadTable(feed, [&](const std::string& key) { return reader.Read(key); }));
+  KeepLastOfEach(table, [](const auto& row) -> const std::string& { return row.first; });
+  return table;
 }
 
 }  // namespace
 
 Result<StackTable> ParseStack(std::string_view text) {
-  json::Reader in(text);
-  StackTable table;
-  StackReader reader(text, in, table);
-  PL_TRY(ReadTable(in, [&](const std::string& key) { return reader.Read(key); }));
-  KeepLastOfEach(table, [](const auto& row) -> const std::string& { return row.first; });
-  return table;
+  JsonFeed feed(text, kMaxDepth);
+  return ReadStackFrom(feed);
 }
 
 Result<CallTree> ParseCallTree(std::string_view text) {
-  json::Reader in(text);
+  JsonFeed feed(text, kMaxDepth);
+  json::Reader& in = feed.in();
   CallTree tree;
-  PL_TRY(ReadTable(in, [&](const std::string& key) -> Status {
+  PL_TRY(ReadTable(feed, [&](const std::string& key) -> Status {
     if (key != kMicroStepCount) return ReadConstructMember(in, key, tree);
     tree.has_micro_steps = true;
     return ReadCount(in, tree.last_micro_step);
@@ -204,8 +252,9 @@ Result<ConstructTable> ParseConstruct(std::string_view text) {
 }
 
 Result<StackTable> ReadStack(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto table = ParseStack(text);
+  PL_TRY_ASSIGN(FileText text, FileText::Open(path));
+  JsonFeed feed(text, kMaxDepth);
+  auto table = ReadStackFrom(feed);
   if (!table) return table.error().In(path);
   return table;
 }

@@ -167,7 +167,7 @@ bool ValueReader::ReadObject(Value& out) {
   KeepLastOfEachKey(map);
   if (IsText(map, kType) && IsText(map, kDType)) {
     // A tensor with its keys in an unusual order: read it again, now knowing that.
-    json::Reader again(text_.substr(start, in_.offset() - start));
+    json::Reader again(feed_.text().substr(start, in_.offset() - start));
     out = TensorRecord();
     return again.EnterObject() && ReadTensor(again, *out.As<TensorRecord>(), false);
   }

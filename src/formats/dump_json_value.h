@@ -7,16 +7,17 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "formats/json_feed.h"
 #include "plumbline/record.h"
 
 namespace plumbline::dump_json {
 
-// Reads values from `in`, which works on `text`; both must outlive this object. An object with a
+// Reads values from `feed`, which must outlive this object. An object with a
 // text "type" and a text "dtype" is a tensor. A key that occurs again in one object replaces the
 // earlier value, as in Python.
 class ValueReader {
  public:
-  ValueReader(std::string_view text, json::Reader& in) : text_(text), in_(in) {}
+  explicit ValueReader(JsonFeed& feed) : feed_(feed), in_(feed.in()) {}
 
   // False on failure: either in.failed(), or problem() says which value has the wrong type.
   bool Read(Value& out);
@@ -40,7 +41,7 @@ class ValueReader {
   bool ReadGrad(json::Reader& in, std::optional<bool>& out);
   bool WrongType(std::string_view key, std::string_view expected, json::Kind got);
 
-  std::string_view text_;
+  JsonFeed& feed_;
   json::Reader& in_;
   std::string problem_;
 };

@@ -5,9 +5,10 @@
 
 #include <cstddef>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "base/name_table.h"
 
 namespace plumbline {
 
@@ -15,18 +16,26 @@ namespace plumbline {
 // reference to the row's own std::string. Returns how many rows were dropped.
 template <class Row, class NameOf>
 size_t KeepLastOfEach(std::vector<Row>& rows, const NameOf& name_of) {
-  std::unordered_map<std::string_view, size_t> slots;
-  slots.reserve(rows.size());
-  std::vector<size_t> slot_of;
-  slot_of.reserve(rows.size());
-  for (const Row& row : rows) {
-    slot_of.push_back(slots.try_emplace(name_of(row), slots.size()).first->second);
+  NameTable first(rows.size());
+  const auto name_at = [&](size_t i) { return std::string_view(name_of(rows[i])); };
+  std::vector<size_t> first_of;  // row of the same name
+  first_of.reserve(rows.size());
+  size_t dropped = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    first_of.push_back(first.Add(i, name_at));
+    if (first_of[i] != i) ++dropped;
   }
-  const size_t dropped = rows.size() - slots.size();
   if (dropped == 0) return 0;
-  std::vector<Row> kept(slots.size());
-  for (size_t i = 0; i < rows.size(); ++i) kept[slot_of[i]] = std::move(rows[i]);
-  rows = std::move(kept);
+  size_t kept = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (first_of[i] != i) rows[first_of[i]] = std::move(rows[i]);
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (first_of[i] != i) continue;
+    if (kept != i) rows[kept] = std::move(rows[i]);
+    ++kept;
+  }
+  rows.resize(kept);
   return dropped;
 }
 

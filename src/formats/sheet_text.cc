@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include "base/utf8.h"
 
 namespace plumbline::xlsx {
 namespace {
 
 constexpr size_t kMostBytes = 32767;
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
@@ -21,18 +20,8 @@ std::string_view Prefix(std::string_view text, size_t limit) {
 
 // Bytes of the character of XML at the start of `text`; 0 if there is none.
 size_t CharacterBytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (size == 0 || first > 0xF4 || text.size() < size) return 0;
-  uint32_t code = first & (0xFFU >> (size + 1));
-  for (size_t i = 1; i < size; ++i) {
-    if (!IsContinuation(text[i])) return 0;
-    code = (code << 6) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < kLeast[size] || code > 0x10FFFF || surrogate) return 0;
-  return code == 0xFFFE || code == 0xFFFF ? 0 : size;
+  const bool no_character = text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF");
+  return no_character ? 0 : Utf8CharacterBytes(text);
 }
 
 // "_x" with four hexadecimal digits and "_": readers would take it for an escape.
@@ -66,7 +55,7 @@ size_t AppendSpecial(std::string_view text, std::string& out) {
     return 1;
   }
   const size_t size = CharacterBytes(text);
-  out += size == 0 ? kReplacement : text.substr(0, size);
+  out += size == 0 ? kReplacementCharacter : text.substr(0, size);
   return size == 0 ? 1 : size;
 }
 

@@ -4,15 +4,27 @@
 
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace plumbline::sqlite {
+
+int BindText(sqlite3_stmt* statement, int at, std::string_view text) {
+  if (!IsUtf8(text)) {
+    const std::string clean = ReplaceInvalidUtf8(text);
+    return sqlite3_bind_text64(statement, at, clean.data(), clean.size(), SQLITE_TRANSIENT,
+                               SQLITE_UTF8);
+  }
+  // A null pointer would be NULL instead of an empty text.
+  const char* data = text.data() == nullptr ? "" : text.data();
+  return sqlite3_bind_text64(statement, at, data, text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
 
 Result<NewDatabase> NewDatabase::Create(const std::string& path) {
   // Creates the temporary with the right mode; SQLite reopens it under its name.
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   NewDatabase result(std::move(file), path);
-  const std::string temporary = JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(temporary.c_str(), &opened,
+  const int code = sqlite3_open_v2(result.file_.temporary_path().c_str(), &opened,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   result.database_.reset(opened);
   PL_TRY(result.Check(code));

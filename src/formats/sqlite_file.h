@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "plumbline/result.h"
@@ -20,6 +21,10 @@ struct Closer {
 };
 // Belongs to the database it was prepared for, and must be gone before that is closed.
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
+
+// Binds a text that stays until the statement is stepped. What is not UTF-8 would be stored as it
+// is and refused by readers: U+FFFD stands for it.
+int BindText(sqlite3_stmt* statement, int at, std::string_view text);
 
 // Written without journal: the file is new and thrown away on failure, so nothing needs to be
 // undone. Without Close() nothing is left. Errors are kIo and name the path. Single-threaded.

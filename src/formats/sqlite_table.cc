@@ -14,9 +14,7 @@ struct Writer::Impl {
 
   int Bind(int at, const Cell& cell) {
     if (const auto* text = std::get_if<std::string_view>(&cell)) {
-      // A null pointer would be NULL instead of an empty text.
-      const char* data = text->data() == nullptr ? "" : text->data();
-      return sqlite3_bind_text64(insert.get(), at, data, text->size(), SQLITE_STATIC, SQLITE_UTF8);
+      return sqlite::BindText(insert.get(), at, *text);
     }
     if (const auto* real = std::get_if<double>(&cell)) {
       return sqlite3_bind_double(insert.get(), at, *real);

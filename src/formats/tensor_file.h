@@ -9,11 +9,12 @@
 
 #include "formats/npy.h"
 #include "formats/torch_pt.h"
+#include "plumbline/tensor.h"
 
 namespace plumbline {
 
-// A mapped .npy or .pt file. Movable; view() stays valid while the object lives. Thread-safe for
-// reading.
+// A mapped .npy or .pt file, or what was made of several. Movable; view() stays valid while the
+// object lives. Thread-safe for reading.
 class TensorFile {
  public:
   // A name that ends in .npy is NumPy's format, as MindSpore's recorders write it; any other is
@@ -28,12 +29,13 @@ class TensorFile {
     PL_TRY_ASSIGN(torch_pt::PtFile file, torch_pt::PtFile::Open(path, check));
     return TensorFile(std::move(file));
   }
+  static TensorFile Of(Tensor tensor) { return TensorFile(std::move(tensor)); }
   [[nodiscard]] TensorView view() const {
     return std::visit([](const auto& file) { return file.view(); }, file_);
   }
 
  private:
-  using Storage = std::variant<npy::NpyFile, torch_pt::PtFile>;
+  using Storage = std::variant<npy::NpyFile, torch_pt::PtFile, Tensor>;
   explicit TensorFile(Storage file) : file_(std::move(file)) {}
 
   Storage file_;

@@ -54,8 +54,7 @@ class Statement {
   }
   // `text` must live until Run().
   Statement& Bind(std::string_view text) {
-    Note(sqlite3_bind_text64(statement_.get(), ++bound_, text.data(), text.size(), nullptr,
-                             SQLITE_UTF8));
+    Note(sqlite::BindText(statement_.get(), ++bound_, text));
     return *this;
   }
   // SQLITE_OK or an error code.

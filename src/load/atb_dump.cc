@@ -7,11 +7,13 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/text_parts.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
 
-constexpr std::string_view kCsvName = "statistic.csv";
+constexpr size_t kMaxHeaderBytes = 4096;
 constexpr std::string_view kNotAvailable = "N/A";
 constexpr std::string_view kDumpName = "atb_dump_data";
 constexpr size_t kPathPartsOfDump = 4;  // up to device and process, which the root stands for
@@ -35,21 +37,11 @@ enum Column : size_t {
   kColumnCount,
 };
 
-std::vector<std::string_view> Split(std::string_view text, char mark) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t at = text.find(mark);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
-
 // Where the file is now: what the recorder wrote names the place where it ran.
 std::string PathOf(const std::string& root, std::string_view recorded) {
   const size_t at = recorded.rfind(kDumpName);
   if (at == std::string_view::npos) return {};
-  const std::vector<std::string_view> parts = Split(recorded.substr(at), '/');
+  const std::vector<std::string_view> parts = SplitAt(recorded.substr(at), '/');
   std::string path = root;
   for (size_t i = kPathPartsOfDump; i < parts.size(); ++i) {
     if (parts[i].empty() || parts[i] == "..") return {};  // never out of the directory
@@ -60,7 +52,7 @@ std::string PathOf(const std::string& root, std::string_view recorded) {
 
 bool AddRow(const csv::Row& row, const std::string& root, AtbDump& dump) {
   if (row.size() != kColumnCount) return false;
-  const auto names = Split(row[kOpName], '/'), ids = Split(row[kOpId], '_');
+  const auto names = SplitAt(row[kOpName], '/'), ids = SplitAt(row[kOpId], '_');
   if (names.size() != ids.size()) return false;
   AtbTensor& tensor = dump.tensors.emplace_back();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -77,27 +69,22 @@ bool AddRow(const csv::Row& row, const std::string& root, AtbDump& dump) {
   return true;
 }
 
-Result<std::vector<csv::Row>> ReadRows(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto rows = csv::Parse(text);
-  if (!rows) return rows.error().In(path);
-  return std::move(*rows);
-}
-
 }  // namespace
 
 bool IsAtbDump(const std::string& path) {
-  const std::string csv = JoinPath(path, kCsvName);
+  const std::string csv = JoinPath(path, run_files::kStatisticCsv);
   if (KindOf(csv) != PathKind::kFile) return false;
-  const auto rows = ReadRows(csv);
+  const auto start = ReadStart(csv, kMaxHeaderBytes);
+  if (!start) return false;
+  const auto rows = csv::Parse(std::string_view(*start).substr(0, start->find_first_of("\r\n")));
   // MindSpore's file of this name begins with "Op Type".
   return rows && !rows->empty() && rows->front().size() == kColumnCount &&
          rows->front()[kDevice] != "Op Type";
 }
 
 Result<AtbDump> ReadAtbDump(const std::string& directory) {
-  const std::string path = JoinPath(directory, kCsvName);
-  PL_TRY_ASSIGN(const std::vector<csv::Row> rows, ReadRows(path));
+  const std::string path = JoinPath(directory, run_files::kStatisticCsv);
+  PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
   if (rows.empty() || rows.front().size() != kColumnCount) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: no ATB dump ({} columns, expected {})", path,

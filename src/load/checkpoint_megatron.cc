@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "base/file.h"
+#include "base/text_parts.h"
 #include "formats/torch_archive.h"
 #include "load/checkpoint.h"
 #include "load/megatron_names.h"
@@ -53,13 +53,6 @@ struct Stage {
   int64_t first_layer = INT64_MAX, last_layer = -1;
 };
 
-std::optional<int64_t> Number(std::string_view text) {
-  int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Result<std::string> IterationDirectory(const std::string& path) {
   const std::string latest = JoinPath(path, kLatest);
   if (KindOf(latest) != PathKind::kFile) return path;
@@ -68,7 +61,8 @@ Result<std::string> IterationDirectory(const std::string& path) {
     text.pop_back();
   }
   if (text == "release") return JoinPath(path, text);
-  if (const auto number = Number(text)) return JoinPath(path, fmt::format("iter_{:07d}", *number));
+  if (const auto number = ParseInteger(text))
+    return JoinPath(path, fmt::format("iter_{:07d}", *number));
   return Error(ErrorCode::kCorrupt,
                fmt::format("{}: \"{}\" is no iteration (expected a number or release)", latest,
                            text.substr(0, 40)));
@@ -101,7 +95,7 @@ std::optional<RankFile> ParseRank(std::string_view name, const Sizes& sizes) {
   std::string_view rest = name.substr(kRankPrefix.size());
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('_'), rest.size());
-    const auto number = Number(rest.substr(0, end));
+    const auto number = ParseInteger(rest.substr(0, end));
     if (!number || *number < 0) return std::nullopt;
     numbers.push_back(*number);
     rest = rest.substr(std::min(end + 1, rest.size()));
@@ -168,7 +162,7 @@ class MegatronReader {
       const size_t dot = stored.name.find('.');
       if (!stored.name.starts_with("model") || dot == std::string::npos) continue;
       const std::string_view digits = std::string_view(stored.name).substr(5, dot - 5);
-      const std::optional<int64_t> chunk = digits.empty() ? 0 : Number(digits);
+      const std::optional<int64_t> chunk = digits.empty() ? 0 : ParseInteger(digits);
       if (!chunk || stored.name.ends_with("_extra_state")) continue;
       std::string name = CommonMegatronName(stored.name.substr(dot + 1));
       const auto expert = ExpertIn(name);

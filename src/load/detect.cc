@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 
 #include "base/file.h"
+#include "base/text_parts.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
 
@@ -105,6 +108,43 @@ bool IsUnfinished(const std::string& directory, std::string_view main_file) {
 
 RecordingState StateOf(const std::string& rank_directory, std::string_view main_file) {
   return {CountedLosses(rank_directory), IsUnfinished(rank_directory, main_file)};
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 2> kMixedFolders = {"graph", "pynative"};
+
+Result<std::vector<std::string>> PartsOf(const std::string& path) {
+  std::vector<std::string> parts;
+  for (const std::string_view folder : kMixedFolders) {
+    const std::string directory = JoinPath(path, folder);
+    if (KindOf(directory) != PathKind::kDirectory) continue;
+    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+    for (const std::string& name : names) {
+      if (KindOf(JoinPath(directory, name)) != PathKind::kDirectory) continue;
+      parts.push_back(fmt::format("{}/{}", folder, name));
+    }
+  }
+  std::ranges::sort(parts);
+  return parts;
+}
+
+}  // namespace
+
+bool IsMixedDump(const std::string& path) {
+  return std::ranges::any_of(kMixedFolders, [&](std::string_view folder) {
+    return KindOf(JoinPath(path, folder)) == PathKind::kDirectory;
+  });
+}
+
+Result<MixedParts> FindMixedParts(const std::string& target, const std::string& golden) {
+  PL_TRY_ASSIGN(const std::vector<std::string> left, PartsOf(target));
+  PL_TRY_ASSIGN(const std::vector<std::string> right, PartsOf(golden));
+  MixedParts parts;
+  std::ranges::set_intersection(left, right, std::back_inserter(parts.common));
+  std::ranges::set_difference(left, right, std::back_inserter(parts.target));
+  std::ranges::set_difference(right, left, std::back_inserter(parts.golden));
+  return parts;
 }
 
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {

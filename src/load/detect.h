@@ -28,6 +28,17 @@ struct RecordingState {
 RecordingState StateOf(const std::string& rank_directory,
                        std::string_view main_file = run_files::kDumpJson);
 
+// The parts of a dump of MindSpore that holds calls and static graphs side by side:
+// graph/{step} and pynative/{step}.
+struct MixedParts {
+  std::vector<std::string> common;          // "pynative/step0", of both
+  std::vector<std::string> target, golden;  // of one side alone
+};
+// Whether `path` is a directory with a directory `graph` or `pynative` in it.
+bool IsMixedDump(const std::string& path);
+// Requires: IsMixedDump() of both. kIo.
+Result<MixedParts> FindMixedParts(const std::string& target, const std::string& golden);
+
 // Every dump.json at or below a dump, step or rank directory, in order of name.
 Result<std::vector<std::string>> ListDumpJson(const std::string& directory);
 

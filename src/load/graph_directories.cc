@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <tuple>
 
 #include "base/file.h"
+#include "base/text_parts.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
 #include "record/run_files.h"
@@ -28,13 +28,6 @@ std::vector<std::string_view> PartsOf(std::string_view path) {
   return parts;
 }
 
-std::optional<int64_t> NumberIn(std::string_view text) {
-  int64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return whole && number >= 0 && !text.empty() ? std::optional(number) : std::nullopt;
-}
-
 // The place of a directory by its last parts; nothing if they do not say it.
 std::optional<GraphDirectory> PlaceOf(const std::string& path) {
   const Result<std::string> absolute = AbsolutePath(path);
@@ -42,16 +35,16 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path) {
   const std::vector<std::string_view> parts = PartsOf(text);
   if (parts.size() < 4) return std::nullopt;
   const auto from_end = [&](size_t k) { return parts[parts.size() - k]; };
-  const std::optional<int64_t> step = NumberIn(from_end(1));
+  const std::optional<int64_t> step = ParseNatural(from_end(1));
   if (!step) return std::nullopt;
   constexpr std::string_view kRank = "rank_";
   const std::string_view fourth = from_end(4);
   std::optional<int64_t> rank;
   if (fourth.starts_with(kRank)) {
-    rank = NumberIn(fourth.substr(kRank.size()));
+    rank = ParseNatural(fourth.substr(kRank.size()));
   } else if (text.find("/rank_") == std::string::npos) {
-    rank = NumberIn(fourth);
-    if (!rank) rank = NumberIn(from_end(3));
+    rank = ParseNatural(fourth);
+    if (!rank) rank = ParseNatural(from_end(3));
   }
   if (!rank) return std::nullopt;
   return GraphDirectory{path, *rank, *step};
@@ -59,10 +52,10 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path) {
 
 bool HoldsKernels(const std::string& directory, const std::vector<std::string>& names) {
   return std::ranges::any_of(names, [&](const std::string& name) {
-    if (name == kStatisticCsvName) return true;
+    if (name == run_files::kStatisticCsv) return true;
     if (ParseKernelFile(name)) return true;
-    const bool is_number = name.ends_with(".npy") && NumberIn(name.substr(0, name.size() - 4));
-    return is_number && KindOf(JoinPath(directory, "mapping.csv")) == PathKind::kFile;
+    const bool is_number = name.ends_with(".npy") && ParseNatural(name.substr(0, name.size() - 4));
+    return is_number && KindOf(JoinPath(directory, run_files::kMappingCsv)) == PathKind::kFile;
   });
 }
 

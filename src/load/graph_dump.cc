@@ -15,44 +15,30 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "base/text_parts.h"
 #include "formats/npy.h"
+#include "record/graph_name.h"
+#include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
 
 constexpr size_t kMaxProblems = 20;
-constexpr std::string_view kMappingName = "mapping.csv";
 
 // One tensor of one kernel: a file, or a row of statistic.csv.
 struct Entry {
   std::string op_type, op_name;
-  uint64_t timestamp = 0;
+  int64_t timestamp = 0;
   bool is_output = false;
-  uint64_t slot = 0;
+  int64_t slot = 0;
   TensorRecord tensor;
   std::string path;  // of the .npy file
   size_t occurrence = 0;
 };
 
-// The unsigned number that `text` is as a whole.
-std::optional<uint64_t> DigitsIn(std::string_view text) {
-  uint64_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return whole && !text.empty() ? std::optional(number) : std::nullopt;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 // Element types that are no row of the dtype table, with which a file name may end.
 bool IsDTypeName(std::string_view text) {
-  return ParseDType(text) || ParseDType(Lower(text)) || text == "int4" || text == "Int4" ||
+  return ParseDType(text) || ParseDType(LowerCase(text)) || text == "int4" || text == "Int4" ||
          text == "uint1" || text == "Uint1";
 }
 
@@ -80,9 +66,9 @@ class Reader {
                                has_tensors ? "statistics" : "tensors"));
     }
     records_.has_tensors = has_tensors;
-    prefix_ = index == 0 ? std::string() : fmt::format("{}:", index);
-    if (!has_tensors) return ReadStatistics(JoinPath(directory, kStatisticCsvName));
-    PL_TRY_ASSIGN(const auto mapping, ReadMapping(JoinPath(directory, kMappingName)));
+    prefix_ = GraphNamePrefix(index);
+    if (!has_tensors) return ReadStatistics(JoinPath(directory, run_files::kStatisticCsv));
+    PL_TRY_ASSIGN(const auto mapping, ReadMapping(JoinPath(directory, run_files::kMappingCsv)));
     for (const std::string& name : names) {
       if (!name.ends_with(".npy")) continue;
       const auto mapped = mapping.find(name);
@@ -107,10 +93,8 @@ class Reader {
   static Result<std::map<std::string, std::string>> ReadMapping(const std::string& path) {
     std::map<std::string, std::string> mapping;
     if (KindOf(path) != PathKind::kFile) return mapping;
-    PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-    auto rows = csv::Parse(text);
-    if (!rows) return rows.error().In(path);
-    for (const csv::Row& row : *rows) {
+    PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
+    for (const csv::Row& row : rows) {
       if (row.size() >= 2) mapping.emplace(row[0], row[1]);
     }
     return mapping;
@@ -130,7 +114,7 @@ class Reader {
     entry.is_output = parts->is_output;
     entry.slot = parts->slot;
     entry.path = JoinPath(directory, file);
-    entry.tensor.dtype_text = Lower(parts->dtype);
+    entry.tensor.dtype_text = LowerCase(parts->dtype);
     entry.tensor.data_name = prefix_ + file;
   }
 
@@ -154,7 +138,7 @@ class Reader {
   // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.
   void NumberOccurrences() {
     std::ranges::stable_sort(entries_, {}, &Entry::timestamp);
-    std::map<std::tuple<std::string_view, bool, uint64_t>, size_t> seen;
+    std::map<std::tuple<std::string_view, bool, int64_t>, size_t> seen;
     for (Entry& entry : entries_) {
       entry.occurrence = seen[{entry.op_name, entry.is_output, entry.slot}]++;
     }
@@ -235,21 +219,17 @@ std::optional<Shape> ShapeIn(std::string_view text) {
     while (part.starts_with(' ')) part.remove_prefix(1);
     text.remove_prefix(std::min(comma + 1, text.size()));
     if (part.empty() && text.empty()) break;
-    const std::optional<uint64_t> size = DigitsIn(part);
-    if (!size || *size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return std::nullopt;
-    }
-    shape.push_back(static_cast<int64_t>(*size));
+    const std::optional<int64_t> size = ParseNatural(part);
+    if (!size) return std::nullopt;
+    shape.push_back(*size);
   }
   if (!ElementCount(shape)) return std::nullopt;
   return shape;
 }
 
 Status Reader::ReadStatistics(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto rows = csv::Parse(text);
-  if (!rows) return rows.error().In(path);
-  if (rows->empty() || rows->front().size() < kFixedCount || rows->front()[kOpType] != "Op Type") {
+  PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
+  if (rows.empty() || rows.front().size() < kFixedCount || rows.front()[kOpType] != "Op Type") {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: no header (expected Op Type,Op Name,Task ID,...)", path));
   }
@@ -260,7 +240,7 @@ Status Reader::ReadStatistics(const std::string& path) {
       {"Avg Value", &Columns::mean},  {"L2Norm Value", &Columns::norm},
       {"MD5", &Columns::digest},      {"SHA1", &Columns::digest},
   };
-  const csv::Row& header = rows->front();
+  const csv::Row& header = rows.front();
   for (size_t i = 0; i < header.size(); ++i) {
     for (const auto& [name, column] : names) {
       if (header[i] == name) columns_.*column = i;
@@ -270,9 +250,9 @@ Status Reader::ReadStatistics(const std::string& path) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: its header has no Data Type or no Shape", path));
   }
-  for (size_t i = 1; i < rows->size(); ++i) {
-    if ((*rows)[i].empty()) continue;
-    PL_TRY(AddRow((*rows)[i], path, i + 1));
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].empty()) continue;
+    PL_TRY(AddRow(rows[i], path, i + 1));
   }
   return {};
 }
@@ -284,7 +264,8 @@ Status Reader::AddRow(const csv::Row& row, const std::string& path, size_t line)
   if (row.size() <= std::max({columns_.dtype, columns_.shape, size_t{kFixedCount}})) {
     return BadRow(path, line, fmt::format("{} cells; the file may be cut", row.size()));
   }
-  const std::optional<uint64_t> time = DigitsIn(cell(kTimestamp)), slot = DigitsIn(cell(kSlot));
+  const std::optional<int64_t> time = ParseNatural(cell(kTimestamp)),
+                               slot = ParseNatural(cell(kSlot));
   const std::string_view io = cell(kIo);
   if (!time || !slot || (io != "input" && io != "output")) {
     return BadRow(path, line, "no time, slot or direction (expected input or output)");
@@ -301,7 +282,7 @@ Status Reader::AddRow(const csv::Row& row, const std::string& path, size_t line)
   entry.is_output = io == "output";
   entry.slot = *slot;
   TensorRecord& tensor = entry.tensor;
-  tensor.dtype_text = Lower(cell(columns_.dtype));
+  tensor.dtype_text = LowerCase(cell(columns_.dtype));
   tensor.shape = *shape;
   tensor.max = StatisticIn(cell(columns_.max));
   tensor.min = StatisticIn(cell(columns_.min));
@@ -325,20 +306,20 @@ std::optional<KernelFile> ParseKernelFile(std::string_view name) {
   std::string_view last = TakeLast(rest);
   std::string_view format = last;
   std::string_view slot = TakeLast(rest);
-  if (!DigitsIn(slot) && IsDTypeName(last)) {
+  if (!ParseNatural(slot) && IsDTypeName(last)) {
     file.dtype = last;
     format = slot;
     slot = TakeLast(rest);
   }
   const std::string_view io = TakeLast(rest);
-  const std::optional<uint64_t> number = DigitsIn(slot);
+  const std::optional<int64_t> number = ParseNatural(slot);
   if (format.empty() || !number || (io != "input" && io != "output")) return std::nullopt;
-  const std::optional<uint64_t> time = DigitsIn(TakeLast(rest));
+  const std::optional<int64_t> time = ParseNatural(TakeLast(rest));
   file.stream = TakeLast(rest);
   file.task = TakeLast(rest);
   const size_t dot = rest.find('.');
-  if (!time || !DigitsIn(file.stream) || !DigitsIn(file.task) || dot == std::string_view::npos ||
-      dot == 0 || dot + 1 == rest.size()) {
+  if (!time || !ParseNatural(file.stream) || !ParseNatural(file.task) ||
+      dot == std::string_view::npos || dot == 0 || dot + 1 == rest.size()) {
     return std::nullopt;
   }
   file.op_type = rest.substr(0, dot);
@@ -363,17 +344,10 @@ Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories) 
 
 std::string GraphFile(const std::vector<std::string>& directories, std::string_view data_name,
                       bool has_tensors) {
-  size_t index = 0;
-  const size_t colon = data_name.find(':');
-  if (colon != std::string_view::npos) {
-    const std::optional<uint64_t> number = DigitsIn(data_name.substr(0, colon));
-    if (number && *number > 0 && *number < directories.size()) {
-      index = static_cast<size_t>(*number);
-      data_name.remove_prefix(colon + 1);
-    }
-  }
   if (directories.empty()) return std::string(data_name);
-  return JoinPath(directories[index], has_tensors ? data_name : kStatisticCsvName);
+  const GraphName place = ParseGraphName(data_name, directories.size());
+  return JoinPath(directories[place.directory],
+                  has_tensors ? place.name : run_files::kStatisticCsv);
 }
 
 }  // namespace plumbline::load

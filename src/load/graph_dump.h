@@ -15,8 +15,6 @@
 
 namespace plumbline::load {
 
-inline constexpr std::string_view kStatisticCsvName = "statistic.csv";
-
 // One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution, or
 // .../{time}/{device}/{model}/{model id}/{step} of graphs that run on the device as a whole.
 struct GraphDirectory {
@@ -43,9 +41,9 @@ Result<std::vector<std::string>> ResolveGraphPath(const std::string& path);
 struct KernelFile {
   std::string_view op_type, op_name;  // "MatMul", "Default_fc1-Dense_MatMul-op0"
   std::string_view task, stream;
-  uint64_t timestamp = 0;  // microseconds
+  int64_t timestamp = 0;  // microseconds
   bool is_output = false;
-  uint64_t slot = 0;
+  int64_t slot = 0;
   std::string_view dtype;  // as the name spells it; empty: it does not
 };
 // The parts of {op_type}.{op_name}.{task}.{stream}.{time}.{io}.{slot}.{format}[.{dtype}].npy, read
@@ -55,8 +53,8 @@ std::optional<KernelFile> ParseKernelFile(std::string_view name);
 struct GraphRecords {
   bool has_tensors = false;  // .npy files; otherwise statistics
   // In order of execution: {op_name}.{op_type}.{occurrence}.forward, values numbered by slot.
-  // data_name of a value: the file, or in statistics {op_name}.{task}.{stream}.{io}.{slot}; in
-  // front of it "{k}:" where it is in the k-th directory and not in the first one.
+  // data_name of a value: the file, or in statistics {op_name}.{task}.{stream}.{io}.{slot}, with
+  // the number of its directory in front (record/graph_name.h).
   // Tensors whose file cannot be read have no shape and the dtype "unreadable".
   std::vector<Call> calls;
   std::vector<std::string> problems;  // what was left out, one sentence each; at most 20

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/file.h"
-#include "record/call_name.h"
+#include "base/text_parts.h"
 
 namespace plumbline::load {
 namespace {
@@ -15,16 +14,6 @@ namespace {
 constexpr std::string_view kRank = "rank";
 constexpr std::string_view kProcess = "proc";
 constexpr std::string_view kStep = "step";
-
-// The number behind `prefix`; nothing if there is something else or it is out of range.
-std::optional<int64_t> NumberAfter(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix) || !IsDigits(name.substr(prefix.size()))) return std::nullopt;
-  int64_t number = 0;
-  const auto end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
-}
 
 // rank_{pid} and rank{R}_{pid}: a second process that found its directory taken.
 bool IsContested(std::string_view name) {
@@ -36,7 +25,7 @@ bool IsContested(std::string_view name) {
 }
 
 bool IsRankName(std::string_view name) {
-  return name == kRank || NumberAfter(name, kRank) || NumberAfter(name, kProcess) ||
+  return name == kRank || NaturalAfter(kRank, name) || NaturalAfter(kProcess, name) ||
          IsContested(name);
 }
 
@@ -74,7 +63,7 @@ Result<std::vector<RankDirectory>> ListRankDirectories(const std::string& step_d
                                path));
     }
     if (facts.kind != PathKind::kDirectory) continue;
-    ranks.push_back({path, name, name == kRank ? 0 : NumberAfter(name, kRank)});
+    ranks.push_back({path, name, name == kRank ? 0 : NaturalAfter(kRank, name)});
   }
   NumberSoleProcess(ranks);
   std::sort(ranks.begin(), ranks.end(), Before);
@@ -91,7 +80,7 @@ Result<std::vector<StepDirectory>> ListStepDirectories(const std::string& dump_d
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(dump_directory));
   std::vector<StepDirectory> steps;
   for (const std::string& name : names) {
-    const std::optional<int64_t> step = NumberAfter(name, kStep);
+    const std::optional<int64_t> step = NaturalAfter(kStep, name);
     const std::string path = JoinPath(dump_directory, name);
     if (!step || KindOf(path) != PathKind::kDirectory) continue;
     steps.push_back({path, *step});

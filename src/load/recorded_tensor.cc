@@ -2,28 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "base/file.h"
+#include "load/derived_tensor.h"
 
 namespace plumbline::load {
 namespace {
 
-Result<TensorFile> OpenNamed(const std::string& path, const std::string& data_name,
+using PathOf = std::function<std::string(const std::string&)>;
+
+Result<TensorFile> OpenNamed(const PathOf& path_of, const std::string& data_name,
                              torch_pt::DataCheck check) {
+  if (const auto derived = ParseDerivedName(data_name)) {
+    return MakeDerivedTensor(*derived, [&](const std::string& file) -> Result<TensorFile> {
+      if (ParseDerivedName(file)) return Error(ErrorCode::kInvalidArgument, file);
+      return OpenNamed(path_of, file, check);
+    });
+  }
   if (data_name.empty() || data_name == ".." || data_name.find('/') != std::string::npos) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a file name", data_name));
   }
-  return TensorFile::Open(path, check);
+  return TensorFile::Open(path_of(data_name), check);
 }
 
 }  // namespace
 
 Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
                                 torch_pt::DataCheck check) {
-  return OpenNamed(JoinPath(directory, data_name), data_name, check);
+  const auto path_of = [&](const std::string& file) { return JoinPath(directory, file); };
+  return OpenNamed(path_of, data_name, check);
 }
 
 Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name) {
-  return OpenNamed(run.TensorPath(data_name), data_name, torch_pt::DataCheck::kVerify);
+  const auto path_of = [&](const std::string& file) { return run.TensorPath(file); };
+  return OpenNamed(path_of, data_name, torch_pt::DataCheck::kVerify);
 }
 
 }  // namespace plumbline::load

@@ -10,8 +10,9 @@
 
 namespace plumbline::load {
 
-// Opens `data_name` (of an Item) in `directory`. A name that leaves the directory comes from a
-// damaged or foreign dump.json and is not followed (kInvalidArgument); else as TensorFile::Open.
+// Opens `data_name` (of an Item) in `directory`; also what load/derived_tensor.h makes. A name that
+// leaves the directory comes from a damaged or foreign dump.json and is not followed
+// (kInvalidArgument); else as TensorFile::Open.
 Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
                                 torch_pt::DataCheck check = torch_pt::DataCheck::kVerify);
 

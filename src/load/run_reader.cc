@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
 #include <utility>
 
 #include "base/file.h"
+#include "base/name_table.h"
 #include "formats/dump_json.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
@@ -13,11 +13,6 @@
 #include "record/run_files.h"
 
 namespace plumbline {
-namespace {
-
-using NameIndex = std::unordered_map<std::string_view, size_t>;
-
-}  // namespace
 
 struct Run::Impl {
   std::string dump_json_path;
@@ -25,8 +20,8 @@ struct Run::Impl {
   dump_json::DumpFile dump;
   dump_json::StackTable stacks;
   dump_json::ConstructTable parents;
-  NameIndex stack_index;                       // views of the names in `stacks`
-  NameIndex parent_index;                      // views of the names in `parents`
+  NameTable stack_index;                       // rows of `stacks`
+  NameTable parent_index;                      // rows of `parents`
   std::vector<std::string> graph_directories;  // of a static-graph dump
 };
 
@@ -46,10 +41,15 @@ void ReadSideFile(const std::string& path, Result<Table> (*read)(const std::stri
 }
 
 template <class Table>
-NameIndex IndexByName(const Table& table) {
-  NameIndex index;
-  index.reserve(table.size());
-  for (size_t i = 0; i < table.size(); ++i) index.insert_or_assign(table[i].first, i);
+auto NameIn(const Table& table) {
+  return [&table](size_t row) { return std::string_view(table[row].first); };
+}
+
+// Names occur once in these tables.
+template <class Table>
+NameTable IndexByName(const Table& table) {
+  NameTable index(table.size());
+  for (size_t i = 0; i < table.size(); ++i) index.Add(i, NameIn(table));
   return index;
 }
 
@@ -100,7 +100,7 @@ Result<Run> Run::OpenGraph(const std::string& path, const OpenOptions& options) 
   }
   impl->dump.loss.side_files = std::move(records.problems);
   impl->dump_json_path = JoinPath(load::GraphPath(impl->graph_directories),
-                                  records.has_tensors ? "*.npy" : load::kStatisticCsvName);
+                                  records.has_tensors ? "*.npy" : run_files::kStatisticCsv);
   return Run(std::move(impl));
 }
 
@@ -141,14 +141,13 @@ const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
 
 const Shared<std::vector<std::string>>& Run::StackOf(std::string_view call_name) const {
   static const Shared<std::vector<std::string>> kUnknown;
-  const auto found = impl_->stack_index.find(call_name);
-  return found == impl_->stack_index.end() ? kUnknown : impl_->stacks[found->second].second;
+  const auto found = impl_->stack_index.Find(call_name, NameIn(impl_->stacks));
+  return found ? impl_->stacks[*found].second : kUnknown;
 }
 
 std::string_view Run::ParentOf(std::string_view call_name) const {
-  const auto found = impl_->parent_index.find(call_name);
-  return found == impl_->parent_index.end() ? std::string_view()
-                                            : impl_->parents[found->second].second;
+  const auto found = impl_->parent_index.Find(call_name, NameIn(impl_->parents));
+  return found ? std::string_view(impl_->parents[*found].second) : std::string_view();
 }
 
 const std::vector<std::string>& Run::graph_directories() const { return impl_->graph_directories; }

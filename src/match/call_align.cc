@@ -6,11 +6,14 @@ namespace plumbline::match {
 namespace {
 
 constexpr size_t kMaxCells = size_t{1} << 24;
-// One pair more outweighs whatever the pairs agree in, for sequences up to kPair / 16 calls.
+// One pair more outweighs whatever the pairs agree in, for sequences up to kPair / 64 calls.
 constexpr uint64_t kPair = uint64_t{1} << 32;
 constexpr uint64_t kSite = 8;
 constexpr uint64_t kNeighbour = 3;
 constexpr uint64_t kName = 1;
+// What stands next to it, and whose gradient it is, tells more than what these are called.
+constexpr uint64_t kPairedNeighbour = 6;
+constexpr uint64_t kPairedForward = 32;
 
 uint64_t Score(const AlignedCall& a, const AlignedCall& b) {
   if (a.structure != b.structure) return 0;
@@ -19,6 +22,9 @@ uint64_t Score(const AlignedCall& a, const AlignedCall& b) {
   if (a.before == b.before) score += kNeighbour;
   if (a.after == b.after) score += kNeighbour;
   if (a.name == b.name) score += kName;
+  if (a.pair_before != 0 && a.pair_before == b.pair_before) score += kPairedNeighbour;
+  if (a.pair_after != 0 && a.pair_after == b.pair_after) score += kPairedNeighbour;
+  if (a.pair_forward != 0 && a.pair_forward == b.pair_forward) score += kPairedForward;
   return score;
 }
 

@@ -18,6 +18,9 @@ struct AlignedCall {
   uint32_t before = 0;     // what is called before
   uint32_t after = 0;      // and after
   uint32_t name = 0;       // the whole name with its number
+  // The golden calls that stand where these do, as far as they are paired already; 0: unknown.
+  uint32_t pair_before = 0, pair_after = 0;  // next to it
+  uint32_t pair_forward = 0;                 // of a gradient: its forward call
 };
 
 // Pairs that keep the order of both sequences: as many as possible, and among those the ones that

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_parts.h"
 #include "match/aten_names.h"
 #include "record/call_name.h"
 
@@ -55,7 +56,7 @@ std::string_view WithoutUnderscores(std::string_view name) {
 }  // namespace
 
 std::string WithoutCallNumber(std::string_view call_name) {
-  Segments segments = SplitAtDots(call_name);
+  Segments segments = SplitAt(call_name, '.');
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at) return std::string(call_name);
   if (*at + 1 < segments.size()) {
@@ -72,12 +73,12 @@ bool IsModuleCall(std::string_view call_name) {
 }
 
 bool HasDirection(std::string_view call_name) {
-  return DirectionAt(SplitAtDots(call_name)).has_value();
+  return DirectionAt(SplitAt(call_name, '.')).has_value();
 }
 
 std::string UnwrappedName(std::string_view call_name) {
   if (!IsModuleCall(call_name)) return std::string(call_name);
-  const Segments segments = SplitAtDots(call_name);
+  const Segments segments = SplitAt(call_name, '.');
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at || *at < 2) return std::string(call_name);
   Segments result;
@@ -100,13 +101,13 @@ std::string UnwrappedName(std::string_view call_name) {
 }
 
 std::string KindName(std::string_view call_name) {
-  const Segments segments = SplitAtDots(call_name);
+  const Segments segments = SplitAt(call_name, '.');
   const std::optional<size_t> at = DirectionAt(segments);
   if (!at || *at < 2) return std::string(call_name);
   const std::string direction = "." + std::string(segments[*at]);
   if (IsModuleCall(call_name)) {
     const std::string unwrapped = UnwrappedName(call_name);
-    const Segments parts = SplitAtDots(unwrapped);
+    const Segments parts = SplitAt(unwrapped, '.');
     return "module " + std::string(parts[*DirectionAt(parts) - 1]) + direction;
   }
   const std::string_view name = WithoutUnderscores(segments[1]);

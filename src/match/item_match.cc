@@ -35,6 +35,10 @@ std::string_view KindText(DTypeKind kind) {
 
 // Types that may stand against each other have one class.
 std::string_view DTypeClass(std::string_view text, const ItemRules& rules) {
+  // Python numbers: 2 and 2.0 are one argument, 2 and 1.5 another value of it.
+  if (text == "<class 'int'>" || text == "<class 'float'>" || text == "<class 'bool'>") {
+    return "number";
+  }
   const std::optional<DType> parsed = ParseDType(text);
   if (!parsed) return text;
   if (rules.by_kind) return KindText(InfoOf(*parsed).kind);

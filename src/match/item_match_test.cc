@@ -59,7 +59,13 @@ TEST(ItemMatch, TypesOfOtherFrameworksAgree) {
   EXPECT_TRUE(DTypesAgree("BFloat16", "torch.float32"));
   EXPECT_FALSE(DTypesAgree("Float64", "torch.float32"));
   EXPECT_FALSE(DTypesAgree(std::nullopt, "torch.float32"));
-  EXPECT_FALSE(DTypesAgree("<class 'int'>", "<class 'float'>"));
+  EXPECT_FALSE(DTypesAgree("<class 'int'>", "<class 'str'>"));
+}
+
+TEST(ItemMatch, PythonNumbersAreOneType) {
+  EXPECT_TRUE(DTypesAgree("<class 'int'>", "<class 'float'>"));
+  EXPECT_TRUE(DTypesAgree("<class 'bool'>", "<class 'int'>"));
+  EXPECT_FALSE(DTypesAgree("<class 'int'>", "torch.int64"));
 }
 
 TEST(ItemMatch, StructureIsTheListOfRolesShapesAndTypes) {

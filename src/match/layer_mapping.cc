@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/json.h"
+#include "base/text_parts.h"
 #include "match/call_key.h"
 #include "record/call_name.h"
 
@@ -21,7 +22,7 @@ using Path = std::vector<std::string>;
 constexpr std::string_view kTop = "TopLayer";
 
 Path Split(std::string_view text) {
-  const std::vector<std::string_view> parts = SplitAtDots(text);
+  const std::vector<std::string_view> parts = SplitAt(text, '.');
   return {parts.begin(), parts.end()};
 }
 

@@ -4,8 +4,10 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/name_table.h"
 #include "match/call_align.h"
 #include "match/order_match.h"
+#include "match/surroundings.h"
 
 namespace plumbline::match {
 namespace {
@@ -15,6 +17,11 @@ constexpr size_t kNone = CallPair::kNone;
 
 struct Group {
   IndexList target, golden;
+};
+
+struct Aligned {
+  Group group;
+  std::string_view rule;
 };
 
 // Numbers texts: equal texts get equal numbers, from 1.
@@ -43,6 +50,7 @@ class Matcher {
     JoinByName();
     if (options_.fuzzy || HasLeftovers() || RecomputationDiffers()) {
       PairByOrder();
+      if (!aligned_.empty()) AlignAgain();
       PairLeftovers(&UnwrappedKey, "unwrapped");
       PairByPlace();
     }
@@ -69,16 +77,16 @@ class Matcher {
   }
 
   void JoinByName() {
-    std::unordered_map<std::string_view, size_t> by_name;
-    by_name.reserve(golden_.size());
-    for (size_t j = 0; j < golden_.size(); ++j) {
-      if (!golden_[j].items.empty()) by_name.insert_or_assign(golden_[j].name, j);
+    NameTable by_name(golden_.size());
+    const auto name_at = [&](size_t j) { return std::string_view(golden_[j].name); };
+    for (size_t j = golden_.size(); j-- > 0;) {  // of equal names the last one counts
+      if (!golden_[j].items.empty()) by_name.Add(j, name_at);
     }
     for (size_t i = 0; i < target_.size(); ++i) {
-      const auto found = by_name.find(target_[i].key());
-      if (found == by_name.end() || target_[i].items.empty()) continue;
+      if (target_[i].items.empty()) continue;
+      const auto found = by_name.Find(target_[i].key(), name_at);
       // A mapping may lead two calls to one name; the first has it.
-      if (counterpart_[found->second] == kNone) Pair(i, found->second, {});
+      if (found && counterpart_[*found] == kNone) Pair(i, *found, {});
     }
   }
 
@@ -130,6 +138,22 @@ class Matcher {
     }
   }
 
+  // Once more, now that most of what stands around them is paired: in a loop every round has
+  // neighbours of the same names, and a gradient belongs to its forward call. Forward calls first.
+  void AlignAgain() {
+    std::vector<Aligned> again;
+    std::swap(again, aligned_);
+    std::ranges::sort(again, {}, [&](const Aligned& each) {
+      const size_t first = each.group.target.front();
+      return std::pair(target_bases_[first].ends_with(".backward"), first);
+    });
+    const Surroundings surroundings(target_, golden_, partner_, counterpart_);
+    for (const Aligned& each : again) {
+      Unpair(each.group);
+      Align(each.group, each.rule, &surroundings);
+    }
+  }
+
   // Every call of the group has its namesake, run for the same reason.
   bool IsJoined(const Group& group) const {
     if (group.target.size() != group.golden.size()) return false;
@@ -158,6 +182,7 @@ class Matcher {
     if (group.target.empty() || group.golden.empty()) return;
     if (group.target.size() != group.golden.size()) {
       Align(group, rule);
+      aligned_.push_back({group, rule});
       return;
     }
     std::unordered_map<std::string_view, size_t> by_name;
@@ -171,11 +196,13 @@ class Matcher {
     }
   }
 
-  void Align(const Group& group, std::string_view rule) {
-    const std::vector<AlignedCall> a =
+  void Align(const Group& group, std::string_view rule,
+             const Surroundings* surroundings = nullptr) {
+    std::vector<AlignedCall> a =
         Described(target_, target_bases_, group.target, options_.target_site);
-    const std::vector<AlignedCall> b =
+    std::vector<AlignedCall> b =
         Described(golden_, golden_bases_, group.golden, options_.golden_site);
+    if (surroundings != nullptr) surroundings->Describe(a, b);
     for (const auto& [i, j] : AlignCalls(a, b)) Pair(i, j, rule);
     // Namesakes that are left differ in structure; that is worth saying.
     std::unordered_map<std::string_view, size_t> by_name;
@@ -326,6 +353,7 @@ class Matcher {
   IndexList partner_;      // golden index per target call, or kNone
   IndexList counterpart_;  // target index per golden call, or kNone
   std::vector<std::string_view> rule_;
+  std::vector<Aligned> aligned_;
   std::vector<std::string> target_bases_, golden_bases_;  // names without numbers
   Interner ids_;
 };

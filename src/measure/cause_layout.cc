@@ -241,6 +241,13 @@ std::optional<Cause> FindTransposition(const CausePair& pair, const PairSums& su
 // Equal values in unknown order.
 std::optional<Cause> FindSameMultiset(const CausePair& pair, const PairSums& sums) {
   if (pair.size() > kMostSorted || sums.count != pair.size()) return std::nullopt;
+  const double most = std::min(pair.tolerance / 4, 1e-3 * sums.error());
+  const double scale = std::sqrt(std::max(sums.golden_squares, 1e-300));
+  // Norms further apart than that leave more however the values are ordered; sorting takes long.
+  constexpr double kSummation = 1e-9;  // rounding of the norms themselves
+  if (std::abs(std::sqrt(sums.target_squares) - scale) > (most + kSummation) * scale) {
+    return std::nullopt;
+  }
   std::vector<double> target = pair.target;
   std::vector<double> golden = pair.golden;
   std::sort(target.begin(), target.end());
@@ -252,8 +259,7 @@ std::optional<Cause> FindSameMultiset(const CausePair& pair, const PairSums& sum
     if (i > 0 && golden[i] != golden[i - 1]) ++distinct;
   }
   // Two samples of one distribution sort alike: only rounding may be left.
-  const double left = std::sqrt(squares / std::max(sums.golden_squares, 1e-300));
-  if (left > pair.tolerance / 4 || left > 1e-3 * sums.error()) return std::nullopt;
+  if (std::sqrt(squares) / scale > most) return std::nullopt;
   if (distinct < 8 || distinct * 2 < target.size()) return std::nullopt;
   Cause cause;
   cause.code = "permuted";

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "base/parallel.h"
 #include "kernels/kernel_table.h"
 
 namespace plumbline::measure {
@@ -69,6 +71,7 @@ std::vector<double> Widened(DType dtype, const std::byte* data, size_t count) {
     case DType::kComplex128:
       Widen<double>(data, out);
       break;
+    case DType::kFloat32:
     case DType::kComplex64:
       Widen<float>(data, out);
       break;
@@ -95,6 +98,9 @@ Result<std::vector<double>> Load(TensorView view, const Window& window) {
   for (size_t a = 0; a < view.sizes.size(); ++a) offset += window.begin[a] * view.strides[a];
   view.data += offset * InfoOf(view.dtype).size_bytes;
   view.sizes = window.count;
+  if (view.dtype == DType::kFloat32 && view.is_contiguous()) {  // nearly always
+    return Widened(view.dtype, view.data, static_cast<size_t>(view.element_count()));
+  }
   PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(view));
   return Widened(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
 }
@@ -188,8 +194,11 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
   const double explained = std::isfinite(request.explained) ? request.explained : 0;
   pair.tolerance =
       std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff, kSmallestTolerance});
-  PL_TRY_ASSIGN(pair.target, Load(request.target, window));
-  PL_TRY_ASSIGN(pair.golden, Load(request.golden, window));
+  std::optional<Result<std::vector<double>>> target, golden;
+  RunBoth([&] { target = Load(request.target, window); },
+          [&] { golden = Load(request.golden, window); });
+  PL_TRY_ASSIGN(pair.target, std::move(*target));
+  PL_TRY_ASSIGN(pair.golden, std::move(*golden));
   const bool complex = InfoOf(request.target.dtype).kind == DTypeKind::kComplex;
   if (complex) pair.shape.push_back(2);
   for (const CauseCandidate& candidate : request.candidates) {

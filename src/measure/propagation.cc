@@ -11,18 +11,6 @@
 namespace plumbline::measure {
 namespace {
 
-// More than this is no amplification but a result without meaning.
-constexpr double kMostAmplification = 1e4;
-
-// Root mean square; nothing without a finite norm other than zero. Recorders write a single
-// number's own value as its norm, with its sign.
-std::optional<double> RmsOf(const Item& item) {
-  const std::optional<double> norm = NumberOf(item.statistics[3]);
-  const double count = ElementsOf(item);
-  if (!norm || !std::isfinite(*norm) || *norm == 0 || !(count > 0)) return std::nullopt;
-  return std::abs(*norm) / std::sqrt(count);
-}
-
 double Clamped(double amplification) {
   return amplification > 1 ? std::min(amplification, kMostAmplification) : 1;  // 1 for NaN
 }
@@ -132,6 +120,39 @@ double OfQuotient(std::string_view call_name, std::span<const InputError> operan
   return low > 0 ? Clamped(*rms / std::sqrt(low * high)) : 1;
 }
 
+// The element that is furthest from zero; nothing beside NaN or where it is zero.
+std::optional<double> LargestOf(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  if (!max || !min) return std::nullopt;
+  const double size = std::max(std::abs(*max), std::abs(*min));
+  return std::isfinite(size) && size > 0 ? std::optional(size) : std::nullopt;
+}
+
+// y = 0 + s a / b with divisors of one sign: the absolute error of a is divided by divisors that
+// may all be the smallest, where a / b is as large as elsewhere if b is the size of a (Adam). The
+// largest a, over no more than the largest b, gave no more than the largest y: that limits s.
+double OfAddedQuotient(const Item& output, std::span<const InputError> operands) {
+  if (operands.size() != 3 || RmsOf(*operands[0].golden)) return 0;
+  const Item& a = *operands[1].golden;
+  const Item& b = *operands[2].golden;
+  const std::optional<double> y = RmsOf(output);
+  const std::optional<double> rms_a = RmsOf(a);
+  const std::optional<double> rms_b = RmsOf(b);
+  const std::optional<double> most_y = LargestOf(output);
+  const std::optional<double> most_a = LargestOf(a);
+  const std::optional<double> most_b = LargestOf(b);
+  if (!y || !rms_a || !rms_b || !most_y || !most_a || !most_b) return 0;
+  const double max = NumberOf(b.statistics[0]).value_or(0);
+  const double min = NumberOf(b.statistics[1]).value_or(0);
+  if (!(max * min > 0)) return 0;
+  const double least_b = std::min(std::abs(max), std::abs(min));
+  const double scale = *most_y * *most_b / *most_a;
+  const double of_a = scale * operands[1].error * *rms_a / least_b;
+  const double of_b = *most_y * operands[2].error * *rms_b / least_b;
+  return (of_a + of_b) / *y;
+}
+
 // (x - mean) / deviation: what is left after the mean is taken away carries the error of all.
 double OfNormalisation(std::span<const InputError> operands) {
   const InputError* input = Largest(operands);
@@ -156,6 +177,28 @@ double OfArgument(std::span<const InputError> operands, bool is_upper_only) {
   return Clamped(size);
 }
 
+// A x = b: the error of x is at most |A| |x| / |b| times those of A and b, at least as |A^-1| |A|
+// can be known from one solution.
+double OfSolution(const Item& output, std::span<const InputError> operands,
+                  std::string_view call_name) {
+  const InputError* matrix = Largest(operands);
+  if (matrix == nullptr || operands.size() != 2) return 1;
+  const InputError& side = matrix == &operands[0] ? operands[1] : operands[0];
+  const auto norm_of = [](const Item& item) {
+    return RmsOf(item).value_or(0) * std::sqrt(ElementsOf(item));
+  };
+  double norm = norm_of(*matrix->golden);
+  if (call_name.find("cholesky_solve") != call_name.npos) norm *= norm;  // a root was given
+  return Clamped(norm * norm_of(output) / norm_of(*side.golden));
+}
+
+// log x: relative errors of x are absolute ones, large beside results near zero. Of functions that
+// are made of exponentials around one: their rounding likewise.
+double OfSmallResult(const Item& output) {
+  const std::optional<double> y = RmsOf(output);
+  return y ? Clamped(1 / *y) : 1;
+}
+
 // The extreme that is further from zero; nothing beside NaN.
 std::optional<double> FarEnd(const Item& item) {
   const std::optional<double> max = NumberOf(item.statistics[0]);
@@ -165,6 +208,14 @@ std::optional<double> FarEnd(const Item& item) {
 }
 
 }  // namespace
+
+// Recorders write a single number's own value as its norm, with its sign.
+std::optional<double> RmsOf(const Item& item) {
+  const std::optional<double> norm = NumberOf(item.statistics[3]);
+  const double count = ElementsOf(item);
+  if (!norm || !std::isfinite(*norm) || *norm == 0 || !(count > 0)) return std::nullopt;
+  return std::abs(*norm) / std::sqrt(count);
+}
 
 bool AreOtherFills(const Item& target, const Item& golden) {
   if (target.is_tensor != golden.is_tensor) return false;
@@ -213,11 +264,23 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
     case Amplifier::kQuotient:
       result.amplification = OfQuotient(call_name, operands);
       break;
+    case Amplifier::kAddedQuotient:
+      result.from_inputs = std::max(result.from_inputs, OfAddedQuotient(golden, operands));
+      break;
     case Amplifier::kNormalisation:
       result.amplification = OfNormalisation(operands);
       break;
     case Amplifier::kArgument:
       result.amplification = OfArgument(operands, false);
+      break;
+    case Amplifier::kLogarithm:
+      result.amplification = OfSmallResult(golden);
+      break;
+    case Amplifier::kBounded:
+      result.own_factor = OfSmallResult(golden);
+      break;
+    case Amplifier::kSolution:
+      result.amplification = OfSolution(golden, operands, call_name);
       break;
     case Amplifier::kSoftmax:
       result.amplification = OfArgument(operands, true);

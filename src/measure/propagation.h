@@ -3,12 +3,16 @@
 #ifndef PLUMBLINE_MEASURE_PROPAGATION_H_
 #define PLUMBLINE_MEASURE_PROPAGATION_H_
 
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "plumbline/compare.h"
 
 namespace plumbline::measure {
+
+// More than this is no amplification but a result without meaning.
+inline constexpr double kMostAmplification = 1e4;
 
 // One tensor that a call reads, as recorded in the golden run.
 struct InputError {
@@ -19,10 +23,14 @@ struct InputError {
 struct Propagation {
   double from_inputs = 0;    // relative error of the output that the inputs' errors explain
   double amplification = 1;  // how much larger than usual rounding is relative to the output
+  double own_factor = 1;     // the same for the call's own rounding alone
   // The same without a limit, where it is certain because terms cancel: above 1 / roundoff nothing
   // but rounding is left of the output.
   double cancellation = 1;
 };
+
+// Root mean square; nothing without a finite norm other than zero.
+std::optional<double> RmsOf(const Item& item);
 
 // Whether part of the elements are infinite or so large, on one side of zero, that the relative
 // error of the tensor says nothing about the others: a mask that fills with the lowest number.

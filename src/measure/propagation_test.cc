@@ -54,6 +54,50 @@ TEST(Propagation, CancellingProductAmplifies) {
   EXPECT_NEAR(found.from_inputs, 1e-5, 1e-12);
 }
 
+// The first step of Adam, half of whose gradients are nothing but rounding: 0 - 0.005 m / (v +
+// eps).
+TEST(Propagation, SmallestDivisorsAmplifyWhatIsAddedToZero) {
+  const Item zeros = TensorOf({4}, 0, 0, 0, 0);
+  const Item m = TensorOf({4}, 0.01, -0.01, 0, 0.02);
+  const Item v = TensorOf({4}, 0.1, 1e-6, 0.05, 0.12);
+  const Item crossing = TensorOf({4}, 0.1, -1e-6, 0.05, 0.12);
+  const Item y = TensorOf({4}, 5e-4, -5e-4, 0, 8e-4);
+  const auto explained = [&](const Item& addend, const Item& divisor) {
+    const std::vector<InputError> operands{{&addend, 0}, {&m, 1e-8}, {&divisor, 2e-8}};
+    return PropagationTo(y, "Tensor.addcdiv_.0.forward", operands).from_inputs;
+  };
+  // |s| <= 5e-4 * 0.1 / 0.01, so of m: 5e-3 * 1e-8 * 0.01 / 1e-6 = 5e-7; of v: 5e-4 * 2e-8 * 0.06
+  // / 1e-6 = 6e-7; over rms(y) = 4e-4.
+  EXPECT_NEAR(explained(zeros, v), 1.1e-6 / 4e-4, 1e-9);
+  EXPECT_EQ(explained(m, v), 2e-8);             // the addend hides the quotient
+  EXPECT_EQ(explained(zeros, crossing), 2e-8);  // nothing known of the smallest divisor
+  EXPECT_EQ(explained(zeros, zeros), 2e-8);
+}
+
+TEST(Propagation, SmallResultsOfLogarithmsAndBoundedFunctionsAmplify) {
+  const Item x = TensorOf({4}, 1.1, 0.9, 1, 2);
+  const Item y = TensorOf({4}, 0.01, -0.01, 0, 0.02);  // root mean square 0.01
+  const std::vector<InputError> operands{{&x, 1e-6}};
+  const Propagation log = PropagationTo(y, "Torch.log.0.forward", operands);
+  EXPECT_NEAR(log.from_inputs, 1e-4, 1e-12);
+  const Propagation tanh = PropagationTo(y, "Torch.tanh.0.forward", operands);
+  EXPECT_NEAR(tanh.own_factor, 100, 1e-9);
+  EXPECT_EQ(tanh.from_inputs, 1e-6);
+  EXPECT_EQ(PropagationTo(x, "Torch.log.0.forward", operands).amplification, 1);
+  EXPECT_EQ(PropagationTo(TensorOf({4}, 0, 0, 0, 0), "Torch.tanh.0.forward", operands).own_factor,
+            1);
+}
+
+TEST(Propagation, SolutionsAmplifyByTheConditionThatTheyShow) {
+  const Item a = TensorOf({4, 4}, 10, -10, 0, 20);
+  const Item b = TensorOf({4}, 1, -1, 0, 2);
+  const Item x = TensorOf({4}, 10, -10, 0, 15);
+  const std::vector<InputError> operands{{&a, 0}, {&b, 1e-7}};
+  EXPECT_NEAR(PropagationTo(x, "Torch.linalg.solve.0.forward", operands).amplification, 150, 1e-9);
+  const std::vector<InputError> turned{{&b, 1e-7}, {&a, 0}};
+  EXPECT_NEAR(PropagationTo(x, "Torch.cholesky_solve.0.forward", turned).amplification, 3000, 1e-9);
+}
+
 TEST(Propagation, MeanNearZeroAmplifies) {
   const Item x = TensorOf({100}, 1, -1, 0, 10);  // root mean square 1
   const Item y = TensorOf({1}, 0.001, 0.001, 0.001, 0.001);

@@ -206,9 +206,20 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"log_softmax", Amplifier::kSoftmax},
     ApiAmplifier{"scaled_dot_product_attention", Amplifier::kNone},
     ApiAmplifier{"div", Amplifier::kQuotient},
+    ApiAmplifier{"addcdiv", Amplifier::kAddedQuotient},
     ApiAmplifier{"truediv", Amplifier::kQuotient},
     ApiAmplifier{"reciprocal", Amplifier::kQuotient},
     ApiAmplifier{"rsqrt", Amplifier::kQuotient},
+    ApiAmplifier{"log", Amplifier::kLogarithm},
+    ApiAmplifier{"log2", Amplifier::kLogarithm},
+    ApiAmplifier{"log10", Amplifier::kLogarithm},
+    ApiAmplifier{"tanh", Amplifier::kBounded},
+    ApiAmplifier{"erf", Amplifier::kBounded},
+    ApiAmplifier{"expm1", Amplifier::kBounded},
+    ApiAmplifier{"log1p", Amplifier::kBounded},
+    ApiAmplifier{"solve", Amplifier::kSolution},
+    ApiAmplifier{"solve_triangular", Amplifier::kSolution},
+    ApiAmplifier{"cholesky_solve", Amplifier::kSolution},
 };
 
 // "linear" of "Functional.linear.0.forward"; empty for modules and other names.
@@ -265,8 +276,9 @@ CallClass ClassOfCall(std::string_view call_name) {
 Amplifier AmplifierOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Amplifier::kNone;
   const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view last = api.substr(api.rfind('.') + 1);  // "linalg.solve"; npos + 1 is 0
   const auto found = std::find_if(kAmplifiers.begin(), kAmplifiers.end(),
-                                  [&](const ApiAmplifier& entry) { return entry.name == api; });
+                                  [&](const ApiAmplifier& entry) { return entry.name == last; });
   if (found != kAmplifiers.end()) return found->amplifier;
   if (api.empty()) return Amplifier::kNone;
   switch (ClassOfApi(api)) {
@@ -281,6 +293,20 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
 
 bool IsConvolution(std::string_view call_name) {
   return Reduced(ApiOf(call_name)).starts_with("conv");
+}
+
+GradientKind GradientKindOf(std::string_view call_name) {
+  static constexpr std::string_view kExponentials[] = {"cross_entropy", "exp",       "expm1",
+                                                       "log_softmax",   "logsumexp", "sigmoid",
+                                                       "softmax",       "softplus",  "softmin"};
+  const std::string_view api = Reduced(ApiOf(call_name));
+  if (api.empty() || !call_name.ends_with(".backward")) return GradientKind::kOther;
+  if (api == "mul" || api == "multiply") return GradientKind::kFactor;
+  if (api == "div" || api == "truediv" || api == "divide") return GradientKind::kQuotient;
+  if (ClassOfApi(api) == CallClass::kProduct) return GradientKind::kProduct;
+  const bool is_exponential =
+      std::find(std::begin(kExponentials), std::end(kExponentials), api) != std::end(kExponentials);
+  return is_exponential ? GradientKind::kExponential : GradientKind::kOther;
 }
 
 bool SumsGradients(std::string_view call_name) {

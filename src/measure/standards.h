@@ -74,8 +74,22 @@ enum class Amplifier : uint8_t {
   kArgument,       // a function whose argument counts absolutely: exp, cos
   kSoftmax,        // the same, for the largest arguments only
   kQuotient,       // divides by a tensor
+  kAddedQuotient,  // adds a quotient of tensors
+  kLogarithm,      // relative errors become absolute ones
+  kBounded,        // of values around one that nearly cancel: tanh by way of exp
+  kSolution,       // of linear equations
 };
 Amplifier AmplifierOfCall(std::string_view call_name);
+
+// What the gradient of a call is made of besides the gradient that comes in.
+enum class GradientKind : uint8_t {
+  kOther,
+  kProduct,      // sums of products with the other matrix
+  kFactor,       // products with the other operand
+  kQuotient,     // quotients by the divisor
+  kExponential,  // an exponential of what forward read
+};
+GradientKind GradientKindOf(std::string_view call_name);
 
 // Whether a gradient that the call returns for an operand that was spread over others (a bias) is
 // the sum of what it gets.

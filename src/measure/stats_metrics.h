@@ -20,6 +20,10 @@ StatisticDifferences CompareStatistics(const std::array<Recorded, 4>& target,
 bool BreachesWarningRule(const std::array<Recorded, 4>& target,
                          const std::array<Recorded, 4>& golden);
 
+// Relative error of statistics that were printed with six digits: a unit in the last digit of a
+// number that begins with 1, and half of one for good measure.
+inline constexpr double kSixDigitError = 1.5e-5;
+
 // Size of the difference relative to the golden tensor, as far as statistics show it: max and min
 // against the largest magnitude, the mean against the root mean square, the norm against itself;
 // the largest of the four. Infinity when finite and infinite values meet. `element_count` > 0.

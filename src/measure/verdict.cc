@@ -47,13 +47,20 @@ bool HasStatistics(const Item& item) {
   });
 }
 
+// As Python compares them.
+std::optional<double> ScalarNumber(const Item& item) {
+  if (const auto* truth = std::get_if<bool>(&item.statistics[0])) return *truth ? 1 : 0;
+  return NumberOf(item.statistics[0]);
+}
+
 Difference OfScalars(const Item& target, const Item& golden) {
   if (target.dtype == golden.dtype && target.shape_text == golden.shape_text &&
       target.digest == golden.digest && target.statistics == golden.statistics) {
     return Equal();
   }
-  const std::optional<double> a = NumberOf(target.statistics[0]);
-  const std::optional<double> b = NumberOf(golden.statistics[0]);
+  const std::optional<double> a = ScalarNumber(target);
+  const std::optional<double> b = ScalarNumber(golden);
+  if (a && b && *a == *b) return Equal();  // 2 and 2.0, 1 and True
   if (a && b && std::isnan(*a) && std::isnan(*b)) {
     return Decided(Verdict::kNotComparable, "nonfinite-both");
   }
@@ -310,6 +317,16 @@ bool IsExact(const Item& target, const Item& golden) {
     if (kind == DTypeKind::kFloat || kind == DTypeKind::kComplex) return false;
   }
   return true;
+}
+
+Difference AsResidue(const Difference& difference, double cancelled) {
+  const bool is_zero = difference.kind == Difference::Kind::kDecided &&
+                       (difference.reason == "zero-target" || difference.reason == "zero-golden");
+  if (!is_zero || !(cancelled * kNoiseFactor >= 1)) return difference;
+  Difference residue;
+  residue.kind = Difference::Kind::kNumeric;
+  residue.error = 1;
+  return residue;
 }
 
 Verdict VerdictOfRatio(double error, double expected) {

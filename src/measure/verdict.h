@@ -44,6 +44,10 @@ struct PairContext {
 Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics);
 
+// A sum whose terms cancel may leave nothing at all on one side: where cancellation explains an
+// error of the whole value (`cancelled`, relative), zero on one side is that error and no verdict.
+Difference AsResidue(const Difference& difference, double cancelled);
+
 // The verdict of a difference of size `error` where `expected` is explained.
 Verdict VerdictOfRatio(double error, double expected);
 

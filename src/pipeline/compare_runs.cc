@@ -22,13 +22,14 @@
 #include "match/expand.h"
 #include "match/name_match.h"
 #include "measure/tensor_metrics.h"
-#include "pipeline/cause_of_call.h"
-#include "pipeline/comm_call.h"
-#include "pipeline/divergence.h"
-#include "pipeline/graph_items.h"
-#include "pipeline/measured_noise.h"
-#include "pipeline/next_config.h"
+#include "pipeline/compared_rows.h"
+#include "pipeline/culprit/cause_of_call.h"
+#include "pipeline/culprit/divergence.h"
+#include "pipeline/culprit/measured_noise.h"
+#include "pipeline/culprit/next_config.h"
+#include "pipeline/graphs/graph_items.h"
 #include "pipeline/pair_calls.h"
+#include "pipeline/ranks/comm_call.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/graph_table.h"
@@ -141,68 +142,6 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
   }
   return target_digests && golden_digests ? CompareMode::kDigest : CompareMode::kStatistics;
 }
-
-// --- rows ------------------------------------------------------------------------------------
-
-class RowBuilder {
- public:
-  RowBuilder(Side& target, Side& golden, Comparison& comparison)
-      : target_(target), golden_(golden), comparison_(comparison) {}
-
-  // Rows are large: growing step by step would hold most of them twice.
-  void Reserve(const std::vector<CallPair>& pairs) {
-    size_t rows = 0;
-    for (const CallPair& pair : pairs) rows += RowsOf(pair);
-    comparison_.rows.reserve(rows);
-    comparison_.calls.reserve(pairs.size());
-  }
-
-  // The rows refer to the items of the sides.
-  void Add(const CallPair& pair) {
-    ComparedCall& call = comparison_.calls.emplace_back();
-    call.first_row = static_cast<uint32_t>(comparison_.rows.size());
-    call.unmatched_reason = pair.reason;
-    call.unmatched_detail = pair.detail;
-    CallItems* target = pair.target == CallPair::kNone ? nullptr : &target_.calls[pair.target];
-    CallItems* golden = pair.golden == CallPair::kNone ? nullptr : &golden_.calls[pair.golden];
-    if (target != nullptr) call.target_name = target->name;
-    if (golden != nullptr) call.golden_name = golden->name;
-    const size_t count = RowsOf(pair);
-    for (size_t i = 0; i < count; ++i) {
-      ComparedRow& row = comparison_.rows.emplace_back();
-      row.call = static_cast<uint32_t>(comparison_.calls.size() - 1);
-      const auto [a, b] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
-      if (target != nullptr) row.target = Slot<Item>::ReferTo(target->items[a]);
-      if (golden != nullptr) row.golden = Slot<Item>::ReferTo(golden->items[b]);
-      // Two copies of nearly every name would be a good part of the memory.
-      if (row.target && row.golden && row.target->name == row.golden->name) {
-        row.golden->name = row.target->name;
-      }
-    }
-    call.row_count = static_cast<uint32_t>(count);
-    if (call.paired()) {
-      ++comparison_.counts.calls;
-      call.pairing = pair.rule;
-    } else if (call.unmatched_reason == "recomputed") {
-      ++comparison_.counts.recomputed;
-    } else if (target != nullptr) {
-      ++comparison_.counts.unmatched_target;
-    } else {
-      ++comparison_.counts.unmatched_golden;
-    }
-  }
-
- private:
-  [[nodiscard]] size_t RowsOf(const CallPair& pair) const {
-    if (!pair.links.empty()) return pair.links.size();
-    return pair.target != CallPair::kNone ? target_.calls[pair.target].items.size()
-                                          : golden_.calls[pair.golden].items.size();
-  }
-
-  Side& target_;
-  Side& golden_;
-  Comparison& comparison_;
-};
 
 // --- tensors ---------------------------------------------------------------------------------
 
@@ -346,13 +285,6 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
   return {};
 }
 
-// Results and colours as upstream has them.
-void FillTable(Comparison& comparison) {
-  report::FillResults(comparison);
-  if (comparison.of_graphs()) return report::FillGraphResults(comparison);
-  report::FillColors(comparison);
-}
-
 // What the rows refer to, without the calls around it.
 std::shared_ptr<const void> KeepItems(std::vector<CallItems>& target,
                                       std::vector<CallItems>& golden) {
@@ -402,6 +334,12 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
   }
 }
 
+// Millions of small texts are given back, those of both sides at once.
+void Unload(Side target, Side golden, const CompareOptions& options) {
+  const auto drop = [](Side& side) { const Side dropped = std::move(side); };
+  RunWithThreads(options.threads, [&] { RunBoth([&] { drop(target); }, [&] { drop(golden); }); });
+}
+
 }  // namespace
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
@@ -409,63 +347,136 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
   return pipeline::CompareRunsVisited(target_path, golden_path, options, {});
 }
 
-Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
-                                                const std::string& golden_path,
-                                                const CompareOptions& options,
-                                                const ComparisonVisitor& visit) {
+struct pipeline::RunPair::Impl {
+  const std::string golden_path;
+  const CompareOptions& options;
+  Side target, golden;
+  Comparison comparison;
+  bool digest_bases_differ = false;
+
+  // What is known of the two runs as wholes.
+  void Describe() {
+    comparison.of_saves = target.run.header().holds_saves();
+    comparison.target_graphs = target.run.graph_directories();
+    comparison.golden_graphs = golden.run.graph_directories();
+    comparison.target_path = target.run.dump_json_path();
+    comparison.golden_path = golden.run.dump_json_path();
+    comparison.target_loss = target.run.loss();
+    comparison.golden_loss = golden.run.loss();
+    comparison.target_loss.duplicate_names = target.duplicate_names;
+    comparison.golden_loss.duplicate_names = golden.duplicate_names;
+  }
+
+  Status Pair(const Pairing& pairing) {
+    PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
+    Describe();
+    if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
+    if (comparison.of_graphs()) LendShapes(target.calls, golden.calls);
+    const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
+    PL_TRY_ASSIGN(
+        const std::vector<CallPair> pairs,
+        pairing ? pairing(left, right, comparison) : PairCalls(left, right, options, comparison));
+    RunWithThreads(options.threads,
+                   [&] { BuildRows(pairs, target.calls, golden.calls, comparison); });
+    return {};
+  }
+
+  void Measure() {
+    if (comparison.mode == CompareMode::kTensor) {
+      TensorPass(target.run, golden.run, options, comparison).Run();
+    }
+    digest_bases_differ =
+        comparison.mode == CompareMode::kDigest &&
+        target.run.header().digests_own_bytes != golden.run.header().digests_own_bytes &&
+        !RebaseDigests(target, golden, comparison);
+  }
+};
+
+pipeline::RunPair::RunPair(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+pipeline::RunPair::RunPair(RunPair&&) noexcept = default;
+pipeline::RunPair::~RunPair() = default;
+
+Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path,
+                                                  const std::string& golden_path,
+                                                  const CompareOptions& options, bool keep_names,
+                                                  const Pairing& pairing) {
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
+  const Keep keep = keep_names ? Keep::kNames : Keep::kNone;
   RunWithThreads(options.threads, [&] {
-    RunBoth(
-        [&] { loaded_target = LoadSide(target_path, visit ? Keep::kNames : Keep::kNone, options); },
-        [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options); });
+    RunBoth([&] { loaded_target = LoadSide(target_path, keep, options); },
+            [&] { loaded_golden = LoadSide(golden_path, Keep::kNone, options); });
   });
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
-  Comparison comparison;
-  PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
-  comparison.of_saves = target.run.header().holds_saves();
-  if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
-  comparison.target_graphs = target.run.graph_directories();
-  comparison.golden_graphs = golden.run.graph_directories();
-  if (comparison.of_graphs()) pipeline::LendShapes(target.calls, golden.calls);
-  comparison.target_path = target.run.dump_json_path();
-  comparison.golden_path = golden.run.dump_json_path();
-  comparison.target_loss = target.run.loss();
-  comparison.golden_loss = golden.run.loss();
-  comparison.target_loss.duplicate_names = target.duplicate_names;
-  comparison.golden_loss.duplicate_names = golden.duplicate_names;
-  RowBuilder builder(target, golden, comparison);
-  PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
-                pipeline::PairCalls({target.run, target.calls}, {golden.run, golden.calls}, options,
-                                    comparison));
-  builder.Reserve(pairs);
-  for (const CallPair& pair : pairs) builder.Add(pair);
-  if (comparison.mode == CompareMode::kTensor) {
-    TensorPass(target.run, golden.run, options, comparison).Run();
-  }
-  const bool bases_differ =
-      comparison.mode == CompareMode::kDigest &&
-      target.run.header().digests_own_bytes != golden.run.header().digests_own_bytes &&
-      !RebaseDigests(target, golden, comparison);
-  FillTable(comparison);
+  auto impl = std::make_unique<Impl>(
+      Impl{golden_path, options, std::move(target), std::move(golden), {}, false});
+  PL_TRY(impl->Pair(pairing));
+  impl->Measure();
+  return RunPair(std::move(impl));
+}
+
+void pipeline::RunPair::FillTable() {
+  Comparison& comparison = impl_->comparison;
+  RunWithThreads(impl_->options.threads, [&] {
+    report::FillResults(comparison);
+    if (comparison.of_graphs()) return report::FillGraphResults(comparison);
+    report::FillColors(comparison);
+  });
+}
+
+Status pipeline::RunPair::Judge() {
+  const CompareOptions& options = impl_->options;
+  Comparison& comparison = impl_->comparison;
+  const Run& target = impl_->target.run;
   // Recorders of other makes take some statistics from a float32 copy.
-  const bool both_ours = target.run.header().by_plumbline && golden.run.header().by_plumbline;
+  const bool both_ours = target.header().by_plumbline && impl_->golden.run.header().by_plumbline;
   std::vector<double> noise;
   if (!options.noise_path.empty()) {
-    PL_TRY_ASSIGN(noise, pipeline::MeasureNoise(golden_path, options, comparison));
+    PL_TRY_ASSIGN(noise, MeasureNoise(impl_->golden_path, options, comparison));
   }
-  if (comparison.of_graphs()) pipeline::AddPrintedPrecision(comparison, noise);
-  pipeline::JudgeRows(target.run, {comparison.mode, !both_ours, bases_differ}, comparison, noise);
-  pipeline::ExplainCause(target.run, golden.run, comparison);
-  comparison.next_config = pipeline::NextConfigText(target.run, comparison);
-  PL_TRY(FillStacks(target.run, options, comparison));
+  if (comparison.of_graphs()) AddPrintedPrecision(comparison, noise);
+  const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
+  RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
+  return {};
+}
+
+Status pipeline::RunPair::Explain() {
+  const Run& target = impl_->target.run;
+  const Run& golden = impl_->golden.run;
+  Comparison& comparison = impl_->comparison;
+  ExplainCause(target, golden, comparison);
+  comparison.next_config = NextConfigText(target, comparison);
+  PL_TRY(FillStacks(target, impl_->options, comparison));
   CountRows(comparison);
-  AddLossWarnings(target.run, comparison.target_loss, "target", comparison);
-  AddLossWarnings(golden.run, comparison.golden_loss, "golden", comparison);
-  comparison.items = KeepItems(target.calls, golden.calls);
-  if (visit) visit(target.run, comparison);
+  AddLossWarnings(target, comparison.target_loss, "target", comparison);
+  AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
+  return {};
+}
+
+const Run& pipeline::RunPair::target() const { return impl_->target.run; }
+
+const Comparison& pipeline::RunPair::comparison() const { return impl_->comparison; }
+
+Comparison pipeline::RunPair::Take() && {
+  Comparison comparison = std::move(impl_->comparison);
+  comparison.items = KeepItems(impl_->target.calls, impl_->golden.calls);
+  Unload(std::move(impl_->target), std::move(impl_->golden), impl_->options);
   return comparison;
+}
+
+Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
+                                                const std::string& golden_path,
+                                                const CompareOptions& options,
+                                                const ComparisonVisitor& visit,
+                                                const Pairing& pairing) {
+  PL_TRY_ASSIGN(RunPair pair, RunPair::Load(target_path, golden_path, options,
+                                            static_cast<bool>(visit), pairing));
+  pair.FillTable();
+  PL_TRY(pair.Judge());
+  PL_TRY(pair.Explain());
+  if (visit) visit(pair.target(), pair.comparison());
+  return std::move(pair).Take();
 }
 
 }  // namespace plumbline

@@ -4,20 +4,58 @@
 #define PLUMBLINE_PIPELINE_COMPARE_RUNS_H_
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "pipeline/pair_calls.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
+
+// Pairs the calls in place of PairCalls(); may replace the lists of calls by others.
+using Pairing = std::function<Result<std::vector<match::CallPair>>(
+    const PairingSide& target, const PairingSide& golden, Comparison& comparison)>;
 
 // Sees the finished comparison while the target's run is still open. The run holds the names of all
 // calls, and the arguments only of those that communicate.
 using ComparisonVisitor = std::function<void(const Run& target, const Comparison& comparison)>;
 
-// As CompareRuns(); `visit` may be empty.
+// As CompareRuns(); `visit` and `pairing` may be empty.
 Result<Comparison> CompareRunsVisited(const std::string& target, const std::string& golden,
-                                      const CompareOptions& options,
-                                      const ComparisonVisitor& visit);
+                                      const CompareOptions& options, const ComparisonVisitor& visit,
+                                      const Pairing& pairing = {});
+
+// The stages of a comparison, for those who need some of them only. Move-only; single-threaded.
+class RunPair {
+ public:
+  // Reads both runs, pairs their calls and measures their tensors: the rows have no verdicts yet.
+  // `keep_names`: as ComparisonVisitor needs the target. Errors: those of CompareRuns(). The
+  // options must outlive the pair. `pairing` may be empty.
+  static Result<RunPair> Load(const std::string& target, const std::string& golden,
+                              const CompareOptions& options, bool keep_names = false,
+                              const Pairing& pairing = {});
+  RunPair(RunPair&&) noexcept;
+  RunPair& operator=(RunPair&&) = delete;
+  ~RunPair();
+
+  // Results and colours as upstream has them.
+  void FillTable();
+  // The verdicts of all rows and calls, and the first wrong call; compares the run that
+  // options.noise_path names first.
+  Status Judge();
+  // The cause of the first wrong call, what to record next, stacks, counts and warnings.
+  Status Explain();
+  [[nodiscard]] const Run& target() const;
+  [[nodiscard]] const Comparison& comparison() const;
+  // Requires: not called before.
+  Comparison Take() &&;
+
+ private:
+  struct Impl;
+  explicit RunPair(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace plumbline::pipeline
 

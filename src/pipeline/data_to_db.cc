@@ -16,7 +16,7 @@
 #include "formats/trend_db.h"
 #include "load/detect.h"
 #include "load/rank_directories.h"
-#include "pipeline/micro_steps.h"
+#include "pipeline/ranks/micro_steps.h"
 #include "pipeline/trend_rows.h"
 #include "record/run_files.h"
 

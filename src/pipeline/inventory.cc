@@ -10,8 +10,9 @@
 #include "formats/dump_json.h"
 #include "load/detect.h"
 #include "load/rank_directories.h"
-#include "pipeline/bad_value.h"
+#include "pipeline/graphs/inventory_graphs.h"
 #include "pipeline/inventory_tensor.h"
+#include "pipeline/overflow/bad_value.h"
 #include "record/run_files.h"
 
 namespace plumbline {
@@ -187,9 +188,11 @@ Status AddAllBelow(const std::string& path, Inventory& inventory) {
   PL_TRY_ASSIGN(const auto steps, load::ListStepDirectories(path));
   for (const load::StepDirectory& step : steps) PL_TRY(AddRanks(step.path, inventory));
   if (!inventory.dumps.empty()) return {};
+  PL_TRY_ASSIGN(inventory.side_files, ReadGraphFacts(path));
+  if (!inventory.side_files.empty()) return {};
   return Error(ErrorCode::kNotFound,
                fmt::format("{}: no dump.json, debug.json or journal here nor in a step or rank "
-                           "directory below",
+                           "directory below, no static-graph dump and no dump of ATB",
                            path));
 }
 

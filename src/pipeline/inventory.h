@@ -62,9 +62,9 @@ struct TensorFacts {
   std::vector<std::string> values;  // the first few, in row-major order
 };
 
-// A stack.json or construct.json.
+// A stack.json or construct.json, or the dump of a graph engine.
 struct SideFileFacts {
-  std::string path, kind;  // "stack" or "construct"
+  std::string path, kind;  // "stack, flat", "construct", "ATB dump, tensors"
   std::vector<std::pair<std::string, uint64_t>> counts;
 };
 
@@ -76,7 +76,8 @@ struct Inventory {
   std::vector<JournalFacts> journals;
 };
 
-// `path` is a dump, step or rank directory, or a file of one. Truncated dumps are read up to their
+// `path` is a dump, step or rank directory, a static-graph dump or one of ATB, or a file of a
+// recording. Truncated dumps are read up to their
 // last complete entry (DumpFacts::loss says so). kNotFound, kIo, kCorrupt; kUnsupported for files
 // of other kinds; kInvalidArgument for a symbolic link.
 Result<Inventory> TakeInventory(const std::string& path);

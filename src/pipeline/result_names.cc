@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
-
-#include "base/file.h"
+#include <utility>
 
 namespace plumbline::pipeline {
 namespace {
@@ -21,23 +20,27 @@ std::string TimeStamp() {
 
 }  // namespace
 
-std::string FreeStamp(const std::string& directory, std::string_view prefix,
-                      std::span<const std::string_view> extensions) {
+FreeName FreeStamp(const std::string& directory, std::string_view prefix,
+                   std::span<const std::string_view> extensions) {
   const std::string time = TimeStamp();
   for (int attempt = 0;; ++attempt) {
-    const std::string stamp = attempt == 0 ? time : fmt::format("{}_{}", time, attempt);
+    std::string stamp = attempt == 0 ? time : fmt::format("{}_{}", time, attempt);
+    // The hold first: between a look and a hold another process can write its files and be gone.
+    auto hold = NameHold::Make(JoinPath(directory, fmt::format(".{}_{}.tmp", prefix, stamp)));
+    if (hold && !*hold) continue;
     const bool taken = std::ranges::any_of(extensions, [&](std::string_view extension) {
       const std::string name = fmt::format("{}_{}{}", prefix, stamp, extension);
       return KindOf(JoinPath(directory, name)) != PathKind::kMissing;
     });
-    if (!taken) return stamp;
+    if (!taken) return {std::move(stamp), hold ? std::move(*hold) : std::nullopt};
   }
 }
 
-std::string FreePath(const std::string& directory, std::string_view prefix,
-                     std::string_view extension) {
-  const std::string stamp = FreeStamp(directory, prefix, {&extension, 1});
-  return JoinPath(directory, fmt::format("{}_{}{}", prefix, stamp, extension));
+FreeName FreePath(const std::string& directory, std::string_view prefix,
+                  std::string_view extension) {
+  FreeName name = FreeStamp(directory, prefix, {&extension, 1});
+  name.text = JoinPath(directory, fmt::format("{}_{}{}", prefix, name.text, extension));
+  return name;
 }
 
 }  // namespace plumbline::pipeline

@@ -3,20 +3,31 @@
 #ifndef PLUMBLINE_PIPELINE_RESULT_NAMES_H_
 #define PLUMBLINE_PIPELINE_RESULT_NAMES_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace plumbline::pipeline {
 
-// "<time>" (local, yyyymmddhhmmss) or "<time>_<n>", such that "<prefix>_" + it + each of
+// Free names, which no other process takes for its own while this lives: keep it until the files
+// are written. A killed process leaves a hidden empty file `.{prefix}_{stamp}.tmp`.
+struct FreeName {
+  std::string text;
+  // Nothing where no file can be made; writing the result says why.
+  std::optional<NameHold> hold;
+};
+
+// The stamp "<time>" (local, yyyymmddhhmmss) or "<time>_<n>", such that "<prefix>_" + it + each of
 // `extensions` (with their dots) is the name of no file in `directory`.
-std::string FreeStamp(const std::string& directory, std::string_view prefix,
-                      std::span<const std::string_view> extensions);
+FreeName FreeStamp(const std::string& directory, std::string_view prefix,
+                   std::span<const std::string_view> extensions);
 
 // The path "<directory>/<prefix>_<free stamp><extension>".
-std::string FreePath(const std::string& directory, std::string_view prefix,
-                     std::string_view extension);
+FreeName FreePath(const std::string& directory, std::string_view prefix,
+                  std::string_view extension);
 
 }  // namespace plumbline::pipeline
 

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <span>
 #include <string_view>
 
+#include "base/text_parts.h"
 #include "formats/dump_json.h"
 #include "record/call_name.h"
 
@@ -33,14 +33,6 @@ constexpr double kLargest = 1e9;
 
 std::string Join(std::span<const std::string_view> parts) {
   return fmt::format("{}", fmt::join(parts.begin(), parts.end(), "."));
-}
-
-std::optional<int64_t> NumberIn(std::string_view text) {
-  int64_t number = 0;
-  if (!IsDigits(text)) return std::nullopt;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc()) return std::nullopt;
-  return number;
 }
 
 // The direction stands last but for a number, or (APIs of odd mappings) anywhere: the last counts,
@@ -162,12 +154,12 @@ std::optional<double> TrendValue(const Statistic& statistic) {
 }
 
 std::vector<Row> TrendRows(const Call& call) {
-  Parts parts = SplitAtDots(call.name);
+  Parts parts = SplitAt(call.name, '.');
   const std::optional<size_t> at = DirectionAt(parts);
   if (!at) return {};
   const std::string_view direction = parts[*at];
   parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(*at));
-  const std::optional<int64_t> number = NumberIn(parts.back());
+  const std::optional<int64_t> number = ParseNatural(parts.back());
   if (number && parts.size() > 1) parts.pop_back();
   const auto maker = [&](Metric metric) {
     return RowMaker(metric, Join(parts), parts.empty() ? 0 : number.value_or(0));
@@ -199,7 +191,7 @@ std::vector<Row> TrendRows(const Call& call) {
 }
 
 std::vector<Tag> TrendTags(const Row& row) {
-  const Parts parts = SplitAtDots(row.target);
+  const Parts parts = SplitAt(row.target, '.');
   if (parts.size() < 3 || parts.size() <= row.tail_parts) return {};
   const auto all = std::span(parts);
   const auto tail = all.last(row.tail_parts);

@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "match/layer_mapping.h"
+#include "pipeline/culprit/sample_evidence.h"
 #include "pipeline/result_names.h"
-#include "pipeline/sample_evidence.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
 #include "report/findings.h"
@@ -111,7 +111,8 @@ Status WriteComparison(Comparison& comparison, const CompareOptions& options) {
   PL_TRY(MakeDirectories(directory));
   const std::string prefix =
       (comparison.of_saves ? "debug_compare_result" : "compare_result") + options.suffix;
-  const std::string stem = pipeline::FreeStamp(directory, prefix, kExtensions);
+  const pipeline::FreeName name = pipeline::FreeStamp(directory, prefix, kExtensions);
+  const std::string& stem = name.text;
   std::vector<std::string> paths;
   for (const ReportFormat format : options.formats) {
     paths.push_back(

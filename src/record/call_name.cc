@@ -116,19 +116,4 @@ std::string TensorName(std::string_view entry, std::string_view part, std::strin
   return text;
 }
 
-std::vector<std::string_view> SplitAtDots(std::string_view name) {
-  std::vector<std::string_view> parts;
-  size_t begin = 0;
-  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', begin)) {
-    parts.push_back(name.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  parts.push_back(name.substr(begin));
-  return parts;
-}
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace plumbline

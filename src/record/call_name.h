@@ -50,13 +50,6 @@ std::string BuildCallName(const CallName& name);
 // `part` is "input", "kwargs", "output" or "parameters"; empty for parameter gradients.
 std::string TensorName(std::string_view entry, std::string_view part, std::string_view path);
 
-// The components of a name cut at every dot, borrowed from it; at least one. For names that are no
-// entry names, or that a mapping may have made of anything.
-std::vector<std::string_view> SplitAtDots(std::string_view name);
-
-// Whether `text` is one or more decimal digits and nothing else.
-bool IsDigits(std::string_view text);
-
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_RECORD_CALL_NAME_H_

@@ -18,6 +18,10 @@ inline constexpr std::string_view kErrorLog = "dump_error_info.log";
 inline constexpr std::string_view kJournal = ".dump.journal";
 inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who recorded this
 
+// Of other recorders: MindSpore's static graphs (both) and ATB (the first).
+inline constexpr std::string_view kStatisticCsv = "statistic.csv";
+inline constexpr std::string_view kMappingCsv = "mapping.csv";
+
 }  // namespace plumbline::run_files
 
 #endif  // PLUMBLINE_RECORD_RUN_FILES_H_

@@ -133,6 +133,9 @@ Cell MessageCell(const RowContext& context) {
 
 Cell StackCell(const RowContext& context) {
   if (!context.first_of_call || !context.row.target) return Word(kNone);
+  const std::string* spelled =
+      context.stacks == nullptr ? nullptr : context.stacks->Find(context.row.call);
+  if (spelled != nullptr) return Word(*spelled);
   const std::vector<std::string>& stack = context.comparison.stacks[context.row.call];
   return stack.empty() ? Word(kNone) : Cell(match::ListText(stack));
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/parallel.h"
+#include "base/utf8.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
@@ -14,6 +16,8 @@ namespace plumbline::report {
 namespace {
 
 using measure::NumberOf;
+
+constexpr size_t kBlock = 4096;  // of rows or calls that one thread looks at in one go
 
 void AddNote(ComparedRow& row, std::string_view code, std::string_view text) {
   const bool known = std::any_of(row.notes.begin(), row.notes.end(),
@@ -92,6 +96,26 @@ void FillTensorNotes(ComparedRow& row) {
 
 void FillDigest(ComparedRow& row) {
   row.result = row.target->digest == row.golden->digest ? "pass" : "Different";
+}
+
+void FillResult(const Comparison& comparison, ComparedRow& row) {
+  if (!row.target || !row.golden) {
+    FillUnmatched(comparison, row);
+    return;
+  }
+  switch (comparison.mode) {
+    case CompareMode::kStatistics:
+      FillStatistics(row);
+      break;
+    case CompareMode::kDigest:
+      FillDigest(row);
+      break;
+    case CompareMode::kTensor:
+      row.result = measure::AccuracyText(row.tensor);
+      FillTensorNotes(row);
+      break;
+  }
+  AddPairingNote(comparison.calls[row.call], row);
 }
 
 // --- colours ---------------------------------------------------------------------------------
@@ -253,38 +277,24 @@ bool IsSuspect(const ComparedRow& row) {
 }  // namespace
 
 void FillResults(Comparison& comparison) {
-  for (ComparedRow& row : comparison.rows) {
-    if (!row.target || !row.golden) {
-      FillUnmatched(comparison, row);
-      continue;
-    }
-    switch (comparison.mode) {
-      case CompareMode::kStatistics:
-        FillStatistics(row);
-        break;
-      case CompareMode::kDigest:
-        FillDigest(row);
-        break;
-      case CompareMode::kTensor:
-        row.result = measure::AccuracyText(row.tensor);
-        FillTensorNotes(row);
-        break;
-    }
-    AddPairingNote(comparison.calls[row.call], row);
-  }
+  ParallelBlocks(comparison.rows.size(), kBlock, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) FillResult(comparison, comparison.rows[i]);
+  });
 }
 
 void FillColors(Comparison& comparison) {
   if (comparison.mode == CompareMode::kDigest) return;
-  for (const ComparedCall& call : comparison.calls) ColorCall(comparison, call);
+  ParallelBlocks(comparison.calls.size(), kBlock, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) ColorCall(comparison, comparison.calls[i]);
+  });
 }
 
 std::string AdviceText(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
     if (!IsSuspect(row)) continue;
-    return fmt::format("Line: {}\nSuspect Nodes: {}\nExpert Advice: {}\n", i, row.item().name,
-                       Advise(row.item().name));
+    return fmt::format("Line: {}\nSuspect Nodes: {}\nExpert Advice: {}\n", i,
+                       ReplaceInvalidUtf8(row.item().name), Advise(row.item().name));
   }
   return "Line: NA\nSuspect Nodes: NA\nExpert Advice: No row of the result is marked.\n";
 }

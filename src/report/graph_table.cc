@@ -11,6 +11,8 @@
 #include "base/number_text.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
+#include "record/graph_name.h"
+#include "record/run_files.h"
 
 namespace plumbline::report {
 namespace {
@@ -37,24 +39,16 @@ const std::vector<std::string>& GraphsOn(const RowContext& context, Side side) {
   return side == kT ? context.comparison.target_graphs : context.comparison.golden_graphs;
 }
 
-// Directory and name of a data_name: "2:file" is in the third directory.
-struct Place {
-  std::string directory;
-  std::string_view name;
-};
-Place PlaceOf(const std::vector<std::string>& graphs, std::string_view data_name) {
-  size_t index = 0, at = 0;
-  while (at < data_name.size() && data_name[at] >= '0' && data_name[at] <= '9' && at < 9) {
-    index = 10 * index + static_cast<size_t>(data_name[at] - '0');
-    ++at;
-  }
-  const bool numbered = at > 0 && at < data_name.size() && data_name[at] == ':';
-  if (!numbered || index >= graphs.size()) return {graphs.front(), data_name};
-  return {graphs[index], data_name.substr(at + 1)};
+// Its directory and its name there.
+std::pair<std::string_view, std::string_view> PlaceOf(const RowContext& context, Side side,
+                                                      const Item& item) {
+  const std::vector<std::string>& graphs = GraphsOn(context, side);
+  const GraphName place = ParseGraphName(item.data_name, graphs.size());
+  return {graphs[place.directory], place.name};
 }
 
 std::string CsvPathOf(const RowContext& context, Side side, const Item& item) {
-  return JoinPath(PlaceOf(GraphsOn(context, side), item.data_name).directory, "statistic.csv");
+  return JoinPath(std::string(PlaceOf(context, side, item).first), run_files::kStatisticCsv);
 }
 
 // The file, as an absolute path.
@@ -62,8 +56,8 @@ template <Side side>
 Cell FileCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
-  const Place place = PlaceOf(GraphsOn(context, side), item->data_name);
-  const std::string path = JoinPath(place.directory, place.name);
+  const auto [directory, name] = PlaceOf(context, side, *item);
+  const std::string path = JoinPath(std::string(directory), name);
   const Result<std::string> absolute = AbsolutePath(path);
   return absolute ? *absolute : path;
 }
@@ -82,8 +76,7 @@ Cell KeyAndCsvCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
   const Cell path = CsvCell<side>(context);
-  return fmt::format("{} {}", PlaceOf(GraphsOn(context, side), item->data_name).name,
-                     std::get<std::string>(path));
+  return fmt::format("{} {}", PlaceOf(context, side, *item).second, std::get<std::string>(path));
 }
 
 // name.task.io.slot.
@@ -91,7 +84,7 @@ template <Side side>
 Cell KeyCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
-  std::string name(PlaceOf(GraphsOn(context, side), item->data_name).name);
+  std::string name(PlaceOf(context, side, *item).second);
   const size_t slot = name.rfind('.');
   const size_t io = slot == std::string::npos || slot == 0 ? slot : name.rfind('.', slot - 1);
   const size_t stream = io == std::string::npos || io == 0 ? io : name.rfind('.', io - 1);

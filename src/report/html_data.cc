@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 #include "base/json.h"
 #include "report/html_report.h"
 #include "report/json_object.h"
+#include "report/reason_text.h"
 #include "report/result_json.h"
 
 namespace plumbline::report {
@@ -113,6 +115,7 @@ class PartWriter {
     object.Integer("row_total", comparison_.rows.size());
     AppendRows(object.Key("rows"));
     AppendEvidence(object.Key("evidence"));
+    AppendReasons(object.Key("reasons"));
     object.Texts("texts", texts_.texts());
     object.End();
   }
@@ -292,6 +295,18 @@ class PartWriter {
       out += ']';
     }
     out += ']';
+  }
+
+  // The words for the codes that occur.
+  void AppendReasons(std::string& out) const {
+    std::set<std::string_view> codes;
+    for (const ComparedRow& row : comparison_.rows) codes.insert(row.reason);
+    ObjectWriter object(out);
+    for (const std::string_view code : codes) {
+      const std::string_view words = ReasonText(code);
+      if (!words.empty()) object.Text(code, words);
+    }
+    object.End();
   }
 
   static void AppendPairs(const std::vector<ElementPair>& pairs, std::string& out) {

@@ -32,5 +32,15 @@ TEST(MarkupText, XmlHasNoControlCharacters) {
   EXPECT_EQ(Xml("\xC3\xA9"), "\xC3\xA9");
 }
 
+TEST(MarkupText, OnlyCharactersRemain) {
+  for (const auto& write : {Html, Xml}) {
+    EXPECT_EQ(write("a\xFF"), "a\xEF\xBF\xBD");
+    EXPECT_EQ(write("\xF0\x9F\x98\x80"), "\xF0\x9F\x98\x80");
+    EXPECT_EQ(write("\xED\xA0\x80").find('\xED'), std::string::npos);  // a lone surrogate
+    EXPECT_EQ(write("\xEF\xBF\xBF"), "\xEF\xBF\xBD");                  // U+FFFF
+  }
+  EXPECT_EQ(Html(std::string_view("\0", 1)), "\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace plumbline::report

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/number_text.h"
+#include "base/text_parts.h"
 #include "measure/stats_metrics.h"
 
 namespace plumbline::report {
@@ -34,10 +35,7 @@ Kind KindOf(const Recorded& recorded, const std::string& text) {
     if (std::isinf(*number)) return *number > 0 ? Kind::kInf : Kind::kMinusInf;
     return Kind::kNumber;
   }
-  std::string lower = text;
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string lower = LowerCase(text);
   if (lower == "nan") return Kind::kNan;
   if (lower == "n/a") return Kind::kMissing;
   for (const std::string_view device : {"npu", "cpu", "cuda"}) {

@@ -8,6 +8,7 @@
 #include "report/json_object.h"
 #include "report/result_json.h"
 #include "report/row_cells.h"
+#include "report/stack_texts.h"
 
 namespace plumbline::report {
 namespace {
@@ -58,12 +59,14 @@ Status AddFacts(const Comparison& comparison, sqlite_table::Writer& writer) {
 
 Status AddCalls(const Comparison& comparison, sqlite_table::Writer& writer) {
   PL_TRY(writer.Begin("calls", kCallColumns));
+  const StackTexts stacks(comparison, [](const StackTexts::Frames& frames) {
+    std::string text;
+    AppendTexts(frames, text);
+    return text;
+  });
   for (size_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
-    std::string stack;
-    if (i < comparison.stacks.size() && !comparison.stacks[i].empty()) {
-      AppendTexts(comparison.stacks[i], stack);
-    }
+    const std::string stack = stacks.Of(i);
     const std::array<Cell, kCallColumns> cells = {static_cast<int64_t>(i),
                                                   TextOrNull(call.target_name),
                                                   TextOrNull(call.golden_name),

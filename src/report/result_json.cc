@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "base/text_file.h"
+#include "report/certainty.h"
 #include "report/first_wrong_members.h"
 #include "report/json_object.h"
 
@@ -139,6 +140,11 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
+  const Certainty certainty = CertaintyOf(comparison.mode);
+  ObjectWriter members(object.Key("certainty"));
+  members.Text("level", certainty.level);
+  members.Text("text", certainty.text);
+  members.End();
   AppendCounts(comparison.counts, object.Key("counts"));
   object.Texts("warnings", comparison.warnings);
 }

@@ -9,13 +9,15 @@
 #include <utility>
 
 #include "plumbline/compare.h"
+#include "report/certainty.h"
 #include "report/fail_conditions.h"
 #include "report/findings.h"
+#include "report/reason_text.h"
 
 namespace plumbline {
 namespace {
 
-// Rows that nobody can judge, by reason: "both-zero 12, empty 3".
+// Rows that nobody can judge, by reason: "empty 3 (no elements), zero-both 12 (equal: ...)".
 std::string NotComparableText(const Comparison& comparison) {
   std::map<std::string_view, uint64_t> by_reason;
   for (const ComparedRow& row : comparison.rows) {
@@ -25,6 +27,8 @@ std::string NotComparableText(const Comparison& comparison) {
   for (const auto& entry : by_reason) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {}", entry.first, entry.second);
+    const std::string_view words = report::ReasonText(entry.first);
+    if (!words.empty()) text += fmt::format(" ({})", words);
   }
   return text;
 }
@@ -35,6 +39,16 @@ void AppendPart(std::string& text, uint64_t count, std::string_view one, std::st
   if (count == 0) return;
   if (!text.empty()) text += ", ";
   text += fmt::format("{} {}{}", count, count == 1 ? one : many, rest);
+}
+
+uint64_t RowsOf(const Comparison& comparison, Verdict verdict) {
+  return comparison.counts.rows[static_cast<size_t>(verdict)];
+}
+
+// Rows that are wrong although no call is named for them: then nothing is said to be right.
+uint64_t UnexplainedRows(const Comparison& comparison) {
+  if (comparison.first_wrong_call) return 0;
+  return RowsOf(comparison, Verdict::kSuspicious) + RowsOf(comparison, Verdict::kBroken);
 }
 
 std::string MissingText(const Comparison& comparison) {
@@ -53,13 +67,13 @@ std::string MissingText(const Comparison& comparison) {
              " without data or of another shape");
   AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
   AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
+  // Of two ways to the same values that is the usual, and the calls without counterpart say it.
+  const bool one_way = comparison.counts.unmatched_target + comparison.counts.unmatched_golden == 0;
+  AppendPart(text, one_way ? UnexplainedRows(comparison) : 0, "row differs", "rows differ",
+             " for which no call can be named");
   AppendPart(text, target.unfinished ? 1 : 0, "unfinished target recording", "");
   AppendPart(text, golden.unfinished ? 1 : 0, "unfinished golden recording", "");
   return text;
-}
-
-uint64_t RowsOf(const Comparison& comparison, Verdict verdict) {
-  return comparison.counts.rows[static_cast<size_t>(verdict)];
 }
 
 // Whether any row says that two values agree; without one there is no good answer.
@@ -159,7 +173,7 @@ bool Comparison::is_complete() const {
   };
   return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
          counts.unreadable_files == 0 && counts.missing_values == 0 && is_whole(target_loss) &&
-         is_whole(golden_loss);
+         is_whole(golden_loss) && UnexplainedRows(*this) == 0;
 }
 
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {
@@ -173,6 +187,9 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
 
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
+  if (IsAnythingGood(comparison) || comparison.first_wrong_call) {
+    text += report::CertaintyLine(comparison.mode);
+  }
   const CompareCounts& counts = comparison.counts;
   const auto rows = [&](Verdict verdict) { return RowsOf(comparison, verdict); };
   const auto inherited =

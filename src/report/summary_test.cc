@@ -16,6 +16,10 @@ Comparison WithRows(const std::vector<Verdict>& verdicts) {
     row.verdict = verdict;
     comparison.rows.push_back(row);
     ++comparison.counts.rows[static_cast<size_t>(verdict)];
+    // A wrong row has a call to name.
+    if (verdict == Verdict::kBroken || verdict == Verdict::kSuspicious) {
+      comparison.first_wrong_call.emplace();
+    }
   }
   return comparison;
 }

@@ -1,11 +1,15 @@
 #include "report/table.h"
 
+#include <algorithm>
+#include <array>
 #include <span>
 
 #include "base/csv.h"
 #include "base/number_text.h"
+#include "base/parallel.h"
 #include "base/text_file.h"
 #include "formats/xlsx.h"
+#include "match/python_text.h"
 
 namespace plumbline::report {
 namespace {
@@ -17,10 +21,14 @@ std::vector<std::string_view> Header(const std::vector<Column>& columns) {
   return names;
 }
 
-RowContext ContextOf(const Comparison& comparison, size_t index) {
+RowContext ContextOf(const Comparison& comparison, const StackTexts& stacks, size_t index) {
   const ComparedRow& row = comparison.rows[index];
-  return {comparison, row, comparison.calls[row.call].first_row == index};
+  const bool first_of_call = comparison.calls[row.call].first_row == index;
+  return {comparison, row, first_of_call, row.statistics(), &stacks};
 }
+
+// Rows that one thread formats in one go, and how many such blocks are held at a time.
+constexpr size_t kBlock = 512, kBlocksHeld = 16;
 
 xlsx::Fill FillOf(RowColor color) {
   switch (color) {
@@ -32,14 +40,6 @@ xlsx::Fill FillOf(RowColor color) {
       return xlsx::Fill::kRed;
   }
   return xlsx::Fill::kNone;
-}
-
-Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
-  if (const auto* v = std::get_if<double>(&cell)) return writer.Number(*v);
-  if (const auto* v = std::get_if<int64_t>(&cell)) return writer.Number(static_cast<double>(*v));
-  if (const auto* v = std::get_if<std::string>(&cell)) return writer.Text(*v);
-  if (const auto* v = std::get_if<std::string_view>(&cell)) return writer.Text(*v);
-  return writer.Text({});
 }
 
 // The cell and a comma. Numbers need no quotes and are no formulas.
@@ -55,6 +55,14 @@ void AppendCsvCell(const Cell& cell, std::string& out) {
 }
 
 }  // namespace
+
+Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
+  if (const auto* v = std::get_if<double>(&cell)) return writer.Number(*v);
+  if (const auto* v = std::get_if<int64_t>(&cell)) return writer.Number(static_cast<double>(*v));
+  if (const auto* v = std::get_if<std::string>(&cell)) return writer.Text(*v);
+  if (const auto* v = std::get_if<std::string_view>(&cell)) return writer.Text(*v);
+  return writer.Text({});
+}
 
 void AppendCellText(const Cell& cell, std::string& out) {
   if (const auto* real = std::get_if<double>(&cell)) {
@@ -82,11 +90,23 @@ Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns
                 const std::string& path) {
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(Header(columns)), file.text());
-  for (size_t i = 0; i < comparison.rows.size(); ++i) {
-    const RowContext context = ContextOf(comparison, i);
-    for (const Column& column : columns) AppendCsvCell(column.cell(context), file.text());
-    file.text().back() = '\n';  // the last comma
-    PL_TRY(file.Flush());
+  const StackTexts stacks(comparison, &match::ListText);
+  std::array<std::string, kBlocksHeld> texts;
+  const auto format = [&](size_t begin, size_t end, std::string& text) {
+    text.clear();
+    for (size_t i = begin; i < end; ++i) {
+      const RowContext context = ContextOf(comparison, stacks, i);
+      for (const Column& column : columns) AppendCsvCell(column.cell(context), text);
+      text.back() = '\n';  // the last comma
+    }
+  };
+  const size_t rows = comparison.rows.size();
+  for (size_t begin = 0; begin < rows; begin += kBlock * kBlocksHeld) {
+    const size_t count = std::min(rows - begin, kBlock * kBlocksHeld);
+    ParallelBlocks(count, kBlock, [&](size_t from, size_t to) {
+      format(begin + from, begin + to, texts[from / kBlock]);
+    });
+    for (size_t k = 0; k * kBlock < count; ++k) PL_TRY(file.Write(texts[k]));
   }
   return file.Close();
 }
@@ -95,8 +115,9 @@ Status WriteXlsx(const Comparison& comparison, const std::string& path) {
   const std::vector<Column> columns = ColumnsOf(comparison);
   PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
   PL_TRY(writer.BeginSheet(comparison.of_graphs() ? "Sheet1" : "Sheet", Header(columns)));
+  const StackTexts stacks(comparison, &match::ListText);
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
-    const RowContext context = ContextOf(comparison, i);
+    const RowContext context = ContextOf(comparison, stacks, i);
     PL_TRY(writer.BeginRow(FillOf(context.row.color)));
     for (const Column& column : columns) PL_TRY(WriteCell(column.cell(context), writer));
   }

@@ -9,7 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "formats/xlsx.h"
 #include "plumbline/compare.h"
+#include "report/stack_texts.h"
 
 namespace plumbline::report {
 
@@ -23,6 +25,7 @@ struct RowContext {
   const ComparedRow& row;
   bool first_of_call = false;
   StatisticDifferences differences = row.statistics();
+  const StackTexts* stacks = nullptr;  // spelled ahead; null: none are
 };
 
 struct Column {
@@ -37,6 +40,9 @@ std::vector<Column> ColumnsOf(const Comparison& comparison);
 // Appends the text of a cell in a CSV file, unquoted; numbers as Python spells them.
 void AppendCellText(const Cell& cell, std::string& out);
 std::string CellText(const Cell& cell);
+
+// The next cell of the open row of a workbook.
+Status WriteCell(const Cell& cell, xlsx::Writer& writer);
 
 Status WriteCsv(const Comparison& comparison, const std::string& path);
 Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns,

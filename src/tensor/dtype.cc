@@ -1,5 +1,6 @@
 // The one dtype table.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -74,8 +75,9 @@ double UnitRoundoff(DType dtype) {
   return bits == 0 ? 0.0 : std::ldexp(1.0, -bits);
 }
 
-std::optional<DType> ParseDType(std::string_view text) {
-  if (text.empty()) return std::nullopt;
+namespace {
+
+std::optional<DType> LookUp(std::string_view text) {
   for (const DTypeInfo& row : kTable) {
     if (text == row.name || text == row.torch_name || text == row.mindspore_name ||
         text == row.numpy_descr) {
@@ -96,6 +98,28 @@ std::optional<DType> ParseDType(std::string_view text) {
     if (alias.text == plain) return alias.dtype;
   }
   return ParseDescr(text);
+}
+
+}  // namespace
+
+std::optional<DType> ParseDType(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  // Rows of one table have few types, and equal ones stand together.
+  constexpr size_t kMostKept = 32;
+  struct Last {
+    std::array<char, kMostKept> text{};
+    size_t size = 0;
+    std::optional<DType> dtype;
+  };
+  thread_local Last last;
+  if (text == std::string_view(last.text.data(), last.size)) return last.dtype;
+  const std::optional<DType> found = LookUp(text);
+  if (text.size() <= kMostKept) {
+    std::copy(text.begin(), text.end(), last.text.begin());
+    last.size = text.size();
+    last.dtype = found;
+  }
+  return found;
 }
 
 }  // namespace plumbline

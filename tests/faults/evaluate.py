@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,6 +60,11 @@ class Answer:
     detail: str
 
     @property
+    def place(self) -> str:
+        """What is named."""
+        return self.named or "nothing"
+
+    @property
     def exact(self) -> bool:
         """Whether a true culprit is named."""
         return self.distance == 0
@@ -70,10 +76,12 @@ class Answer:
 
 
 def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Pair]:
-    """Records what is missing in `work` and returns all pairs but those of models in `without`."""
+    """Records what is missing in `work`; returns all pairs but models and cases in `without`."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
                           capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
-    cases = [case for case in json.loads(done.stdout) if case["model"] not in without]
+    left_out = set(without)
+    cases = [case for case in json.loads(done.stdout)
+             if not {case["model"], case["name"]} & left_out]
     if only:
         cases = [case for case in cases if case["name"] in only or _group(case) in only]
     jobs: dict[str, list[dict[str, Any]]] = {}
@@ -175,7 +183,7 @@ def compare(pair: Pair, task: str) -> Answer:
                   first.get("what", ""))
 
 
-def summary(answers: list[Answer]) -> dict[str, int]:
+def summary(answers: Sequence[Answer]) -> dict[str, int]:
     """Counts of one group of answers."""
     faults = [answer for answer in answers if answer.is_fault]
     noise = [answer for answer in answers if not answer.is_fault]
@@ -187,7 +195,7 @@ def summary(answers: list[Answer]) -> dict[str, int]:
 
 
 def evaluate(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Answer]:
-    """Records, compares, answers; without some models."""
+    """Records, compares, answers; without some models and cases."""
     pairs = record(work, only, without)
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda job: compare(*job),

@@ -20,36 +20,38 @@ from pathlib import Path
 from typing import Any
 
 from all_rank_cases import CASES
-from evaluate import COMPARE_LIMIT_S, HERE, PLUMB, TASKS, calls_of, write_statistics
+from evaluate import (
+    COMPARE_LIMIT_S,
+    HERE,
+    PLUMB,
+    TASKS,
+    Answer,
+    calls_of,
+    summary,
+    write_statistics,
+)
 from rank_cases import RankCase
 
 RECORDING_LIMIT_S = 200
 
 
 @dataclass
-class RankAnswer:
-    """What a comparison of all ranks said about a case."""
+class RankAnswer(Answer):
+    """What a comparison of all ranks said about a case; on another rank there is no distance."""
 
-    case: str
-    task: str
-    is_fault: bool
-    held_out: bool
-    rank: int | None
-    named: str  # empty: no wrong call
-    distance: int | None  # in recorded calls, from the nearest true one; none: another rank
-    cause: str
-    causes: tuple[str, ...]
-    detail: str
+    rank: int | None = None
 
     @property
-    def exact(self) -> bool:
-        """Whether a true culprit is named, on its rank."""
-        return self.distance == 0
+    def place(self) -> str:
+        """What is named, and on which rank."""
+        return f"rank {self.rank} {self.named}" if self.named else "nothing"
 
-    @property
-    def near(self) -> bool:
-        """Whether the rank is right, and the call or the one next to it."""
-        return self.distance is not None and self.distance <= 1
+
+def answer_of(case: RankCase, task: str, rank: int | None, named: str, step: Path) -> RankAnswer:
+    """An answer, measured; without cause and detail."""
+    far = distance(step, case, rank, named) if case.is_fault and rank is not None else None
+    return RankAnswer(case.name, task, case.is_fault, "held out" if case.held_out else "in view",
+                      named, far, "", " ".join(case.causes), "", rank)
 
 
 def record(work: Path, world: int) -> dict[str, int]:
@@ -115,11 +117,10 @@ def compare(work: Path, task: str, case: RankCase, steps: dict[str, int]) -> Ran
     if done.returncode not in (0, 1):
         raise SystemExit(f"{case.name}: {done.stderr}")
     first: dict[str, Any] = json.loads(done.stdout)["first_wrong_call"] or {}
-    named, rank = first.get("name", ""), first.get("rank")
-    far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
-    return RankAnswer(case.name, task, case.is_fault, case.held_out, rank, named, far,
-                      first.get("cause") or "", case.causes,
-                      f"{first.get('what', '')}; {first.get('cause_text', '')}")
+    answer = answer_of(case, task, first.get("rank"), first.get("name", ""), target)
+    answer.cause = first.get("cause") or ""
+    answer.detail = f"{first.get('what', '')}; {first.get('cause_text', '')}"
+    return answer
 
 
 def evaluate(work: Path, only: list[str]) -> list[RankAnswer]:
@@ -158,23 +159,9 @@ def upstream_answers(work: Path, path: Path, mark: str) -> list[RankAnswer]:
     for (name, task), by_rank in said.items():
         case = next(case for case in CASES if case.name == name)
         rank = min((rank for rank, named in by_rank.items() if named), default=None)
-        named = "" if rank is None else by_rank[rank]
         target, _ = steps_of(work, task, case, steps[case.world])
-        far = distance(target, case, rank, named) if case.is_fault and rank is not None else None
-        answers.append(RankAnswer(name, task, case.is_fault, case.held_out, rank, named, far, "",
-                                  case.causes, ""))
+        answers.append(answer_of(case, task, rank, "" if rank is None else by_rank[rank], target))
     return answers
-
-
-def summary(answers: list[RankAnswer]) -> dict[str, int]:
-    """Counts of one group of answers."""
-    faults = [answer for answer in answers if answer.is_fault]
-    with_cause = [answer for answer in faults if answer.causes]
-    noise = [answer for answer in answers if not answer.is_fault]
-    return {"faults": len(faults), "exact": sum(answer.exact for answer in faults),
-            "within_one": sum(answer.near for answer in faults), "noise": len(noise),
-            "alarms": sum(bool(answer.named) for answer in noise), "with_cause": len(with_cause),
-            "cause_right": sum(answer.cause in answer.causes for answer in with_cause)}
 
 
 def main() -> int:
@@ -187,15 +174,14 @@ def main() -> int:
     answers = evaluate(args.work.resolve(), args.only)
     for answer in answers:
         good = answer.exact if answer.is_fault else not answer.named
-        cause_good = not answer.causes or answer.cause in answer.causes
+        cause_good = not answer.true_cause or answer.cause in answer.true_cause.split()
         if not good or not cause_good:
-            print(f"{answer.task:10} {answer.case:30} named rank {answer.rank} "
-                  f"{answer.named or 'nothing':40} distance {answer.distance} cause "
-                  f"{answer.cause or '-'} of {answer.causes}\n           {answer.detail[:250]}")
+            print(f"{answer.task:10} {answer.case:30} named {answer.place:47} "
+                  f"distance {answer.distance} cause {answer.cause or '-'} of "
+                  f"{answer.true_cause}\n           {answer.detail[:250]}")
     for task in TASKS:
-        for held_out in (False, True):
-            group = [a for a in answers if a.task == task and a.held_out == held_out]
-            print(task, "held out" if held_out else "in view", summary(group))
+        for group in ("in view", "held out"):
+            print(task, group, summary([a for a in answers if (a.task, a.group) == (task, group)]))
     if args.pairs:
         args.pairs.write_text(json.dumps(pairs(args.work.resolve())))
     if args.json:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import fifth_models
+import fifth_pictures
+import fifth_steps
+import fourth_models
 import second_models
 import small_models
+import third_models
+import third_steps
 import unseen_models
 import unseen_steps
 from small_models import Subject
@@ -16,5 +22,16 @@ MODELS: dict[str, Callable[[], Subject]] = {
         unseen_models.bert, unseen_models.t5, unseen_models.experts, unseen_models.recurrent,
         unseen_models.unet, unseen_models.recommend, unseen_steps.train, unseen_steps.mixed,
         unseen_steps.cached, second_models.vit, second_models.graph, second_models.towers,
-        second_models.sound, second_models.adapters)},
+        second_models.sound, second_models.adapters, third_models.vae, third_models.flow,
+        third_models.physics, third_models.process, third_models.chain, third_models.field,
+        third_models.policy, third_models.listener, third_steps.waves, third_steps.long,
+        third_steps.scan, third_steps.rivals, third_steps.optimise, third_steps.narrow,
+        third_steps.gemma, third_steps.falcon, third_steps.deberta, third_steps.wave,
+        third_steps.pictures, fourth_models.bodies, fourth_models.filtered,
+        fourth_models.capsules, fourth_models.transport, fourth_models.inner, fourth_models.qwen,
+        fourth_models.clip, fifth_models.qwen3, fifth_models.neox,
+        fifth_models.mistral, fifth_models.whisper, fifth_models.dpo, fifth_models.distill,
+        fifth_models.forecast, fifth_pictures.resnet, fifth_pictures.swin,
+        fifth_pictures.convnext, fifth_pictures.dit, fifth_pictures.segment,
+        fifth_pictures.detect, fifth_steps.tune, fifth_steps.scaled, fifth_steps.twins)},
 }

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import plumbline
@@ -137,3 +138,87 @@ def test_transposed_result_of_another_shape(tmp_path: Path) -> None:
     target = Dump(tmp_path / "target").call(name, [x], (2 * x).T.contiguous()).write()
     found = details(target, golden)
     assert found["cause"] == "transposed", found["cause_text"]
+
+
+def stack_of_layers(dump: Dump, layers: list[int], x: torch.Tensor) -> Path:
+    """Residual layers, each with weights of its own and three calls."""
+    for count, layer in enumerate(layers):
+        weight = numbers(20 + layer, 16, 16) / 8
+        up, act = x @ weight.T, torch.tanh(x @ weight.T)
+        dump.call(f"Functional.linear.{count}.forward", [x, weight], up)
+        dump.call(f"Torch.tanh.{count}.forward", [up], act)
+        dump.call(f"Tensor.__add__.{count}.forward", [x, act], x + act)
+        x = x + act
+    return dump.call("Torch.exp.0.forward", [x], x.exp()).write()
+
+
+@pytest.mark.parametrize("skipped_by", ["target", "golden"])
+def test_skipped_layer_is_no_addend(tmp_path: Path, skipped_by: str) -> None:
+    x = numbers(13, 4, 16)
+    sides = {name: stack_of_layers(Dump(tmp_path / name),
+                                   [0, 1, 3] if name == skipped_by else [0, 1, 2, 3], x)
+             for name in ("target", "golden")}
+    found = details(sides["target"], sides["golden"])
+    missing = skipped_by == "target"
+    assert found["cause"] == ("missing-call" if missing else "extra-call"), found["cause_text"]
+    assert f"{'the target' if missing else 'golden'} leaves out 3 calls" in found["cause_text"]
+    # The fourth layer of one side stands where the other has its third.
+    assert "in Functional.linear.3.forward, not in Functional.linear.2" in found["cause_text"]
+
+
+@pytest.mark.parametrize("skipped_by", ["target", "golden"])
+def test_skipped_calls_of_their_own_kind(tmp_path: Path, skipped_by: str) -> None:
+    """Three calls that the other side has none like: the next one takes their result."""
+    x = numbers(13, 4, 16)
+    for side in ("target", "golden"):
+        dump, value = Dump(tmp_path / side).call("Torch.tanh.0.forward", [x], x.tanh()), x.tanh()
+        for name in ("sin", "cos", "sigmoid") if side != skipped_by else ():
+            made = getattr(torch, name)(value)
+            dump.call(f"Torch.{name}.0.forward", [value], made)
+            value = made
+        dump.call("Torch.exp.0.forward", [value], value.exp()).write()
+    found = details(tmp_path / "target", tmp_path / "golden")
+    missing = skipped_by == "target"
+    assert found["cause"] == ("missing-call" if missing else "extra-call"), found["cause_text"]
+    assert ("leaves out 3 calls" if missing else "makes 3 calls") in found["cause_text"]
+    assert "Torch.sin.0.forward to Torch.sigmoid.0.forward" in found["cause_text"]
+    if not missing:  # the first of the lone calls is named, and whose result is wrong
+        assert found["name"] == "Torch.sin.0.forward"
+        assert "it leads to Torch.sigmoid.0.forward, whose result" in found["what"]
+
+
+def test_input_is_said_with_the_calls_that_made_it(tmp_path: Path) -> None:
+    """The target takes an earlier value where golden takes that of a call of its own."""
+    x = numbers(14, 4, 16)
+    target = Dump(tmp_path / "target").call("Torch.tanh.0.forward", [x], x.tanh()).call(
+        "Torch.exp.0.forward", [x.tanh()], x.tanh().exp()).write()
+    golden = Dump(tmp_path / "golden").call("Torch.tanh.0.forward", [x], x.tanh()).call(
+        "Torch.sin.0.forward", [x.tanh()], x.tanh().sin()).call(
+        "Torch.exp.0.forward", [x.tanh().sin()], x.tanh().sin().exp()).write()
+    found = details(target, golden)
+    assert "the result of Torch.tanh.0.forward, golden's of Torch.sin.0.forward" in found["what"]
+    assert "missing-call" == found["cause"] and "leaves out" not in found["cause_text"]
+
+
+def with_parameters(directory: Path, weights: list[torch.Tensor], x: torch.Tensor) -> Path:
+    """Modules of one weight each, as level L0 records them."""
+    dump = Dump(directory)
+    for layer, weight in enumerate(weights):
+        name = f"Module.layers.{layer}.Linear.forward.0"
+        dump.call(name, [x], x @ weight.T)
+        dump.data[name]["parameters"] = {"weight": dump.tensor(f"{name}.parameters.weight", weight)}
+        x = x @ weight.T
+    return dump.write()
+
+
+def test_parameters_that_differ_at_the_start_are_said(tmp_path: Path) -> None:
+    x = numbers(15, 4, 8)
+    weights = [numbers(40 + i, 8, 8) for i in range(4)]
+    golden = with_parameters(tmp_path / "golden", weights, x)
+    drawn_anew = [numbers(50 + i, 8, 8) for i in range(4)]
+    found = details(with_parameters(tmp_path / "all", drawn_anew, x), golden)
+    assert found["cause"] == "earlier-step", found["cause_text"]
+    assert "(4 of 4)" in found["cause_text"] and "step before" in found["cause_text"]
+    scaled = [weights[0] * 1.5, *weights[1:]]
+    found = details(with_parameters(tmp_path / "one", scaled, x), golden)
+    assert found["cause"] == "scale" and "(1 of 4)" in found["cause_text"], found["cause_text"]

@@ -364,3 +364,30 @@ assert "libsqlite3" in open("/proc/self/maps").read()
 def test_unknown_name_of_the_package_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="compair"):
         plumbline.compair  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(("argument", "value", "error"), [
+    ("target", b"bytes", TypeError), ("golden", None, TypeError), ("output_dir", 3, TypeError),
+    ("noise", b"x", TypeError), ("stack_path", 3, TypeError), ("threads", "2", TypeError),
+    ("threads", 2.5, TypeError), ("threads", -1, ValueError), ("threads", 2**70, ValueError),
+    ("fuzzy_match", "no", TypeError), ("show_stack", 1, TypeError), ("suffix", 3, TypeError),
+    ("formats", 3, TypeError), ("formats", [3], TypeError), ("fail_on", None, TypeError),
+    ("mappings", ["a"], TypeError), ("mappings", {"data": 3}, TypeError),
+    ("thread", 2, TypeError)])
+def test_wrong_arguments_are_named(make: Make, argument: str, value: Any,
+                                   error: type[Exception]) -> None:
+    given = {"target": make("sound"), "golden": make("sound"), argument: value}
+    with pytest.raises(error, match=rf"\b{argument}\b") as caught:
+        plumbline.compare(**given)
+    assert "\n" not in str(caught.value)
+    assert argument == "thread" or "expected" in str(caught.value)
+
+
+@pytest.mark.parametrize(("argument", "value", "error"), [
+    ("ranks", "0", TypeError), ("ranks", [-1], ValueError), ("ranks", [1.5], TypeError),
+    ("steps", 3, TypeError), ("steps", [2**70], ValueError), ("resume", "x", TypeError)])
+def test_wrong_arguments_for_ranks_are_named(tmp_path: Path, argument: str, value: Any,
+                                             error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"^{argument}: .*expected") as caught:
+        plumbline.compare_ranks(tmp_path, tmp_path, tmp_path, **{argument: value})
+    assert "\n" not in str(caught.value)

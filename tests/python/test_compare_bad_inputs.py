@@ -382,3 +382,12 @@ OPTIONS = {
 def test_options(name: str, pair: Path) -> None:
     words, text = OPTIONS[name]
     refuses(pair, USAGE, [text], "compare", "target", "golden", "-o", "out", *words)
+
+
+@pytest.mark.parametrize("option", ["--rank", "--step"])
+@pytest.mark.parametrize("value", ["0-1", "-1", "1e400", "99999999999999999999", "a", "1.5"])
+def test_numbers_of_ranks_and_steps(tmp_path: Path, option: str, value: str) -> None:
+    done = plumb(tmp_path, "compare", "a", "b", f"{option}={value}")
+    assert done.returncode == USAGE
+    assert option in done.stderr and f'"{value}" is no number (expected 0, 1, 2' in done.stderr
+    assert len(done.stderr) < 200

@@ -88,7 +88,7 @@ METRICS = ("Cosine", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio",
            "Five Thousandths Err Ratio")
 JUDGED = (*METRICS, "Accuracy Reached or Not", "Err_message")
 ANY = ("*",)
-PAIRED_HERE = ("precision", "other_order", "fuzzy", "brain_float")
+PAIRED_HERE = ("precision", "other_order", "fuzzy", "brain_float", "scalar_types")
 
 
 def equal_values(row: Row) -> bool:
@@ -229,7 +229,8 @@ def test_advisor_names_the_same_row(name: str, results: Results) -> None:
     assert found == expected
 
 
-def test_other_scalar_types_are_never_called_good(results: Results) -> None:
-    """Row 12: 1 against 1.0 is no pair upstream; it must not vanish in a good verdict."""
+def test_numbers_of_other_types_are_compared_by_value(results: Results) -> None:
+    """Row 12: 1 against 1.0 is no pair upstream; it is one here, and only equal values agree."""
     found = table(results("scalar_types"))
-    assert {row["Verdict"] for row, _ in found} <= {"not comparable", "suspicious", "broken"}
+    assert {row["Verdict"] for row, _ in found} == {"same"}
+    assert all(row["Bench Name"] != "N/A" for row, _ in found)

@@ -173,6 +173,7 @@ ARRAYS: list[tuple[Any, Any, str, int]] = [
     ([1.0, NAN], [NAN, 1.0], "broken: nonfinite-position", 1),
     ([1.0, INF], [1.0, -INF], "broken: nonfinite-position", 1),
     ([NAN, 1.0], [NAN, 2.0], "broken: relative error 0.5", 1),
+    ([NAN, 1.0, 1.0], [NAN, 1.0, 1.0 + 1e-15], "not comparable: ", 1),
     ([0.0, 0.0], [0.0, 0.0], "not comparable: zero-both", 1),
     ([0.0, 0.0], [0.0, 1.0], "broken: relative error 1", 1),
     ([0.0, 1.0], [0.0, 0.0], "broken: zero-golden", 1),
@@ -197,6 +198,8 @@ def test_two_arrays(tmp_path: Path, row: int) -> None:
     np.save(tmp_path / "b.npy", np.asarray(golden))
     done = compare(tmp_path / "a.npy", tmp_path / "b.npy", "-o", tmp_path / "out")
     assert done.stdout.startswith(answer) and done.returncode == status, done
+    if not (np.isfinite(target).all() and np.isfinite(golden).all()):
+        assert "accuracy reached or not: No\n" in done.stdout
     assert not (tmp_path / "out").exists()
     torch.save(torch.from_numpy(np.ascontiguousarray(golden)), tmp_path / "b.pt")
     if np.asarray(golden).shape:  # NumPy makes a 0-d array 1-d there
@@ -468,6 +471,11 @@ def test_nothing_is_overwritten_and_nothing_is_left(tmp_path: Path) -> None:
     words = (tmp_path / "a.pt", tmp_path / "a.pt", "-o", tmp_path / "result.json")
     refused(compare(*words), 6, "exists already")
     assert (tmp_path / "result.json").read_text() == "mine"
+    for count in (1, 2, 3):  # in a directory every result has a name of its own
+        compare(tmp_path / "a.pt", tmp_path / "a.pt", "-o", tmp_path / "results")
+        found = list((tmp_path / "results").iterdir())
+        assert len(found) == count
+        assert all(json.loads(path.read_text())["a"]["cos"] == 1.0 for path in found)
     refused(compare(tmp_path / "a.pt", tmp_path / "none.pt", "-o", tmp_path / "o"), 3, "none.pt")
     torch.save({"step": 3}, tmp_path / "empty.pt")
     refused(compare(tmp_path / "a.pt", tmp_path / "empty.pt", "-o", tmp_path / "o"), 2,
@@ -482,6 +490,6 @@ def test_upstream_spelling(tmp_path: Path) -> None:
                           timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "ckpt_similarity.json").read_text())["a"]["cos"] == 1.0
-    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "-vc", "x.log"], text=True,
+    bad = subprocess.run([str(PLUMB), "msprobe", "config_check", "--odd", "x.log"], text=True,
                          capture_output=True, check=False, timeout=60)
-    assert bad.returncode == 4 and "config_check -vc: not built yet" in bad.stderr
+    assert bad.returncode == 4 and "config_check --odd: not built yet" in bad.stderr

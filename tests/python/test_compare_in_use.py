@@ -43,3 +43,25 @@ def test_dumps_of_searches_say_what_to_do(tmp_path: Path, task: str, advice: str
     assert line.startswith(f"plumb compare: {path}: was recorded with task {task}")
     assert f"`{advice} {step / 'rank0'}`" in line and "task statistics" in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [
+    ["--fail-on", "any"], ["--fail-on", "broken,unmatched", "--fail-on", "suspicious"],
+    ["--format", "json"], ["--format", "csv,json"], ["--rank", "0"], ["--rank", "0,3"]])
+def test_options_with_lists_may_stand_before_the_paths(tmp_path: Path, words: list[str]) -> None:
+    step = write_step(tmp_path / "step0", {f"rank{rank}": [fine(0)] for rank in (0, 3)})
+    answers = []
+    for order in ([*words, step, step], [step, step, *words]):
+        done = subprocess.run([str(PLUMB), "compare", "-o", tmp_path / "out", *order], text=True,
+                              capture_output=True, check=False, timeout=60, cwd=tmp_path)
+        assert done.returncode == 0 and done.stderr == "", done
+        answers.append(done.stdout.splitlines()[0])
+    assert answers[0] == answers[1] and answers[0].startswith("no wrong call")
+
+
+def test_an_empty_path_is_named(tmp_path: Path) -> None:
+    for words, side in ((["", "b"], "TARGET"), (["a", ""], "GOLDEN"), (["-gp", "b"], "TARGET")):
+        done = subprocess.run([str(PLUMB), "compare", *words], text=True, capture_output=True,
+                              check=False, timeout=60, cwd=tmp_path)
+        assert done.returncode == 2 and f"{side} (-" in done.stderr, done
+        assert list(tmp_path.iterdir()) == []

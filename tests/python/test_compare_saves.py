@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,22 @@ def test_two_recordings_of_the_same_agree(tmp_path: Path) -> None:
     good, again = (record(tmp_path / name, "statistics") for name in ("good", "again"))
     facts = compare(again, good, tmp_path / "same")
     assert facts["first_wrong_call"] is None and facts["complete"]
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_header_behind_the_entries(tmp_path: Path, task: str) -> None:
+    """Keys sorted by another tool, which puts "level" behind "data": the same answer."""
+    source = OLDER / task / "rank"
+    shutil.copytree(source, tmp_path / "sorted")
+    text = json.dumps(json.loads((source / "debug.json").read_text()), sort_keys=True)
+    assert text.index('"data"') < text.index('"level"')
+    (tmp_path / "sorted" / "debug.json").write_text(text)
+    facts = compare(tmp_path / "sorted", source, tmp_path / "result")
+    plain = compare(source, source, tmp_path / "plain")
+    assert facts["first_wrong_call"] is None and facts["complete"] == plain["complete"]
+    for one in (facts, plain):
+        one["table"].sort(key=lambda row: row["NPU Name"])
+    assert facts["table"] == plain["table"]
 
 
 def test_from_python(tmp_path: Path) -> None:

@@ -386,11 +386,7 @@ def test_links_are_not_followed(small: Path) -> None:
     victim.write_text("precious")
     (small.parent / "db").mkdir()
     database = small.parent / "db" / DATABASE
-    temporary = database.with_name(f".{DATABASE}.tmp")
     database.symlink_to(victim)
-    temporary.symlink_to(victim)
-    assert plumb("data2db", "--db", database.parent, "--data", small).returncode == 6
-    temporary.unlink()
     assert len(trend(convert(small))) == 2
     assert victim.read_text() == "precious" and not database.is_symlink()
 

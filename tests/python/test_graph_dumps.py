@@ -14,6 +14,7 @@ import subprocess
 import numpy as np
 import openpyxl
 import pytest
+import rank_dumps
 from graph_dumps import DATA, as_device_layout, unpack, write_statistics
 from recording import PLUMB
 
@@ -267,3 +268,44 @@ def test_full_disk_leaves_nothing(dumps: dict[str, pathlib.Path], tmp_path: path
     done = compare(dumps["target"], dumps["golden"], out=out)
     assert done.returncode == 6 and done.stderr.count("\n") == 1
     assert out.read_text() == "here"
+
+
+def mixed(root: pathlib.Path, graphs: pathlib.Path, value: float) -> pathlib.Path:
+    """Calls and static graphs side by side, as MindSpore's recorder leaves them."""
+    shutil.copytree(graphs, root / "graph" / "step0")
+    calls = [rank_dumps.fine(0), rank_dumps.passes("Torch.relu.0.forward", value)]
+    rank_dumps.write_step(root / "pynative" / "step0", {"rank0": calls, "rank1": calls})
+    return root
+
+
+def test_calls_and_graphs_side_by_side(tmp_path: pathlib.Path) -> None:
+    target = mixed(tmp_path / "target", unpack("target", tmp_path / "t"), 2.0)
+    golden = mixed(tmp_path / "golden", unpack("golden", tmp_path / "g"), 2.0)
+    words = [PLUMB, "compare", target, golden, "-o", tmp_path / "out", "--format", "csv"]
+
+    def compare(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*words, *more], text=True, capture_output=True, check=False,
+                              timeout=60)
+
+    done = compare("--fail-on", "broken")
+    assert done.returncode == 1, done.stderr
+    graph, calls = done.stdout.split("== pynative/step0\n")
+    assert graph.startswith("== graph/step0\n") and "first wrong" in graph
+    assert "first wrong" not in calls
+    assert list((tmp_path / "out/graph/step0").rglob("*.csv"))
+    assert list((tmp_path / "out/pynative/step0").rglob("*.csv"))
+    (golden / "pynative/step1").mkdir()
+    alone = compare()
+    assert alone.returncode == 0 and "pynative/step1: only in golden" in alone.stdout
+    assert compare("--fail-on", "unmatched").returncode == 1
+    # A part that is damaged does not keep the others from being judged.
+    (target / "pynative/step0/rank0/dump.json").write_text("{")
+    (target / "pynative/step0/rank1/dump.json").unlink()
+    damaged = compare()
+    assert damaged.returncode != 0 and "first wrong" in damaged.stdout
+    json = compare("--json")
+    assert json.returncode == 2 and "are about one step" in json.stderr
+    shutil.rmtree(target / "graph")
+    shutil.rmtree(golden / "pynative")
+    nothing = compare()
+    assert nothing.returncode == 2 and "no step in common" in nothing.stderr

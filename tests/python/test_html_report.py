@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from browser import drawn, needs_browser
+from compare_cases import Dump
 
 import plumbline
 
@@ -187,21 +188,61 @@ def test_text_of_a_recording_is_never_markup(tmp_path: Path) -> None:
     assert any(call[0].startswith(evil) for call in part["calls"])
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
+@needs_browser
 @pytest.mark.parametrize(("target", "golden"), PAIRS)
 def test_page_draws_without_an_error(target: str, golden: str, tmp_path: Path) -> None:
     _, _, machine = report(target, golden, tmp_path)
     [file] = (tmp_path / "out").glob("*.html")
-    done = subprocess.run(
-        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=2000",
-         "--enable-logging=stderr", "--dump-dom", f"file://{file}"],
-        text=True, capture_output=True, check=False, timeout=120)
-    assert "CONSOLE" not in done.stderr, done.stderr
+    document = drawn(file, tmp_path)
     answer = machine["first_wrong_call"]
-    shown = re.search(r'<section id="answer".*?</section>', done.stdout, re.S)
+    shown = re.search(r'<section id="answer".*?</section>', document, re.S)
     assert shown is not None
     if answer:
         assert answer["name"] in shown.group()
-    assert f"of {len(machine['rows'])} rows shown" in done.stdout
-    assert done.stdout.count('class="line') >= min(20, len(machine["rows"]))
+    assert f"of {len(machine['rows'])} rows shown" in document
+    assert document.count('class="line') >= min(20, len(machine["rows"]))
+
+
+@needs_browser
+def test_culprit_of_one_side_shows_what_it_has(tmp_path: Path) -> None:
+    """The target computes one call more, and its result differs where the next call takes it."""
+    x = torch.arange(1.0, 7.0)
+    for side in ("target", "golden"):
+        dump = Dump()
+        dump.forward("Torch.tanh.0.forward", [x / 9], [(x / 9).tanh()])
+        value = (x / 9).tanh()
+        if side == "target":
+            dump.forward("Torch.exp.0.forward", [value], [value.exp()])
+            value = value.exp()
+        dump.forward("Torch.square.0.forward", [value], [value.square()])
+        dump.write(tmp_path / side)
+    result = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html")
+    assert result.first_wrong_call == "Torch.exp.0.forward"
+    document = drawn(result.files[0], tmp_path)
+    evidence = re.search(r'<section id="evidence".*?</section>', document, re.S)
+    assert evidence is not None
+    for said in ("What the target takes and returns here", "golden has no such call",
+                 "Where its result is taken", "Torch.square.0.forward.input.0", "output.0"):
+        assert said in evidence.group(), said
+    assert "2.7181" not in evidence.group()  # numbers of the call, not of another
+    assert f"{(x / 9).tanh().exp().max().item():.4f}"[:5] in evidence.group()
+
+
+def test_words_tell_equal_from_missing(tmp_path: Path) -> None:
+    """Two kinds of rows that cannot be compared: zero on both sides, and without counterpart."""
+    x = torch.arange(1.0, 7.0)
+    for side in ("target", "golden"):
+        dump = Dump()
+        dump.forward("Torch.relu.0.forward", [x], [torch.zeros(6)])
+        if side == "target":
+            dump.forward("Torch.exp.0.forward", [x], [x.exp()])
+        dump.write(tmp_path / side)
+    result = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html")
+    [line] = [line for line in result.summary.splitlines() if line.startswith("not comparable:")]
+    assert "zero-both 1 (equal: " in line and "no-golden 2 (no counterpart: " in line
+    page = Page()
+    page.feed(Path(result.files[0]).read_text())
+    reasons = json.loads(page.scripts["data"])["parts"][0]["reasons"]
+    assert reasons["zero-both"].startswith("equal") and "counterpart" in reasons["no-golden"]

@@ -11,6 +11,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import atb_dumps
+import graph_dumps
 import numpy
 import pytest
 import torch
@@ -168,6 +170,37 @@ def test_inspect_reads_side_files(tmp_path):
     assert (stack["kind"], stack["entries"], stack["different stacks"]) == ("stack, grouped", 2, 1)
     [construct] = inspect(rank / "construct.json")["side_files"]
     assert (construct["entries"], construct["without parent"]) == (3, 1)
+
+
+def test_inspect_counts_a_static_graph(tmp_path):
+    root = graph_dumps.unpack("golden", tmp_path)
+    files = sum(path.suffix == ".npy" for path in root.rglob("*"))
+    facts = inspect(root)["side_files"]
+    assert sum(each["values"] for each in facts) == files
+    assert {each["kind"] for each in facts} == {"static-graph dump, tensors"}
+    assert all(each["kernels"] > 0 and each["unreadable"] == 0 for each in facts)
+    statistics = graph_dumps.write_statistics(root, tmp_path / "statistics")
+    again = inspect(statistics)["side_files"]
+    assert [each["values"] for each in again] == [each["values"] for each in facts]
+    first = next(path for path in sorted(root.rglob("*.npy")))
+    first.write_bytes(first.read_bytes()[:40])
+    assert sum(each["unreadable"] for each in inspect(root)["side_files"]) == 1
+    text = plumb("inspect", root).stdout
+    assert "static-graph dump, tensors" in text and "kernels: " in text
+
+
+def test_inspect_counts_an_atb_dump(tmp_path):
+    root = atb_dumps.write(tmp_path / "atb", faulty=False, tensors=True)
+    (facts,) = inspect(root)["side_files"]
+    assert facts["kind"] == "ATB dump, tensors"
+    assert facts["values"] == len(atb_dumps.TENSORS)
+    assert facts["operators"] == len({(name, ids) for name, ids, *_ in atb_dumps.TENSORS})
+    assert facts["missing files"] == 0
+    next(root.rglob("*.bin")).unlink()
+    (facts,) = inspect(root)["side_files"]
+    assert facts["missing files"] == 1
+    (root / "statistic.csv").write_text(atb_dumps.HEADER + "\n")
+    assert plumb("inspect", root).returncode == 3
 
 
 def test_inspect_refuses_what_it_cannot_read(tmp_path):

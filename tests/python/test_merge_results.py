@@ -222,6 +222,33 @@ def test_result_of_compare(tmp_path, kind):
     assert merged["MaxRelativeErr"][2][1:] == ["50.0%"] * 12
 
 
+@pytest.mark.parametrize("has_step", [False, True])
+def test_tables_of_an_earlier_comparison_are_said(tmp_path, has_step):
+    """Rank 1 has vanished and rank 2 is damaged when they are compared again."""
+    below = "step0" if has_step else "."
+    for name in ("target", "golden"):
+        write_step(tmp_path / name / below, {f"rank{r}": entries(r) for r in range(4)})
+    words = ["compare", tmp_path / "target", tmp_path / "golden", "-o", tmp_path / "out"]
+    assert plumb(*words).returncode == 0
+    results = tmp_path / "out" / below
+    merge = ["merge", results, "-o", tmp_path / "merged", "--config", write_config(tmp_path)]
+    assert "warning" not in plumb(*merge).stdout
+    shutil.rmtree(tmp_path / "target" / below / "rank1")
+    (tmp_path / "target" / below / "rank2" / "dump.json").write_text("{")
+    assert plumb(*words).returncode != 0
+    done = plumb(*merge)
+    assert done.returncode == 0 and "merged: 4 ranks" in done.stdout, done
+    warnings = [line for line in done.stdout.splitlines() if "earlier comparison" in line]
+    assert len(warnings) == 2 and all(line.startswith("warning: ") for line in warnings)
+    assert "in the newest one rank 1 is missing" in warnings[0]
+    assert "in the newest one rank 2 is failed" in warnings[1]
+    assert f"{results}/compare_result_rank1" in warnings[0]
+    # A summary that cannot be read tells nothing, and that is said.
+    [newest] = sorted((tmp_path / "out").glob("compare_ranks_*.json"))[-1:]
+    newest.write_text("{")
+    assert f"warning: {newest}: cannot be read" in plumb(*merge).stdout
+
+
 # ---- errors: one line, nothing written
 
 

@@ -58,6 +58,8 @@ def test_names_are_plumblines(installed: Path) -> None:
         "from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger\n"
         "assert issubclass(alias.PrecisionDebugger, own.PrecisionDebugger)\n"
         "assert alias.PrecisionDebugger is PrecisionDebugger and alias.seed_all is seed_all\n"
+        "from msprobe.core.config_check import ConfigChecker\n"
+        "import plumbline; assert ConfigChecker is plumbline.ConfigChecker\n"
         "assert not hasattr(alias, '__path_of_nothing__')\n"
     ))
     assert done.returncode == 0, done.stderr

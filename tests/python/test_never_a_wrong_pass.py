@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from compare_cases import Dump
 
 import plumbline
 
@@ -201,3 +202,23 @@ def test_noise_does_not_grow_without_bound(tmp_path: Path) -> None:
     result = plumbline.compare(target, golden)
     assert result.first_wrong_call is not None
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("task", ["statistics", "md5", "tensor"])
+def test_the_answer_says_how_certain_it_is(task: str, tmp_path: Path) -> None:
+    """A permuted batch keeps max, min, mean and norm: without tensors it cannot be seen."""
+    batch = torch.arange(12.0).reshape(4, 3)
+    for name, value in (("good", batch), ("permuted", batch[[2, 0, 3, 1]])):
+        dump = Dump("tensor" if task == "tensor" else "statistics", md5=task == "md5")
+        dump.forward("Torch.relu.0.forward", [batch], [value])
+        dump.write(tmp_path / name)
+    result = plumbline.compare(tmp_path / "permuted", tmp_path / "good", tmp_path / "out",
+                               formats="json,html")
+    assert (result.first_wrong_call is None) == (task == "statistics")
+    assert result.certainty["level"] == ("high" if task == "tensor" else "medium")
+    written = json.loads(Path(result.files[0]).read_text())
+    assert written["certainty"] == result.certainty
+    lines = [line for line in result.summary.splitlines()[:5] if "certainty" in line]
+    assert [result.certainty["text"] in line for line in lines] == [True] * (task != "tensor")
+    assert ("permuted" in result.certainty["text"]) == (task == "statistics")
+    assert result.certainty["text"] in Path(result.files[1]).read_text()

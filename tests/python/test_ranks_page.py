@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import drawn, needs_browser
 from rank_dumps import Entry, all_reduce, backward, fine, forward, tensor, write_step
 from recording import PLUMB
 
@@ -92,20 +92,15 @@ def test_parts_of_other_formats_are_not_written(tmp_path: Path) -> None:
     assert not [*(tmp_path / "out").rglob("*.html"), *(tmp_path / "out").rglob("*.page")]
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
+@needs_browser
 def test_page_draws_the_ranks_without_an_error(tmp_path: Path) -> None:
     write_both(tmp_path)
     (tmp_path / "target" / "rank0" / "dump.json").write_text("{")
     _, _, machine = compare(tmp_path)
     [file] = [file for file in machine["files"] if file.endswith(".html")]
-    done = subprocess.run(
-        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=2000",
-         "--enable-logging=stderr", "--dump-dom", f"file://{file}"],
-        text=True, capture_output=True, check=False, timeout=120)
-    assert "CONSOLE" not in done.stderr, done.stderr
-    answer = re.search(r'<section id="answer".*?</section>', done.stdout, re.S)
-    ranks = re.search(r'<section id="ranks".*?</section>', done.stdout, re.S)
+    document = drawn(file, tmp_path)
+    answer = re.search(r'<section id="answer".*?</section>', document, re.S)
+    ranks = re.search(r'<section id="ranks".*?</section>', document, re.S)
     assert answer is not None and ranks is not None
     assert "Torch.exp.0.forward" in answer.group() and "over 3 ranks: rank 1" in answer.group()
     assert ranks.group().count('class="pick"') == 1  # one strip: rank 1's

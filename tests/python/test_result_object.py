@@ -35,5 +35,25 @@ def test_files_go_where_they_are_asked(tmp_path: Path) -> None:
     with sqlite3.connect(out / "a.db") as database:
         assert database.execute("SELECT count(*) FROM rows").fetchone()[0] == len(result.rows)
     assert (out / "a.xlsx").read_bytes()[:2] == b"PK"
-    with pytest.raises(FileNotFoundError):
-        result.to_html(tmp_path / "none" / "a.html")
+
+
+def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
+    make_dumps.sound(str(tmp_path / "good"))
+    result = plumbline.compare(tmp_path / "good", tmp_path / "good")
+    wanted = tmp_path / "none" / "a.html"
+    with pytest.raises(FileNotFoundError) as missing:
+        result.to_html(wanted)
+    assert missing.value.filename == str(wanted)
+    with pytest.raises(IsADirectoryError) as directory:
+        result.to_csv(tmp_path)
+    assert directory.value.filename == str(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["good"]  # nothing is left behind
+
+
+def test_its_text_is_one_line(tmp_path: Path) -> None:
+    make_dumps.wrong_scale(str(tmp_path / "new"))
+    make_dumps.sound(str(tmp_path / "good"))
+    result = plumbline.compare(tmp_path / "new", tmp_path / "good")
+    assert repr(result) == (f"<ComparisonResult: {result.answer} ({len(result.rows)} rows, "
+                            f"{result.mode})>")
+    assert "\n" not in repr(result)

@@ -122,7 +122,7 @@ def test_stream_holds_the_rows_of_the_database(result: Any, tmp_path: Path) -> N
         stored = dict(zip(names, zip(*cursor.fetchall(), strict=True), strict=True))
     table = table_of(result.columns)
     assert list(table) == names == result.columns.names
-    assert len(table["row"]) == len(result.columns) == len(result.rows)
+    assert len(table["row"]) == result.columns.row_count == len(result.rows)
     for name, values in table.items():
         for ours, theirs in zip(values, stored[name], strict=True):
             if theirs == "nan":
@@ -156,6 +156,27 @@ def test_texts_and_unknown_names(result: Any) -> None:
         result.columns["nothing"]
 
 
+def test_it_is_a_mapping(result: Any) -> None:
+    pytest.importorskip("numpy")
+    columns = result.columns
+    copy = dict(columns)
+    assert list(copy) == list(columns) == columns.keys() == columns.names
+    assert len(columns) == len(copy)
+    assert "error" in columns and "nothing" not in columns and 3 not in columns
+    assert copy["verdict"] == [row["verdict"] for row in result.rows]
+    for (name, item), value in zip(columns.items(), columns.values(), strict=True):
+        assert len(item) == len(value) == columns.row_count, name
+        assert [str(one) for one in item] == [str(one) for one in value], name
+
+
+def test_pandas_takes_the_table(result: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(dict(result.columns))
+    assert list(frame.columns) == result.columns.names
+    assert frame["verdict"].tolist() == result.columns["verdict"]
+    assert frame["call"].tolist() == result.columns["call"].tolist()
+
+
 def test_pyarrow_takes_the_table(result: Any) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table(result.columns)
@@ -169,5 +190,5 @@ def test_no_rows(tmp_path: Path) -> None:
         (tmp_path / side / "dump.json").write_text(json.dumps(
             {"task": "statistics", "level": "L1", "framework": "pytorch", "data": {}}))
     empty = plumbline.compare(tmp_path / "a", tmp_path / "b").columns
-    assert len(empty) == 0
+    assert empty.row_count == 0
     assert all(values == [] for values in table_of(empty).values())

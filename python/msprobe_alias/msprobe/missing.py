@@ -22,8 +22,6 @@ _NOT_BUILT = {
     "msprobe.pytorch.AclGraphDumper": "saving inside captured device graphs is not built yet",
     "msprobe.visualization": "graph building is not built yet",
     "msprobe.core.compare": "use `plumb compare` or plumbline.compare()",
-    "msprobe.core.config_check": "the configuration check is not built yet",
-    "msprobe.pytorch.config_checking": "the configuration check is not built yet",
 }
 
 

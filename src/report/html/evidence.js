@@ -8,13 +8,16 @@ function drawEvidence() {
   cards.replaceChildren();
   const rows = part.rows.filter((row) => row[CALL] === wrong), item = part.header.first_wrong_call.item;
   const frames = part.header.first_wrong_call.stack;
-  cards.append(rowsOfCall(rows, item, frames.length === 0));
+  const call = part.calls[wrong], alone = call[3] !== undefined;
+  cards.append(alone ? rowsOfLoneCall(call, rows, frames.length === 0) : rowsOfCall(rows, item, frames.length === 0));
   if (frames.length > 0) {
     cards.append(make("div", { cls: "card w5" }, make("h3", {}, "Where the model makes this call, innermost frame first"), stackList(frames)));
   }
   const evidence = part.evidence;
+  const taken = alone ? part.rows.filter((row) => itemName(row) === item && row[CALL] !== wrong) : [];
+  if (taken.length) cards.append(resultOfLoneCall(taken));
   if (evidence) cards.append(drawPairs(evidence), drawErrors(evidence), drawProfile(evidence), drawWorst(evidence));
-  else if (part.header.mode === "statistics") cards.append(drawStatistics(rows, item));
+  else if (part.header.mode === "statistics" && !alone) cards.append(drawStatistics(rows, item));
 }
 
 // The frame of the model's own code stands out.
@@ -33,6 +36,25 @@ function rowsOfCall(rows, item, wide) {
     table([{ text: "value" }, { text: "shape" }, { text: "dtype" }, { text: "verdict" }, { text: "error", num: true },
       { text: "explained", num: true }], lines),
     make("p", { cls: "note" }, "Error: relative distance of target and golden. Explained: what rounding and the errors of the inputs account for."));
+}
+
+// A call that one side has alone: there is nothing to compare, so what it takes and returns is shown.
+function rowsOfLoneCall(call, rows, wide) {
+  const side = call[0] ? "target" : "golden", at = call[0] ? 0 : 1;
+  const lines = rows.map((row) => ({ cls: "link", on: { click: () => { showCall(row[CALL]); pick(row); } },
+    cells: [make("code", {}, row[ITEM].startsWith(".") ? row[ITEM].slice(1) : row[ITEM]), ROLES[row[ROLE]], text(row[SHAPE + at]), text(row[DTYPE + at]),
+      ...STATISTICS.map((_, i) => number((statistics(row, at) || [])[i]))] }));
+  return make("div", { cls: "card " + (wide ? "w12" : "w7") }, make("h3", {}, `What the ${side} takes and returns here`),
+    table([{ text: "value" }, { text: "" }, { text: "shape" }, { text: "dtype" }, ...STATISTICS.map((name) => ({ text: name, num: true }))], lines),
+    make("p", { cls: "note" }, `The call has ${part.reasons[text(call[3])] || "no counterpart: " + text(call[3])}. Only the ${side}'s values exist.`));
+}
+
+// Where both sides have a value again, and they differ.
+function resultOfLoneCall(rows) {
+  const lines = rows.flatMap((row) => STATISTICS.map((name, i) => ({ cls: "hit",
+    cells: [i ? "" : make("code", {}, itemName(row)), name, number((statistics(row, 0) || [])[i]), number((statistics(row, 1) || [])[i])] })));
+  return make("div", { cls: "card w12" }, make("h3", {}, "Where its result is taken, and differs from golden's"),
+    table([{ text: "value" }, { text: "" }, { text: "target", num: true }, { text: "golden", num: true }], lines));
 }
 
 function drawStatistics(rows, item) {

@@ -79,6 +79,11 @@ function tip(text, event) {
 const callName = (call) => part.calls[call][0] || part.calls[call][1];
 const itemName = (row) => (row[ITEM].startsWith(".") ? callName(row[CALL]) + row[ITEM] : row[ITEM]);
 const text = (index) => (index < 0 ? "" : part.texts[index]);
+// The reason code, with its words where it has some.
+const reasonText = (row) => {
+  const code = text(row[REASON]), words = part.reasons[code];
+  return words ? code + ": " + words : code;
+};
 const both = (row, at) => {
   const target = text(row[at]), golden = text(row[at + 1]);
   return target === golden || !golden ? target : (target || "none") + " | " + golden;
@@ -115,14 +120,17 @@ function drawAnswer() {
   const whole = data.overview || { ...part.header, answer: part.answer };
   const answer = whole.first_wrong_call, box = byId("answer");
   const good = whole.answer.startsWith("no wrong call");
+  const weak = whole.certainty && whole.certainty.level !== "high" ? whole.certainty : null;
+  const sure = () => weak && make("p", {}, make("span", { cls: "cause" }, `Certainty ${weak.level}:`), weak.text);
   box.replaceChildren();
   box.className = answer ? "bad" : good ? "good" : "unknown";
   if (!answer) {
     const colon = whole.answer.indexOf(":");
     const name = whole.answer.slice(0, colon < 0 ? undefined : colon);
-    box.append(make("div", { cls: "lead" }, good ? "Every call agrees within rounding" : "Not everything could be judged"),
+    box.append(make("div", { cls: "lead" }, good ? "Every call agrees within rounding" + (weak ? ", as far as recorded" : "") : "Not everything could be judged"),
       make("div", { cls: "name" }, name.charAt(0).toUpperCase() + name.slice(1)));
     if (colon >= 0) box.append(make("p", {}, whole.answer.slice(colon + 1).trim()));
+    if (good && weak) box.append(sure());
     return;
   }
   const where = data.overview ? ` over ${data.overview.ranks.length} ranks: ${labelOf(answer)}` : "";
@@ -133,6 +141,7 @@ function drawAnswer() {
     box.append(make("p", {}, make("span", { cls: "cause" }, known), answer.cause_text || ""));
   }
   box.append(make("p", {}, answer.what));
+  if (weak) box.append(sure());
   const facts = make("dl", { cls: "facts" });
   const fact = (name, value) => { if (value) facts.append(make("dt", {}, name), make("dd", {}, value)); };
   fact("called at", answer.stack_line && make("code", {}, answer.stack_line));
@@ -268,7 +277,8 @@ function callsAround() {
   }
   const rows = [...worst.values()].sort((a, b) => a[CALL] - b[CALL]).map((row) => ({
     cls: "link" + (row[CALL] === wrong ? " hit" : ""), on: { click: () => showCall(row[CALL]) },
-    cells: [dotted(callName(row[CALL])), badge(row[VERDICT]), bar(row), number(row[ERROR])] }));
+    cells: [dotted(callName(row[CALL])), make("span", { title: reasonText(row) }, badge(row[VERDICT]),
+      row[VERDICT] === 4 ? make("div", { cls: "dim" }, text(row[REASON])) : null), bar(row), number(row[ERROR])] }));
   return make("div", { cls: "card w5" }, make("h3", {}, "The calls around it"),
     table([{ text: "call" }, { text: "verdict" }, { text: "error (log scale)" }, { text: "", num: true }], rows),
     legend([explainedKey()]));

@@ -147,7 +147,7 @@ function drawDetail(row) {
   const facts = [{ cells: ["error", number(row[ERROR])] }, { cells: ["explained", number(row[EXPLAINED])] }];
   if (ratio(row)) facts.push({ cells: ["error / explained", number(ratio(row))] });
   UNIT[part.header.mode].forEach((name, i) => facts.push({ cells: [name, number(row[METRICS] && row[METRICS][i])] }));
-  box.replaceChildren(make("h3", {}, itemName(row)), make("p", {}, badge(row[VERDICT]), make("span", { cls: "dim" }, "  " + text(row[REASON]))),
+  box.replaceChildren(make("h3", {}, itemName(row)), make("p", {}, badge(row[VERDICT]), make("span", { cls: "dim" }, "  " + reasonText(row))),
     make("p", {}, make("code", {}, both(row, DTYPE) + " " + both(row, SHAPE))));
   if (call[3] !== undefined) box.append(make("p", {}, "This call has no counterpart: " + text(call[3])));
   if (part.header.mode !== "md5") box.append(pairTable(row));

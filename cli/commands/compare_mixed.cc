@@ -1,0 +1,64 @@
+#include "commands/compare_mixed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "load/detect.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr int kDifferencesFound = 1;
+
+void PrintAlone(const std::vector<std::string>& parts, const char* side) {
+  for (const std::string& part : parts) std::printf("%s: only in %s\n", part.c_str(), side);
+}
+
+bool CountsAlone(const std::vector<std::string>& fail_on) {
+  return std::ranges::any_of(fail_on, [](const std::string& condition) {
+    return condition == "unmatched" || condition == "any";
+  });
+}
+
+}  // namespace
+
+bool AreMixed(const std::string& target, const std::string& golden) {
+  return load::IsMixedDump(target) && load::IsMixedDump(golden);
+}
+
+Result<int> CompareMixed(const MixedRequest& request,
+                         const std::function<Result<int>(const MixedRequest&)>& compare) {
+  PL_TRY_ASSIGN(const load::MixedParts parts, load::FindMixedParts(request.target, request.golden));
+  if (parts.common.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: no step in common with {} (expected graph/STEP or pynative/STEP "
+                             "on both sides)",
+                             request.target, request.golden));
+  }
+  int status = 0;
+  std::optional<Error> failed;
+  for (const std::string& part : parts.common) {
+    std::printf("== %s\n", part.c_str());
+    const MixedRequest each{JoinPath(request.target, part), JoinPath(request.golden, part),
+                            JoinPath(request.output, part), request.fail_on};
+    const Result<int> found = compare(each);
+    if (found) {
+      status = std::max(status, *found);
+    } else {
+      std::printf("not judged: %s\n", found.error().message().c_str());
+      if (!failed) failed = found.error();
+    }
+  }
+  PrintAlone(parts.target, "target");
+  PrintAlone(parts.golden, "golden");
+  if (failed) return *std::move(failed);
+  const bool is_alone = !parts.target.empty() || !parts.golden.empty();
+  return is_alone && CountsAlone(request.fail_on) ? kDifferencesFound : status;
+}
+
+}  // namespace plumbline::cli

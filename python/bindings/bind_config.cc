@@ -1,0 +1,54 @@
+#include "bind_config.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "base/file.h"
+#include "errors.h"
+#include "pipeline/run_config/compare_configs.h"
+
+namespace nb = nanobind;
+
+namespace plumbline::python {
+namespace {
+
+Status WriteUnlocked(const std::string& path, const pipeline::CollectOptions& options) {
+  const nb::gil_scoped_release release;
+  return pipeline::WriteConfigPack(path, options);
+}
+
+Result<std::string> CompareUnlocked(const std::string& bench_path, const std::string& cmp_path,
+                                    const std::string& directory) {
+  const nb::gil_scoped_release release;
+  PL_TRY_ASSIGN(const pipeline::ConfigPack bench, pipeline::ReadConfigPack(bench_path));
+  PL_TRY_ASSIGN(const pipeline::ConfigPack cmp, pipeline::ReadConfigPack(cmp_path));
+  const pipeline::ConfigComparison comparison = pipeline::CompareConfigs(bench, cmp);
+  PL_TRY(pipeline::WriteConfigWorkbook(comparison, JoinPath(directory, "result.xlsx")));
+  return pipeline::ConfigSummary(comparison);
+}
+
+}  // namespace
+
+void BindConfigPacks(nb::module_& m) {
+  m.def(
+      "write_config_pack",
+      [](const std::string& path, std::vector<std::string> files, bool all_environment,
+         const std::string& python_prefix) {
+        ValueOrRaise(WriteUnlocked(path, {.files = std::move(files),
+                                          .python_prefix = python_prefix,
+                                          .all_environment = all_environment}));
+      },
+      nb::arg("path"), nb::arg("files"), nb::arg("all_environment"), nb::arg("python_prefix"),
+      "Writes a pack of what can be seen from outside: `config_check -d`.");
+  m.def(
+      "compare_config_packs",
+      [](const std::string& bench, const std::string& cmp, const std::string& directory) {
+        return ValueOrRaise(CompareUnlocked(bench, cmp, directory));
+      },
+      nb::arg("bench"), nb::arg("cmp"), nb::arg("directory"),
+      "Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.");
+}
+
+}  // namespace plumbline::python

@@ -1,0 +1,7 @@
+"""Upstream's place of ConfigChecker."""
+
+from __future__ import annotations
+
+from plumbline import ConfigChecker
+
+__all__ = ["ConfigChecker"]

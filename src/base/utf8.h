@@ -1,0 +1,27 @@
+// UTF-8, for writers whose readers refuse anything else.
+
+#ifndef PLUMBLINE_BASE_UTF8_H_
+#define PLUMBLINE_BASE_UTF8_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace plumbline {
+
+// U+FFFD, which stands for what cannot be written.
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+// Bytes of the character at the start of `text`; 0 if it begins with none: a cut or overlong
+// sequence, a surrogate, a byte of another encoding. Requires: not empty.
+size_t Utf8CharacterBytes(std::string_view text);
+
+bool IsUtf8(std::string_view text);
+
+// The text with U+FFFD for every byte that belongs to no character, and for every lone surrogate in
+// its three-byte form.
+std::string ReplaceInvalidUtf8(std::string_view text);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_BASE_UTF8_H_

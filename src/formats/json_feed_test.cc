@@ -1,0 +1,109 @@
+#include "formats/json_feed.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/test_directory.h"
+#include "formats/dump_json.h"
+
+namespace plumbline {
+namespace {
+
+using testing::TestDirectory;
+
+constexpr int kDepth = 16;
+constexpr size_t kMegabyte = size_t{1} << 20;
+
+// The numbers of the list in the file, read one by one; the error where there is one.
+Result<std::vector<int64_t>> NumbersIn(const std::string& path) {
+  PL_TRY_ASSIGN(FileText file, FileText::Open(path));
+  JsonFeed feed(file, kDepth);
+  std::vector<int64_t> numbers;
+  PL_TRY(feed.Read([&]() -> Status {
+    if (!feed.in().EnterArray()) return feed.in().error();
+    return {};
+  }));
+  for (;;) {
+    bool more = false;
+    json::Number number;
+    PL_TRY(feed.Read([&]() -> Status {
+      more = feed.in().NextElement();
+      if (more) feed.in().ReadNumber(number);
+      if (feed.in().failed()) return feed.in().error();
+      return {};
+    }));
+    if (!more) break;
+    numbers.push_back(std::get<int64_t>(number));
+    feed.Release(feed.in().offset());
+  }
+  PL_TRY(feed.LoadAll());
+  if (!feed.in().ReadEnd()) return feed.in().error();
+  return numbers;
+}
+
+// A list of numbers of `bytes` bytes or a little more, behind so many blanks.
+std::string ListText(size_t bytes, size_t blanks, std::vector<int64_t>& numbers) {
+  std::mt19937_64 random(7);
+  std::string text = "[" + std::string(blanks, ' ');
+  while (text.size() < bytes) {
+    numbers.push_back(static_cast<int64_t>(random() >> (1 + random() % 62)));
+    text += (numbers.size() > 1 ? ", " : "") + std::to_string(numbers.back());
+  }
+  return text + "]";
+}
+
+TEST(JsonFeed, NumbersThatMeetTheEndOfALoadedPartAreWhole) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("list.json");
+  // A list beyond the first parts, and one that moves every number over their ends.
+  for (const size_t blanks : {size_t{0}, size_t{1}, size_t{7}, 3 * kMegabyte, 9 * kMegabyte}) {
+    std::vector<int64_t> expected;
+    ASSERT_TRUE(
+        WriteFileAtomically(path, ListText(blanks + 9 * kMegabyte, blanks, expected), false));
+    const auto numbers = NumbersIn(path);
+    ASSERT_TRUE(numbers) << numbers.error().message();
+    EXPECT_TRUE(*numbers == expected) << blanks;
+  }
+}
+
+TEST(JsonFeed, DamageFarBehindIsFoundWithItsByte) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("list.json");
+  std::vector<int64_t> expected;
+  std::string text = ListText(6 * kMegabyte, 0, expected);
+  text.pop_back();
+  ASSERT_TRUE(WriteFileAtomically(path, text, false));
+  EXPECT_NE(NumbersIn(path).error().message().find(std::to_string(text.size())), text.npos);
+  ASSERT_TRUE(WriteFileAtomically(path, text + "] x", false));
+  EXPECT_NE(NumbersIn(path).error().message().find(std::to_string(text.size() + 2)), text.npos);
+}
+
+TEST(JsonFeed, EntriesLargerThanAnyPartAreRead) {
+  // Names, texts and lists of megabytes, in the header, in an entry and behind the entries.
+  const std::string large(5 * kMegabyte, 'x');
+  std::string text = "{\"note\": \"" + large + "\", \"task\": \"statistics\", \"data\": {";
+  for (const std::string& name : {std::string("a"), large, std::string("b")}) {
+    text += "\"" + name + ".forward\": {\"output\": [{\"type\": \"str\", \"value\": \"" + large +
+            "\"}]}, ";
+  }
+  text += "\"c.forward\": {\"output\": []}}, \"rest\": [\"" + large + "\"]}";
+  const TestDirectory directory;
+  const std::string path = directory.Path("dump.json");
+  ASSERT_TRUE(WriteFileAtomically(path, text, false));
+  const auto from_file = dump_json::ReadDump(path, false);
+  ASSERT_TRUE(from_file) << from_file.error().message().substr(0, 200);
+  ASSERT_EQ(from_file->calls.size(), 4U);
+  EXPECT_EQ(from_file->header.task, "statistics");
+  EXPECT_TRUE(from_file->calls[1].name == large + ".forward");
+  const Value* output = from_file->calls[2].Find("output");
+  ASSERT_NE(output, nullptr);
+  const Value* value = output->As<ValueList>()->front().Find("value");
+  ASSERT_NE(value, nullptr);
+  EXPECT_TRUE(*value->As<std::string>() == large);
+}
+
+}  // namespace
+}  // namespace plumbline

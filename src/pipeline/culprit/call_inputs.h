@@ -1,0 +1,36 @@
+// What the inputs of a call contribute to the verdict on its results, and what they explain.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_
+
+#include <vector>
+
+#include "measure/propagation.h"
+#include "pipeline/culprit/choose_culprit.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+struct CallInputs {
+  double error = 0;                // largest relative error among agreeing or differing inputs
+  Verdict worst = Verdict::kSame;  // of inputs, and of the forward call of a backward call
+  double roundoff = 0;
+  double largest = 0, second = 0;  // element counts
+  bool hide_errors = false;        // next to which the errors of the other elements vanish
+  double cancelled = 0;            // error that cancellation explains in one of them
+  bool forward_is_bad = false;     // of a backward call
+  bool has_other_fill = false;     // masked with another number that means the same
+  std::vector<measure::InputError> operands;
+  std::vector<CulpritEvent> arguments;  // that differ
+};
+
+// Relative errors of a result that are no fault.
+struct Explained {
+  double usual = 0;      // by the call's own rounding and by its inputs
+  double cancelled = 0;  // by a sum whose terms cancel, without a ceiling
+  double alone = 0;      // whatever the inputs are
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_

@@ -1,0 +1,487 @@
+#include "pipeline/culprit/cause_of_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "formats/tensor_file.h"
+#include "load/recorded_tensor.h"
+#include "measure/cause_arithmetic.h"
+#include "measure/cause_class.h"
+#include "measure/cause_statistics.h"
+#include "measure/compared_row.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/cause_candidates.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/value_source.h"
+#include "record/call_name.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::Cause;
+using measure::CauseConfidence;
+
+// Lone calls that lead to each other: fewer are an operation that is missing, more a part of the
+// model.
+constexpr size_t kFewestOfABlock = 3;
+
+bool AddsTwo(std::string_view api) {
+  return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
+         api == "__iadd__";
+}
+
+std::string ApiOf(const std::string& call_name) {
+  const std::optional<CallName> name = ParseCallName(call_name);
+  if (!name) return {};
+  return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
+}
+
+class CauseFinder {
+ public:
+  CauseFinder(const Run& target, const Run& golden, const Comparison& comparison)
+      : target_(target), golden_(golden), comparison_(comparison) {}
+
+  Cause Find(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    const ComparedCall& call = comparison_.calls[row.call];
+    // A call of another form is named because of what a later call takes from it.
+    const ComparedCall* named = NamedCall();
+    if (named != nullptr && named != &call && OtherSideOf(*named) != nullptr) {
+      return StructureCause(*named);
+    }
+    if (row.reason == "argument-differs") return ArgumentCause(row, call);
+    if (!call.paired()) return StructureCause(call);
+    Cause cause = PairCause(row_index);
+    if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
+    // A fact before a guess about a few elements.
+    if (cause.confidence == CauseConfidence::kLow) cause = NarrowedType(row).value_or(cause);
+    if (!AddSkippedCalls(row, cause)) {
+      AddSource(row, cause);
+      AddEarlierStep(row, cause);
+    }
+    AddDirection(call, cause);
+    return cause;
+  }
+
+  // Of a call that both sides made in another form; nothing for other calls.
+  std::optional<Cause> FindForm(const std::string& target_name) {
+    const auto call =
+        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == target_name; });
+    const bool has_other_form =
+        call != comparison_.calls.end() && !call->paired() && OtherSideOf(*call) != nullptr;
+    if (!has_other_form) return std::nullopt;
+    return StructureCause(*call);
+  }
+
+ private:
+  // The unpaired call that the answer names, or null.
+  const ComparedCall* NamedCall() const {
+    const auto found = std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                                    [&](const ComparedCall& each) {
+                                      return each.target_name == comparison_.first_wrong_call->name;
+                                    });
+    return found == comparison_.calls.end() || found->paired() ? nullptr : &*found;
+  }
+
+  // A pair whose target has a narrower type, and an error of its size.
+  static std::optional<Cause> NarrowedType(const ComparedRow& row) {
+    const double ours = measure::RoundoffOf(*row.target, *row.target);
+    const double theirs = measure::RoundoffOf(*row.golden, *row.golden);
+    constexpr double kMostRoundoffs = 8;
+    if (!(theirs > 0) || !(ours > theirs) || !(row.error <= kMostRoundoffs * ours)) {
+      return std::nullopt;
+    }
+    return Cause{"narrowed",
+                 fmt::format("{} is {} (golden {}), relative error {:.2g}", row.target->name,
+                             row.target->dtype.value_or("null"), row.golden->dtype.value_or("null"),
+                             row.error),
+                 CauseConfidence::kHigh};
+  }
+
+  // An argument that shows as one factor or as dropout is called by what it does.
+  Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
+    Cause cause = ArgumentAlone(row, call);
+    const std::string api = ApiOf(call.name());
+    const bool is_factor = api.find("mul") != api.npos || api.find("div") != api.npos ||
+                           row.item().name.ends_with("scale");
+    const bool is_dropout = api.find("dropout") != api.npos;
+    if (!is_factor && !is_dropout) return cause;
+    for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+      const ComparedRow& output = comparison_.rows[i];
+      if (!output.target || !output.golden || output.target->role != ItemRole::kOutput) continue;
+      const Cause effect = PairCause(i);
+      const bool fits = effect.code == (is_dropout ? "random" : "scale") || effect.code == "sign";
+      if (!fits) continue;
+      cause.code = effect.code;
+      cause.text += "; " + effect.text;
+      return cause;
+    }
+    if (is_dropout) cause.code = "random";  // its rate, or whether it drops at all
+    return cause;
+  }
+
+  Cause ArgumentAlone(const ComparedRow& row, const ComparedCall& call) const {
+    Cause cause{
+        "argument",
+        fmt::format("argument {} has another value", measure::ShortName(row.item(), call.name())),
+        CauseConfidence::kHigh};
+    if (!row.target || !row.golden) return cause;
+    const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
+    const std::optional<double> g = measure::NumberOf(row.golden->statistics[0]);
+    if (t && g) {
+      cause.text += fmt::format(": {:.9g} (golden {:.9g}", *t, *g);
+      if (*g != 0 && std::isfinite(*t / *g)) cause.text += fmt::format(", factor {:.6g}", *t / *g);
+      cause.text += ")";
+    }
+    return cause;
+  }
+
+  // The row's two tensors, or its statistics when there are none.
+  Cause PairCause(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    if (comparison_.mode == CompareMode::kTensor) {
+      if (std::optional<Cause> cause = TensorCause(row_index)) return *cause;
+    }
+    Cause cause = measure::ClassifyStatistics(*row.target, *row.golden, row.expected);
+    if (!cause.is_explained()) cause = RepeatedCause(row_index).value_or(cause);
+    return cause;
+  }
+
+  // Equal statistics or digests stand for equal tensors.
+  std::optional<Cause> RepeatedCause(uint32_t row_index) const {
+    const ComparedRow& row = comparison_.rows[row_index];
+    for (uint32_t i = row_index; i-- > 0;) {
+      const ComparedRow& earlier = comparison_.rows[i];
+      if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
+      if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
+      const bool is_own = earlier.call == row.call;
+      if (!is_own && measure::IsInput(row)) {
+        if (auto cause = OtherSource(row, earlier)) return cause;
+      }
+      const bool is_share =
+          is_own && measure::IsReduction(ApiOf(comparison_.calls[row.call].name()));
+      return Cause{is_share ? "not-reduced"
+                   : is_own ? "not-applied"
+                            : "stale",
+                   fmt::format("the target's {} are those of the earlier {}",
+                               row.target->has_recorded_digest ? "digests" : "statistics",
+                               earlier.target->name),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
+  }
+
+  // An input that golden takes from another call than the target does: a call was left out.
+  std::optional<Cause> OtherSource(const ComparedRow& row, const ComparedRow& target_source) const {
+    for (const ComparedRow& made : comparison_.rows) {
+      if (!made.golden || made.golden->role != ItemRole::kOutput) continue;
+      if (!HasSameContents(*made.golden, *row.golden)) continue;
+      if (!MayMake(comparison_, made.call, row, /*of_target=*/false)) continue;
+      const std::string& golden_call = comparison_.calls[made.call].golden_name;
+      const std::string& target_call = comparison_.calls[target_source.call].target_name;
+      if (IsShareOf(made.call, *row.target)) {
+        return Cause{"not-reduced",
+                     fmt::format("golden's value is the result of {}, the target's is this rank's "
+                                 "share {}",
+                                 golden_call, target_source.target->name),
+                     CauseConfidence::kMedium};
+      }
+      if (golden_call == target_call) return std::nullopt;
+      return Cause{AddsTwo(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
+                   fmt::format("golden's value is the result of {}, the target's that of {}",
+                               golden_call, target_call),
+                   CauseConfidence::kMedium};
+    }
+    return std::nullopt;
+  }
+
+  // Whether the call sums over ranks and `item` is what went into it.
+  bool IsShareOf(uint32_t call_index, const Item& item) const {
+    const ComparedCall& call = comparison_.calls[call_index];
+    if (!measure::IsReduction(ApiOf(call.golden_name))) return false;
+    // Of a call that the target left out, golden's input stands for what would have gone in.
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const Slot<Item>& given = row.target ? row.target : row.golden;
+      if (measure::IsInput(row) && HasSameContents(*given, item)) return true;
+    }
+    return false;
+  }
+
+  std::optional<Cause> TensorCause(uint32_t row_index) {
+    const ComparedRow& row = comparison_.rows[row_index];
+    const auto target = load::OpenTensor(target_, row.target->data_name);
+    const auto golden = load::OpenTensor(golden_, row.golden->data_name);
+    if (!target || !golden) return std::nullopt;
+    const ComparedCall& call = comparison_.calls[row.call];
+    measure::CauseRequest request;
+    request.target = target->view();
+    request.golden = golden->view();
+    request.api = ApiOf(call.name());
+    request.explained = row.expected;
+    request.is_source = measure::IsInput(row);
+    const CandidateFiles candidates = CollectCandidates({target_, golden_, comparison_}, row_index);
+    request.candidates = candidates.views();
+    Result<Cause> cause = measure::ClassifyTensors(request);
+    if (!cause) return std::nullopt;
+    return *cause;
+  }
+
+  // Another wrong output of the call may show what the first does not.
+  Cause OtherOutputs(uint32_t row_index, Cause first) {
+    constexpr int kMostTries = 4;
+    const ComparedCall& call = comparison_.calls[comparison_.rows[row_index].call];
+    int tries = 0;
+    for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      const bool is_candidate = i != row_index && row.target && row.golden &&
+                                measure::IsBad(row.verdict) && row.reason != "inherited" &&
+                                row.target->role == comparison_.rows[row_index].target->role;
+      if (!is_candidate || ++tries > kMostTries) continue;
+      Cause cause = PairCause(i);
+      if (!cause.is_explained()) continue;
+      cause.text =
+          fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name), cause.text);
+      return cause;
+    }
+    return first;
+  }
+
+  // An input from outside may be the result of a call that only one side made.
+  void AddSource(const ComparedRow& row, Cause& cause) const {
+    if (!measure::IsInput(row)) return;
+    for (const bool of_target : {false, true}) {
+      const Item& wanted = of_target ? *row.target : *row.golden;
+      std::string source = UnmatchedProducer(comparison_, row, of_target);
+      if (source.empty()) source = WriterInto(comparison_, row, of_target);
+      if (source.empty() || !wanted.is_tensor) continue;
+      const std::string text =
+          of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
+                    : fmt::format("golden's value comes from {}, which the target has not", source);
+      const LoneCalls block = LoneCallsBefore(comparison_, source, of_target);
+      const std::string twin = block.count < kFewestOfABlock
+                                   ? std::string()
+                                   : HarmlessTwinOf(comparison_, source, block.count, of_target);
+      if (!twin.empty()) {
+        if (cause.code == "stale") cause = {"unexplained", {}, CauseConfidence::kLow};
+        if (!cause.text.empty()) cause.text += "; ";
+        cause.text += fmt::format(
+            "{} computes this in its own way, as in place of {}, where the "
+            "results agree",
+            of_target ? "golden" : "the target", twin);
+        return;
+      }
+      if (block.count >= kFewestOfABlock) {
+        cause = {of_target ? "extra-call" : "missing-call",
+                 fmt::format("the target {} {} calls that golden {}, {} to {}; {}",
+                             of_target ? "makes" : "leaves out", block.count,
+                             of_target ? "does not" : "makes", block.first, block.last, text),
+                 CauseConfidence::kHigh};
+        return;
+      }
+      // That a value is the one before the missing call is no cause of its own.
+      if (!cause.is_explained() || cause.code == "stale") {
+        cause = {of_target ? "extra-call" : "missing-call", text, CauseConfidence::kHigh};
+        if (!of_target && AddsTwo(ApiOf(source))) cause.code = "missing-addend";
+      } else {
+        cause.text += "; " + text;
+      }
+      return;
+    }
+  }
+
+  // A layer that one side leaves out, where the calls behind it pair with those of other layers.
+  bool AddSkippedCalls(const ComparedRow& row, Cause& cause) const {
+    const std::optional<SkippedCalls> skipped = FindSkippedCalls(comparison_, row);
+    if (!skipped) return false;
+    const std::string_view shorter = skipped->by_target ? "the target" : "golden";
+    const std::string_view longer = skipped->by_target ? "golden" : "the target";
+    cause = {
+        skipped->by_target ? "missing-call" : "extra-call",
+        fmt::format("{} leaves out {} calls: what it takes here is what {} takes in {}, not in "
+                    "{}; numbers of calls do not match from here on",
+                    shorter, skipped->count, longer, skipped->next, skipped->first),
+        CauseConfidence::kHigh};
+    return true;
+  }
+
+  // A parameter is as the step before left it, or as it was loaded.
+  void AddEarlierStep(const ComparedRow& row, Cause& cause) const {
+    if (!measure::IsInput(row)) return;
+    const ParameterCounts parameters = CountParameters(comparison_);
+    if (parameters.differing == 0) return;
+    const std::string text = fmt::format(
+        "before the step computes, parameters differ already ({} of {}): look at the step "
+        "before (optimizer), or at what was loaded",
+        parameters.differing, parameters.all);
+    const bool is_parameter = row.target->role == ItemRole::kParameter;
+    const bool are_many = parameters.differing > 1 && 2 * parameters.differing >= parameters.all;
+    const bool is_guess = cause.confidence != CauseConfidence::kHigh;
+    const bool is_look = cause.code == "random" || cause.code == "stale" || cause.code == "block";
+    const bool says_little = !cause.is_explained() || (is_guess && is_look);
+    if (says_little ? is_parameter || are_many : is_guess && are_many) {
+      cause = {"earlier-step", text, CauseConfidence::kMedium};
+    } else {
+      cause.text += "; " + text;
+    }
+  }
+
+  // A backward call whose forward call is good.
+  void AddDirection(const ComparedCall& call, Cause& cause) const {
+    const std::string forward = ForwardNameOf(call.target_name);
+    if (forward.empty()) return;
+    const auto found =
+        std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == forward; });
+    if (found == comparison_.calls.end() || measure::IsBad(found->verdict)) return;
+    if (cause.code == "unexplained" && found->paired()) {
+      cause.code = "backward";
+      cause.confidence = CauseConfidence::kMedium;
+    }
+    cause.text += fmt::format("; only the gradient is wrong, {} agrees", forward);
+  }
+
+  // A call whose form differs: which value is missing or of another type, and what that does.
+  Cause StructureCause(const ComparedCall& call) {
+    const ComparedCall* other = OtherSideOf(call);
+    Cause cause{"structure", comparison_.first_wrong_call->what, CauseConfidence::kHigh};
+    if (other == nullptr) return cause;
+    if (const std::optional<Cause> narrowed = DTypeCause(call, *other)) return *narrowed;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const Item* golden = SameItem(*other, row);
+      if (golden == nullptr || !row.target) continue;
+      const bool is_output = row.target->role == ItemRole::kOutput;
+      if (!is_output && row.target->shape == golden->shape) continue;
+      const std::optional<Cause> found = FormCause(*row.target, *golden, call, *other);
+      if (!found || !found->is_explained() || found->code == "structure") continue;
+      cause = *found;
+      cause.text = fmt::format("{}: {}; {}", measure::ShortName(*row.target, call.target_name),
+                               cause.text, comparison_.first_wrong_call->what);
+      return cause;
+    }
+    AddMissingBias(call, *other, cause);
+    return cause;
+  }
+
+  // Without tensors: a product whose last operand only golden has.
+  void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
+    const std::string api = ApiOf(call.name());
+    if (!api.starts_with("linear") && !api.starts_with("conv")) return;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
+      if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
+      const std::string_view name = measure::ShortName(*row.golden, other.golden_name);
+      if (name != "input.2" && !name.ends_with("bias")) continue;
+      for (const ComparedRow& own : measure::RowsOf(comparison_, call)) {
+        if (own.target && own.target->name == row.golden->name && own.target->is_tensor) return;
+      }
+      cause.code = "missing-addend";
+      cause.text = fmt::format("the target has no {}: {}", name, cause.text);
+      cause.confidence = CauseConfidence::kMedium;
+      return;
+    }
+  }
+
+  const ComparedCall* OtherSideOf(const ComparedCall& call) const {
+    const auto found = std::find_if(
+        comparison_.calls.begin(), comparison_.calls.end(), [&](const ComparedCall& each) {
+          return each.target_name.empty() && each.golden_name == call.target_name;
+        });
+    return found == comparison_.calls.end() ? nullptr : &*found;
+  }
+
+  const Item* SameItem(const ComparedCall& other, const ComparedRow& row) const {
+    if (!row.target || !row.target->is_tensor) return nullptr;
+    for (const ComparedRow& each : measure::RowsOf(comparison_, other)) {
+      if (each.golden && each.golden->is_tensor && each.golden->name == row.target->name) {
+        return &*each.golden;
+      }
+    }
+    return nullptr;
+  }
+
+  std::optional<Cause> DTypeCause(const ComparedCall& call, const ComparedCall& other) const {
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const Item* golden = SameItem(other, row);
+      if (golden == nullptr || row.target->dtype == golden->dtype) continue;
+      const double ours = measure::RoundoffOf(*row.target, *row.target);
+      const double theirs = measure::RoundoffOf(*golden, *golden);
+      const bool both_float = ours > 0 && theirs > 0;
+      const std::string_view code = !both_float ? "dtype" : ours > theirs ? "narrowed" : "widened";
+      return Cause{
+          std::string(code),
+          fmt::format("{} is {} (golden {})", measure::ShortName(*row.target, call.target_name),
+                      row.target->dtype.value_or("null"), golden->dtype.value_or("null")),
+          CauseConfidence::kHigh};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Cause> FormCause(const Item& target, const Item& golden, const ComparedCall& call,
+                                 const ComparedCall& other) const {
+    const auto target_file = load::OpenTensor(target_, target.data_name);
+    const auto golden_file = load::OpenTensor(golden_, golden.data_name);
+    if (!target_file || !golden_file) {
+      if (target.shape != golden.shape) return std::nullopt;
+      return measure::ClassifyStatistics(target, golden, 0);
+    }
+    measure::CauseRequest request;
+    request.target = target_file->view();
+    request.golden = golden_file->view();
+    request.api = ApiOf(call.name());
+    std::deque<TensorFile> files;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
+      if (!row.golden || row.golden->role == ItemRole::kOutput) continue;
+      auto file = load::OpenTensor(golden_, row.golden->data_name);
+      if (!file) continue;
+      files.push_back(std::move(*file));
+      request.candidates.push_back({std::string(measure::ShortName(*row.golden, other.golden_name)),
+                                    measure::CauseCandidate::Role::kOperand, files.back().view()});
+    }
+    const Result<Cause> cause = measure::ClassifyTensors(request);
+    if (!cause) return std::nullopt;
+    return *cause;
+  }
+
+  const Run& target_;
+  const Run& golden_;
+  const Comparison& comparison_;
+};
+
+}  // namespace
+
+void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) {
+  if (!comparison.first_wrong_call) return;
+  FirstWrongCall& answer = *comparison.first_wrong_call;
+  const auto row = std::find_if(
+      comparison.rows.begin(), comparison.rows.end(),
+      [&](const ComparedRow& each) { return each.target && each.target->name == answer.item; });
+  if (row == comparison.rows.end()) return;
+  const auto index = static_cast<uint32_t>(row - comparison.rows.begin());
+  CauseFinder finder(target, golden, comparison);
+  Cause cause = finder.Find(index);
+  // The row is where the wrong result arrives: a call of another form is there on both sides.
+  const bool says_little =
+      cause.code == "missing-call" || cause.code == "extra-call" || !cause.is_explained();
+  if (says_little) cause = finder.FindForm(answer.name).value_or(cause);
+  // Where statistics agree behind such a call, it may have moved elements all the same.
+  if (!cause.is_explained() && comparison.mode == CompareMode::kStatistics) {
+    const std::string lone = LoneCallLeadingTo(comparison, row->call);
+    const std::string line = UserFrame(target.StackOf(lone));
+    if (!lone.empty() && lone != answer.name) {
+      answer.what += fmt::format("; target only: {}{}, which leads here", lone,
+                                 line.empty() ? "" : fmt::format(" ({})", line));
+    }
+  }
+  answer.cause = cause.code;
+  answer.cause_text = cause.text;
+  answer.confidence = CauseConfidenceName(cause.confidence);
+}
+
+}  // namespace plumbline::pipeline

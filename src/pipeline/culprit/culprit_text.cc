@@ -1,0 +1,250 @@
+#include "pipeline/culprit/culprit_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/number_text.h"
+#include "measure/compared_row.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/cause_candidates.h"
+#include "pipeline/culprit/value_source.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// Parts of paths whose frames say nothing about the model. "torch/nn/modules" holds layers, but
+// the line that calls them is what a user looks for.
+constexpr std::string_view kForeignPaths[] = {
+    "/site-packages/torch/", "/dist-packages/torch/",     "/msprobe/",
+    "/plumbline/",           "/site-packages/torch_npu/",
+};
+
+bool IsForeign(std::string_view frame) {
+  const std::string_view path = frame.substr(0, frame.find(','));
+  return std::any_of(std::begin(kForeignPaths), std::end(kForeignPaths),
+                     [&](std::string_view part) { return path.find(part) != path.npos; });
+}
+
+std::string OneLine(std::string_view frame) {
+  std::string text(frame);
+  const size_t split = text.find(", \n");
+  if (split != std::string::npos) {
+    text = fmt::format("{}:{}", frame.substr(0, split), frame.substr(split + 3));
+  }
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+std::string Shown(const Recorded& recorded) {
+  if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
+  if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
+  if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
+  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
+  return "None";
+}
+
+// "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
+std::string StatisticsText(const ComparedRow& row) {
+  static constexpr std::string_view kNames[] = {"max", "min", "mean", "norm"};
+  std::string text;
+  for (size_t i = 0; i < 4; ++i) {
+    const Recorded& a = row.target->statistics[i];
+    const Recorded& b = row.golden->statistics[i];
+    if (a == b || std::holds_alternative<std::monostate>(a) ||
+        std::holds_alternative<std::monostate>(b)) {
+      continue;
+    }
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {} (golden {})", kNames[i], Shown(a), Shown(b));
+  }
+  return text;
+}
+
+std::string MetricsText(const ComparedRow& row) {
+  std::string text;
+  const auto add = [&](std::string_view name, const Metric& metric) {
+    const double* value = std::get_if<double>(&metric);
+    if (value == nullptr) return;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {:.6g}", name, *value);
+  };
+  add("cosine", row.tensor->cosine);
+  add("max abs error", row.tensor->max_abs_error);
+  add("max relative error", row.tensor->max_relative_error);
+  if (row.tensor->mismatch_count > 0) {
+    text += fmt::format("{}{} of {} elements differ", text.empty() ? "" : ", ",
+                        row.tensor->mismatch_count, row.tensor->element_count);
+  }
+  return text;
+}
+
+std::string SizeText(const CulpritEvent& event) {
+  if (!std::isfinite(event.error)) return {};
+  return fmt::format("relative error {:.3g}, explained {:.3g}", event.error, event.expected);
+}
+
+std::string_view ReasonSentence(std::string_view reason) {
+  if (reason == "nonfinite-target") return "NaN or infinity in the target only";
+  if (reason == "nonfinite-golden") return "NaN or infinity in the golden tensor only";
+  if (reason == "nonfinite-position") return "NaN or infinity at other positions";
+  if (reason == "zero-target") return "the target is all zero";
+  if (reason == "zero-golden") return "the golden tensor is all zero";
+  if (reason == "digest-differs") return "the digests differ";
+  return {};
+}
+
+void AppendPart(std::string& text, std::string_view part) {
+  if (part.empty()) return;
+  if (!text.empty()) text += "; ";
+  text += part;
+}
+
+std::string NumbersText(const Comparison& comparison, const ComparedRow& row,
+                        const CulpritEvent& event) {
+  std::string text;
+  AppendPart(text, ReasonSentence(row.reason));
+  AppendPart(text, SizeText(event));
+  if (comparison.mode == CompareMode::kTensor) AppendPart(text, MetricsText(row));
+  AppendPart(text, StatisticsText(row));
+  if (comparison.mode == CompareMode::kDigest && row.target && row.golden) {
+    AppendPart(text, fmt::format("digest {} (golden {})", row.target->digest, row.golden->digest));
+  }
+  return text;
+}
+
+// The parameter of `call` that holds the contents of `item`, or null.
+const Item* ParameterWith(const Comparison& comparison, const ComparedCall& call,
+                          const Item& item) {
+  for (uint32_t i = 0; i < call.row_count; ++i) {
+    const ComparedRow& row = comparison.rows[call.first_row + i];
+    if (!row.target || row.target->role != ItemRole::kParameter) continue;
+    if (row.target->shape == item.shape && row.target->statistics == item.statistics &&
+        row.target->digest == item.digest) {
+      return &*row.target;
+    }
+  }
+  return nullptr;
+}
+
+// The parameter of an enclosing module, or of the call itself, that holds the same contents.
+std::string ParameterName(const Run& target, const Comparison& comparison,
+                          const CulpritEvent& event) {
+  const Item& input = *comparison.rows[event.row].target;
+  if (input.role == ItemRole::kParameter) return fmt::format("parameter {}", input.name);
+  constexpr int kMaxNesting = 1000;  // a cycle in construct.json must not hang
+  std::string_view module = target.ParentOf(comparison.calls[event.call].target_name);
+  for (int level = 0; level < kMaxNesting && !module.empty(); ++level) {
+    const auto call =
+        std::find_if(comparison.calls.begin(), comparison.calls.end(),
+                     [&](const ComparedCall& each) { return each.target_name == module; });
+    const Item* found =
+        call == comparison.calls.end() ? nullptr : ParameterWith(comparison, *call, input);
+    if (found != nullptr) return fmt::format("parameter {}", found->name);
+    module = target.ParentOf(module);
+  }
+  return {};
+}
+
+// Which calls made the two sides of an input.
+std::string SourceText(const Comparison& comparison, const ComparedRow& row) {
+  const std::string ours = ProducerOf(comparison, row, /*of_target=*/true);
+  const std::string theirs = ProducerOf(comparison, row, /*of_target=*/false);
+  if (ours.empty() && theirs.empty()) return "no recorded call produced it";
+  const std::string from = ours.empty() ? "of no recorded call" : fmt::format("of {}", ours);
+  const std::string golden = theirs.empty() ? "of no recorded call" : fmt::format("of {}", theirs);
+  return fmt::format("the result {}, golden's {}", from, golden);
+}
+
+std::string InputText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedRow& row = comparison.rows[event.row];
+  std::string name = ParameterName(target, comparison, event);
+  if (name.empty()) {
+    name = fmt::format("{} ({})",
+                       measure::ShortName(*row.target, comparison.calls[event.call].target_name),
+                       SourceText(comparison, row));
+  }
+  return fmt::format("inputs already differ: {}: {}", name, NumbersText(comparison, row, event));
+}
+
+// Why a call of the target stands alone.
+std::string UnpairedText(const ComparedCall& call) {
+  return call.unmatched_detail.empty() ? "no counterpart in golden" : call.unmatched_detail;
+}
+
+// Whose result the row takes: the first of several lone calls is named, the last gives the result.
+std::string ResultText(const Comparison& comparison, const ComparedCall& call,
+                       const ComparedRow& row) {
+  const std::string source = UnmatchedProducer(comparison, row, /*of_target=*/true);
+  if (source.empty() || source == call.target_name) return "its result";
+  return fmt::format("it leads to {}, whose result", source);
+}
+
+std::string WhatText(const Run& target, const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedRow& row = comparison.rows[event.row];
+  const ComparedCall& call = comparison.calls[event.call];
+  switch (event.kind) {
+    case CulpritEvent::Kind::kArgument:
+      return fmt::format("argument differs: {} is {} (golden {})",
+                         measure::ShortName(*row.target, call.target_name),
+                         Shown(row.target->statistics[0]), Shown(row.golden->statistics[0]));
+    case CulpritEvent::Kind::kInput:
+      return InputText(target, comparison, event);
+    case CulpritEvent::Kind::kStructure:
+      return call.unmatched_detail;
+    case CulpritEvent::Kind::kUnpaired:
+      return fmt::format("{}; {} is wrong where {} takes it: {}", UnpairedText(call),
+                         ResultText(comparison, call, row), row.target->name,
+                         NumbersText(comparison, row, event));
+    case CulpritEvent::Kind::kOutput:
+      break;
+  }
+  return fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name),
+                     NumbersText(comparison, row, event));
+}
+
+}  // namespace
+
+std::string UserFrame(const std::vector<std::string>& stack) {
+  if (stack.empty()) return {};
+  const auto found = std::find_if(stack.begin(), stack.end(),
+                                  [](const std::string& frame) { return !IsForeign(frame); });
+  return OneLine(found == stack.end() ? stack.front() : *found);
+}
+
+std::string ForwardNameOf(std::string_view backward_name) {
+  constexpr std::string_view kBackward = ".backward";
+  const size_t at = backward_name.rfind(kBackward);
+  if (at == std::string_view::npos) return {};
+  return fmt::format("{}.forward{}", backward_name.substr(0, at),
+                     backward_name.substr(at + kBackward.size()));
+}
+
+FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
+                               const CulpritEvent& event) {
+  const ComparedCall& call = comparison.calls[event.call];
+  FirstWrongCall answer;
+  answer.name = call.name();
+  answer.item = comparison.rows[event.row].item().name;
+  answer.what = WhatText(target, comparison, event);
+  answer.enters_with_inputs = event.kind == CulpritEvent::Kind::kInput;
+  answer.stack = target.StackOf(call.target_name);
+  if (answer.stack.empty()) {
+    // Backward calls have no stack of their own; the forward call shows the line of the model.
+    answer.stack = target.StackOf(ForwardNameOf(call.target_name));
+  }
+  answer.stack_line = UserFrame(answer.stack);
+  constexpr size_t kMaxNesting = 1000;  // a cycle in construct.json must not hang
+  for (std::string_view parent = target.ParentOf(call.target_name);
+       !parent.empty() && answer.module_path.size() < kMaxNesting;
+       parent = target.ParentOf(parent)) {
+    answer.module_path.emplace_back(parent);
+  }
+  return answer;
+}
+
+}  // namespace plumbline::pipeline

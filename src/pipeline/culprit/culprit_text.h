@@ -1,0 +1,42 @@
+// The first wrong call in words.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_CULPRIT_TEXT_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_CULPRIT_TEXT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// One place where the runs part although everything before it agreed.
+struct CulpritEvent {
+  enum class Kind : uint8_t {
+    kOutput,     // a result differs by more than rounding and the inputs explain
+    kArgument,   // a scalar argument has another value
+    kInput,      // an input differs that no recorded call produced
+    kStructure,  // the call has other shapes, dtypes or arguments
+    kUnpaired,   // a call without counterpart; `row` is where its wrong result arrives
+  };
+  uint32_t call = 0;  // index into Comparison::calls
+  uint32_t row = 0;   // index into Comparison::rows
+  Kind kind = Kind::kOutput;
+  double error = 0, expected = 0;
+  bool has_other_source = false;  // an input that one side takes from a call the other has not
+};
+
+FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
+                               const CulpritEvent& event);
+
+// The innermost frame that belongs neither to PyTorch's dispatch nor to a recording tool, on one
+// line; the innermost frame at all if there is no other; empty for an empty stack.
+std::string UserFrame(const std::vector<std::string>& stack);
+
+// "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
+std::string ForwardNameOf(std::string_view backward_name);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_CULPRIT_TEXT_H_

@@ -1,0 +1,81 @@
+#include "pipeline/culprit/forward_calls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "measure/compared_row.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+std::span<const ComparedRow> RowsOf(const Comparison& comparison, uint32_t call) {
+  const ComparedCall& found = comparison.calls[call];
+  return std::span(comparison.rows).subspan(found.first_row, found.row_count);
+}
+
+bool IsRead(const Item& item) {
+  return item.role == ItemRole::kInput || item.role == ItemRole::kParameter;
+}
+
+}  // namespace
+
+ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(comparison) {
+  has_backward_ = std::ranges::any_of(comparison.calls, [](const ComparedCall& call) {
+    return KindOfCall(call.target_name) == CallKind::kBackward;
+  });
+  if (has_backward_) results_.reserve(comparison.calls.size());
+}
+
+void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
+  if (!has_backward_) return;
+  ForwardResult result{call, inputs, error, comparison_.calls[call].verdict};
+  for (const ComparedRow& row : RowsOf(comparison_, call)) {
+    const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
+    if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
+    result.error = std::max(result.error, row.error);
+  }
+  results_.insert_or_assign(comparison_.calls[call].target_name, result);
+}
+
+const ForwardResult* ForwardCalls::Of(std::string_view backward) const {
+  const auto found = results_.find(ForwardNameOf(backward));
+  return found == results_.end() ? nullptr : &found->second;
+}
+
+measure::GradientCondition ForwardCalls::ConditionOf(std::string_view backward,
+                                                     const Item* incoming,
+                                                     const Item& result) const {
+  const ForwardResult* forward = incoming == nullptr ? nullptr : Of(backward);
+  if (forward == nullptr) return {};
+  std::vector<const Item*> inputs, outputs;
+  for (const ComparedRow& row : RowsOf(comparison_, forward->call)) {
+    if (!row.golden || !row.golden->is_tensor) continue;
+    (IsRead(*row.golden) ? inputs : outputs).push_back(&*row.golden);
+  }
+  return measure::ConditionOfGradient(result, backward, *incoming, {inputs, outputs});
+}
+
+bool ForwardCalls::IsIdentity(std::string_view backward) const {
+  const ForwardResult* forward = Of(backward);
+  if (forward == nullptr) return false;
+  const std::span<const ComparedRow> rows = RowsOf(comparison_, forward->call);
+  const ComparedRow* input = nullptr;
+  const ComparedRow* output = nullptr;
+  for (const ComparedRow& row : rows) {
+    if (!row.target || !row.golden || !row.golden->is_tensor) continue;
+    (IsRead(*row.golden) ? input : output) = &row;
+  }
+  if (input == nullptr || output == nullptr) return false;
+  const auto is_same = [](const Item& a, const Item& b) {
+    return a.shape == b.shape && a.dtype == b.dtype && KeyOf(a) == KeyOf(b);
+  };
+  return is_same(*input->target, *output->target) && is_same(*input->golden, *output->golden);
+}
+
+}  // namespace plumbline::pipeline

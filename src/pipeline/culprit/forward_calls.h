@@ -1,0 +1,49 @@
+// What was said of forward calls, for the backward calls that go with them.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_FORWARD_CALLS_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_FORWARD_CALLS_H_
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+#include "measure/gradient_condition.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+struct ForwardResult {
+  uint32_t call = 0;
+  Verdict inputs = Verdict::kSame;  // the worst
+  double error = 0;                 // largest relative error of what it read and, if good, returned
+  Verdict outputs = Verdict::kSame;
+};
+
+// Follows one comparison, which must outlive this.
+class ForwardCalls {
+ public:
+  explicit ForwardCalls(const Comparison& comparison);
+
+  // Requires: the verdicts of the call's rows. Nothing is kept where no backward call may ask.
+  void Remember(uint32_t call, Verdict inputs, double error);
+  // Of a backward call by its name; null where its forward call was not met.
+  [[nodiscard]] const ForwardResult* Of(std::string_view backward) const;
+
+  // How the backward call `backward` magnifies errors on the way from `incoming` to `result`.
+  [[nodiscard]] measure::GradientCondition ConditionOf(std::string_view backward,
+                                                       const Item* incoming,
+                                                       const Item& result) const;
+  // Whether forward returned what it read, on both sides. Such a call (dropout that is off, a cast
+  // to the same type) may have no node of its own in the graph: what is recorded as its gradient is
+  // then that of the call before.
+  [[nodiscard]] bool IsIdentity(std::string_view backward) const;
+
+ private:
+  const Comparison& comparison_;
+  bool has_backward_ = false;
+  std::unordered_map<std::string_view, ForwardResult> results_;  // by names of the calls
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_FORWARD_CALLS_H_

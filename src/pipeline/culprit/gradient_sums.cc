@@ -1,0 +1,123 @@
+#include "pipeline/culprit/gradient_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// A value is read by calls that stand near each other; older gradients only coincide.
+constexpr size_t kRecent = 12;
+// Adding rounds once; means are summed over all elements.
+constexpr double kMeanRoundoffs = 8;
+
+struct Side {
+  double mean, norm;
+};
+
+std::optional<Side> SideOf(const Item& item) {
+  const std::optional<double> mean = measure::NumberOf(item.statistics[2]);
+  const std::optional<double> norm = measure::NumberOf(item.statistics[3]);
+  if (!mean || !norm || !std::isfinite(*mean) || !std::isfinite(*norm)) return std::nullopt;
+  return Side{*mean, std::abs(*norm)};
+}
+
+bool AddUp(const Item& sum, std::span<const Item* const> terms, double roundoff) {
+  const std::optional<Side> total = SideOf(sum);
+  if (!total) return false;
+  double mean = 0, sizes = 0, norms = 0, longest = 0;
+  for (const Item* term : terms) {
+    const std::optional<Side> side = SideOf(*term);
+    if (!side) return false;
+    mean += side->mean;
+    sizes += std::abs(side->mean);
+    norms += side->norm;
+    longest = std::max(longest, side->norm);
+  }
+  const double tolerance = kMeanRoundoffs * roundoff * norms;
+  const bool is_possible =
+      total->norm <= norms + tolerance && total->norm + norms - longest + tolerance >= longest;
+  return is_possible && std::abs(mean - total->mean) <= kMeanRoundoffs * roundoff * sizes;
+}
+
+GradientSums::Sum SumOf(const ComparedRow& row, std::span<const ComparedRow* const> terms,
+                        double roundoff) {
+  GradientSums::Sum sum;
+  const double total = measure::RmsOf(*row.golden).value_or(0);
+  for (const ComparedRow* term : terms) {
+    if (measure::Severity(term->verdict) > measure::Severity(sum.worst)) sum.worst = term->verdict;
+    const double error = std::isfinite(term->error) ? term->error : 0;
+    const double rms = measure::RmsOf(*term->golden).value_or(0);
+    if (total > 0) sum.explained += (error + roundoff) * rms / total;
+  }
+  return sum;
+}
+
+// What is no larger than the rounding of a gradient of that form on both sides may be what is left
+// of it after one was taken away that is not recorded (the second node of `normalize`).
+std::optional<GradientSums::Sum> ResidueOf(const ComparedRow& row, const ComparedRow& term,
+                                           double roundoff) {
+  const std::optional<double> target = measure::RmsOf(*row.target);
+  const std::optional<double> golden = measure::RmsOf(*row.golden);
+  const std::optional<double> whole = measure::RmsOf(*term.golden);
+  const bool is_good = !measure::IsBad(term.verdict) && std::isfinite(term.error);
+  if (!target || !golden || !whole || !is_good) return std::nullopt;
+  const double rounding = measure::kNoiseFactor * (term.error + roundoff) * *whole;
+  if (!(std::max(*target, *golden) <= rounding)) return std::nullopt;
+  return GradientSums::Sum{Verdict::kSame, (*target + *golden) / *golden};
+}
+
+}  // namespace
+
+void GradientSums::Remember(uint32_t row) {
+  std::vector<uint32_t>& recent =
+      recent_[static_cast<int64_t>(measure::ElementsOf(*comparison_.rows[row].golden))];
+  if (recent.size() == kRecent) recent.erase(recent.begin());
+  recent.push_back(row);
+}
+
+std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row) const {
+  const auto found = recent_.find(static_cast<int64_t>(measure::ElementsOf(*row.golden)));
+  if (found == recent_.end()) return std::nullopt;
+  const std::vector<uint32_t>& recent = found->second;
+  const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
+  const auto fits = [&](std::span<const ComparedRow* const> terms) {
+    std::vector<const Item*> target, golden;
+    for (const ComparedRow* term : terms) {
+      target.push_back(&*term->target);
+      golden.push_back(&*term->golden);
+    }
+    return AddUp(*row.golden, golden, roundoff) && AddUp(*row.target, target, roundoff);
+  };
+  for (size_t i = 0; i < recent.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const ComparedRow* two[] = {&comparison_.rows[recent[i]], &comparison_.rows[recent[j]]};
+      if (fits(two)) return SumOf(row, two, roundoff);
+      for (size_t k = 0; k < j; ++k) {
+        const ComparedRow* three[] = {two[0], two[1], &comparison_.rows[recent[k]]};
+        if (fits(three)) return SumOf(row, three, roundoff);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) const {
+  if (const auto sum = FindTerms(row)) return sum;
+  const auto found = recent_.find(static_cast<int64_t>(measure::ElementsOf(*row.golden)));
+  if (found == recent_.end()) return std::nullopt;
+  const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
+  for (const uint32_t term : found->second) {
+    if (const auto residue = ResidueOf(row, comparison_.rows[term], roundoff)) return residue;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumbline::pipeline

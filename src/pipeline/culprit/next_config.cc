@@ -1,0 +1,149 @@
+#include "pipeline/culprit/next_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text_parts.h"
+#include "pipeline/culprit/cause_candidates.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "record/call_name.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr size_t kMostNames = 24;
+
+struct Plan {
+  std::string task = "tensor", level;
+  std::vector<std::string> scope, list;
+};
+
+std::string ListText(const std::vector<std::string>& names) {
+  std::string text = "[";
+  for (const std::string& name : names) {
+    if (text.size() > 1) text += ", ";
+    json::AppendString(name, text);
+  }
+  return text + "]";
+}
+
+const ComparedCall* CallNamed(const Comparison& comparison, std::string_view name) {
+  const auto found = std::find_if(comparison.calls.begin(), comparison.calls.end(),
+                                  [&](const ComparedCall& each) { return each.name() == name; });
+  return found == comparison.calls.end() ? nullptr : &*found;
+}
+
+void AddName(const std::string& name, std::vector<std::string>& names) {
+  const bool known = std::find(names.begin(), names.end(), name) != names.end();
+  if (!name.empty() && !known && names.size() < kMostNames) names.push_back(name);
+}
+
+// The call that made the contents of an input, on either side.
+void AddProducers(const Comparison& comparison, const ComparedCall& call,
+                  std::vector<std::string>& names) {
+  for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
+    const ComparedRow& row = comparison.rows[i];
+    if (row.item().role != ItemRole::kInput) continue;
+    for (uint32_t j = i; j-- > 0;) {
+      const ComparedRow& earlier = comparison.rows[j];
+      if (earlier.item().role != ItemRole::kOutput) continue;
+      if (!HasSameContents(earlier.item(), row.item())) continue;
+      AddName(comparison.calls[earlier.call].name(), names);
+      break;
+    }
+    if (!row.target || !row.golden) continue;
+    AddName(UnmatchedProducer(comparison, row, true), names);
+    AddName(UnmatchedProducer(comparison, row, false), names);
+  }
+}
+
+// The module of an entry of parameter gradients: "Module.fc.Linear." of its name.
+std::string ModuleOfGradients(const std::string& name) {
+  const size_t at = name.find("parameters_grad");
+  return at == std::string::npos ? std::string() : name.substr(0, at);
+}
+
+// Names that make the recorder keep the call, what it came from and its forward call.
+std::vector<std::string> NamesAround(const Comparison& comparison, const ComparedCall& call) {
+  std::vector<std::string> names;
+  const std::string module = ModuleOfGradients(call.name());
+  AddName(module.empty() ? call.name() : module, names);
+  AddName(ForwardNameOf(call.name()), names);
+  AddProducers(comparison, call, names);
+  return names;
+}
+
+// What is finer than the recording at hand; nothing when it is as fine as it gets.
+std::optional<Plan> PlanFor(const Run& target, const Comparison& comparison) {
+  const FirstWrongCall& answer = *comparison.first_wrong_call;
+  const std::string& level = target.header().level;
+  if (comparison.of_saves) return Plan{"statistics", "mix", {}, {}};
+  const ComparedCall* call = CallNamed(comparison, answer.name);
+  if (call == nullptr) return std::nullopt;
+  const bool is_module = answer.name.starts_with("Module.") || answer.name.starts_with("Cell.");
+  if (is_module && level == "L0") {
+    Plan plan{"tensor", "mix", {}, {}};
+    if (ForwardNameOf(answer.name).empty() && ModuleOfGradients(answer.name).empty()) {
+      plan.scope = {answer.name, answer.name};
+    } else {
+      plan.list = NamesAround(comparison, *call);
+    }
+    return plan;
+  }
+  if (comparison.mode != CompareMode::kTensor) {
+    return Plan{"tensor", level.empty() ? "L1" : level, {}, NamesAround(comparison, *call)};
+  }
+  const bool is_settled = answer.confidence == "high" && answer.cause != "unexplained";
+  const std::optional<CallName> name = ParseCallName(answer.name);
+  const bool is_api = name && name->form == CallName::Form::kApi;
+  if (is_settled || !is_api || level == "L2") return std::nullopt;
+  return Plan{"tensor", "L2", {}, {answer.name}};
+}
+
+// Number in the last part of a path such as "step3"; nothing for other names.
+std::string NumberIn(std::string_view path, std::string_view prefix) {
+  const auto number = NaturalAfter(prefix, BaseName(path));
+  return number ? std::to_string(*number) : std::string();
+}
+
+}  // namespace
+
+std::string NextConfigText(const Run& target, const Comparison& comparison) {
+  if (!comparison.first_wrong_call) return {};
+  const std::optional<Plan> plan = PlanFor(target, comparison);
+  if (!plan) return {};
+  const Result<std::string> path = AbsolutePath(target.dump_json_path());
+  const std::string_view rank_path = DirectoryOf(path ? *path : target.dump_json_path());
+  const std::string rank = NumberIn(rank_path, "rank");
+  const std::string step = NumberIn(DirectoryOf(rank_path), "step");
+  std::string text = fmt::format(
+      "{{\n  \"task\": \"{}\",\n  \"dump_path\": \"./dump_next\",\n  \"rank\": [{}],\n"
+      "  \"step\": [{}],\n  \"level\": \"{}\",\n",
+      plan->task, rank, step, plan->level);
+  text += fmt::format(
+      "  \"{}\": {{\n    \"scope\": {},\n    \"list\": {},\n"
+      "    \"data_mode\": [\"all\"]\n  }}\n}}\n",
+      plan->task, ListText(plan->scope), ListText(plan->list));
+  return text;
+}
+
+Status WriteNextConfig(const std::string& path, Comparison& comparison) {
+  if (comparison.next_config.empty()) {
+    comparison.warnings.push_back(fmt::format(
+        "{}: not written, {}", path,
+        comparison.first_wrong_call ? "the tensors of the first wrong call are recorded already"
+                                    : "no call is wrong"));
+    return {};
+  }
+  PL_TRY(WriteFileAtomically(path, comparison.next_config, false));
+  comparison.files.push_back(path);
+  return {};
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,24 @@
+// Which recording to make next when this one is too coarse to settle the cause.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_NEXT_CONFIG_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_NEXT_CONFIG_H_
+
+#include <string>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// Text of the config.json that records what `comparison` lacks around its first wrong call: tensors
+// where there were statistics or digests, the calls inside a module where there were modules, the
+// operators below a call where its tensors explain nothing. Empty when no call is wrong or nothing
+// finer can be recorded. Requires: ExplainCause() was called.
+std::string NextConfigText(const Run& target, const Comparison& comparison);
+
+// Writes comparison.next_config to `path` and adds it to comparison.files, or a warning when there
+// is nothing to record. Errors of WriteFileAtomically().
+Status WriteNextConfig(const std::string& path, Comparison& comparison);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_NEXT_CONFIG_H_

@@ -1,0 +1,132 @@
+#include "pipeline/culprit/other_way.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "measure/compared_row.h"
+#include "measure/standards.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/row_verdict.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// What is read after a wrong result, and what agrees there.
+class Rest {
+ public:
+  Rest(const Comparison& comparison, uint32_t first_row, CallKind direction)
+      : comparison_(comparison), first_row_(first_row), direction_(direction) {
+    for (uint32_t i = first_row; i < comparison.rows.size(); ++i) {
+      const ComparedRow& row = comparison.rows[i];
+      if (!row.target || !IsRead(row)) continue;
+      if (const auto key = KeyOf(*row.target)) read_.insert(*key);
+    }
+  }
+
+  // The last call with a wrong result; nothing where one is read by no call, or is a parameter's.
+  [[nodiscard]] std::optional<uint32_t> LastWrong() {
+    uint32_t last = comparison_.rows[first_row_].call;
+    for (uint32_t i = first_row_; i < comparison_.rows.size(); ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      if (!row.target || !row.golden || !measure::IsBad(row.verdict)) continue;
+      if (row.target->role == ItemRole::kParameterGrad) return std::nullopt;
+      if (KindOf(row) != direction_ || row.target->role != ItemRole::kOutput) continue;
+      if (!IsTaken(i)) return std::nullopt;
+      last = row.call;
+      last_row_ = i;
+    }
+    return last;
+  }
+
+  // Whether a call behind `last` computes something that agrees.
+  [[nodiscard]] bool AgreesBehind(uint32_t last) const {
+    return std::any_of(comparison_.rows.begin() + first_row_, comparison_.rows.end(),
+                       [&](const ComparedRow& row) {
+                         return row.call > last && KindOf(row) == direction_ && Agrees(row);
+                       });
+  }
+
+ private:
+  static bool HasSameExtremes(const Item& a, const Item& b) {
+    return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
+  }
+  static bool IsRead(const ComparedRow& row) {
+    return row.target->role == ItemRole::kInput || row.target->role == ItemRole::kParameter;
+  }
+  [[nodiscard]] CallKind KindOf(const ComparedRow& row) const {
+    return KindOfCall(comparison_.calls[row.call].name());
+  }
+
+  [[nodiscard]] bool Agrees(const ComparedRow& row) const {
+    const bool is_good = row.verdict == Verdict::kSame || row.verdict == Verdict::kWithinNoise;
+    if (!row.target || !row.golden || !is_good) return false;
+    const Item& wrong = comparison_.rows[last_row_].item();
+    // One number may agree by chance or by construction, as the sum of a softmax does.
+    const Result<int64_t> ours = ElementCount(row.target->shape);
+    const Result<int64_t> theirs = ElementCount(wrong.shape);
+    if (!ours || !theirs || *ours < *theirs) return false;
+    if (IsRead(row)) return row.target->is_tensor && HasSameExtremes(*row.target, wrong);
+    if (row.target->role != ItemRole::kOutput) return false;
+    const auto known = measure::ClassOfCall(comparison_.calls[row.call].target_name);
+    return IsTelling(*row.target) && known != measure::CallClass::kCopy;
+  }
+
+  // Casts are not recorded; a wider type keeps the extremes. Gradients are summed unseen before the
+  // next call reads them: a sum of that shape that agrees stands for its parts.
+  [[nodiscard]] bool IsTaken(uint32_t index) const {
+    const ComparedRow& wrong = comparison_.rows[index];
+    const auto key = KeyOf(*wrong.target);
+    if (key && read_.contains(*key)) return true;
+    return std::any_of(
+        comparison_.rows.begin() + index, comparison_.rows.end(), [&](const ComparedRow& row) {
+          return row.call > wrong.call && row.target && row.golden && IsRead(row) &&
+                 !measure::IsBad(row.verdict) && row.target->is_tensor &&
+                 row.target->shape == wrong.target->shape &&
+                 (direction_ == CallKind::kBackward || HasSameExtremes(*row.target, *wrong.target));
+        });
+  }
+
+  const Comparison& comparison_;
+  const uint32_t first_row_;
+  const CallKind direction_;
+  uint32_t last_row_ = first_row_;
+  std::unordered_set<ContentKey, ContentKeyHash> read_;
+};
+
+}  // namespace
+
+CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event) {
+  const bool arrives_later = event.kind == CulpritEvent::Kind::kUnpaired;
+  const uint32_t call = arrives_later ? comparison.rows[event.row].call : event.call;
+  return KindOfCall(comparison.calls[call].name());
+}
+
+namespace {
+
+bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& events,
+                CallKind direction) {
+  std::optional<uint32_t> first;
+  for (const CulpritEvent& event : events) {
+    if (DirectionOf(comparison, event) != direction) continue;
+    if (!event.has_other_source) return false;
+    first = std::min(first.value_or(event.row), event.row);
+  }
+  if (!first) return false;
+  Rest rest(comparison, *first, direction);
+  const std::optional<uint32_t> last = rest.LastWrong();
+  return last && rest.AgreesBehind(*last);
+}
+
+}  // namespace
+
+std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
+                                      const std::vector<CulpritEvent>& events) {
+  std::set<CallKind> met;
+  for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
+    if (MeetsAgain(comparison, events, direction)) met.insert(direction);
+  }
+  return met;
+}
+
+}  // namespace plumbline::pipeline

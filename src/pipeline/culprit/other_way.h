@@ -1,0 +1,27 @@
+// Whether calls without counterpart are another way to the same results (docs/design/verdict.md,
+// "Another way to the same values").
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_OTHER_WAY_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_OTHER_WAY_H_
+
+#include <set>
+#include <vector>
+
+#include "pipeline/culprit/culprit_text.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// The pass in which the event's wrong value shows.
+CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event);
+
+// The directions (forward, backward) in which the two sides, after `events` made them part, meet
+// again: every event there is a value that one side takes from a call which the other has not,
+// every wrong result is read by another call, and after the last of them calls agree up to the end
+// of the pass. Requires: verdicts of all rows and calls.
+std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
+                                      const std::vector<CulpritEvent>& events);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_OTHER_WAY_H_

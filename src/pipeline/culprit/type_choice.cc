@@ -1,0 +1,66 @@
+#include "pipeline/culprit/type_choice.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "measure/verdict.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// Above this share of values in a narrower type the target's types are a choice.
+constexpr double kNarrowedByChoice = 0.2;
+// A stray cast ends at the next product, whose weight has another type.
+constexpr double kOtherByChoice = 0.5;
+
+double ShareNarrowed(const Comparison& comparison) {
+  double all = 0, narrowed = 0;
+  for (const ComparedRow& row : comparison.rows) {
+    if (!row.target || !row.golden) continue;
+    const double golden = measure::RoundoffOf(*row.golden, *row.golden);
+    if (golden == 0) continue;
+    ++all;
+    if (measure::RoundoffOf(*row.target, *row.target) > golden) ++narrowed;
+  }
+  return all > 0 ? narrowed / all : 0;
+}
+
+bool IsFloating(const ComparedRow& row) {
+  return row.golden && measure::RoundoffOf(*row.golden, *row.golden) > 0;
+}
+
+double ShareOfOtherTypes(const Comparison& comparison) {
+  double paired = 0, other = 0;
+  for (const ComparedCall& call : comparison.calls) {
+    const auto rows = std::span(comparison.rows).subspan(call.first_row, call.row_count);
+    if (call.paired()) {
+      paired += std::any_of(rows.begin(), rows.end(), IsFloating) ? 1 : 0;
+    } else if (!call.target_name.empty() && call.unmatched_reason == "dtype-differs") {
+      ++other;
+    }
+  }
+  return other > 0 ? other / (other + paired) : 0;
+}
+
+double RoundoffNamedBy(const Item& item) {
+  const auto* name = item.is_tensor ? nullptr : std::get_if<Text>(&item.statistics[0]);
+  const std::optional<DType> type =
+      name == nullptr ? std::nullopt : ParseDType(std::string_view(*name));
+  return type ? UnitRoundoff(*type) : 0;
+}
+
+}  // namespace
+
+TypeChoice TypeChoiceOf(const Comparison& comparison) {
+  return {.is_narrower = ShareNarrowed(comparison) > kNarrowedByChoice,
+          .is_other = ShareOfOtherTypes(comparison) > kOtherByChoice};
+}
+
+bool IsNarrowerType(const Item& target, const Item& golden) {
+  const double roundoff = RoundoffNamedBy(golden);
+  return roundoff > 0 && RoundoffNamedBy(target) > roundoff;
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,267 @@
+#include "pipeline/culprit/value_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "measure/compared_row.h"
+#include "measure/stats_metrics.h"
+#include "pipeline/culprit/cause_candidates.h"
+#include "pipeline/culprit/content_key.h"
+#include "record/call_name.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
+  return of_target ? row.target : row.golden;
+}
+
+// Calls of one side without counterpart, by what they return.
+class LoneResults {
+ public:
+  LoneResults(const Comparison& comparison, bool of_target) : of_target_(of_target) {
+    for (const ComparedRow& row : comparison.rows) {
+      const Slot<Item>& item = SideOf(row, of_target);
+      if (!item || item->role != ItemRole::kOutput) continue;
+      if (comparison.calls[row.call].paired()) continue;
+      if (const auto key = KeyOf(*item)) calls_.try_emplace(*key, row.call);
+    }
+  }
+
+  // The call that made an input of another such call.
+  [[nodiscard]] std::optional<uint32_t> MakerOf(const ComparedRow& row) const {
+    const Slot<Item>& item = SideOf(row, of_target_);
+    if (!item || !measure::IsInput(row) || !IsTelling(*item)) return std::nullopt;
+    const std::optional<ContentKey> key = KeyOf(*item);
+    const auto found = key ? calls_.find(*key) : calls_.end();
+    if (found == calls_.end() || found->second >= row.call) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  const bool of_target_;
+  std::unordered_map<ContentKey, uint32_t, ContentKeyHash> calls_;
+};
+
+// Whether a call writes into its first input, which no later row of it need show.
+bool WritesInPlace(const std::string& name) {
+  static constexpr std::string_view kOperators[] = {
+      "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
+      "ipow",    "iand", "ior",  "ixor", "imatmul",  "ilshift",   "irshift"};
+  const std::optional<CallName> parts = ParseCallName(name);
+  if (!parts || parts->form != CallName::Form::kApi) return false;
+  const std::string_view api = parts->path;
+  if (!api.ends_with("__")) return api.ends_with('_');
+  return api.starts_with("__") && api.size() > 4 &&
+         std::find(std::begin(kOperators), std::end(kOperators), api.substr(2, api.size() - 4)) !=
+             std::end(kOperators);
+}
+
+// Whether `item` is `made` repeated along an axis, as expand() does, which no recorder sees.
+bool IsRepeatOf(const Item& item, const Item& made) {
+  const double count = measure::ElementsOf(item), own = measure::ElementsOf(made);
+  if (!made.is_tensor || own < 2 || count <= own || std::fmod(count, own) != 0) return false;
+  return std::equal(made.statistics.begin(), made.statistics.begin() + 3,
+                    item.statistics.begin()) &&
+         measure::NumberOf(made.statistics[2]);
+}
+
+// The last call before the row that returned what the target reads there.
+std::optional<uint32_t> LastMaker(const Comparison& comparison, const ComparedRow& row) {
+  const uint32_t end = comparison.calls[row.call].first_row;
+  for (uint32_t i = end; i-- > 0;) {
+    const ComparedRow& each = comparison.rows[i];
+    const bool is_result = each.target && each.target->role == ItemRole::kOutput;
+    if (!is_result) continue;
+    const bool is_made =
+        HasSameContents(*each.target, *row.target) || IsRepeatOf(*row.target, *each.target);
+    if (is_made) return each.call;
+  }
+  return std::nullopt;
+}
+
+// What calls of one API and direction share: their names without the number.
+std::string SeriesOf(const std::string& name) {
+  const std::optional<CallName> parts = ParseCallName(name);
+  if (!parts || parts->form != CallName::Form::kApi) return {};
+  return fmt::format("{}{}", parts->path, name.substr(name.rfind('.')));
+}
+
+// Whether a pair that agrees reads a result of this call of one side.
+bool ArrivesWell(const Comparison& comparison, const ComparedCall& call, bool of_target) {
+  for (const ComparedRow& made : measure::RowsOf(comparison, call)) {
+    const Slot<Item>& result = SideOf(made, of_target);
+    if (!result || measure::IsInput(made) || !IsTelling(*result)) continue;
+    const auto reads = [&](const ComparedRow& row) {
+      const bool agrees = row.verdict == Verdict::kSame || row.verdict == Verdict::kWithinNoise;
+      const Slot<Item>& item = SideOf(row, of_target);
+      return agrees && item && measure::IsInput(row) && comparison.calls[row.call].paired() &&
+             HasSameContents(*item, *result);
+    };
+    if (std::any_of(comparison.rows.begin(), comparison.rows.end(), reads)) return true;
+  }
+  return false;
+}
+
+// Calls of a direction without counterpart on one side; 0 unless one is of the series of `name`.
+size_t CountLone(const Comparison& comparison, const std::string& name, bool of_target) {
+  const std::string series = SeriesOf(name);
+  if (series.empty()) return 0;
+  size_t count = 0;
+  bool is_of_series = false;
+  for (const ComparedCall& call : comparison.calls) {
+    const std::string& own = of_target ? call.target_name : call.golden_name;
+    if (call.paired() || own.empty() || KindOfCall(own) != KindOfCall(name)) continue;
+    ++count;
+    is_of_series = is_of_series || SeriesOf(own) == series;
+  }
+  return is_of_series ? count : 0;
+}
+
+}  // namespace
+
+std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, bool of_target) {
+  std::string found = UnmatchedProducer(comparison, row, of_target);
+  if (!found.empty()) return found;
+  const Item& wanted = *SideOf(row, of_target);
+  if (!IsTelling(wanted)) return {};
+  for (const ComparedRow& each : comparison.rows) {
+    // Golden's calls may stand elsewhere in its own order: a later one counts if there is no other.
+    if (each.call >= row.call && (of_target || !found.empty())) break;
+    const Slot<Item>& made = SideOf(each, of_target);
+    if (!made || made->role != ItemRole::kOutput || !HasSameContents(*made, wanted)) continue;
+    if (!MayMake(comparison, each.call, row, of_target)) continue;
+    const ComparedCall& call = comparison.calls[each.call];
+    found = of_target ? call.target_name : call.golden_name;
+  }
+  return found;
+}
+
+std::string WriterInto(const Comparison& comparison, const ComparedRow& row, bool of_target) {
+  if (!row.target || !row.golden || !IsTelling(*SideOf(row, of_target))) return {};
+  if (!ProducerOf(comparison, row, of_target).empty()) return {};
+  const LoneResults results(comparison, of_target);
+  // The written tensor itself, or a view that calls of that side alone took of it.
+  const auto writes = [&](uint32_t call) {
+    for (std::optional<uint32_t> at = call; at;) {
+      const auto rows = measure::RowsOf(comparison, comparison.calls[*at]);
+      if (rows.empty()) return false;
+      const Slot<Item>& first = SideOf(rows.front(), of_target);
+      if (!first || !measure::IsInput(rows.front())) return false;
+      if (HasSameContents(*first, *row.target) || HasSameContents(*first, *row.golden)) return true;
+      at = results.MakerOf(rows.front());  // earlier, so this ends
+    }
+    return false;
+  };
+  for (uint32_t i = row.call; i-- > 0;) {
+    const ComparedCall& call = comparison.calls[i];
+    const std::string& name = of_target ? call.target_name : call.golden_name;
+    if (!call.paired() && WritesInPlace(name) && writes(i)) return name;
+  }
+  return {};
+}
+
+std::string LoneCallLeadingTo(const Comparison& comparison, uint32_t call) {
+  constexpr size_t kMostCalls = 12;
+  const bool any = std::any_of(
+      comparison.calls.begin(), comparison.calls.begin() + call,
+      [](const ComparedCall& each) { return !each.paired() && !each.target_name.empty(); });
+  if (!any) return {};
+  std::vector<uint32_t> path{call};  // nearest first
+  for (size_t next = 0; next < path.size() && next < kMostCalls; ++next) {
+    for (const ComparedRow& row : measure::RowsOf(comparison, comparison.calls[path[next]])) {
+      const bool is_read = row.target && measure::IsInput(row) && IsTelling(*row.target);
+      if (!is_read) continue;
+      std::string lone = UnmatchedProducer(comparison, row, /*of_target=*/true);
+      if (!lone.empty()) return lone;
+      const std::optional<uint32_t> maker = LastMaker(comparison, row);
+      if (maker && std::find(path.begin(), path.end(), *maker) == path.end()) {
+        path.push_back(*maker);
+      }
+    }
+  }
+  return {};
+}
+
+LoneCalls LoneCallsBefore(const Comparison& comparison, const std::string& source, bool of_target) {
+  const auto at =
+      std::find_if(comparison.calls.begin(), comparison.calls.end(), [&](const ComparedCall& call) {
+        return !call.paired() && (of_target ? call.target_name : call.golden_name) == source;
+      });
+  if (at == comparison.calls.end()) return {};
+  const CallKind kind = KindOfCall(source);
+  const LoneResults results(comparison, of_target);
+  // Makers stand before what takes their results, so this ends.
+  std::vector<uint32_t> open{static_cast<uint32_t>(at - comparison.calls.begin())};
+  std::set<uint32_t> found(open.begin(), open.end());
+  while (!open.empty()) {
+    const ComparedCall& call = comparison.calls[open.back()];
+    open.pop_back();
+    for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
+      const std::optional<uint32_t> maker = results.MakerOf(row);
+      if (!maker || KindOfCall(comparison.calls[*maker].name()) != kind) continue;
+      if (found.insert(*maker).second) open.push_back(*maker);
+    }
+  }
+  return {found.size(), comparison.calls[*found.begin()].name(),
+          comparison.calls[*found.rbegin()].name()};
+}
+
+std::string HarmlessTwinOf(const Comparison& comparison, const std::string& source, size_t count,
+                           bool of_target) {
+  constexpr int kMostTries = 8;
+  const std::string series = SeriesOf(source);
+  int tries = 0;
+  for (const ComparedCall& call : comparison.calls) {
+    const std::string& name = of_target ? call.target_name : call.golden_name;
+    if (call.paired() || series.empty() || name == source || SeriesOf(name) != series) continue;
+    if (!ArrivesWell(comparison, call, of_target)) continue;
+    if (++tries > kMostTries) break;
+    if (LoneCallsBefore(comparison, name, of_target).count == count) return name;
+  }
+  return {};
+}
+
+std::optional<SkippedCalls> FindSkippedCalls(const Comparison& comparison, const ComparedRow& row) {
+  const ComparedCall& call = comparison.calls[row.call];
+  if (!row.target || !row.golden || !measure::IsInput(row)) return std::nullopt;
+  for (const bool by_target : {true, false}) {
+    // The shorter side's value, looked for in the calls of the longer side.
+    const Item& wanted = *SideOf(row, by_target);
+    const std::string& place = by_target ? call.golden_name : call.target_name;
+    const size_t lone = CountLone(comparison, place, /*of_target=*/!by_target);
+    if (lone == 0 || !IsTelling(wanted)) continue;
+    for (const ComparedRow& each : comparison.rows) {
+      const Slot<Item>& other = SideOf(each, !by_target);
+      if (!other || each.call == row.call || !HasSameContents(*other, wanted)) continue;
+      const ComparedCall& found = comparison.calls[each.call];
+      const std::string& name = by_target ? found.golden_name : found.target_name;
+      const bool is_alike =
+          SeriesOf(name) == SeriesOf(place) &&
+          measure::ShortName(*other, name) == measure::ShortName(*SideOf(row, !by_target), place);
+      if (is_alike) return SkippedCalls{by_target, place, name, lone};
+    }
+  }
+  return std::nullopt;
+}
+
+ParameterCounts CountParameters(const Comparison& comparison) {
+  ParameterCounts counts;
+  for (const ComparedRow& row : comparison.rows) {
+    if (!row.target || !row.golden || row.target->role != ItemRole::kParameter) continue;
+    // A later use in the same step may follow an update.
+    if (row.target->name.view().find(".forward.0.") == std::string_view::npos) continue;
+    ++counts.all;
+    counts.differing += measure::IsBad(row.verdict) ? 1 : 0;
+  }
+  return counts;
+}
+
+}  // namespace plumbline::pipeline

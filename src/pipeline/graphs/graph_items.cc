@@ -1,0 +1,77 @@
+#include "pipeline/graphs/graph_items.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+#include "base/parallel.h"
+#include "formats/npy.h"
+#include "kernels/tensor_scan.h"
+#include "load/graph_dump.h"
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "record/tensor_stats.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+Recorded ToRecorded(const Statistic& statistic) {
+  return std::visit([](const auto& value) { return Recorded(value); }, statistic);
+}
+
+void FillFromFile(const std::string& path, Item& item) {
+  const Result<npy::NpyFile> file = npy::NpyFile::Open(path);
+  if (!file) return;  // the row says so when its tensors are measured
+  const TensorView view = file->view();
+  const kernels::TensorScan scan = kernels::ScanTensor(view, {});
+  const TensorStats stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
+  item.statistics = {ToRecorded(stats.max), ToRecorded(stats.min), ToRecorded(stats.mean),
+                     ToRecorded(stats.norm)};
+  std::array<Recorded, 2> finite;
+  if (stats.max_finite) finite[0] = ToRecorded(*stats.max_finite);
+  if (stats.min_finite) finite[1] = ToRecorded(*stats.min_finite);
+  if (stats.max_finite || stats.min_finite) item.finite_extremes = finite;
+}
+
+void LendFrom(const std::vector<match::CallItems>& lender, std::vector<match::CallItems>& calls) {
+  std::unordered_map<std::string_view, const Item*> known;
+  for (const match::CallItems& call : lender) {
+    for (const Item& item : call.items) known.emplace(item.name, &item);
+  }
+  for (match::CallItems& call : calls) {
+    for (Item& item : call.items) {
+      if (item.dtype != load::kUnreadableDType) continue;
+      const auto found = known.find(item.name);
+      if (found == known.end()) continue;
+      item.dtype = found->second->dtype;
+      item.shape = found->second->shape;
+      item.shape_text = found->second->shape_text;
+    }
+  }
+}
+
+}  // namespace
+
+void FillGraphStatistics(const Run& run, std::vector<match::CallItems>& calls) {
+  if (run.header().task != "tensor") return;
+  std::vector<Item*> items;
+  for (match::CallItems& call : calls) {
+    for (Item& item : call.items) items.push_back(&item);
+  }
+  ParallelFor(items.size(),
+              [&](size_t i) { FillFromFile(run.TensorPath(items[i]->data_name), *items[i]); });
+}
+
+void LendShapes(std::vector<match::CallItems>& target, std::vector<match::CallItems>& golden) {
+  LendFrom(golden, target);
+  LendFrom(target, golden);
+}
+
+void AddPrintedPrecision(const Comparison& comparison, std::vector<double>& noise) {
+  if (comparison.mode != CompareMode::kStatistics) return;
+  noise.resize(comparison.rows.size(), 0);
+  for (double& each : noise) each = std::max(each, measure::kSixDigitError / measure::kNoiseFactor);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,85 @@
+#include "pipeline/graphs/tensor_answer.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "report/fail_conditions.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+const JudgedTensor* FirstWrong(std::span<const JudgedTensor> tensors) {
+  std::set<std::string_view> fed_badly;
+  const auto is_broken = [](const JudgedTensor& tensor) {
+    return tensor.paired && tensor.verdict.verdict == Verdict::kBroken;
+  };
+  for (const JudgedTensor& tensor : tensors) {
+    if (is_broken(tensor) && !tensor.is_output) fed_badly.insert(tensor.operation);
+  }
+  const JudgedTensor* first = nullptr;
+  for (const JudgedTensor& tensor : tensors) {
+    if (!is_broken(tensor)) continue;
+    if (first == nullptr) first = &tensor;
+    if (tensor.is_output && !fed_badly.contains(tensor.operation)) return &tensor;
+  }
+  return first;
+}
+
+uint64_t GoodOf(const TensorAnswer& answer) {
+  return answer.CountOf(Verdict::kSame) + answer.CountOf(Verdict::kWithinNoise);
+}
+
+}  // namespace
+
+TensorAnswer AnswerOf(std::span<const JudgedTensor> tensors, uint64_t left_out) {
+  TensorAnswer answer;
+  answer.left_out = left_out;
+  for (const JudgedTensor& tensor : tensors) {
+    ++answer.counts[static_cast<size_t>(tensor.verdict.verdict)];
+    if (!tensor.paired) ++answer.unpaired;
+    if (tensor.verdict.reason == "unreadable") ++answer.unreadable;
+  }
+  if (const JudgedTensor* first = FirstWrong(tensors)) {
+    answer.shown = *first;
+    answer.first_wrong = first->operation;
+  }
+  return answer;
+}
+
+std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_name) {
+  std::string text;
+  if (!answer.first_wrong.empty()) {
+    const JudgedTensor& tensor = answer.shown;
+    text = fmt::format("first wrong call: {}\n  {}: {}, relative error {:.3g}, rounding {:.3g}\n",
+                       answer.first_wrong, tensor.name, tensor.verdict.reason, tensor.verdict.error,
+                       tensor.verdict.expected);
+  } else if (GoodOf(answer) == 0) {
+    text = "not judged: no row could be compared\n";
+  } else if (answer.unpaired > 0 || answer.unreadable > 0 || answer.left_out > 0) {
+    text = "not judged completely: the paired tensors show no wrong call\n";
+  } else {
+    text = "no wrong call\n";
+  }
+  text +=
+      fmt::format("rows: {} same, {} within noise, {} suspicious, {} broken, {} not comparable\n",
+                  answer.CountOf(Verdict::kSame), answer.CountOf(Verdict::kWithinNoise),
+                  answer.CountOf(Verdict::kSuspicious), answer.CountOf(Verdict::kBroken),
+                  answer.CountOf(Verdict::kNotComparable));
+  if (answer.unpaired > 0) text += fmt::format("without counterpart: {}\n", answer.unpaired);
+  if (answer.unreadable > 0) text += fmt::format("unreadable files: {}\n", answer.unreadable);
+  if (answer.left_out > 0) {
+    text += fmt::format("{} left out: {}\n", left_out_name, answer.left_out);
+  }
+  return text;
+}
+
+Result<bool> AnswerFailsOn(const TensorAnswer& answer, const std::vector<std::string>& conditions) {
+  const bool broken = answer.CountOf(Verdict::kBroken) > 0;
+  const bool suspicious = broken || answer.CountOf(Verdict::kSuspicious) > 0;
+  const bool missing = answer.unpaired > 0 || answer.left_out > 0 || answer.unreadable > 0;
+  return report::MeetsAny(
+      {suspicious, broken, missing, suspicious || missing || GoodOf(answer) == 0}, conditions);
+}
+
+}  // namespace plumbline::pipeline

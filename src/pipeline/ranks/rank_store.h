@@ -1,0 +1,42 @@
+// Results of single ranks that a later run can take over: what they were made from, and the
+// outcome.
+
+#ifndef PLUMBLINE_PIPELINE_RANKS_RANK_STORE_H_
+#define PLUMBLINE_PIPELINE_RANKS_RANK_STORE_H_
+
+#include <optional>
+#include <string>
+
+#include "pipeline/ranks/rank_outcome.h"
+#include "pipeline/ranks/rank_pairs.h"
+
+namespace plumbline::pipeline {
+
+// The stored outcome of one rank pair in `directory`, which holds its result files.
+class RankStore {
+ public:
+  // Looks at the inputs: names, sizes and times of the files of both ranks, and the options that
+  // decide what the result is. `with_verdicts`: the files of pipeline/diff_analyze.h belong to it.
+  // `page_rows`: how many rows of this rank the page over all ranks shows.
+  RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
+            bool with_verdicts, size_t page_rows);
+
+  // This rank's part of the page over all ranks; empty when no page is asked for.
+  [[nodiscard]] const std::string& page_path() const { return page_path_; }
+
+  // The outcome, if inputs, options and result files are those of when it was stored.
+  [[nodiscard]] std::optional<RankOutcome> Load() const;
+  // Requires: the result files and the part of the page are complete. kIo.
+  [[nodiscard]] Status Save(const RankOutcome& outcome) const;
+  // Forgets the outcome, before the result is made again.
+  void Drop() const;
+
+ private:
+  std::string directory_;
+  std::string path_, page_path_;
+  std::string inputs_;  // digest
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_RANKS_RANK_STORE_H_

@@ -1,0 +1,369 @@
+#include "pipeline/ranks/rank_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "base/number_text.h"
+#include "formats/json_document.h"
+#include "report/certainty.h"
+#include "report/fail_conditions.h"
+#include "report/findings.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using json::Document;
+
+constexpr size_t kMaxLines = 16;  // of one kind on a terminal; the machine form has all
+
+void AppendPart(std::string& text, uint64_t count, std::string_view what) {
+  if (count == 0) return;
+  text += fmt::format("{}{} {}", text.empty() ? "" : ", ", CountText(count, "rank"), what);
+}
+
+// "1 rank missing, 2 ranks failed": what no answer covers.
+std::string LostText(const RanksReport& report) {
+  uint64_t incomplete = 0;
+  for (const ComparedRank& rank : report.ranks) {
+    incomplete += rank.outcome && !rank.outcome->complete ? 1 : 0;
+  }
+  std::string text;
+  AppendPart(text, report.CountOf(RankState::kMissing), "missing on one side");
+  AppendPart(text, report.CountOf(RankState::kFailed), "not comparable");
+  AppendPart(text, incomplete, "not judged completely");
+  if (!report.notes.empty()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", CountText(report.notes.size(), "note"));
+  }
+  return text;
+}
+
+bool ShowsSomethingGood(const RanksReport& report) {
+  const auto& rows = report.counts.rows;
+  return rows[static_cast<size_t>(Verdict::kSame)] +
+             rows[static_cast<size_t>(Verdict::kWithinNoise)] >
+         0;
+}
+
+// The least that any rank was compared by.
+CompareMode WeakestMode(const RanksReport& report) {
+  CompareMode weakest = CompareMode::kTensor;
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome) weakest = std::min(weakest, rank.outcome->mode);
+  }
+  return weakest;
+}
+
+// The sentence about the answer: the rank's own where it is the rank's first wrong call.
+std::string WhatOf(const RanksReport& report) {
+  const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
+  const WrongCall& wrong = report.answer();
+  if (outcome.first_wrong_call && outcome.first_wrong_call->name == wrong.name) {
+    return outcome.first_wrong_call->what;
+  }
+  if (!std::isfinite(wrong.error)) return fmt::format("{}: {}", wrong.item, wrong.reason);
+  return fmt::format("{}: {}, relative error {:.2g}, explained {:.2g}", wrong.item, wrong.reason,
+                     wrong.error, wrong.expected);
+}
+
+// Ranks of the answer's step whose first unexplained call has the same name.
+std::vector<size_t> SameCallOn(const RanksReport& report) {
+  std::vector<size_t> ranks;
+  for (size_t i = 1; i < report.origins.size(); ++i) {
+    const RankOrigin& origin = report.origins[i];
+    const WrongCall& wrong = report.ranks[origin.rank].outcome->wrong[origin.call];
+    if (wrong.name == report.answer().name) ranks.push_back(origin.rank);
+  }
+  return ranks;
+}
+
+std::string AnswerDetails(const RanksReport& report) {
+  std::string text = fmt::format("  {}\n", WhatOf(report));
+  const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
+  const auto& first = outcome.first_wrong_call;
+  if (first && first->name == report.answer().name) {
+    text += report::CauseLine(*first);
+    if (!first->stack_line.empty()) text += fmt::format("  called at: {}\n", first->stack_line);
+    if (!first->module_path.empty()) {
+      text += fmt::format("  inside: {}\n", fmt::join(first->module_path, " < "));
+    }
+  }
+  const size_t same = SameCallOn(report).size();
+  if (same > 0) {
+    text += fmt::format("  the same call is the first on {} more\n", CountText(same, "rank"));
+  }
+  size_t shown = 0;
+  for (size_t i = 1; i < report.origins.size(); ++i) {
+    const RankOrigin& origin = report.origins[i];
+    const WrongCall& wrong = report.ranks[origin.rank].outcome->wrong[origin.call];
+    if (wrong.name == report.answer().name || ++shown > kMaxLines) continue;
+    text += fmt::format("  also not explained: {} {}\n", report.ranks[origin.rank].pair.label(),
+                        wrong.name);
+  }
+  return text;
+}
+
+std::string MissingLine(const RankPair& pair) {
+  const bool has_target = pair.target.has_value();
+  return fmt::format("{}: only the {} has it ({})", pair.label(), has_target ? "target" : "golden",
+                     has_target ? pair.target->path : pair.golden->path);
+}
+
+// One line per rank that says something else than "no wrong call".
+std::string RankLines(const RanksReport& report) {
+  std::string text;
+  size_t shown = 0, left_out = 0;
+  for (const ComparedRank& rank : report.ranks) {
+    std::string line;
+    if (rank.state == RankState::kMissing) {
+      line = "missing: " + MissingLine(rank.pair);
+    } else if (rank.state == RankState::kFailed) {
+      line = fmt::format("failed: {}: {}", rank.pair.label(), rank.error->message());
+    } else if (rank.outcome->answer_line != "no wrong call") {
+      line = fmt::format("{}: {}", rank.pair.label(), rank.outcome->answer_line);
+    }
+    if (line.empty()) continue;
+    if (++shown > kMaxLines) {
+      ++left_out;
+    } else {
+      text += line + '\n';
+    }
+  }
+  if (left_out > 0) text += fmt::format("and {} more such ranks\n", left_out);
+  return text;
+}
+
+std::string WarningLines(const RanksReport& report) {
+  std::string text;
+  for (const std::string& note : report.notes) text += fmt::format("not judged: {}\n", note);
+  size_t shown = 0, all = 0;
+  for (const ComparedRank& rank : report.ranks) {
+    if (!rank.outcome) continue;
+    for (const std::string& warning : rank.outcome->warnings) {
+      if (++all > kMaxLines) continue;
+      ++shown;
+      text += fmt::format("warning: {}: {}\n", rank.pair.label(), warning);
+    }
+  }
+  if (all > shown) text += fmt::format("and {} more warnings\n", all - shown);
+  return text;
+}
+
+void AddCounts(const CompareCounts& counts, Document& out) {
+  out.Key("counts");
+  out.Open('{');
+  for (size_t i = 0; i < kVerdictCount; ++i) {
+    out.Number(VerdictName(static_cast<Verdict>(i)), counts.rows[i]);
+  }
+  out.Number("paired calls", counts.calls);
+  out.Number("unmatched target", counts.unmatched_target);
+  out.Number("unmatched golden", counts.unmatched_golden);
+  out.Number("unreadable files", counts.unreadable_files);
+  out.Number("missing values", counts.missing_values);
+  out.Close('}');
+}
+
+void AddInteger(std::string_view key, std::optional<int64_t> number, Document& out) {
+  out.Key(key);
+  out.Raw(number ? std::to_string(*number) : "null");
+}
+
+void AddDouble(std::string_view key, double value, Document& out) {
+  out.Key(key);
+  if (std::isfinite(value)) {
+    out.Raw(PythonFloat(value));
+  } else {
+    out.Raw("null");
+  }
+}
+
+void AddOrigin(const RanksReport& report, const RankOrigin& origin, Document& out) {
+  const ComparedRank& rank = report.ranks[origin.rank];
+  const WrongCall& wrong = rank.outcome->wrong[origin.call];
+  out.Open('{');
+  AddInteger("step", rank.pair.step, out);
+  AddInteger("rank", rank.pair.rank(), out);
+  out.Member("directory", rank.pair.target->path);
+  out.Member("name", wrong.name);
+  out.Member("item", wrong.item);
+  out.Member("reason", wrong.reason);
+  out.Truth("enters_with_inputs", wrong.enters);
+  AddDouble("error", wrong.error, out);
+  AddDouble("explained_error", wrong.expected, out);
+  out.Number("layer", origin.layer);
+  out.Number("index", wrong.place.index);
+  out.Close('}');
+}
+
+void AddFirst(const RanksReport& report, Document& out) {
+  out.Key("first_wrong_call");
+  if (report.origins.empty()) {
+    out.Raw("null");
+    return;
+  }
+  const RankOrigin& origin = report.origins.front();
+  const ComparedRank& rank = report.ranks[origin.rank];
+  const auto& first = rank.outcome->first_wrong_call;
+  FirstWrongCall answer;
+  if (first && first->name == report.answer().name) {
+    answer = *first;
+  } else {
+    answer.name = report.answer().name;
+    answer.enters_with_inputs = report.answer().enters;
+  }
+  answer.what = WhatOf(report);
+  answer.item = report.answer().item;
+  out.Open('{');
+  AddInteger("step", rank.pair.step, out);
+  AddInteger("rank", rank.pair.rank(), out);
+  AddMembers(answer, out);
+  out.Close('}');
+}
+
+void AddRank(const ComparedRank& rank, Document& out) {
+  out.Open('{');
+  AddInteger("step", rank.pair.step, out);
+  AddInteger("rank", rank.pair.rank(), out);
+  out.Member("state", RankStateName(rank.state));
+  out.Member("target", rank.pair.target ? rank.pair.target->path : "");
+  out.Member("golden", rank.pair.golden ? rank.pair.golden->path : "");
+  if (rank.error) out.Member("error", rank.error->message());
+  if (rank.outcome) {
+    out.Member("mode", CompareModeName(rank.outcome->mode));
+    out.Member("answer", rank.outcome->answer_line);
+    out.Truth("complete", rank.outcome->complete);
+    AddCounts(rank.outcome->counts, out);
+    out.Number("wrong_calls", rank.outcome->wrong_calls);
+    out.Texts("warnings", rank.outcome->warnings);
+    out.Texts("files", rank.outcome->files);
+  }
+  out.Close('}');
+}
+
+}  // namespace
+
+std::string_view RankStateName(RankState state) {
+  switch (state) {
+    case RankState::kCompared:
+      return "compared";
+    case RankState::kTakenOver:
+      return "taken over";
+    case RankState::kFailed:
+      return "failed";
+    case RankState::kMissing:
+      return "missing";
+  }
+  return "";
+}
+
+size_t RanksReport::CountOf(RankState state) const {
+  return static_cast<size_t>(std::count_if(
+      ranks.begin(), ranks.end(), [&](const ComparedRank& rank) { return rank.state == state; }));
+}
+
+bool RanksReport::is_complete() const {
+  return notes.empty() && !ranks.empty() &&
+         std::all_of(ranks.begin(), ranks.end(), [](const ComparedRank& rank) {
+           return rank.outcome && rank.outcome->complete;
+         });
+}
+
+std::string RanksAnswer(const RanksReport& report) {
+  const std::string lost = LostText(report);
+  const std::string compared = CountText(report.compared(), "compared rank");
+  if (!report.origins.empty()) {
+    return fmt::format("first wrong call: {} {}{}{}{}",
+                       report.ranks[report.origins.front().rank].pair.label(), report.answer().name,
+                       lost.empty() ? "" : " (", lost, lost.empty() ? "" : ")");
+  }
+  if (report.compared() == 0) return fmt::format("not judged: no rank was compared; {}", lost);
+  if (!ShowsSomethingGood(report)) {
+    return fmt::format("not judged: no row of the {} could be compared{}{}", compared,
+                       lost.empty() ? "" : "; ", lost);
+  }
+  if (!report.is_complete()) {
+    return fmt::format("not judged completely: {}; {} show no wrong call", lost, compared);
+  }
+  return fmt::format("no wrong call in {}", CountText(report.compared(), "rank"));
+}
+
+std::string RanksSummaryText(const RanksReport& report) {
+  std::string text = RanksAnswer(report) + '\n';
+  if (!report.origins.empty()) text += AnswerDetails(report);
+  if (ShowsSomethingGood(report) || !report.origins.empty()) {
+    text += plumbline::report::CertaintyLine(WeakestMode(report));
+  }
+  const CompareCounts& counts = report.counts;
+  text +=
+      fmt::format("rows: {} same, {} within noise, {} suspicious, {} broken, {} not comparable\n",
+                  counts.rows[0], counts.rows[1], counts.rows[2], counts.rows[3], counts.rows[4]);
+  text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden\n", counts.calls,
+                      counts.unmatched_target, counts.unmatched_golden);
+  text += fmt::format("ranks: {} compared, {} taken over, {} failed, {} missing\n",
+                      report.CountOf(RankState::kCompared), report.CountOf(RankState::kTakenOver),
+                      report.CountOf(RankState::kFailed), report.CountOf(RankState::kMissing));
+  text += RankLines(report);
+  text += WarningLines(report);
+  for (const std::string& file : report.files) text += fmt::format("file: {}\n", file);
+  return text;
+}
+
+Result<std::string> RanksSummaryJson(const RanksReport& report) {
+  Document out;
+  out.Open('{');
+  out.Member("format", "plumbline compare ranks");
+  out.Number("version", 1);
+  out.Member("answer", RanksAnswer(report));
+  out.Member("target", report.target_path);
+  out.Member("golden", report.golden_path);
+  AddFirst(report, out);
+  out.Key("origins");
+  out.Open('[');
+  for (const RankOrigin& origin : report.origins) AddOrigin(report, origin, out);
+  out.Close(']');
+  out.Truth("complete", report.is_complete());
+  const plumbline::report::Certainty certainty =
+      plumbline::report::CertaintyOf(WeakestMode(report));
+  out.Key("certainty");
+  out.Open('{');
+  out.Member("level", certainty.level);
+  out.Member("text", certainty.text);
+  out.Close('}');
+  AddCounts(report.counts, out);
+  out.Key("ranks");
+  out.Open('[');
+  for (const ComparedRank& rank : report.ranks) AddRank(rank, out);
+  out.Close(']');
+  out.Texts("notes", report.notes);
+  out.Texts("files", report.files);
+  out.Close('}');
+  PL_TRY_ASSIGN(std::string text, out.Finish());
+  return text + '\n';
+}
+
+Result<bool> FailsOn(const RanksReport& report, const std::vector<std::string>& conditions) {
+  plumbline::report::MetConditions met{};
+  const auto add = [&met](std::string_view condition) {
+    const auto* found = std::find(plumbline::report::kFailConditions.begin(),
+                                  plumbline::report::kFailConditions.end(), condition);
+    if (found != plumbline::report::kFailConditions.end()) {
+      met[static_cast<size_t>(found - plumbline::report::kFailConditions.begin())] = true;
+    }
+  };
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome)
+      std::for_each(rank.outcome->fails_on.begin(), rank.outcome->fails_on.end(), add);
+  }
+  if (!report.is_complete()) {
+    add("unmatched");
+    add("any");
+  }
+  if (!ShowsSomethingGood(report) || !report.origins.empty()) add("any");
+  return plumbline::report::MeetsAny(met, conditions);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,153 @@
+"""`plumb compare --consistent_check`: a training against an engine with fused modules."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording import PLUMB
+
+MODELS = Path(__file__).with_name("training_models.py")
+CHECK = ("--consistent_check", "--backend", "fsdp")
+LAYER = "Module._fsdp_wrapped_module.model.layers.1._fsdp_wrapped_module"
+
+
+def compare(directory: Path, *words: Any, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [PLUMB, "compare", directory / "train", directory / "infer", "-o", directory / "out",
+         "--format", "csv", *map(str, words)],
+        text=True, capture_output=True, check=False, timeout=60)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("training")
+    subprocess.run([sys.executable, MODELS, directory, "none", "swapped", "norm"], check=True,
+                   timeout=240)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def good(recorded: Path) -> Path:
+    return recorded / "none"
+
+
+def rows(directory: Path) -> list[dict[str, str]]:
+    (table,) = (directory / "out").glob("*.csv")
+    with table.open() as file:
+        found = list(csv.DictReader(file))
+    table.unlink()
+    return found
+
+
+def test_fused_modules_agree(good: Path) -> None:
+    answer = json.loads(compare(good, *CHECK, "--json").stdout)
+    assert answer["first_wrong_call"] is None
+    table = rows(good)
+    pairs = [row for row in table if "N/A" not in (row["NPU Name"], row["Bench Name"])]
+    assert {row["Verdict"] for row in pairs} <= {"same", "within noise"}
+    by_bench = {row["Bench Name"]: row for row in pairs}
+    # Three projections are one, at every value; weights in rows, results in columns.
+    for layer, end in ((0, "output.0"), (1, "parameters.weight"), (1, "parameters.bias")):
+        name = f"Module.model.layers.{layer}.self_attn.qkv_proj.QKVParallelLinear.forward.0.{end}"
+        inside = f"Module._fsdp_wrapped_module.model.layers.{layer}._fsdp_wrapped_module.self_attn"
+        assert by_bench[name]["NPU Name"] == ";  ".join(
+            f"{inside}.{part}_proj.Linear.forward.0.{end}" for part in "qkv")
+        assert by_bench[name]["Verdict"] in ("same", "within noise")
+        assert float(by_bench[name]["Cosine"]) > 0.999999
+    # What the engine keeps beside its residual is added first.
+    norm = "Module.model.layers.1.input_layernorm.RMSNorm.forward.0"
+    total = by_bench[f"{norm}.input.0;  {norm}.input.1"]
+    assert total["NPU Name"] == f"{LAYER}.input_layernorm.RMSNorm.forward.0.input.0"
+    assert total["Verdict"] in ("same", "within noise")
+    # Layers run again for the backward pass are not in it, nor wrappers.
+    assert not [row for row in table if ".forward.1." in row["NPU Name"]]
+    assert not [row for row in table if ".Wrapper." in row["NPU Name"]]
+
+
+@pytest.mark.parametrize("fault, culprit, item, cause", [
+    ("swapped", f"{LAYER}.mlp.gate_proj.Linear.forward.0;  {LAYER}.mlp.up_proj.Linear.forward.0",
+     "parameters.weight", "permuted"),
+    ("norm", f"{LAYER}.post_attention_layernorm.RMSNorm.forward.0", "output.0", "scale"),
+])
+def test_a_fault_is_named(recorded: Path, fault: str, culprit: str, item: str, cause: str) -> None:
+    done = compare(recorded / fault, *CHECK, "--json", "--fail-on", "broken", status=1)
+    first = json.loads(done.stdout)["first_wrong_call"]
+    assert first["name"] == culprit
+    assert first["item"].endswith(item)
+    assert first["cause"] == cause
+
+
+def test_statistics_alone(recorded: Path, tmp_path: Path) -> None:
+    for side in ("train", "infer"):
+        text = (recorded / "norm" / side / "rank/dump.json").read_text()
+        text = re.sub(r', *"data_name": "[^"]*"', "", text).replace('"tensor"', '"statistics"', 1)
+        (tmp_path / side / "rank").mkdir(parents=True)
+        (tmp_path / side / "rank/dump.json").write_text(text)
+    place = tmp_path
+    first = json.loads(compare(place, *CHECK, "--json").stdout)["first_wrong_call"]
+    assert first["name"] == f"{LAYER}.post_attention_layernorm.RMSNorm.forward.0"
+    name = "Module.model.layers.0.mlp.gate_up_proj.MergedColumnParallelLinear.forward.0.output.0"
+    (row,) = [row for row in rows(place) if row["Bench Name"] == name]
+    assert row["Verdict"] in ("same", "within noise")
+    assert float(row["NPU l2norm"]) == pytest.approx(float(row["Bench l2norm"]), rel=1e-6)
+
+
+def test_a_module_of_another_name(good: Path, tmp_path: Path) -> None:
+    table = tmp_path / "map.yaml"
+    table.write_text("o_proj: other\n")
+    compare(good, *CHECK, "--module-map", table)
+    assert {row["Bench Name"] for row in rows(good) if ".o_proj." in row["NPU Name"]} == {"N/A"}
+
+
+def test_upstreams_command_line(good: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [PLUMB, "msprobe", "compare", "-tp", good / "train", "-gp", good / "infer", *CHECK, "-o",
+         tmp_path], text=True, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "show no wrong one" in done.stdout
+
+
+@pytest.mark.parametrize("words, status, text", [
+    (["--consistent_check"], 2, "needs --backend"),
+    (["--backend", "fsdp"], 2, "belong to --consistent_check"),
+    (["--consistent_check", "--backend", "other"], 2, "--backend"),
+    ([*CHECK, "-f"], 2, "has pairing rules of its own"),
+    ([*CHECK, "--module-map", "missing.yaml"], 3, "missing.yaml"),
+])
+def test_wrong_options(good: Path, words: list[str], status: int, text: str) -> None:
+    done = compare(good, *words, status=status)
+    assert text in done.stderr and not done.stdout
+    assert not list((good / "out").glob("*.csv"))
+
+
+def test_two_models_with_nothing_in_common(good: Path, tmp_path: Path) -> None:
+    data = json.loads((good / "infer/rank/dump.json").read_text())
+    data["data"] = {"Module.other.Other.forward.0": {"input_args": [], "input_kwargs": {},
+                                                     "output": []}}
+    (tmp_path / "infer/rank/dump_tensor_data").mkdir(parents=True)
+    (tmp_path / "infer/rank/dump.json").write_text(json.dumps(data))
+    (tmp_path / "train").symlink_to(good / "train")
+    done = compare(tmp_path, *CHECK, status=2)
+    assert "no module in common" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_a_lost_file_is_not_judged(good: Path, tmp_path: Path) -> None:
+    place = tmp_path / "lost"
+    shutil.copytree(good, place, ignore=shutil.ignore_patterns("out"))
+    (lost,) = place.glob("train/rank/dump_tensor_data/*layers.0*v_proj*forward.0.output.0.pt")
+    lost.unlink()
+    compare(place, *CHECK, "--fail-on", "any", status=1)
+    (row,) = [row for row in rows(place)
+              if "layers.0" in row["NPU Name"] and "qkv_proj" in row["Bench Name"]
+              and row["Bench Name"].endswith("output.0")]
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "unreadable")
