@@ -41,6 +41,10 @@ double LargestPlausibleError(DType target, DType golden) {
   return std::min(kLostDigits * std::sqrt(roundoff), kLargestError);
 }
 
+ArrayVerdict NotComparable(std::string_view reason) {
+  return {Verdict::kNotComparable, reason, std::numeric_limits<double>::quiet_NaN(), 0};
+}
+
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
   if (sums.nonfinite_mismatch > 0) return Of(Verdict::kBroken, "nonfinite-position");
   const bool agrees = sums.mismatch_count == 0;

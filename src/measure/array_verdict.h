@@ -27,6 +27,8 @@ struct ArrayVerdict {
   double expected = 0;  // RoundingError()
 };
 
+// Of a pair of which there is nothing to measure, for a reason of the list above or the caller's.
+ArrayVerdict NotComparable(std::string_view reason);
 // Of two arrays of equal shape with elements, from the sums of one pass over both.
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden);
 // Of two arrays whose dtype, shape and bytes are equal.

@@ -15,11 +15,18 @@ inline bool IsBad(Verdict verdict) {
   return verdict == Verdict::kSuspicious || verdict == Verdict::kBroken;
 }
 
-// Whether a row is something the call is given: an argument or a parameter.
-inline bool IsInput(const ComparedRow& row) {
-  const ItemRole role = row.item().role;
-  return role == ItemRole::kInput || role == ItemRole::kParameter;
+// Whether the two sides agree: the same, or apart by no more than noise.
+inline bool IsGood(Verdict verdict) {
+  return verdict == Verdict::kSame || verdict == Verdict::kWithinNoise;
 }
+
+// Whether an item is something the call is given: an argument or a parameter.
+inline bool IsInput(const Item& item) {
+  return item.role == ItemRole::kInput || item.role == ItemRole::kParameter;
+}
+
+// Whether a row is something the call is given: an argument or a parameter.
+inline bool IsInput(const ComparedRow& row) { return IsInput(row.item()); }
 
 // Elements of the recorded shape; 1 for values without dimensions, 0 for a shape beyond 64 bits.
 double ElementsOf(const Item& item);

@@ -10,6 +10,7 @@
 
 #include "base/number_text.h"
 #include "base/text_parts.h"
+#include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
 
 namespace plumbline::report {
@@ -105,9 +106,7 @@ bool TypesAgree(const Item& target, const Item& golden) {
 class CallRules {
  public:
   CallRules(const Comparison& comparison, const ComparedCall& call)
-      : mode_(comparison.mode),
-        rows_(std::span(comparison.rows).subspan(call.first_row, call.row_count)),
-        results_(rows_.size()) {
+      : mode_(comparison.mode), rows_(measure::RowsOf(comparison, call)), results_(rows_.size()) {
     const std::string_view api = ApiOf(call.name());
     judged_ = !Contains(kUnjudged, api);
     inputs_judged_ = !Contains(kInputsUnjudged, api);

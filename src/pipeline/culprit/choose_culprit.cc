@@ -67,8 +67,7 @@ bool IsFollowedByAgreement(const Comparison& comparison, uint32_t form, uint32_t
   for (uint32_t i = form + 1; i < end; ++i) {
     const ComparedCall& call = comparison.calls[i];
     if (call.target_name.empty() || KindOfCall(call.target_name) != kind) continue;
-    const bool agrees =
-        call.paired() && (call.verdict == Verdict::kSame || call.verdict == Verdict::kWithinNoise);
+    const bool agrees = call.paired() && measure::IsGood(call.verdict);
     ++(agrees ? good : bad);
   }
   return good > bad;

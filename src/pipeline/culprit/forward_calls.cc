@@ -12,18 +12,6 @@
 #include "record/value.h"
 
 namespace plumbline::pipeline {
-namespace {
-
-std::span<const ComparedRow> RowsOf(const Comparison& comparison, uint32_t call) {
-  const ComparedCall& found = comparison.calls[call];
-  return std::span(comparison.rows).subspan(found.first_row, found.row_count);
-}
-
-bool IsRead(const Item& item) {
-  return item.role == ItemRole::kInput || item.role == ItemRole::kParameter;
-}
-
-}  // namespace
 
 ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(comparison) {
   has_backward_ = std::ranges::any_of(comparison.calls, [](const ComparedCall& call) {
@@ -35,7 +23,7 @@ ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(compariso
 void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
   if (!has_backward_) return;
   ForwardResult result{call, inputs, error, comparison_.calls[call].verdict};
-  for (const ComparedRow& row : RowsOf(comparison_, call)) {
+  for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
     if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
     result.error = std::max(result.error, row.error);
@@ -54,9 +42,9 @@ measure::GradientCondition ForwardCalls::ConditionOf(std::string_view backward,
   const ForwardResult* forward = incoming == nullptr ? nullptr : Of(backward);
   if (forward == nullptr) return {};
   std::vector<const Item*> inputs, outputs;
-  for (const ComparedRow& row : RowsOf(comparison_, forward->call)) {
+  for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[forward->call])) {
     if (!row.golden || !row.golden->is_tensor) continue;
-    (IsRead(*row.golden) ? inputs : outputs).push_back(&*row.golden);
+    (measure::IsInput(*row.golden) ? inputs : outputs).push_back(&*row.golden);
   }
   return measure::ConditionOfGradient(result, backward, *incoming, {inputs, outputs});
 }
@@ -64,12 +52,13 @@ measure::GradientCondition ForwardCalls::ConditionOf(std::string_view backward,
 bool ForwardCalls::IsIdentity(std::string_view backward) const {
   const ForwardResult* forward = Of(backward);
   if (forward == nullptr) return false;
-  const std::span<const ComparedRow> rows = RowsOf(comparison_, forward->call);
+  const std::span<const ComparedRow> rows =
+      measure::RowsOf(comparison_, comparison_.calls[forward->call]);
   const ComparedRow* input = nullptr;
   const ComparedRow* output = nullptr;
   for (const ComparedRow& row : rows) {
     if (!row.target || !row.golden || !row.golden->is_tensor) continue;
-    (IsRead(*row.golden) ? input : output) = &row;
+    (measure::IsInput(*row.golden) ? input : output) = &row;
   }
   if (input == nullptr || output == nullptr) return false;
   const auto is_same = [](const Item& a, const Item& b) {

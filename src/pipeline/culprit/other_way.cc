@@ -51,16 +51,13 @@ class Rest {
   static bool HasSameExtremes(const Item& a, const Item& b) {
     return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
   }
-  static bool IsRead(const ComparedRow& row) {
-    return row.target->role == ItemRole::kInput || row.target->role == ItemRole::kParameter;
-  }
+  static bool IsRead(const ComparedRow& row) { return measure::IsInput(*row.target); }
   [[nodiscard]] CallKind KindOf(const ComparedRow& row) const {
     return KindOfCall(comparison_.calls[row.call].name());
   }
 
   [[nodiscard]] bool Agrees(const ComparedRow& row) const {
-    const bool is_good = row.verdict == Verdict::kSame || row.verdict == Verdict::kWithinNoise;
-    if (!row.target || !row.golden || !is_good) return false;
+    if (!row.target || !row.golden || !measure::IsGood(row.verdict)) return false;
     const Item& wrong = comparison_.rows[last_row_].item();
     // One number may agree by chance or by construction, as the sum of a softmax does.
     const Result<int64_t> ours = ElementCount(row.target->shape);

@@ -1,9 +1,9 @@
 #include "pipeline/culprit/type_choice.h"
 
 #include <algorithm>
-#include <span>
 #include <string_view>
 
+#include "measure/compared_row.h"
 #include "measure/verdict.h"
 #include "plumbline/tensor.h"
 
@@ -34,7 +34,7 @@ bool IsFloating(const ComparedRow& row) {
 double ShareOfOtherTypes(const Comparison& comparison) {
   double paired = 0, other = 0;
   for (const ComparedCall& call : comparison.calls) {
-    const auto rows = std::span(comparison.rows).subspan(call.first_row, call.row_count);
+    const auto rows = measure::RowsOf(comparison, call);
     if (call.paired()) {
       paired += std::any_of(rows.begin(), rows.end(), IsFloating) ? 1 : 0;
     } else if (!call.target_name.empty() && call.unmatched_reason == "dtype-differs") {

@@ -23,6 +23,10 @@ const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
   return of_target ? row.target : row.golden;
 }
 
+const std::string& NameOn(const ComparedCall& call, bool of_target) {
+  return of_target ? call.target_name : call.golden_name;
+}
+
 // Calls of one side without counterpart, by what they return.
 class LoneResults {
  public:
@@ -100,10 +104,9 @@ bool ArrivesWell(const Comparison& comparison, const ComparedCall& call, bool of
     const Slot<Item>& result = SideOf(made, of_target);
     if (!result || measure::IsInput(made) || !IsTelling(*result)) continue;
     const auto reads = [&](const ComparedRow& row) {
-      const bool agrees = row.verdict == Verdict::kSame || row.verdict == Verdict::kWithinNoise;
       const Slot<Item>& item = SideOf(row, of_target);
-      return agrees && item && measure::IsInput(row) && comparison.calls[row.call].paired() &&
-             HasSameContents(*item, *result);
+      return measure::IsGood(row.verdict) && item && measure::IsInput(row) &&
+             comparison.calls[row.call].paired() && HasSameContents(*item, *result);
     };
     if (std::any_of(comparison.rows.begin(), comparison.rows.end(), reads)) return true;
   }
@@ -117,7 +120,7 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
   size_t count = 0;
   bool is_of_series = false;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& own = of_target ? call.target_name : call.golden_name;
+    const std::string& own = NameOn(call, of_target);
     if (call.paired() || own.empty() || KindOfCall(own) != KindOfCall(name)) continue;
     ++count;
     is_of_series = is_of_series || SeriesOf(own) == series;
@@ -138,8 +141,7 @@ std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, boo
     const Slot<Item>& made = SideOf(each, of_target);
     if (!made || made->role != ItemRole::kOutput || !HasSameContents(*made, wanted)) continue;
     if (!MayMake(comparison, each.call, row, of_target)) continue;
-    const ComparedCall& call = comparison.calls[each.call];
-    found = of_target ? call.target_name : call.golden_name;
+    found = NameOn(comparison.calls[each.call], of_target);
   }
   return found;
 }
@@ -162,7 +164,7 @@ std::string WriterInto(const Comparison& comparison, const ComparedRow& row, boo
   };
   for (uint32_t i = row.call; i-- > 0;) {
     const ComparedCall& call = comparison.calls[i];
-    const std::string& name = of_target ? call.target_name : call.golden_name;
+    const std::string& name = NameOn(call, of_target);
     if (!call.paired() && WritesInPlace(name) && writes(i)) return name;
   }
   return {};
@@ -193,7 +195,7 @@ std::string LoneCallLeadingTo(const Comparison& comparison, uint32_t call) {
 LoneCalls LoneCallsBefore(const Comparison& comparison, const std::string& source, bool of_target) {
   const auto at =
       std::find_if(comparison.calls.begin(), comparison.calls.end(), [&](const ComparedCall& call) {
-        return !call.paired() && (of_target ? call.target_name : call.golden_name) == source;
+        return !call.paired() && NameOn(call, of_target) == source;
       });
   if (at == comparison.calls.end()) return {};
   const CallKind kind = KindOfCall(source);
@@ -220,7 +222,7 @@ std::string HarmlessTwinOf(const Comparison& comparison, const std::string& sour
   const std::string series = SeriesOf(source);
   int tries = 0;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = of_target ? call.target_name : call.golden_name;
+    const std::string& name = NameOn(call, of_target);
     if (call.paired() || series.empty() || name == source || SeriesOf(name) != series) continue;
     if (!ArrivesWell(comparison, call, of_target)) continue;
     if (++tries > kMostTries) break;
@@ -235,14 +237,14 @@ std::optional<SkippedCalls> FindSkippedCalls(const Comparison& comparison, const
   for (const bool by_target : {true, false}) {
     // The shorter side's value, looked for in the calls of the longer side.
     const Item& wanted = *SideOf(row, by_target);
-    const std::string& place = by_target ? call.golden_name : call.target_name;
+    const std::string& place = NameOn(call, !by_target);
     const size_t lone = CountLone(comparison, place, /*of_target=*/!by_target);
     if (lone == 0 || !IsTelling(wanted)) continue;
     for (const ComparedRow& each : comparison.rows) {
       const Slot<Item>& other = SideOf(each, !by_target);
       if (!other || each.call == row.call || !HasSameContents(*other, wanted)) continue;
       const ComparedCall& found = comparison.calls[each.call];
-      const std::string& name = by_target ? found.golden_name : found.target_name;
+      const std::string& name = NameOn(found, !by_target);
       const bool is_alike =
           SeriesOf(name) == SeriesOf(place) &&
           measure::ShortName(*other, name) == measure::ShortName(*SideOf(row, !by_target), place);

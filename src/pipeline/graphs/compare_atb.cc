@@ -47,10 +47,6 @@ std::array<std::string, 4> StatisticsOf(const TensorView& view) {
           StatisticText(stats.norm)};
 }
 
-ArrayVerdict NotComparable(std::string_view reason) {
-  return {Verdict::kNotComparable, reason, std::numeric_limits<double>::quiet_NaN(), 0};
-}
-
 bool SameShape(const TensorView& a, const TensorView& b) {
   return std::ranges::equal(a.sizes, b.sizes);
 }
@@ -65,7 +61,7 @@ void MeasureTensors(AtbRow& row) {
   if (golden) row.golden_statistics = StatisticsOf(golden->view());
   if (!target || !golden) {
     row.problem = !target ? target.error().message() : golden.error().message();
-    row.verdict = NotComparable("unreadable");
+    row.verdict = measure::NotComparable("unreadable");
     return;
   }
   const TensorView a = target->view(), b = golden->view();
@@ -76,13 +72,13 @@ void MeasureTensors(AtbRow& row) {
   }
   if (a.element_count() == 0) {
     row.metrics = measure::AbsentMetrics(Absent::kEmpty);
-    row.verdict = NotComparable("empty");
+    row.verdict = measure::NotComparable("empty");
     return;
   }
   const auto sums = measure::SumPairs(a, b);
   if (!sums) {
     row.problem = sums.error().message();
-    row.verdict = NotComparable("unreadable");
+    row.verdict = measure::NotComparable("unreadable");
     return;
   }
   row.metrics = measure::MetricsFromSums(*sums, a.sizes.size());
@@ -111,12 +107,13 @@ void JudgeStatistics(AtbRow& row) {
   } else if (nan_differs) {
     row.verdict = {Verdict::kBroken, "nonfinite-position", 0, 0};
   } else if (!any) {
-    row.verdict = NotComparable("no-data");
+    row.verdict = measure::NotComparable("no-data");
   } else if (any_nan) {
-    row.verdict = NotComparable("nonfinite-both");
+    row.verdict = measure::NotComparable("nonfinite-both");
   } else if (same) {
     const bool zero = std::get<double>(target[0]) == 0 && std::get<double>(target[1]) == 0;
-    row.verdict = zero ? NotComparable("zero-both") : ArrayVerdict{Verdict::kSame, "", 0, 0};
+    row.verdict =
+        zero ? measure::NotComparable("zero-both") : ArrayVerdict{Verdict::kSame, "", 0, 0};
   } else {
     const bool is_brain = row.target->dtype == "bf16";
     const DType dtype =
@@ -275,7 +272,7 @@ Result<AtbComparison> CompareAtb(const std::string& target, const std::string& g
         row.metrics = measure::AbsentMetrics(Absent::kNoCounterpart);
         row.target_statistics.fill(std::string(kNotAvailable));
         row.golden_statistics.fill(std::string(kNotAvailable));
-        row.verdict = NotComparable(row.target ? "only-target" : "only-golden");
+        row.verdict = measure::NotComparable(row.target ? "only-target" : "only-golden");
       } else if (comparison.has_tensors) {
         MeasureTensors(row);
       } else {

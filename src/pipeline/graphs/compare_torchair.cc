@@ -22,8 +22,13 @@ namespace {
 using Against = OperatorPair::Against;
 using Opened = Result<ge::DumpFile>;
 
-measure::ArrayVerdict NotComparable(std::string_view reason) {
-  return {Verdict::kNotComparable, reason, std::numeric_limits<double>::quiet_NaN(), 0};
+// What upstream's column says where only one side was dumped.
+std::string MissingText(bool only_target) {
+  return only_target ? "golden data is missing." : "my data is missing.";
+}
+
+measure::ArrayVerdict OneSided(bool only_target) {
+  return measure::NotComparable(only_target ? "only-target" : "only-golden");
 }
 
 // Where the elements of one side are; nothing: none were dumped.
@@ -97,14 +102,14 @@ void Measure(const TensorView& target, const TensorView& golden, TorchairRow& ro
   const auto sums = measure::SumPairs(a, b);
   if (!sums) {
     AddReason(sums.error().message(), row);
-    row.judged.verdict = NotComparable("unreadable");
+    row.judged.verdict = measure::NotComparable("unreadable");
     return;
   }
   row.judged.verdict = measure::JudgeArrays(*sums, a.dtype, b.dtype);
   if ((a.dtype == DType::kInt8) == (b.dtype == DType::kInt8)) return;
   AddReason("one side is quantised (int8).", row);
   row.judged.paired = false;
-  row.judged.verdict = NotComparable("dtype-differs");
+  row.judged.verdict = measure::NotComparable("dtype-differs");
 }
 
 void FillRow(const Source& target, const Source& golden, TorchairRow& row) {
@@ -113,16 +118,16 @@ void FillRow(const Source& target, const Source& golden, TorchairRow& row) {
   row.golden.path = golden.cell;
   row.golden.operator_type = golden.operator_type;
   if (!target.exists() || !golden.exists()) {
-    row.fail_reason = target.exists() ? "golden data is missing." : "my data is missing.";
+    row.fail_reason = MissingText(target.exists());
     row.judged.paired = false;
-    row.judged.verdict = NotComparable(target.exists() ? "only-target" : "only-golden");
+    row.judged.verdict = OneSided(target.exists());
     return;
   }
   const Elements a(target), b(golden);
   if (!a.problem().empty()) AddReason(a.problem(), row);
   if (!b.problem().empty()) AddReason(b.problem(), row);
   if (!row.fail_reason.empty()) {
-    row.judged.verdict = NotComparable("unreadable");
+    row.judged.verdict = measure::NotComparable("unreadable");
     return;
   }
   const bool golden_finite = Describe(b.view(), row.golden);
@@ -134,16 +139,13 @@ void FillRow(const Source& target, const Source& golden, TorchairRow& row) {
   if (!same_count) {
     // The device may pad: no proof of a fault, and no counterpart either.
     row.judged.paired = false;
-    row.judged.verdict = NotComparable("shape-differs");
+    row.judged.verdict = measure::NotComparable("shape-differs");
   } else if (a.view().element_count() == 0) {
-    row.judged.verdict = NotComparable("empty");
+    row.judged.verdict = measure::NotComparable("empty");
   } else {
     Measure(a.view(), b.view(), row);
   }
 }
-
-// --- the tensors of one pair of operators
-// ---------------------------------------------------------
 
 std::vector<Source> SourcesOf(const std::vector<ge::DumpedTensor>& tensors, const std::string& path,
                               std::string_view side) {
@@ -174,9 +176,9 @@ class PairRows {
       TorchairRow& row = Add(true, 0);
       row.target.path = pair_.target.path;
       row.target.operator_type = pair_.target.type;
-      row.fail_reason = target_ ? "golden data is missing." : target_.error().message();
+      row.fail_reason = target_ ? MissingText(true) : target_.error().message();
       row.judged.paired = pair_.against != Against::kNothing;
-      row.judged.verdict = NotComparable(target_ ? "only-target" : "unreadable");
+      row.judged.verdict = measure::NotComparable(target_ ? "only-target" : "unreadable");
       return std::move(rows_);
     }
     const auto inputs = SourcesOf(target_->inputs(), pair_.target.path, "inputs");
@@ -255,7 +257,7 @@ class PairRows {
     row.target.path = pair_.target.path;
     row.target.operator_type = pair_.target.type;
     row.fail_reason = error.message();
-    row.judged.verdict = NotComparable("unreadable");
+    row.judged.verdict = measure::NotComparable("unreadable");
   }
 
   const OperatorPair& pair_;
@@ -264,9 +266,6 @@ class PairRows {
   std::vector<TorchairRow> rows_;
 };
 
-// --- one rank
-// ---------------------------------------------------------------------------------------
-
 // Tokens of one graph. One that a side lacks is one row.
 template <typename GoldenTokens, typename PairOperators>
 void PairTokens(const std::map<int64_t, load::GeOperators>& target, const GoldenTokens& golden,
@@ -274,9 +273,9 @@ void PairTokens(const std::map<int64_t, load::GeOperators>& target, const Golden
   const auto add_alone = [&](int64_t token, bool is_target) {
     TorchairRow& row = rows.emplace_back();
     row.token = token;
-    row.fail_reason = is_target ? "golden data is missing." : "my data is missing.";
+    row.fail_reason = MissingText(is_target);
     row.judged = {fmt::format("token {}", token), fmt::format("token {}", token), true, false,
-                  NotComparable(is_target ? "only-target" : "only-golden")};
+                  OneSided(is_target)};
     row.order = {std::numeric_limits<int64_t>::max(), true, 0};
   };
   for (const auto& [token, operators] : target) {
@@ -408,9 +407,9 @@ TorchairComparison RankAlone(int64_t rank, bool of_target) {
   TorchairComparison comparison;
   comparison.rank = rank;
   TorchairRow& row = comparison.rows.emplace_back();
-  row.fail_reason = of_target ? "golden data is missing." : "my data is missing.";
+  row.fail_reason = MissingText(of_target);
   const std::string name = fmt::format("rank {}", rank);
-  row.judged = {name, name, true, false, NotComparable(of_target ? "only-target" : "only-golden")};
+  row.judged = {name, name, true, false, OneSided(of_target)};
   comparison.answer = AnswerOf(std::span(&row.judged, 1), 0);
   return comparison;
 }
