@@ -1,5 +1,6 @@
 #include "base/yaml_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -35,6 +36,25 @@ TEST_F(YamlFileTest, WhatIsNotYamlIsAnErrorOfTheAskedKind) {
   EXPECT_TRUE(file.error().message().starts_with(path + ": line ")) << file.error().message();
   EXPECT_EQ(YamlFile::Read(path, ErrorCode::kInvalidArgument).error().code(),
             ErrorCode::kInvalidArgument);
+}
+
+TEST_F(YamlFileTest, AliasesThatRepeatWithoutEndAreRefused) {
+  std::string doubled = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 40; ++i) doubled += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+  for (const std::string& text :
+       {doubled, std::string("a: &a [*a, *a]"), std::string("&a {k: *a}")}) {
+    const Result<YamlFile> file = YamlFile::Parse(text, "x.yaml");
+    ASSERT_FALSE(file) << text;
+    EXPECT_EQ(file.error().code(), ErrorCode::kCorrupt);
+    EXPECT_TRUE(file.error().message().starts_with("x.yaml: aliases that repeat without end"));
+  }
+}
+
+TEST_F(YamlFileTest, AliasesOfSharedValuesAreRead) {
+  const Result<YamlFile> file =
+      YamlFile::Parse("base: &base {lr: 0.1, steps: [1, 2]}\na: *base\nb: *base\n", "x.yaml");
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->root()["b"]["steps"][1].Scalar(), "2");
 }
 
 TEST_F(YamlFileTest, EmptyFileIsNoNode) {

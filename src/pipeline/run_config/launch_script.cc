@@ -73,14 +73,17 @@ std::optional<std::pair<std::string, std::string>> AssignmentIn(std::string_view
   return std::pair(std::string(line.substr(0, at)), std::string(value));
 }
 
-// A variable that holds itself several times grows without end; what is longer stays as it is.
+// Variables that hold others several times grow without end: so much is put in for one line and
+// for one script; the rest stays as it is.
 constexpr size_t kLongestLine = size_t{1} << 16;
+constexpr size_t kMostOfScript = size_t{1} << 22;
 
-// $NAME and ${NAME} replaced where they are known; others stay.
-std::string Substituted(std::string_view text, const std::map<std::string, std::string>& values) {
+// $NAME and ${NAME} replaced where they are known; others stay. `left`: what may still be put in.
+std::string Substituted(std::string_view text, const std::map<std::string, std::string>& values,
+                        size_t& left) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '$' || out.size() > kLongestLine) {
+    if (text[i] != '$' || left == 0 || out.size() > kLongestLine) {
       out += text[i];
       continue;
     }
@@ -94,7 +97,9 @@ std::string Substituted(std::string_view text, const std::map<std::string, std::
       out += text[i];
       continue;
     }
-    out += std::string_view(found->second).substr(0, kLongestLine);
+    const std::string_view value = std::string_view(found->second).substr(0, kLongestLine);
+    left -= std::min(left, std::max<size_t>(value.size(), 1));
+    out += value;
     i = end - (braces ? 0 : 1);
   }
   return out;
@@ -247,17 +252,18 @@ std::string LaunchArguments::Json() const {
 Status ReadLaunchScript(std::string_view text, LaunchArguments& out) {
   const std::string joined = Joined(text);
   std::map<std::string, std::string> values;
+  size_t left = kMostOfScript;
   std::string_view rest = joined;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string line(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (auto assignment = AssignmentIn(line)) {
-      values[assignment->first] = Substituted(assignment->second, values);
+      values[assignment->first] = Substituted(assignment->second, values, left);
       continue;
     }
     for (int round = 0; round < kMaxRounds; ++round) {
-      std::string next = Substituted(line, values);
+      std::string next = Substituted(line, values, left);
       if (next == line) break;
       line = std::move(next);
     }

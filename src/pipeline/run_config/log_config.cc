@@ -40,11 +40,13 @@ std::vector<std::string_view> PiecesOf(std::string_view line, std::string_view p
   return pieces;
 }
 
-// Another process's words may follow behind a comma.
+// Another process's words may follow behind a comma; they may hold commas themselves, a few.
 void AddPiece(std::string_view piece, LiteralParser& parser) {
+  constexpr int kMostCuts = 20;
   piece = Trimmed(piece);
   size_t failed_at = 0;
-  while (!piece.empty() && !parser.Add(piece, &failed_at)) {
+  for (int cut = 0; !piece.empty() && !parser.Add(piece, &failed_at); ++cut) {
+    if (cut == kMostCuts) return;
     const size_t comma = piece.substr(0, failed_at).rfind(',');
     piece = comma == std::string_view::npos ? std::string_view() : piece.substr(0, comma + 1);
   }
