@@ -32,6 +32,8 @@ function(plumbline_layer name)
     add_executable(${name}_test ${arg_TESTS})
     target_link_libraries(${name}_test PRIVATE plumbline_${name} ${arg_TEST_LINK}
       GTest::gtest GTest::gtest_main)
+    # What is tested stays as optimised as it ships; the tests themselves only cost compile time.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     # The tests of a folder run as one process; gtest's own summary counts the cases.
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()

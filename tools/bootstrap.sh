@@ -2,9 +2,10 @@
 # Installs what is missing and builds what is stale. Each part leaves a stamp that holds the hash of
 # its inputs, so that a second run only compares hashes.
 #
-#   tools/bootstrap.sh [packages] [python] [native] [upstream]     (no argument: the first three)
+#   tools/bootstrap.sh [PART ...]     (no argument: packages python native)
 #
 #   packages   Debian packages of tools/debian-packages.txt (needs root or sudo only if any is missing)
+#   test-packages  those of tools/debian-packages-test.txt (missing ones stop nothing)
 #   python     .venv with the locked requirements
 #   native     plumbline and the program plumb, installed into .venv
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
@@ -21,19 +22,23 @@ fail() { printf 'setup: error: %s\n' "$*" >&2; exit 3; }
 up_to_date() { [ "$(cat "$stamps/$1" 2>/dev/null)" = "$2" ]; }
 hash_text() { sha256sum | cut -d' ' -f1; }
 
-install_packages() {
+# Fuzzing needs clang; without it every other test runs, so its packages are a wish.
+install_packages() { install_from tools/debian-packages.txt; }
+install_test_packages() { (install_from tools/debian-packages-test.txt) || say 'going on without'; }
+
+install_from() {
   command -v dpkg-query >/dev/null || {
-    say 'not a Debian system: packages are not checked; install what tools/debian-packages.txt names'
+    say "not a Debian system: packages are not checked; install what $1 names"
     return 0
   }
   local wanted missing=() as_root=()
-  wanted=$(grep -v '^#' tools/debian-packages.txt)
+  wanted=$(grep -v '^#' "$1")
   local package
   for package in $wanted; do
     dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
   done
   if [ ${#missing[@]} -eq 0 ]; then
-    say 'system packages: complete'
+    say "system packages of $1: complete"
     return 0
   fi
   if [ "$(id -u)" -ne 0 ]; then
@@ -125,9 +130,10 @@ make_upstream() {
 for part in "$@"; do
   case $part in
     packages) install_packages ;;
+    test-packages) install_test_packages ;;
     python) make_python ;;
     native) build_native ;;
     upstream) make_upstream ;;
-    *) fail "unknown part \"$part\" (expected packages, python, native, upstream)" ;;
+    *) fail "unknown part \"$part\" (expected packages, test-packages, python, native, upstream)" ;;
   esac
 done

@@ -208,7 +208,7 @@ def fuzz_target(program: Path) -> bool:
 
 def fuzz_tests() -> Counts:
     """Builds the fuzz targets and lets each run for a while; each is one test."""
-    if shutil.which(FUZZ_COMPILER) is None or not fuzzer_links():
+    if not can_fuzz():
         print(f"fuzz: {FUZZ_COMPILER} with its fuzzer library is not installed: nothing was run")
         return Counts(skipped=1)
     if run(["cmake", "--preset", "fuzz", "--log-level=WARNING"]) != 0:
@@ -222,8 +222,10 @@ def fuzz_tests() -> Counts:
     return Counts(passed=sum(good), failed=len(good) - sum(good))
 
 
-def fuzzer_links() -> bool:
-    """Whether the compiler has the library that drives fuzz targets (its own Debian package)."""
+def can_fuzz() -> bool:
+    """Whether the compiler is there with the library that drives fuzz targets."""
+    if shutil.which(FUZZ_COMPILER) is None:
+        return False
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "a.cc")
         source.write_text("#include <cstddef>\n#include <cstdint>\n"
@@ -259,7 +261,8 @@ def suites(quick: bool) -> dict[str, Callable[[], Counts]]:
         table["golden"] = golden_tests
     table["python"] = lambda: python_tests(quick)
     if not quick:
-        table["asan"] = lambda: unit_tests("asan")
+        # One sanitizer build for unit tests and fuzz targets where the fuzzer can be built.
+        table["asan"] = lambda: unit_tests("fuzz" if can_fuzz() else "asan")
         table["fuzz"] = fuzz_tests
     return table
 
