@@ -3,7 +3,8 @@
     python write_tables.py WORK RANKS ANSWERS OUTPUT
 
 WORK and RANKS are the recordings of evaluate.py and evaluate_ranks.py, ANSWERS a directory with
-1.2.2.jsonl and 26.2.0.jsonl, which upstream_answers.py wrote about the pairs of both.
+1.2.2.jsonl and 26.2.0.jsonl, which upstream_answers.py wrote about the pairs of both. Pairs that
+they do not hold keep the cells of these releases that OUTPUT has already.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ from pathlib import Path
 import evaluate
 import evaluate_ranks
 
+Table = tuple[bool, str]  # whether of several ranks; the task
+Answer = evaluate.Answer | evaluate_ranks.RankAnswer
+PLACES = {False: "One process", True: "Several ranks"}
+TITLES = {"tensor": "with tensors", "statistics": "with statistics only"}
+TABLES = [(ranks, task) for ranks in PLACES for task in TITLES]
+
 
 @dataclass
 class Tool:
-    """One column of the tables."""
+    """One column of the tables: its cell for each pair."""
 
     name: str
-    single: Sequence[evaluate.Answer]
-    ranks: Sequence[evaluate_ranks.RankAnswer]
+    cells: dict[Table, dict[str, str]]
 
 
 HEAD = """# The fault suite: answers of three tools
@@ -59,30 +65,27 @@ compares all ranks together and must name the rank too; upstream's tables are on
 answer is that of the lowest rank that has a mark. The thresholds of all tools are their defaults.
 
 The rules of plumbline were made with the pairs called "in view" before their eyes. The other groups
-(held out, unseen, second, third) were written after the rules stood, and some rules were mended
+(held out, unseen, second to fifth) were written after the rules stood, and some rules were mended
 after their first sight: what plumbline said at that first sight is in [the
 verdict](../design/verdict.md#seeded-faults). Upstream's rules knew none of them. Another suite
 would show other numbers.
 """
 
 
-def counts(tools: list[Tool], task: str, ranks: bool) -> list[str]:
-    """The table of totals of one task: every group of cases apart, then all."""
-    columns = [[answer for answer in (tool.ranks if ranks else tool.single)
-                if answer.task == task] for tool in tools]
-    groups = list(dict.fromkeys(answer.group for answer in columns[0]))
+def counts(tools: list[Tool], pairs: Sequence[Answer], table: Table) -> list[str]:
+    """The table of totals of one task: every group of pairs apart, then all."""
     lines = ["| Pairs | | " + " | ".join(tool.name for tool in tools) + " |",
              "|---" * (len(tools) + 2) + "|"]
-    for group in [*groups, ""]:
-        own = [[answer for answer in column if group in ("", answer.group)] for column in columns]
-        faults = sum(answer.is_fault for answer in own[0])
-        rows = ((f"of {faults} faults: exact", lambda a: a.exact),
-                ("within one", lambda a: a.near),
-                (f"alarms on {len(own[0]) - faults} noise pairs",
-                 lambda a: not a.is_fault and bool(a.named)))
+    for group in [*dict.fromkeys(pair.group for pair in pairs), ""]:
+        own = [pair for pair in pairs if group in ("", pair.group)]
+        faults = sum(pair.is_fault for pair in own)
+        said = [[tool.cells[table].get(pair.case, "") for pair in own] for tool in tools]
+        rows = ((f"of {faults} faults: exact", ("exact",)),
+                ("within one", ("exact", "next:")),
+                (f"alarms on {len(own) - faults} noise pairs", ("alarm:",)))
         lines += [f"| {(group or 'all') if at == 0 else ''} | {title} | " + " | ".join(
-            str(sum(map(counted, column))) for column in own) + " |"
-            for at, (title, counted) in enumerate(rows)]
+            str(sum(text.startswith(starts) for text in column)) for column in said) + " |"
+            for at, (title, starts) in enumerate(rows)]
     return lines
 
 
@@ -108,41 +111,77 @@ def short(answer: evaluate.Answer) -> str:
     return (f"rank {rank} " if rank is not None else "") + f"`{name}`"
 
 
-def cases(tools: list[Tool], task: str, ranks: bool) -> list[str]:
-    """One line per case."""
-    columns = [{answer.case: answer for answer in (tool.ranks if ranks else tool.single)
-                if answer.task == task} for tool in tools]
+def cases(tools: list[Tool], pairs: Sequence[Answer], table: Table) -> list[str]:
+    """One line per pair."""
     lines = ["| Pair | " + " | ".join(tool.name for tool in tools) + " |",
              "|---" * (len(tools) + 1) + "|"]
-    for name, first in columns[0].items():
-        kind = "" if first.is_fault else " (noise)"
-        group = f", {first.group}" if first.group != "in view" else ""
-        answers = [column.get(name) for column in columns]
-        lines.append(f"| {name}{kind}{group} | " + " | ".join(
-            cell(answer) if answer else "not asked" for answer in answers) + " |")
+    for pair in pairs:
+        kind = "" if pair.is_fault else " (noise)"
+        group = f", {pair.group}" if pair.group != "in view" else ""
+        lines.append(f"| {pair.case}{kind}{group} | " + " | ".join(
+            tool.cells[table].get(pair.case, "not asked") for tool in tools) + " |")
     return lines
+
+
+def heading(table: Table) -> str:
+    """What stands above the pairs of a table."""
+    ranks, task = table
+    return f"### Pairs: {PLACES[ranks].lower()}, {TITLES[task]}"
+
+
+def cells_of(single: Sequence[Answer], ranks: Sequence[Answer]) -> dict[Table, dict[str, str]]:
+    """Answers as cells."""
+    cells: dict[Table, dict[str, str]] = {table: {} for table in TABLES}
+    for of_ranks, answers in ((False, single), (True, ranks)):
+        for answer in answers:
+            cells[of_ranks, answer.task][answer.case] = cell(answer)
+    return cells
+
+
+def written_cells(text: str, name: str) -> dict[Table, dict[str, str]]:
+    """The column `name` of a page that this program wrote: releases answer a pair once."""
+    cells: dict[Table, dict[str, str]] = {table: {} for table in TABLES}
+    by_heading = {heading(table): table for table in TABLES}
+    table, column = None, 0
+    for line in text.splitlines():
+        if line.startswith("#"):
+            table = by_heading.get(line)
+        parts = [part.strip() for part in line.strip("|").split("|")]
+        if table is None or not line.startswith("| "):
+            continue
+        if parts[0] == "Pair":
+            column = parts.index(name)
+        elif parts[column] != "not asked":
+            cells[table][parts[0].split(",")[0].removesuffix(" (noise)")] = parts[column]
+    return cells
 
 
 def main() -> int:
     work, ranks, answers, output = (Path(text).resolve() for text in sys.argv[1:5])
-    tools = [Tool("plumbline", evaluate.evaluate(work, []), evaluate_ranks.evaluate(ranks, []))]
+    own = {False: evaluate.evaluate(work, []), True: evaluate_ranks.evaluate(ranks, [])}
+    tools = [Tool("plumbline", cells_of(own[False], own[True]))]
+    page = output.read_text() if output.exists() else ""
     for release, mark, name in (("1.2.2", "plain", "1.2.2"), ("1.2.2", "strict", "1.2.2 red"),
                                 ("26.2.0", "plain", "26.2.0"),
                                 ("26.2.0", "strict", "26.2.0 errors")):
         path = answers / f"{release}.jsonl"
-        tools.append(Tool(name, evaluate.upstream_answers(work, path, mark),
-                          evaluate_ranks.upstream_answers(ranks, path, mark)))
-    titles = {"tensor": "with tensors", "statistics": "with statistics only"}
+        tool = Tool(name, written_cells(page, name))
+        new = cells_of(evaluate.upstream_answers(work, path, mark),
+                       evaluate_ranks.upstream_answers(ranks, path, mark))
+        for table, cells in new.items():
+            tool.cells[table].update(cells)
+        tools.append(tool)
+    pairs = {(of_ranks, task): [answer for answer in own[of_ranks] if answer.task == task]
+             for of_ranks, task in TABLES}
     lines = [HEAD, "## Summary"]
-    for of_ranks, where in ((False, "One process"), (True, "Several ranks")):
-        for task, title in titles.items():
-            lines += [f"### {where}, {title}", *counts(tools, task, of_ranks), ""]
+    for table in TABLES:
+        lines += [f"### {PLACES[table[0]]}, {TITLES[table[1]]}",
+                  *counts(tools, pairs[table], table), ""]
     lines += ["## Every pair",
               "`exact`: the first wrong call. Else what is named, `next:` where it is one call "
               "away; `<` in the backward pass; `-`: rightly nothing.", ""]
-    for of_ranks, where in ((False, "One process"), (True, "Several ranks")):
-        for task, title in titles.items():
-            lines += [f"### Pairs: {where.lower()}, {title}", *cases(tools, task, of_ranks), ""]
+    for table in TABLES:
+        lines += [heading(table), *cases(tools, pairs[table], table), ""]
     output.write_text("\n".join(lines).rstrip() + "\n")
     return 0
 
