@@ -67,9 +67,7 @@ std::string MissingText(const Comparison& comparison) {
              " without data or of another shape");
   AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
   AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
-  // Of two ways to the same values that is the usual, and the calls without counterpart say it.
-  const bool one_way = comparison.counts.unmatched_target + comparison.counts.unmatched_golden == 0;
-  AppendPart(text, one_way ? UnexplainedRows(comparison) : 0, "row differs", "rows differ",
+  AppendPart(text, UnexplainedRows(comparison), "row differs", "rows differ",
              " for which no call can be named");
   AppendPart(text, target.unfinished ? 1 : 0, "unfinished target recording", "");
   AppendPart(text, golden.unfinished ? 1 : 0, "unfinished golden recording", "");
@@ -92,6 +90,10 @@ std::string AnswerText(const Comparison& comparison) {
                          missing);
     }
     if (!comparison.is_complete()) {
+      // Where rows differ, `missing` says it, and nothing is called right.
+      if (UnexplainedRows(comparison) > 0) {
+        return fmt::format("not judged completely: {}\n", missing);
+      }
       return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
                          missing, comparison.counts.calls);
     }

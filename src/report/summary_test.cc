@@ -64,6 +64,19 @@ TEST(FailsOn, AnyFailsWhenNothingCouldBeJudged) {
   EXPECT_FALSE(Fails(unjudged, "unmatched"));
 }
 
+TEST(SummaryText, NothingIsCalledRightAboveRowsThatDiffer) {
+  Comparison comparison = WithRows({Verdict::kSame, Verdict::kBroken});
+  comparison.first_wrong_call.reset();
+  comparison.counts.unmatched_target = 1;
+  const std::string text = SummaryText(comparison);
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "not judged completely: 1 target call without counterpart, 1 row differs for which no "
+            "call can be named");
+  comparison.counts.rows[static_cast<size_t>(Verdict::kBroken)] = 0;
+  EXPECT_NE(SummaryText(comparison).find("the 1 paired calls show no wrong one"),
+            std::string::npos);
+}
+
 TEST(FailsOn, UnknownConditionIsRefusedEvenAfterAMatch) {
   const Result<bool> fails = FailsOn(WithRows({Verdict::kBroken}), {"broken", "worse"});
   ASSERT_FALSE(fails);
