@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/text_parts.h"
 #include "match/training_match.h"
@@ -81,7 +80,7 @@ ModulePlace PlaceOfModule(std::string_view path, std::string_view class_name,
   for (size_t i = 0; i + 1 < fields.size(); ++i) {
     const std::string_view number = fields[i + 1];
     if (fields[i] != "layers" || !IsDigits(number)) continue;
-    std::from_chars(number.data(), number.data() + number.size(), place.layer);
+    if (const auto layer = ParseNatural(number)) place.layer = *layer;
     from = fields.begin() + static_cast<std::ptrdiff_t>(i) + 2;
   }
   if (place.layer < 0) {

@@ -11,6 +11,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/text_parts.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -85,11 +86,8 @@ Status AddCsvRows(const std::string& path, const TableVisitor& visit) {
   for (size_t i = 1; i < rows.size(); ++i) {
     cells.clear();
     for (std::string& cell : rows[i]) {
-      double number = 0;
-      const char* const end = cell.data() + cell.size();
-      const auto parsed = std::from_chars(cell.data(), end, number);
-      const bool is_number = parsed.ec == std::errc() && parsed.ptr == end &&
-                             cell.find_first_not_of("0123456789.eE+-") == std::string::npos;
+      const bool is_number = cell.find_first_not_of("0123456789.eE+-") == std::string::npos &&
+                             ParseReal(cell).has_value();
       cells.push_back({std::move(cell), is_number});
     }
     PL_TRY(visit(rows.front(), cells));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "base/parallel.h"
+#include "base/text_parts.h"
 #include "formats/xlsx.h"
 #include "pipeline/ranks/lost_ranks.h"
 #include "pipeline/ranks/merge_inputs.h"
@@ -81,10 +81,8 @@ bool IsOf(std::string_view name, std::string_view api) {
 // As Python spells the number it reads from the cell.
 std::string PythonText(const Cell& cell) {
   if (!cell.is_number || cell.text.find_first_of(".eE") == std::string::npos) return cell.text;
-  double value = 0;
-  const char* const end = cell.text.data() + cell.text.size();
-  const auto parsed = std::from_chars(cell.text.data(), end, value);
-  return parsed.ec == std::errc() && parsed.ptr == end ? PythonFloat(value) : cell.text;
+  const std::optional<double> value = ParseReal(cell.text);
+  return value ? PythonFloat(*value) : cell.text;
 }
 
 // Without what keeps a spreadsheet or a CSV reader from taking it for something else.
@@ -227,9 +225,7 @@ class Joined {
  private:
   static Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
     if (!cell.is_number) return writer.Text(cell.text);
-    double value = 0;
-    std::from_chars(cell.text.data(), cell.text.data() + cell.text.size(), value);
-    return writer.Number(value);
+    return writer.Number(ParseReal(cell.text).value_or(0));
   }
 
   std::vector<std::string> metrics_;
