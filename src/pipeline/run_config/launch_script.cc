@@ -76,7 +76,7 @@ std::optional<std::pair<std::string, std::string>> AssignmentIn(std::string_view
 // Variables that hold others several times grow without end: so much is put in for one line and
 // for one script; the rest stays as it is.
 constexpr size_t kLongestLine = size_t{1} << 16;
-constexpr size_t kMostOfScript = size_t{1} << 22;
+constexpr size_t kMostOfScript = size_t{1} << 20;
 
 // $NAME and ${NAME} replaced where they are known; others stay. `left`: what may still be put in.
 std::string Substituted(std::string_view text, const std::map<std::string, std::string>& values,
