@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from warm_python import Server
+
 _BESIDE = Path(sys.executable).with_name("plumb")
 # The program under test: named by the environment, else beside this interpreter, else on PATH.
 PLUMB = os.environ.get("PLUMB") or (str(_BESIDE) if _BESIDE.exists() else shutil.which("plumb"))
@@ -29,13 +31,22 @@ def config(directory: Path, **options: Any) -> Path:
     return path
 
 
-def run(code: str, *arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Runs Python source; its arguments are in sys.argv[1:]."""
+_warm: list[Server] = []  # one, from the first program on that imports torch
+
+
+def run(code: str, *arguments: Any, check: bool = True,
+        fresh: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs Python source; its arguments are in sys.argv[1:]. `fresh`: without a torch that is
+    imported already, for programs to which that makes a difference."""
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2")
-    result = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True, text=True, env=environment, timeout=300, check=False,
-    )
+    words = [str(argument) for argument in arguments]
+    if "torch" in code and not fresh:
+        if not _warm:
+            _warm.append(Server())
+        result = _warm[0].run(code, words, environment)
+    else:
+        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True,
+                                text=True, env=environment, timeout=300, check=False)
     if check and result.returncode != 0:
         raise AssertionError(f"exit {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result
