@@ -24,7 +24,7 @@
 #include "measure/tensor_metrics.h"
 #include "pipeline/compared_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
-#include "pipeline/culprit/divergence.h"
+#include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/measured_noise.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_items.h"

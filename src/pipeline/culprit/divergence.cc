@@ -19,6 +19,7 @@
 #include "pipeline/culprit/gradient_sums.h"
 #include "pipeline/culprit/judging_order.h"
 #include "pipeline/culprit/known_contents.h"
+#include "pipeline/culprit/other_fills.h"
 #include "pipeline/culprit/product_precision.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/type_choice.h"
@@ -30,8 +31,6 @@ namespace {
 
 // Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
 constexpr double kUnseenCalls = 8;
-
-constexpr std::string_view kOtherFill = "fill-differs";
 
 using measure::CallClass;
 using measure::Difference;
@@ -195,17 +194,17 @@ class Judge {
     inputs.largest = std::max(inputs.largest, count);
     row.error = difference.error;
     if (difference.kind == Difference::Kind::kArgument) {
-      if (!IsOtherFill(index, row)) JudgeArgument(index, difference, row, inputs);
+      if (!fills_.Take(index, IndexOf(row), row)) JudgeArgument(index, difference, row, inputs);
     } else if (const ComparedRow* source = known_.SourceOf(difference, row)) {
       // Contents met before keep the verdict they had there.
       row.verdict = source->verdict;
       row.expected = source->expected;
       row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
       if (!measure::IsBad(row.verdict)) MarkProducerGood(index, row);
-    } else if (!IsOtherFill(index, row)) {
+    } else if (!fills_.Take(index, IndexOf(row), row)) {
       JudgeFreshInput(index, difference, inputs.forward_is_bad, row);
     }
-    inputs.has_other_fill = inputs.has_other_fill || row.reason == kOtherFill;
+    inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
     if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
     if (row.verdict == Verdict::kWithinNoise && row.expected > AtMostNoise(row.expected)) {
       inputs.cancelled = std::max(inputs.cancelled, row.expected);
@@ -219,20 +218,6 @@ class Judge {
       inputs.worst = row.verdict;
     }
     known_.Remember(row);
-  }
-
-  // A mask of -inf on one side and of a very low number on the other: what reads it shows whether
-  // they come to the same. If they do not, the first of them is to blame.
-  bool IsOtherFill(uint32_t index, ComparedRow& row) {
-    if (!measure::AreOtherFills(*row.target, *row.golden)) return false;
-    row.verdict = Verdict::kNotComparable;
-    row.reason = kOtherFill;
-    row.expected = 0;
-    row.error = 1;
-    const auto kind =
-        row.golden->is_tensor ? CulpritEvent::Kind::kInput : CulpritEvent::Kind::kArgument;
-    if (!other_fill_) other_fill_ = CulpritEvent{index, IndexOf(row), kind, 1, 0};
-    return true;
   }
 
   void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,
@@ -374,7 +359,7 @@ class Judge {
     if (call_class == CallClass::kUninitialised) return say("uninitialised");
     if (!inputs.has_other_fill || !measure::AreOtherFills(*row.target, *row.golden)) return false;
     row.error = 1;
-    say(kOtherFill);
+    say(OtherFills::kReason);
     known_.Remember(row);
     return true;
   }
@@ -421,7 +406,7 @@ class Judge {
       return;
     }
     if (row.reason.empty()) row.reason = "exceeds-noise";
-    if (inputs.has_other_fill && other_fill_) found_.events.push_back(*other_fill_);
+    if (inputs.has_other_fill && fills_.first()) found_.events.push_back(*fills_.first());
     CulpritEvent event{index, IndexOf(row), CulpritEvent::Kind::kOutput, row.error, row.expected};
     // The derivative of another computation is another gradient.
     event.has_other_source = unpaired_.IsUnpaired(ForwardNameOf(comparison_.calls[index].name()));
@@ -474,7 +459,7 @@ class Judge {
   double noise_level_ = 0;
   double coarsest_roundoff_ = 0;  // of any tensor so far
   ProductRoundoffs product_roundoffs_;
-  std::optional<CulpritEvent> other_fill_;  // the first
+  OtherFills fills_;
   TypeChoice types_;
   UnpairedCalls unpaired_;
   Findings found_;
@@ -483,14 +468,11 @@ class Judge {
 
 }  // namespace
 
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+Walk WalkCalls(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {
   Judge judge(target, context, comparison, measured_noise);
   judge.Run();
-  const std::optional<CulpritEvent> culprit =
-      ChooseCulprit(target, comparison, judge.findings(), judge.unpaired());
-  if (!culprit) return;
-  comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
+  return {ChooseCulprit(target, comparison, judge.findings(), judge.unpaired())};
 }
 
 }  // namespace plumbline::pipeline

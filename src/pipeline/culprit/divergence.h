@@ -1,20 +1,27 @@
-// Where two runs part: verdicts of all rows in recorded order, and the first wrong call.
+// Where two runs part: one walk over all calls in recorded order, which judges their rows.
 
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_DIVERGENCE_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_DIVERGENCE_H_
 
+#include <optional>
 #include <span>
 
 #include "measure/verdict.h"
+#include "pipeline/culprit/culprit_text.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
 
-// Fills verdict, reason, error and expected of every row, the verdict of every call, and
-// first_wrong_call (docs/design/verdict.md). Requires: rows and calls of `comparison` are filled,
-// with metrics and reasons of unmatched calls. `target` supplies stacks and enclosing modules.
-// `measured_noise`: empty, or per row the relative error that a third run explains.
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+// What a walk ends with.
+struct Walk {
+  std::optional<CulpritEvent> culprit;  // the call to name; none: nothing is wrong
+};
+
+// Fills verdict, reason, error and expected of every row, and the verdict of every call
+// (docs/design/verdict.md). Requires: rows and calls of `comparison` are filled, with metrics and
+// reasons of unmatched calls. `target` supplies stacks and enclosing modules. `measured_noise`:
+// empty, or per row the relative error that a third run explains.
+Walk WalkCalls(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise = {});
 
 }  // namespace plumbline::pipeline
