@@ -27,6 +27,11 @@ std::vector<const Item*> TensorResults(const Comparison& comparison, uint32_t in
 // What is not there cannot agree.
 bool HasStatistics(const Item& item) { return measure::NumberOf(item.statistics[0]).has_value(); }
 
+bool ReturnsWholeNumbers(const std::vector<const Item*>& results) {
+  return std::all_of(results.begin(), results.end(),
+                     [](const Item* each) { return measure::IsExact(*each, *each); });
+}
+
 bool Computes(const ComparedCall& call) {
   const measure::CallClass known = measure::ClassOfCall(call.target_name);
   return known != measure::CallClass::kCopy && known != measure::CallClass::kUninitialised;
@@ -53,23 +58,28 @@ UnpairedCalls::UnpairedCalls(const Comparison& comparison)
   }
 }
 
-std::optional<uint32_t> UnpairedCalls::TargetProducer(const Item& item, uint32_t consumer) const {
-  if (target_.empty() || !IsTelling(item)) return std::nullopt;
+const std::vector<uint32_t>* UnpairedCalls::Find(const Producers& producers, const Item& item) {
+  if (producers.empty() || !IsTelling(item)) return nullptr;
   const std::optional<ContentKey> key = KeyOf(item);
-  const auto found = key ? target_.find(*key) : target_.end();
-  if (found == target_.end()) return std::nullopt;
-  const std::vector<uint32_t>& calls = found->second;
+  if (!key) return nullptr;
+  auto found = producers.find(*key);
+  // `-x` is not recorded.
+  if (found == producers.end() && !key->HasDigest()) found = producers.find(NegativeOf(item, *key));
+  return found == producers.end() ? nullptr : &found->second;
+}
+
+std::optional<uint32_t> UnpairedCalls::TargetProducer(const Item& item, uint32_t consumer) const {
+  const std::vector<uint32_t>* found = Find(target_, item);
+  if (found == nullptr) return std::nullopt;
+  const std::vector<uint32_t>& calls = *found;
   const auto after = std::lower_bound(calls.begin(), calls.end(), consumer);
   if (after == calls.begin()) return std::nullopt;
   return *(after - 1);
 }
 
 std::optional<uint32_t> UnpairedCalls::GoldenProducer(const Item& item) const {
-  if (golden_.empty() || !IsTelling(item)) return std::nullopt;
-  const std::optional<ContentKey> key = KeyOf(item);
-  const auto found = key ? golden_.find(*key) : golden_.end();
-  if (found == golden_.end()) return std::nullopt;
-  return found->second.front();
+  const std::vector<uint32_t>* found = Find(golden_, item);
+  return found == nullptr ? std::nullopt : std::optional(found->front());
 }
 
 UnpairedCalls::Region UnpairedCalls::RegionOf(uint32_t producer) const {
@@ -97,14 +107,17 @@ bool UnpairedCalls::IsUnpaired(std::string_view target_name) const {
   return target_names_.contains(target_name);
 }
 
-std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call) const {
+std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call, Through through) const {
   std::vector<uint32_t> found{call};
   // Producers stand before their consumers, so this ends.
   for (size_t next = 0; next < found.size(); ++next) {
     const ComparedCall& at = comparison_.calls[found[next]];
+    const bool is_whole = through == Through::kNumbers &&
+                          ReturnsWholeNumbers(TensorResults(comparison_, found[next]));
     for (uint32_t k = 0; k < at.row_count; ++k) {
       const ComparedRow& row = comparison_.rows[at.first_row + k];
       if (!row.target || IsResult(row.target->role)) continue;
+      if (is_whole && !measure::IsExact(*row.target, *row.target)) continue;
       const std::optional<uint32_t> producer = TargetProducer(*row.target, found[next]);
       if (producer && std::find(found.begin(), found.end(), *producer) == found.end()) {
         found.push_back(*producer);
@@ -117,7 +130,7 @@ std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call) const {
 
 void UnpairedCalls::MarkGood(uint32_t call) {
   if (is_good_[call]) return;  // and so are those before it
-  for (const uint32_t each : LeadingTo(call)) is_good_[each] = true;
+  for (const uint32_t each : LeadingTo(call, Through::kNumbers)) is_good_[each] = true;
 }
 
 bool UnpairedCalls::ResultsAgree(uint32_t call, double largest_error) const {

@@ -38,7 +38,8 @@ class UnpairedCalls {
   [[nodiscard]] bool IsUnpaired(std::string_view target_name) const;
 
   // A result of `call` arrived and agrees: the call and the unpaired calls before it that lead to
-  // it did nothing wrong.
+  // it did nothing wrong. Whole numbers and truth values that agree say nothing about the numbers
+  // they were made from (argmax, comparisons).
   void MarkGood(uint32_t call);
   [[nodiscard]] bool IsGood(uint32_t call) const { return is_good_[call]; }
 
@@ -54,8 +55,17 @@ class UnpairedCalls {
  private:
   using Producers = std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash>;
 
+  // The calls that returned `item` or its negative; null if there are none.
+  static const std::vector<uint32_t>* Find(const Producers& producers, const Item& item);
+  // What is followed back from the results of a call.
+  enum class Through : uint8_t {
+    kAll,      // everything that it read
+    kNumbers,  // not from whole numbers to others
+  };
+
   // `call` and the unpaired target calls that lead to it, in recorded order.
-  [[nodiscard]] std::vector<uint32_t> LeadingTo(uint32_t call) const;
+  [[nodiscard]] std::vector<uint32_t> LeadingTo(uint32_t call,
+                                                Through through = Through::kAll) const;
 
   const Comparison& comparison_;
   Producers target_, golden_;

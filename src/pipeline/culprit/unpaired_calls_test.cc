@@ -83,6 +83,32 @@ TEST(UnpairedCalls, GoodResultClearsWhatLedToIt) {
   EXPECT_TRUE(unpaired.IsGood(2));
 }
 
+TEST(UnpairedCalls, NegativeIsFollowed) {
+  const Item negative = TensorForTest({1, -3, -0.5, 4});
+  const Item positive = TensorForTest({3, -1, 0.5, 4});
+  ComparisonForTest calls;
+  calls.Target("Torch.exp.0.forward").TargetOut(positive);
+  calls.Golden("Torch.log.0.forward").GoldenOut(positive);
+  const UnpairedCalls unpaired(calls.get());
+  EXPECT_EQ(unpaired.TargetProducer(negative, 2), 0U);
+  EXPECT_EQ(unpaired.GoldenProducer(negative), 1U);
+  EXPECT_FALSE(unpaired.TargetProducer(TensorForTest({1, -3, 0.5, 4}), 2));
+}
+
+TEST(UnpairedCalls, WholeNumbersDoNotClearWhatTheyWereMadeFrom) {
+  const Item chosen = TensorForTest({3, 0, 1.5, 4}, {4}, "torch.int64");
+  const Item shifted = TensorForTest({4, 1, 2.5, 6}, {4}, "torch.int64");
+  ComparisonForTest calls;
+  calls.Target("Torch.exp.0.forward").TargetOut(kX);
+  calls.Target("Torch.argmax.0.forward").TargetIn(kX).TargetOut(chosen);
+  calls.Target("Tensor.add.0.forward").TargetIn(chosen).TargetOut(shifted);
+  UnpairedCalls unpaired(calls.get());
+  unpaired.MarkGood(2);
+  EXPECT_FALSE(unpaired.IsGood(0));
+  EXPECT_TRUE(unpaired.IsGood(1));
+  EXPECT_TRUE(unpaired.IsGood(2));
+}
+
 // The results of one call of another form, and whether they agree.
 bool Agree(const Item& target, const Item& golden) {
   ComparisonForTest calls;
