@@ -78,24 +78,31 @@ bool IsFollowedByAny(const Comparison& comparison, uint32_t form) {
                      [](const ComparedCall& call) { return call.paired(); });
 }
 
+// The call of the target with this name, or null.
+const ComparedCall* TargetCall(const Comparison& comparison, std::string_view name) {
+  const auto found = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  return name.empty() || found == comparison.calls.end() ? nullptr : &*found;
+}
+
 // Whether a gradient stands against that of a call which its own forward call is not compared with.
 bool IsGradientOfAnother(const Comparison& comparison, std::string_view name) {
-  const std::string forward = ForwardNameOf(name);
-  if (forward.empty()) return false;
-  const auto found =
-      std::find_if(comparison.calls.begin(), comparison.calls.end(),
-                   [&](const ComparedCall& call) { return call.target_name == forward; });
-  if (found == comparison.calls.end()) return false;
-  if (found->paired()) return found->golden_name != found->target_name;
-  return !found->unmatched_reason.ends_with("-differs");
+  const ComparedCall* forward = TargetCall(comparison, ForwardNameOf(name));
+  if (forward == nullptr) return false;
+  if (forward->paired()) return forward->golden_name != forward->target_name;
+  return !forward->unmatched_reason.ends_with("-differs");
 }
 
 // Whether a forward call reads or returns values that the other side never has.
 bool IsOfOtherWay(const Comparison& comparison, std::string_view forward) {
-  const auto found =
-      std::find_if(comparison.calls.begin(), comparison.calls.end(),
-                   [&](const ComparedCall& call) { return call.target_name == forward; });
-  return found != comparison.calls.end() && (!found->paired() || measure::IsBad(found->verdict));
+  const ComparedCall* found = TargetCall(comparison, forward);
+  return found != nullptr && (!found->paired() || measure::IsBad(found->verdict));
+}
+
+// Whether a gradient is that of a forward call which agrees. Its form is that of a node of the
+// framework (linear() keeps the rows of a view folded) and nothing that a user sees.
+bool IsGradientOfAgreeing(const Comparison& comparison, std::string_view name) {
+  const ComparedCall* forward = TargetCall(comparison, ForwardNameOf(name));
+  return forward != nullptr && forward->paired() && measure::IsGood(forward->verdict);
 }
 
 // The first wrong row itself, where nothing that was found accounts for it: "no wrong call" is
@@ -135,7 +142,7 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     if (met.contains(KindOfCall(name)) || unpaired.IsGood(form.call)) continue;
     if (met.contains(CallKind::kForward) && IsOfOtherWay(comparison, ForwardNameOf(name))) continue;
     if (IsGradientOfAnother(comparison, name)) continue;
-    if (IsFollowedByAny(comparison, form.call) &&
+    if ((IsFollowedByAny(comparison, form.call) || IsGradientOfAgreeing(comparison, name)) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {
       continue;
     }

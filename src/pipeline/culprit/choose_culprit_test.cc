@@ -159,6 +159,32 @@ TEST_F(ChooseCulpritTest, OtherFormOfTheSameResultsIsPassedOver) {
   EXPECT_EQ(Chosen(target, calls, findings), "Torch.abs.0.forward");
 }
 
+// The last gradient of a run: what forward read was folded on one side only.
+std::string NamedGradient(const plumbline::Run& target, Verdict forward, const Item& gradient) {
+  Item folded = kX;
+  folded.shape = Shape{2, 8};
+  ComparisonForTest calls;
+  calls.Pair("Torch.f.0.forward", forward);
+  calls.Target("Torch.f.0.backward", "shape-differs").TargetOut(folded);
+  calls.Golden("Torch.f.0.backward", "shape-differs").GoldenOut(gradient);
+  Findings findings;
+  CulpritEvent form;
+  form.call = 1;
+  form.kind = CulpritEvent::Kind::kStructure;
+  findings.other_forms = {form};
+  const UnpairedCalls unpaired(calls.get());
+  const auto culprit = ChooseCulprit(target, calls.get(), findings, unpaired);
+  return culprit ? calls.get().calls[culprit->call].name() : "";
+}
+
+TEST_F(ChooseCulpritTest, OtherFormOfAGradientIsPassedOverWhereForwardAgrees) {
+  const plumbline::Run target = Target({{"Torch.f.0.forward", ""}});
+  EXPECT_EQ(NamedGradient(target, Verdict::kSame, kX), "");
+  EXPECT_EQ(NamedGradient(target, Verdict::kWithinNoise, kX), "");
+  EXPECT_EQ(NamedGradient(target, Verdict::kNotComparable, kX), "Torch.f.0.backward");
+  EXPECT_EQ(NamedGradient(target, Verdict::kSame, kY), "Torch.f.0.backward");
+}
+
 TEST_F(ChooseCulpritTest, OtherFormAfterTheFirstWrongNumberIsNotNamed) {
   const plumbline::Run target = Target({{"Torch.f.0.forward", ""}});
   ComparisonForTest calls;
