@@ -212,12 +212,19 @@ class Judge {
     if (row.golden->is_tensor) {
       const bool is_known = std::isfinite(row.error) && row.error > 0;
       inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
-      inputs.operands.push_back({&*row.golden, is_known ? row.error : 0});
+      inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(row)});
     }
     if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
       inputs.worst = row.verdict;
     }
     known_.Remember(row);
+  }
+
+  // Statistics are float32: where runs differ elsewhere, equal ones may hide as much.
+  double HiddenError(const ComparedRow& row) const {
+    const bool may_differ = noise_level_ > 0 || !unpaired_.empty();
+    if (comparison_.mode != CompareMode::kStatistics || !may_differ) return 0;
+    return std::min(RoundoffOf(row), UnitRoundoff(DType::kFloat32));
   }
 
   void JudgeArgument(uint32_t index, const Difference& difference, ComparedRow& row,

@@ -83,6 +83,18 @@ class GradientVerdictTest : public testing::Test {
     }
   }
 
+  // Two sums of the same statistics, and their difference.
+  void RecordDifference(double difference, bool has_other_call) {
+    const std::string x = Values(40, -40, 30, 80);
+    if (has_other_call) target_.Add("Torch.sin.0.forward", Values(1, -1, 0.1, 2), Number(0.3));
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const double off = side == &target_ ? difference : 0;
+      side->Add("Torch.exp.0.forward", Values(3, 1, 2, 4), x)
+          .Add("Torch.sub.0.forward", x + "," + Values(40, -39, 30, 79.9),
+               Values(0.2, -0.1, 0.1, 0.3 + off));
+    }
+  }
+
   // Dropout that is off; its gradient is that of the call before on golden's side.
   void RecordIdentity(bool is_identity) {
     for (DumpForTest* side : {&target_, &golden_}) {
@@ -185,6 +197,21 @@ TEST_F(GradientVerdictTest, OptimizerReadsSumsOfGradients) {
 TEST_F(GradientVerdictTest, WhatIsNoSumOfGradientsIsNamedAtTheOptimizer) {
   RecordAccumulated(1e-9);
   EXPECT_EQ(Named(), "Tensor.add.0.forward");
+}
+
+TEST_F(GradientVerdictTest, EqualStatisticsMayHideRounding) {
+  RecordDifference(5e-6, /*has_other_call=*/true);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(GradientVerdictTest, EqualStatisticsHideNoMore) {
+  RecordDifference(3e-3, /*has_other_call=*/true);
+  EXPECT_EQ(Named(), "Torch.sub.0.forward");
+}
+
+TEST_F(GradientVerdictTest, EqualStatisticsOfEqualRunsHideNothing) {
+  RecordDifference(5e-6, /*has_other_call=*/false);
+  EXPECT_EQ(Named(), "Torch.sub.0.forward");
 }
 
 TEST_F(GradientVerdictTest, NodeBeforeMayHaveAnotherForm) {
