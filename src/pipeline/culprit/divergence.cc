@@ -92,6 +92,7 @@ class Judge {
 
   void JudgeUnmatched(uint32_t index, ComparedCall& call) {
     call.verdict = Verdict::kNotComparable;
+    if (KindOfCall(call.target_name) == CallKind::kBackward) sums_.RememberAlone(call);
     for (ComparedRow& row : RowsOf(call)) {
       row.verdict = Verdict::kNotComparable;
       row.reason = call.unmatched_reason;

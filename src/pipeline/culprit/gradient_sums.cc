@@ -1,6 +1,7 @@
 #include "pipeline/culprit/gradient_sums.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -17,6 +18,14 @@ namespace {
 constexpr size_t kRecent = 12;
 // Adding rounds once; means are summed over all elements.
 constexpr double kMeanRoundoffs = 8;
+
+int64_t CountOf(const Item& item) { return static_cast<int64_t>(measure::ElementsOf(item)); }
+
+template <typename Term>
+void Keep(const Term& term, std::vector<Term>& recent) {
+  if (recent.size() == kRecent) recent.erase(recent.begin());
+  recent.push_back(term);
+}
 
 struct Side {
   double mean, norm;
@@ -77,15 +86,51 @@ std::optional<GradientSums::Sum> ResidueOf(const ComparedRow& row, const Compare
 }  // namespace
 
 void GradientSums::Remember(uint32_t row) {
-  std::vector<uint32_t>& recent =
-      recent_[static_cast<int64_t>(measure::ElementsOf(*comparison_.rows[row].golden))];
-  if (recent.size() == kRecent) recent.erase(recent.begin());
-  recent.push_back(row);
+  Keep(row, recent_[CountOf(*comparison_.rows[row].golden)]);
+}
+
+void GradientSums::RememberAlone(const ComparedCall& call) {
+  std::vector<measure::InputError> read;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+    if (!row.target || !row.target->is_tensor) continue;
+    const Item& item = *row.target;
+    if (measure::IsInput(item)) {
+      read.push_back({&item, 0});
+      continue;
+    }
+    const double roundoff = measure::RoundoffOf(item, item);
+    const double condition = measure::PropagationTo(item, call.target_name, read).cancellation;
+    Keep(Alone{&item, condition * roundoff * measure::RmsOf(item).value_or(0)},
+         alone_[CountOf(item)]);
+  }
+}
+
+std::optional<GradientSums::Sum> GradientSums::FindAlone(const ComparedRow& row) const {
+  const auto found = alone_.find(CountOf(*row.target));
+  const std::optional<double> target = measure::RmsOf(*row.target);
+  const std::optional<double> golden = measure::RmsOf(*row.golden);
+  if (found == alone_.end() || !target || !golden) return std::nullopt;
+  const std::vector<Alone>& recent = found->second;
+  const double roundoff = measure::RoundoffOf(*row.target, *row.target);
+  const double largest = std::max(*target, *golden);
+  const auto fits = [&](std::span<const Item* const> terms, double rounding) {
+    return largest <= measure::kNoiseFactor * rounding && AddUp(*row.target, terms, roundoff);
+  };
+  const Sum residue{Verdict::kSame, (*target + *golden) / *golden};
+  for (size_t i = 0; i < recent.size(); ++i) {
+    const Alone& a = recent[i];
+    if (fits(std::array{a.item}, a.rounding)) return residue;
+    for (size_t j = 0; j < i; ++j) {
+      const Alone& b = recent[j];
+      if (fits(std::array{a.item, b.item}, a.rounding + b.rounding)) return residue;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row) const {
-  const auto found = recent_.find(static_cast<int64_t>(measure::ElementsOf(*row.golden)));
-  if (found == recent_.end()) return std::nullopt;
+  const auto found = recent_.find(CountOf(*row.golden));
+  if (found == recent_.end()) return FindAlone(row);
   const std::vector<uint32_t>& recent = found->second;
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
   const auto fits = [&](std::span<const ComparedRow* const> terms) {
@@ -106,12 +151,12 @@ std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row)
       }
     }
   }
-  return std::nullopt;
+  return FindAlone(row);
 }
 
 std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) const {
   if (const auto sum = FindTerms(row)) return sum;
-  const auto found = recent_.find(static_cast<int64_t>(measure::ElementsOf(*row.golden)));
+  const auto found = recent_.find(CountOf(*row.golden));
   if (found == recent_.end()) return std::nullopt;
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
   for (const uint32_t term : found->second) {

@@ -83,6 +83,23 @@ class GradientVerdictTest : public testing::Test {
     }
   }
 
+  // The same where the target adds the bias in a call that golden has not.
+  void RecordAccumulatedElsewhere(double incoming) {
+    for (int i = 0; i < 2; ++i) {
+      const double mean = 1e-10 * (1 + i);
+      target_.Add(fmt::format("Tensor.__add__.{}.backward", i),
+                  Values(incoming, -incoming, 0, 20 * incoming, "[100, 4]"),
+                  Values(3e-9, -3e-9, mean, 4e-9));
+    }
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const double mean = side == &target_ ? 3e-10 : -5e-10;
+      side->Add(
+          "Tensor.add.0.forward",
+          Values(6e-9, -6e-9, mean, side == &target_ ? 7e-9 : 5e-9) + "," + Values(1, -1, 0.1, 2),
+          Values(1, -1, 0.1, 2));
+    }
+  }
+
   // Two sums of the same statistics, and their difference.
   void RecordDifference(double difference, bool has_other_call) {
     const std::string x = Values(40, -40, 30, 80);
@@ -196,6 +213,16 @@ TEST_F(GradientVerdictTest, OptimizerReadsSumsOfGradients) {
 
 TEST_F(GradientVerdictTest, WhatIsNoSumOfGradientsIsNamedAtTheOptimizer) {
   RecordAccumulated(1e-9);
+  EXPECT_EQ(Named(), "Tensor.add.0.forward");
+}
+
+TEST_F(GradientVerdictTest, OptimizerReadsSumsThatCallsOfOneSideMade) {
+  RecordAccumulatedElsewhere(0.01);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(GradientVerdictTest, SumsThatCallsOfOneSideMadeAreJudged) {
+  RecordAccumulatedElsewhere(1e-8);  // nothing cancels
   EXPECT_EQ(Named(), "Tensor.add.0.forward");
 }
 
