@@ -292,6 +292,18 @@ TEST_F(OtherWayTest, WrongResultThatNoCallReadsStands) {
   EXPECT_EQ(Named(), "Torch.exp.0.forward");
 }
 
+// What agrees later does not depend on the exponents: a call of the target alone took them.
+TEST_F(OtherWayTest, WrongResultThatEndsInACallOfOneSideStands) {
+  golden_.Add("Tensor.sub.0.forward", kScores, TensorOf(0.7, "[4]"))
+      .Add("Torch.exp.0.forward", TensorOf(0.7, "[4]"), TensorOf(2, "[4]"));
+  target_.Add("Torch.exp.0.forward", kScores, TensorOf(20, "[4]"))
+      .Add("Torch.log.0.forward", TensorOf(20, "[4]"), TensorOf(3, "[4]"));
+  for (DumpForTest* side : {&golden_, &target_}) {
+    side->Add("Torch.tanh.0.forward", kShares, TensorOf(0.4, "[4]"));
+  }
+  EXPECT_EQ(Named(), "Torch.exp.0.forward");
+}
+
 // A call that returns something else for the same inputs is wrong, whatever later calls make of it.
 TEST_F(OtherWayTest, WrongResultOfGoodInputsStands) {
   for (DumpForTest* side : {&golden_, &target_}) {

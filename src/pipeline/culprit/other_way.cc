@@ -15,11 +15,15 @@ namespace {
 // What is read after a wrong result, and what agrees there.
 class Rest {
  public:
-  Rest(const Comparison& comparison, uint32_t first_row, CallKind direction)
+  Rest(const Comparison& comparison, const UnpairedCalls& unpaired, uint32_t first_row,
+       CallKind direction)
       : comparison_(comparison), first_row_(first_row), direction_(direction) {
     for (uint32_t i = first_row; i < comparison.rows.size(); ++i) {
       const ComparedRow& row = comparison.rows[i];
       if (!row.target || !IsRead(row)) continue;
+      // What a call of the target alone makes of it must show again where both sides agree: else
+      // what agrees later need not depend on it.
+      if (!comparison.calls[row.call].paired() && !unpaired.IsGood(row.call)) continue;
       if (const auto key = KeyOf(*row.target)) read_.insert(*key);
     }
   }
@@ -102,7 +106,7 @@ CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event) {
 namespace {
 
 bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& events,
-                CallKind direction) {
+                const UnpairedCalls& unpaired, CallKind direction) {
   std::optional<uint32_t> first;
   for (const CulpritEvent& event : events) {
     if (DirectionOf(comparison, event) != direction) continue;
@@ -110,7 +114,7 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
     first = std::min(first.value_or(event.row), event.row);
   }
   if (!first) return false;
-  Rest rest(comparison, *first, direction);
+  Rest rest(comparison, unpaired, *first, direction);
   const std::optional<uint32_t> last = rest.LastWrong();
   return last && rest.AgreesBehind(*last);
 }
@@ -118,10 +122,11 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
 }  // namespace
 
 std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
-                                      const std::vector<CulpritEvent>& events) {
+                                      const std::vector<CulpritEvent>& events,
+                                      const UnpairedCalls& unpaired) {
   std::set<CallKind> met;
   for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
-    if (MeetsAgain(comparison, events, direction)) met.insert(direction);
+    if (MeetsAgain(comparison, events, unpaired, direction)) met.insert(direction);
   }
   return met;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/unpaired_calls.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -17,10 +18,12 @@ CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event);
 
 // The directions (forward, backward) in which the two sides, after `events` made them part, meet
 // again: every event there is a value that one side takes from a call which the other has not,
-// every wrong result is read by another call, and after the last of them calls agree up to the end
-// of the pass. Requires: verdicts of all rows and calls.
+// every wrong result is read by a paired call or by one whose own result arrives where both sides
+// agree, and after the last of them calls agree up to the end of the pass. Requires: verdicts of
+// all rows and calls, and what is good of `unpaired`.
 std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
-                                      const std::vector<CulpritEvent>& events);
+                                      const std::vector<CulpritEvent>& events,
+                                      const UnpairedCalls& unpaired);
 
 }  // namespace plumbline::pipeline
 
