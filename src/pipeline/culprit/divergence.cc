@@ -245,9 +245,12 @@ class Judge {
   }
 
   void MarkProducerGood(uint32_t index, const ComparedRow& row) {
-    if (row.verdict == Verdict::kNotComparable) return;
+    // Beside a mask's number the errors of the others vanish.
+    if (row.verdict == Verdict::kNotComparable || measure::IsFilled(*row.golden)) return;
+    const bool is_close = row.error <= std::sqrt(RoundoffOf(row));
     if (const auto producer = unpaired_.TargetProducer(*row.target, index)) {
-      unpaired_.MarkGood(*producer);
+      using enum UnpairedCalls::Agreement;
+      unpaired_.MarkGood(*producer, is_close ? kClose : kUsual);
     }
   }
 
@@ -480,7 +483,8 @@ Walk WalkCalls(const Run& target, const measure::PairContext& context, Compariso
                std::span<const double> measured_noise) {
   Judge judge(target, context, comparison, measured_noise);
   judge.Run();
-  return {ChooseCulprit(target, comparison, judge.findings(), judge.unpaired())};
+  return {ChooseCulprit(target, comparison, judge.findings(), judge.unpaired()),
+          judge.unpaired().right()};
 }
 
 }  // namespace plumbline::pipeline

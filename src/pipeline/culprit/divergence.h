@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
@@ -15,6 +16,8 @@ namespace plumbline::pipeline {
 // What a walk ends with.
 struct Walk {
   std::optional<CulpritEvent> culprit;  // the call to name; none: nothing is wrong
+  // Per call: it has no counterpart, and a result of it arrived where both sides agree closely.
+  std::vector<bool> is_right;
 };
 
 // Fills verdict, reason, error and expected of every row, and the verdict of every call

@@ -1,15 +1,109 @@
 #include "pipeline/culprit/judge_rows.h"
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/divergence.h"
+#include "pipeline/culprit/namesakes.h"
+#include "pipeline/culprit/other_way.h"
+#include "record/value.h"
 
 namespace plumbline::pipeline {
+namespace {
+
+class Judgement {
+ public:
+  Judgement(const Run& target, const measure::PairContext& context, Comparison& comparison,
+            std::span<const double> measured_noise)
+      : target_(target),
+        context_(context),
+        comparison_(comparison),
+        measured_noise_(measured_noise) {}
+
+  // The call to name.
+  std::optional<CulpritEvent> Find() {
+    const std::optional<CulpritEvent> first = WalkAll().culprit;
+    if (!first || IsPlain(*first)) return first;
+    const Namesakes maybe = FindNamesakes(comparison_);
+    if (maybe.empty() || !(maybe.are_all || IsAmong(*first, maybe))) return first;
+    Walk walk = WalkWithout(maybe);
+    Namesakes right = ThatDidRight(comparison_, maybe, walk.is_right);
+    if (right.forward.size() != maybe.forward.size()) {
+      SetReason(maybe, {});
+      if (!right.empty()) walk = WalkWithout(right);
+    }
+    const bool stands = ThatDidRight(comparison_, right, walk.is_right).forward == right.forward;
+    if (stands && (walk.culprit ? IsInsteadOf(*first, right, walk) : right.are_all)) {
+      const size_t count = right.forward.size() + right.backward.size();
+      comparison_.counts.calls -= count;
+      comparison_.counts.unmatched_target += count;
+      comparison_.counts.unmatched_golden += count;
+      return walk.culprit;
+    }
+    SetReason(right, {});
+    Reset();
+    return WalkAll().culprit;
+  }
+
+ private:
+  Walk WalkAll() { return WalkCalls(target_, context_, comparison_, measured_noise_); }
+
+  Walk WalkWithout(const Namesakes& namesakes) {
+    SetReason(namesakes, kNamesake);
+    Reset();
+    return WalkAll();
+  }
+
+  // A forward call that returns something else for inputs that agree, or gets another argument with
+  // them, comes before all else.
+  bool IsPlain(const CulpritEvent& event) const {
+    const bool is_own =
+        event.kind == CulpritEvent::Kind::kOutput || event.kind == CulpritEvent::Kind::kArgument;
+    return is_own && !event.has_other_source &&
+           DirectionOf(comparison_, event) == CallKind::kForward;
+  }
+
+  // Whether the call that would be named is one of these, and all elements are compared.
+  bool IsAmong(const CulpritEvent& first, const Namesakes& namesakes) const {
+    return comparison_.mode != CompareMode::kStatistics &&
+           std::ranges::binary_search(namesakes.forward, first.call);
+  }
+
+  // Whether it is shown to be right, and another of its pass is not.
+  bool IsInsteadOf(const CulpritEvent& first, const Namesakes& right, const Walk& walk) const {
+    return IsAmong(first, right) && walk.is_right[first.call] &&
+           DirectionOf(comparison_, *walk.culprit) == CallKind::kForward;
+  }
+
+  void SetReason(const Namesakes& namesakes, std::string_view reason) {
+    for (const auto* calls : {&namesakes.forward, &namesakes.backward}) {
+      for (const uint32_t each : *calls) comparison_.calls[each].unmatched_reason = reason;
+    }
+  }
+
+  // As before the first walk.
+  void Reset() {
+    for (ComparedRow& row : comparison_.rows) {
+      row.verdict = Verdict::kNotComparable;
+      row.reason = {};
+      row.error = row.expected = 0;
+    }
+  }
+
+  const Run& target_;
+  const measure::PairContext& context_;
+  Comparison& comparison_;
+  const std::span<const double> measured_noise_;
+};
+
+}  // namespace
 
 void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {
-  const Walk walk = WalkCalls(target, context, comparison, measured_noise);
-  if (!walk.culprit) return;
-  comparison.first_wrong_call = DescribeCulprit(target, comparison, *walk.culprit);
+  const auto culprit = Judgement(target, context, comparison, measured_noise).Find();
+  if (culprit) comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 
 }  // namespace plumbline::pipeline

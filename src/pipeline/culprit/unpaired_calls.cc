@@ -40,7 +40,9 @@ bool Computes(const ComparedCall& call) {
 }  // namespace
 
 UnpairedCalls::UnpairedCalls(const Comparison& comparison)
-    : comparison_(comparison), is_good_(comparison.calls.size(), false) {
+    : comparison_(comparison),
+      is_good_(comparison.calls.size()),
+      is_right_(comparison.calls.size()) {
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
     if (call.paired()) continue;
@@ -109,6 +111,7 @@ bool UnpairedCalls::IsUnpaired(std::string_view target_name) const {
 
 std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call, Through through) const {
   std::vector<uint32_t> found{call};
+  std::unordered_set<uint32_t> met{call};
   // Producers stand before their consumers, so this ends.
   for (size_t next = 0; next < found.size(); ++next) {
     const ComparedCall& at = comparison_.calls[found[next]];
@@ -119,18 +122,20 @@ std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call, Through through) c
       if (!row.target || IsResult(row.target->role)) continue;
       if (is_whole && !measure::IsExact(*row.target, *row.target)) continue;
       const std::optional<uint32_t> producer = TargetProducer(*row.target, found[next]);
-      if (producer && std::find(found.begin(), found.end(), *producer) == found.end()) {
-        found.push_back(*producer);
-      }
+      if (producer && met.insert(*producer).second) found.push_back(*producer);
     }
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
-void UnpairedCalls::MarkGood(uint32_t call) {
-  if (is_good_[call]) return;  // and so are those before it
-  for (const uint32_t each : LeadingTo(call, Through::kNumbers)) is_good_[each] = true;
+void UnpairedCalls::MarkGood(uint32_t call, Agreement agreement) {
+  const bool is_close = agreement == Agreement::kClose;
+  if (is_close ? is_right_[call] : is_good_[call]) return;  // and so are those before it
+  for (const uint32_t each : LeadingTo(call, Through::kNumbers)) {
+    is_good_[each] = true;
+    if (is_close) is_right_[each] = true;
+  }
 }
 
 bool UnpairedCalls::ResultsAgree(uint32_t call, double largest_error) const {

@@ -37,11 +37,18 @@ class UnpairedCalls {
   // Whether the target has a call of this name without counterpart.
   [[nodiscard]] bool IsUnpaired(std::string_view target_name) const;
 
+  // How closely a result agrees where it arrives.
+  enum class Agreement : uint8_t {
+    kUsual,  // no more than what may happen on the way explains
+    kClose,  // in half of the digits of its type
+  };
   // A result of `call` arrived and agrees: the call and the unpaired calls before it that lead to
   // it did nothing wrong. Whole numbers and truth values that agree say nothing about the numbers
   // they were made from (argmax, comparisons).
-  void MarkGood(uint32_t call);
+  void MarkGood(uint32_t call, Agreement agreement = Agreement::kUsual);
   [[nodiscard]] bool IsGood(uint32_t call) const { return is_good_[call]; }
+  // Per call: whether it was marked for a close agreement.
+  [[nodiscard]] const std::vector<bool>& right() const { return is_right_; }
 
   // Whether the results of a target call whose counterpart has another form hold as many elements
   // as the counterpart's and agree with them up to a relative error, as views of one tensor do.
@@ -71,7 +78,7 @@ class UnpairedCalls {
   Producers target_, golden_;
   std::unordered_map<std::string_view, uint32_t> golden_by_name_;  // unpaired
   std::unordered_set<std::string_view> target_names_;              // unpaired
-  std::vector<bool> is_good_;                                      // per call
+  std::vector<bool> is_good_, is_right_;                           // per call
 };
 
 }  // namespace plumbline::pipeline

@@ -109,6 +109,18 @@ TEST(UnpairedCalls, WholeNumbersDoNotClearWhatTheyWereMadeFrom) {
   EXPECT_TRUE(unpaired.IsGood(2));
 }
 
+TEST(UnpairedCalls, CloseAgreementIsKeptApart) {
+  ComparisonForTest calls;
+  calls.Target("Torch.exp.0.forward").TargetOut(kX);
+  calls.Target("Torch.log.0.forward").TargetIn(kX).TargetOut(kY);
+  UnpairedCalls unpaired(calls.get());
+  unpaired.MarkGood(1);
+  EXPECT_TRUE(unpaired.IsGood(0));
+  EXPECT_FALSE(unpaired.right()[0]);
+  unpaired.MarkGood(1, UnpairedCalls::Agreement::kClose);
+  EXPECT_TRUE(unpaired.right()[0]);
+}
+
 // The results of one call of another form, and whether they agree.
 bool Agree(const Item& target, const Item& golden) {
   ComparisonForTest calls;

@@ -1,0 +1,133 @@
+#include "pipeline/culprit/namesakes.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "measure/compared_row.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/row_verdict.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// More pairs that read other values follow from a fault, and to look at them again would take long.
+constexpr size_t kMost = 16384;
+
+// Contents of the target and the last call that reads them.
+using Readers = std::unordered_map<ContentKey, uint32_t, ContentKeyHash>;
+
+// What the target reads there, and its negative: `-x` is not recorded.
+void Add(const ComparedRow& row, Readers& readers) {
+  const auto key = row.target && measure::IsInput(*row.target) ? KeyOf(*row.target) : std::nullopt;
+  if (!key) return;
+  const auto add = [&](const ContentKey& each) {
+    uint32_t& last = readers[each];
+    last = std::max(last, row.call);
+  };
+  add(*key);
+  if (!key->HasDigest()) add(NegativeOf(*row.target, *key));
+}
+
+// Whether one of `readers` stands behind `call` and reads a result of it that `counts`.
+template <typename Predicate>
+bool IsRead(const Comparison& comparison, uint32_t call, const Readers& readers,
+            const Predicate& counts) {
+  const auto rows = measure::RowsOf(comparison, comparison.calls[call]);
+  return std::ranges::any_of(rows, [&](const ComparedRow& row) {
+    if (measure::IsInput(row) || !counts(row)) return false;
+    const auto key = KeyOf(*row.target);
+    const auto found = key ? readers.find(*key) : readers.end();
+    return found != readers.end() && found->second > call;
+  });
+}
+
+// Whether a tensor that the call reads is another altogether, and not merely less exact.
+bool ReadsAnother(const Comparison& comparison, const ComparedCall& call) {
+  return std::ranges::any_of(measure::RowsOf(comparison, call), [](const ComparedRow& row) {
+    return measure::IsInput(row) && row.item().is_tensor && row.verdict == Verdict::kBroken;
+  });
+}
+
+// What a later call reads of these and is not right makes them wrong, from the last to the first.
+void SpreadWrong(const Comparison& comparison, const std::vector<uint32_t>& calls,
+                 std::vector<bool>& is_right) {
+  Readers wrong;  // what is read as wrong, or by a call which is
+  const auto add = [&](const ComparedRow& row) {
+    if (row.target && IsTelling(*row.target)) Add(row, wrong);
+  };
+  for (const ComparedRow& row : comparison.rows) {
+    if (measure::IsBad(row.verdict)) add(row);
+  }
+  const auto any = [](const ComparedRow&) { return true; };
+  for (auto each = calls.rbegin(); each != calls.rend(); ++each) {
+    if (is_right[*each] && !IsRead(comparison, *each, wrong, any)) continue;
+    is_right[*each] = false;
+    for (const ComparedRow& row : measure::RowsOf(comparison, comparison.calls[*each])) add(row);
+  }
+}
+
+std::vector<uint32_t> BackwardOf(const Comparison& comparison,
+                                 const std::vector<uint32_t>& forward) {
+  std::unordered_set<std::string_view> names;
+  for (const uint32_t each : forward) names.insert(comparison.calls[each].target_name);
+  std::vector<uint32_t> found;
+  for (uint32_t i = 0; i < comparison.calls.size() && !names.empty(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    const bool is_pair = call.paired() || call.unmatched_reason == kNamesake;
+    if (is_pair && names.contains(ForwardNameOf(call.target_name))) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+Namesakes FindNamesakes(const Comparison& comparison) {
+  Namesakes found;
+  found.are_all = true;
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (!call.paired() || KindOfCall(call.target_name) != CallKind::kForward) continue;
+    if (!ReadsWrongTensor(measure::RowsOf(comparison, call))) continue;
+    const bool is_other = ReadsAnother(comparison, call);
+    if (is_other) found.forward.push_back(i);
+    found.are_all = found.are_all && is_other;
+  }
+  if (found.forward.size() > kMost) return {};
+  if (found.empty()) return found;
+  const auto any = [](const ComparedRow&) { return true; };
+  Readers readers;
+  for (const ComparedRow& row : comparison.rows) Add(row, readers);
+  const auto ends = std::erase_if(
+      found.forward, [&](uint32_t each) { return !IsRead(comparison, each, readers, any); });
+  found.are_all = found.are_all && ends == 0;
+  found.backward = BackwardOf(comparison, found.forward);
+  return found;
+}
+
+Namesakes ThatDidRight(const Comparison& comparison, const Namesakes& namesakes,
+                       const std::vector<bool>& arrived) {
+  // Zeros do not tell where they come from: that a call which did right reads some is enough.
+  const auto is_bare = [](const ComparedRow& row) { return !IsTelling(*row.target); };
+  Readers readers;
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.target && is_bare(row) && arrived[row.call]) Add(row, readers);
+  }
+  Namesakes right;
+  std::vector<bool> is_right = arrived;
+  for (const uint32_t each : namesakes.forward) {
+    is_right[each] = arrived[each] || IsRead(comparison, each, readers, is_bare);
+  }
+  SpreadWrong(comparison, namesakes.forward, is_right);
+  for (const uint32_t each : namesakes.forward) {
+    if (is_right[each]) right.forward.push_back(each);
+  }
+  right.are_all = namesakes.are_all && right.forward.size() == namesakes.forward.size();
+  right.backward = BackwardOf(comparison, right.forward);
+  return right;
+}
+
+}  // namespace plumbline::pipeline
