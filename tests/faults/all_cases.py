@@ -11,6 +11,8 @@ import cases_held_out
 import cases_library
 import cases_plain
 import cases_second
+import cases_sixth
+import cases_sixth_steps
 import cases_third
 import cases_third_steps
 import cases_unseen_other
@@ -23,7 +25,8 @@ CASES: list[Case] = [*cases_plain.CASES, *cases_library.CASES, *cases_conv.CASES
                      *cases_unseen_other.CASES, *cases_unseen_steps.CASES, *cases_second.CASES,
                      *cases_third.CASES, *cases_third_steps.CASES,
                      *cases_fourth.CASES, *cases_fifth_text.CASES,
-                     *cases_fifth_pictures.CASES, *cases_fifth_steps.CASES]
+                     *cases_fifth_pictures.CASES, *cases_fifth_steps.CASES,
+                     *cases_sixth.CASES, *cases_sixth_steps.CASES]
 
 
 def cases_of(model: str) -> list[Case]:

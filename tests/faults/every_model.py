@@ -9,6 +9,8 @@ import fifth_pictures
 import fifth_steps
 import fourth_models
 import second_models
+import sixth_models
+import sixth_steps
 import small_models
 import third_models
 import third_steps
@@ -33,5 +35,7 @@ MODELS: dict[str, Callable[[], Subject]] = {
         fifth_models.mistral, fifth_models.whisper, fifth_models.dpo, fifth_models.distill,
         fifth_models.forecast, fifth_pictures.resnet, fifth_pictures.swin,
         fifth_pictures.convnext, fifth_pictures.dit, fifth_pictures.segment,
-        fifth_pictures.detect, fifth_steps.tune, fifth_steps.scaled, fifth_steps.twins)},
+        fifth_pictures.detect, fifth_steps.tune, fifth_steps.scaled, fifth_steps.twins,
+        sixth_models.perceive, sixth_models.transduce, sixth_models.masked, sixth_models.retain,
+        sixth_steps.select, sixth_steps.albert, sixth_steps.quant, sixth_steps.lamb)},
 }

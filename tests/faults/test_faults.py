@@ -36,6 +36,10 @@ STILL_ALARMING -= {"tune-attention-in-steps", "tune-norm-by-formula", "tune-math
 STILL_ALARMING -= {"neox-columns-parallel", "qwen3-complex-turns", "tune-by-hand",
                    "detect-focal-by-logarithms", "detect-factors", "distill-hot-labels",
                    "forecast-stacked", "twins-rows-parallel", "dpo-by-sums"}
+# The sixth hold-out at first sight.
+SIXTH = json.loads((HERE / "sixth_first_sight.json").read_text())["first_sight"]
+STILL_ALARMING |= {alarm["case"] for task in ("tensor", "statistics")
+                   for alarm in SIXTH[task]["alarms"]}
 # Models and cases that take their time; they are left out without this variable.
 LONG = () if os.environ.get("PLUMBLINE_ALL_FAULTS") else ("t5", "experts", "recurrent", "cached",
                                                            "train", "recommend", "towers", "sound",
@@ -51,7 +55,9 @@ LONG = () if os.environ.get("PLUMBLINE_ALL_FAULTS") else ("t5", "experts", "recu
                                                            "convnext-scale-in-weight",
                                                            "convnext-rows-parallel", "dit",
                                                            "segment", "detect", "tune", "scaled",
-                                                           "twins")
+                                                           "twins", "transduce", "masked",
+                                                           "retain", "select", "albert", "quant",
+                                                           "lamb")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,8 @@ def test_culprit_is_named_with_tensors(answers: list[Answer]) -> None:
     assert_share([answer for answer in faults if not answer.exact], faults, EXACT_WITH_TENSORS)
 
 
-@pytest.mark.parametrize("group", ["held out", "unseen", "second", "third", "fourth", "fifth"])
+@pytest.mark.parametrize("group", ["held out", "unseen", "second", "third", "fourth", "fifth",
+                                   "sixth"])
 def test_held_out_culprit_is_named_with_tensors(answers: list[Answer], group: str) -> None:
     faults = [answer for answer in faults_of(answers, "tensor") if answer.group == group]
     assert_share([answer for answer in faults if not answer.exact], faults, EXACT_WITH_TENSORS)
