@@ -2,64 +2,101 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace plumbline {
 namespace {
 
-// A double in scientific notation: at most 17 digits, point, sign, exponent.
-constexpr size_t kMaxChars = 32;
 // Python's repr switches to scientific notation outside these decimal exponents.
 constexpr int kMinFixedExponent = -4, kMaxFixedExponent = 15;
-
-// Shortest digits d.ddd x 10^exponent of a finite value.
+// The digits of a finite value, 17 of them, in the order in which memory holds the characters:
+// words that are stored at once, at the place and again behind the point, save copies of single
+// bytes.
 struct Decimal {
-  std::array<char, kMaxChars> digits;
-  size_t count = 0;
-  int exponent = 0;
+  char first;
+  uint64_t next, last;  // eight characters each
+  int count;            // of the 17, without the zeros at the end
+  int exponent;         // d.ddd x 10^exponent
 };
 
+constexpr int kMaxDigits = 17;
+constexpr uint64_t kEightDigits = 100'000'000;
+
+constexpr auto kPowersOfTen = [] {
+  std::array<uint64_t, kMaxDigits + 1> powers{1};
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * 10;
+  return powers;
+}();
+
+int DigitsIn(uint64_t number) {
+  // Nearly all have 16 or 17: the comparisons from above end at once.
+  int count = kMaxDigits;
+  while (count > 1 && number < kPowersOfTen[static_cast<size_t>(count) - 1]) --count;
+  return count;
+}
+
+// Eight characters of a number below 10^8: halves, quarters and digits by multiplication, all at
+// once in the lanes of one word.
+uint64_t EightCharacters(uint64_t number) {
+  const uint64_t halves = number / 10000 | (number % 10000) << 32;
+  const uint64_t hundreds = (halves * 10486 >> 20) & 0x7F0000007F;
+  const uint64_t quarters = hundreds | (halves - 100 * hundreds) << 16;
+  const uint64_t tens = (quarters * 103 >> 10) & 0x000F000F000F000F;
+  return (tens | (quarters - 10 * tens) << 8) + 0x3030303030303030;
+}
+
+// The shortest digits by Dragonbox, from the part of fmt that is not documented, in half the time
+// of std::to_chars: results of a million rows are mostly numbers.
 Decimal ShortestDigits(double magnitude) {
-  std::array<char, kMaxChars> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), magnitude,
-                                 std::chars_format::scientific)
-                       .ptr;
-  Decimal decimal;
-  const char* p = text.data();
-  for (; *p != 'e'; ++p) {
-    if (*p != '.') decimal.digits[decimal.count++] = *p;
-  }
-  ++p;
-  if (*p == '+') ++p;
-  std::from_chars(p, end, decimal.exponent);
-  return decimal;
+  const auto found = fmt::detail::dragonbox::to_decimal(magnitude);
+  const int count = DigitsIn(found.significand);
+  const uint64_t scaled = found.significand * kPowersOfTen[static_cast<size_t>(kMaxDigits - count)];
+  const uint64_t rest = scaled % (kEightDigits * kEightDigits);
+  return {static_cast<char>('0' + scaled / (kEightDigits * kEightDigits)),
+          EightCharacters(rest / kEightDigits), EightCharacters(rest % kEightDigits), count,
+          found.exponent + count - 1};
+}
+
+void Store(uint64_t characters, char* out) { std::memcpy(out, &characters, sizeof(characters)); }
+
+void StoreDigits(const Decimal& decimal, char* out) {
+  *out = decimal.first;
+  Store(decimal.next, out + 1);
+  Store(decimal.last, out + 9);
 }
 
 char* AppendFixed(const Decimal& decimal, char* out) {
-  int point = decimal.exponent + 1;  // digits before the point
-  if (point <= 0) {
-    *out++ = '0';
-    *out++ = '.';
-    for (; point < 0; ++point) *out++ = '0';
-    for (size_t i = 0; i < decimal.count; ++i) *out++ = decimal.digits[i];
-    return out;
+  if (decimal.exponent < 0) {
+    std::memcpy(out, "0.000", 5);
+    out += 1 - decimal.exponent;
+    StoreDigits(decimal, out);
+    return out + decimal.count;
   }
-  const auto whole = static_cast<size_t>(point);
-  for (size_t i = 0; i < whole; ++i) *out++ = i < decimal.count ? decimal.digits[i] : '0';
-  *out++ = '.';
-  if (decimal.count <= whole) *out++ = '0';
-  for (size_t i = whole; i < decimal.count; ++i) *out++ = decimal.digits[i];
-  return out;
+  StoreDigits(decimal, out);
+  const int whole = decimal.exponent + 1;  // digits before the point
+  out[whole] = '.';
+  if (whole <= 8) {
+    Store(decimal.next >> (8 * (whole - 1)), out + whole + 1);
+    Store(decimal.last, out + 10);
+  } else {
+    Store(decimal.last >> (8 * (whole - 9)), out + whole + 1);
+  }
+  return out + std::max(decimal.count, whole + 1) + 1;
 }
 
 char* AppendScientific(const Decimal& decimal, char* out) {
-  *out++ = decimal.digits[0];
-  if (decimal.count > 1) *out++ = '.';
-  for (size_t i = 1; i < decimal.count; ++i) *out++ = decimal.digits[i];
+  out[0] = decimal.first;
+  out[1] = '.';
+  Store(decimal.next, out + 2);
+  Store(decimal.last, out + 10);
+  out += decimal.count == 1 ? 1 : decimal.count + 1;
   *out++ = 'e';
   *out++ = decimal.exponent < 0 ? '-' : '+';
   const int exponent = std::abs(decimal.exponent);
@@ -68,13 +105,15 @@ char* AppendScientific(const Decimal& decimal, char* out) {
 }
 
 void AppendFinite(double value, std::string& out) {
-  std::array<char, 2 * kMaxChars> text;
-  char* p = text.data();
+  constexpr size_t kMaxChars = 32;
+  const size_t before = out.size();
+  out.resize(before + kMaxChars);
+  char* p = out.data() + before;
   if (std::signbit(value)) *p++ = '-';
   const Decimal decimal = ShortestDigits(std::fabs(value));
   const bool fixed = decimal.exponent >= kMinFixedExponent && decimal.exponent <= kMaxFixedExponent;
   p = fixed ? AppendFixed(decimal, p) : AppendScientific(decimal, p);
-  out.append(text.data(), static_cast<size_t>(p - text.data()));
+  out.resize(static_cast<size_t>(p - out.data()));
 }
 
 void Append(double value, std::array<std::string_view, 3> special, std::string& out) {
