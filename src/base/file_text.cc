@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -28,19 +29,25 @@ FileText::FileText(FileText&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       capacity_(std::exchange(other.capacity_, 0)),
-      released_(std::exchange(other.released_, 0)) {}
+      released_(std::exchange(other.released_, 0)),
+      reused_until_(std::exchange(other.reused_until_, 0)) {}
 
 FileText::~FileText() {
   if (data_ != nullptr) ::munmap(data_, capacity_);
 }
 
 Status FileText::Grow(size_t capacity) {
-  void* const grown = data_ == nullptr ? ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
-                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                       : ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE);
+  void* const grown =
+      ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (grown == MAP_FAILED) return ErrnoError(errno, path_, "get memory for");
+  if (data_ != nullptr) {
+    // Not by mremap(): where pages were reused, this is no single mapping.
+    std::memcpy(static_cast<char*>(grown) + released_, data_ + released_, size_ - released_);
+    ::munmap(data_, capacity_);
+  }
   data_ = static_cast<char*>(grown);
   capacity_ = capacity;
+  reused_until_ = 0;
   return {};
 }
 
@@ -77,9 +84,23 @@ Status FileText::LoadUntil(size_t bytes) {
 
 void FileText::Release(size_t bytes) {
   const size_t until = std::min(bytes, size_) / kStep * kStep;
-  if (until <= released_) return;
-  ::madvise(data_ + released_, until - released_, MADV_DONTNEED);
-  released_ = until;
+  for (; released_ < until; released_ += kStep) {
+    if (!Reuse(data_ + released_)) ::madvise(data_ + released_, kStep, MADV_DONTNEED);
+  }
+}
+
+// Makes the pages of a step that is not needed any more those of the next step to be loaded: fresh
+// ones would cost more than what is read into them.
+bool FileText::Reuse(char* step) {
+  const size_t next = std::max(reused_until_, RoundedUp(size_));
+  if (is_whole_ || next + kStep > capacity_) return false;
+  if (::mremap(step, kStep, kStep, MREMAP_MAYMOVE | MREMAP_FIXED, data_ + next) == MAP_FAILED) {
+    return false;
+  }
+  reused_until_ = next + kStep;
+  // Keeps the address; zeros if anything still reads there.
+  (void)::mmap(step, kStep, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return true;
 }
 
 }  // namespace plumbline

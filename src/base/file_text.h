@@ -32,13 +32,14 @@ class FileText {
   Status LoadUntil(size_t bytes);
   // Whether the end of the file was reached.
   [[nodiscard]] bool is_whole() const { return is_whole_; }
-  // The first `bytes` bytes are not read again: their memory is returned in steps of megabytes, and
-  // they may read as zeros from now on.
+  // The first `bytes` bytes are not read again: their memory is reused or returned in steps of
+  // megabytes, and they may read as zeros from now on.
   void Release(size_t bytes);
 
  private:
   FileText(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
   Status Grow(size_t capacity);
+  bool Reuse(char* step);
 
   File file_;
   std::string path_;
@@ -46,6 +47,7 @@ class FileText {
   char* data_ = nullptr;
   size_t size_ = 0, capacity_ = 0;
   size_t released_ = 0;
+  size_t reused_until_ = 0;  // end of the steps that have the pages of released ones; 0: none
 };
 
 }  // namespace plumbline

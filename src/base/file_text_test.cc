@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/test_directory.h"
 
@@ -77,6 +79,24 @@ TEST(FileText, MissingFileAndDirectory) {
   const TestDirectory directory;
   EXPECT_EQ(FileText::Load(directory.Path("no")).error().code(), ErrorCode::kNotFound);
   EXPECT_EQ(FileText::Load(directory.path()).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(FileText, ReadsOnInReleasedMemoryAlsoWhereTheFileGrew) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("text");
+  const std::string expected = Numbered(61 * kMegabyte + 5);
+  ASSERT_TRUE(WriteFileAtomically(path, expected.substr(0, 33 * kMegabyte + 3), false));
+  auto text = FileText::Open(path);
+  ASSERT_TRUE(text);
+  std::ofstream(path, std::ios::app) << expected.substr(33 * kMegabyte + 3);
+  size_t at = 0;
+  for (; !text->is_whole(); at = text->view().size()) {
+    ASSERT_TRUE(text->LoadUntil(at + 3 * kMegabyte + 7));
+    const std::string_view piece = text->view().substr(at);
+    ASSERT_TRUE(piece == std::string_view(expected).substr(at, piece.size())) << at;
+    text->Release(at + piece.size() / 2);
+  }
+  EXPECT_EQ(at, expected.size());
 }
 
 }  // namespace
