@@ -155,6 +155,20 @@ Status File::Write(std::span<const std::byte> bytes) {
 
 Status File::Write(std::string_view text) { return Write(std::as_bytes(std::span(text))); }
 
+Status File::WriteAt(std::string_view text, size_t offset) {
+  const size_t total = text.size();
+  while (!text.empty()) {
+    const ssize_t n = Syscalls().pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoError(errno, path_, fmt::format("write {} bytes", total));
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<size_t>(n);
+  }
+  return {};
+}
+
 Status File::Skip(size_t bytes) {
   if (::lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR) >= 0) return {};
   return ErrnoError(errno, path_, fmt::format("skip {} bytes", bytes));

@@ -67,6 +67,8 @@ class File {
   Status Skip(size_t bytes);  // see AtomicFile::Skip
   Status Write(std::span<const std::byte> bytes);
   Status Write(std::string_view text);
+  // The same at a place, without moving there.
+  Status WriteAt(std::string_view text, size_t offset);
   Status Sync();
   Status Close();
   // Sets the time of the last change to now; needs no space.
@@ -130,6 +132,7 @@ class AtomicFile {
   Status Skip(size_t bytes) { return file_.Skip(bytes); }
   Status Write(std::string_view text) { return file_.Write(text); }
   Status Write(std::span<const std::byte> bytes) { return file_.Write(bytes); }
+  Status WriteAt(std::string_view text, size_t offset) { return file_.WriteAt(text, offset); }
   // Renames to the final name. With `durable`, fsyncs the file before and the directory after.
   Status Commit(bool durable);
   // Where it is written until then.

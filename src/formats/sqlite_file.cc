@@ -53,10 +53,15 @@ Result<Statement> NewDatabase::Prepare(const std::string& sql) {
 }
 
 Status NewDatabase::Close(bool durable) {
+  PL_TRY_ASSIGN(AtomicFile file, Detach());
+  return file.Commit(durable);
+}
+
+Result<AtomicFile> NewDatabase::Detach() {
   const int code = sqlite3_close(database_.get());
-  if (code != SQLITE_OK) return Check(code);  // a statement is open; the destructor tries again
+  PL_TRY(Check(code));  // a statement is open; the destructor tries again
   (void)database_.release();
-  return file_.Commit(durable);
+  return std::move(file_);
 }
 
 }  // namespace plumbline::sqlite

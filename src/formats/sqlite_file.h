@@ -40,6 +40,8 @@ class NewDatabase {
   // Closes the database and gives it its name, replacing what stands there. With `durable` it
   // survives a power loss from then on.
   Status Close(bool durable);
+  // Closes the database and hands over its file, at which nothing was written through the handle.
+  Result<AtomicFile> Detach();
 
   [[nodiscard]] sqlite3* handle() const { return database_.get(); }
 

@@ -2,15 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
 #include <utility>
 
+#include "base/parallel.h"
 #include "formats/sqlite_file.h"
+#include "formats/sqlite_tree.h"
 
 namespace plumbline::sqlite_table {
+namespace {
+
+// Rows that one thread packs in one go, and how many such blocks are held at a time.
+constexpr size_t kBlock = 512, kBlocksHeld = 16;
+
+}  // namespace
 
 struct Writer::Impl {
-  sqlite::NewDatabase database;  // before the statement, which is finalised first
+  std::optional<sqlite::NewDatabase> database;  // until the first long table
   sqlite::Statement insert = nullptr;
+  std::map<std::string, uint32_t> roots;  // of the tables
+  std::optional<AtomicFile> file;         // from then on
+  std::optional<sqlite::PageFile> pages;
 
   int Bind(int at, const Cell& cell) {
     if (const auto* text = std::get_if<std::string_view>(&cell)) {
@@ -24,6 +39,32 @@ struct Writer::Impl {
     }
     return sqlite3_bind_null(insert.get(), at);
   }
+
+  Status FindRoots() {
+    PL_TRY_ASSIGN(
+        const sqlite::Statement select,
+        database->Prepare("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'"));
+    int code = SQLITE_ROW;
+    while ((code = sqlite3_step(select.get())) == SQLITE_ROW) {
+      const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(select.get(), 0));
+      roots[name] = static_cast<uint32_t>(sqlite3_column_int64(select.get(), 1));
+    }
+    return database->Check(code);
+  }
+
+  // Leaves the rest of the file to us.
+  Status TakeOver() {
+    insert.reset();  // an open statement keeps the database open
+    PL_TRY(FindRoots());
+    PL_TRY(database->Execute("COMMIT"));
+    PL_TRY_ASSIGN(AtomicFile detached, database->Detach());
+    database.reset();
+    file.emplace(std::move(detached));
+    PL_TRY_ASSIGN(const uint64_t bytes, FileSize(file->temporary_path()));
+    const auto count = static_cast<uint32_t>(bytes / sqlite::kPageBytes);
+    PL_TRY_ASSIGN(pages, sqlite::PageFile::Open(*file, count));
+    return {};
+  }
 };
 
 Writer::Writer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -32,17 +73,20 @@ Writer::~Writer() = default;
 
 Result<Writer> Writer::Create(const std::string& path, const std::string& schema) {
   PL_TRY_ASSIGN(sqlite::NewDatabase database, sqlite::NewDatabase::Create(path));
-  // Large pages: the rows of a long step are half a gigabyte, written front to back.
-  PL_TRY(database.Execute("PRAGMA page_size=16384; PRAGMA locking_mode=EXCLUSIVE; BEGIN;"));
+  PL_TRY(database.Execute(fmt::format(
+      "PRAGMA page_size={}; PRAGMA auto_vacuum=NONE; PRAGMA locking_mode=EXCLUSIVE; BEGIN;",
+      sqlite::kPageBytes)));
   PL_TRY(database.Execute(schema));
-  return Writer(std::make_unique<Impl>(Impl{std::move(database)}));
+  auto impl = std::make_unique<Impl>();
+  impl->database.emplace(std::move(database));
+  return Writer(std::move(impl));
 }
 
 Status Writer::Begin(std::string_view table, size_t columns) {
   std::string sql = fmt::format("INSERT INTO {} VALUES (", table);
   for (size_t i = 0; i < columns; ++i) sql += i == 0 ? "?" : ",?";
   sql += ')';
-  PL_TRY_ASSIGN(impl_->insert, impl_->database.Prepare(sql));
+  PL_TRY_ASSIGN(impl_->insert, impl_->database->Prepare(sql));
   return {};
 }
 
@@ -50,17 +94,35 @@ Status Writer::Add(std::span<const Cell> cells) {
   int at = 0;
   for (const Cell& cell : cells) {
     const int code = impl_->Bind(++at, cell);
-    if (code != SQLITE_OK) return impl_->database.Check(code);
+    if (code != SQLITE_OK) return impl_->database->Check(code);
   }
   const int stepped = sqlite3_step(impl_->insert.get());
   const int code = sqlite3_reset(impl_->insert.get());
-  return impl_->database.Check(stepped == SQLITE_DONE ? code : stepped);
+  return impl_->database->Check(stepped == SQLITE_DONE ? code : stepped);
+}
+
+Status Writer::AddLong(const std::string& table, size_t rows, const PackRows& pack) {
+  if (impl_->database) PL_TRY(impl_->TakeOver());
+  sqlite::TableTree tree(*impl_->pages, impl_->roots.at(table));
+  std::array<PackedRows, kBlocksHeld> blocks;
+  for (size_t begin = 0; begin < rows; begin += kBlock * kBlocksHeld) {
+    const size_t count = std::min(rows - begin, kBlock * kBlocksHeld);
+    ParallelBlocks(count, kBlock, [&](size_t from, size_t to) {
+      PackedRows& block = blocks[from / kBlock];
+      block.Clear();
+      pack(begin + from, begin + to, block);
+    });
+    for (size_t i = 0; i < count; ++i) {
+      PL_TRY(tree.Add(static_cast<int64_t>(begin + i), blocks[i / kBlock][i % kBlock]));
+    }
+  }
+  return tree.Finish();
 }
 
 Status Writer::Finish() {
-  impl_->insert.reset();  // an open statement keeps the database open
-  PL_TRY(impl_->database.Execute("COMMIT"));
-  return impl_->database.Close(/*durable=*/false);
+  if (impl_->database) PL_TRY(impl_->TakeOver());
+  PL_TRY(impl_->pages->Finish());
+  return impl_->file->Commit(/*durable=*/false);
 }
 
 }  // namespace plumbline::sqlite_table

@@ -15,8 +15,6 @@ namespace {
 
 using sqlite_table::Cell;
 
-constexpr size_t kCallColumns = 7;
-
 // The first columns are declared in full; the rest are values, each of which keeps its own type.
 constexpr std::string_view kRowsHead =
     "CREATE TABLE rows (row INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls(call), "
@@ -58,25 +56,30 @@ Status AddFacts(const Comparison& comparison, sqlite_table::Writer& writer) {
 }
 
 Status AddCalls(const Comparison& comparison, sqlite_table::Writer& writer) {
-  PL_TRY(writer.Begin("calls", kCallColumns));
   const StackTexts stacks(comparison, [](const StackTexts::Frames& frames) {
     std::string text;
     AppendTexts(frames, text);
     return text;
   });
-  for (size_t i = 0; i < comparison.calls.size(); ++i) {
-    const ComparedCall& call = comparison.calls[i];
-    const std::string stack = stacks.Of(i);
-    const std::array<Cell, kCallColumns> cells = {static_cast<int64_t>(i),
-                                                  TextOrNull(call.target_name),
-                                                  TextOrNull(call.golden_name),
-                                                  VerdictName(call.verdict),
-                                                  TextOrNull(call.unmatched_reason),
-                                                  TextOrNull(call.unmatched_detail),
-                                                  TextOrNull(stack)};
-    PL_TRY(writer.Add(cells));
-  }
-  return {};
+  const auto pack = [&](size_t begin, size_t end, sqlite_table::PackedRows& rows) {
+    for (size_t i = begin; i < end; ++i) {
+      const ComparedCall& call = comparison.calls[i];
+      const std::string stack = stacks.Of(i);
+      rows.Add(std::to_array<Cell>({static_cast<int64_t>(i), TextOrNull(call.target_name),
+                                    TextOrNull(call.golden_name), VerdictName(call.verdict),
+                                    TextOrNull(call.unmatched_reason),
+                                    TextOrNull(call.unmatched_detail), TextOrNull(stack)}));
+    }
+  };
+  return writer.AddLong("calls", comparison.calls.size(), pack);
+}
+
+Status AddRows(const Comparison& comparison, sqlite_table::Writer& writer) {
+  const auto pack = [&](size_t begin, size_t end, sqlite_table::PackedRows& rows) {
+    RowCells cells(comparison);
+    for (size_t i = begin; i < end; ++i) rows.Add(cells.Of(i));
+  };
+  return writer.AddLong("rows", comparison.rows.size(), pack);
 }
 
 }  // namespace
@@ -86,9 +89,7 @@ Status WriteDatabase(const Comparison& comparison, const std::string& path) {
   PL_TRY_ASSIGN(sqlite_table::Writer writer, sqlite_table::Writer::Create(path, Schema(columns)));
   PL_TRY(AddFacts(comparison, writer));
   PL_TRY(AddCalls(comparison, writer));
-  PL_TRY(writer.Begin("rows", columns.size()));
-  RowCells cells(comparison);
-  for (size_t i = 0; i < comparison.rows.size(); ++i) PL_TRY(writer.Add(cells.Of(i)));
+  PL_TRY(AddRows(comparison, writer));
   return writer.Finish();
 }
 
