@@ -66,6 +66,9 @@ class Value {
   [[nodiscard]] const T* As() const { return std::get_if<T>(&storage_); }
   template <class T>
   [[nodiscard]] T* As() { return std::get_if<T>(&storage_); }
+  // Becomes an empty T, which the caller fills.
+  template <class T>
+  T& Emplace() { return storage_.emplace<T>(); }
   [[nodiscard]] const Storage& storage() const { return storage_; }
   // Member of a map, or null pointer (also when this is not a map).
   [[nodiscard]] const Value* Find(std::string_view key) const;

@@ -455,12 +455,23 @@ bool Reader::SkipValue() {
   return Fail("a value");
 }
 
-bool Reader::SkipKnown(std::string_view value) {
+bool Reader::GoesOnWith(std::string_view text) {
   SkipBlanks();
-  if (failed() || !std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(value)) {
-    return false;
-  }
+  return !failed() && std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(text);
+}
+
+bool Reader::SkipKnown(std::string_view value) {
+  if (!GoesOnWith(value)) return false;
   at_ += value.size();
+  first_ = false;
+  return true;
+}
+
+bool Reader::EnterKnown(std::string_view head) {
+  const int inside = 2;  // the object and a list in it
+  if (depth_ + inside > max_depth_ || !GoesOnWith(head)) return false;
+  at_ += head.size();
+  ++depth_;
   first_ = false;
   return true;
 }

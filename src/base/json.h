@@ -71,6 +71,10 @@ class Reader {
   // Steps over the next value if the text goes on with `value`, the text of a list or object that
   // was stepped over before; otherwise does nothing. Requires: not deeper than that value stood.
   bool SkipKnown(std::string_view value);
+  // Enters the next object, up to behind the colon of a member, if the text goes on with `head`,
+  // which was read so before from the opening bracket on and whose values hold no containers but
+  // lists of plain values; otherwise does nothing.
+  bool EnterKnown(std::string_view head);
   // True if only blanks are left; otherwise a failure.
   bool ReadEnd();
 
@@ -87,6 +91,7 @@ class Reader {
   bool Open(char bracket, std::string_view expected);
   // Steps over the comma before the next item. False at `bracket` and on failure.
   bool NextItem(char bracket, std::string_view expected);
+  bool GoesOnWith(std::string_view text);
   bool Literal(std::string_view word);
   bool SpecialNumber(Number& value);
   bool FloatingNumber(const char* start, Number& value);

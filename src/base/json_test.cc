@@ -167,6 +167,32 @@ TEST(Json, KnownValuesAreSteppedOverOnlyWhereTheyStand) {
   EXPECT_TRUE(in.ReadEnd()) << in.error().message();
 }
 
+TEST(Json, ObjectsAreEnteredBehindAKnownHead) {
+  const std::string_view head = R"({"type": "a", "n":)";
+  Reader in(R"([ {"type": "a", "n": 1, "m": 2}, {"type": "b", "n": 3}, {"type": "a", "n": []}])",
+            3);
+  std::string_view key;
+  Number number;
+  ASSERT_TRUE(in.EnterArray() && in.NextElement());
+  ASSERT_TRUE(in.EnterKnown(head));
+  ASSERT_TRUE(in.ReadNumber(number));
+  ASSERT_TRUE(in.NextMember(key));
+  EXPECT_EQ(key, "m");
+  ASSERT_TRUE(in.SkipValue());
+  EXPECT_FALSE(in.NextMember(key));
+  ASSERT_TRUE(in.NextElement());
+  EXPECT_FALSE(in.EnterKnown(head));
+  ASSERT_TRUE(in.SkipValue());
+  ASSERT_TRUE(in.NextElement());
+  ASSERT_TRUE(in.EnterKnown(head));
+  EXPECT_FALSE(in.EnterKnown("["));  // a list in it would be too deep
+  EXPECT_TRUE(in.EnterArray());
+  EXPECT_FALSE(in.NextElement());
+  EXPECT_FALSE(in.NextMember(key));
+  EXPECT_FALSE(in.NextElement());
+  EXPECT_TRUE(in.ReadEnd()) << in.error().message();
+}
+
 TEST(Json, MembersComeInOrderWithDecodedKeys) {
   Reader in(R"({"a\n": {}, "b": []})");
   std::string_view key;

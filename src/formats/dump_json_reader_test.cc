@@ -178,6 +178,41 @@ TEST(DumpJsonReader, KeysInAnyOrderMakeATensor) {
   EXPECT_EQ(tensor->max, Statistic(1.5));
 }
 
+// What tensors of a recording have in common is read once: each must be as if it were alone.
+TEST(DumpJsonReader, TensorsAmongOthersAreReadAsAlone) {
+  const std::string head = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": )";
+  std::vector<std::string> elements = {
+      head + R"([2], "Max": 1.5, "Min": 1, "Mean": null, "Norm": 2.0})",
+      head + R"([2], "Max": null, "requires_grad": true, "dtype": "torch.int8"})",
+      head + R"([2], "Max": NaN, "shape": [3, 4], "md5": "00c0ffee"})",
+      head + R"([2], "requires_grad": true, "Max": 3, "data_name": "a.pt"})",
+      head + R"([2, 2], "Max": 4, "type": "other"})",
+      head + R"( [2], "Max" : 5})",
+      R"({"type": "torch.Tensor", "dtype": "torch.float64", "shape": [2], "Max": 6})",
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "data_name": "b", "shape": [2], "Max": 7})",
+      R"({"dtype": "torch.float32", "type": "torch.Tensor", "shape": [2], "Max": 8})"};
+  for (int i = 0; i < 20; ++i) {
+    elements.push_back(head + "[" + std::to_string(i % 12) + R"(], "Max": )" + std::to_string(i) +
+                       "}");
+  }
+  for (size_t i = 0; i < 9; ++i) elements.push_back(std::string(elements[i]));
+  std::string all;
+  for (const std::string& element : elements) all += (all.empty() ? "" : ", ") + element;
+  std::string alone;
+  for (const std::string& element : elements) {
+    alone += Text(ParseDump(DumpOf(element), false).value());
+  }
+  const auto file = ParseDump(DumpOf(all), false);
+  ASSERT_TRUE(file) << file.error().message();
+  std::string together;
+  for (const Value& value : *file->calls.at(0).Find(kInputArgs)->As<ValueList>()) {
+    DumpFile one = *file;
+    one.calls[0].members = {{std::string(kInputArgs), ValueList{value}}};
+    together += Text(one);
+  }
+  EXPECT_EQ(together, alone);
+}
+
 TEST(DumpJsonReader, ArgumentNamedDTypeMakesNoTensor) {
   const Value value = ElementOf(R"({"dtype": {"type": "torch.dtype", "value": "torch.int8"}})");
   ASSERT_NE(value.Find("dtype"), nullptr);

@@ -125,12 +125,11 @@ bool ValueReader::ReadNumber(Value& out) {
 }
 
 bool ValueReader::ReadList(Value& out) {
-  ValueList list;
   if (!in_.EnterArray()) return false;
+  auto& list = out.Emplace<ValueList>();
   while (in_.NextElement()) {
     if (!Read(list.emplace_back())) return false;
   }
-  out = std::move(list);
   return !in_.failed();
 }
 
@@ -146,6 +145,13 @@ bool ValueReader::ReadMembers(ValueMap& out) {
 }
 
 bool ValueReader::ReadObject(Value& out) {
+  if (const Head* head = EnterKnownHead()) {
+    auto& tensor = out.Emplace<TensorRecord>();
+    tensor.type = head->type;
+    tensor.dtype_text = head->dtype_text;
+    tensor.shape = head->shape;
+    return ReadStatistic(in_, kMax, tensor.max) && ReadTensor(in_, tensor, {true, true, {}});
+  }
   const size_t start = in_.offset();
   if (!in_.EnterObject()) return false;
   ValueMap map;
@@ -155,10 +161,9 @@ bool ValueReader::ReadObject(Value& out) {
         key == kDType && map.size() == 1 && IsText(map, kType) && in_.Peek() == Kind::kString;
     if (tensor) {
       std::string type = std::move(*map[0].second.As<std::string>());
-      out = TensorRecord();
-      auto& record = *out.As<TensorRecord>();
+      auto& record = out.Emplace<TensorRecord>();
       record.type = std::move(type);
-      return ReadTensorMember(in_, kDType, record) && ReadTensor(in_, record, true);
+      return ReadTensorMember(in_, kDType, record) && ReadTensor(in_, record, {true, false, start});
     }
     map.emplace_back(key, Value());
     if (!Read(map.back().second)) return false;
@@ -168,19 +173,34 @@ bool ValueReader::ReadObject(Value& out) {
   if (IsText(map, kType) && IsText(map, kDType)) {
     // A tensor with its keys in an unusual order: read it again, now knowing that.
     json::Reader again(feed_.text().substr(start, in_.offset() - start));
-    out = TensorRecord();
-    return again.EnterObject() && ReadTensor(again, *out.As<TensorRecord>(), false);
+    return again.EnterObject() && ReadTensor(again, out.Emplace<TensorRecord>(), {});
   }
   out = std::move(map);
   return true;
 }
 
-bool ValueReader::ReadTensor(json::Reader& in, TensorRecord& tensor, bool has_type) {
+const ValueReader::Head* ValueReader::EnterKnownHead() {
+  for (const Head& head : heads_) {
+    if (head.text.empty()) return nullptr;
+    if (in_.EnterKnown(head.text)) return &head;
+  }
+  return nullptr;
+}
+
+void ValueReader::RememberHead(size_t start, const TensorRecord& tensor) {
+  const std::string_view text = feed_.text().substr(start, in_.offset() - start);
+  heads_[oldest_head_] = {std::string(text), tensor.type, tensor.dtype_text, tensor.shape};
+  oldest_head_ = (oldest_head_ + 1) % heads_.size();
+}
+
+bool ValueReader::ReadTensor(json::Reader& in, TensorRecord& tensor, Progress progress) {
   std::string_view key;
-  bool has_shape = false;
   while (in.NextMember(key)) {
-    has_shape = has_shape || key == kShape;
-    if (!has_type && key == kType) {
+    // Only where nothing but type, dtype and shape stands before: that is all a head keeps.
+    if (progress.start && key == kMax && progress.has_shape) RememberHead(*progress.start, tensor);
+    if (progress.has_shape || key != kShape) progress.start.reset();
+    progress.has_shape = progress.has_shape || key == kShape;
+    if (!progress.has_type && key == kType) {
       std::string_view text;
       if (in.Peek() != Kind::kString) return WrongType(kType, "a text", in.Peek());
       if (!in.ReadString(text)) return false;
@@ -190,7 +210,7 @@ bool ValueReader::ReadTensor(json::Reader& in, TensorRecord& tensor, bool has_ty
     }
   }
   if (in.failed()) return false;
-  if (!has_shape) {
+  if (!progress.has_shape) {
     problem_ = "a tensor has no shape";
     return false;
   }

@@ -3,6 +3,9 @@
 #ifndef PLUMBLINE_FORMATS_DUMP_JSON_VALUE_H_
 #define PLUMBLINE_FORMATS_DUMP_JSON_VALUE_H_
 
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,8 +32,24 @@ class ValueReader {
   bool ReadNumber(Value& out);
   bool ReadList(Value& out);
   bool ReadObject(Value& out);
+  // What of a tensor has been read, and where it begins if its head may be remembered.
+  struct Progress {
+    bool has_type = false, has_shape = false;
+    std::optional<size_t> start;
+  };
+  // Type, dtype and shape of tensors and the text that spells them, up to behind "Max": a long
+  // recording has few of them.
+  struct Head {
+    std::string text;  // empty: none yet
+    std::string type, dtype_text;
+    Shape shape;
+  };
+
+  // The head that the text goes on with, which is stepped over; null: none.
+  const Head* EnterKnownHead();
+  void RememberHead(size_t start, const TensorRecord& tensor);
   // Members of a tensor object up to its end, the opening bracket being consumed.
-  bool ReadTensor(json::Reader& in, TensorRecord& tensor, bool has_type);
+  bool ReadTensor(json::Reader& in, TensorRecord& tensor, Progress progress);
   bool ReadTensorMember(json::Reader& in, std::string_view key, TensorRecord& tensor);
   bool ReadStatistic(json::Reader& in, std::string_view key, Statistic& out);
   bool ReadOptionalStatistic(json::Reader& in, std::string_view key, std::optional<Statistic>& out);
@@ -44,6 +63,8 @@ class ValueReader {
   JsonFeed& feed_;
   json::Reader& in_;
   std::string problem_;
+  std::array<Head, 8> heads_;
+  size_t oldest_head_ = 0;
 };
 
 }  // namespace plumbline::dump_json

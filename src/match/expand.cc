@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "base/digest.h"
@@ -50,6 +51,15 @@ Recorded ToRecorded(const Statistic& statistic) {
   return std::visit([](const auto& v) { return Recorded(v); }, statistic);
 }
 
+// The same in place, where it is a number as nearly all are.
+void SetRecorded(const Statistic& statistic, Recorded& out) {
+  if (const auto* real = std::get_if<double>(&statistic)) {
+    out.emplace<double>(*real);
+  } else {
+    out = ToRecorded(statistic);
+  }
+}
+
 Recorded ToRecorded(const Value& value) {
   if (value.is_null()) return {};
   if (const auto* v = value.As<bool>()) return *v;
@@ -65,7 +75,8 @@ class Walker {
   Walker(TensorForms& forms, ItemRole role, std::vector<Item>& items, bool named_by_files = true)
       : forms_(forms), role_(role), items_(items), named_by_files_(named_by_files) {}
 
-  Status Walk(const Value& value, const std::string& name, int depth) {
+  // `name` is that of the value; longer while what is below is walked.
+  Status Walk(const Value& value, std::string& name, int depth) {
     if (depth > kMaxDepth) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("{}: arguments nest deeper than {} levels", name, kMaxDepth));
@@ -86,28 +97,38 @@ class Walker {
       AddTyped(value, *type->As<std::string>(), name);
       return {};
     }
-    for (const auto& [key, member] : *map) PL_TRY(Walk(member, name + "." + key, depth + 1));
+    for (const auto& [key, member] : *map) PL_TRY(WalkPart(member, key, name, depth));
     return {};
   }
 
  private:
-  Status WalkList(const ValueList& list, const std::string& name, int depth) {
+  Status WalkList(const ValueList& list, std::string& name, int depth) {
     for (size_t i = 0; i < list.size(); ++i) {
       // Gradients are lists of one whose index is not part of the name.
       const bool numbered = role_ != ItemRole::kParameterGrad;
-      PL_TRY(Walk(list[i], numbered ? fmt::format("{}.{}", name, i) : name, depth + 1));
+      PL_TRY(numbered ? WalkPart(list[i], fmt::format_int(i).c_str(), name, depth)
+                      : Walk(list[i], name, depth + 1));
     }
     return {};
   }
 
-  Item& Add(const std::string& name) {
+  Status WalkPart(const Value& value, std::string_view part, std::string& name, int depth) {
+    const size_t size = name.size();
+    name += '.';
+    name += part;
+    PL_TRY(Walk(value, name, depth + 1));
+    name.resize(size);
+    return {};
+  }
+
+  Item& Add(std::string_view name) {
     Item& item = items_.emplace_back();
     item.name = name;
     item.role = role_;
     return item;
   }
 
-  void AddTensor(const TensorRecord& tensor, const std::string& name) {
+  void AddTensor(const TensorRecord& tensor, std::string_view name) {
     Item& item = Add(name);
     item.is_tensor = true;
     const TensorForms::Form& form = forms_.Of(tensor);
@@ -115,8 +136,10 @@ class Walker {
     item.shape = form.shape;
     item.shape_text = form.shape_text;
     item.requires_grad = tensor.requires_grad;
-    item.statistics = {ToRecorded(tensor.max), ToRecorded(tensor.min), ToRecorded(tensor.mean),
-                       ToRecorded(tensor.norm)};
+    const Statistic* const statistics[] = {&tensor.max, &tensor.min, &tensor.mean, &tensor.norm};
+    for (size_t i = 0; i < item.statistics.size(); ++i) {
+      SetRecorded(*statistics[i], item.statistics[i]);
+    }
     if (tensor.max_finite || tensor.min_finite) {
       item.finite_extremes =
           std::array<Recorded, 2>{tensor.max_finite ? ToRecorded(*tensor.max_finite) : Recorded(),
@@ -133,7 +156,7 @@ class Walker {
     }
   }
 
-  void AddTyped(const Value& value, const std::string& type, const std::string& name) {
+  void AddTyped(const Value& value, const std::string& type, std::string_view name) {
     static const Value kNone;
     const Value* found = value.Find("value");
     const Value& content = found == nullptr ? kNone : *found;
@@ -179,7 +202,11 @@ class Walker {
 }  // namespace
 
 const TensorForms::Form& TensorForms::Of(const TensorRecord& tensor) {
-  std::vector<Form>& candidates = by_dtype_[tensor.dtype_text];
+  if (tensor.dtype_text != last_dtype_ || last_ == nullptr) {
+    last_dtype_ = tensor.dtype_text;
+    last_ = &by_dtype_[tensor.dtype_text];
+  }
+  std::vector<Form>& candidates = *last_;
   for (const Form& form : candidates) {
     if (form.shape == tensor.shape) return form;
   }
@@ -195,34 +222,49 @@ Result<CallItems> Expander::ExpandCall(const Call& call, bool named_by_files) {
   const Value* recomputed = call.Find("is_recompute");
   const bool* is_recomputed = recomputed == nullptr ? nullptr : recomputed->As<bool>();
   result.recomputed = is_recomputed != nullptr && *is_recomputed;
+  items_.clear();
   if (call.kind == CallKind::kParametersGrad) {
-    Walker walker(forms_, ItemRole::kParameterGrad, result.items);
+    Walker walker(forms_, ItemRole::kParameterGrad, items_);
     for (const auto& [key, value] : call.members) {
-      PL_TRY(walker.Walk(value, call.name + "." + key, 0));
+      (name_ = call.name).append(".").append(key);
+      PL_TRY(walker.Walk(value, name_, 0));
     }
+    result.items = TakeItems();
     return result;
   }
   for (const MemberRule& rule : kMembers) {
     const Value* value = call.Find(rule.key);
     if (value == nullptr) continue;
-    Walker walker(forms_, rule.role, result.items, named_by_files);
-    PL_TRY(walker.Walk(*value, call.name + std::string(rule.part), 0));
+    Walker walker(forms_, rule.role, items_, named_by_files);
+    (name_ = call.name).append(rule.part);
+    PL_TRY(walker.Walk(*value, name_, 0));
   }
-  result.items.shrink_to_fit();  // most calls have fewer than the vector makes room for
-  std::stable_sort(result.items.begin(), result.items.end(), [](const Item& a, const Item& b) {
+  const auto is_before = [](const Item& a, const Item& b) {
     return RowGroup(a.role) < RowGroup(b.role);
-  });
+  };
+  // Sorting takes memory even where nothing is to be done.
+  if (!std::is_sorted(items_.begin(), items_.end(), is_before)) {
+    std::stable_sort(items_.begin(), items_.end(), is_before);
+  }
+  result.items = TakeItems();
   return result;
+}
+
+std::vector<Item> Expander::TakeItems() {
+  return {std::make_move_iterator(items_.begin()), std::make_move_iterator(items_.end())};
 }
 
 Result<CallItems> Expander::ExpandSave(const Call& entry) {
   CallItems items;
   items.name = entry.name;
-  Walker walker(forms_, ItemRole::kOutput, items.items, /*named_by_files=*/false);
+  items_.clear();
+  Walker walker(forms_, ItemRole::kOutput, items_, /*named_by_files=*/false);
   // The reader takes a value that is no object as one nameless member.
   const bool bare = entry.members.size() == 1 && entry.members.front().first.empty();
-  PL_TRY(walker.Walk(bare ? entry.members.front().second : Value(ValueMap(entry.members)),
-                     entry.name, 0));
+  name_ = entry.name;
+  PL_TRY(
+      walker.Walk(bare ? entry.members.front().second : Value(ValueMap(entry.members)), name_, 0));
+  items.items = TakeItems();
   return items;
 }
 

@@ -29,9 +29,13 @@ struct CallItems {
   [[nodiscard]] const std::string& key() const { return mapped_name.empty() ? name : mapped_name; }
 };
 
-// The types and shapes that the tensors of one side have, each kept once.
+// The types and shapes that the tensors of one side have, each kept once. Not copyable;
+// single-threaded.
 class TensorForms {
  public:
+  TensorForms() = default;
+  TensorForms(const TensorForms&) = delete;
+  TensorForms& operator=(const TensorForms&) = delete;
   struct Form {
     Text dtype, shape_text;
     Shared<Shape> shape;
@@ -43,6 +47,8 @@ class TensorForms {
   // Of one type: with more, looking for one would cost more than another copy.
   static constexpr size_t kMostForms = 64;
   std::unordered_map<std::string, std::vector<Form>> by_dtype_;
+  std::string last_dtype_;
+  std::vector<Form>* last_ = nullptr;  // of this type; elements of the map stay where they are
 };
 
 // Expands the calls of one side. Single-threaded.
@@ -57,7 +63,12 @@ class Expander {
   Result<CallItems> ExpandSave(const Call& entry);
 
  private:
+  // Exactly as many as there are: most calls have few, and there are many calls.
+  std::vector<Item> TakeItems();
+
   TensorForms forms_;
+  std::vector<Item> items_;  // of the call being expanded
+  std::string name_;
 };
 
 // Releases after 1.2.2 end the names of saved values in ".debug". Takes that off where only one of
