@@ -37,20 +37,19 @@ bool IsNumber(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-constexpr uint8_t kQuotes = 1, kCare = 2;
-// What a byte asks of its cell: quotes, or a closer look because it may be no text.
-constexpr auto kNeeds = [] {
-  std::array<uint8_t, 256> needs{};
-  for (const char c : {',', '"', '\r', '\n'}) needs[static_cast<unsigned char>(c)] = kQuotes;
-  needs[0] = kCare;
-  for (size_t byte = 0x80; byte < needs.size(); ++byte) needs[byte] = kCare;
-  return needs;
-}();
+// What a cell asks for: quotes, or a closer look because it may be no text.
+struct Needs {
+  bool quotes, care;
+};
 
-uint8_t NeedsOf(std::string_view cell) {
-  uint8_t needs = 0;
-  for (const char c : cell) needs |= kNeeds[static_cast<unsigned char>(c)];
-  return needs;
+Needs NeedsOf(std::string_view cell) {
+  // All bytes, without a way out and without a table, so that many are looked at together.
+  uint8_t quotes = 0, care = 0;
+  for (const char c : cell) {
+    quotes |= static_cast<uint8_t>((c == ',') | (c == '"') | (c == '\r') | (c == '\n'));
+    care |= static_cast<uint8_t>((c == '\0') | (static_cast<unsigned char>(c) >= 0x80));
+  }
+  return {quotes != 0, care != 0};
 }
 
 // What Python's csv module and others read: UTF-8 without NUL.
@@ -148,10 +147,10 @@ class Splitter {
 }  // namespace
 
 void AppendCell(std::string_view cell, std::string& out) {
-  const uint8_t needs = NeedsOf(cell);
-  if ((needs & kCare) != 0 && !IsReadable(cell)) return AppendCell(ReadableText(cell), out);
+  const Needs needs = NeedsOf(cell);
+  if (needs.care && !IsReadable(cell)) return AppendCell(ReadableText(cell), out);
   const bool guard = LooksLikeFormula(cell);
-  if ((needs & kQuotes) == 0) {
+  if (!needs.quotes) {
     if (guard) out += ' ';
     out += cell;
     return;
