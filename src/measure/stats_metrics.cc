@@ -25,12 +25,6 @@ double Relative(double a, double b, double scale) {
 
 }  // namespace
 
-std::optional<double> NumberOf(const Recorded& recorded) {
-  if (const auto* v = std::get_if<double>(&recorded)) return *v;
-  if (const auto* v = std::get_if<int64_t>(&recorded)) return static_cast<double>(*v);
-  return std::nullopt;
-}
-
 StatisticDifferences CompareStatistics(const std::array<Recorded, 4>& target,
                                        const std::array<Recorded, 4>& golden) {
   StatisticDifferences result;

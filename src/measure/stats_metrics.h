@@ -4,6 +4,9 @@
 #define PLUMBLINE_MEASURE_STATS_METRICS_H_
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <variant>
 
 #include "plumbline/compare.h"
 
@@ -31,7 +34,11 @@ double StatisticError(const std::array<Recorded, 4>& target, const std::array<Re
                       int64_t element_count);
 
 // The number in a recorded value, or nothing for null, truth values and texts.
-std::optional<double> NumberOf(const Recorded& recorded);
+inline std::optional<double> NumberOf(const Recorded& recorded) {
+  if (const auto* v = std::get_if<double>(&recorded)) return *v;
+  if (const auto* v = std::get_if<int64_t>(&recorded)) return static_cast<double>(*v);
+  return std::nullopt;
+}
 
 }  // namespace plumbline::measure
 

@@ -342,6 +342,7 @@ double RoundoffOf(const Item& target, const Item& golden) {
     if (!item->is_tensor || !item->dtype) continue;
     const std::optional<DType> dtype = ParseDType(*item->dtype);
     if (dtype) roundoff = std::max(roundoff, UnitRoundoff(*dtype));
+    if (&target == &golden) break;
   }
   return roundoff;
 }

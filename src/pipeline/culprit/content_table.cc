@@ -29,6 +29,11 @@ std::optional<uint32_t> ContentTable::Find(const ContentKey& key) const {
   return entry.row == kFree ? std::nullopt : std::optional(entry.row);
 }
 
+void ContentTable::Expect(const ContentKey& key) const {
+  if (entries_.empty()) return;
+  __builtin_prefetch(&entries_[ContentKeyHash()(key) & (entries_.size() - 1)]);
+}
+
 void ContentTable::Remember(const ContentKey& key, uint32_t row) {
   if (2 * (taken_ + 1) > entries_.size()) Grow();
   const size_t hash = ContentKeyHash()(key);

@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
@@ -31,6 +32,8 @@ namespace {
 
 // Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
 constexpr double kUnseenCalls = 8;
+// As many as are judged in the time that memory takes to answer.
+constexpr size_t kCallsAhead = 4;
 
 using measure::CallClass;
 using measure::Difference;
@@ -50,8 +53,8 @@ class Judge {
         sums_(comparison),
         unpaired_(comparison),
         ahead_(comparison, context) {
-    product_roundoffs_ = FindProductRoundoffs(comparison, context);
-    types_ = TypeChoiceOf(comparison);
+    RunBoth([&] { product_roundoffs_ = FindProductRoundoffs(comparison, context); },
+            [&] { types_ = TypeChoiceOf(comparison); });
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -64,7 +67,10 @@ class Judge {
       const size_t count = std::min(DifferencesAhead::kBlock, order.size() - begin);
       const auto block = std::span(order).subspan(begin, count);
       ahead_.Measure(block);
-      for (const uint32_t i : block) JudgeCall(i);
+      for (size_t k = 0; k < block.size(); ++k) {
+        if (k + kCallsAhead < block.size()) ExpectCall(comparison_.calls[block[k + kCallsAhead]]);
+        JudgeCall(block[k]);
+      }
     }
     found_.noise = measure::kNoiseFactor *
                    AtMostNoise(std::max(noise_level_, kUnseenCalls * coarsest_roundoff_));
@@ -74,6 +80,12 @@ class Judge {
   [[nodiscard]] const UnpairedCalls& unpaired() const { return unpaired_; }
 
  private:
+  // The contents of a call that is judged soon will be looked up.
+  void ExpectCall(const ComparedCall& call) const {
+    if (!call.paired()) return;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) known_.Expect(row);
+  }
+
   std::span<ComparedRow> RowsOf(const ComparedCall& call) {
     return std::span(comparison_.rows).subspan(call.first_row, call.row_count);
   }

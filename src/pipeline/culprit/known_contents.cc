@@ -29,6 +29,13 @@ const ComparedRow* KnownContents::SourceOf(const measure::Difference& difference
   return explains ? &source : nullptr;
 }
 
+void KnownContents::Expect(const ComparedRow& row) const {
+  const std::optional<ContentKey> key = KeyOf(*row.golden);
+  if (!key) return;
+  known_.Expect(*key);
+  if (measure::IsInput(row) && !key->HasDigest()) known_.Expect(NegativeOf(*row.golden, *key));
+}
+
 void KnownContents::Remember(const ComparedRow& row) {
   const std::optional<ContentKey> key = KeyOf(*row.golden);
   if (key) known_.Remember(*key, static_cast<uint32_t>(&row - comparison_.rows.data()));

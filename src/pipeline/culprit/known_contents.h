@@ -19,6 +19,8 @@ class KnownContents {
   // equal or cannot be judged needs no source.
   [[nodiscard]] const ComparedRow* SourceOf(const measure::Difference& difference,
                                             const ComparedRow& row) const;
+  // SourceOf() or Remember() of `row` follows soon: where they will look is brought near.
+  void Expect(const ComparedRow& row) const;
   // Requires: `row` is one of the comparison's.
   void Remember(const ComparedRow& row);
 

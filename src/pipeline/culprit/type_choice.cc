@@ -31,17 +31,21 @@ bool IsFloating(const ComparedRow& row) {
   return row.golden && measure::RoundoffOf(*row.golden, *row.golden) > 0;
 }
 
+bool IsOfOtherType(const ComparedCall& call) {
+  return !call.paired() && !call.target_name.empty() && call.unmatched_reason == "dtype-differs";
+}
+
 double ShareOfOtherTypes(const Comparison& comparison) {
-  double paired = 0, other = 0;
+  const auto other = static_cast<double>(
+      std::count_if(comparison.calls.begin(), comparison.calls.end(), IsOfOtherType));
+  if (other == 0) return 0;
+  double paired = 0;
   for (const ComparedCall& call : comparison.calls) {
+    if (!call.paired()) continue;
     const auto rows = measure::RowsOf(comparison, call);
-    if (call.paired()) {
-      paired += std::any_of(rows.begin(), rows.end(), IsFloating) ? 1 : 0;
-    } else if (!call.target_name.empty() && call.unmatched_reason == "dtype-differs") {
-      ++other;
-    }
+    paired += std::any_of(rows.begin(), rows.end(), IsFloating) ? 1 : 0;
   }
-  return other > 0 ? other / (other + paired) : 0;
+  return other / (other + paired);
 }
 
 double RoundoffNamedBy(const Item& item) {
