@@ -170,29 +170,44 @@ std::optional<Cause> FindGroupOffsets(const CausePair& pair, const PairSums& sum
 
 // Elements at `bound` that lie beyond it on the other side, and what clamping there leaves.
 struct Clamping {
-  size_t beyond = 0;
-  size_t at_bound = 0;  // of these, equal to the bound
+  size_t beyond = 0;  // elements, all of which are at the bound in the other tensor
   double residual = 1;
 };
 
-// How well clamping `open` at its extremes yields `clamped`.
-Clamping ClampingOf(const CausePair& pair, const PairSums& sums, bool target_is_clamped,
-                    Range bounds) {
+// How well clamping `open` at its extremes yields `clamped`; nothing where it does not. Ends at the
+// first element that says so: most tensors are no clamped ones.
+std::optional<Clamping> ClampingOf(const CausePair& pair, const PairSums& sums,
+                                   bool target_is_clamped, Range bounds) {
   const std::vector<double>& clamped = target_is_clamped ? pair.target : pair.golden;
   const std::vector<double>& open = target_is_clamped ? pair.golden : pair.target;
+  const double most_squares = MostSquaresLeft(sums);
   Clamping result;
   double squares = 0;
   for (size_t i = 0; i < pair.size(); ++i) {
     if (!BothFinite(pair, i)) continue;
     const double wanted = std::clamp(open[i], bounds.low, bounds.high);
     squares += (clamped[i] - wanted) * (clamped[i] - wanted);
-    const bool differs = !Agree(open[i], clamped[i], ElementTolerance(pair, sums, i));
-    if (wanted == open[i] || !differs) continue;
+    if (squares > most_squares) return std::nullopt;
+    if (wanted == open[i] || Agree(open[i], clamped[i], ElementTolerance(pair, sums, i))) continue;
+    // A single outlier on the other side looks like a bound, as does a smaller scale.
+    if (clamped[i] != wanted) return std::nullopt;
     ++result.beyond;
-    if (clamped[i] == wanted) ++result.at_bound;
   }
-  result.residual = sums.difference_squares > 0 ? std::sqrt(squares / sums.difference_squares) : 1;
+  if (sums.difference_squares > 0) result.residual = std::sqrt(squares / sums.difference_squares);
   return result;
+}
+
+// The extremes of `values` where both sides are finite. Requires: there are any.
+Range RangeOfFinite(const CausePair& pair, const std::vector<double>& values) {
+  size_t i = 0;
+  while (!BothFinite(pair, i)) ++i;
+  Range range{values[i], values[i]};
+  for (; i < pair.size(); ++i) {
+    if (!BothFinite(pair, i)) continue;
+    if (values[i] < range.low) range.low = values[i];
+    if (values[i] >= range.high) range.high = values[i];
+  }
+  return range;
 }
 
 std::string RoleText(const Operand& operand) {
@@ -360,20 +375,15 @@ std::optional<Cause> FindConstants(const CausePair& pair, const PairSums& sums) 
 std::optional<Cause> FindBound(const CausePair& pair, const PairSums& sums) {
   if (sums.nonfinite_differs > 0 || sums.count < kFewestPerGroup) return std::nullopt;
   for (const bool of_target : {true, false}) {
-    std::vector<double> finite;
-    for (size_t i = 0; i < pair.size(); ++i) {
-      if (BothFinite(pair, i)) finite.push_back(of_target ? pair.target[i] : pair.golden[i]);
-    }
-    const Range bounds = RangeOf(finite);
-    const Clamping clamping = ClampingOf(pair, sums, of_target, bounds);
-    const auto fit = FitOf(pair, sums, clamping.residual);
-    // A single outlier on the other side looks like a bound, as does a smaller scale.
-    if (!fit || clamping.beyond < 2 || clamping.at_bound < clamping.beyond) continue;
+    const Range bounds = RangeOfFinite(pair, of_target ? pair.target : pair.golden);
     if (bounds.low == bounds.high) continue;
+    const std::optional<Clamping> clamping = ClampingOf(pair, sums, of_target, bounds);
+    const auto fit = clamping ? FitOf(pair, sums, clamping->residual) : std::nullopt;
+    if (!fit || clamping->beyond < 2) continue;
     return Make(of_target ? "saturated" : "not-saturated",
                 fmt::format("{} is {} clamped to [{:.6g}, {:.6g}]; {} of {} elements lie beyond",
                             of_target ? "target" : "golden", of_target ? "golden" : "target",
-                            bounds.low, bounds.high, clamping.beyond, pair.size()),
+                            bounds.low, bounds.high, clamping->beyond, pair.size()),
                 *fit);
   }
   return std::nullopt;

@@ -65,28 +65,38 @@ class SliceMatch {
     }
   }
 
-  // A projection on fixed weights: slices that agree have nearly the same one.
-  double Signature(const std::vector<double>& values, size_t slice) const {
-    double sum = 0;
-    for (size_t k = 0; k < slices_.elements(); ++k) {
-      const double value = values[slices_.At(slice, k)];
-      const auto weight = static_cast<double>((k * 2654435761U) % 1021U) / 510 - 1;
-      if (std::isfinite(value)) sum += weight * value;
+  // Per slice a projection on fixed weights: slices that agree have nearly the same one. Elements
+  // are read as they lie in memory; each sum is in the order of the slice.
+  std::vector<double> Signatures(const std::vector<double>& values) const {
+    std::vector<double> sums(slices_.count, 0);
+    std::vector<double> weights(slices_.inner);
+    const double* value = values.data();
+    for (size_t outer = 0, k = 0; outer < slices_.outer; ++outer) {
+      for (size_t i = 0; i < slices_.inner; ++i, ++k) {
+        weights[i] = static_cast<double>((k * 2654435761U) % 1021U) / 510 - 1;
+      }
+      for (double& sum : sums) {
+        for (size_t i = 0; i < slices_.inner; ++i, ++value) {
+          if (std::isfinite(*value)) sum += weights[i] * *value;
+        }
+      }
     }
-    return sum;
+    return sums;
   }
 
   void FindSources() {
+    const std::vector<double> signatures = Signatures(pair_.golden);
     std::vector<std::pair<double, size_t>> golden(slices_.count);
-    for (size_t j = 0; j < slices_.count; ++j) golden[j] = {Signature(pair_.golden, j), j};
+    for (size_t j = 0; j < slices_.count; ++j) golden[j] = {signatures[j], j};
     std::sort(golden.begin(), golden.end());
+    const std::vector<double> wanted = Signatures(pair_.target);
     source_.assign(slices_.count, kNone);
-    for (const size_t i : differing_) source_[i] = NearestSame(golden, i);
+    for (const size_t i : differing_) source_[i] = NearestSame(golden, i, wanted[i]);
   }
 
   // The golden slice equal to target slice `i` among those with the nearest signatures.
-  size_t NearestSame(const std::vector<std::pair<double, size_t>>& golden, size_t i) const {
-    const double wanted = Signature(pair_.target, i);
+  size_t NearestSame(const std::vector<std::pair<double, size_t>>& golden, size_t i,
+                     double wanted) const {
     auto above = std::lower_bound(golden.begin(), golden.end(), std::pair(wanted, size_t{0}));
     auto below = above;
     for (size_t tries = 0; tries < kMostTries; ++tries) {

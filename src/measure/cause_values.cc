@@ -129,10 +129,12 @@ std::optional<std::vector<int64_t>> ExpandedStrides(const TensorView& view,
   return std::nullopt;
 }
 
-Status AddOperand(const CauseCandidate& candidate, std::span<const int64_t> shape,
-                  const Window& window, CausePair& pair) {
+// Nothing where the candidate does not fit into `shape`.
+Result<std::optional<Operand>> OperandOf(const CauseCandidate& candidate,
+                                         std::span<const int64_t> shape, const Window& window) {
+  const std::optional<Operand> none;
   TensorView view = candidate.view;
-  if (InfoOf(view.dtype).kind == DTypeKind::kComplex || view.element_count() == 0) return {};
+  if (InfoOf(view.dtype).kind == DTypeKind::kComplex || view.element_count() == 0) return none;
   Tensor reshaped;
   std::vector<int64_t> strides;
   if (const auto expanded = ExpandedStrides(view, shape)) {
@@ -142,13 +144,27 @@ Status AddOperand(const CauseCandidate& candidate, std::span<const int64_t> shap
     view.data = reshaped.view().data;
     strides = ContiguousStrides(shape);
   } else {
-    return {};
+    return none;
   }
   view.sizes = shape;
   view.strides = strides;
   PL_TRY_ASSIGN(std::vector<double> values, Load(view, window));
-  if (values.size() != pair.size()) return {};
-  pair.operands.push_back({candidate.name, candidate.role, std::move(values)});
+  return std::optional(Operand{candidate.name, candidate.role, std::move(values)});
+}
+
+// All that fit, on all threads: reading them takes longer than most tests of them.
+Status AddOperands(const CauseRequest& request, const Window& window, CausePair& pair) {
+  const size_t count = request.candidates.size();
+  std::vector<Result<std::optional<Operand>>> loaded(count, std::optional<Operand>());
+  ParallelFor(count, [&](size_t i) {
+    loaded[i] = OperandOf(request.candidates[i], request.target.sizes, window);
+  });
+  for (Result<std::optional<Operand>>& each : loaded) {
+    PL_TRY_ASSIGN(std::optional<Operand> operand, std::move(each));
+    if (operand && operand->values.size() == pair.size()) {
+      pair.operands.push_back(std::move(*operand));
+    }
+  }
   return {};
 }
 
@@ -201,9 +217,7 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
   PL_TRY_ASSIGN(pair.golden, std::move(*golden));
   const bool complex = InfoOf(request.target.dtype).kind == DTypeKind::kComplex;
   if (complex) pair.shape.push_back(2);
-  for (const CauseCandidate& candidate : request.candidates) {
-    if (!complex) PL_TRY(AddOperand(candidate, sizes, window, pair));
-  }
+  if (!complex) PL_TRY(AddOperands(request, window, pair));
   return pair;
 }
 
@@ -253,6 +267,11 @@ bool Agree(double target, double golden, double tolerance) {
 
 bool IsRounding(const CausePair& pair, const PairSums& sums, double residual) {
   return residual * sums.error() <= pair.tolerance;
+}
+
+double MostSquaresLeft(const PairSums& sums) {
+  constexpr double kMost = 1.001 * std::max(kRoundingResidual, kMostResidual);
+  return kMost * kMost * sums.difference_squares;
 }
 
 std::optional<CauseConfidence> FitOfFactor(const CausePair& pair, const PairSums& sums,

@@ -93,8 +93,10 @@ double ResidualOf(const CausePair& pair, const PairSums& sums, const Model& mode
 // How well a model of the error fits, from its residual over the error: nothing when it does not.
 // kHigh when what is left is rounding, kMedium when the model explains most of the error.
 std::optional<CauseConfidence> FitOf(const CausePair& pair, const PairSums& sums, double residual);
+// The sum of squares that a fit may leave, and a little more: beyond it FitOf() finds nothing.
+double MostSquaresLeft(const PairSums& sums);
 
-// The same for a target that is golden times something: what is left must be small beside the
+// As FitOf(), for a target that is golden times something: what is left must be small beside the
 // target as well, or any small target would be a fraction of golden.
 std::optional<CauseConfidence> FitOfFactor(const CausePair& pair, const PairSums& sums,
                                            double residual);
