@@ -32,8 +32,6 @@ namespace {
 
 // Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
 constexpr double kUnseenCalls = 8;
-// As many as are judged in the time that memory takes to answer.
-constexpr size_t kCallsAhead = 4;
 
 using measure::CallClass;
 using measure::Difference;
@@ -68,7 +66,7 @@ class Judge {
       const auto block = std::span(order).subspan(begin, count);
       ahead_.Measure(block);
       for (size_t k = 0; k < block.size(); ++k) {
-        if (k + kCallsAhead < block.size()) ExpectCall(comparison_.calls[block[k + kCallsAhead]]);
+        known_.Expect(block[std::min(k + KnownContents::kCallsAhead, count - 1)]);
         JudgeCall(block[k]);
       }
     }
@@ -80,12 +78,6 @@ class Judge {
   [[nodiscard]] const UnpairedCalls& unpaired() const { return unpaired_; }
 
  private:
-  // The contents of a call that is judged soon will be looked up.
-  void ExpectCall(const ComparedCall& call) const {
-    if (!call.paired()) return;
-    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) known_.Expect(row);
-  }
-
   std::span<ComparedRow> RowsOf(const ComparedCall& call) {
     return std::span(comparison_.rows).subspan(call.first_row, call.row_count);
   }

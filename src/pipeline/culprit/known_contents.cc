@@ -29,11 +29,15 @@ const ComparedRow* KnownContents::SourceOf(const measure::Difference& difference
   return explains ? &source : nullptr;
 }
 
-void KnownContents::Expect(const ComparedRow& row) const {
-  const std::optional<ContentKey> key = KeyOf(*row.golden);
-  if (!key) return;
-  known_.Expect(*key);
-  if (measure::IsInput(row) && !key->HasDigest()) known_.Expect(NegativeOf(*row.golden, *key));
+void KnownContents::Expect(uint32_t index) const {
+  const ComparedCall& call = comparison_.calls[index];
+  if (!call.paired()) return;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+    const std::optional<ContentKey> key = KeyOf(*row.golden);
+    if (!key) continue;
+    known_.Expect(*key);
+    if (measure::IsInput(row) && !key->HasDigest()) known_.Expect(NegativeOf(*row.golden, *key));
+  }
 }
 
 void KnownContents::Remember(const ComparedRow& row) {

@@ -3,6 +3,9 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_KNOWN_CONTENTS_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_KNOWN_CONTENTS_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_table.h"
 #include "plumbline/compare.h"
@@ -19,8 +22,10 @@ class KnownContents {
   // equal or cannot be judged needs no source.
   [[nodiscard]] const ComparedRow* SourceOf(const measure::Difference& difference,
                                             const ComparedRow& row) const;
-  // SourceOf() or Remember() of `row` follows soon: where they will look is brought near.
-  void Expect(const ComparedRow& row) const;
+  // SourceOf() and Remember() of the rows of a call follow soon: where they will look is brought
+  // near. Best asked for so many calls ahead, which are judged while memory answers.
+  static constexpr size_t kCallsAhead = 4;
+  void Expect(uint32_t call) const;
   // Requires: `row` is one of the comparison's.
   void Remember(const ComparedRow& row);
 
