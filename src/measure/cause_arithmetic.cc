@@ -240,14 +240,17 @@ bool EqualsTarget(const CausePair& pair, const PairSums& sums, const Operand& op
 
 // Golden is the sum or the mean of all ranks' values in the target.
 std::optional<Cause> FindRankSum(const CausePair& pair, const PairSums& sums) {
+  const auto is_share = [](const Operand& operand) {
+    return operand.role == CauseCandidate::Role::kRankShare;
+  };
+  if (std::none_of(pair.operands.begin(), pair.operands.end(), is_share)) return std::nullopt;
   std::vector<double> total = pair.target;
   size_t ranks = 1;
   for (const Operand& operand : pair.operands) {
-    if (operand.role != CauseCandidate::Role::kRankShare) continue;
+    if (!is_share(operand)) continue;
     ++ranks;
     for (size_t i = 0; i < total.size(); ++i) total[i] += operand.values[i];
   }
-  if (ranks < 2) return std::nullopt;
   const auto n = static_cast<double>(ranks);
   for (const double factor : {1.0, 1 / n}) {
     const double residual = ResidualOf(

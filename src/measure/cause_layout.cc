@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
+#include <span>
 
 namespace plumbline::measure {
 namespace {
@@ -65,6 +67,23 @@ class SliceMatch {
     }
   }
 
+  static constexpr size_t kSideBySide = 8;
+
+  // Adds the weighted elements of consecutive runs to the sum of each.
+  template <size_t count>
+  static void AddRuns(const double* runs, const std::vector<double>& weights,
+                      std::span<double, count> sums) {
+    std::array<double, count> local;
+    std::copy(sums.begin(), sums.end(), local.begin());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      for (size_t j = 0; j < count; ++j) {
+        const double value = runs[j * weights.size() + i];
+        if (std::isfinite(value)) local[j] += weights[i] * value;
+      }
+    }
+    std::copy(local.begin(), local.end(), sums.begin());
+  }
+
   // Per slice a projection on fixed weights: slices that agree have nearly the same one. Elements
   // are read as they lie in memory; each sum is in the order of the slice.
   std::vector<double> Signatures(const std::vector<double>& values) const {
@@ -75,10 +94,14 @@ class SliceMatch {
       for (size_t i = 0; i < slices_.inner; ++i, ++k) {
         weights[i] = static_cast<double>((k * 2654435761U) % 1021U) / 510 - 1;
       }
-      for (double& sum : sums) {
-        for (size_t i = 0; i < slices_.inner; ++i, ++value) {
-          if (std::isfinite(*value)) sum += weights[i] * *value;
-        }
+      // Several slices side by side: each sum waits for its own last addition only.
+      size_t j = 0;
+      for (; j + kSideBySide <= slices_.count;
+           j += kSideBySide, value += kSideBySide * slices_.inner) {
+        AddRuns(value, weights, std::span(sums).subspan(j).first<kSideBySide>());
+      }
+      for (; j < slices_.count; ++j, value += slices_.inner) {
+        AddRuns(value, weights, std::span(sums).subspan(j).first<1>());
       }
     }
     return sums;

@@ -48,49 +48,49 @@ Window WindowAround(std::span<const int64_t> sizes, int64_t index) {
 }
 
 template <class T>
-void Widen(const std::byte* data, std::vector<double>& out) {
-  for (size_t i = 0; i < out.size(); ++i) {
+std::vector<double> WidenedFrom(const std::byte* data, size_t count) {
+  // Made from what is there, as zeros first would cost as much again.
+  if (reinterpret_cast<uintptr_t>(data) % alignof(T) == 0) {
+    const T* const values = reinterpret_cast<const T*>(data);
+    return {values, values + count};
+  }
+  std::vector<double> out(count);
+  for (size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, data + i * sizeof(T), sizeof(T));
     out[i] = static_cast<double>(value);
   }
+  return out;
 }
 
-void WidenByFloat(DType dtype, const std::byte* data, std::vector<double>& out) {
-  std::vector<float> floats(out.size());
-  kernels::ActiveTable().to_float(dtype, data, floats.size(), floats.data());
-  std::copy(floats.begin(), floats.end(), out.begin());
+std::vector<double> WidenedByFloat(DType dtype, const std::byte* data, size_t count) {
+  std::vector<float> floats(count);
+  kernels::ActiveTable().to_float(dtype, data, count, floats.data());
+  return {floats.begin(), floats.end()};
 }
 
 // Contiguous elements; complex ones give two values each.
-std::vector<double> Widened(DType dtype, const std::byte* data, size_t count) {
+std::vector<double> Widened(DType dtype, const std::byte* data, size_t elements) {
   const bool complex = InfoOf(dtype).kind == DTypeKind::kComplex;
-  std::vector<double> out(complex ? 2 * count : count);
+  const size_t count = complex ? 2 * elements : elements;
   switch (dtype) {
     case DType::kFloat64:
     case DType::kComplex128:
-      Widen<double>(data, out);
-      break;
+      return WidenedFrom<double>(data, count);
     case DType::kFloat32:
     case DType::kComplex64:
-      Widen<float>(data, out);
-      break;
+      return WidenedFrom<float>(data, count);
     case DType::kInt32:
-      Widen<int32_t>(data, out);
-      break;
+      return WidenedFrom<int32_t>(data, count);
     case DType::kUInt32:
-      Widen<uint32_t>(data, out);
-      break;
+      return WidenedFrom<uint32_t>(data, count);
     case DType::kInt64:
-      Widen<int64_t>(data, out);
-      break;
+      return WidenedFrom<int64_t>(data, count);
     case DType::kUInt64:
-      Widen<uint64_t>(data, out);
-      break;
+      return WidenedFrom<uint64_t>(data, count);
     default:
-      WidenByFloat(dtype, data, out);
+      return WidenedByFloat(dtype, data, count);
   }
-  return out;
 }
 
 Result<std::vector<double>> Load(TensorView view, const Window& window) {
