@@ -15,11 +15,14 @@
 
 namespace plumbline::load {
 
-// One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution, or
-// .../{time}/{device}/{model}/{model id}/{step} of graphs that run on the device as a whole.
+// One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution,
+// .../{time}/{device}/{model}/{graph}/{step} of graphs that run on the device as a whole, or
+// .../{time}/{device} of kernels that the device was given one by one. Devices count as ranks. A
+// number in front of {time}, below the root that was listed, is the step.
 struct GraphDirectory {
   std::string path;
   int64_t rank = 0, step = 0;
+  std::optional<int64_t> graph = std::nullopt;
 };
 
 // The directories with kernel files at or at most 10 levels below `root`, by rank, step and path.
