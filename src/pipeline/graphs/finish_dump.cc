@@ -1,0 +1,309 @@
+#include "pipeline/graphs/finish_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/text_parts.h"
+#include "formats/npy.h"
+#include "formats/statistic_csv.h"
+#include "load/graph_dump.h"
+#include "load/name_mapping.h"
+#include "pipeline/graphs/sample_tensors.h"
+#include "record/run_files.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using load::KernelFile;
+
+constexpr size_t kMaxProblems = 20;
+constexpr std::string_view kNpy = ".npy";
+
+enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable };
+
+// One tensor file of an iteration, and its row.
+struct TensorFile {
+  std::string file, name;  // on the disk, and in full
+  KernelFile parts;        // of `name`
+  std::string key, row;    // a row that is there already is not made again
+  FileState state = FileState::kDone;
+};
+
+std::array<std::string, statistic_csv::kKeyCount> KeyCells(const KernelFile& parts) {
+  return {std::string(parts.op_type),      std::string(parts.op_name),
+          std::string(parts.task),         std::string(parts.stream),
+          std::to_string(parts.timestamp), parts.is_output ? "output" : "input",
+          std::to_string(parts.slot)};
+}
+
+template <class Cells>
+std::string KeyOf(const Cells& cells) {
+  std::string key;
+  for (size_t i = 0; i < statistic_csv::kKeyCount; ++i) key += cells[i] + '\n';
+  return key;
+}
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Whether something may still be written to the file, or its mode changed.
+bool IsYoung(const std::string& path) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const Result<int64_t> changed = ModifiedAt(path);
+  return changed && Now() - *changed < kSecond;
+}
+
+// The rows of an earlier pass by key, with the time that orders them.
+struct OldRow {
+  int64_t timestamp = 0;
+  std::string text;
+};
+using OldRows = std::map<std::string, OldRow>;
+
+Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
+  OldRows out;
+  if (KindOf(path) != PathKind::kFile) return out;
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  if (!text.starts_with(header)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: has other columns (expected {}). Remove it to have it made anew",
+                             path, header.substr(0, header.size() - 1)));
+  }
+  const Result<std::vector<csv::Row>> rows = csv::Parse(text);
+  if (!rows) return rows.error().In(path);
+  const size_t columns = rows->front().size();
+  for (size_t i = 1; i < rows->size(); ++i) {
+    const csv::Row& row = (*rows)[i];
+    if (row.empty()) continue;
+    const bool is_whole =
+        row.size() == columns || (row.size() == columns + 1 && row.back().empty());
+    const auto time = is_whole ? ParseNatural(row[statistic_csv::kTimestamp]) : std::nullopt;
+    if (!time) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: line {}: no row of a tensor", path, i + 1));
+    }
+    std::vector<std::string_view> cells(row.begin(), row.begin() + static_cast<ptrdiff_t>(columns));
+    const std::string shape = '"' + row[statistic_csv::kShape] + '"';
+    cells[statistic_csv::kShape] = shape;
+    OldRow& old = out[KeyOf(row)];
+    old.timestamp = *time;
+    old.text.clear();
+    statistic_csv::AppendRow(cells, old.text);
+  }
+  return out;
+}
+
+// One pass over the directory of one iteration.
+class DirectoryPass {
+ public:
+  DirectoryPass(const std::string& directory, const FinishOptions& options, bool is_live,
+                FinishReport& report)
+      : directory_(directory),
+        table_(JoinPath(directory, run_files::kStatisticCsv)),
+        options_(options),
+        is_live_(is_live),
+        report_(report) {}
+
+  // Whether nothing is left that a later pass could do.
+  Result<bool> Run() {
+    const std::string header = statistic_csv::HeaderLine(options_.items);
+    PL_TRY(ListFiles());
+    if (files_.empty()) return true;
+    if (options_.sample_num > 0 && !is_live_) PL_TRY(Sample());
+    PL_TRY_ASSIGN(old_, ReadOldRows(table_, header));
+    constexpr size_t kBlock = 64;
+    ParallelBlocks(files_.size(), kBlock, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) Describe(files_[i]);
+    });
+    PL_TRY(WriteTable(header));
+    CountStates();
+    if (options_.drops_tensors) PL_TRY(DropTensors());
+    return unfinished_ == 0;
+  }
+
+ private:
+  void Problem(std::string text) {
+    if (report_.problems.size() < kMaxProblems) report_.problems.push_back(std::move(text));
+  }
+
+  Status ListFiles() {
+    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory_));
+    PL_TRY_ASSIGN(const auto mapping, load::ReadNameMapping(directory_));
+    files_.reserve(names.size());
+    for (const std::string& file : names) {
+      if (!file.ends_with(kNpy)) continue;
+      const auto mapped = mapping.find(file);
+      TensorFile& one = files_.emplace_back();
+      one.file = file;
+      one.name = mapped == mapping.end() ? file : mapped->second;
+      const auto parts = load::ParseKernelFile(one.name);
+      if (parts) {
+        one.parts = *parts;
+        continue;
+      }
+      ++report_.left_out;
+      Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
+                          JoinPath(directory_, file)));
+      files_.pop_back();
+    }
+    return {};
+  }
+
+  Status Sample() {
+    std::vector<std::string> names;
+    for (const TensorFile& one : files_) names.push_back(one.file);
+    PL_TRY_ASSIGN(const uint64_t sampled, SampleTensors(directory_, names, options_.sample_num));
+    report_.sampled += sampled;
+    return {};
+  }
+
+  void Describe(TensorFile& one) const {
+    const auto cells = KeyCells(one.parts);
+    one.key = KeyOf(cells);
+    if (old_.contains(one.key)) return;
+    const std::string path = JoinPath(directory_, one.file);
+    if (is_live_ && IsYoung(path)) {
+      one.state = FileState::kUnfinished;
+      return;
+    }
+    const Result<npy::NpyFile> file = npy::NpyFile::Open(path);
+    if (!file) {
+      one.state = is_live_ ? FileState::kUnfinished : FileState::kUnreadable;
+      return;
+    }
+    one.row = RowOf(cells, one.parts, file->view());
+  }
+
+  [[nodiscard]] std::string RowOf(const std::array<std::string, statistic_csv::kKeyCount>& key,
+                                  const KernelFile& parts, const TensorView& view) const {
+    // The name knows of types that .npy files do not have.
+    const auto named = ParseDType(LowerCase(parts.dtype));
+    const size_t element_bytes = InfoOf(named.value_or(view.dtype)).size_bytes;
+    const std::string bytes =
+        std::to_string(static_cast<size_t>(view.element_count()) * element_bytes);
+    const std::string dtype =
+        parts.dtype.empty() ? std::string(InfoOf(view.dtype).name) : LowerCase(parts.dtype);
+    const std::string shape = statistic_csv::ShapeCell(view.sizes);
+    const std::vector<std::string> values = StatisticTexts(view, options_.items, options_.digits);
+    std::vector<std::string_view> cells(key.begin(), key.end());
+    cells.insert(cells.end(), {bytes, dtype, shape});
+    cells.insert(cells.end(), values.begin(), values.end());
+    std::string row;
+    statistic_csv::AppendRow(cells, row);
+    return row;
+  }
+
+  // In the order in which the kernels ran.
+  Status WriteTable(const std::string& header) {
+    std::vector<std::pair<int64_t, const std::string*>> rows;
+    for (const auto& [key, old] : old_) rows.emplace_back(old.timestamp, &old.text);
+    for (const TensorFile& one : files_) {
+      if (!one.row.empty()) rows.emplace_back(one.parts.timestamp, &one.row);
+    }
+    if (rows.size() == old_.size()) return {};
+    report_.rows += rows.size() - old_.size();
+    ++report_.directories;
+    std::ranges::stable_sort(rows, {}, &std::pair<int64_t, const std::string*>::first);
+    std::string text = header;
+    for (const auto& [time, row] : rows) text += *row;
+    return WriteFileAtomically(table_, text, /*durable=*/options_.drops_tensors);
+  }
+
+  void CountStates() {
+    for (const TensorFile& one : files_) {
+      if (one.state == FileState::kUnfinished) ++unfinished_;
+      if (one.state != FileState::kUnreadable) continue;
+      ++report_.unreadable;
+      Problem(fmt::format("{}: cannot be read; it has no row", JoinPath(directory_, one.file)));
+    }
+    report_.unfinished += unfinished_;
+  }
+
+  Status DropTensors() {
+    for (const TensorFile& one : files_) {
+      if (one.state != FileState::kDone) continue;
+      PL_TRY(RemoveFile(JoinPath(directory_, one.file)));
+      ++report_.dropped;
+    }
+    return {};
+  }
+
+  const std::string& directory_;
+  const std::string table_;
+  const FinishOptions& options_;
+  const bool is_live_;
+  FinishReport& report_;
+  std::vector<TensorFile> files_;
+  OldRows old_;
+  uint64_t unfinished_ = 0;
+};
+
+Status CheckItems(const std::vector<std::string>& items) {
+  if (items.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "statistics: none is named (expected max, min, ...)");
+  }
+  for (const std::string& item : items) {
+    if (statistic_csv::ColumnOf(item)) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("statistics: \"{}\" is unknown (expected max, min, avg, l2norm, md5, "
+                             "hash:sha1, count, ...)",
+                             item));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FinishReport> DumpFinisher::Pass(bool is_live) {
+  PL_TRY(CheckItems(options_.items));
+  options_.items = statistic_csv::WithoutRepeats(options_.items);
+  FinishReport report;
+  const std::vector<load::GraphDirectory> directories = load::ListGraphDirectories(tree_);
+  if (directories.empty()) {
+    if (is_live) return report;  // the first iteration is not over
+    return Error(
+        KindOf(tree_) == PathKind::kMissing ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+        fmt::format("{}: no static-graph dump (expected .npy files of kernels in "
+                    "rank_0/net/graph/step)",
+                    tree_));
+  }
+  PL_TRY_ASSIGN(File lock, File::OpenAppend(JoinPath(tree_, run_files::kFinishLock)));
+  PL_TRY_ASSIGN(const bool is_alone, lock.TryLock());
+  if (!is_alone) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: another pass is at work. Try again when it is done", tree_));
+  }
+  Status status;
+  RunWithThreads(options_.threads, [&] {
+    for (const load::GraphDirectory& each : directories) {
+      // Before the listing: what comes later counts as news.
+      const Result<int64_t> changed = ModifiedAt(each.path);
+      const auto known = done_.find(each.path);
+      if (is_live && changed && known != done_.end() && known->second == *changed) continue;
+      const Result<bool> done = DirectoryPass(each.path, options_, is_live, report).Run();
+      if (!done) {
+        status = done.error();
+        return;
+      }
+      // Writing the table and dropping files are no news.
+      const Result<int64_t> after = ModifiedAt(each.path);
+      if (*done && after) done_[each.path] = *after;
+    }
+  });
+  if (!status) return status.error();
+  return report;
+}
+
+}  // namespace plumbline::pipeline
