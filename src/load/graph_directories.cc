@@ -95,28 +95,45 @@ bool IsRecording(const std::vector<std::string>& names) {
   });
 }
 
-struct Search {
-  const std::string& root;
-  bool one;  // ends at the first
-  std::vector<GraphDirectory> found;
+class Search {
+ public:
+  using Visit = std::function<void(GraphDirectory place, std::vector<std::string> names)>;
+
+  // With `one` it ends at the first.
+  Search(const std::string& root, bool one, const Visit& visit)
+      : root_(root), one_(one), visit_(visit) {}
 
   void Collect(const std::string& directory, int depth) {
-    const auto names = ListDirectory(directory);
+    auto names = ListDirectory(directory);
     if (!names || IsRecording(*names)) return;
+    std::vector<std::string> children;
     const bool has_kernels = HoldsKernels(directory, *names);
+    for (const std::string& name : *names) {
+      // Beside kernels, whose files are very many, only names without a dot may be directories.
+      if (!has_kernels || name.find('.') == std::string::npos) children.push_back(name);
+    }
     if (has_kernels) {
-      if (auto place = PlaceOf(directory, root)) found.push_back(std::move(*place));
+      if (auto place = PlaceOf(directory, root_)) {
+        found_ = true;
+        visit_(std::move(*place), *std::move(names));
+      }
     }
     if (depth == kMaxDepth) return;
-    for (const std::string& name : *names) {
-      if (one && !found.empty()) return;
-      // Beside kernels, whose files are very many, only names without a dot may be directories.
-      if (has_kernels && name.find('.') != std::string::npos) continue;
+    for (const std::string& name : children) {
+      if (one_ && found_) return;
       const std::string child = JoinPath(directory, name);
       const auto facts = Inspect(child);  // links are not followed: they may lead in circles
       if (facts && facts->kind == PathKind::kDirectory) Collect(child, depth + 1);
     }
   }
+
+  [[nodiscard]] bool found() const { return found_; }
+
+ private:
+  const std::string& root_;
+  const bool one_;
+  const Visit& visit_;
+  bool found_ = false;
 };
 
 void Expand(const std::string& path, std::vector<std::string>& found) {
@@ -133,21 +150,29 @@ void Expand(const std::string& path, std::vector<std::string>& found) {
 
 }  // namespace
 
+void VisitGraphDirectories(
+    const std::string& root,
+    const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit) {
+  if (KindOf(root) == PathKind::kDirectory) Search(root, /*one=*/false, visit).Collect(root, 0);
+}
+
 std::vector<GraphDirectory> ListGraphDirectories(const std::string& root) {
-  Search search{root, /*one=*/false, {}};
-  if (KindOf(root) == PathKind::kDirectory) search.Collect(root, 0);
-  std::vector<GraphDirectory>& found = search.found;
+  std::vector<GraphDirectory> found;
+  VisitGraphDirectories(root, [&](GraphDirectory place, const std::vector<std::string>&) {
+    found.push_back(std::move(place));
+  });
   std::ranges::sort(found, [](const GraphDirectory& a, const GraphDirectory& b) {
     return std::tie(a.rank, a.step, a.path) < std::tie(b.rank, b.step, b.path);
   });
-  return std::move(found);
+  return found;
 }
 
 bool IsGraphDump(const std::string& path) {
   if (KindOf(path) != PathKind::kDirectory) return path.find("/*") != std::string::npos;
-  Search search{path, /*one=*/true, {}};
+  const Search::Visit nothing = [](const GraphDirectory&, const std::vector<std::string>&) {};
+  Search search(path, /*one=*/true, nothing);
   search.Collect(path, 0);
-  return !search.found.empty();
+  return search.found();
 }
 
 std::string GraphPath(const std::vector<std::string>& directories) {

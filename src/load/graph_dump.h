@@ -5,6 +5,7 @@
 #define PLUMBLINE_LOAD_GRAPH_DUMP_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,11 @@ struct GraphDirectory {
 // Directories whose place does not say rank and step are left out. Empty when there are none, or
 // `root` is no directory.
 std::vector<GraphDirectory> ListGraphDirectories(const std::string& root);
+
+// The same in the order in which they are found, with the sorted names in each.
+void VisitGraphDirectories(
+    const std::string& root,
+    const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit);
 
 // Whether `path` holds a static-graph dump at one of the places of GraphDirectory.
 bool IsGraphDump(const std::string& path);

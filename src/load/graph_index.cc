@@ -82,9 +82,13 @@ class KernelNames {
 
 Result<GraphIndex> GraphIndex::Read(const std::string& root, bool reads_headers) {
   GraphIndex index;
-  for (GraphDirectory& place : ListGraphDirectories(root)) {
-    index.directories_.push_back({std::move(place), {}, {}});
-  }
+  VisitGraphDirectories(root, [&](GraphDirectory place, std::vector<std::string> names) {
+    index.directories_.push_back({std::move(place), std::move(names), {}});
+  });
+  std::ranges::sort(index.directories_, [](const Directory& a, const Directory& b) {
+    return std::tie(a.place.rank, a.place.step, a.place.path) <
+           std::tie(b.place.rank, b.place.step, b.place.path);
+  });
   if (index.directories_.empty()) {
     return Error(
         KindOf(root) == PathKind::kMissing ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
@@ -107,14 +111,14 @@ void GraphIndex::AddConstants() {
     place.path = JoinPath(plumbline::DirectoryOf(place.path), kConstants);
     place.step = kEveryStep;
     if (!known.insert(place.path).second || KindOf(place.path) != PathKind::kDirectory) continue;
-    directories_.push_back({std::move(place), {}, {}});
+    auto names = ListDirectory(place.path);
+    if (names) directories_.push_back({std::move(place), *std::move(names), {}});
   }
 }
 
 Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
   Directory& directory = directories_[number];
   const std::string& path = directory.place.path;
-  PL_TRY_ASSIGN(directory.names, ListDirectory(path));
   std::erase_if(directory.names, [](const std::string& name) { return !name.ends_with(kNpy); });
   if (directory.names.empty()) return AddTable(number);
   PL_TRY_ASSIGN(directory.mapping, ReadNameMapping(path));

@@ -6,12 +6,16 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/csv.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "base/small_file.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
 #include "formats/statistic_csv.h"
@@ -28,27 +32,49 @@ using load::KernelFile;
 constexpr size_t kMaxProblems = 20;
 constexpr std::string_view kNpy = ".npy";
 
-enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable };
+enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable, kOther };
 
 // One tensor file of an iteration, and its row.
 struct TensorFile {
-  std::string file, name;  // on the disk, and in full
-  KernelFile parts;        // of `name`
-  std::string key, row;    // a row that is there already is not made again
+  std::string file;
+  std::string_view name;  // in full: that of the file, or what mapping.csv says
+  int64_t timestamp = 0;
+  std::string row;  // empty: it is there already, or cannot be made
   FileState state = FileState::kDone;
 };
 
-std::array<std::string, statistic_csv::kKeyCount> KeyCells(const KernelFile& parts) {
-  return {std::string(parts.op_type),      std::string(parts.op_name),
-          std::string(parts.task),         std::string(parts.stream),
-          std::to_string(parts.timestamp), parts.is_output ? "output" : "input",
-          std::to_string(parts.slot)};
-}
+// The cells that tell one tensor from every other. Borrows from `parts`.
+class Key {
+ public:
+  explicit Key(const KernelFile& parts)
+      : time_(parts.timestamp),
+        slot_(parts.slot),
+        cells_{parts.op_type,
+               parts.op_name,
+               parts.task,
+               parts.stream,
+               {time_.data(), time_.size()},
+               parts.is_output ? "output" : "input",
+               {slot_.data(), slot_.size()}} {}
+  Key(const Key&) = delete;
+  Key& operator=(const Key&) = delete;
+
+  [[nodiscard]] const std::array<std::string_view, statistic_csv::kKeyCount>& cells() const {
+    return cells_;
+  }
+
+ private:
+  fmt::format_int time_, slot_;
+  std::array<std::string_view, statistic_csv::kKeyCount> cells_;
+};
 
 template <class Cells>
-std::string KeyOf(const Cells& cells) {
+std::string TextOf(const Cells& cells) {
   std::string key;
-  for (size_t i = 0; i < statistic_csv::kKeyCount; ++i) key += cells[i] + '\n';
+  for (size_t i = 0; i < statistic_csv::kKeyCount; ++i) {
+    key += cells[i];
+    key += '\n';
+  }
   return key;
 }
 
@@ -97,7 +123,7 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
     std::vector<std::string_view> cells(row.begin(), row.begin() + static_cast<ptrdiff_t>(columns));
     const std::string shape = '"' + row[statistic_csv::kShape] + '"';
     cells[statistic_csv::kShape] = shape;
-    OldRow& old = out[KeyOf(row)];
+    OldRow& old = out[TextOf(row)];
     old.timestamp = *time;
     old.text.clear();
     statistic_csv::AppendRow(cells, old.text);
@@ -108,13 +134,14 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
 // One pass over the directory of one iteration.
 class DirectoryPass {
  public:
-  DirectoryPass(const std::string& directory, const FinishOptions& options, bool is_live,
-                FinishReport& report)
+  DirectoryPass(const std::string& directory, std::vector<std::string> names,
+                const FinishOptions& options, bool is_live, FinishReport& report)
       : directory_(directory),
         table_(JoinPath(directory, run_files::kStatisticCsv)),
         options_(options),
         is_live_(is_live),
-        report_(report) {}
+        report_(report),
+        names_(std::move(names)) {}
 
   // Whether nothing is left that a later pass could do.
   Result<bool> Run() {
@@ -124,8 +151,14 @@ class DirectoryPass {
     if (options_.sample_num > 0 && !is_live_) PL_TRY(Sample());
     PL_TRY_ASSIGN(old_, ReadOldRows(table_, header));
     constexpr size_t kBlock = 64;
+    PL_TRY_ASSIGN(const Directory place, Directory::Open(directory_));
     ParallelBlocks(files_.size(), kBlock, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) Describe(files_[i]);
+      // Most tensors of a dump are small: copying one costs less than mapping it.
+      constexpr size_t kSmallBytes = size_t{64} << 10;
+      const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kSmallBytes);
+      for (size_t i = begin; i < end; ++i) {
+        Describe(files_[i], place, {buffer.get(), kSmallBytes});
+      }
     });
     PL_TRY(WriteTable(header));
     CountStates();
@@ -139,66 +172,69 @@ class DirectoryPass {
   }
 
   Status ListFiles() {
-    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory_));
-    PL_TRY_ASSIGN(const auto mapping, load::ReadNameMapping(directory_));
-    files_.reserve(names.size());
-    for (const std::string& file : names) {
+    PL_TRY_ASSIGN(mapping_, load::ReadNameMapping(directory_));
+    files_.reserve(names_.size());  // names are views into elements
+    for (std::string& file : names_) {
       if (!file.ends_with(kNpy)) continue;
-      const auto mapped = mapping.find(file);
       TensorFile& one = files_.emplace_back();
-      one.file = file;
-      one.name = mapped == mapping.end() ? file : mapped->second;
-      const auto parts = load::ParseKernelFile(one.name);
-      if (parts) {
-        one.parts = *parts;
-        continue;
-      }
-      ++report_.left_out;
-      Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
-                          JoinPath(directory_, file)));
-      files_.pop_back();
+      const auto mapped = mapping_.find(file);
+      one.file = std::move(file);
+      one.name = mapped == mapping_.end() ? std::string_view(one.file) : mapped->second;
     }
     return {};
   }
 
   Status Sample() {
     std::vector<std::string> names;
-    for (const TensorFile& one : files_) names.push_back(one.file);
+    for (const TensorFile& one : files_) {
+      if (load::ParseKernelFile(one.name)) names.push_back(one.file);
+    }
     PL_TRY_ASSIGN(const uint64_t sampled, SampleTensors(directory_, names, options_.sample_num));
     report_.sampled += sampled;
     return {};
   }
 
-  void Describe(TensorFile& one) const {
-    const auto cells = KeyCells(one.parts);
-    one.key = KeyOf(cells);
-    if (old_.contains(one.key)) return;
+  void Describe(TensorFile& one, const Directory& place, std::span<std::byte> buffer) const {
+    const std::optional<KernelFile> parts = load::ParseKernelFile(one.name);
+    if (!parts) {
+      one.state = FileState::kOther;
+      return;
+    }
+    one.timestamp = parts->timestamp;
+    const Key key(*parts);
+    if (!old_.empty() && old_.contains(TextOf(key.cells()))) return;
     const std::string path = JoinPath(directory_, one.file);
     if (is_live_ && IsYoung(path)) {
       one.state = FileState::kUnfinished;
       return;
+    }
+    if (const auto bytes = ReadSmallFile(place, one.file, buffer); bytes && !bytes->empty()) {
+      if (const auto small = npy::NpyFile::Parse(*bytes)) {
+        one.row = RowOf(key, parts->dtype, small->view());
+        return;
+      }
     }
     const Result<npy::NpyFile> file = npy::NpyFile::Open(path);
     if (!file) {
       one.state = is_live_ ? FileState::kUnfinished : FileState::kUnreadable;
       return;
     }
-    one.row = RowOf(cells, one.parts, file->view());
+    one.row = RowOf(key, parts->dtype, file->view());
   }
 
-  [[nodiscard]] std::string RowOf(const std::array<std::string, statistic_csv::kKeyCount>& key,
-                                  const KernelFile& parts, const TensorView& view) const {
-    // The name knows of types that .npy files do not have.
-    const auto named = ParseDType(LowerCase(parts.dtype));
-    const size_t element_bytes = InfoOf(named.value_or(view.dtype)).size_bytes;
-    const std::string bytes =
-        std::to_string(static_cast<size_t>(view.element_count()) * element_bytes);
-    const std::string dtype =
-        parts.dtype.empty() ? std::string(InfoOf(view.dtype).name) : LowerCase(parts.dtype);
+  // `dtype`: as the name spells it, which knows of types that .npy files do not have.
+  [[nodiscard]] std::string RowOf(const Key& key, std::string_view dtype,
+                                  const TensorView& view) const {
+    const std::string named = LowerCase(dtype);
+    const DTypeInfo& info = InfoOf(ParseDType(named).value_or(view.dtype));
+    const fmt::format_int bytes(static_cast<size_t>(view.element_count()) * info.size_bytes);
     const std::string shape = statistic_csv::ShapeCell(view.sizes);
     const std::vector<std::string> values = StatisticTexts(view, options_.items, options_.digits);
-    std::vector<std::string_view> cells(key.begin(), key.end());
-    cells.insert(cells.end(), {bytes, dtype, shape});
+    std::vector<std::string_view> cells;
+    cells.reserve(statistic_csv::kFixedCount + values.size());
+    cells.assign(key.cells().begin(), key.cells().end());
+    cells.insert(cells.end(),
+                 {{bytes.data(), bytes.size()}, named.empty() ? info.name : named, shape});
     cells.insert(cells.end(), values.begin(), values.end());
     std::string row;
     statistic_csv::AppendRow(cells, row);
@@ -210,7 +246,7 @@ class DirectoryPass {
     std::vector<std::pair<int64_t, const std::string*>> rows;
     for (const auto& [key, old] : old_) rows.emplace_back(old.timestamp, &old.text);
     for (const TensorFile& one : files_) {
-      if (!one.row.empty()) rows.emplace_back(one.parts.timestamp, &one.row);
+      if (!one.row.empty()) rows.emplace_back(one.timestamp, &one.row);
     }
     if (rows.size() == old_.size()) return {};
     report_.rows += rows.size() - old_.size();
@@ -224,6 +260,11 @@ class DirectoryPass {
   void CountStates() {
     for (const TensorFile& one : files_) {
       if (one.state == FileState::kUnfinished) ++unfinished_;
+      if (one.state == FileState::kOther) {
+        ++report_.left_out;
+        Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
+                            JoinPath(directory_, one.file)));
+      }
       if (one.state != FileState::kUnreadable) continue;
       ++report_.unreadable;
       Problem(fmt::format("{}: cannot be read; it has no row", JoinPath(directory_, one.file)));
@@ -245,6 +286,8 @@ class DirectoryPass {
   const FinishOptions& options_;
   const bool is_live_;
   FinishReport& report_;
+  std::vector<std::string> names_;
+  std::map<std::string, std::string> mapping_;
   std::vector<TensorFile> files_;
   OldRows old_;
   uint64_t unfinished_ = 0;
@@ -270,40 +313,48 @@ Result<FinishReport> DumpFinisher::Pass(bool is_live) {
   PL_TRY(CheckItems(options_.items));
   options_.items = statistic_csv::WithoutRepeats(options_.items);
   FinishReport report;
-  const std::vector<load::GraphDirectory> directories = load::ListGraphDirectories(tree_);
-  if (directories.empty()) {
-    if (is_live) return report;  // the first iteration is not over
-    return Error(
-        KindOf(tree_) == PathKind::kMissing ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-        fmt::format("{}: no static-graph dump (expected .npy files of kernels in "
-                    "rank_0/net/graph/step)",
-                    tree_));
-  }
-  PL_TRY_ASSIGN(File lock, File::OpenAppend(JoinPath(tree_, run_files::kFinishLock)));
-  PL_TRY_ASSIGN(const bool is_alone, lock.TryLock());
+  std::optional<File> lock;
+  Status status;
+  bool found = false;
+  RunWithThreads(options_.threads, [&] {
+    load::VisitGraphDirectories(
+        tree_, [&](const load::GraphDirectory& place, std::vector<std::string> names) {
+          found = true;
+          if (status && !lock) status = Lock(lock);
+          if (status) status = FinishDirectory(place.path, std::move(names), is_live, report);
+        });
+  });
+  if (!status) return status.error();
+  if (found || is_live) return report;  // before the first iteration is over there is nothing
+  return Error(
+      KindOf(tree_) == PathKind::kMissing ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+      fmt::format("{}: no static-graph dump (expected .npy files of kernels in "
+                  "rank_0/net/graph/step)",
+                  tree_));
+}
+
+Status DumpFinisher::Lock(std::optional<File>& lock) const {
+  PL_TRY_ASSIGN(File file, File::OpenAppend(JoinPath(tree_, run_files::kFinishLock)));
+  PL_TRY_ASSIGN(const bool is_alone, file.TryLock());
   if (!is_alone) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: another pass is at work. Try again when it is done", tree_));
   }
-  Status status;
-  RunWithThreads(options_.threads, [&] {
-    for (const load::GraphDirectory& each : directories) {
-      // Before the listing: what comes later counts as news.
-      const Result<int64_t> changed = ModifiedAt(each.path);
-      const auto known = done_.find(each.path);
-      if (is_live && changed && known != done_.end() && known->second == *changed) continue;
-      const Result<bool> done = DirectoryPass(each.path, options_, is_live, report).Run();
-      if (!done) {
-        status = done.error();
-        return;
-      }
-      // Writing the table and dropping files are no news.
-      const Result<int64_t> after = ModifiedAt(each.path);
-      if (*done && after) done_[each.path] = *after;
-    }
-  });
-  if (!status) return status.error();
-  return report;
+  lock = std::move(file);
+  return {};
+}
+
+Status DumpFinisher::FinishDirectory(const std::string& path, std::vector<std::string> names,
+                                     bool is_live, FinishReport& report) {
+  const Result<int64_t> changed = ModifiedAt(path);
+  const auto known = done_.find(path);
+  if (is_live && changed && known != done_.end() && known->second == *changed) return {};
+  PL_TRY_ASSIGN(const bool done,
+                DirectoryPass(path, std::move(names), options_, is_live, report).Run());
+  // Writing the table and dropping files are no news.
+  const Result<int64_t> after = ModifiedAt(path);
+  if (done && after) done_[path] = *after;
+  return {};
 }
 
 }  // namespace plumbline::pipeline

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "pipeline/graphs/statistic_values.h"
 #include "plumbline/result.h"
 
@@ -50,6 +52,10 @@ class DumpFinisher {
   Result<FinishReport> Pass(bool is_live);
 
  private:
+  Status Lock(std::optional<File>& lock) const;
+  Status FinishDirectory(const std::string& path, std::vector<std::string> names, bool is_live,
+                         FinishReport& report);
+
   std::string tree_;
   FinishOptions options_;
   std::map<std::string, int64_t> done_;  // directories without anything left to do, since then
