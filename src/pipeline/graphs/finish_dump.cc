@@ -313,14 +313,12 @@ Result<FinishReport> DumpFinisher::Pass(bool is_live) {
   PL_TRY(CheckItems(options_.items));
   options_.items = statistic_csv::WithoutRepeats(options_.items);
   FinishReport report;
-  std::optional<File> lock;
   Status status;
   bool found = false;
   RunWithThreads(options_.threads, [&] {
     load::VisitGraphDirectories(
         tree_, [&](const load::GraphDirectory& place, std::vector<std::string> names) {
           found = true;
-          if (status && !lock) status = Lock(lock);
           if (status) status = FinishDirectory(place.path, std::move(names), is_live, report);
         });
   });
@@ -333,22 +331,18 @@ Result<FinishReport> DumpFinisher::Pass(bool is_live) {
                   tree_));
 }
 
-Status DumpFinisher::Lock(std::optional<File>& lock) const {
-  PL_TRY_ASSIGN(File file, File::OpenAppend(JoinPath(tree_, run_files::kFinishLock)));
-  PL_TRY_ASSIGN(const bool is_alone, file.TryLock());
-  if (!is_alone) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: another pass is at work. Try again when it is done", tree_));
-  }
-  lock = std::move(file);
-  return {};
-}
-
 Status DumpFinisher::FinishDirectory(const std::string& path, std::vector<std::string> names,
                                      bool is_live, FinishReport& report) {
   const Result<int64_t> changed = ModifiedAt(path);
   const auto known = done_.find(path);
   if (is_live && changed && known != done_.end() && known->second == *changed) return {};
+  // Held until the end. Rows that another pass wrote since the listing are read behind it.
+  PL_TRY_ASSIGN(File lock, File::OpenAppend(JoinPath(path, run_files::kFinishLock)));
+  PL_TRY_ASSIGN(const bool is_alone, lock.TryLock());
+  if (!is_alone) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: another pass is at work. Try again when it is done", path));
+  }
   PL_TRY_ASSIGN(const bool done,
                 DirectoryPass(path, std::move(names), options_, is_live, report).Run());
   // Writing the table and dropping files are no news.

@@ -6,12 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "pipeline/graphs/statistic_values.h"
 #include "plumbline/result.h"
 
@@ -46,13 +44,11 @@ class DumpFinisher {
 
   // With `is_live` the training still runs: files that are not complete, or younger than a second,
   // wait for the next pass, directories without news since the last one are skipped, and samples
-  // are not taken.
-  // kInvalidArgument for unknown items, where another pass is at work
-  // in the tree, and where a statistic.csv has other columns; kCorrupt for a damaged one.
+  // are not taken. kInvalidArgument for unknown items, where another pass is at work in a
+  // directory, and where a statistic.csv has other columns; kCorrupt for a damaged one.
   Result<FinishReport> Pass(bool is_live);
 
  private:
-  Status Lock(std::optional<File>& lock) const;
   Status FinishDirectory(const std::string& path, std::vector<std::string> names, bool is_live,
                          FinishReport& report);
 

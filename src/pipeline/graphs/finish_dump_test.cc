@@ -185,7 +185,7 @@ TEST_F(FinishDump, WrongUse) {
   AddTensor(3, 1);
   EXPECT_EQ(CodeOf({.items = {"sum"}}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf({.items = {}}), ErrorCode::kInvalidArgument);
-  auto lock = File::OpenAppend(root_.Path(std::string(run_files::kFinishLock)));
+  auto lock = File::OpenAppend(At(std::string(run_files::kFinishLock)));
   ASSERT_TRUE(lock && *lock->TryLock());
   EXPECT_EQ(CodeOf({}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(DumpFinisher(root_.Path("missing"), {}).Pass(false).error().code(),
