@@ -267,7 +267,8 @@ def atb_bin() -> Seeds:
 
 
 def graph_dump() -> Seeds:
-    """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2)."""
+    """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2),
+    compiled graph (3), dump configuration (4), execution order (5)."""
     mindspore = ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,"
                  "Max Value,Min Value,Avg Value,L2Norm Value\n"
                  'MatMul,Default_MatMul-op1,0,0,1,output,0,24,float32,"(2,3)",1.5,-2,0.1,3,\n'
@@ -277,7 +278,21 @@ def graph_dump() -> Seeds:
            'npu0_1,0,Decoder,Linear,0_1,output,0,bf16,nd,"2,3",1,-1,0.5,2,a.bin\n')
     name = "MatMul.Default_MatMul-op1.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy"
     blank = atb.replace("\n", "\n\n", 1)
-    return {"mindspore": b"\0" + mindspore.encode(), "atb": b"\1" + atb.encode(),
+    older = mindspore.replace("L2Norm Value", "Count,NaN Count").replace(",3,\n", ",null,-nan\n")
+    settings = json.dumps({
+        "common_dump_settings": {
+            "dump_mode": 1, "path": "/d", "net_name": "Net", "iteration": "0|5-8",
+            "input_output": 0, "kernels": ["relu", "name-regex(D.+)"],
+            "support_device": [0], "op_debug_mode": 3, "saved_data": "full",
+            "statistic_category": ["max"], "overflow_number": 2},
+        "e2e_dump_settings": {"enable": True, "trans_flag": True, "sample_num": 3}})
+    node = b"\x0a\x03\x0a\x01x\x12\x018\x1a\x03Add\x42\x05D/A-o\x4a\x04# In"
+    graph = b"\x0a" + bytes([len(node)]) + node + b"\x12\x02kg"
+    order = "NodeExecutionOrder-FullNameWithScope\nDefault/MatMul-op1\r\n"
+    return {"mindspore_older": b"\0" + older.encode(), "settings": b"\4" + settings.encode(),
+            "graph": b"\3\x08\x01\x22" + bytes([len(graph)]) + graph,
+            "order": b"\5" + order.encode(),
+            "mindspore": b"\0" + mindspore.encode(), "atb": b"\1" + atb.encode(),
             "atb_blank_line": b"\1" + blank.encode(), "kernel": b"\2" + name.encode()}
 
 

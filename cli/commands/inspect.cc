@@ -9,10 +9,12 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/number_text.h"
 #include "commands.h"
 #include "config/options.h"
 #include "formats/json_document.h"
 #include "kernels/cpu_target.h"
+#include "pipeline/graphs/write_index.h"
 #include "pipeline/inventory.h"
 
 namespace plumbline::cli {
@@ -261,6 +263,15 @@ Status InspectPath(const std::string& path, bool salvage, bool machine) {
   return CheckComplete(inventory, salvage);
 }
 
+Status InspectIndex(const std::string& path, const std::string& file) {
+  PL_TRY_ASSIGN(const pipeline::WrittenIndex written, pipeline::WriteGraphIndex(path, file));
+  Print(OneLine(fmt::format("{}: {}", path, CountText(written.rows, "tensor"))) + "\n");
+  if (written.unreadable > 0) PrintFact(fmt::format("unreadable: {}", written.unreadable));
+  if (written.left_out > 0) PrintFact(fmt::format("other files left out: {}", written.left_out));
+  Print(OneLine("file: " + file) + "\n");
+  return {};
+}
+
 // `level`, or `tensor.list` in a section.
 std::string FullName(std::string_view section, std::string_view name) {
   return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
@@ -310,7 +321,7 @@ Status InspectConfig(bool machine) {
 
 void AddInspectCommand(CLI::App& app, int& exit_status) {
   struct Arguments {
-    std::string what;
+    std::string what, index;
     bool salvage = false;
     bool machine = false;
   };
@@ -323,13 +334,16 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--salvage,--allow-partial", arguments->salvage,
                     "a truncated dump.json is no error");
   command->add_flag("--json", arguments->machine, "print the facts as JSON");
+  command->add_option("--index", arguments->index,
+                      "write the tensors of a static-graph dump as CSV");
   command->footer(
       "Examples:\n  plumb inspect cpu\n  plumb inspect config\n  plumb inspect runs/new\n"
       "  plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt");
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status =
-        arguments->what == "cpu" ? InspectCpu()
+        !arguments->index.empty()  ? InspectIndex(arguments->what, arguments->index)
+        : arguments->what == "cpu" ? InspectCpu()
         : arguments->what == "config"
             ? InspectConfig(arguments->machine)
             : InspectPath(arguments->what, arguments->salvage, arguments->machine);

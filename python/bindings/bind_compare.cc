@@ -10,6 +10,7 @@
 
 #include "bind_compare_ranks.h"
 #include "bind_config.h"
+#include "bind_graph_dumps.h"
 #include "bind_rows.h"
 #include "errors.h"
 #include "kernels/cpu_target.h"
@@ -119,4 +120,5 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindCompare(m);
   plumbline::python::BindCompareRanks(m);
   plumbline::python::BindConfigPacks(m);
+  plumbline::python::BindGraphDumps(m);
 }

@@ -182,3 +182,76 @@ def compare_config_packs(bench: str, cmp: str, directory: str) -> str:
     """
     Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.
     """
+
+class GraphDumpPlan:
+    """What config.json asks of static graphs."""
+
+    @property
+    def is_on(self) -> bool: ...
+
+    @property
+    def dump_path(self) -> str: ...
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    @property
+    def finishes(self) -> bool:
+        """Whether statistics are to be made from the tensors."""
+
+    def text(self) -> str:
+        """The dump configuration as JSON."""
+
+    def write(self) -> str:
+        """Writes the dump configuration below dump_path; returns its path."""
+
+    def environment(self, config_file: str) -> list[tuple[str, str]]:
+        """Variables to set before MindSpore starts."""
+
+    def removed_environment(self) -> list[str]:
+        """Variables to remove before MindSpore starts."""
+
+class GraphIndex:
+    """Every tensor of a static-graph dump."""
+
+    @property
+    def left_out(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def path(self, index: int) -> str:
+        """File of one tensor, or the table that has its row."""
+
+def index_graph_dump(root: str) -> GraphIndex:
+    """Lists every tensor of a static-graph dump; opens no tensor."""
+
+def find_source_tensors(root: str, text: str, is_regex: bool, ranks: Sequence[int] | None, steps: Sequence[int] | None) -> list[tuple[str, int, int, bool, str]]:
+    """
+    Tensors of the kernels whose source trace holds a text: kernel, rank, step, is_output, path.
+    """
+
+class GraphPlace:
+    """Where a graph runs, by the names of config.json."""
+
+    def __init__(self, mode: str, device: str, rank: int | None, hash_is_named_md5: bool) -> None: ...
+
+class GraphOverrides:
+    """Arguments that win over config.json."""
+
+    def __init__(self, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> None: ...
+
+def plan_graph_dump(config_path: str | None, overrides: GraphOverrides, place: GraphPlace) -> GraphDumpPlan:
+    """Reads config.json for static graphs."""
+
+class GraphFinisher:
+    """Makes statistics from the tensors of one rank."""
+
+    def __init__(self, plan: GraphDumpPlan, rank: int | None) -> None: ...
+
+    def begin(self) -> None:
+        """Begins a pass in the background, unless one runs."""
+
+    def finish(self) -> tuple[int, list[str]]:
+        """
+        Waits and takes what is left; returns the number of rows, and what was left out.
+        """

@@ -23,54 +23,6 @@ using settings::NumberList;
 using settings::Option;
 using settings::ParseJson;
 
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-std::vector<std::string_view> KnownKeys(std::string_view section) {
-  std::vector<std::string_view> keys;
-  const settings::Sections bit = settings::SectionNamed(section);
-  for (const Option& option : settings::Options()) {
-    if ((option.sections & bit) != 0) keys.push_back(option.name);
-  }
-  // At the top level the sections of all tasks may stand side by side.
-  const std::span<const std::string_view> tasks = settings::TaskWords();
-  if (section.empty()) keys.insert(keys.end(), tasks.begin(), tasks.end());
-  return keys;
-}
-
-void WarnOfUnknownKeys(std::string_view section, const Json& object, Config& config) {
-  const std::vector<std::string_view> known = KnownKeys(section);
-  constexpr size_t kLongestKey = 100;  // not worth a guess beyond
-  for (const auto& [key, value] : object.items()) {
-    if (std::ranges::count(known, key) > 0) continue;
-    const std::string shown = section.empty() ? key : fmt::format("{}.{}", section, key);
-    if (key.size() > kLongestKey) {
-      config.warnings.push_back(
-          fmt::format("{}...: unknown key, ignored", shown.substr(0, kLongestKey)));
-      continue;
-    }
-    if (known.empty()) {  // task structure has a section without options
-      config.warnings.push_back(fmt::format("{}: unknown key, ignored", shown));
-      continue;
-    }
-    const auto closest = std::ranges::min_element(
-        known, {}, [&, &name = key](std::string_view k) { return EditDistance(name, k); });
-    config.warnings.push_back(
-        fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", shown, *closest));
-  }
-}
-
 // Applies the rows of one section in order. Values that are null, and absent keys, keep the default
 // in Config.
 Status ApplySection(std::string_view section, const Json& object, Config& config) {
@@ -109,13 +61,13 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
   for (const char* key : {"task", "level"}) {
     if (json.value(key, Json()) == Json("")) json.erase(key);
   }
-  WarnOfUnknownKeys("", json, config);
+  settings::WarnOfUnknownKeys("", json, config.warnings);
   PL_TRY(ApplySection("", json, config));
   const std::string_view section = TaskName(config.task);
   const Json values = json.value(section, Json());
   if (!values.is_null()) {
     if (!values.is_object()) return Invalid(section, values, "an object { ... }");
-    WarnOfUnknownKeys(section, values, config);
+    settings::WarnOfUnknownKeys(section, values, config.warnings);
     PL_TRY(ApplySection(section, values, config));
   }
   PL_TRY(settings::Reconcile(config));

@@ -1,6 +1,9 @@
 #include "config/options.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "config/nearest_key.h"
 
 namespace plumbline::settings {
 namespace {
@@ -131,6 +134,20 @@ std::vector<std::string_view> NamesOf(Sections sections) {
     if ((sections & section) != 0) names.push_back(name);
   }
   return names;
+}
+
+void WarnOfUnknownKeys(std::string_view section, const Json& object,
+                       std::vector<std::string>& warnings) {
+  std::vector<std::string_view> known;
+  const Sections bit = SectionNamed(section);
+  for (const Option& option : kOptions) {
+    if ((option.sections & bit) != 0) known.push_back(option.name);
+  }
+  if (section.empty()) known.insert(known.end(), TaskWords().begin(), TaskWords().end());
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::count(known, key) > 0) continue;
+    warnings.push_back(UnknownKeyWarning(section, key, known));
+  }
 }
 
 }  // namespace plumbline::settings

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,11 @@ std::span<const Option> Options();
 Sections SectionNamed(std::string_view name);
 // The opposite, in a fixed order; the top level is "".
 std::vector<std::string_view> NamesOf(Sections sections);
+
+// One warning per key of a section that no row knows (nearest_key.h). At the top level the sections
+// of all tasks may stand side by side.
+void WarnOfUnknownKeys(std::string_view section, const Json& object,
+                       std::vector<std::string>& warnings);
 
 }  // namespace plumbline::settings
 

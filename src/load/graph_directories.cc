@@ -28,26 +28,54 @@ std::vector<std::string_view> PartsOf(std::string_view path) {
   return parts;
 }
 
-// The place of a directory by its last parts; nothing if they do not say it.
-std::optional<GraphDirectory> PlaceOf(const std::string& path) {
-  const Result<std::string> absolute = AbsolutePath(path);
-  const std::string text = absolute ? *absolute : path;
-  const std::vector<std::string_view> parts = PartsOf(text);
-  if (parts.size() < 4) return std::nullopt;
-  const auto from_end = [&](size_t k) { return parts[parts.size() - k]; };
-  const std::optional<int64_t> step = ParseNatural(from_end(1));
-  if (!step) return std::nullopt;
-  constexpr std::string_view kRank = "rank_";
-  const std::string_view fourth = from_end(4);
-  std::optional<int64_t> rank;
-  if (fourth.starts_with(kRank)) {
-    rank = ParseNatural(fourth.substr(kRank.size()));
-  } else if (text.find("/rank_") == std::string::npos) {
-    rank = ParseNatural(fourth);
-    if (!rank) rank = ParseNatural(from_end(3));
+// {time} of a device's tree: 14 digits.
+bool IsTime(std::string_view part) {
+  constexpr size_t kTimeDigits = 14;
+  return part.size() == kTimeDigits && IsDigits(part);
+}
+
+// The parts of an absolute path, counted from its end.
+class Place {
+ public:
+  // `below`: how many of the parts are below the root that was named.
+  Place(std::string_view path, size_t below) : parts_(PartsOf(path)), below_(below) {}
+
+  [[nodiscard]] std::string_view part(size_t k) const {
+    return k <= parts_.size() ? parts_[parts_.size() - k] : std::string_view();
   }
+  [[nodiscard]] std::optional<int64_t> number(size_t k) const { return ParseNatural(part(k)); }
+  // {step} in front of {time}: only what is below the root is no name that the user chose.
+  [[nodiscard]] std::optional<int64_t> step(size_t k) const {
+    return k <= below_ && !IsTime(part(k)) ? number(k) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::string_view> parts_;
+  size_t below_;
+};
+
+// The place of a directory by its last parts; nothing if they do not say it.
+std::optional<GraphDirectory> PlaceOf(const std::string& path, const std::string& root) {
+  const Result<std::string> absolute = AbsolutePath(path), top = AbsolutePath(root);
+  const std::string& text = absolute ? *absolute : path;
+  const size_t above = PartsOf(top ? *top : root).size();
+  const Place place(text, PartsOf(text).size() - above);
+  const std::optional<int64_t> last = place.number(1);
+  if (!last) return std::nullopt;
+  constexpr std::string_view kRank = "rank_";
+  if (const auto rank = NaturalAfter(kRank, place.part(4))) {
+    return GraphDirectory{path, *rank, *last, place.number(2)};
+  }
+  if (text.find("/rank_") != std::string::npos) return std::nullopt;
+  // Kernels that were launched one by one: {step}/{time}/{device}.
+  if (IsTime(place.part(2))) {
+    return GraphDirectory{path, *last, place.step(3).value_or(0), std::nullopt};
+  }
+  std::optional<int64_t> rank = place.number(4);
+  if (!rank) rank = place.number(3);
   if (!rank) return std::nullopt;
-  return GraphDirectory{path, *rank, *step};
+  const auto step = IsTime(place.part(5)) ? place.step(6) : std::nullopt;
+  return GraphDirectory{path, *rank, step.value_or(*last), place.number(2)};
 }
 
 bool HoldsKernels(const std::string& directory, const std::vector<std::string>& names) {
@@ -67,23 +95,46 @@ bool IsRecording(const std::vector<std::string>& names) {
   });
 }
 
-// With `one`, the search ends at the first.
-void Collect(const std::string& directory, int depth, bool one,
-             std::vector<GraphDirectory>& found) {
-  const auto names = ListDirectory(directory);
-  if (!names || IsRecording(*names)) return;
-  if (HoldsKernels(directory, *names)) {
-    if (auto place = PlaceOf(directory)) found.push_back(std::move(*place));
-    return;
+class Search {
+ public:
+  using Visit = std::function<void(GraphDirectory place, std::vector<std::string> names)>;
+
+  // With `one` it ends at the first.
+  Search(const std::string& root, bool one, const Visit& visit)
+      : root_(root), one_(one), visit_(visit) {}
+
+  void Collect(const std::string& directory, int depth) {
+    auto names = ListDirectory(directory);
+    if (!names || IsRecording(*names)) return;
+    std::vector<std::string> children;
+    const bool has_kernels = HoldsKernels(directory, *names);
+    for (const std::string& name : *names) {
+      // Beside kernels, whose files are very many, only names without a dot may be directories.
+      if (!has_kernels || name.find('.') == std::string::npos) children.push_back(name);
+    }
+    if (has_kernels) {
+      if (auto place = PlaceOf(directory, root_)) {
+        found_ = true;
+        visit_(std::move(*place), *std::move(names));
+      }
+    }
+    if (depth == kMaxDepth) return;
+    for (const std::string& name : children) {
+      if (one_ && found_) return;
+      const std::string child = JoinPath(directory, name);
+      const auto facts = Inspect(child);  // links are not followed: they may lead in circles
+      if (facts && facts->kind == PathKind::kDirectory) Collect(child, depth + 1);
+    }
   }
-  if (depth == kMaxDepth) return;
-  for (const std::string& name : *names) {
-    const std::string child = JoinPath(directory, name);
-    const auto facts = Inspect(child);  // links are not followed: they may lead in circles
-    if (facts && facts->kind == PathKind::kDirectory) Collect(child, depth + 1, one, found);
-    if (one && !found.empty()) return;
-  }
-}
+
+  [[nodiscard]] bool found() const { return found_; }
+
+ private:
+  const std::string& root_;
+  const bool one_;
+  const Visit& visit_;
+  bool found_ = false;
+};
 
 void Expand(const std::string& path, std::vector<std::string>& found) {
   const size_t star = path.find("/*");
@@ -99,9 +150,17 @@ void Expand(const std::string& path, std::vector<std::string>& found) {
 
 }  // namespace
 
+void VisitGraphDirectories(
+    const std::string& root,
+    const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit) {
+  if (KindOf(root) == PathKind::kDirectory) Search(root, /*one=*/false, visit).Collect(root, 0);
+}
+
 std::vector<GraphDirectory> ListGraphDirectories(const std::string& root) {
   std::vector<GraphDirectory> found;
-  if (KindOf(root) == PathKind::kDirectory) Collect(root, 0, /*one=*/false, found);
+  VisitGraphDirectories(root, [&](GraphDirectory place, const std::vector<std::string>&) {
+    found.push_back(std::move(place));
+  });
   std::ranges::sort(found, [](const GraphDirectory& a, const GraphDirectory& b) {
     return std::tie(a.rank, a.step, a.path) < std::tie(b.rank, b.step, b.path);
   });
@@ -110,9 +169,10 @@ std::vector<GraphDirectory> ListGraphDirectories(const std::string& root) {
 
 bool IsGraphDump(const std::string& path) {
   if (KindOf(path) != PathKind::kDirectory) return path.find("/*") != std::string::npos;
-  std::vector<GraphDirectory> found;
-  Collect(path, 0, /*one=*/true, found);
-  return !found.empty();
+  const Search::Visit nothing = [](const GraphDirectory&, const std::vector<std::string>&) {};
+  Search search(path, /*one=*/true, nothing);
+  search.Collect(path, 0);
+  return search.found();
 }
 
 std::string GraphPath(const std::vector<std::string>& directories) {

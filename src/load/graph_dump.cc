@@ -5,18 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
-#include "base/csv.h"
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
+#include "load/name_mapping.h"
+#include "load/statistic_table.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
 
@@ -68,7 +66,7 @@ class Reader {
     records_.has_tensors = has_tensors;
     prefix_ = GraphNamePrefix(index);
     if (!has_tensors) return ReadStatistics(JoinPath(directory, run_files::kStatisticCsv));
-    PL_TRY_ASSIGN(const auto mapping, ReadMapping(JoinPath(directory, run_files::kMappingCsv)));
+    PL_TRY_ASSIGN(const auto mapping, ReadNameMapping(directory));
     for (const std::string& name : names) {
       if (!name.ends_with(".npy")) continue;
       const auto mapped = mapping.find(name);
@@ -87,17 +85,6 @@ class Reader {
  private:
   void Problem(std::string text) {
     if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
-  }
-
-  // Long names are kept in a table; their files have numbers for names.
-  static Result<std::map<std::string, std::string>> ReadMapping(const std::string& path) {
-    std::map<std::string, std::string> mapping;
-    if (KindOf(path) != PathKind::kFile) return mapping;
-    PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
-    for (const csv::Row& row : rows) {
-      if (row.size() >= 2) mapping.emplace(row[0], row[1]);
-    }
-    return mapping;
   }
 
   void AddFile(const std::string& directory, const std::string& file, const std::string& name) {
@@ -132,8 +119,23 @@ class Reader {
     if (entry.tensor.dtype_text.empty()) entry.tensor.dtype_text = InfoOf(view.dtype).name;
   }
 
-  Status ReadStatistics(const std::string& path);
-  Status AddRow(const csv::Row& row, const std::string& path, size_t line);
+  Status ReadStatistics(const std::string& path) {
+    PL_TRY_ASSIGN(std::vector<StatisticRow> rows, ReadStatisticTable(path));
+    for (StatisticRow& row : rows) {
+      Entry& entry = entries_.emplace_back();
+      entry.op_type = std::move(row.op_type);
+      entry.op_name = std::move(row.op_name);
+      std::ranges::replace(entry.op_name, '/', '_');  // as file names have it
+      entry.timestamp = row.timestamp;
+      entry.is_output = row.is_output;
+      entry.slot = row.slot;
+      entry.tensor = std::move(row.tensor);
+      entry.tensor.data_name =
+          fmt::format("{}{}.{}.{}.{}.{}", prefix_, entry.op_name, row.task, row.stream,
+                      row.is_output ? "output" : "input", entry.slot);
+    }
+    return {};
+  }
 
   // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.
   void NumberOccurrences() {
@@ -173,128 +175,10 @@ class Reader {
     return call;
   }
 
-  struct Columns {
-    static constexpr size_t kNone = static_cast<size_t>(-1);
-    size_t dtype = kNone, shape = kNone, max = kNone, min = kNone, mean = kNone, norm = kNone,
-           digest = kNone;
-  };
-
   GraphRecords& records_;
   std::vector<Entry> entries_;
   std::string prefix_;  // of data_name
-  Columns columns_;
 };
-
-// Columns that stand at the front of every row.
-enum FixedColumn : size_t { kOpType, kOpName, kTask, kStream, kTimestamp, kIo, kSlot, kFixedCount };
-
-Error BadRow(const std::string& path, size_t line, std::string_view problem) {
-  return Error(ErrorCode::kCorrupt, fmt::format("{}: line {}: {}", path, line, problem));
-}
-
-Statistic StatisticIn(std::string_view text) {
-  if (text == "True") return true;
-  if (text == "False") return false;
-  if (text == "nan" || text == "-nan") return std::numeric_limits<double>::quiet_NaN();
-  double value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec == std::errc::result_out_of_range) {
-    const double huge = std::numeric_limits<double>::infinity();
-    return text.find("e-") != std::string_view::npos ? 0.0 : text[0] == '-' ? -huge : huge;
-  }
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::monostate();
-  return value;
-}
-
-// "(2,3)", "(3)", "(3,)", "()" or the same in square brackets.
-std::optional<Shape> ShapeIn(std::string_view text) {
-  if (text.size() < 2) return std::nullopt;
-  const bool round = text.front() == '(' && text.back() == ')';
-  if (!round && !(text.front() == '[' && text.back() == ']')) return std::nullopt;
-  text = text.substr(1, text.size() - 2);
-  Shape shape;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    std::string_view part = text.substr(0, comma);
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    if (part.empty() && text.empty()) break;
-    const std::optional<int64_t> size = ParseNatural(part);
-    if (!size) return std::nullopt;
-    shape.push_back(*size);
-  }
-  if (!ElementCount(shape)) return std::nullopt;
-  return shape;
-}
-
-Status Reader::ReadStatistics(const std::string& path) {
-  PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path));
-  if (rows.empty() || rows.front().size() < kFixedCount || rows.front()[kOpType] != "Op Type") {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: no header (expected Op Type,Op Name,Task ID,...)", path));
-  }
-  columns_ = {};
-  const std::pair<std::string_view, size_t Columns::*> names[] = {
-      {"Data Type", &Columns::dtype}, {"Shape", &Columns::shape},
-      {"Max Value", &Columns::max},   {"Min Value", &Columns::min},
-      {"Avg Value", &Columns::mean},  {"L2Norm Value", &Columns::norm},
-      {"MD5", &Columns::digest},      {"SHA1", &Columns::digest},
-  };
-  const csv::Row& header = rows.front();
-  for (size_t i = 0; i < header.size(); ++i) {
-    for (const auto& [name, column] : names) {
-      if (header[i] == name) columns_.*column = i;
-    }
-  }
-  if (columns_.dtype == Columns::kNone || columns_.shape == Columns::kNone) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("{}: its header has no Data Type or no Shape", path));
-  }
-  for (size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i].empty()) continue;
-    PL_TRY(AddRow(rows[i], path, i + 1));
-  }
-  return {};
-}
-
-Status Reader::AddRow(const csv::Row& row, const std::string& path, size_t line) {
-  const auto cell = [&](size_t column) {
-    return column < row.size() ? std::string_view(row[column]) : std::string_view();
-  };
-  if (row.size() <= std::max({columns_.dtype, columns_.shape, size_t{kFixedCount}})) {
-    return BadRow(path, line, fmt::format("{} cells; the file may be cut", row.size()));
-  }
-  const std::optional<int64_t> time = ParseNatural(cell(kTimestamp)),
-                               slot = ParseNatural(cell(kSlot));
-  const std::string_view io = cell(kIo);
-  if (!time || !slot || (io != "input" && io != "output")) {
-    return BadRow(path, line, "no time, slot or direction (expected input or output)");
-  }
-  const std::optional<Shape> shape = ShapeIn(cell(columns_.shape));
-  if (!shape) return BadRow(path, line, fmt::format("{} is no shape", cell(columns_.shape)));
-  Entry& entry = entries_.emplace_back();
-  entry.op_type = cell(kOpType);
-  entry.op_name = cell(kOpName);
-  for (char& c : entry.op_name) {
-    if (c == '/') c = '_';  // as file names have it
-  }
-  entry.timestamp = *time;
-  entry.is_output = io == "output";
-  entry.slot = *slot;
-  TensorRecord& tensor = entry.tensor;
-  tensor.dtype_text = LowerCase(cell(columns_.dtype));
-  tensor.shape = *shape;
-  tensor.max = StatisticIn(cell(columns_.max));
-  tensor.min = StatisticIn(cell(columns_.min));
-  tensor.mean = StatisticIn(cell(columns_.mean));
-  tensor.norm = StatisticIn(cell(columns_.norm));
-  const bool has_statistics = columns_.max != Columns::kNone || columns_.norm != Columns::kNone;
-  const std::string_view digest = cell(columns_.digest);
-  if (!has_statistics && !digest.empty()) tensor.digest = digest;
-  tensor.data_name = fmt::format("{}{}.{}.{}.{}.{}", prefix_, entry.op_name, cell(kTask),
-                                 cell(kStream), io, entry.slot);
-  return {};
-}
 
 }  // namespace
 

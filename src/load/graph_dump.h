@@ -5,6 +5,7 @@
 #define PLUMBLINE_LOAD_GRAPH_DUMP_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,17 +16,25 @@
 
 namespace plumbline::load {
 
-// One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution, or
-// .../{time}/{device}/{model}/{model id}/{step} of graphs that run on the device as a whole.
+// One iteration of one rank: .../rank_{rank}/{net}/{graph}/{step} of kernel-by-kernel execution,
+// .../{time}/{device}/{model}/{graph}/{step} of graphs that run on the device as a whole, or
+// .../{time}/{device} of kernels that the device was given one by one. Devices count as ranks. A
+// number in front of {time}, below the root that was listed, is the step.
 struct GraphDirectory {
   std::string path;
   int64_t rank = 0, step = 0;
+  std::optional<int64_t> graph = std::nullopt;
 };
 
 // The directories with kernel files at or at most 10 levels below `root`, by rank, step and path.
 // Directories whose place does not say rank and step are left out. Empty when there are none, or
 // `root` is no directory.
 std::vector<GraphDirectory> ListGraphDirectories(const std::string& root);
+
+// The same in the order in which they are found, with the sorted names in each.
+void VisitGraphDirectories(
+    const std::string& root,
+    const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit);
 
 // Whether `path` holds a static-graph dump at one of the places of GraphDirectory.
 bool IsGraphDump(const std::string& path);

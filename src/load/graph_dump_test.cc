@@ -84,6 +84,22 @@ TEST_F(GraphDump, BothLayoutsSayRankAndStep) {
   EXPECT_EQ(Listed(), "20260101/5/model/1/0=5/0 20260101/6/model/1/2=6/2 20260101/last/7/1/0=7/0 ");
 }
 
+TEST_F(GraphDump, DevicesMayHaveALevelOfSteps) {
+  const std::string file = "/Add.n.0.0.1.input.0.DefaultFormat.npy";
+  WriteArray("4/20260101010101/5/model/1/0" + file);
+  WriteArray("7/20260101010102/5/model/1/0" + file);
+  EXPECT_EQ(Listed(), "4/20260101010101/5/model/1/0=5/4 7/20260101010102/5/model/1/0=5/7 ");
+  std::filesystem::remove_all(root_.Path("7"));
+  // Kernels launched one by one, and collective ones below them.
+  WriteArray("4/20260101010101/5" + file);
+  Write("4/20260101010101/5/statistic.csv", kHeader);
+  EXPECT_EQ(Listed(), "4/20260101010101/5=5/4 4/20260101010101/5/model/1/0=5/4 ");
+  // A number in the name of the root is none.
+  const auto below = ListGraphDirectories(root_.Path("4"));
+  ASSERT_EQ(below.size(), 2U);
+  EXPECT_EQ(below[0].step, 0);
+}
+
 TEST_F(GraphDump, OtherDirectoriesAreNone) {
   EXPECT_FALSE(IsGraphDump(root_.path()));
   EXPECT_FALSE(IsGraphDump(root_.Path("missing")));
@@ -138,12 +154,14 @@ TEST_F(GraphDump, RunsOfAKernelAreToldByTime) {
 
 TEST_F(GraphDump, LongNamesAndDamagedFiles) {
   WriteArray("rank_0/n/0/0/4711.npy");
-  Write("rank_0/n/0/0/mapping.csv", "4711.npy,Add.long-op0.0.0.5.output.1.DefaultFormat.npy\n");
+  Write("rank_0/n/0/0/mapping.csv",
+        "4711.npy,Add.long,\"-op0.0.0.5.output.1.DefaultFormat.npy\n1.npy,of no file\n");
   Write("rank_0/n/0/0/Add.cut-op0.0.0.6.output.0.DefaultFormat.npy", "\x93NUMPY");
   Write("rank_0/n/0/0/odd.npy", "");
   const auto records = ReadGraphDump({root_.Path("rank_0/n/0/0")});
   ASSERT_TRUE(records) << records.error().message();
   ASSERT_EQ(records->calls.size(), 2U);
+  EXPECT_EQ(records->calls[0].name, "long,\"-op0.Add.0.forward");
   const auto* mapped = records->calls[0].Find("output")->Find("1")->As<TensorRecord>();
   ASSERT_NE(mapped, nullptr);
   EXPECT_EQ(*mapped->data_name, "4711.npy");

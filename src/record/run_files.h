@@ -21,6 +21,8 @@ inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who r
 // Of other recorders: MindSpore's static graphs (both) and ATB (the first).
 inline constexpr std::string_view kStatisticCsv = "statistic.csv";
 inline constexpr std::string_view kMappingCsv = "mapping.csv";
+// Of plumbline beside statistic.csv: held while it is made from tensors.
+inline constexpr std::string_view kFinishLock = ".plumb_finish.lock";
 
 }  // namespace plumbline::run_files
 

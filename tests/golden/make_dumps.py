@@ -367,3 +367,17 @@ def broken_records(directory):
 def two_ranks(directory):
     for rank in range(2):
         model(os.path.join(directory, f"rank{rank}"))
+
+
+def empty(root):
+    os.makedirs(root)
+
+
+def graph_order(root):
+    """What MindSpore says about the kernels of a graph, without tensors."""
+    place = os.path.join(root, "rank_0", "execution_order")
+    os.makedirs(place)
+    with open(os.path.join(place, "ms_execution_order_graph_0.csv"), "w", encoding="utf-8") as file:
+        file.write("NodeExecutionOrder-FullNameWithScope\nDefault/fc1-Dense/MatMul-op4\n"
+                   "Default/relu-ReLU/ReLU-op0\nDefault/fc2-Dense/MatMul-op5\n"
+                   "Gradients/Default/fc2-Dense/BiasAddGrad-op1\n")

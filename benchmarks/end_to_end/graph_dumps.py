@@ -1,0 +1,132 @@
+"""Static-graph dumps: statistics of many small tensors, and the index of a large tree.
+
+    python benchmarks/end_to_end/graph_dumps.py [--tensors N] [--files N] [--work DIR]
+
+--tensors: that many files of 1024 float32 are turned into statistic.csv by `plumb dump-config
+finish` and by a Python loop over NumPy in the same run. Both tables must agree to six digits before
+a figure is printed. --files: a tree of that many (empty) files over 10 iterations is
+indexed; the index must hold them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from plumbline import _compare
+
+ELEMENTS = 1024
+REPEATS = 3
+HEADER = ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,"
+          "Min Value,Avg Value,L2Norm Value\n")
+FIXED = 10  # columns in front of the statistics
+
+
+def file_name(kernel: int, time_us: int) -> str:
+    """Of the output of one kernel."""
+    name = f"Default_net_layer{kernel % 97}_MatMul-op{kernel}"
+    return f"MatMul.{name}.0.0.{1700000000000000 + time_us}.output.0.DefaultFormat.Float32.npy"
+
+
+def make_tensors(directory: Path, count: int) -> None:
+    """Writes `count` tensors of 4 KiB."""
+    directory.mkdir(parents=True)
+    random = np.random.default_rng(1)
+    for i in range(count):
+        np.save(directory / file_name(i, i), random.standard_normal(ELEMENTS).astype(np.float32))
+
+
+def table_by_numpy(directory: Path, table: Path) -> None:
+    """The same table by a loop over NumPy, accumulated in double as MindSpore does."""
+    rows = []
+    for path in directory.glob("*.npy"):
+        kind, name, task, stream, stamp, io, slot, _, dtype, _ = path.name.split(".")
+        values = np.load(path)
+        wide = values.astype(np.float64)
+        norm = np.sqrt((wide * wide).sum())
+        shape = ",".join(map(str, values.shape))
+        rows.append((int(stamp), f'{kind},{name},{task},{stream},{stamp},{io},{slot},'
+                     f'{values.nbytes},{dtype.lower()},"({shape})",{wide.max():g},{wide.min():g},'
+                     f"{wide.mean():g},{norm:g},\n"))
+    rows.sort()
+    table.write_text(HEADER + "".join(row for _, row in rows))
+
+
+def check_tables(ours: Path, theirs: Path) -> None:
+    """Raises unless both tables hold the same, but for the last of six digits."""
+    with ours.open(newline="") as left, theirs.open(newline="") as right:
+        pairs = list(zip(csv.reader(left), csv.reader(right), strict=True))
+    for mine, numpy in pairs[1:]:
+        if mine[:FIXED] != numpy[:FIXED] or not np.allclose(
+                np.array(mine[FIXED:-1], float), np.array(numpy[FIXED:-1], float), rtol=1e-5,
+                atol=1e-12):
+            raise SystemExit(f"{ours}: {mine}, NumPy has {numpy}")
+
+
+def time_statistics(work: Path, plumb: str, count: int) -> dict[str, float]:
+    """Median times of both, each right after the other."""
+    directory = work / "tensors/rank_0/Net/0/0"
+    make_tensors(directory, count)
+    table = directory / "statistic.csv"
+    ours, theirs = [], []
+    for _ in range(REPEATS):
+        table.unlink(missing_ok=True)
+        begin = time.perf_counter()
+        subprocess.run([plumb, "dump-config", "finish", work / "tensors"], check=True,
+                       capture_output=True)
+        ours.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        table_by_numpy(directory, work / "numpy.csv")
+        theirs.append(time.perf_counter() - begin)
+        check_tables(table, work / "numpy.csv")
+    mine, numpy = sorted(ours)[REPEATS // 2], sorted(theirs)[REPEATS // 2]
+    return {"tensors": count, "finish_s": mine, "numpy_s": numpy, "times_faster": numpy / mine}
+
+
+def time_index(work: Path, count: int) -> dict[str, float]:
+    """Seconds for the index of `count` files."""
+    root = work / "tree"
+    for step in range(10):
+        directory = root / f"rank_0/Net/0/{step}"
+        directory.mkdir(parents=True)
+        for i in range(count // 10):
+            os.close(os.open(directory / file_name(i, i), os.O_CREAT | os.O_WRONLY))
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        index = _compare.index_graph_dump(str(root))
+        seconds.append(time.perf_counter() - begin)
+        if len(index) != count // 10 * 10 or index.left_out:
+            raise SystemExit(f"{len(index)} tensors and {index.left_out} others, expected {count}")
+        del index
+    return {"files": count, "index_s": sorted(seconds)[REPEATS // 2]}
+
+
+def main() -> int:
+    """Prints one JSON line per figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tensors", type=int, default=100_000)
+    parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--work", help="where the trees go (a temporary directory)")
+    arguments = parser.parse_args()
+    plumb = os.environ.get("PLUMB") or shutil.which("plumb") or "plumb"
+    with tempfile.TemporaryDirectory(dir=arguments.work) as work:
+        if arguments.tensors:
+            print(json.dumps(time_statistics(Path(work), plumb, arguments.tensors)), flush=True)
+        if arguments.files:
+            print(json.dumps(time_index(Path(work), arguments.files)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+// plumb dump-config: the configuration of MindSpore's own dump of static graphs.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/number_text.h"
+#include "commands.h"
+#include "commands/dump_config_finish.h"
+#include "commands/dump_config_new.h"
+#include "config/graph_dump/dump_settings.h"
+#include "pipeline/graphs/kernel_selection.h"
+
+namespace plumbline::cli {
+namespace {
+
+using graph_dump::CheckedSettings;
+using graph_dump::DeviceKind;
+
+struct CheckArguments {
+  std::string file, device, tree;
+};
+
+void PrintLine(const std::string& line) { std::printf("%s\n", OneLine(line).c_str()); }
+
+void PrintIterations(const graph_dump::Iterations& iterations) {
+  std::string text;
+  for (const auto& [first, last] : iterations.ranges) {
+    text += text.empty() ? "" : ", ";
+    text += first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last);
+  }
+  PrintLine("iterations, counted from 0: " + (iterations.all ? "all"
+                                              : text.empty() ? "none"
+                                                             : text));
+}
+
+Status PrintSelection(const CheckedSettings& checked, const std::string& tree) {
+  PL_TRY_ASSIGN(const pipeline::KernelSelection selection,
+                pipeline::SelectKernels(checked.settings.kernels, tree));
+  for (const pipeline::EntrySelection& entry : selection.entries) {
+    std::string text = fmt::format("\"{}\": {}", entry.text, CountText(entry.kernels, "kernel"));
+    if (!entry.first.empty()) text += fmt::format(", first {}", entry.first);
+    if (!entry.nearest.empty()) text += fmt::format(". Did you mean {}?", entry.nearest);
+    PrintLine(text);
+  }
+  const bool all = checked.settings.dump_mode != 1;
+  PrintLine(fmt::format("kernels selected: {} of {} in {}",
+                        all ? selection.kernels : selection.selected, selection.kernels,
+                        CountText(selection.graphs, "graph")));
+  return {};
+}
+
+Status CheckFile(const CheckArguments& arguments) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(arguments.file));
+  const DeviceKind device =
+      graph_dump::DeviceKindNamed(arguments.device).value_or(DeviceKind::kUnknown);
+  const Result<CheckedSettings> checked = graph_dump::CheckDumpSettings(text, device);
+  if (!checked) return checked.error().In(arguments.file);
+  for (const std::string& error : checked->errors) PrintLine("error: " + error);
+  for (const std::string& warning : checked->warnings) PrintLine("warning: " + warning);
+  if (!checked->errors.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: {}", arguments.file, CountText(checked->errors.size(), "error")));
+  }
+  PrintIterations(checked->iterations);
+  if (!arguments.tree.empty()) PL_TRY(PrintSelection(*checked, arguments.tree));
+  PrintLine(
+      fmt::format("{}: valid, {}", arguments.file, CountText(checked->warnings.size(), "warning")));
+  return {};
+}
+
+void AddCheck(CLI::App& command, int& exit_status) {
+  const auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* check = command.add_subcommand(
+      "check", "Check the file that MINDSPORE_DUMP_CONFIG names against every rule of MindSpore.");
+  check->add_option("file", arguments->file, "the configuration")->required();
+  check
+      ->add_option("--device", arguments->device, "where the training will run: not all can do all")
+      ->check(CLI::IsMember({"cpu", "gpu", "ascend"}));
+  check->add_option("--tree", arguments->tree,
+                    "an earlier dump of the network: count the kernels that each entry selects");
+  check->footer(
+      "Exit status: 0 valid, 2 an error in the file, 3 no such file or tree, 6 cannot be read.");
+  check->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = CheckFile(*arguments);
+    exit_status = status ? 0 : ReportError("dump-config check", status.error());
+  });
+}
+
+}  // namespace
+
+void AddDumpConfigCommand(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "dump-config", "Check or write configurations of MindSpore's dump, and finish its trees.");
+  command->require_subcommand(1);
+  AddCheck(*command, exit_status);
+  AddDumpConfigNew(*command, exit_status);
+  AddDumpConfigFinish(*command, exit_status);
+}
+
+}  // namespace plumbline::cli

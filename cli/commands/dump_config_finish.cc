@@ -1,0 +1,88 @@
+#include "commands/dump_config_finish.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/number_text.h"
+#include "commands.h"
+#include "commands/natural_number.h"
+#include "kernels/cpu_target.h"
+#include "pipeline/graphs/finish_dump.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kName = "dump-config finish";
+
+struct Arguments {
+  std::string tree;
+  pipeline::FinishOptions options;
+  bool is_live = false;
+};
+
+Status Finish(const Arguments& arguments) {
+  PL_TRY(kernels::ChooseTarget());
+  PL_TRY_ASSIGN(const pipeline::FinishReport report,
+                pipeline::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
+  for (const std::string& problem : report.problems) {
+    std::fprintf(stderr, "plumb %s: %s\n", kName, OneLine(problem).c_str());
+  }
+  std::string text = fmt::format("{} in {}", CountText(report.rows, "new row"),
+                                 CountText(report.directories, "directory", "directories"));
+  const auto add = [&](uint64_t count, std::string_view what) {
+    if (count > 0) text += fmt::format(", {} {}", CountText(count, "file"), what);
+  };
+  add(report.sampled, "cut to samples");
+  add(report.dropped, "removed");
+  add(report.unfinished, "still being written");
+  add(report.left_out, "with other names left out");
+  add(report.unreadable, "unreadable");
+  std::printf("%s\n", text.c_str());
+  if (report.unreadable == 0) return {};
+  return Error(ErrorCode::kCorrupt, fmt::format("{}: {} without a row", arguments.tree,
+                                                CountText(report.unreadable, "damaged file")));
+}
+
+}  // namespace
+
+void AddDumpConfigFinish(CLI::App& command, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* finish = command.add_subcommand(
+      "finish", "Write statistic.csv from the tensors of a dump, as devices do that CPUs are not.");
+  finish->add_option("tree", arguments->tree, "a dump, or a part of one")->required();
+  finish->add_option("--statistic-category", arguments->options.items,
+                     "its columns (max min avg l2norm)");
+  finish->add_flag("--drop-tensors", arguments->options.drops_tensors,
+                   "remove tensors once their rows are on the disk");
+  CLI::Option* sample =
+      finish
+          ->add_option("--sample-num", arguments->options.sample_num,
+                       "cut larger tensors to that many first elements; shapes go to sample.json")
+          ->check(NaturalNumber());
+  finish
+      ->add_option("--digits", arguments->options.digits,
+                   "significant digits; 17: the shortest text that reads back to the same number")
+      ->check(CLI::Range(1, 17))
+      ->capture_default_str();
+  finish->add_flag("--live", arguments->is_live, "the training still runs: take what is complete")
+      ->excludes(sample);
+  finish->add_option("--threads", arguments->options.threads, "0: one per core")
+      ->check(CLI::Range(0, 4096));
+  finish->footer(
+      "A killed pass can be run again and loses nothing.\n"
+      "Exit status: 0 done, 2 no dump there or a table with other columns, 3 no such directory,\n"
+      "5 damaged files, 6 input or output error.");
+  finish->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = Finish(*arguments);
+    exit_status = status ? 0 : ReportError(kName, status.error());
+  });
+}
+
+}  // namespace plumbline::cli

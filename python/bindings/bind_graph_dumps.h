@@ -1,0 +1,15 @@
+// Dumps of static graphs from Python: their configuration and the passes over their trees.
+
+#ifndef PLUMBLINE_PYTHON_BIND_GRAPH_DUMPS_H_
+#define PLUMBLINE_PYTHON_BIND_GRAPH_DUMPS_H_
+
+#include <nanobind/nanobind.h>
+
+namespace plumbline::python {
+
+// Adds GraphDumpPlan, plan_graph_dump, GraphFinisher, GraphIndex and find_source_tensors.
+void BindGraphDumps(nanobind::module_& m);
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BIND_GRAPH_DUMPS_H_

@@ -1,0 +1,72 @@
+// Every tensor of a static-graph dump, whichever release wrote it, under the same names.
+
+#ifndef PLUMBLINE_LOAD_GRAPH_INDEX_H_
+#define PLUMBLINE_LOAD_GRAPH_INDEX_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "load/graph_dump.h"
+#include "plumbline/tensor.h"
+
+namespace plumbline::load {
+
+struct IndexedTensor {
+  size_t directory = 0;  // number in GraphIndex
+  // The full scoped name, "Default/net/Conv2D-op1", where a table of execution order tells it from
+  // the name in the dump; otherwise that name.
+  std::string_view kernel;
+  std::string_view op_type;
+  bool is_output = false;
+  int64_t slot = 0;
+  int64_t timestamp = 0;
+  std::string_view dtype;      // "float32"; empty: only the file's header has it
+  std::optional<Shape> shape;  // of tables, and of headers that were read
+  std::string_view file;       // "....npy" or "statistic.csv"
+};
+
+// Names are views into the index; it is movable and keeps them valid. Thread-safe for reading.
+class GraphIndex {
+ public:
+  // Everything at or below `root`: files, and tables where a directory has no files. With
+  // `reads_headers` every file is opened for its dtype and shape; one that cannot be read has the
+  // dtype kUnreadableDType. kInvalidArgument when nothing is a dump; kCorrupt for damaged tables.
+  static Result<GraphIndex> Read(const std::string& root, bool reads_headers);
+
+  // By rank, step, directory, time and slot; constants, which belong to every step, come last.
+  [[nodiscard]] std::span<const IndexedTensor> tensors() const { return tensors_; }
+  [[nodiscard]] const GraphDirectory& DirectoryOf(const IndexedTensor& tensor) const {
+    return directories_[tensor.directory].place;
+  }
+  [[nodiscard]] std::string PathOf(const IndexedTensor& tensor) const;
+  [[nodiscard]] uint64_t left_out() const { return left_out_; }  // files with other names
+
+  static constexpr int64_t kEveryStep = -1;  // step of constants
+
+ private:
+  struct Directory {
+    GraphDirectory place;
+    std::vector<std::string> names;              // of files; storage of views
+    std::map<std::string, std::string> mapping;  // full names of files with numbers for names
+  };
+
+  void AddConstants();
+  Status AddDirectory(size_t number, bool reads_headers);
+  Status AddTable(size_t number);
+  void ResolveKernels(const std::string& root);
+
+  std::deque<Directory> directories_;
+  std::deque<std::string> texts_;  // storage of other views
+  std::vector<IndexedTensor> tensors_;
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_GRAPH_INDEX_H_

@@ -1,0 +1,112 @@
+#include "load/graph_index.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/test_directory.h"
+#include "formats/npy.h"
+
+namespace plumbline::load {
+namespace {
+
+class GraphIndexOf : public ::testing::Test {
+ protected:
+  void Write(const std::string& name, std::string_view text) {
+    std::filesystem::create_directories(std::filesystem::path(root_.Path(name)).parent_path());
+    std::ofstream(root_.Path(name), std::ios::binary) << text;
+  }
+  void WriteArray(const std::string& name) {
+    Write(name, *npy::MakeHeader(DType::kFloat32, Shape{2, 3}) + std::string(24, '\0'));
+  }
+  void WriteOrder(const std::string& root) {
+    Write(root + "/rank_1/execution_order/ms_execution_order_graph_4.csv",
+          "NodeExecutionOrder-FullNameWithScope\nDefault/net/conv.a-Conv2d/Conv2D-op12\n"
+          "Default/net/Add-op1\nDefault/other/Add-op1\n");
+  }
+  // The index as text, without paths.
+  std::string Index(const std::string& name, bool reads_headers = true) const {
+    const auto index = GraphIndex::Read(root_.Path(name), reads_headers);
+    if (!index) return index.error().message();
+    std::ostringstream text;
+    for (const IndexedTensor& one : index->tensors()) {
+      const GraphDirectory& place = index->DirectoryOf(one);
+      text << place.rank << ' ' << place.graph.value_or(-1) << ' ' << place.step << ' '
+           << one.kernel << ' ' << one.op_type << ' ' << (one.is_output ? "out" : "in") << one.slot
+           << ' ' << one.dtype;
+      for (const int64_t size : one.shape.value_or(Shape())) text << ' ' << size;
+      text << '\n';
+    }
+    return text.str();
+  }
+
+  plumbline::testing::TestDirectory root_;
+};
+
+constexpr std::string_view kFixed =
+    "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,";
+constexpr const char* kExpected =
+    "1 4 8 Default/net/conv.a-Conv2d/Conv2D-op12 Conv2D in0 float32 2 3\n"
+    "1 4 8 Default/net/conv.a-Conv2d/Conv2D-op12 Conv2D out0 float32 2 3\n";
+
+TEST_F(GraphIndexOf, EveryGenerationGivesTheSameIndex) {
+  for (const char* name : {"a", "b", "newest", "pre", "clean", "scoped"}) WriteOrder(name);
+  const std::string place = "/rank_1/Net/4/8/";
+  for (const auto& [name, kernel, end] :
+       {std::tuple("a", "Conv2D-op12", ".npy"),
+        std::tuple("b", "Default_net_conv_a-Conv2d_Conv2D-op12", ".npy"),
+        std::tuple("newest", "Default_net_conv_a-Conv2d_Conv2D-op12", ".float32.npy")}) {
+    const std::string start = name + place + "Conv2D." + kernel;
+    WriteArray(start + ".0.0.1623124369613540.input.0.DefaultFormat" + end);
+    WriteArray(start + ".0.0.1623124369613541.output.0.DefaultFormat" + end);
+  }
+  const auto table = [&](std::string_view kernel, std::string_view values) {
+    std::string text;
+    for (const char* io : {"540,input", "541,output"}) {
+      text += "Conv2D," + std::string(kernel) + ",0,0,1623124369613" + io +
+              ",0,24,float32,\"(2,3)\"," + std::string(values) + "\n";
+    }
+    return text;
+  };
+  Write("pre" + place + "statistic.csv",
+        std::string(kFixed) +
+            "Max Value,Min Value,Avg Value,Count,Negative Zero Count,Positive Zero Count,NaN "
+            "Count,Negative Inf Count,Positive Inf Count,Zero Count\n" +
+            table("Conv2D-op12", "1,0,null,6,0,1,0,0,0,5"));
+  Write("clean" + place + "statistic.csv",
+        std::string(kFixed) + "Max Value\n" + table("Default_net_conv_a-Conv2d_Conv2D-op12", "1"));
+  Write("scoped" + place + "statistic.csv",
+        std::string(kFixed) + "Max Value\n" +
+            table("Default/net/conv.a-Conv2d/Conv2D-op12", "-nan,"));
+  for (const char* name : {"a", "b", "newest", "pre", "clean", "scoped"}) {
+    EXPECT_EQ(Index(name), kExpected) << name;
+  }
+}
+
+TEST_F(GraphIndexOf, AmbiguousNamesStayAsTheyAre) {
+  WriteOrder("t");
+  WriteArray("t/rank_1/Net/4/8/Add.Add-op1.0.0.1.output.0.DefaultFormat.npy");
+  EXPECT_EQ(Index("t", /*reads_headers=*/false), "1 4 8 Add-op1 Add out0 \n");
+}
+
+TEST_F(GraphIndexOf, ConstantsBelongToEveryStep) {
+  WriteArray("t/rank_1/Net/4/8/Add.n.0.0.1.output.0.DefaultFormat.Int8.npy");
+  WriteArray("t/rank_1/Net/4/9/Add.n.0.0.1.output.0.DefaultFormat.npy");
+  WriteArray("t/rank_1/Net/4/constants/Parameter.data-3.0.0.1.output.0.DefaultFormat.npy");
+  Write("t/rank_1/Net/4/9/Add.cut.0.0.2.output.0.DefaultFormat.npy", "");
+  Write("t/rank_1/Net/4/9/other.npy", "");
+  EXPECT_EQ(Index("t"),
+            "1 4 8 n Add out0 int8 2 3\n1 4 9 n Add out0 float32 2 3\n"
+            "1 4 9 cut Add out0 unreadable\n1 4 -1 data-3 Parameter out0 float32 2 3\n");
+  EXPECT_EQ(GraphIndex::Read(root_.Path("t"), false)->left_out(), 1U);
+}
+
+TEST_F(GraphIndexOf, NothingIsNoDump) {
+  EXPECT_EQ(GraphIndex::Read(root_.path(), false).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(GraphIndex::Read(root_.Path("none"), false).error().code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace plumbline::load

@@ -1,0 +1,159 @@
+#include "load/statistic_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/text_parts.h"
+#include "formats/statistic_csv.h"
+
+namespace plumbline::load {
+namespace {
+
+using statistic_csv::FixedColumns;
+
+Statistic StatisticIn(std::string_view text) {
+  if (text == "True") return true;
+  if (text == "False") return false;
+  if (text == "nan" || text == "-nan") return std::numeric_limits<double>::quiet_NaN();
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec == std::errc::result_out_of_range) {
+    const double huge = std::numeric_limits<double>::infinity();
+    return text.find("e-") != std::string_view::npos ? 0.0 : text[0] == '-' ? -huge : huge;
+  }
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::monostate();
+  return value;
+}
+
+// "(2,3)", "(3)", "(3,)", "()" or the same in square brackets.
+std::optional<Shape> ShapeIn(std::string_view text) {
+  if (text.size() < 2) return std::nullopt;
+  const bool round = text.front() == '(' && text.back() == ')';
+  if (!round && !(text.front() == '[' && text.back() == ']')) return std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  Shape shape;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view part = text.substr(0, comma);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (part.empty() && text.empty()) break;
+    const std::optional<int64_t> size = ParseNatural(part);
+    if (!size) return std::nullopt;
+    shape.push_back(*size);
+  }
+  if (!ElementCount(shape)) return std::nullopt;
+  return shape;
+}
+
+class Table {
+ public:
+  explicit Table(const std::string& path) : path_(path) {}
+
+  Result<std::vector<StatisticRow>> Read() {
+    PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path_));
+    const bool has_header = !rows.empty() && rows.front().size() >= statistic_csv::kKeyCount &&
+                            rows.front()[statistic_csv::kOpType] == FixedColumns().front();
+    if (!has_header) return Bad("no header (expected Op Type,Op Name,Task ID,...)");
+    PL_TRY(FindColumns(rows.front()));
+    std::vector<StatisticRow> out;
+    out.reserve(rows.size() - 1);
+    for (size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i].empty()) continue;
+      Result<StatisticRow> row = RowOf(rows[i]);
+      if (!row) return Bad(fmt::format("line {}: {}", i + 1, row.error().message()));
+      out.push_back(*std::move(row));
+    }
+    return out;
+  }
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  struct Columns {
+    size_t dtype = kNone, shape = kNone, max = kNone, min = kNone, mean = kNone, norm = kNone,
+           digest = kNone;
+  };
+
+  [[nodiscard]] Error Bad(std::string_view problem) const {
+    return Error(ErrorCode::kCorrupt, fmt::format("{}: {}", path_, problem));
+  }
+
+  Status FindColumns(const csv::Row& header) {
+    width_ = header.size();
+    const std::pair<std::string_view, size_t Columns::*> names[] = {
+        {FixedColumns()[statistic_csv::kDataType], &Columns::dtype},
+        {FixedColumns()[statistic_csv::kShape], &Columns::shape},
+        {statistic_csv::kMax, &Columns::max},
+        {statistic_csv::kMin, &Columns::min},
+        {statistic_csv::kMean, &Columns::mean},
+        {statistic_csv::kNorm, &Columns::norm},
+        {statistic_csv::kMd5, &Columns::digest},
+        {statistic_csv::kSha1, &Columns::digest},
+    };
+    for (size_t i = 0; i < header.size(); ++i) {
+      for (const auto& [name, column] : names) {
+        if (header[i] == name) columns_.*column = i;
+      }
+    }
+    if (columns_.dtype != kNone && columns_.shape != kNone) return {};
+    return Bad("its header has no Data Type or no Shape");
+  }
+
+  // The error says what is wrong with the row.
+  [[nodiscard]] Result<StatisticRow> RowOf(const csv::Row& row) const {
+    const auto bad = [](std::string text) { return Error(ErrorCode::kCorrupt, std::move(text)); };
+    const auto cell = [&](size_t column) {
+      return column < row.size() ? std::string_view(row[column]) : std::string_view();
+    };
+    const bool is_whole = row.size() == width_ || (row.size() == width_ + 1 && row.back().empty());
+    if (!is_whole) {
+      return bad(fmt::format("{} cells; the file may be cut (expected {})", row.size(), width_));
+    }
+    const std::optional<int64_t> time = ParseNatural(cell(statistic_csv::kTimestamp)),
+                                 slot = ParseNatural(cell(statistic_csv::kSlot));
+    const std::string_view io = cell(statistic_csv::kIo);
+    if (!time || !slot || (io != "input" && io != "output")) {
+      return bad("no time, slot or direction (expected input or output)");
+    }
+    const std::optional<Shape> shape = ShapeIn(cell(columns_.shape));
+    if (!shape) return bad(fmt::format("{} is no shape", cell(columns_.shape)));
+    StatisticRow out;
+    out.op_type = cell(statistic_csv::kOpType);
+    out.op_name = cell(statistic_csv::kOpName);
+    out.task = cell(statistic_csv::kTask);
+    out.stream = cell(statistic_csv::kStream);
+    out.timestamp = *time;
+    out.is_output = io == "output";
+    out.slot = *slot;
+    TensorRecord& tensor = out.tensor;
+    tensor.dtype_text = LowerCase(cell(columns_.dtype));
+    tensor.shape = *shape;
+    tensor.max = StatisticIn(cell(columns_.max));
+    tensor.min = StatisticIn(cell(columns_.min));
+    tensor.mean = StatisticIn(cell(columns_.mean));
+    tensor.norm = StatisticIn(cell(columns_.norm));
+    const bool has_statistics = columns_.max != kNone || columns_.norm != kNone;
+    const std::string_view digest = cell(columns_.digest);
+    if (!has_statistics && !digest.empty()) tensor.digest = digest;
+    return out;
+  }
+
+  const std::string& path_;
+  Columns columns_;
+  size_t width_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<StatisticRow>> ReadStatisticTable(const std::string& path) {
+  return Table(path).Read();
+}
+
+}  // namespace plumbline::load

@@ -1,0 +1,33 @@
+// statistic.csv of MindSpore's dumps, as every release writes it.
+
+#ifndef PLUMBLINE_LOAD_STATISTIC_TABLE_H_
+#define PLUMBLINE_LOAD_STATISTIC_TABLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plumbline/record.h"
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+// One tensor of one kernel.
+struct StatisticRow {
+  std::string op_type;
+  std::string op_name;  // as it stands: scope-stripped, with '_', or the full name with '/'
+  std::string task, stream;
+  int64_t timestamp = 0;  // microseconds
+  bool is_output = false;
+  int64_t slot = 0;
+  TensorRecord tensor;  // dtype, shape, statistics; a digest where nothing else is recorded
+};
+
+// Rows may end in a comma that the header has not. "null" is no value. kCorrupt for a file without
+// the columns that every release has, and for a row that is cut or holds something else, with its
+// line.
+Result<std::vector<StatisticRow>> ReadStatisticTable(const std::string& path);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_STATISTIC_TABLE_H_
