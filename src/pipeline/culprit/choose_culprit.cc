@@ -124,7 +124,7 @@ std::optional<CulpritEvent> Unaccounted(const Comparison& comparison) {
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
   std::vector<CulpritEvent> events = findings.events;
-  const std::set<CallKind> met = DirectionsThatMeet(comparison, events, unpaired);
+  const std::set<CallKind> met = DirectionsThatMeet(comparison, events, unpaired, findings.noise);
   std::erase_if(events, [&](const CulpritEvent& event) {
     return met.contains(DirectionOf(comparison, event));
   });
