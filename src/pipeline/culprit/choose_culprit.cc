@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "measure/compared_row.h"
+#include "pipeline/culprit/needless_gradient.h"
 #include "pipeline/culprit/other_way.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/symmetric_gradient.h"
@@ -156,6 +157,7 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     if (met.contains(KindOfCall(name)) || unpaired.IsGood(form.call)) continue;
     if (met.contains(CallKind::kForward) && IsOfOtherWay(comparison, ForwardNameOf(name))) continue;
     if (IsGradientOfAnother(comparison, name)) continue;
+    if (LacksOnlyNeedlessGradients(comparison, form.call, findings.noise)) continue;
     if ((IsFollowedByAny(comparison, form.call) || IsGradientOfAgreeing(comparison, name)) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {
       continue;
