@@ -192,6 +192,15 @@ double OfSolution(const Item& output, std::span<const InputError> operands,
   return Clamped(norm * norm_of(output) / norm_of(*side.golden));
 }
 
+// softmax(x): an absolute error of an argument is a relative one of its share. It is the relative
+// error of all arguments times their size, arguments of -100 in a mask included: their own shares
+// are nothing, but they make the relative error small.
+double OfShares(std::span<const InputError> operands) {
+  const InputError* input = Largest(operands);
+  if (input == nullptr || IsFilled(*input->golden)) return 0;
+  return input->error * Clamped(RmsOf(*input->golden).value_or(1));
+}
+
 // log x: relative errors of x are absolute ones, large beside results near zero. Of functions that
 // are made of exponentials around one: their rounding likewise.
 double OfSmallResult(const Item& output) {
@@ -284,6 +293,7 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
       break;
     case Amplifier::kSoftmax:
       result.amplification = OfArgument(operands, true);
+      result.from_inputs = std::max(result.from_inputs, OfShares(operands));
       break;
   }
   if (SumsGradients(call_name)) result.cancellation = OfGradientSum(golden, call_name, operands);

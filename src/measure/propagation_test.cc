@@ -122,6 +122,18 @@ TEST(Propagation, MaskedSoftmaxLooksAtTheLargestArgument) {
   EXPECT_EQ(PropagationTo(y, "Functional.softmax.0.forward", operands).amplification, 20);
 }
 
+TEST(Propagation, MaskedArgumentsMakeTheRelativeErrorOfSoftmaxSmall) {
+  const Item x = TensorOf({100}, 2, -102, -50, 500);  // root mean square 50, half of them masked
+  const Item y = TensorOf({100}, 0.5, 0, 0.1, 1);
+  const std::vector<InputError> operands{{&x, 1e-6}};
+  const Propagation found = PropagationTo(y, "Functional.softmax.0.forward", operands);
+  EXPECT_NEAR(found.from_inputs, 5e-5, 1e-12);
+  EXPECT_EQ(found.amplification, 2);  // the call's own rounding has nothing to do with the mask
+  const Item filled = TensorOf({100}, 2, -1e9, -5e8, 7e9);
+  const std::vector<InputError> hidden{{&filled, 1e-6}};
+  EXPECT_NEAR(PropagationTo(y, "Functional.softmax.0.forward", hidden).from_inputs, 2e-6, 1e-12);
+}
+
 TEST(Propagation, FilledTensorsHideErrors) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(IsFilled(TensorOf({8}, 3, -3.4e38, -1e38, infinity)));

@@ -72,7 +72,7 @@ enum class Amplifier : uint8_t {
   kTotal,          // sums over elements
   kNormalisation,  // takes the mean away
   kArgument,       // a function whose argument counts absolutely: exp, cos
-  kSoftmax,        // the same, for the largest arguments only
+  kSoftmax,        // by the largest arguments, and by the size of all
   kQuotient,       // divides by a tensor
   kAddedQuotient,  // adds a quotient of tensors
   kLogarithm,      // relative errors become absolute ones

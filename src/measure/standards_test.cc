@@ -9,6 +9,7 @@ TEST(Standards, EveryNameFormFindsItsClass) {
   // A table that is not sorted would lose names; these lie at its ends and in its middle.
   EXPECT_EQ(ClassOfApi("abs"), CallClass::kElementwise);
   EXPECT_EQ(ClassOfApi("linear"), CallClass::kProduct);
+  EXPECT_EQ(ClassOfApi("multi_head_attention_forward"), CallClass::kProduct);
   EXPECT_EQ(ClassOfApi("view"), CallClass::kCopy);
   EXPECT_EQ(ClassOfApi("where"), CallClass::kCopy);
   EXPECT_EQ(ClassOfApi("view_as"), CallClass::kCopy);

@@ -6,8 +6,10 @@
 #include <unordered_set>
 
 #include "measure/compared_row.h"
+#include "pipeline/culprit/needless_gradient.h"
 #include "pipeline/culprit/other_way.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/symmetric_gradient.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -105,6 +107,14 @@ bool IsGradientOfAgreeing(const Comparison& comparison, std::string_view name) {
   return forward != nullptr && forward->paired() && measure::IsGood(forward->verdict);
 }
 
+// Whether an event is a gradient that another formula of a symmetric matrix may have.
+bool IsOfSymmetricValue(const Comparison& comparison, const CulpritEvent& event, double noise) {
+  const bool is_read =
+      event.kind == CulpritEvent::Kind::kInput || event.kind == CulpritEvent::Kind::kUnpaired;
+  return is_read && DirectionOf(comparison, event) == CallKind::kBackward &&
+         MeansTheSameForSymmetricValue(comparison, comparison.rows[event.row], noise);
+}
+
 // The first wrong row itself, where nothing that was found accounts for it: "no wrong call" is
 // never said above a wrong row.
 std::optional<CulpritEvent> Unaccounted(const Comparison& comparison) {
@@ -124,7 +134,12 @@ std::optional<CulpritEvent> Unaccounted(const Comparison& comparison) {
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
   std::vector<CulpritEvent> events = findings.events;
-  const std::set<CallKind> met = DirectionsThatMeet(comparison, events, unpaired);
+  if (!unpaired.empty() && comparison.mode == CompareMode::kTensor) {
+    std::erase_if(events, [&](const CulpritEvent& event) {
+      return IsOfSymmetricValue(comparison, event, findings.noise);
+    });
+  }
+  const std::set<CallKind> met = DirectionsThatMeet(comparison, events, unpaired, findings.noise);
   std::erase_if(events, [&](const CulpritEvent& event) {
     return met.contains(DirectionOf(comparison, event));
   });
@@ -142,6 +157,7 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
     if (met.contains(KindOfCall(name)) || unpaired.IsGood(form.call)) continue;
     if (met.contains(CallKind::kForward) && IsOfOtherWay(comparison, ForwardNameOf(name))) continue;
     if (IsGradientOfAnother(comparison, name)) continue;
+    if (LacksOnlyNeedlessGradients(comparison, form.call, findings.noise)) continue;
     if ((IsFollowedByAny(comparison, form.call) || IsGradientOfAgreeing(comparison, name)) &&
         unpaired.ResultsAgree(form.call, findings.noise)) {
       continue;

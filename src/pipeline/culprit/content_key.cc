@@ -1,9 +1,14 @@
 #include "pipeline/culprit/content_key.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
+#include "measure/compared_row.h"
+#include "measure/standards.h"
 #include "measure/stats_metrics.h"
+#include "measure/verdict.h"
 
 namespace plumbline::pipeline {
 
@@ -46,6 +51,22 @@ ContentKey NegativeOf(const Item& item, const ContentKey& key) {
   // Recorders write a single number's own value as its norm, with its sign.
   if (item.shape.empty()) other.statistics[3] = negative(3);
   return other;
+}
+
+bool IsNumberLess(const Item& item, const Item& other) {
+  if (measure::ElementsOf(item) != measure::ElementsOf(other)) return false;
+  std::array<double, 3> sums{};
+  double largest = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const std::array<size_t, 3> turned{1, 0, 2};
+    const std::optional<double> a = measure::NumberOf(item.statistics[i]);
+    const std::optional<double> b = measure::NumberOf(other.statistics[turned[i]]);
+    if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b)) return false;
+    sums[i] = *a + *b;
+    largest = std::max({largest, std::abs(*a), std::abs(*b)});
+  }
+  const double rounding = measure::kNoiseFactor * measure::RoundoffOf(item, other) * largest;
+  return std::abs(sums[0] - sums[1]) <= rounding && std::abs(sums[0] - sums[2]) <= rounding;
 }
 
 bool IsTelling(const Item& item) {

@@ -34,6 +34,10 @@ std::optional<ContentKey> KeyOf(const Item& item);
 // The key of `-item`, whose own key is `key`. Requires: a key without digest.
 ContentKey NegativeOf(const Item& item, const ContentKey& key);
 
+// Whether `item` is `s - other` for a number s, as far as statistics tell: of four, three relations
+// hold for one unknown.
+bool IsNumberLess(const Item& item, const Item& other);
+
 // Whether the contents tell where they come from: not one value throughout, as masks and fresh
 // buffers have, but for a single number that is not whole.
 bool IsTelling(const Item& item);

@@ -224,6 +224,14 @@ std::string ForwardNameOf(std::string_view backward_name) {
                      backward_name.substr(at + kBackward.size()));
 }
 
+std::string BackwardNameOf(std::string_view forward_name) {
+  constexpr std::string_view kForward = ".forward";
+  const size_t at = forward_name.rfind(kForward);
+  if (at == std::string_view::npos) return {};
+  return fmt::format("{}.backward{}", forward_name.substr(0, at),
+                     forward_name.substr(at + kForward.size()));
+}
+
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
                                const CulpritEvent& event) {
   const ComparedCall& call = comparison.calls[event.call];

@@ -37,6 +37,9 @@ std::string UserFrame(const std::vector<std::string>& stack);
 // "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
 std::string ForwardNameOf(std::string_view backward_name);
 
+// The reverse; empty for a name that is not a forward entry.
+std::string BackwardNameOf(std::string_view forward_name);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_CULPRIT_TEXT_H_

@@ -6,6 +6,7 @@
 
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/divergence.h"
+#include "pipeline/culprit/lost_gradients.h"
 #include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_way.h"
 #include "record/value.h"
@@ -25,7 +26,7 @@ class Judgement {
   // The call to name.
   std::optional<CulpritEvent> Find() {
     const std::optional<CulpritEvent> first = WalkAll().culprit;
-    if (!first || IsPlain(*first)) return first;
+    if (!first || IsPlain(*first) || CutsAPath(comparison_)) return first;
     const Namesakes maybe = FindNamesakes(comparison_);
     if (maybe.empty() || !(maybe.are_all || IsAmong(*first, maybe))) return first;
     Walk walk = WalkWithout(maybe);

@@ -6,7 +6,9 @@
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/lost_gradients.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/wrong_results.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -119,15 +121,50 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
   return last && rest.AgreesBehind(*last);
 }
 
+bool HasCallWithoutCounterpart(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.calls,
+                             [](const ComparedCall& call) { return !call.paired(); });
+}
+
+// Calls of both sides may also read other values of their own in another order: operands of a
+// formula that is written otherwise. Then all that is wrong must come to values that both sides
+// have, forward and, because a gradient of another value is no event, backward.
+bool IsRewritten(const Comparison& comparison, const std::vector<CulpritEvent>& events,
+                 CallKind direction, double noise) {
+  const auto is_here = [&](const CulpritEvent& event) {
+    return DirectionOf(comparison, event) == direction;
+  };
+  if (std::ranges::none_of(events, is_here)) return false;
+  const bool may_be = std::ranges::all_of(events, [&](const CulpritEvent& event) {
+    return !is_here(event) || event.has_other_source || event.kind == CulpritEvent::Kind::kInput;
+  });
+  if (!may_be || !HasCallWithoutCounterpart(comparison)) return false;
+  const WrongResults backward(comparison, CallKind::kBackward, noise);
+  if (!backward.AllMeet() || !GiveTheSameToLeaves(comparison, noise)) return false;
+  const bool is_forward = direction == CallKind::kForward;
+  const WrongResults forward(comparison, CallKind::kForward, noise);
+  if (is_forward && !forward.AllMeet()) return false;
+  return std::ranges::all_of(events, [&](const CulpritEvent& event) {
+    if (!is_here(event) || event.kind == CulpritEvent::Kind::kOutput) return true;
+    const ComparedRow& row = comparison.rows[event.row];
+    const bool is_known = !is_forward || event.has_other_source || forward.AreKnownBefore(row);
+    return is_known && (is_forward ? forward : backward).IsFollowed(row);
+  });
+}
+
 }  // namespace
 
 std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
                                       const std::vector<CulpritEvent>& events,
-                                      const UnpairedCalls& unpaired) {
+                                      const UnpairedCalls& unpaired, double noise) {
   std::set<CallKind> met;
   for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
-    if (MeetsAgain(comparison, events, unpaired, direction)) met.insert(direction);
+    if (MeetsAgain(comparison, events, unpaired, direction) ||
+        IsRewritten(comparison, events, direction, noise)) {
+      met.insert(direction);
+    }
   }
+  if (!met.empty() && CutsAPath(comparison)) met.clear();
   return met;
 }
 

@@ -19,11 +19,13 @@ CallKind DirectionOf(const Comparison& comparison, const CulpritEvent& event);
 // The directions (forward, backward) in which the two sides, after `events` made them part, meet
 // again: every event there is a value that one side takes from a call which the other has not,
 // every wrong result is read by a paired call or by one whose own result arrives where both sides
-// agree, and after the last of them calls agree up to the end of the pass. Requires: verdicts of
-// all rows and calls, and what is good of `unpaired`.
+// agree, and after the last of them calls agree up to the end of the pass. Or, where some event is
+// a value that both sides had, in another place of a formula: every wrong result comes to values
+// that agree (WrongResults). `noise`: largest relative error that counts as noise. Requires:
+// verdicts of all rows and calls, and what is good of `unpaired`.
 std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
                                       const std::vector<CulpritEvent>& events,
-                                      const UnpairedCalls& unpaired);
+                                      const UnpairedCalls& unpaired, double noise);
 
 }  // namespace plumbline::pipeline
 

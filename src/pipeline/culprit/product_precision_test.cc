@@ -48,6 +48,13 @@ TEST(ProductPrecision, ErrorOfAllProductsTells) {
   EXPECT_EQ(RoundoffOf(Products({1e-3, 5e-4, 9e-4})), kBFloat16);
 }
 
+TEST(ProductPrecision, FusedAttentionTellsToo) {
+  ComparisonForTest calls;
+  calls.Pair("Functional.multi_head_attention_forward.0.forward").In(kInput).In(kWeight);
+  calls.Out(Product(2e-4), Product(0));
+  EXPECT_EQ(RoundoffOf(calls), kTf32);
+}
+
 TEST(ProductPrecision, TooLargeAnErrorIsNoRounding) {
   EXPECT_EQ(RoundoffOf(Products({1e-4, 2e-4, 0.5})), 0);
 }

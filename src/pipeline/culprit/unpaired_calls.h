@@ -52,7 +52,7 @@ class UnpairedCalls {
 
   // Whether the results of a target call whose counterpart has another form hold as many elements
   // as the counterpart's and agree with them up to a relative error, as views of one tensor do.
-  // Only results that both return count.
+  // Only results that both return count, but the target may not have null where golden has one.
   [[nodiscard]] bool ResultsAgree(uint32_t call, double largest_error) const;
 
   // A result of `call` arrived and is wrong: which of the unpaired calls leading to it to name. One
@@ -73,6 +73,9 @@ class UnpairedCalls {
   // `call` and the unpaired target calls that lead to it, in recorded order.
   [[nodiscard]] std::vector<uint32_t> LeadingTo(uint32_t call,
                                                 Through through = Through::kAll) const;
+
+  // Results of a call, null values among them.
+  [[nodiscard]] size_t CountResults(uint32_t call) const;
 
   const Comparison& comparison_;
   Producers target_, golden_;

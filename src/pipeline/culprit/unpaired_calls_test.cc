@@ -159,6 +159,17 @@ TEST(UnpairedCalls, CallWithoutResultsOrCounterpartDoesNotAgree) {
   EXPECT_FALSE(unpaired.ResultsAgree(2, kSmallError));
 }
 
+TEST(UnpairedCalls, NullInTheTargetAloneDoesNotAgree) {
+  for (const bool is_null : {true, false}) {
+    ComparisonForTest calls;
+    calls.Target("Torch.f.0.backward", "structure-differs").TargetOut(kX);
+    if (is_null) calls.TargetOut(Item());
+    calls.Golden("Torch.f.0.backward", "structure-differs").GoldenOut(kX).GoldenOut(kY);
+    // A node of the framework with fewer inputs is another matter.
+    EXPECT_EQ(UnpairedCalls(calls.get()).ResultsAgree(0, kSmallError), !is_null);
+  }
+}
+
 TEST(UnpairedCalls, CallOfAnotherFormIsBlamedBeforeExtraCalls) {
   ComparisonForTest calls;
   calls.Target("Torch.exp.0.forward").TargetOut(kX);

@@ -1,0 +1,24 @@
+// Gradients that the target loses although both sides compute the same forward.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_LOST_GRADIENTS_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_LOST_GRADIENTS_H_
+
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// Whether golden alone sends a gradient through a forward call that both sides make, as if the
+// target had cut the path off. False for a target without any backward call, an inference.
+bool CutsAPath(const Comparison& comparison);
+
+// Whether the gradients that the recorded backward calls return to each tensor which no recorded
+// forward call made add up to the same on both sides, as far as their means tell: a mean is that of
+// the sum, however the sum is shared out over calls. Tensors are followed by their contents, and
+// count where both sides read them. A formula that is written otherwise may share a gradient out
+// otherwise, and loses none. `noise`: largest relative error that counts as noise. True where
+// nothing was derived.
+bool GiveTheSameToLeaves(const Comparison& comparison, double noise);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_LOST_GRADIENTS_H_

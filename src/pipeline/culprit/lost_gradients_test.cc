@@ -1,0 +1,69 @@
+#include "pipeline/culprit/lost_gradients.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "pipeline/comparison_for_test.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr double kNoise = 1e-5;
+const Item kWeight = TensorForTest({2, -1, 0.25, 3});
+const Item kMade = TensorForTest({5, -2, 0.5, 7});
+
+Item Gradient(double mean) { return TensorForTest({mean + 1, mean - 1, mean, 4}); }
+
+// Two calls that read one weight, and what their backward returns to it on each side.
+bool GiveTheSame(std::optional<double> target_first, double target_second, double golden_first,
+                 double golden_second, const Item& value = kWeight) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.make.0.forward").Out(kMade);
+  calls.Pair("Torch.f.0.forward").In(value).Pair("Torch.f.1.forward").In(value);
+  calls.Pair("Torch.f.1.backward").Out(Gradient(target_second), Gradient(golden_second));
+  if (target_first) {
+    calls.Pair("Torch.f.0.backward").Out(Gradient(*target_first), Gradient(golden_first));
+  } else {
+    calls.Golden("Torch.f.0.backward").GoldenOut(Gradient(golden_first));
+  }
+  return GiveTheSameToLeaves(calls.get(), kNoise);
+}
+
+TEST(LostGradients, GradientMayBeSharedOutOtherwise) {
+  EXPECT_TRUE(GiveTheSame(0.1, 0.3, 0.1, 0.3));
+  EXPECT_TRUE(GiveTheSame(0.1, 0.3, 0.35, 0.05));
+  EXPECT_TRUE(GiveTheSame(std::nullopt, 0.4, 0, 0.4));
+}
+
+TEST(LostGradients, NoneMayBeLost) {
+  EXPECT_FALSE(GiveTheSame(0.1, 0.3, 0.1, 0.35));
+  EXPECT_FALSE(GiveTheSame(std::nullopt, 0.3, 0.1, 0.3));
+}
+
+TEST(LostGradients, OfValuesThatCallsMadeOtherRulesJudge) {
+  EXPECT_TRUE(GiveTheSame(0.1, 0.3, 0.1, 0.35, kMade));
+  const Item less = TensorForTest({1 + 2, 1 - 5, 1 - 0.5, 6});  // 1 - x is not recorded
+  EXPECT_TRUE(GiveTheSame(0.1, 0.3, 0.1, 0.35, less));
+}
+
+TEST(LostGradients, WithoutBackwardNothingIsLost) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.f.0.forward").In(kWeight).Out(kMade);
+  EXPECT_TRUE(GiveTheSameToLeaves(calls.get(), kNoise));
+}
+
+TEST(LostGradients, PathThatGoldenAloneGoesIsCut) {
+  for (const bool is_cut : {true, false}) {
+    ComparisonForTest calls;
+    calls.Pair("Torch.f.0.forward").In(kWeight).Out(kMade).Target("Torch.g.0.forward");
+    calls.Golden("Torch.f.0.backward").Golden("Torch.h.0.backward");
+    EXPECT_FALSE(CutsAPath(calls.get()));  // an inference
+    calls.Target("Torch.g.0.backward");
+    if (!is_cut) calls.Target("Torch.f.0.backward", "shape-differs");  // another form of it
+    EXPECT_EQ(CutsAPath(calls.get()), is_cut);
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::pipeline

@@ -1,0 +1,213 @@
+#include "pipeline/culprit/wrong_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/culprit_text.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
+  return of_target ? row.target : row.golden;
+}
+
+bool IsWrong(const ComparedRow& row) {
+  return row.target && row.golden && measure::IsBad(row.verdict);
+}
+
+bool HasSameExtremes(const Item& a, const Item& b) {
+  return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
+}
+
+// Whether the difference in what a call reads is below the rounding of what it returns, which has
+// as many elements: added to something larger, say.
+bool VanishesIn(const ComparedRow& read, const ComparedRow& result) {
+  if (!read.golden || !result.golden || !read.golden->is_tensor) return false;
+  if (measure::ElementsOf(*result.golden) < measure::ElementsOf(*read.golden)) return false;
+  const std::optional<double> small = measure::RmsOf(*read.golden);
+  const std::optional<double> large = measure::RmsOf(*result.golden);
+  const double roundoff = measure::RoundoffOf(*result.target, *result.golden);
+  return small && large && read.error * *small <= measure::kNoiseFactor * roundoff * *large;
+}
+
+}  // namespace
+
+WrongResults::WrongResults(const Comparison& comparison, CallKind direction, double noise)
+    : comparison_(comparison), direction_(direction), noise_(noise) {
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const std::string& name = comparison.calls[i].target_name;
+    if (!name.empty()) target_calls_.emplace(name, i);
+  }
+  for (uint32_t i = 0; i < comparison.rows.size(); ++i) {
+    const ComparedRow& row = comparison.rows[i];
+    const CallKind kind = KindOf(row);
+    const bool is_input = measure::IsInput(row);
+    const auto target = row.target ? KeyOf(*row.target) : std::nullopt;
+    const auto golden = row.golden ? KeyOf(*row.golden) : std::nullopt;
+    if (target && is_input && kind == direction) read_[*target].push_back(i);
+    if (target && !is_input && kind == CallKind::kForward) made_[*target].push_back(i);
+    if (golden && is_input && kind == direction) golden_read_.insert(*golden);
+  }
+}
+
+CallKind WrongResults::KindOf(const ComparedRow& row) const {
+  return KindOfCall(comparison_.calls[row.call].name());
+}
+
+std::span<const ComparedRow> WrongResults::RowsOf(uint32_t call) const {
+  return measure::RowsOf(comparison_, comparison_.calls[call]);
+}
+
+bool WrongResults::LeadsOn(const ComparedRow& read) const {
+  return std::ranges::any_of(RowsOf(read.call), [&](const ComparedRow& row) {
+    if (!row.target || measure::IsInput(row) || !row.target->is_tensor) return false;
+    if (!comparison_.calls[read.call].paired() || measure::IsBad(row.verdict)) return true;
+    return measure::IsGood(row.verdict) && VanishesIn(read, row);
+  });
+}
+
+bool WrongResults::IsRead(const ComparedRow& wrong) const {
+  const std::optional<ContentKey> key = KeyOf(*wrong.target);
+  const auto found = key && IsTelling(*wrong.target) ? read_.find(*key) : read_.end();
+  if (found == read_.end()) return false;
+  return std::ranges::any_of(found->second, [&](uint32_t index) {
+    const ComparedRow& row = comparison_.rows[index];
+    if (row.call <= wrong.call) return false;
+    return measure::IsGood(row.verdict) || LeadsOn(row);
+  });
+}
+
+// Casts are not recorded; a wider type keeps the extremes.
+bool WrongResults::IsCast(const ComparedRow& wrong) const {
+  const Item& item = *wrong.target;
+  return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
+    return row.call > wrong.call && row.target && measure::IsInput(row) &&
+           measure::IsGood(row.verdict) && row.target->is_tensor &&
+           row.target->shape == item.shape && row.target->dtype != item.dtype &&
+           HasSameExtremes(*row.target, item);
+  });
+}
+
+// The last result of a loop that nobody asks for may stand in another call of the other side.
+bool WrongResults::IsUnreadOnBothSides(const ComparedRow& wrong) const {
+  const Item& item = *wrong.target;
+  const Result<int64_t> count = ElementCount(item.shape);
+  if (!count || *count < 2 || !IsTelling(item)) return false;
+  return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
+    if (!row.golden || measure::IsInput(row) || KindOf(row) != direction_) return false;
+    if (!row.golden->is_tensor || row.golden->shape != item.shape) return false;
+    const std::optional<ContentKey> key = KeyOf(*row.golden);
+    if (!key || golden_read_.contains(*key)) return false;
+    return measure::StatisticError(item.statistics, row.golden->statistics, *count) <= noise_;
+  });
+}
+
+bool WrongResults::IsCopy(const ComparedRow& result) const {
+  const std::optional<ContentKey> key = KeyOf(*result.target);
+  return std::ranges::any_of(RowsOf(result.call), [&](const ComparedRow& row) {
+    return row.target && measure::IsInput(row) && row.target->shape == result.target->shape &&
+           KeyOf(*row.target) == key;
+  });
+}
+
+std::optional<uint32_t> WrongResults::MakerOf(const Item& value, uint32_t reader) const {
+  const std::optional<ContentKey> key = KeyOf(value);
+  if (!key || !IsTelling(value)) return std::nullopt;
+  std::optional<uint32_t> maker;
+  if (const auto found = made_.find(*key); found != made_.end()) {
+    for (const uint32_t index : found->second) {
+      const ComparedRow& row = comparison_.rows[index];
+      if (row.call < reader && row.target->shape == value.shape && !IsCopy(row)) maker = row.call;
+    }
+    return maker;
+  }
+  for (const ComparedRow& row : comparison_.rows) {
+    if (row.call >= reader) break;
+    if (!row.target || measure::IsInput(row) || !row.target->is_tensor) continue;
+    if (row.target->shape == value.shape && IsNumberLess(value, *row.target)) maker = row.call;
+  }
+  return maker;
+}
+
+std::optional<uint32_t> WrongResults::GradientReaderOf(const Item& value, uint32_t reader) const {
+  const std::optional<uint32_t> maker = MakerOf(value, reader);
+  if (!maker) return std::nullopt;
+  const auto call = target_calls_.find(BackwardNameOf(comparison_.calls[*maker].target_name));
+  return call == target_calls_.end() ? std::nullopt : std::optional(call->second);
+}
+
+bool WrongResults::GoesToItsMaker(const ComparedRow& wrong) const {
+  const auto forward = target_calls_.find(ForwardNameOf(comparison_.calls[wrong.call].target_name));
+  if (forward == target_calls_.end()) return false;
+  bool any = false;
+  for (const ComparedRow& row : RowsOf(forward->second)) {
+    if (!row.target || !measure::IsInput(row) || !row.target->is_tensor) continue;
+    if (measure::ElementsOf(*row.target) != measure::ElementsOf(*wrong.target)) continue;
+    if (row.target->requires_grad == false) continue;
+    // Which of two operands of one size it belongs to is not told: both must meet.
+    const std::optional<uint32_t> call = GradientReaderOf(*row.target, forward->second);
+    if (!call || *call <= wrong.call) return false;
+    const bool meets = std::ranges::any_of(RowsOf(*call), [&](const ComparedRow& each) {
+      return each.target && measure::IsInput(each) && each.target->is_tensor &&
+             (measure::IsGood(each.verdict) || LeadsOn(each));
+    });
+    if (!meets) return false;
+    any = true;
+  }
+  return any;
+}
+
+bool WrongResults::Meets(const ComparedRow& wrong) const {
+  if (!wrong.target->is_tensor || wrong.target->role == ItemRole::kParameterGrad) return false;
+  if (IsRead(wrong)) return true;
+  if (direction_ == CallKind::kBackward) return GoesToItsMaker(wrong);
+  return IsCast(wrong) || IsUnreadOnBothSides(wrong);
+}
+
+bool WrongResults::AllMeet() const {
+  std::unordered_set<ContentKey, ContentKeyHash> wrong;
+  for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
+    const ComparedCall& call = comparison_.calls[i];
+    if (call.target_name.empty() || KindOfCall(call.target_name) != direction_) continue;
+    const std::span<const ComparedRow> rows = RowsOf(i);
+    const bool reads_wrong = std::ranges::any_of(rows, [&](const ComparedRow& row) {
+      const auto key = row.target && measure::IsInput(row) ? KeyOf(*row.target) : std::nullopt;
+      return key && wrong.contains(*key);
+    });
+    for (const ComparedRow& row : rows) {
+      if (!row.target || measure::IsInput(row)) continue;
+      const bool follows = !call.paired() && reads_wrong && row.target->is_tensor;
+      if (!follows && !IsWrong(row)) continue;
+      if (!Meets(row)) return false;
+      if (const auto key = KeyOf(*row.target)) wrong.insert(*key);
+    }
+  }
+  return true;
+}
+
+bool WrongResults::IsKnownOn(bool of_target, const ComparedRow& row) const {
+  const Item& item = *SideOf(row, of_target);
+  const std::optional<ContentKey> key = KeyOf(item);
+  if (!key || !IsTelling(item)) return false;
+  return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& each) {
+    const Slot<Item>& other = SideOf(each, of_target);
+    if (!other || !other->is_tensor || each.call == row.call) return false;
+    // Golden's calls may stand elsewhere in its own order.
+    const bool is_before = each.call < row.call || (!of_target && !measure::IsInput(each));
+    return is_before && (KeyOf(*other) == key || IsNumberLess(item, *other));
+  });
+}
+
+bool WrongResults::AreKnownBefore(const ComparedRow& row) const {
+  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor &&
+         IsKnownOn(true, row) && IsKnownOn(false, row);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,76 @@
+// Where wrong results go: whether all that is wrong in one pass over the calls comes to values that
+// both sides have.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_WRONG_RESULTS_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_WRONG_RESULTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "pipeline/culprit/content_key.h"
+#include "plumbline/compare.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+
+// The target's wrong results of one direction and what reads them. Requires: verdicts of all rows.
+// Borrows the comparison.
+class WrongResults {
+ public:
+  // `noise`: largest relative error that counts as noise.
+  WrongResults(const Comparison& comparison, CallKind direction, double noise);
+
+  // Whether every wrong result, and every result of a call without counterpart that reads one, is
+  // read by a call whose input agrees with golden's; or by one in whose results, as many numbers
+  // that agree, the difference is below the rounding; or leads through calls of which the same
+  // holds; or, where nothing reads it, stands among golden's results, unread there too. A gradient
+  // is followed to the call that made the value it is the gradient of: what that call's backward
+  // reads is the sum of all such gradients.
+  [[nodiscard]] bool AllMeet() const;
+
+  // Whether what a call reads in this row shows in its results: those that are wrong are followed
+  // by AllMeet(), or it is lost in their rounding. A call that returns nothing acts unseen.
+  [[nodiscard]] bool IsFollowed(const ComparedRow& row) const { return LeadsOn(row); }
+
+  // Whether each side had the contents that it reads in this row before the row's call, or had a
+  // tensor `s - x` of them for a number s, which no recorder sees.
+  [[nodiscard]] bool AreKnownBefore(const ComparedRow& row) const;
+
+ private:
+  using RowsByContents = std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash>;
+
+  [[nodiscard]] CallKind KindOf(const ComparedRow& row) const;
+  [[nodiscard]] std::span<const ComparedRow> RowsOf(uint32_t call) const;
+  // Whether a wrong value that a call reads in this row is followed further, or lost in rounding.
+  [[nodiscard]] bool LeadsOn(const ComparedRow& read) const;
+  [[nodiscard]] bool IsRead(const ComparedRow& wrong) const;
+  [[nodiscard]] bool IsCast(const ComparedRow& wrong) const;
+  [[nodiscard]] bool IsUnreadOnBothSides(const ComparedRow& wrong) const;
+  // Whether the call of a result also reads it: a copy, whose gradient is a part of that of what it
+  // is copied from.
+  [[nodiscard]] bool IsCopy(const ComparedRow& result) const;
+  // The last forward call before `reader` that made `value` in this shape, or what `value` is a
+  // number less.
+  [[nodiscard]] std::optional<uint32_t> MakerOf(const Item& value, uint32_t reader) const;
+  // The call whose backward reads the sum of the gradients of `value`, which `reader` reads.
+  [[nodiscard]] std::optional<uint32_t> GradientReaderOf(const Item& value, uint32_t reader) const;
+  [[nodiscard]] bool GoesToItsMaker(const ComparedRow& wrong) const;
+  [[nodiscard]] bool Meets(const ComparedRow& wrong) const;
+  [[nodiscard]] bool IsKnownOn(bool of_target, const ComparedRow& row) const;
+
+  const Comparison& comparison_;
+  const CallKind direction_;
+  const double noise_;
+  RowsByContents read_, made_;  // target rows of the direction; made_: of forward calls
+  std::unordered_set<ContentKey, ContentKeyHash> golden_read_;
+  std::unordered_map<std::string_view, uint32_t> target_calls_;
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_WRONG_RESULTS_H_
