@@ -16,6 +16,9 @@ namespace {
 
 // More pairs that read other values follow from a fault, and to look at them again would take long.
 constexpr size_t kMost = 16384;
+// Two values of unlike meaning differ by about their own size. What is closer is one value,
+// computed less exactly or by another factor.
+constexpr double kAnother = 0.1;
 
 // Contents of the target and the last call that reads them.
 using Readers = std::unordered_map<ContentKey, uint32_t, ContentKeyHash>;
@@ -48,7 +51,9 @@ bool IsRead(const Comparison& comparison, uint32_t call, const Readers& readers,
 // Whether a tensor that the call reads is another altogether, and not merely less exact.
 bool ReadsAnother(const Comparison& comparison, const ComparedCall& call) {
   return std::ranges::any_of(measure::RowsOf(comparison, call), [](const ComparedRow& row) {
-    return measure::IsInput(row) && row.item().is_tensor && row.verdict == Verdict::kBroken;
+    const bool is_broken =
+        measure::IsInput(row) && row.item().is_tensor && row.verdict == Verdict::kBroken;
+    return is_broken && !(row.error < kAnother);  // checksums and infinities have no error
   });
 }
 
