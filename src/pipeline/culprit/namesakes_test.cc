@@ -94,7 +94,7 @@ TEST_F(NamesakesTest, FaultBesideOneIsNamed) {
 
 // Less exact than it should be or by another factor, and as good again behind a call that hides it.
 TEST_F(NamesakesTest, ValueThatIsMerelyInexactIsNamed) {
-  for (const double factor : {1.000001, 1.05}) {
+  for (const double factor : {1.000001, 1.005}) {
     testing::TestDirectory directory;
     DumpForTest target(directory.path() + "/t"), golden(directory.path() + "/g");
     golden.Add("Torch.exp.0.forward", Values(2), Values(3))
