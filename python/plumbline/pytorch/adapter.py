@@ -25,6 +25,7 @@ class TorchAdapter:
     """`plumbline.adapter.Adapter` for PyTorch."""
 
     name = "pytorch"
+    module_prefix = "Module"
     modules_since: tuple[int, ...] = (2, 2)  # torch.autograd.graph.get_gradient_edge
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class TorchAdapter:
     def framework_parts(self) -> dict[str, Any]:
         """Types and callables for `_core.new_recorder`."""
         return {
+            "name": self.name,
             "tensor": torch.Tensor,
             "dtype": torch.dtype,
             "device": torch.device,
@@ -64,11 +66,20 @@ class TorchAdapter:
             "push_mode": torch._C._push_on_torch_function_stack,
             "parameter": torch.nn.Parameter,
             "no_override": torch._C.DisableTorchFunction,
+            "dtypes": None,
+            "requires_grad_name": "requires_grad",
+            "grad_node_name": "grad_fn",
+            "output_number_name": "output_nr",
+            "parameters_name": "_parameters",
+            "node_id_name": None,
         }
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         """Wrapped APIs of this PyTorch version."""
         return wrapped_apis()
+
+    def use_model(self, models: Iterable[torch.nn.Module]) -> None:
+        """Nothing: its parts are hooked as modules."""
 
     def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
         """Starts recording API calls."""
