@@ -24,10 +24,6 @@ namespace nb = nanobind;
 namespace plumbline::python {
 namespace {
 
-void Check(bool is_complete) {
-  if (!is_complete) throw nb::python_error();
-}
-
 std::string_view OutcomeName(capture::StartOutcome outcome) {
   switch (outcome) {
     case capture::StartOutcome::kCollecting:
@@ -252,7 +248,10 @@ void BindRecorder(nb::module_& m) {
       [](const Config& config, const nb::dict& framework) {
         FrameworkTypes types;
         FrameworkHooks hooks;
-        Check(ReadTypes(framework.ptr(), &types) && ReadHooks(framework.ptr(), &hooks));
+        if (!ReadTypes(framework.ptr(), &types)) {
+          throw nb::value_error("new_recorder: name, tensor or describe is missing");
+        }
+        ReadHooks(framework.ptr(), &hooks);
         auto observer = ValueOrRaise(capture::Observer::Create(config, types.texts.name));
         auto* made = new Recorder(std::move(observer), std::move(types), hooks);
         nb::object owner = nb::cast(made, nb::rv_policy::take_ownership);
@@ -261,7 +260,7 @@ void BindRecorder(nb::module_& m) {
       },
       nb::arg("config"), nb::arg("framework"),
       nb::sig("def new_recorder(config: Config, framework: dict) -> Recorder"),
-      "Makes the recorder of this process; `framework` is Adapter.framework_parts().");
+      "Makes the recorder of this process; `framework` is Adapter.framework_parts() and a name.");
   m.def("log_info", [](const std::string& text) { LogInfo(text); });
   m.def("log_warning", [](const std::string& text) { LogWarning(text); });
   m.def("log_error", [](const std::string& text) { LogError(text); });

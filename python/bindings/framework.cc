@@ -13,17 +13,23 @@ struct Part {
   PyObject** place;
 };
 
-// Parts that are None stay null.
-bool ReadParts(PyObject* parts, std::initializer_list<Part> wanted) {
+// Parts that are not there stay as they are.
+void ReadParts(PyObject* parts, std::initializer_list<Part> wanted) {
   for (const Part& part : wanted) {
     PyObject* value = PyDict_GetItemString(parts, part.key);
-    if (value == nullptr) {
-      PyErr_Format(PyExc_KeyError, "framework_parts(): no part %s", part.key);
-      return false;
-    }
-    *part.place = value == Py_None ? nullptr : Py_NewRef(value);
+    if (value != nullptr) *part.place = Py_NewRef(value);
   }
-  return true;
+}
+
+// An attribute's name; `usual` unless the framework has another.
+void ReadName(PyObject* parts, const char* key, const char* usual, PyObject** name) {
+  if (usual != nullptr) *name = PyUnicode_FromString(usual);
+  PyObject* own = PyDict_GetItemString(parts, key);
+  if (own != nullptr) {
+    Py_XDECREF(*name);
+    *name = Py_NewRef(own);
+  }
+  if (*name != nullptr) PyUnicode_InternInPlace(name);
 }
 
 }  // namespace
@@ -45,42 +51,37 @@ FrameworkTexts TextsOf(std::string name) {
 
 bool ReadTypes(PyObject* parts, FrameworkTypes* types) {
   PyObject* name = nullptr;
-  const bool complete = ReadParts(parts, {{"name", &name},
-                                          {"tensor", &types->tensor},
-                                          {"dtype", &types->dtype},
-                                          {"device", &types->device},
-                                          {"size", &types->size},
-                                          {"memory_format", &types->memory_format},
-                                          {"describe", &types->describe},
-                                          {"dtypes", &types->dtypes}});
+  ReadParts(parts, {{"name", &name},
+                    {"tensor", &types->tensor},
+                    {"dtype", &types->dtype},
+                    {"device", &types->device},
+                    {"size", &types->size},
+                    {"memory_format", &types->memory_format},
+                    {"describe", &types->describe},
+                    {"dtypes", &types->dtypes}});
   const char* text = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
-  if (text != nullptr) types->texts = TextsOf(text);
+  const bool is_complete =
+      text != nullptr && types->tensor != nullptr && types->describe != nullptr;
+  if (is_complete) types->texts = TextsOf(text);
   Py_XDECREF(name);
-  return complete && text != nullptr;
+  return is_complete;
 }
 
-bool ReadHooks(PyObject* parts, FrameworkHooks* hooks) {
+void ReadHooks(PyObject* parts, FrameworkHooks* hooks) {
+  ReadParts(parts, {{"to_host", &hooks->to_host},
+                    {"describe_tensor", &hooks->describe_tensor},
+                    {"mode_depth", &hooks->mode_depth},
+                    {"mode_at", &hooks->mode_at},
+                    {"pop_mode", &hooks->pop_mode},
+                    {"push_mode", &hooks->push_mode},
+                    {"parameter", &hooks->parameter_type},
+                    {"no_override", &hooks->no_override}});
   FrameworkNames& names = hooks->names;
-  if (!ReadParts(parts, {{"to_host", &hooks->to_host},
-                         {"describe_tensor", &hooks->describe_tensor},
-                         {"mode_depth", &hooks->mode_depth},
-                         {"mode_at", &hooks->mode_at},
-                         {"pop_mode", &hooks->pop_mode},
-                         {"push_mode", &hooks->push_mode},
-                         {"parameter", &hooks->parameter_type},
-                         {"no_override", &hooks->no_override},
-                         {"requires_grad_name", &names.requires_grad},
-                         {"grad_node_name", &names.grad_node},
-                         {"output_number_name", &names.output_number},
-                         {"parameters_name", &names.parameters},
-                         {"node_id_name", &names.node_id}})) {
-    return false;
-  }
-  for (PyObject** name : {&names.requires_grad, &names.grad_node, &names.output_number,
-                          &names.parameters, &names.node_id}) {
-    if (*name != nullptr) PyUnicode_InternInPlace(name);
-  }
-  return true;
+  ReadName(parts, "requires_grad_name", "requires_grad", &names.requires_grad);
+  ReadName(parts, "grad_node_name", "grad_fn", &names.grad_node);
+  ReadName(parts, "output_number_name", "output_nr", &names.output_number);
+  ReadName(parts, "parameters_name", "_parameters", &names.parameters);
+  ReadName(parts, "node_id_name", nullptr, &names.node_id);
 }
 
 void Release(FrameworkTypes& types) {

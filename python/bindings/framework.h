@@ -74,9 +74,10 @@ struct FrameworkHooks {
   FrameworkNames names = {};
 };
 
-// From the dict of parts. False with a Python error set if one is missing.
+// From the dict of parts. False if it has no name, tensor class or describe(). Names of attributes
+// are PyTorch's unless the dict has others.
 bool ReadTypes(PyObject* parts, FrameworkTypes* types);
-bool ReadHooks(PyObject* parts, FrameworkHooks* hooks);
+void ReadHooks(PyObject* parts, FrameworkHooks* hooks);
 void Release(FrameworkTypes& types);
 void Release(FrameworkHooks& hooks);
 

@@ -82,6 +82,8 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
   wants_xor_ = config.summary_mode == SummaryMode::kXor;
   wants_stacks_ = config.extra_info;
+  // Without walking the stack it is not known.
+  wants_recompute_ = wants_stacks_ && types_.texts.tells_grad;
   wants_parents_ = config.extra_info && (config.level == Level::kL0 || config.level == Level::kMix);
   pthread_atfork(nullptr, nullptr, MarkForkedChild);
 }
@@ -159,8 +161,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   {
     const InTool in_tool(thread, gate_);
     if (!observer_->selection().selects_all()) selected = observer_->selection().SelectApi(name);
-    tells_recompute = selected && wants_stacks_ && types_.texts.tells_grad &&
-                      WantsDirection(parts, CallKind::kForward);
+    tells_recompute = selected && wants_recompute_ && WantsDirection(parts, CallKind::kForward);
     StackInfo stack;
     if (selected) UseStack(&stack);
     const std::string_view parent =
@@ -282,8 +283,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
     }
     walker.Dict(kParameters, "parameters", parameters, out);
     CountFailures(walker);
-    // Without walking the stack it is not known.
-    if (wants_stacks_ && types_.texts.tells_grad) PackRecompute(stack.is_recompute, out);
+    if (wants_recompute_) PackRecompute(stack.is_recompute, out);
   }
   EndEntry(frame.name, out, kept, /*is_listed=*/true);
 }

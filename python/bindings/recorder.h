@@ -227,6 +227,7 @@ class Recorder : public TensorSink {
   bool wants_digest_ = false;  // the CRC
   bool wants_xor_ = false;
   bool wants_stacks_ = true;
+  bool wants_recompute_ = true;
   bool wants_parents_ = false;
 };
 

@@ -102,7 +102,7 @@ class Recorder:
 
 def new_recorder(config: Config, framework: dict) -> Recorder:
     """
-    Makes the recorder of this process; `framework` is Adapter.framework_parts().
+    Makes the recorder of this process; `framework` is Adapter.framework_parts() and a name.
     """
 
 def log_info(arg: str, /) -> None: ...

@@ -277,7 +277,9 @@ class DebuggerBase:
         for warning in config.warnings:
             _core.log_warning(warning)
         self._config = config
-        self._recorder = _core.new_recorder(config, self._adapter.framework_parts())
+        self._recorder = _core.new_recorder(
+            config, {"name": self._adapter.name, **self._adapter.framework_parts()}
+        )
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
         self._operators: OperatorWindow | None = None
         if config.level == "L2":

@@ -13,6 +13,7 @@ from plumbline import _core
 from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
+from plumbline.mindspore.jit import JitCalls
 from plumbline.mindspore.values import DTYPES, describe, describe_tensor, to_host
 from plumbline.random_calls import seed_interpreter
 
@@ -25,8 +26,9 @@ class MindSporeAdapter:
     modules_since: tuple[int, ...] = (2, 10)  # tensors know the nodes of their autograd graph
 
     def __init__(self) -> None:
-        self._apis = ApiHooks()
-        self._cells = CellHooks()
+        jit = JitCalls()
+        self._apis = ApiHooks(jit)
+        self._cells = CellHooks(jit)
 
     def version(self) -> tuple[int, ...]:
         """(2, 10, 0) of "2.10.0"."""
@@ -46,21 +48,12 @@ class MindSporeAdapter:
     def framework_parts(self) -> dict[str, Any]:
         """Types and callables for `_core.new_recorder`."""
         return {
-            "name": self.name,
             "tensor": ms.Tensor,
             "dtype": ms.Type,
-            "device": None,
-            "size": None,
-            "memory_format": None,
             "describe": describe,
             "to_host": to_host,
             "describe_tensor": describe_tensor,
-            "mode_depth": None,
-            "mode_at": None,
-            "pop_mode": None,
-            "push_mode": None,
             "parameter": ms.Parameter,
-            "no_override": None,
             "dtypes": DTYPES,
             "requires_grad_name": "_requires_grad",
             "grad_node_name": "_grad_node",
@@ -124,7 +117,9 @@ class MindSporeAdapter:
 
     def module_tree(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
         """cells_and_names() without the root."""
-        return [(name, cell) for name, cell in model.cells_and_names() if cell is not model]
+        cells = [(name, cell) for name, cell in model.cells_and_names() if cell is not model]
+        # What MindSpore puts around a cell to compute it again calls the cell itself.
+        return [(name, cell) for name, cell in cells if "_recompute_cell" not in name.split(".")]
 
     def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
         """Seeds Python, NumPy and MindSpore."""

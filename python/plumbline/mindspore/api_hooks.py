@@ -6,6 +6,7 @@ the window nothing is replaced.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -34,18 +35,20 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
 class ApiHooks:
     """The probes of one process and the places where they are installed."""
 
-    def __init__(self) -> None:
+    def __init__(self, jit: JitCalls) -> None:
+        self._jit = jit
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
         self._primitives = _core.PatchSet()
         self._cells: list[Any] = []
         self._guards = Guards(self)
-        self._jit = JitCalls(self)
         self._suspended = 0  # times
         self._is_installed = False
 
     def use_cells(self, cells: Iterable[Any]) -> None:
         """From the next `install` on, the primitives that `cells` hold are recorded."""
+        if self._is_installed:
+            return
         self._cells = list(cells)
         self._primitives = _core.PatchSet()
 
@@ -59,7 +62,7 @@ class ApiHooks:
             self._find_primitives(recorder)
         self._is_installed = True
         self._guards.apply()
-        self._jit.install(recorder)
+        self._jit.join(self, recorder)
         if self._suspended == 0:
             self._put()
 
@@ -70,7 +73,7 @@ class ApiHooks:
         self._is_installed = False
         if self._suspended == 0:
             self._take()
-        self._jit.uninstall()
+        self._jit.leave(self)
         self._guards.restore()
 
     def suspend(self) -> None:
@@ -91,8 +94,12 @@ class ApiHooks:
         self._patches = _core.PatchSet()
         self._primitives = _core.PatchSet()
         for prefix, name, owner, attribute in wrapped_apis():
-            original = getattr(owner, attribute)
-            probe = recorder.probe(original, f"{prefix}.{name}", owner is ms.Tensor)
+            static: Any = inspect.getattr_static(owner, attribute)
+            full, original = f"{prefix}.{name}", getattr(owner, attribute)
+            if isinstance(static, staticmethod):
+                probe: Any = staticmethod(recorder.probe(original, full, False))
+            else:
+                probe = recorder.probe(original, full, owner is ms.Tensor)
             self._patches.add(owner, attribute, probe)
 
     def _find_primitives(self, recorder: _core.Recorder) -> None:

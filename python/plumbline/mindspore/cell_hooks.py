@@ -9,6 +9,7 @@ from typing import Any
 from mindspore.common.api import _no_grad, _pynative_executor
 
 from plumbline import _core
+from plumbline.mindspore.jit import JitCalls
 
 
 @_no_grad()
@@ -34,7 +35,9 @@ class CellHooks:
     What a hook does is native, and the same as for PyTorch (`python/bindings/module_hook.h`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, jit: JitCalls) -> None:
+        self._jit = jit
+        self._cells: list[tuple[Any, _core.ModuleHook]] = []
         self._handles: list[Any] = []
         self._hooks: dict[str, _core.ModuleHook] = {}
         self._recorder: _core.Recorder | None = None
@@ -44,7 +47,7 @@ class CellHooks:
         self, recorder: _core.Recorder, cells: Iterable[tuple[str, Any]], wants_backward: bool
     ) -> None:
         """Hooks cells given as (entry prefix, cell); idempotent."""
-        if self._handles:
+        if self._cells:
             return
         if self._recorder is not recorder:
             self._recorder, self._hooks, self._autograd = recorder, {}, _autograd()
@@ -57,15 +60,28 @@ class CellHooks:
             if hook is None:
                 hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
                 self._hooks[prefix] = hook
-            self._handles.append(
-                cell.register_forward_pre_hook(_before(hook), with_kwargs=True)
-            )
+            self._cells.append((cell, hook))
+        if self._cells:
+            self._jit.join(self, None)
+        self.resume()
+
+    def uninstall(self) -> None:
+        """Removes the hooks of cells; idempotent."""
+        if self._cells:
+            self._jit.leave(self)
+        self._cells = []
+        self.suspend()
+
+    def resume(self) -> None:
+        """Registers the hooks."""
+        for cell, hook in self._cells:
+            self._handles.append(cell.register_forward_pre_hook(_before(hook), with_kwargs=True))
             self._handles.append(
                 cell.register_forward_hook(_after(hook), with_kwargs=True, always_call=True)
             )
 
-    def uninstall(self) -> None:
-        """Removes the hooks of cells; idempotent."""
+    def suspend(self) -> None:
+        """Removes them."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -11,14 +11,13 @@ from plumbline.guards import Hooks
 
 
 class JitCalls:
-    """Records calls of compiled functions as `Jit.{function}.{n}`.
+    """Lets the compiler see what it compiles: probes and hooks step aside meanwhile.
 
-    The compiler reads the source of what is called and must find the originals there: `hooks` are
-    suspended while a compiled function runs.
+    It reads the source of all that is called, and compiles the hooks of cells.
     """
 
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks = hooks
+    def __init__(self) -> None:
+        self._members: list[Hooks] = []
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
         self._original: Any = api._JitExecutor.__call__
@@ -29,28 +28,35 @@ class JitCalls:
         call.__wrapped__ = self._original  # type: ignore[attr-defined]
         self._patches.add(api._JitExecutor, "__call__", call)
 
-    def install(self, recorder: _core.Recorder) -> None:
-        """Begins to record."""
-        self._recorder = recorder
+    def join(self, hooks: Hooks, recorder: _core.Recorder | None) -> None:
+        """`recorder`: records the calls as `Jit.{function}.{n}` while `hooks` take part."""
+        self._members.append(hooks)
+        self._recorder = recorder or self._recorder
         self._patches.apply()
 
-    def uninstall(self) -> None:
-        """Ends it."""
-        self._patches.restore()
+    def leave(self, hooks: Hooks) -> None:
+        """Undoes `join`."""
+        self._members.remove(hooks)
+        if not self._members:
+            self._recorder = None
+            self._patches.restore()
 
     def _call(self, executor: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._recorder is None:
-            return self._original(executor, *args, **kwargs)
-        # A method's first argument is its object.
+        # A method's first argument is its object, which is no value.
         owner = args[:1] if executor.obj is not None else ()
 
         def run(*values: Any, **named: Any) -> Any:
-            self._hooks.suspend()
+            members = list(self._members)
+            for hooks in members:
+                hooks.suspend()
             try:
                 return self._original(executor, *owner, *values, **named)
             finally:
-                self._hooks.resume()
+                for hooks in members:
+                    hooks.resume()
 
+        if self._recorder is None:
+            return run(*args[len(owner) :], **kwargs)
         probe: Any = self._recorder.probe(run, f"Jit.{_name_of(executor)}", False)
         return probe(*args[len(owner) :], **kwargs)
 

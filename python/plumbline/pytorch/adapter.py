@@ -51,7 +51,6 @@ class TorchAdapter:
     def framework_parts(self) -> dict[str, Any]:
         """Types and callables for `_core.new_recorder`."""
         return {
-            "name": self.name,
             "tensor": torch.Tensor,
             "dtype": torch.dtype,
             "device": torch.device,
@@ -66,12 +65,6 @@ class TorchAdapter:
             "push_mode": torch._C._push_on_torch_function_stack,
             "parameter": torch.nn.Parameter,
             "no_override": torch._C.DisableTorchFunction,
-            "dtypes": None,
-            "requires_grad_name": "requires_grad",
-            "grad_node_name": "grad_fn",
-            "output_number_name": "output_nr",
-            "parameters_name": "_parameters",
-            "node_id_name": None,
         }
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
@@ -86,7 +79,6 @@ class TorchAdapter:
         self._apis.install(recorder, with_regions)
 
     def uninstall_apis(self) -> None:
-        """Restores every replaced attribute."""
         self._apis.uninstall()
 
     def install_modules(
@@ -96,7 +88,6 @@ class TorchAdapter:
         self._modules.install(recorder, modules, wants_backward)
 
     def uninstall_modules(self) -> None:
-        """Removes the module hooks."""
         self._modules.uninstall()
 
     def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
@@ -115,11 +106,9 @@ class TorchAdapter:
         return module.register_forward_pre_hook(callback)
 
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
-        """Wraps DataLoader iterators."""
         self._batches.install(before, after)
 
     def uninstall_batches(self) -> None:
-        """Restores DataLoader iterators."""
         self._batches.uninstall()
 
     def end_step(self) -> None:
