@@ -31,7 +31,8 @@ struct ItemMatch {
 };
 
 struct ItemRules {
-  // Dtypes agree when both are integers, floats, complex or truth values: between frameworks.
+  // Between frameworks: dtypes agree when both are integers, floats, complex or truth values, and
+  // nulls at the end of one side alone keep nothing apart.
   bool by_kind = false;
 };
 

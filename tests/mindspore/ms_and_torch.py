@@ -97,7 +97,8 @@ def in_torch(level: str, out: str) -> None:
     net = Net()
     debugger = PrecisionDebugger(task="tensor", dump_path=out, level=level)
     debugger.start(net)
-    net(values["x"]).backward()
+    # With a gradient of its own, so that PyTorch does not call ones_like for one.
+    net(values["x"]).backward(torch.tensor(1.0))
     debugger.stop()
 
 
