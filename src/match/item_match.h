@@ -32,7 +32,7 @@ struct ItemMatch {
 
 struct ItemRules {
   // Between frameworks: dtypes agree when both are integers, floats, complex or truth values, and
-  // nulls at the end of one side alone keep nothing apart.
+  // nulls at the end of one side alone are left out.
   bool by_kind = false;
 };
 

@@ -43,7 +43,8 @@ def in_mindspore(level: str, out: str, scale: float) -> None:
             self.first, self.second = Linear("first"), Linear("second")
 
         def construct(self, x: Tensor) -> Tensor:
-            return mint.nn.functional.relu(self.second(mint.mul(mint.nn.functional.relu(self.first(x)), scale)))
+            relu = mint.nn.functional.relu
+            return relu(self.second(mint.mul(relu(self.first(x)), scale)))
 
     class Net(nn.Cell):
         def __init__(self) -> None:
@@ -84,7 +85,8 @@ def in_torch(level: str, out: str) -> None:
             self.first, self.second = Linear("first"), Linear("second")
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return nn.functional.relu(self.second(torch.mul(nn.functional.relu(self.first(x)), 1.0)))
+            relu = nn.functional.relu
+            return relu(self.second(torch.mul(relu(self.first(x)), 1.0)))
 
     class Net(nn.Module):
         def __init__(self) -> None:

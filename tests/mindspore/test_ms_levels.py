@@ -1,4 +1,4 @@
-"""Three nets at every level and in every mode: what is recorded, and the same training as without."""
+"""Three nets at every level and in every mode: what is recorded, and the same training."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_entry(name: str, entry: dict[str, Any]) -> None:
         assert list(entry) == ["input", "output"]
     else:
         keys = ["input_args", "input_kwargs", "output"]
-        assert list(entry) == (keys + ["parameters"] if name.startswith("Cell.") else keys)
+        assert list(entry) == ([*keys, "parameters"] if name.startswith("Cell.") else keys)
 
 
 def check_tensor(tensor: dict[str, Any], mode: str, directory: Path) -> None:

@@ -10,7 +10,7 @@ import mindspore as ms
 from mindspore.communication import management
 
 from plumbline import _core
-from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
+from plumbline.mindspore.api_hooks import ApiHooks, is_mindtorch, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
 from plumbline.mindspore.jit import JitCalls
@@ -21,11 +21,12 @@ from plumbline.random_calls import seed_interpreter
 class MindSporeAdapter:
     """`plumbline.adapter.Adapter` for MindSpore."""
 
-    name = "mindspore"
-    module_prefix = "Cell"
     modules_since: tuple[int, ...] = (2, 10)  # tensors know the nodes of their autograd graph
 
     def __init__(self) -> None:
+        mindtorch = is_mindtorch()
+        self.name = "mindtorch" if mindtorch else "mindspore"
+        self.module_prefix = "Module" if mindtorch else "Cell"
         jit = JitCalls()
         self._apis = ApiHooks(jit)
         self._cells = CellHooks(jit)
@@ -126,6 +127,6 @@ class MindSporeAdapter:
         seed_interpreter(seed)
         os.environ["HCCL_DETERMINISTIC"] = str(deterministic)
         ms.set_seed(seed)
-        ms.set_deterministic(deterministic)
+        ms.set_context(deterministic="ON" if deterministic else "OFF")
         if remove_dropout:
             without_dropout()

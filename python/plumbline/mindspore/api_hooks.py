@@ -7,7 +7,9 @@ the window nothing is replaced.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import mindspore as ms
@@ -17,12 +19,26 @@ from mindspore.ops import Primitive
 from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
 from plumbline.guards import Guards
+from plumbline.mindspore.distributed import DistributedHooks
 from plumbline.mindspore.jit import JitCalls
+
+
+def is_mindtorch() -> bool:
+    """Whether `torch` is MindTorch (MSAdapter): its tensors are MindSpore's."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return isinstance(kind, type) and issubclass(kind, ms.Tensor)
 
 
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
     """Yields (prefix, name, owner, attribute) for each listed API that this MindSpore has."""
-    owners: list[tuple[str, str, object]] = [
+    if is_mindtorch():
+        torch: Any = sys.modules["torch"]
+        owners = [("functional", "Functional", torch.nn.functional),
+                  ("tensor", "Tensor", torch.Tensor), ("torch", "Torch", torch)]
+        beside = Path(__file__).parents[1] / "pytorch" / "apis.json"
+        yield from present_apis(read_api_list(str(beside)), owners)
+        return
+    owners = [
         ("ops", "Functional", ops),
         ("tensor", "Tensor", ms.Tensor),
         ("mint.ops", "Mint", mint),
@@ -42,6 +58,7 @@ class ApiHooks:
         self._primitives = _core.PatchSet()
         self._cells: list[Any] = []
         self._guards = Guards(self)
+        self._distributed: DistributedHooks | None = None
         self._suspended = 0  # times
         self._is_installed = False
 
@@ -74,6 +91,8 @@ class ApiHooks:
         if self._suspended == 0:
             self._take()
         self._jit.leave(self)
+        if self._distributed is not None:
+            self._distributed.finish()
         self._guards.restore()
 
     def suspend(self) -> None:
@@ -93,11 +112,13 @@ class ApiHooks:
         self._recorder = recorder
         self._patches = _core.PatchSet()
         self._primitives = _core.PatchSet()
+        self._distributed = DistributedHooks(recorder)
         for prefix, name, owner, attribute in wrapped_apis():
             static: Any = inspect.getattr_static(owner, attribute)
             full, original = f"{prefix}.{name}", getattr(owner, attribute)
             if isinstance(static, staticmethod):
-                probe: Any = staticmethod(recorder.probe(original, full, False))
+                function: Any = recorder.probe(original, full, False)
+                probe: Any = staticmethod(function)
             else:
                 probe = recorder.probe(original, full, owner is ms.Tensor)
             self._patches.add(owner, attribute, probe)
@@ -113,7 +134,11 @@ class ApiHooks:
     def _put(self) -> None:
         self._patches.apply()
         self._primitives.apply()
+        if self._distributed is not None:
+            self._distributed.resume()
 
     def _take(self) -> None:
+        if self._distributed is not None:
+            self._distributed.suspend()
         self._primitives.restore()
         self._patches.restore()

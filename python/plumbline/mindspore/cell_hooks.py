@@ -12,9 +12,9 @@ from plumbline import _core
 from plumbline.mindspore.jit import JitCalls
 
 
-@_no_grad()
 def _add(left: Any, right: Any) -> Any:
-    return operator.add(left, right)
+    with _no_grad():
+        return operator.add(left, right)
 
 
 def _autograd() -> _core.Autograd:
