@@ -39,7 +39,7 @@ class Tensor:
         return self.array.ctypes.data
 
 
-class functions:  # noqa: N801 -- stands for a module
+class functions:  # stands for a module
     @staticmethod
     def double(x: Tensor) -> Tensor:
         return Tensor(x.array * 2)
