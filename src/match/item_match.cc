@@ -155,7 +155,7 @@ ItemMatch MatchMapped(const CallItems& target, const CallItems& golden, const It
     if (part.starts_with(kKeyword)) part.replace(0, kKeyword.size(), kInput);
     const auto found = by_part.find(part);
     if (found == by_part.end() || used[found->second]) {
-      match.alone_target.push_back(i);
+      if (!rules.by_kind || target.items[i].dtype) match.alone_target.push_back(i);
       continue;
     }
     used[found->second] = true;
@@ -164,7 +164,8 @@ ItemMatch MatchMapped(const CallItems& target, const CallItems& golden, const It
     if (match.mismatch) return match;
   }
   for (size_t j = 0; j < used.size(); ++j) {
-    if (!used[j]) match.alone_golden.push_back(j);
+    if (used[j] || (rules.by_kind && !golden.items[j].dtype)) continue;
+    match.alone_golden.push_back(j);
   }
   if (match.links.empty()) {
     match.mismatch = Mismatch{"structure-differs", "the mapping pairs none of the items", {}};

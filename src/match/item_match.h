@@ -32,7 +32,7 @@ struct ItemMatch {
 
 struct ItemRules {
   // Between frameworks: dtypes agree when both are integers, floats, complex or truth values, and
-  // nulls at the end of one side alone are left out.
+  // nulls that one side alone has (behind all others, or without place in a mapping) are left out.
   bool by_kind = false;
 };
 

@@ -79,6 +79,10 @@ TEST(ItemMatch, NullsAtTheEndKeepNothingApartBetweenFrameworks) {
   EXPECT_EQ(match.links, (ItemLinks{{0, 0}}));
   EXPECT_TRUE(match.alone_target.empty());
   EXPECT_EQ(StructureOf(target, kAcross), StructureOf(golden, kAcross));
+  target.mapped_parts = {"output.0", "output.1"};
+  EXPECT_TRUE(MatchItems(target, golden, kAcross).alone_target.empty());
+  EXPECT_EQ(MatchItems(target, golden).alone_target, std::vector<size_t>{1});
+  target.mapped_parts.clear();
   target.items[1].dtype = "torch.float32";  // a value is another matter
   EXPECT_TRUE(MatchItems(target, golden, kAcross).mismatch);
 }
