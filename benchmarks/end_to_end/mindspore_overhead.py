@@ -102,5 +102,5 @@ def calls(directory: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        calls(Path(folder))
+        calls(Path(folder))  # constructs the debugger before the first operator, as scripts should
         steps(Path(folder), int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mindspore as ms
+
 from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
@@ -30,6 +32,10 @@ class PrecisionDebugger(DebuggerBase):
         step: list[int | str] | None = None,
     ) -> None:
         super().__init__(config_path, task, dump_path, level, None, step)
+        # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run when
+        # they are called and 600 us where other threads run them; it has to be said before the first.
+        if ms.get_context("device_target") == "CPU":
+            ms.runtime.launch_blocking()
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:
