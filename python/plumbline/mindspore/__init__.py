@@ -32,8 +32,8 @@ class PrecisionDebugger(DebuggerBase):
         step: list[int | str] | None = None,
     ) -> None:
         super().__init__(config_path, task, dump_path, level, None, step)
-        # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run when
-        # they are called and 600 us where other threads run them; it has to be said before the first.
+        # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run
+        # when they are called and 600 us where other threads run them; said before the first one.
         if ms.get_context("device_target") == "CPU":
             ms.runtime.launch_blocking()
 
