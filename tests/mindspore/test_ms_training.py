@@ -249,3 +249,22 @@ def test_seed_all_makes_dropout_keep_everything(monkeypatch: pytest.MonkeyPatch)
         layer.set_train()
         assert np.array_equal(layer(x).asnumpy(), x.asnumpy())
     assert np.array_equal(ops.dropout(x, 0.9).asnumpy(), x.asnumpy())
+
+
+def test_the_example_of_the_how_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import runpy
+
+    from plumbline.debugger import DebuggerBase
+
+    monkeypatch.setattr(DebuggerBase, "_instance", None)
+    path = Path(__file__).parents[2] / "examples/record_mindspore.py"
+    main = runpy.run_path(str(path))["main"]
+    for out in ("none", str(tmp_path / "out")):
+        main(out)
+    weights = [line for line in capsys.readouterr().out.splitlines() if line.startswith("weights")]
+    assert len(weights) == 2 and weights[0] == weights[1]
+    assert len(list(tmp_path.rglob("dump.json"))) == 2
+    data = read(tmp_path)["data"]
+    assert data["Cell.hidden.Dense.backward.0"]["output"] == [None]  # its input needs no gradient
