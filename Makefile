@@ -25,7 +25,7 @@ demo: setup
 	@$(PYTHON) -W ignore examples/find_wrong_epsilon.py
 
 test:
-	@tools/bootstrap.sh packages test-packages python native upstream
+	@tools/bootstrap.sh packages test-packages python native upstream mindspore
 	@$(PYTHON) tools/run_tests.py
 
 test-quick: setup

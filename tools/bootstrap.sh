@@ -9,6 +9,7 @@
 #   python     .venv with the locked requirements
 #   native     plumbline and the program plumb, installed into .venv
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
+#   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
 cd "$(dirname "$0")/.."
@@ -100,30 +101,39 @@ build_native() {
   printf '%s' "$hash" >"$stamps/native"
 }
 
-# torch and transformers are shared with .venv through a .pth file: own packages come first on
-# sys.path, so upstream's older NumPy wins where it is pinned.
+# make_beside NAME ENV LIST CHECK: ENV, an environment that has the packages of LIST and shares all
+# others with .venv through a .pth file: own packages come first on sys.path, so an older NumPy wins
+# where it is pinned. CHECK is a Python statement that has to run in it.
+make_beside() {
+  local name=$1 env=$2 list=$3 check=$4 hash site
+  hash=$({ cat "$stamps/python" "$list"; pwd; } | hash_text)
+  if up_to_date "$name" "$hash" && [ -x "$env/bin/python" ]; then
+    say "$env: up to date"
+    return 0
+  fi
+  say "installing $list into $env"
+  rm -rf "$env" "$stamps/$name"
+  .venv/bin/python -m venv --without-pip "$env"
+  site=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >"$site/shared_with_main_environment.pth"
+  .venv/bin/python -m pip --python "$env/bin/python" install -q --disable-pip-version-check \
+    --no-deps -r "$list" || fail "pip could not install $list"
+  "$env/bin/python" -W ignore -c "$check" >/dev/null || fail "$env: \"$check\" does not run"
+  printf '%s' "$hash" >"$stamps/$name"
+}
+
 make_upstream() {
-  local version env list hash site
+  local version
   for version in 1.2.2 26.2.0; do
-    env=build/upstream/$version
-    list=requirements/upstream-$version.txt
-    hash=$({ cat "$stamps/python" "$list"; pwd; } | hash_text)
-    if up_to_date "upstream-$version" "$hash" && [ -x "$env/bin/python" ]; then
-      say "upstream $version: up to date"
-      continue
-    fi
-    say "upstream $version: installing $list into $env"
-    rm -rf "$env" "$stamps/upstream-$version"
-    .venv/bin/python -m venv --without-pip "$env"
-    site=$("$env/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-      >"$site/shared_with_main_environment.pth"
-    .venv/bin/python -m pip --python "$env/bin/python" install -q --disable-pip-version-check \
-      --no-deps -r "$list" || fail "pip could not install $list"
-    "$env/bin/python" -W ignore -c 'import transformers, msprobe.pytorch' >/dev/null ||
-      fail "$env: upstream $version does not import"
-    printf '%s' "$hash" >"$stamps/upstream-$version"
+    make_beside "upstream-$version" "build/upstream/$version" "requirements/upstream-$version.txt" \
+      'import transformers, msprobe.pytorch'
   done
+}
+
+make_mindspore() {
+  make_beside mindspore build/mindspore requirements/mindspore.txt \
+    'import mindspore; mindspore.Tensor([1.0]).asnumpy()'
 }
 
 [ $# -gt 0 ] || set -- packages python native
@@ -134,6 +144,7 @@ for part in "$@"; do
     python) make_python ;;
     native) build_native ;;
     upstream) make_upstream ;;
-    *) fail "unknown part \"$part\" (expected packages, test-packages, python, native, upstream)" ;;
+    mindspore) make_mindspore ;;
+    *) fail "unknown part \"$part\" (expected packages, test-packages, python, native, upstream, mindspore)" ;;
   esac
 done

@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTEST_RAN_NOTHING = 5
+MINDSPORE_PYTHON = BUILD / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
 FUZZ_COMPILER = "clang++-14"
 # A minute for every reader of what users hand in; less for what only we write.
 FUZZ_S, FUZZ_SHORT_S = 60, 15
@@ -125,16 +126,23 @@ def pytest_groups() -> dict[str, list[str]]:
     folder = ROOT / "tests" / "python"
     files = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
     return {"compat": ["tests/compat"], "faults": ["tests/faults"],
-            "python-1": files[::2], "python-2": files[1::2]}
+            "python-1": files[::2], "python-2": files[1::2], "mindspore": ["tests/mindspore"]}
 
 
 def python_tests(quick: bool) -> Counts:
-    """Runs pytest over tests/python, tests/compat and tests/faults at once: they mostly wait."""
+    """Runs pytest over tests/python, tests/compat, tests/faults and tests/mindspore at once: they
+    mostly wait."""
     running = []
+    total = Counts()
     for name, files in pytest_groups().items():
+        python = MINDSPORE_PYTHON if name == "mindspore" else Path(sys.executable)
+        if not python.exists():
+            print(f"{name}: {python} is missing, nothing was run; run tools/bootstrap.sh {name}")
+            total.add(Counts(skipped=1) if quick else Counts(failed=1))
+            continue
         report = BUILD / f"pytest-{name}.xml"
         report.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--durations=10",
+        command = [str(python), "-m", "pytest", "-q", "--durations=10",
                    f"--junitxml={report}"]
         if quick:
             command += ["-m", "not slow and not upstream"]
@@ -143,7 +151,6 @@ def python_tests(quick: bool) -> Counts:
         log = (BUILD / f"pytest-{name}.log").open("w+")
         running.append((report, log, subprocess.Popen(command, cwd=ROOT, stdout=log,
                                                       stderr=subprocess.STDOUT)))
-    total = Counts()
     for report, log, process in running:
         status = process.wait()
         log.seek(0)

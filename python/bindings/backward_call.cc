@@ -1,5 +1,6 @@
 #include "backward_call.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <unordered_set>
@@ -15,8 +16,6 @@ namespace {
 
 // Attribute and method names, interned once.
 struct Names {
-  PyObject* grad_fn = PyUnicode_InternFromString("grad_fn");
-  PyObject* output_nr = PyUnicode_InternFromString("output_nr");
   PyObject* next_functions = PyUnicode_InternFromString("next_functions");
   PyObject* sequence_nr = PyUnicode_InternFromString("_sequence_nr");
   PyObject* register_hook = PyUnicode_InternFromString("register_hook");
@@ -46,6 +45,12 @@ uint64_t SequenceOf(PyObject* node) {
       nb::steal(CheckedPython(PyObject_CallMethodNoArgs(node, TheNames().sequence_nr))));
 }
 
+// What tells nodes apart while they live.
+uint64_t KeyOf(PyObject* node, const FrameworkNames& names) {
+  if (names.node_id == nullptr) return reinterpret_cast<uintptr_t>(node);
+  return Unsigned(nb::steal(CheckedPython(PyObject_CallMethodNoArgs(node, names.node_id))));
+}
+
 void Register(PyObject* owner, PyObject* method, Recorder& recorder, CallbackBody body) {
   const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder, std::move(body))));
   Py_DECREF(CheckedPython(PyObject_CallMethodOneArg(owner, method, callback.ptr())));
@@ -56,6 +61,7 @@ void Register(PyObject* owner, PyObject* method, Recorder& recorder, CallbackBod
 struct LastResult {
   nb::object weak_reference;
   int64_t version = 0;
+  uint64_t node = 0;  // its key
   std::shared_ptr<std::vector<std::function<void(PyObject*)>>> listeners;
 };
 LastResult& TheLastResult() {
@@ -70,16 +76,23 @@ BackwardCall::BackwardCall(Recorder& recorder, const Autograd& autograd, std::st
                            std::string parent, PyObject* args)
     : recorder_(recorder),
       autograd_(autograd),
+      names_(recorder.hooks().names),
       name_(std::move(name)),
       parent_(std::move(parent)),
       epoch_(recorder.observer().epoch()),
-      arguments_(static_cast<size_t>(PyTuple_GET_SIZE(args))),
-      first_sequence_(Unsigned(autograd.sequence_number())) {
+      arguments_(static_cast<size_t>(PyTuple_GET_SIZE(args))) {
+  const bool knows_sequence = !autograd.sequence_number.is_none();
+  if (knows_sequence) first_sequence_ = Unsigned(autograd.sequence_number());
   for (size_t i = 0; i < arguments_; ++i) {
     PyObject* value = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
-    if (!recorder.IsTensor(value) || !RequiresGrad(value)) continue;
+    if (!recorder.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     Edge edge = EdgeOf(value);
-    if (const Input* known = FindInput(edge.node.ptr(), edge.number)) {
+    const uint64_t sequence = knows_sequence ? 0 : SequenceOf(edge.node.ptr());
+    // What the call makes comes after all that it is given.
+    if (!knows_sequence && sequence != kLeafSequence) {
+      first_sequence_ = std::max(first_sequence_, sequence + 1);
+    }
+    if (const Input* known = FindInput(edge.key, edge.number)) {
       const_cast<Input*>(known)->arguments.push_back(i);
     } else {
       inputs_.push_back({std::move(edge), {i}});
@@ -88,17 +101,22 @@ BackwardCall::BackwardCall(Recorder& recorder, const Autograd& autograd, std::st
 }
 
 BackwardCall::Edge BackwardCall::EdgeOf(PyObject* tensor) const {
-  nb::object node = Get(tensor, TheNames().grad_fn);
+  nb::object node = Get(tensor, names_.grad_node);
+  nb::object number;
   if (node.is_none()) {
     const nb::object edge = autograd_.gradient_edge(nb::handle(tensor));
-    return {edge[0], nb::cast<int64_t>(edge[1])};
+    node = edge[0];
+    number = edge[1];
+  } else {
+    number = Get(tensor, names_.output_number);
   }
-  return {std::move(node), nb::cast<int64_t>(Get(tensor, TheNames().output_nr))};
+  const uint64_t key = KeyOf(node.ptr(), names_);
+  return {std::move(node), key, nb::cast<int64_t>(number)};
 }
 
-const BackwardCall::Input* BackwardCall::FindInput(PyObject* node, int64_t number) const {
+const BackwardCall::Input* BackwardCall::FindInput(uint64_t key, int64_t number) const {
   for (const Input& input : inputs_) {
-    if (input.edge.node.ptr() == node && input.edge.number == number) return &input;
+    if (input.edge.key == key && input.edge.number == number) return &input;
   }
   return nullptr;
 }
@@ -110,7 +128,7 @@ void BackwardCall::Watch(PyObject* output) {
   outputs_ = is_tuple ? static_cast<size_t>(PyTuple_GET_SIZE(output)) : 1;
   for (size_t i = 0; i < outputs_; ++i) {
     PyObject* value = is_tuple ? PyTuple_GET_ITEM(output, static_cast<Py_ssize_t>(i)) : output;
-    if (!recorder_.IsTensor(value) || !RequiresGrad(value)) continue;
+    if (!recorder_.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     positions.push_back(i);
     tensors.push_back(value);
   }
@@ -118,8 +136,9 @@ void BackwardCall::Watch(PyObject* output) {
     std::vector<Edge> edges;
     for (PyObject* tensor : tensors) edges.push_back(EdgeOf(tensor));
     HookConsumers(edges);
-    if (tensors.size() == 1) {
-      HookResult(tensors[0], positions[0]);
+    if (tensors.size() == 1 || autograd_.watch_all.is_none()) {
+      const bool is_only = tensors.size() == 1;
+      for (size_t i = 0; i < tensors.size(); ++i) HookResult(tensors[i], positions[i], is_only);
     } else {
       nb::list watched;
       for (PyObject* tensor : tensors) watched.append(nb::handle(tensor));
@@ -140,7 +159,7 @@ void BackwardCall::Watch(PyObject* output) {
 void BackwardCall::HookConsumers(const std::vector<Edge>& results) {
   std::vector<nb::object> waiting;
   for (size_t i = 0; i < results.size(); ++i) {
-    if (const Input* input = FindInput(results[i].node.ptr(), results[i].number)) {
+    if (const Input* input = FindInput(results[i].key, results[i].number)) {
       passed_.emplace_back(i, input->arguments);
     } else {
       waiting.push_back(results[i].node);
@@ -148,11 +167,11 @@ void BackwardCall::HookConsumers(const std::vector<Edge>& results) {
   }
   // A node's Python object is the same one only as long as somebody keeps it.
   std::vector<nb::object> kept;
-  std::unordered_set<PyObject*> seen;
+  std::unordered_set<uint64_t> seen;
   while (!waiting.empty() && !inputs_.empty()) {
     nb::object node = std::move(waiting.back());
     waiting.pop_back();
-    if (!seen.insert(node.ptr()).second) continue;
+    if (!seen.insert(KeyOf(node.ptr(), names_)).second) continue;
     HookConsumersOf(node.ptr(), &waiting);
     kept.push_back(std::move(node));
   }
@@ -165,7 +184,8 @@ void BackwardCall::HookConsumersOf(PyObject* node, std::vector<nb::object>* wait
     PyObject* edge = PyTuple_GET_ITEM(edges.ptr(), i);
     PyObject* target = PyTuple_GET_ITEM(edge, 0);
     if (target == Py_None) continue;
-    const Input* input = FindInput(target, PyLong_AsLongLong(PyTuple_GET_ITEM(edge, 1)));
+    const Input* input =
+        FindInput(KeyOf(target, names_), PyLong_AsLongLong(PyTuple_GET_ITEM(edge, 1)));
     if (input != nullptr) {
       sends.emplace_back(static_cast<size_t>(i), input->arguments);
       continue;
@@ -183,46 +203,84 @@ void BackwardCall::HookConsumersOf(PyObject* node, std::vector<nb::object>* wait
            });
 }
 
-void BackwardCall::HookResult(PyObject* tensor, size_t position) {
-  auto listener = [self = shared_from_this(), position](PyObject* gradient) {
+void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
+  auto listener = [self = shared_from_this(), position, is_only](PyObject* gradient) {
+    if (!is_only) return self->OutputArrived(position, gradient);
     self->OutputsReady({position}, {gradient});
   };
   const auto version = nb::cast<int64_t>(Get(tensor, TheNames().version));
+  const Edge edge = EdgeOf(tensor);
   LastResult& last = TheLastResult();
-  if (last.listeners != nullptr && last.version == version &&
+  if (last.listeners != nullptr && last.version == version && last.node == edge.key &&
       PyWeakref_GetObject(last.weak_reference.ptr()) == tensor) {
     last.listeners->insert(last.listeners->begin(), std::move(listener));
     return;
   }
   auto listeners = std::make_shared<std::vector<std::function<void(PyObject*)>>>();
   listeners->push_back(std::move(listener));
-  const Edge edge = EdgeOf(tensor);
   // On the node, not the tensor: a tensor's hooks stay with the node that it had when the first
   // one was registered, so after an in-place operation they would see another gradient.
-  Register(edge.node.ptr(), TheNames().register_prehook, recorder_,
-           [listeners, number = edge.number](PyObject* args) {
-             PyObject* gradients = PyTuple_GET_ITEM(args, 0);
-             for (const auto& told : *listeners) told(PyTuple_GET_ITEM(gradients, number));
+  const bool has_prehooks =
+      names_.node_id == nullptr || SequenceOf(edge.node.ptr()) != kLeafSequence;
+  Register(has_prehooks ? edge.node.ptr() : tensor,
+           has_prehooks ? TheNames().register_prehook : TheNames().register_hook, recorder_,
+           [listeners, has_prehooks, number = edge.number](PyObject* args) {
+             PyObject* gradient = PyTuple_GET_ITEM(args, 0);
+             if (has_prehooks) gradient = PyTuple_GET_ITEM(gradient, number);
+             for (const auto& told : *listeners) told(gradient);
            });
-  last = {nb::steal(CheckedPython(PyWeakref_NewRef(tensor, nullptr))), version, listeners};
+  last = {nb::steal(CheckedPython(PyWeakref_NewRef(tensor, nullptr))), version, edge.key,
+          listeners};
+}
+
+void BackwardCall::Open() {
+  recorder_.EnterBackward(name_);
+  grad_outputs_.assign(outputs_, nb::none());
+  grad_inputs_.assign(arguments_, nb::none());
+  arrived_ = 0;
+  is_open_ = true;
+}
+
+void BackwardCall::PackOutputs() {
+  if (grad_outputs_.empty()) return;
+  const nb::object all = nb::steal(CheckedPython(PyTuple_New(static_cast<Py_ssize_t>(outputs_))));
+  for (size_t i = 0; i < outputs_; ++i) {
+    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i), grad_outputs_[i].release().ptr());
+  }
+  grad_outputs_.clear();
+  packed_outputs_ = recorder_.PackBackwardInput(name_, all.ptr());
+}
+
+void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
+  if (epoch_ != recorder_.observer().epoch()) return;
+  if (!is_open_) {
+    Open();
+    // When the last one arrives is not known, so they are packed when the first gradient of an
+    // input needs them to be there.
+    auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
+    autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
+  }
+  if (grad_outputs_.empty()) {
+    recorder_.observer().CountLoss("gradients_late",
+                                   name_ + ": the gradient of a result came last");
+    return;
+  }
+  grad_outputs_[position] = nb::borrow(gradient);
+  for (const auto& [result, arguments] : passed_) {
+    if (result != position) continue;
+    for (const size_t argument : arguments) AddTo(argument, gradient);
+  }
 }
 
 void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
                                 const std::vector<PyObject*>& gradients) {
   if (epoch_ != recorder_.observer().epoch()) return;
-  const nb::object all = nb::steal(CheckedPython(PyTuple_New(static_cast<Py_ssize_t>(outputs_))));
-  for (size_t i = 0; i < outputs_; ++i) {
-    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
-  }
+  Open();
   for (size_t i = 0; i < positions.size(); ++i) {
-    PyTuple_SetItem(all.ptr(), static_cast<Py_ssize_t>(positions[i]), Py_NewRef(gradients[i]));
+    grad_outputs_[positions[i]] = nb::borrow(gradients[i]);
   }
-  recorder_.EnterBackward(name_);
   // Reduced now and not when the entry is complete: held gradients would cost memory.
-  packed_outputs_ = recorder_.PackBackwardInput(name_, all.ptr());
-  grad_inputs_.assign(arguments_, nb::none());
-  arrived_ = 0;
-  is_open_ = true;
+  PackOutputs();
   for (const auto& [result, arguments] : passed_) {
     for (const size_t argument : arguments) AddTo(argument, gradients[result]);
   }
@@ -237,6 +295,7 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
 
 void BackwardCall::InputReady(const Sends& sends, PyObject* grad_inputs) {
   if (!is_open_ || epoch_ != recorder_.observer().epoch()) return;
+  PackOutputs();
   for (const auto& [index, arguments] : sends) {
     PyObject* gradient = PyTuple_GET_ITEM(grad_inputs, static_cast<Py_ssize_t>(index));
     if (gradient == Py_None) continue;
@@ -258,6 +317,7 @@ void BackwardCall::AddTo(size_t argument, PyObject* gradient) {
 void BackwardCall::Record() {
   if (!is_open_) return;
   is_open_ = false;
+  PackOutputs();
   const nb::object gradients =
       nb::steal(CheckedPython(PyTuple_New(static_cast<Py_ssize_t>(grad_inputs_.size()))));
   for (size_t i = 0; i < grad_inputs_.size(); ++i) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework.h"
 #include "kept_tensors.h"
 
 namespace plumbline::python {
@@ -27,10 +28,10 @@ class Recorder;
 // Functions of PyTorch's autograd that the walk needs.
 struct Autograd {
   nanobind::object is_grad_enabled;
-  nanobind::object sequence_number;  // () -> number the next node will get on this thread
+  nanobind::object sequence_number;  // () -> number the next node will get on this thread; or None
   nanobind::object gradient_edge;    // leaf tensor -> (node, number of the node's output)
   nanobind::object queue_callback;   // fn: called when the running backward pass ends
-  nanobind::object watch_all;        // (tensors, fn): fn(gradients) when all have arrived
+  nanobind::object watch_all;        // (tensors, fn): fn(gradients) when all have arrived; or None
   nanobind::object add;              // (a, b) -> a + b, outside the graph
   // () -> whether the call under way is one whose parameters' gradients the ranks combine where
   // they are (DDP); None without ranks.
@@ -53,6 +54,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
  private:
   struct Edge {
     nanobind::object node;
+    uint64_t key = 0;    // of the node
     int64_t number = 0;  // of the node's output
   };
   // An edge into the call and the positions of the arguments whose gradient it carries.
@@ -64,10 +66,14 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   using Sends = std::vector<std::pair<size_t, std::vector<size_t>>>;
 
   [[nodiscard]] Edge EdgeOf(PyObject* tensor) const;
-  [[nodiscard]] const Input* FindInput(PyObject* node, int64_t number) const;
+  [[nodiscard]] const Input* FindInput(uint64_t key, int64_t number) const;
   void HookConsumers(const std::vector<Edge>& results);
   void HookConsumersOf(PyObject* node, std::vector<nanobind::object>* waiting);
-  void HookResult(PyObject* tensor, size_t position);
+  void HookResult(PyObject* tensor, size_t position, bool is_only);
+  void Open();
+  // One of several results, and nobody knows which others will get a gradient.
+  void OutputArrived(size_t position, PyObject* gradient);
+  void PackOutputs();
   void OutputsReady(const std::vector<size_t>& positions, const std::vector<PyObject*>& gradients);
   void InputReady(const Sends& sends, PyObject* grad_inputs);
   void AddTo(size_t argument, PyObject* gradient);
@@ -75,6 +81,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
 
   Recorder& recorder_;
   const Autograd& autograd_;
+  const FrameworkNames& names_;
   std::string name_;
   std::string parent_;
   uint64_t epoch_;
@@ -89,6 +96,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   // The backward pass under way.
   bool is_open_ = false;
   size_t arrived_ = 0;
+  std::vector<nanobind::object> grad_outputs_;  // until they are packed
   PackedPart packed_outputs_;  // gradients of the results, reduced when they arrived
   std::vector<nanobind::object> grad_inputs_;
 };

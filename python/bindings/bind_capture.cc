@@ -24,34 +24,6 @@ namespace nb = nanobind;
 namespace plumbline::python {
 namespace {
 
-PyObject* Take(const nb::dict& parts, const char* key) {
-  return nb::object(parts[key]).release().ptr();
-}
-
-FrameworkTypes TypesFrom(const nb::dict& parts) {
-  FrameworkTypes types;
-  types.tensor = Take(parts, "tensor");
-  types.dtype = Take(parts, "dtype");
-  types.device = Take(parts, "device");
-  types.size = Take(parts, "size");
-  types.memory_format = Take(parts, "memory_format");
-  types.describe = Take(parts, "describe");
-  return types;
-}
-
-FrameworkHooks HooksFrom(const nb::dict& parts) {
-  FrameworkHooks hooks;
-  hooks.to_host = Take(parts, "to_host");
-  hooks.describe_tensor = Take(parts, "describe_tensor");
-  hooks.mode_depth = Take(parts, "mode_depth");
-  hooks.mode_at = Take(parts, "mode_at");
-  hooks.pop_mode = Take(parts, "pop_mode");
-  hooks.push_mode = Take(parts, "push_mode");
-  hooks.parameter_type = Take(parts, "parameter");
-  hooks.no_override = Take(parts, "no_override");
-  return hooks;
-}
-
 std::string_view OutcomeName(capture::StartOutcome outcome) {
   switch (outcome) {
     case capture::StartOutcome::kCollecting:
@@ -205,9 +177,9 @@ void BindModuleHook(nb::module_& m) {
                                 std::move(watch_all),       std::move(add),
                                 std::move(reduces_in_place)};
           },
-          nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number"),
-          nb::arg("gradient_edge"), nb::arg("queue_callback"), nb::arg("watch_all"), nb::arg("add"),
-          nb::arg("reduces_in_place"));
+          nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number").none(),
+          nb::arg("gradient_edge").none(), nb::arg("queue_callback"), nb::arg("watch_all").none(),
+          nb::arg("add"), nb::arg("reduces_in_place"));
   nb::class_<ModuleHook>(m, "ModuleHook", "Hooks around the calls of one module.")
       .def(nb::init<Class&, const Autograd&, std::string, bool>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())
@@ -274,15 +246,21 @@ void BindRecorder(nb::module_& m) {
   m.def(
       "new_recorder",
       [](const Config& config, const nb::dict& framework) {
-        auto observer = ValueOrRaise(capture::Observer::Create(config));
-        auto* made = new Recorder(std::move(observer), TypesFrom(framework), HooksFrom(framework));
+        FrameworkTypes types;
+        FrameworkHooks hooks;
+        if (!ReadTypes(framework.ptr(), &types)) {
+          throw nb::value_error("new_recorder: name, tensor or describe is missing");
+        }
+        ReadHooks(framework.ptr(), &hooks);
+        auto observer = ValueOrRaise(capture::Observer::Create(config, types.texts.name));
+        auto* made = new Recorder(std::move(observer), std::move(types), hooks);
         nb::object owner = nb::cast(made, nb::rv_policy::take_ownership);
         made->set_owner(owner.ptr());
         return owner;
       },
       nb::arg("config"), nb::arg("framework"),
       nb::sig("def new_recorder(config: Config, framework: dict) -> Recorder"),
-      "Makes the recorder of this process; `framework` is Adapter.framework_parts().");
+      "Makes the recorder of this process; `framework` is Adapter.framework_parts() and a name.");
   m.def("log_info", [](const std::string& text) { LogInfo(text); });
   m.def("log_warning", [](const std::string& text) { LogWarning(text); });
   m.def("log_error", [](const std::string& text) { LogError(text); });

@@ -76,7 +76,8 @@ class GradientWalker {
     } else if (recorder_.IsTensor(value)) {
       out_.Null();
       const NoOverride plain(recorder_.types(), recorder_.hooks(), value);
-      if (RequiresGrad(value)) places_.push_back({Py_NewRef(value), at.place, at.path});
+      if (RequiresGrad(value, recorder_.hooks().names))
+        places_.push_back({Py_NewRef(value), at.place, at.path});
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
       WalkItems(value, at, depth);
     } else if (PyDict_CheckExact(value)) {

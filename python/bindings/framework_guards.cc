@@ -6,7 +6,7 @@ namespace plumbline::python {
 
 ModeOff::ModeOff(const FrameworkHooks& hooks, ThreadState& thread)
     : push_(hooks.push_mode), thread_(thread) {
-  if (thread.mode_off++ > 0) return;
+  if (thread.mode_off++ > 0 || hooks.mode_depth == nullptr) return;
   PyObject* answer = PyObject_CallNoArgs(hooks.mode_depth);
   long depth = answer == nullptr ? 0 : PyLong_AsLong(answer);
   Py_XDECREF(answer);
@@ -40,6 +40,7 @@ ModeOff::~ModeOff() {
 }
 
 NoOverride::NoOverride(const FrameworkTypes& types, const FrameworkHooks& hooks, PyObject* tensor) {
+  if (hooks.no_override == nullptr) return;
   PyObject* type = tensor == nullptr ? nullptr : reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   const bool is_plain = type == types.tensor || type == hooks.parameter_type;
   if (is_plain && !ThisThread().has_other_modes) return;

@@ -1,27 +1,14 @@
-// The framework's callables that the recorder uses, and what keeps the user's own code out of them.
+// What keeps the user's own code out of the framework's callables that the recorder uses.
 
 #ifndef PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_GUARDS_H_
 #define PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_GUARDS_H_
 
 #include <Python.h>
 
+#include "framework.h"
 #include "thread_state.h"
-#include "values.h"
 
 namespace plumbline::python {
-
-// Callables of the framework, owned references.
-struct FrameworkHooks {
-  PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
-  PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
-  PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
-  PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
-  PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
-  PyObject* push_mode = nullptr;        // put one on
-  PyObject* parameter_type = nullptr;   // tensor subclass without overrides of its own
-  PyObject* no_override = nullptr;      // context manager class: attributes of tensors are read
-                                        // without running any __torch_function__
-};
 
 // Keeps a raised exception while plumbline's own code runs.
 class KeepException {

@@ -24,9 +24,8 @@ PyObject* FirstTensor(PyObject* value, PyObject* tensor_type) {
 
 void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std::string parent,
                     bool has_parent) {
-  static PyObject* const grad_fn_name = PyUnicode_InternFromString("grad_fn");
   static PyObject* const register_name = PyUnicode_InternFromString("register_hook");
-  PyObject* node = PyObject_GetAttr(tensor, grad_fn_name);
+  PyObject* node = PyObject_GetAttr(tensor, recorder.hooks().names.grad_node);
   if (node == nullptr || node == Py_None) {
     DropError();
     Py_XDECREF(node);

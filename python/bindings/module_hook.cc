@@ -14,9 +14,8 @@ namespace plumbline::python {
 namespace {
 
 // The parameters of the module itself, as a dict without the absent ones.
-nb::dict OwnParameters(PyObject* module) {
-  static PyObject* const name = PyUnicode_InternFromString("_parameters");
-  const nb::object all = nb::steal(CheckedPython(PyObject_GetAttr(module, name)));
+nb::dict OwnParameters(PyObject* module, const FrameworkNames& names) {
+  const nb::object all = nb::steal(CheckedPython(PyObject_GetAttr(module, names.parameters)));
   nb::dict present;
   PyObject* key = nullptr;
   PyObject* value = nullptr;
@@ -74,7 +73,7 @@ void ModuleHook::After(PyObject* module, PyObject* output, bool raised) {
   if (call.token == 0) return;
   RunGuarded(recorder_, [&] {
     const ModeOff mode_off(recorder_.hooks(), thread);
-    const nb::dict parameters = OwnParameters(module);
+    const nb::dict parameters = OwnParameters(module, recorder_.hooks().names);
     recorder_.LeaveModule(call.token, raised ? nullptr : output, parameters.ptr());
     if (raised || recorder_.observer().is_done()) return;
     const InTool in_tool(thread, recorder_.gate());
@@ -95,7 +94,7 @@ void ModuleHook::WatchParameters(PyObject* module, PyObject* parameters) {
   PyObject* name = nullptr;
   PyObject* parameter = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(parameters, &at, &name, &parameter) != 0;) {
-    if (RequiresGrad(parameter)) trained.append(nb::handle(name));
+    if (RequiresGrad(parameter, recorder_.hooks().names)) trained.append(nb::handle(name));
   }
   if (trained.size() == 0) return;
   const std::string entry = prefix_ + ".parameters_grad";
@@ -144,7 +143,7 @@ void ModuleHook::RecordReduced() {
   queued_.reset();
   const nb::object module = module_();
   if (module.is_none() || parameters_epoch_ != recorder_.observer().epoch()) return;
-  const nb::dict parameters = OwnParameters(module.ptr());
+  const nb::dict parameters = OwnParameters(module.ptr(), recorder_.hooks().names);
   PyObject* key = nullptr;
   PyObject* parameter = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(parameters.ptr(), &at, &key, &parameter) != 0;) {

@@ -73,7 +73,7 @@ ThreadState::~ThreadState() {
 
 Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes types,
                    FrameworkHooks hooks)
-    : observer_(std::move(observer)), types_(types), hooks_(hooks), reader_(types.tensor) {
+    : observer_(std::move(observer)), types_(std::move(types)), hooks_(hooks), reader_(types_) {
   const Config& config = observer_->config();
   if (config.task == Task::kOverflowCheck) search_ = Search::kNonFinite;
   if (config.task == Task::kNanCheck) search_ = Search::kNanFlag;
@@ -82,17 +82,15 @@ Recorder::Recorder(std::unique_ptr<capture::Observer> observer, FrameworkTypes t
   wants_digest_ = config.summary_mode == SummaryMode::kMd5;
   wants_xor_ = config.summary_mode == SummaryMode::kXor;
   wants_stacks_ = config.extra_info;
+  // Without walking the stack it is not known.
+  wants_recompute_ = wants_stacks_ && types_.texts.tells_grad;
   wants_parents_ = config.extra_info && (config.level == Level::kL0 || config.level == Level::kMix);
   pthread_atfork(nullptr, nullptr, MarkForkedChild);
 }
 
 Recorder::~Recorder() {
-  for (PyObject* object :
-       {types_.tensor, types_.dtype, types_.device, types_.size, types_.memory_format,
-        types_.describe, hooks_.to_host, hooks_.describe_tensor, hooks_.mode_depth, hooks_.mode_at,
-        hooks_.pop_mode, hooks_.push_mode, hooks_.parameter_type, hooks_.no_override}) {
-    Py_XDECREF(object);
-  }
+  Release(types_);
+  Release(hooks_);
 }
 
 bool Recorder::Recording(const ThreadState& thread) const {
@@ -163,7 +161,7 @@ PyObject* Recorder::CallApi(uint32_t api, PyObject* original, PyObject* const* a
   {
     const InTool in_tool(thread, gate_);
     if (!observer_->selection().selects_all()) selected = observer_->selection().SelectApi(name);
-    tells_recompute = selected && wants_stacks_ && WantsDirection(parts, CallKind::kForward);
+    tells_recompute = selected && wants_recompute_ && WantsDirection(parts, CallKind::kForward);
     StackInfo stack;
     if (selected) UseStack(&stack);
     const std::string_view parent =
@@ -208,7 +206,7 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   PyObject* tensor = FirstTensor(result, types_.tensor);
   if (tensor == nullptr) return;
   const NoOverride plain(types_, hooks_, tensor);
-  if (!RequiresGrad(tensor)) return;
+  if (!RequiresGrad(tensor, hooks_.names)) return;
   std::string name = ApiEntryName(api_name, number, ".backward");
   if (!observer_->selection().MaySelectApi(name)) return;
   std::string parent;
@@ -285,8 +283,7 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
     }
     walker.Dict(kParameters, "parameters", parameters, out);
     CountFailures(walker);
-    // Without walking the stack it is not known.
-    if (wants_stacks_) PackRecompute(stack.is_recompute, out);
+    if (wants_recompute_) PackRecompute(stack.is_recompute, out);
   }
   EndEntry(frame.name, out, kept, /*is_listed=*/true);
 }

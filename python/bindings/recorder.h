@@ -190,8 +190,9 @@ class Recorder : public TensorSink {
   };
   // False if there is none (counted). `with_bytes`: the source should have every element.
   bool Describe(PyObject* tensor, bool with_bytes, Description* out);
-  // Type, dtype, shape and requires_grad.
-  static void PackBare(const Labels& labels, EntryPacker& out);
+  // Type, dtype, shape and, where it is told, requires_grad.
+  void PackBare(const Labels& labels, EntryPacker& out) const;
+  [[nodiscard]] Labels LabelsOf(PyObject* tensor) const;
   // Whether the memory of a tensor of this class is its value: no class of the user stands between
   // (no __torch_dispatch__ of its own).
   [[nodiscard]] bool IsPlainClass(PyTypeObject* type) const;
@@ -226,15 +227,13 @@ class Recorder : public TensorSink {
   bool wants_digest_ = false;  // the CRC
   bool wants_xor_ = false;
   bool wants_stacks_ = true;
+  bool wants_recompute_ = true;
   bool wants_parents_ = false;
 };
 
 // Opens the map of a tensor's record with its first members: type, dtype and shape.
 void BeginTensor(std::string_view type, std::string_view dtype_text, std::span<const int64_t> shape,
                  EntryPacker& out);
-
-// tensor.requires_grad; false if it cannot be read.
-bool RequiresGrad(PyObject* tensor);
 
 }  // namespace plumbline::python
 

@@ -50,11 +50,13 @@ std::string_view OriginOf(const KeptTensors& kept) {
 
 }  // namespace
 
-void Recorder::PackBare(const Labels& labels, EntryPacker& out) {
+void Recorder::PackBare(const Labels& labels, EntryPacker& out) const {
   BeginTensor(labels.type, labels.dtype_text, labels.shape == nullptr ? Shape() : *labels.shape,
               out);
-  out.Key("requires_grad");
-  out.Bool(labels.requires_grad == true);
+  if (types_.texts.tells_grad) {
+    out.Key("requires_grad");
+    out.Bool(labels.requires_grad == true);
+  }
   out.EndMap();
 }
 
@@ -123,13 +125,13 @@ Recorder::Sight Recorder::Look(PyObject* tensor, EntryPacker* bare) {
   }
   if (bare != nullptr) {
     const Shape shape(host.sizes.begin(), host.sizes.end());
-    PackBare({.type = "torch.Tensor",
-              .dtype_text = InfoOf(host.dtype).torch_name,
-              .requires_grad = RequiresGrad(tensor),
+    PackBare({.type = types_.texts.tensor_type,
+              .dtype_text = types_.texts.DTypeText(host.dtype),
+              .requires_grad = RequiresGrad(tensor, hooks_.names),
               .shape = &shape},
              *bare);
   }
-  return LookAtMemory(tensor, host, /*may_cache=*/true);
+  return LookAtMemory(tensor, host, hooks_.names.counts_every_write());
 }
 
 void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out) {
@@ -153,7 +155,7 @@ void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out)
   seen.is_unknown |= sight.unknown;
   if (!thread.keeps_tensors) return;
   kept.path = path;
-  kept.requires_grad = RequiresGrad(tensor);
+  kept.requires_grad = RequiresGrad(tensor, hooks_.names);
   if (!seen.in_output) {
     kept.version = VersionOf(tensor);
     if (MayWrite(seen.writes, path)) kept.copy = CopyBeforeCall(tensor, kept.version);
@@ -193,13 +195,13 @@ void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
                                      "not known",
                                      ThisThread().entry_name, kept.path));
     const Shape shape(host.sizes.begin(), host.sizes.end());
-    return PackWithoutValues({.type = "torch.Tensor",
-                              .dtype_text = InfoOf(host.dtype).torch_name,
+    return PackWithoutValues({.type = types_.texts.tensor_type,
+                              .dtype_text = types_.texts.DTypeText(host.dtype),
                               .requires_grad = kept.requires_grad,
                               .shape = &shape},
                              out);
   }
-  const Labels labels{.type = "torch.Tensor", .requires_grad = kept.requires_grad};
+  const Labels labels{.type = types_.texts.tensor_type, .requires_grad = kept.requires_grad};
   if (is_plain && PackMemory(tensor, labels, /*may_cache=*/false, kept.path, out)) return;
   PackDescribed(tensor, kept.path, out);
 }

@@ -14,8 +14,6 @@ namespace {
 
 // Tensors from this size on are reduced without the interpreter lock.
 constexpr size_t kReleaseLockBytes = size_t{1} << 20;
-// Parameters and subclasses without a dispatch of their own too.
-constexpr std::string_view kTensorType = "torch.Tensor";
 
 kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
   const kernels::Team team = FrameworkTeam();
@@ -119,7 +117,7 @@ std::string_view ReasonOf(const PackedTensor& tensor) {
 // A tensor whose record has keys that a PackedTensor does not: a map with the same keys, in the
 // order of 1.2.2, `extra` (a dict or null) behind requires_grad as in 26.x, `reason` last.
 void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view reason,
-                   EntryPacker& out) {
+                   bool tells_grad, EntryPacker& out) {
   if (extra == nullptr && reason.empty()) return out.Tensor(tensor);
   BeginTensor(tensor.type, tensor.dtype_text, tensor.shape, out);
   if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
@@ -128,8 +126,10 @@ void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view
     PackStatistic("Mean", tensor.mean, out);
     PackStatistic("Norm", tensor.norm, out);
   }
-  out.Key("requires_grad");
-  out.Bool(tensor.requires_grad == true);
+  if (tells_grad) {
+    out.Key("requires_grad");
+    out.Bool(tensor.requires_grad == true);
+  }
   if (extra != nullptr) PackJsonMembers(extra, 0, out);
   if (tensor.max_finite) PackStatistic("Max_except_inf_nan", *tensor.max_finite, out);
   if (tensor.min_finite) PackStatistic("Min_except_inf_nan", *tensor.min_finite, out);
@@ -161,18 +161,6 @@ void BeginTensor(std::string_view type, std::string_view dtype_text, std::span<c
   out.BeginList();
   for (const int64_t size : shape) out.Int(size);
   out.EndList();
-}
-
-bool RequiresGrad(PyObject* tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
-  PyObject* value = PyObject_GetAttr(tensor, name);
-  if (value == nullptr) {
-    DropError();
-    return false;
-  }
-  const bool truth = value == Py_True;
-  Py_DECREF(value);
-  return truth;
 }
 
 void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
@@ -240,6 +228,7 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   static PyObject* const name = PyUnicode_InternFromString("__torch_dispatch__");
   auto* object = reinterpret_cast<PyObject*>(type);
   if (object == types_.tensor || object == hooks_.parameter_type) return true;
+  if (types_.dtypes != nullptr) return true;  // such a framework has no dispatch to override
   PyObject* own = PyObject_GetAttr(object, name);
   PyObject* base = PyObject_GetAttr(types_.tensor, name);
   if (PyErr_Occurred() != nullptr) DropError();
@@ -249,12 +238,15 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   return is_plain;
 }
 
+Recorder::Labels Recorder::LabelsOf(PyObject* tensor) const {
+  return {.type = types_.texts.tensor_type, .requires_grad = RequiresGrad(tensor, hooks_.names)};
+}
+
 void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& out) {
   if (ThisThread().kept != nullptr) return LookAt(tensor, path, out);
   const NoOverride plain(types_, hooks_, tensor);
   const bool is_plain = IsPlainClass(Py_TYPE(tensor));
-  if (is_plain && PackMemory(tensor, {.type = kTensorType, .requires_grad = RequiresGrad(tensor)},
-                             /*may_cache=*/true, path, out)) {
+  if (is_plain && PackMemory(tensor, LabelsOf(tensor), /*may_cache=*/true, path, out)) {
     return;
   }
   PackDescribed(tensor, path, out);
@@ -272,7 +264,7 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
   HostTensor host;
   if (!reader_.Read(tensor, &host)) return false;
   PyObject* copy = nullptr;
-  if (!host.on_host || IsLazy(tensor, host.dtype)) {
+  if (!host.on_host || (types_.dtypes == nullptr && IsLazy(tensor, host.dtype))) {
     copy = PyObject_CallOneArg(hooks_.to_host, tensor);
     if (copy == nullptr) DropError();
     Py_CLEAR(host.capsule);
@@ -284,7 +276,7 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
   // A copy dies with this call, so only tensors of the training itself are remembered. Searches for
   // NaN remember less than is wanted here.
   const bool knows_statistics = search_ == Search::kNothing || search_ == Search::kDifference;
-  may_cache = may_cache && copy == nullptr && knows_statistics;
+  may_cache = may_cache && copy == nullptr && knows_statistics && hooks_.names.counts_every_write();
   // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
   const TensorFacts* known = may_cache ? cache_.Find(tensor, host) : nullptr;
   const bool is_new = known == nullptr;
@@ -307,7 +299,8 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
                          std::string_view data_name, const Labels& labels, EntryPacker& out) {
   PackedTensor packed;
   packed.type = labels.type;
-  packed.dtype_text = labels.dtype_text.empty() ? InfoOf(host.dtype).torch_name : labels.dtype_text;
+  packed.dtype_text =
+      labels.dtype_text.empty() ? types_.texts.DTypeText(host.dtype) : labels.dtype_text;
   packed.shape = labels.shape == nullptr ? host.sizes : std::span<const int64_t>(*labels.shape);
   packed.max = facts.stats.max;
   packed.min = facts.stats.min;
@@ -315,7 +308,7 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   packed.norm = facts.stats.norm;
   packed.max_finite = facts.stats.max_finite;
   packed.min_finite = facts.stats.min_finite;
-  packed.requires_grad = labels.requires_grad;
+  if (types_.texts.tells_grad) packed.requires_grad = labels.requires_grad;
   std::string digest;
   if (facts.has_digest) {
     digest = wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
@@ -323,7 +316,8 @@ void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
   packed.digest = digest;
   packed.data_name = data_name;
   const bool explains = search_ == Search::kNonFinite;
-  PackWithExtra(packed, labels.extra, explains ? ReasonOf(packed) : std::string_view(), out);
+  PackWithExtra(packed, labels.extra, explains ? ReasonOf(packed) : std::string_view(),
+                types_.texts.tells_grad, out);
 }
 
 void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
@@ -331,8 +325,8 @@ void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
   packed.type = labels.type;
   packed.dtype_text = labels.dtype_text;
   if (labels.shape != nullptr) packed.shape = *labels.shape;
-  packed.requires_grad = labels.requires_grad;
-  PackWithExtra(packed, labels.extra, {}, out);
+  if (types_.texts.tells_grad) packed.requires_grad = labels.requires_grad;
+  PackWithExtra(packed, labels.extra, {}, types_.texts.tells_grad, out);
 }
 
 // describe_tensor(tensor, with_bytes) answers with
@@ -369,7 +363,7 @@ void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacke
   Description described;
   const bool with_bytes = ThisThread().saves_tensors || wants_digest_ || wants_xor_;
   if (!Describe(tensor, with_bytes, &described)) {
-    PackWithoutValues({.type = kTensorType}, out);
+    PackWithoutValues({.type = types_.texts.tensor_type}, out);
     return;
   }
   std::string problem = described.problem;

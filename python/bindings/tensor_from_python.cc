@@ -1,6 +1,9 @@
 #include "tensor_from_python.h"
 
+#include <memory>
+
 #include "callback.h"
+#include "values.h"
 
 namespace plumbline::python {
 namespace {
@@ -141,10 +144,34 @@ bool HasNoMemory(PyObject* tensor, const HostTensor& host) {
   return address == static_cast<uintptr_t>(elements) * InfoOf(host.dtype).size_bytes;
 }
 
+struct Release {
+  void operator()(PyObject* object) const { Py_DECREF(object); }
+};
+using Owned = std::unique_ptr<PyObject, Release>;
+
+// Copies a tuple or list of integers. False: something else, or too many.
+bool FillSizes(PyObject* sequence, std::array<int64_t, kMaxRank>* to,
+               std::span<const int64_t>* sizes) {
+  if (!PyTuple_Check(sequence) && !PyList_Check(sequence)) return false;
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence);
+  if (count > kMaxRank) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    (*to)[static_cast<size_t>(i)] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(sequence, i));
+  }
+  *sizes = {to->data(), static_cast<size_t>(count)};
+  return PyErr_Occurred() == nullptr;
+}
+
 }  // namespace
 
-TensorReader::TensorReader(PyObject* tensor_type) : type_(Py_NewRef(tensor_type)) {
-  PyObject* capsule = PyObject_GetAttrString(type_, "__dlpack_c_exchange_api__");
+TensorReader::TensorReader(const FrameworkTypes& types) : types_(types) {
+  if (types_.dtypes != nullptr) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types_.dtypes); ++i) {
+      dtypes_.push_back(ParseDType(StrOf(PyList_GET_ITEM(types_.dtypes, i))));
+    }
+    return;
+  }
+  PyObject* capsule = PyObject_GetAttrString(types_.tensor, "__dlpack_c_exchange_api__");
   if (capsule == nullptr) {
     DropError();  // a framework older than DLPack 1.3
     return;
@@ -159,9 +186,12 @@ TensorReader::TensorReader(PyObject* tensor_type) : type_(Py_NewRef(tensor_type)
   Py_DECREF(capsule);
 }
 
-TensorReader::~TensorReader() { Py_DECREF(type_); }
-
 bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
+  if (types_.dtypes != nullptr) {
+    const bool was_read = ReadAttributes(tensor, out);
+    if (PyErr_Occurred() != nullptr) DropError();
+    return was_read;
+  }
   if (read_ == nullptr) return ReadThroughCapsule(tensor, out);
   DlTensor dl{};
   if (read_(tensor, &dl) != 0) {
@@ -169,6 +199,41 @@ bool TensorReader::Read(PyObject* tensor, HostTensor* out) const {
     return false;
   }
   return Fill(dl, out) && !HasNoMemory(tensor, *out);
+}
+
+std::optional<DType> TensorReader::DTypeOf(PyObject* object) const {
+  for (size_t i = 0; i < dtypes_.size(); ++i) {
+    if (PyList_GET_ITEM(types_.dtypes, static_cast<Py_ssize_t>(i)) == object) return dtypes_[i];
+  }
+  return ParseDType(StrOf(object));
+}
+
+// MindSpore's: `data_ptr()` waits until the operators under way have written the tensor.
+bool TensorReader::ReadAttributes(PyObject* tensor, HostTensor* out) const {
+  static PyObject* const dtype_name = PyUnicode_InternFromString("_dtype");
+  static PyObject* const shape_name = PyUnicode_InternFromString("shape");
+  static PyObject* const stride_name = PyUnicode_InternFromString("stride");
+  static PyObject* const device_name = PyUnicode_InternFromString("device");
+  static PyObject* const pointer_name = PyUnicode_InternFromString("data_ptr");
+  const Owned dtype(PyObject_GetAttr(tensor, dtype_name));
+  const Owned shape(PyObject_GetAttr(tensor, shape_name));
+  const Owned strides(PyObject_CallMethodNoArgs(tensor, stride_name));
+  const Owned device(PyObject_GetAttr(tensor, device_name));
+  if (!dtype || !shape || !strides || !device) return false;
+  const std::optional<DType> known = DTypeOf(dtype.get());
+  if (!known || !FillSizes(shape.get(), &out->inline_sizes, &out->sizes) ||
+      !FillSizes(strides.get(), &out->inline_strides, &out->strides) ||
+      out->sizes.size() != out->strides.size()) {
+    return false;
+  }
+  out->dtype = *known;
+  out->on_host = PyUnicode_Check(device.get()) && TextOf(device.get()).starts_with("CPU");
+  const Owned pointer(PyObject_CallMethodNoArgs(tensor, pointer_name));
+  if (!pointer) return false;
+  const size_t address = PyLong_AsSize_t(pointer.get());
+  if (PyErr_Occurred() != nullptr) return false;
+  out->data = reinterpret_cast<const std::byte*>(address);
+  return out->data != nullptr || out->view().element_count() == 0;
 }
 
 bool TensorReader::ReadThroughCapsule(PyObject* tensor, HostTensor* out) const {

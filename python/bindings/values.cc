@@ -263,12 +263,12 @@ bool ValueWalker::WalkScalar(PyObject* value, EntryPacker& out) {
 bool ValueWalker::WalkFrameworkObject(PyObject* value, std::string_view key, EntryPacker& out) {
   const bool is_scalar = PyUnicode_Check(value) || PyLong_Check(value);
   if (IsInstance(value, types_.dtype) || (key == "dtype" && is_scalar)) {
-    out.BeginTyped("torch.dtype");
+    out.BeginTyped(types_.texts.dtype_type);
     out.String(StrOf(value));
   } else if (IsInstance(value, types_.device)) {
     out.BeginTyped("torch.device");
     out.String(DeviceText(value));
-  } else if (key == "device" && PyUnicode_Check(value)) {
+  } else if (types_.texts.tells_device && key == "device" && PyUnicode_Check(value)) {
     out.BeginTyped("torch.device");
     out.String(TextCopyOf(value));
   } else if (IsInstance(value, types_.memory_format)) {

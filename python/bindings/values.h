@@ -8,20 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "framework.h"
 #include "record/value.h"
 
 namespace plumbline::python {
-
-// Python objects of the framework that the walk must know; owned references.
-struct FrameworkTypes {
-  PyObject* tensor = nullptr;         // tensor class
-  PyObject* dtype = nullptr;          // class of dtype objects
-  PyObject* device = nullptr;         // class of device objects
-  PyObject* size = nullptr;           // class of shape objects (a tuple subclass)
-  PyObject* memory_format = nullptr;  // class of memory format objects
-  // describe(value): what a value of any other type is, see plumbline.adapter.Adapter.describe.
-  PyObject* describe = nullptr;
-};
 
 // Packs one tensor; implemented by the recorder.
 class TensorSink {

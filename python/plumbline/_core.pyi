@@ -102,7 +102,7 @@ class Recorder:
 
 def new_recorder(config: Config, framework: dict) -> Recorder:
     """
-    Makes the recorder of this process; `framework` is Adapter.framework_parts().
+    Makes the recorder of this process; `framework` is Adapter.framework_parts() and a name.
     """
 
 def log_info(arg: str, /) -> None: ...
@@ -133,7 +133,7 @@ class Collectives:
 class Autograd:
     """Functions of the framework that BackwardCall needs."""
 
-    def __init__(self, *, is_grad_enabled: object, sequence_number: object, gradient_edge: object, queue_callback: object, watch_all: object, add: object, reduces_in_place: object) -> None: ...
+    def __init__(self, *, is_grad_enabled: object, sequence_number: object | None, gradient_edge: object | None, queue_callback: object, watch_all: object | None, add: object, reduces_in_place: object) -> None: ...
 
 class ModuleHook:
     """Hooks around the calls of one module."""

@@ -17,7 +17,10 @@ class Adapter(Protocol):
     """
 
     name: str
-    """Stored as `framework` in dump.json: "pytorch"."""
+    """Stored as `framework` in dump.json: "pytorch", "mindspore"."""
+
+    module_prefix: str
+    """First part of the names of modules' entries: "Module", "Cell"."""
 
     modules_since: tuple[int, ...]
     """First version whose modules can be recorded (levels L0 and mix)."""
@@ -36,6 +39,9 @@ class Adapter(Protocol):
 
     def apis(self) -> Iterable[tuple[str, str, object, str]]:
         """Wrapped APIs as (prefix, name, owner, attribute): owner.attribute is replaced."""
+
+    def use_model(self, models: Iterable[Any]) -> None:
+        """`start()` was given these models, at any level."""
 
     def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
         """Starts recording API calls; idempotent.

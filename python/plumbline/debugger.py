@@ -250,7 +250,7 @@ class DebuggerBase:
             if module is None:
                 self._install()
             else:
-                prefix = f"Module.{name}.{type(module).__name__}"
+                prefix = f"{self._adapter.module_prefix}.{name}.{type(module).__name__}"
                 self._adapter.install_modules(
                     self._recorder, [(prefix, module)], self._config.wants_backward
                 )
@@ -277,7 +277,9 @@ class DebuggerBase:
         for warning in config.warnings:
             _core.log_warning(warning)
         self._config = config
-        self._recorder = _core.new_recorder(config, self._adapter.framework_parts())
+        self._recorder = _core.new_recorder(
+            config, {"name": self._adapter.name, **self._adapter.framework_parts()}
+        )
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
         self._operators: OperatorWindow | None = None
         if config.level == "L2":
@@ -364,9 +366,11 @@ class DebuggerBase:
             return
         if self._config.level in _API_LEVELS:
             self._custom_ops.register(self._recorder, self._custom_apis)
-        model = self._model if model is None else model
+        model = self._model = self._model if model is None else model
         if self._config.level in _MODULE_LEVELS or tokens is not None:
             self._use_model(model)
+        elif self._adapter.is_module(model):
+            self._adapter.use_model([model])
         if tokens is None:
             self._open()
             return
@@ -439,9 +443,11 @@ class DebuggerBase:
                 "start(): model must be a module or a list of modules "
                 f"(got {type(model).__name__})"
             )
+        self._adapter.use_model(models)
         modules = []
         for index, one in enumerate(models):
-            prefix = f"Module.{index}." if is_list else "Module."
+            kind = self._adapter.module_prefix
+            prefix = f"{kind}.{index}." if is_list else f"{kind}."
             for name, module in self._adapter.module_tree(one):
                 modules.append((f"{prefix}{name}.{type(module).__name__}", module))
         self._modules = modules

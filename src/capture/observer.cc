@@ -30,13 +30,15 @@ std::string WithoutNumbers(std::string_view sentence) {
 
 }  // namespace
 
-Result<std::unique_ptr<Observer>> Observer::Create(Config config) {
+Result<std::unique_ptr<Observer>> Observer::Create(Config config, std::string framework) {
   PL_TRY_ASSIGN(Selection selection, Selection::Create(config));
-  return std::unique_ptr<Observer>(new Observer(std::move(config), std::move(selection)));
+  return std::unique_ptr<Observer>(
+      new Observer(std::move(config), std::move(framework), std::move(selection)));
 }
 
-Observer::Observer(Config config, Selection selection)
+Observer::Observer(Config config, std::string framework, Selection selection)
     : config_(std::move(config)),
+      framework_(std::move(framework)),
       selection_(std::move(selection)),
       run_id_(MakeRunId()),
       threads_({.budget_bytes = config_.buffer_bytes,
@@ -59,7 +61,7 @@ StartOutcome Observer::Start(std::optional<int> rank) {
     options.header.task =
         config_.bench_path.empty() ? TaskName(config_.task) : std::string_view("diff_check");
     options.header.level = LevelName(config_.level);
-    options.header.framework = "pytorch";
+    options.header.framework = framework_;
     options.dump_path = config_.dump_path;
     if (debug) {
       options.step.reset();

@@ -36,8 +36,9 @@ enum class StartOutcome : uint8_t {
 // No method throws; a failing disk is reported once and counted, never raised into training.
 class Observer {
  public:
-  // kInvalidArgument when the scope does not fit the level.
-  static Result<std::unique_ptr<Observer>> Create(Config config);
+  // `framework`: "pytorch", "mindspore", "mindtorch". kInvalidArgument when the scope does not fit
+  // the level.
+  static Result<std::unique_ptr<Observer>> Create(Config config, std::string framework);
   ~Observer();
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
@@ -88,7 +89,7 @@ class Observer {
   void CountLoss(std::string_view counter, std::string_view what);
 
  private:
-  Observer(Config config, Selection selection);
+  Observer(Config config, std::string framework, Selection selection);
   void FinishStep();
   // With async_dump: runs it on the background thread, in place of an earlier one of this directory
   // that has not begun.
@@ -97,6 +98,7 @@ class Observer {
   void ReportUnwritten(const Status& status, const RunWriter& writer);
 
   const Config config_;
+  const std::string framework_;
   Selection selection_;
   CallCounter counters_;
   const std::string run_id_;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstring>
 #include <optional>
 
 #include "base/bytes.h"
 #include "formats/swap_bytes.h"
+#include "tensor/half.h"
 
 namespace plumbline::npy {
 namespace {
@@ -210,6 +212,28 @@ Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes) {
     AppendU32(static_cast<uint32_t>(text.size()), out);
   }
   return out + text;
+}
+
+Result<Contents> MakeContents(DType dtype, std::span<const int64_t> sizes,
+                              std::span<const std::byte> data) {
+  Contents contents;
+  contents.dtype = dtype;
+  contents.data = data;
+  const NarrowFormat* narrow = NarrowFormatOf(dtype);
+  if (narrow != nullptr && InfoOf(dtype).numpy_descr.empty()) {
+    const size_t size = InfoOf(dtype).size_bytes;
+    contents.dtype = DType::kFloat32;
+    contents.widened.resize(data.size() / size * sizeof(float));
+    for (size_t i = 0; i < data.size() / size; ++i) {
+      uint16_t bits = 0;  // little-endian, as all element data
+      std::memcpy(&bits, data.data() + i * size, size);
+      const float value = NarrowToFloat(*narrow, bits);
+      std::memcpy(contents.widened.data() + i * sizeof value, &value, sizeof value);
+    }
+    contents.data = contents.widened;
+  }
+  PL_TRY_ASSIGN(contents.header, MakeHeader(contents.dtype, sizes));
+  return contents;
 }
 
 Result<NpyFile> NpyFile::Parse(std::span<const std::byte> bytes) {

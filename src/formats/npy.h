@@ -18,6 +18,18 @@ namespace plumbline::npy {
 // 64. kUnsupported for dtypes that NumPy does not have (bfloat16, float8).
 Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes);
 
+// A file's header and elements.
+struct Contents {
+  std::string header;
+  DType dtype = DType::kFloat32;  // of `data`
+  std::span<const std::byte> data;
+  std::vector<std::byte> widened;  // owns `data` of elements that became float32; else empty
+};
+// Of a contiguous array. bfloat16 and float8, which NumPy does not have, become float32, which
+// holds all of their values; otherwise `data` is that of the argument. Errors as MakeHeader().
+Result<Contents> MakeContents(DType dtype, std::span<const int64_t> sizes,
+                              std::span<const std::byte> data);
+
 // A mapped .npy file and the array in it. Movable; view() stays valid while the object lives.
 // Thread-safe for reading.
 class NpyFile {

@@ -122,6 +122,22 @@ TEST(Npy, DamagedHeadersAreCorrupt) {
   EXPECT_EQ(CodeOf(std::string("\x93NUMPY\2\0\xff\xff\xff\xff", 12)), ErrorCode::kCorrupt);
 }
 
+TEST(Npy, ContentsOfDTypesThatNumPyLacksAreFloat32) {
+  const std::string bfloats("\x80\x3f\x00\xc0", 4);  // 1, -2
+  const std::vector<int64_t> sizes = {2};
+  const auto wide = MakeContents(DType::kBFloat16, sizes, Bytes(bfloats));
+  ASSERT_TRUE(wide) << wide.error().message();
+  EXPECT_EQ(wide->dtype, DType::kFloat32);
+  const auto file =
+      std::string(wide->header) + std::string(reinterpret_cast<const char*>(wide->data.data()), 8);
+  const auto read = NpyFile::Parse(Bytes(file));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(ElementsHex(read->view()), "0000803f000000c0");
+  const auto same = MakeContents(DType::kFloat16, sizes, Bytes(bfloats));
+  ASSERT_TRUE(same) << same.error().message();
+  EXPECT_EQ(same->data.data(), Bytes(bfloats).data());
+}
+
 TEST(Npy, HeaderWithoutLineBreakIsCorrupt) {
   std::string text = ReadFile(std::string(kFiles) + "float32.npy").value();
   text[127] = ' ';

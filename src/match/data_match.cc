@@ -20,8 +20,8 @@ struct Place {
 class ValueMatcher {
  public:
   ValueMatcher(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
-               const TextPairs& mapping)
-      : target_(target), golden_(golden), used_(golden.size()) {
+               const TextPairs& mapping, const ItemRules& rules)
+      : target_(target), golden_(golden), rules_(rules), used_(golden.size()) {
     for (const auto& [from, to] : mapping) mapping_.emplace(from, to);
     for (size_t j = 0; j < golden.size(); ++j) {
       for (size_t k = 0; k < golden[j].items.size(); ++k) {
@@ -50,6 +50,7 @@ class ValueMatcher {
       }
     }
     PlaceInSameCall(i, by_call, alone);
+    if (!by_call.empty()) std::erase_if(alone, [&](size_t k) { return SaysNothing(items[k]); });
     const size_t first = pairs.size();
     for (const auto& [j, links] : by_call) {
       for (const auto& link : links) used_[j][link.second] = true;
@@ -80,7 +81,8 @@ class ValueMatcher {
     rest.golden = j;
     rest.reason = "no-target";
     for (size_t k = 0; k < used_[j].size(); ++k) {
-      if (!used_[j][k]) rest.links.emplace_back(kNone, k);
+      const bool is_left = !used_[j][k] && !SaysNothing(golden_[j].items[k]);
+      if (is_left) rest.links.emplace_back(kNone, k);
     }
     if (!rest.links.empty()) pairs.push_back(std::move(rest));
   }
@@ -97,6 +99,9 @@ class ValueMatcher {
   }
 
  private:
+  // See ItemRules::by_kind.
+  bool SaysNothing(const Item& item) const { return rules_.by_kind && !item.dtype; }
+
   const Place* Find(std::string_view name) const {
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? nullptr : &found->second;
@@ -125,6 +130,7 @@ class ValueMatcher {
 
   const std::vector<CallItems>& target_;
   const std::vector<CallItems>& golden_;
+  const ItemRules rules_;
   std::unordered_map<std::string_view, std::string_view> mapping_;
   std::unordered_map<std::string_view, Place> by_name_;
   std::unordered_set<std::string_view> found_;
@@ -136,7 +142,7 @@ class ValueMatcher {
 std::vector<CallPair> MatchByValues(std::vector<CallItems>& target, std::vector<CallItems>& golden,
                                     const TextPairs& mapping, const MatchOptions& options,
                                     std::vector<std::string>& warnings) {
-  ValueMatcher matcher(target, golden, mapping);
+  ValueMatcher matcher(target, golden, mapping, options.items);
   std::vector<CallPair> pairs;
   std::vector<std::vector<Item>> target_items(target.size()), golden_items(golden.size());
   std::vector<bool> mapped(target.size(), false);

@@ -50,6 +50,19 @@ TEST(DataMatch, OtherCallsStayInTheReport) {
             "C.input.0:C.input.0 A.input.0:B.input.0 D.input.0:- -:B.input.7 ");
 }
 
+TEST(DataMatch, NullsWithoutPlaceAreLeftOutBetweenFrameworks) {
+  for (const bool across : {false, true}) {
+    std::vector<CallItems> target = {CallOf("A", {"output.0", "output.1"})};
+    std::vector<CallItems> golden = {CallOf("B", {"output.0", "output.2"})};
+    target[0].items[1].dtype.reset();
+    golden[0].items[1].dtype.reset();
+    std::vector<std::string> said;
+    const TextPairs mapping = {{"A.output.0", "B.output.0"}};
+    const MatchOptions options{.items = {.by_kind = across}};
+    EXPECT_EQ(MatchByValues(target, golden, mapping, options, said).size(), across ? 1U : 3U);
+  }
+}
+
 TEST(DataMatch, SeveralValuesMayGoToOneAndOneCallToSeveral) {
   EXPECT_EQ(
       Rows({CallOf("A", {"input.0", "input.1", "input.2"})},

@@ -31,7 +31,8 @@ struct ItemMatch {
 };
 
 struct ItemRules {
-  // Dtypes agree when both are integers, floats, complex or truth values: between frameworks.
+  // Between frameworks: dtypes agree when both are integers, floats, complex or truth values, and
+  // nulls that one side alone has (behind all others, or without place in a mapping) are left out.
   bool by_kind = false;
 };
 

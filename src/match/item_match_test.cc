@@ -68,6 +68,25 @@ TEST(ItemMatch, PythonNumbersAreOneType) {
   EXPECT_FALSE(DTypesAgree("<class 'int'>", "torch.int64"));
 }
 
+TEST(ItemMatch, NullsAtTheEndKeepNothingApartBetweenFrameworks) {
+  constexpr ItemRules kAcross{.by_kind = true};
+  CallItems target = CallOf("A", {{"output.0"}, {"output.1"}});
+  target.items[1].dtype.reset();
+  const CallItems golden = CallOf("B", {{"output.0"}});
+  EXPECT_TRUE(MatchItems(target, golden).mismatch);
+  const ItemMatch match = MatchItems(target, golden, kAcross);
+  EXPECT_FALSE(match.mismatch);
+  EXPECT_EQ(match.links, (ItemLinks{{0, 0}}));
+  EXPECT_TRUE(match.alone_target.empty());
+  EXPECT_EQ(StructureOf(target, kAcross), StructureOf(golden, kAcross));
+  target.mapped_parts = {"output.0", "output.1"};
+  EXPECT_TRUE(MatchItems(target, golden, kAcross).alone_target.empty());
+  EXPECT_EQ(MatchItems(target, golden).alone_target, std::vector<size_t>{1});
+  target.mapped_parts.clear();
+  target.items[1].dtype = "torch.float32";  // a value is another matter
+  EXPECT_TRUE(MatchItems(target, golden, kAcross).mismatch);
+}
+
 TEST(ItemMatch, StructureIsTheListOfRolesShapesAndTypes) {
   const CallItems a = CallOf("A", {{"input.0"}});
   EXPECT_EQ(StructureOf(a), StructureOf(CallOf("B", {{"input.x", "[2]", "BFloat16"}})));

@@ -1,15 +1,12 @@
 #include "pipeline/tensor_convert.h"
 
-#include <cstring>
 #include <span>
-#include <vector>
 
 #include "base/digest.h"
 #include "base/file.h"
 #include "formats/npy.h"
 #include "formats/torch_pt.h"
 #include "plumbline/tensor.h"
-#include "tensor/half.h"
 
 namespace plumbline {
 namespace {
@@ -19,18 +16,6 @@ Result<std::span<const std::byte>> ContiguousBytes(const TensorView& view, Tenso
   if (view.is_contiguous()) return std::span(view.data, view.size_bytes());
   PL_TRY_ASSIGN(copy, Tensor::Copy(view));
   return std::span(copy.view().data, view.size_bytes());
-}
-
-std::vector<std::byte> Widen(std::span<const std::byte> narrow, size_t size, NarrowFormat format) {
-  const size_t count = narrow.size() / size;
-  std::vector<std::byte> wide(count * sizeof(float));
-  for (size_t i = 0; i < count; ++i) {
-    uint16_t bits = 0;  // little-endian, as all element data
-    std::memcpy(&bits, narrow.data() + i * size, size);
-    const float value = NarrowToFloat(format, bits);
-    std::memcpy(wide.data() + i * sizeof value, &value, sizeof value);
-  }
-  return wide;
 }
 
 Result<uint64_t> WriteParts(const std::string& path, std::string_view head,
@@ -49,19 +34,11 @@ Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to) 
   PL_TRY_ASSIGN(const torch_pt::PtFile file, torch_pt::PtFile::Open(from));
   const TensorView view = file.view();
   Tensor copy;
-  PL_TRY_ASSIGN(std::span<const std::byte> bytes, ContiguousBytes(view, copy));
+  PL_TRY_ASSIGN(const std::span<const std::byte> bytes, ContiguousBytes(view, copy));
+  PL_TRY_ASSIGN(const npy::Contents contents, npy::MakeContents(view.dtype, view.sizes, bytes));
   ConvertedTensor converted;
-  DType dtype = view.dtype;
-  std::vector<std::byte> wide;
-  const NarrowFormat* narrow = NarrowFormatOf(view.dtype);
-  if (narrow != nullptr && InfoOf(view.dtype).numpy_descr.empty()) {
-    wide = Widen(bytes, InfoOf(view.dtype).size_bytes, *narrow);
-    bytes = wide;
-    dtype = DType::kFloat32;
-    converted.widened = true;
-  }
-  PL_TRY_ASSIGN(const std::string header, npy::MakeHeader(dtype, view.sizes));
-  PL_TRY_ASSIGN(converted.bytes, WriteParts(to, header, bytes, {}));
+  converted.widened = contents.dtype != view.dtype;
+  PL_TRY_ASSIGN(converted.bytes, WriteParts(to, contents.header, contents.data, {}));
   return converted;
 }
 

@@ -12,7 +12,6 @@
 namespace plumbline::run_layout {
 namespace {
 
-constexpr std::string_view kTensorExtension = ".pt";
 // Bytes of a file name without extension; longer ones are cut (file systems allow 255, and a
 // temporary name and ".dup{k}" need room).
 constexpr size_t kMaxNameBytes = 200;
@@ -70,8 +69,12 @@ bool IsStaleJournal(std::string_view name) {
 
 bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
-std::string TensorFileName(std::string_view tensor_name) {
-  return Stem(tensor_name).append(kTensorExtension);
+std::string TensorFileName(std::string_view tensor_name, std::string_view extension) {
+  return Stem(tensor_name).append(extension);
+}
+
+std::string_view TensorExtension(std::string_view framework) {
+  return framework == "pytorch" ? ".pt" : ".npy";
 }
 
 std::string TensorNames::Reserve(std::string_view tensor_name) {
@@ -85,13 +88,13 @@ std::string TensorNames::Reserve(std::string_view tensor_name) {
     name = fmt::format("{}.dup{}", stem, use);
     if (uses_.emplace(name, 1).second) break;
   }
-  return name.append(kTensorExtension);
+  return name.append(extension_);
 }
 
 std::string TensorNames::Replace(std::string_view tensor_name) {
   std::string stem = Stem(tensor_name);
   uses_.try_emplace(stem, 1);
-  return stem.append(kTensorExtension);
+  return stem.append(extension_);
 }
 
 }  // namespace plumbline::run_layout

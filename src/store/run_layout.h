@@ -2,6 +2,7 @@
 //
 //   {dump_path}/step{N}/rank{R}/dump.json, stack.json, construct.json, dump_error_info.log,
 //                               .run, .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
+//                               (.npy unless the framework is PyTorch)
 //   {dump_path}/rank{R}/debug.json and the last four of them (level debug: one for the whole run)
 
 #ifndef PLUMBLINE_STORE_RUN_LAYOUT_H_
@@ -36,19 +37,26 @@ bool IsStaleJournal(std::string_view name);
 bool IsTemporary(std::string_view name);
 
 // Name of the file for a tensor, from "{entry}.{part}.{path}": bytes outside [a-zA-Z0-9_.-] become
-// '_', names over 200 bytes are cut to 180 plus a hash of the full text, ".pt" is appended.
-std::string TensorFileName(std::string_view tensor_name);
+// '_', names over 200 bytes are cut to 180 plus a hash of the full text, the extension is appended.
+std::string TensorFileName(std::string_view tensor_name, std::string_view extension = ".pt");
+
+// Of the tensor files of a recording, by RunHeader::framework: ".pt" of "pytorch", else ".npy".
+std::string_view TensorExtension(std::string_view framework);
 
 // The tensor file names of one directory. Two tensors whose names fall together get ".dup{k}".
 // Single-threaded.
 class TensorNames {
  public:
+  // `extension`: static text.
+  explicit TensorNames(std::string_view extension = ".pt") : extension_(extension) {}
+
   // A name not handed out before.
   std::string Reserve(std::string_view tensor_name);
   // The name for a tensor that replaces an earlier one of the same name (gradient accumulation).
   std::string Replace(std::string_view tensor_name);
 
  private:
+  std::string_view extension_;
   std::unordered_map<std::string, uint32_t> uses_;
 };
 

@@ -65,6 +65,16 @@ TEST(TensorNames, CollisionsGetDupNumbers) {
   EXPECT_EQ(names.Reserve("x_y"), "x_y.dup1.pt");
 }
 
+TEST(TensorNames, ExtensionIsThatOfTheFramework) {
+  EXPECT_EQ(TensorExtension("pytorch"), ".pt");
+  for (const char* framework : {"mindspore", "mindtorch"}) {
+    TensorNames names(TensorExtension(framework));
+    EXPECT_EQ(names.Reserve("x"), "x.npy");
+    EXPECT_EQ(names.Reserve("x"), "x.dup1.npy");
+    EXPECT_EQ(names.Replace("g"), "g.npy");
+  }
+}
+
 TEST(TensorNames, NamesThatLookNumberedAreNotTakenTwice) {
   TensorNames names;
   std::set<std::string> seen;

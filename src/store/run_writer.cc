@@ -105,7 +105,8 @@ RunWriter::RunWriter(StoreThreads& threads, Claim claim, RunHeader header,
       header_(std::move(header)),
       files_(options.files),
       pid_(::getpid()),
-      handle_(std::make_shared<const Directory>(std::move(claim.directory))) {}
+      handle_(std::make_shared<const Directory>(std::move(claim.directory))),
+      names_(run_layout::TensorExtension(header_.framework)) {}
 
 RunWriter::~RunWriter() {
   if (!changed_ || publish_failed_ || ::getpid() != pid_) return;

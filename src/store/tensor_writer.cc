@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "formats/npy.h"
 #include "formats/torch_pt.h"
 
 namespace plumbline {
@@ -344,8 +345,16 @@ Status TensorWriter::Write(const TensorJob& job) {
 }
 
 Status TensorWriter::WriteFile(const TensorJob& job) {
-  const std::span<const std::byte> data = job.buffer.bytes();
-  const torch_pt::Frame frame = torch_pt::MakeFrame(job.dtype, job.sizes, data.size(), job.crc32);
+  std::span<const std::byte> data = job.buffer.bytes();
+  torch_pt::Frame frame;
+  npy::Contents array;
+  if (job.name.ends_with(".npy")) {  // as TensorFile::Open() tells them apart
+    PL_TRY_ASSIGN(array, npy::MakeContents(job.dtype, job.sizes, data));
+    frame.head = std::move(array.header);
+    data = array.data;
+  } else {
+    frame = torch_pt::MakeFrame(job.dtype, job.sizes, data.size(), job.crc32);
+  }
   PL_TRY(CheckLimits(job, frame.head.size() + data.size() + frame.tail.size()));
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(job.directory->directory(), job.name));
   if (data.size() <= kSmallFileBytes) {

@@ -55,7 +55,7 @@ class TensorBuffer {
 // A tensor to store. `buffer` holds contiguous elements.
 struct TensorJob {
   std::shared_ptr<TensorDirectory> directory;
-  std::string name;       // appears there by rename when complete
+  std::string name;       // appears there by rename when complete; ends in .pt or .npy
   std::string link_from;  // not empty: make `name` a hard link of this file (copy where there are
                           // no links); the rest is unused
   DType dtype = DType::kFloat32;

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/test_directory.h"
+#include "formats/npy.h"
 #include "formats/torch_pt.h"
 
 namespace plumbline {
@@ -89,6 +90,21 @@ TEST(TensorWriter, FilesOfAllSizesHoldTheirTensor) {
   EXPECT_EQ(writer.stats().files, 6U);
   EXPECT_EQ(writer.stats().lost, 0U);
   EXPECT_EQ(ListDirectory(dir.path())->size(), 6U);
+}
+
+TEST(TensorWriter, NamesInNpyGetNumPysFormat) {
+  const TestDirectory dir;
+  TestWriter writer;
+  for (const size_t size : {0UL, 65537UL, 3UL << 20}) {
+    const std::string path = dir.Path(std::to_string(size) + ".npy");
+    writer.WaitFor(writer.Submit(Job(writer, path, size)));
+    const auto file = npy::NpyFile::Open(path);
+    ASSERT_TRUE(file) << file.error().message();
+    ASSERT_EQ(file->view().size_bytes(), size);
+    for (size_t i = 0; i < size; i += 997) {
+      ASSERT_EQ(file->view().data[i], static_cast<std::byte>(i));
+    }
+  }
 }
 
 TEST(TensorWriter, ZerosTakeNoDiskSpace) {

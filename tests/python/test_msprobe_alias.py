@@ -19,7 +19,7 @@ MISSING = {
     "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
     "from msprobe.pytorch import parse": "Use `plumb inspect`",
     "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
-    "from msprobe.mindspore import PrecisionDebugger": "recording MindSpore is not built yet",
+    "import msprobe.mindspore.monitor": "No module named 'mindspore'",
     "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
 }
 

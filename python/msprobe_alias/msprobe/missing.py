@@ -4,7 +4,9 @@ from __future__ import annotations
 
 # Longest match first wins: upstream's name, then what it is and what to do.
 _NOT_BUILT = {
-    "msprobe.mindspore": "recording MindSpore is not built yet",
+    "msprobe.mindspore.TrainerMon": "the training monitor is not built yet",
+    "msprobe.mindspore.monitor": "the training monitor is not built yet",
+    "msprobe.mindspore.api_accuracy_checker": "the accuracy check of single APIs is not built yet",
     "msprobe.pytorch.monitor": "the training monitor is not built yet",
     "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
     "msprobe.pytorch.parse": "the interactive parser is not built yet. Use `plumb inspect`",

@@ -25,6 +25,7 @@ class TorchAdapter:
     """`plumbline.adapter.Adapter` for PyTorch."""
 
     name = "pytorch"
+    module_prefix = "Module"
     modules_since: tuple[int, ...] = (2, 2)  # torch.autograd.graph.get_gradient_edge
 
     def __init__(self) -> None:
@@ -70,12 +71,14 @@ class TorchAdapter:
         """Wrapped APIs of this PyTorch version."""
         return wrapped_apis()
 
+    def use_model(self, models: Iterable[torch.nn.Module]) -> None:
+        """Nothing: its parts are hooked as modules."""
+
     def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
         """Starts recording API calls."""
         self._apis.install(recorder, with_regions)
 
     def uninstall_apis(self) -> None:
-        """Restores every replaced attribute."""
         self._apis.uninstall()
 
     def install_modules(
@@ -85,7 +88,6 @@ class TorchAdapter:
         self._modules.install(recorder, modules, wants_backward)
 
     def uninstall_modules(self) -> None:
-        """Removes the module hooks."""
         self._modules.uninstall()
 
     def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
@@ -104,11 +106,9 @@ class TorchAdapter:
         return module.register_forward_pre_hook(callback)
 
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
-        """Wraps DataLoader iterators."""
         self._batches.install(before, after)
 
     def uninstall_batches(self) -> None:
-        """Restores DataLoader iterators."""
         self._batches.uninstall()
 
     def end_step(self) -> None:

@@ -1,0 +1,89 @@
+// What the recorder is told of the framework that is recorded (Adapter.framework_parts()).
+
+#ifndef PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_H_
+#define PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_H_
+
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plumbline/tensor.h"
+
+namespace plumbline::python {
+
+// How dump.json spells what belongs to the framework (docs/formats/dump_json.md).
+struct FrameworkTexts {
+  std::string name;              // header: "pytorch", "mindspore", "mindtorch"
+  std::string_view tensor_type;  // "torch.Tensor"
+  std::string_view dtype_type;   // "torch.dtype"
+  bool has_mindspore_dtypes;     // "Float32" and not "torch.float32"
+  bool tells_grad;               // requires_grad of tensors, is_recompute of calls
+  bool tells_device;             // a value under the key "device" is a device
+
+  [[nodiscard]] std::string_view DTypeText(DType dtype) const {
+    return has_mindspore_dtypes ? InfoOf(dtype).mindspore_name : InfoOf(dtype).torch_name;
+  }
+};
+// Of a framework's name. Everything that is not MindSpore's is spelled as PyTorch does.
+FrameworkTexts TextsOf(std::string name);
+
+// Python objects of the framework that the walk over values must know; owned references, null for
+// classes that it does not have.
+struct FrameworkTypes {
+  PyObject* tensor = nullptr;         // tensor class
+  PyObject* dtype = nullptr;          // class of dtype objects
+  PyObject* device = nullptr;         // class of device objects
+  PyObject* size = nullptr;           // class of shape objects (a tuple subclass)
+  PyObject* memory_format = nullptr;  // class of memory format objects
+  // describe(value): what a value of any other type is, see plumbline.adapter.Adapter.describe.
+  PyObject* describe = nullptr;
+  // List of dtype objects, one for each dtype: tensors are read through their attributes
+  // (TensorReader). Null: through DLPack.
+  PyObject* dtypes = nullptr;
+  FrameworkTexts texts = {};
+};
+
+// Attributes of tensors, modules and nodes of the autograd graph, interned.
+struct FrameworkNames {
+  PyObject* requires_grad = nullptr;
+  PyObject* grad_node = nullptr;      // of a tensor: the node that made it, or None
+  PyObject* output_number = nullptr;  // of a tensor among the results of that node
+  PyObject* parameters = nullptr;     // of a module: dict name -> parameter or None
+  // Method of a node, a number that is its own: looking it up makes a new Python object each time.
+  // Null: a node that lives has one object.
+  PyObject* node_id = nullptr;
+
+  // Whether every write to a tensor can be told from its number of versions.
+  [[nodiscard]] bool counts_every_write() const { return node_id == nullptr; }
+};
+
+// Callables of the framework, owned references; those for function modes and for overrides are null
+// where it has none.
+struct FrameworkHooks {
+  PyObject* to_host = nullptr;          // to_host(tensor): a plain CPU tensor of the same values
+  PyObject* describe_tensor = nullptr;  // a tensor whose memory is not its values: PackDescribed
+  PyObject* mode_depth = nullptr;       // number of function modes on the thread's stack
+  PyObject* mode_at = nullptr;          // mode_at(i), counted from the outermost
+  PyObject* pop_mode = nullptr;         // take the innermost function mode off the stack
+  PyObject* push_mode = nullptr;        // put one on
+  PyObject* parameter_type = nullptr;   // tensor subclass without overrides of its own
+  PyObject* no_override = nullptr;      // context manager class: attributes of tensors are read
+                                        // without running any __torch_function__
+  FrameworkNames names = {};
+};
+
+// From the dict of parts. False if it has no name, tensor class or describe(). Names of attributes
+// are PyTorch's unless the dict has others.
+bool ReadTypes(PyObject* parts, FrameworkTypes* types);
+void ReadHooks(PyObject* parts, FrameworkHooks* hooks);
+void Release(FrameworkTypes& types);
+void Release(FrameworkHooks& hooks);
+
+// The framework's own answer, false if it cannot be read.
+bool RequiresGrad(PyObject* tensor, const FrameworkNames& names);
+
+}  // namespace plumbline::python
+
+#endif  // PLUMBLINE_PYTHON_BINDINGS_FRAMEWORK_H_

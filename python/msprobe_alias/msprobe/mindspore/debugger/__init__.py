@@ -1,0 +1,1 @@
+"""Upstream's folder of this name."""

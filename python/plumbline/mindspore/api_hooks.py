@@ -1,0 +1,144 @@
+"""Recording API calls: probes in place of the functions named in apis.json, while a window is open.
+
+What is replaced are attributes; a reference taken before the window opened is not seen. Outside
+the window nothing is replaced.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+from mindspore import mint, ops
+from mindspore.ops import Primitive
+
+from plumbline import _core
+from plumbline.api_list import present_apis, read_api_list
+from plumbline.guards import Guards
+from plumbline.mindspore.distributed import DistributedHooks
+from plumbline.mindspore.jit import JitCalls
+
+
+def is_mindtorch() -> bool:
+    """Whether `torch` is MindTorch (MSAdapter): its tensors are MindSpore's."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return isinstance(kind, type) and issubclass(kind, ms.Tensor)
+
+
+def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
+    """Yields (prefix, name, owner, attribute) for each listed API that this MindSpore has."""
+    if is_mindtorch():
+        torch: Any = sys.modules["torch"]
+        owners = [("functional", "Functional", torch.nn.functional),
+                  ("tensor", "Tensor", torch.Tensor), ("torch", "Torch", torch)]
+        beside = Path(__file__).parents[1] / "pytorch" / "apis.json"
+        yield from present_apis(read_api_list(str(beside)), owners)
+        return
+    owners = [
+        ("ops", "Functional", ops),
+        ("tensor", "Tensor", ms.Tensor),
+        ("mint.ops", "Mint", mint),
+        ("mint.nn.functional", "MintFunctional", mint.nn.functional),
+    ]
+    for prefix, name, owner, attribute in present_apis(read_api_list(__file__), owners):
+        yield prefix, name.rpartition(".")[2], owner, attribute
+
+
+class ApiHooks:
+    """The probes of one process and the places where they are installed."""
+
+    def __init__(self, jit: JitCalls) -> None:
+        self._jit = jit
+        self._recorder: _core.Recorder | None = None
+        self._patches = _core.PatchSet()
+        self._primitives = _core.PatchSet()
+        self._cells: list[Any] = []
+        self._guards = Guards(self)
+        self._distributed: DistributedHooks | None = None
+        self._suspended = 0  # times
+        self._is_installed = False
+
+    def use_cells(self, cells: Iterable[Any]) -> None:
+        """From the next `install` on, the primitives that `cells` hold are recorded."""
+        if self._is_installed:
+            return
+        self._cells = list(cells)
+        self._primitives = _core.PatchSet()
+
+    def install(self, recorder: _core.Recorder) -> None:
+        """Starts recording; idempotent."""
+        if self._is_installed:
+            return
+        if self._recorder is not recorder:
+            self._build(recorder)
+        if len(self._primitives) == 0:
+            self._find_primitives(recorder)
+        self._is_installed = True
+        self._guards.apply()
+        self._jit.join(self, recorder)
+        if self._suspended == 0:
+            self._put()
+
+    def uninstall(self) -> None:
+        """Restores everything; idempotent."""
+        if not self._is_installed:
+            return
+        self._is_installed = False
+        if self._suspended == 0:
+            self._take()
+        self._jit.leave(self)
+        if self._distributed is not None:
+            self._distributed.finish()
+        self._guards.restore()
+
+    def suspend(self) -> None:
+        """Restores every function, until `resume`."""
+        self._suspended += 1
+        if self._suspended == 1 and self._is_installed:
+            self._take()
+
+    def resume(self) -> None:
+        """Puts the probes back."""
+        self._suspended -= 1
+        if self._suspended == 0 and self._is_installed:
+            self._put()
+
+    def _build(self, recorder: _core.Recorder) -> None:
+        """Makes the probes, once per recorder."""
+        self._recorder = recorder
+        self._patches = _core.PatchSet()
+        self._primitives = _core.PatchSet()
+        self._distributed = DistributedHooks(recorder)
+        for prefix, name, owner, attribute in wrapped_apis():
+            static: Any = inspect.getattr_static(owner, attribute)
+            full, original = f"{prefix}.{name}", getattr(owner, attribute)
+            if isinstance(static, staticmethod):
+                function: Any = recorder.probe(original, full, False)
+                probe: Any = staticmethod(function)
+            else:
+                probe = recorder.probe(original, full, owner is ms.Tensor)
+            self._patches.add(owner, attribute, probe)
+
+    def _find_primitives(self, recorder: _core.Recorder) -> None:
+        """Every attribute of a cell that is a primitive: `Primitive.{attribute}.{Class}`."""
+        for cell in self._cells:
+            for attribute, value in list(vars(cell).items()):
+                if isinstance(value, Primitive):
+                    name = f"Primitive.{attribute}.{type(value).__name__}"
+                    self._primitives.add(cell, attribute, recorder.probe(value, name, False))
+
+    def _put(self) -> None:
+        self._patches.apply()
+        self._primitives.apply()
+        if self._distributed is not None:
+            self._distributed.resume()
+
+    def _take(self) -> None:
+        if self._distributed is not None:
+            self._distributed.suspend()
+        self._primitives.restore()
+        self._patches.restore()

@@ -1,0 +1,51 @@
+"""Callbacks for `mindspore.train.Model.train`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore.train import Callback
+
+from plumbline.debugger import DebuggerBase
+
+
+class MsprobeStep(Callback):  # type: ignore[misc]
+    """Records each training step of `Model.train`.
+
+    Args:
+        debugger: the PrecisionDebugger. For cells (levels L0 and mix) and primitives call its
+            `start(model)` once before training: the callback does not know the model.
+
+    Example:
+        >>> debugger.start(model=network)                          # doctest: +SKIP
+        >>> model.train(1, data, callbacks=[MsprobeStep(debugger)])  # doctest: +SKIP
+    """
+
+    def __init__(self, debugger: DebuggerBase) -> None:
+        super().__init__()
+        self._debugger = debugger
+
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Opens the window."""
+        self._debugger.start()
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        """Closes it and ends the step."""
+        self._debugger.stop()
+        self._debugger.step()
+
+
+class MsprobeInitStep(Callback):  # type: ignore[misc]
+    """Numbers the steps of a resumed training on from where it stopped, in static-graph dumps.
+
+    In PyNative mode use `PrecisionDebugger.set_init_step()`.
+    """
+
+    def on_train_begin(self, run_context: Any) -> None:
+        """Tells MindSpore the number of the first step."""
+        from mindspore import _c_expression
+
+        resumed = int(getattr(run_context.original_args(), "cur_step_num", 0) or 0)
+        set_init_iter = getattr(_c_expression, "_set_init_iter", None)
+        if set_init_iter is not None:
+            set_init_iter(resumed)

@@ -1,0 +1,86 @@
+"""Recording communication: `mint.distributed` and `communication.comm_func`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import mint
+from mindspore._c_expression import CommHandle
+from mindspore.communication import comm_func
+
+from plumbline import _core
+from plumbline.api_list import present_apis, read_api_list
+
+# Buffers that hold nothing before the call; positions of arguments.
+_MASKED_INPUTS = {
+    name: [0]
+    for name in (
+        "recv", "irecv", "all_gather", "scatter", "reduce_scatter", "all_to_all_single",
+        "all_to_all", "all_gather_into_tensor", "reduce_scatter_tensor",
+    )
+} | {"gather": [1]}  # fmt: skip
+
+
+class DistributedHooks:
+    """The replacements of one recorder.
+
+    Functions of `mint.distributed` write into their arguments: these are read when the call is
+    complete, which is when the user has waited for its handle. Those of `comm_func` give a new
+    tensor; one that is still under way cannot be read, so asynchronous calls are only counted.
+    """
+
+    def __init__(self, recorder: _core.Recorder) -> None:
+        self._recorder = recorder
+        self._collectives = _core.Collectives(recorder, CommHandle, lambda handle: False, {})
+        self._patches, self._waits = _core.PatchSet(), _core.PatchSet()
+        lists = read_api_list(__file__)
+        owners = [("mint.distributed", "MintDistributed", mint.distributed)]
+        for prefix, name, owner, attribute in present_apis(lists, owners):
+            inputs = _MASKED_INPUTS.get(name, [])
+            names = ["tensor"] if name == "irecv" else []
+            outputs = [0] if name == "isend" else []
+            probe = self._collectives.probe(
+                getattr(owner, attribute), f"{prefix}.{name}", inputs, names, outputs
+            )
+            self._patches.add(owner, attribute, probe)
+        owners = [("communication.comm_func", "Distributed", comm_func)]
+        for prefix, name, owner, attribute in present_apis(lists, owners):
+            called = self._synchronous(getattr(owner, attribute), f"{prefix}.{name}")
+            self._patches.add(owner, attribute, called)
+        for kind in (CommHandle, comm_func.CommHandle):
+            if "wait" in vars(kind):
+                self._waits.add(kind, "wait", self._waited(kind.wait))
+
+    def resume(self) -> None:
+        """Begins to record."""
+        self._patches.apply()
+        self._waits.apply()
+
+    def suspend(self) -> None:
+        """Stops; handles of recorded calls are still watched until `finish`."""
+        self._patches.restore()
+
+    def finish(self) -> None:
+        """Records what nobody waited for, as far as it is complete."""
+        self._collectives.finish()
+        self._waits.restore()
+
+    def _synchronous(self, original: Any, name: str) -> Any:
+        probe: Any = self._recorder.probe(original, name, False)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("async_op") or any(value is True for value in args):
+                self._recorder.count_loss("communication_unread", f"{name}: called with async_op")
+                return original(*args, **kwargs)
+            return probe(*args, **kwargs)
+
+        call.__wrapped__ = original  # type: ignore[attr-defined]
+        return call
+
+    def _waited(self, original: Any) -> Any:
+        def wait(handle: Any) -> Any:
+            result = original(handle)
+            self._collectives.completed(handle)
+            return result
+
+        return wait

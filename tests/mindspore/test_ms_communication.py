@@ -1,0 +1,115 @@
+"""Communication and MindTorch: fakes stand in for what a CPU alone does not have."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor, mint
+from mindspore._c_expression import CommHandle
+from mindspore.communication import comm_func
+from ms_recording import entries, new_debugger
+
+from plumbline.mindspore import api_hooks
+from plumbline.mindspore.adapter import MindSporeAdapter
+
+
+class Handle(comm_func.CommHandle):  # type: ignore[misc]
+    """The sum is there when somebody has waited."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__()
+        self.tensor, self.handle = tensor, self
+
+    def wait(self) -> None:
+        self.tensor.copy_(self.tensor * 2)
+
+
+def in_place(tensor: Tensor, op: str = "sum", group: Any = None, async_op: bool = False) -> Any:
+    if async_op:
+        handle = comm_func.CommHandle()
+        handle.handle = Handle(tensor)
+        return handle
+    tensor.copy_(tensor * 2)
+    return None
+
+
+@pytest.fixture
+def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(mint.distributed, "all_reduce", in_place)
+    monkeypatch.setattr(mint.distributed, "recv", in_place)
+    monkeypatch.setattr(comm_func, "all_reduce", lambda x, async_op=False: (x + x, None))
+    debugger = new_debugger(tmp_path, level="L1")
+    debugger._adapter._apis._recorder = None  # the probes of the fakes
+    debugger.start()
+    yield debugger
+    debugger.stop()
+
+
+def ones() -> Tensor:
+    return Tensor(np.ones(3, np.float32))
+
+
+def test_output_is_what_the_arguments_hold_afterwards(window: Any, tmp_path: Path) -> None:
+    mint.distributed.all_reduce(ones(), "sum")
+    mint.distributed.recv(ones())
+    handle = mint.distributed.all_reduce(ones(), async_op=True)
+    assert isinstance(handle, CommHandle)
+    handle.wait()
+    window.stop()
+    window.step()
+    data = entries(tmp_path)
+    first = data["MintDistributed.all_reduce.0.forward"]
+    assert first["input_args"][0]["Max"] == 1 and first["output"][0]["Max"] == 2
+    assert first["output"][1] == {"type": "str", "value": "sum"}
+    assert data["MintDistributed.recv.0.forward"]["input_args"][0] is None
+    assert data["MintDistributed.all_reduce.1.forward"]["output"][0]["Max"] == 2
+
+
+def test_results_of_comm_func_and_what_cannot_be_read(window: Any, tmp_path: Path) -> None:
+    comm_func.all_reduce(ones())
+    comm_func.all_reduce(ones(), async_op=True)
+    window.stop()
+    window.step()
+    data = entries(tmp_path)
+    assert [name for name in data if name.startswith("Distributed.")] == [
+        "Distributed.all_reduce.0.forward"]
+    assert data["Distributed.all_reduce.0.forward"]["output"][0]["Max"] == 2
+    log = (tmp_path / "out/step0/rank/dump_error_info.log").read_text()
+    assert "communication_unread: 1" in log
+
+
+def test_mindtorch_has_the_names_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch: Any = types.ModuleType("torch")
+    torch.nn = types.SimpleNamespace(functional=types.SimpleNamespace(relu=ms.ops.relu))
+    torch.abs, torch.Tensor = ms.ops.abs, ms.Tensor
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    adapter = MindSporeAdapter()
+    assert (adapter.name, adapter.module_prefix) == ("mindtorch", "Module")
+    names = {f"{prefix}.{name}" for prefix, name, _, _ in adapter.apis()}
+    assert {"Functional.relu", "Torch.abs", "Tensor.reshape"} <= names
+    assert not any(name.startswith("Mint") for name in names)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert not api_hooks.is_mindtorch()
+    assert MindSporeAdapter().name == "mindspore"
+
+
+def test_alias_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(__file__).parents[2] / "python/msprobe_alias"
+    monkeypatch.syspath_prepend(str(folder))
+    import msprobe.mindspore as alias
+    import plumbline.mindspore as own
+    from msprobe.core.common.exceptions import MsprobeException
+    from msprobe.mindspore.common.utils import MsprobeStep
+
+    assert issubclass(alias.PrecisionDebugger, own.PrecisionDebugger)
+    assert alias.MsprobeStep is MsprobeStep is own.MsprobeStep
+    with pytest.raises(MsprobeException):
+        alias.seed_all(-1)
+    with pytest.raises(ImportError, match="the training monitor is not built yet"):
+        _ = alias.TrainerMon

@@ -1,0 +1,74 @@
+"""Recordings of MindSpore compared: with each other, and with PyTorch's of the same network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ms_models
+import numpy as np
+import pytest
+from mindspore import Tensor
+from ms_recording import new_debugger
+
+PLUMB = os.environ.get("PLUMB") or str(Path(__file__).parents[2] / ".venv/bin/plumb")
+SAME_NETWORK = Path(__file__).with_name("ms_and_torch.py")
+
+
+def compare(target: Path, golden: Path, out: Path, *options: str) -> dict[str, Any]:
+    command = [PLUMB, "compare", str(target), str(golden), "-o", str(out), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result: dict[str, Any] = json.loads(next(out.glob("*.json")).read_text())
+    return result
+
+
+def test_an_injected_fault_is_named(tmp_path: Path) -> None:
+    def wrong(net: Any) -> None:
+        bias = net.blocks[1].attention.out.bias
+        bias.set_data(Tensor(bias.asnumpy() + np.float32(0.05)))
+
+    for name, change in (("good", None), ("same", None), ("bad", wrong)):
+        (tmp_path / name).mkdir()
+        debugger = new_debugger(tmp_path / name, level="mix", task="tensor")
+        ms_models.train("transformer", debugger, steps=1, change=change)
+    runs = {name: tmp_path / name / "out/step0/rank" for name in ("good", "same", "bad")}
+    same = compare(runs["same"], runs["good"], tmp_path / "r1")
+    assert same["first_wrong_call"] is None and same["complete"]
+    found = compare(runs["bad"], runs["good"], tmp_path / "r2")["first_wrong_call"]
+    assert found["name"].startswith("Primitive.bias_add.BiasAdd.")
+    assert "blocks.1.attention.out" in json.dumps(found)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories mindspore, pytorch and wrong."""
+    folder = tmp_path_factory.mktemp("frameworks")
+    running = []
+    for name, extra in (("mindspore", ()), ("pytorch", ()), ("wrong", ("wrong",))):
+        framework = "pytorch" if name == "pytorch" else "mindspore"
+        command = [sys.executable, "-W", "ignore", str(SAME_NETWORK), framework, "mix",
+                   str(folder / name), *extra]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        text=True))
+    for process in running:
+        out, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, out
+    return folder
+
+
+@pytest.mark.parametrize("options", [("-am", "-cm"), ("-lm",)])
+def test_the_same_network_in_both_frameworks(
+    recordings: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    result = compare(recordings / "mindspore", recordings / "pytorch", tmp_path / "ok", *options)
+    assert result["first_wrong_call"] is None
+    counts = result["counts"]
+    assert counts["unmatched target"] == counts["unmatched golden"] == 0, counts
+    assert counts["suspicious"] == counts["broken"] == 0
+    wrong = compare(recordings / "wrong", recordings / "pytorch", tmp_path / "bad", *options)
+    assert wrong["first_wrong_call"]["name"] == "Mint.mul.0.forward"

@@ -1,0 +1,124 @@
+"""Three nets at every level and in every mode: what is recorded, and the same training."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from pathlib import Path
+from typing import Any
+
+import ms_models
+import numpy as np
+import pytest
+from ms_recording import assert_nothing_lost, entries, new_debugger, read, tensors
+
+MODES: dict[str, dict[str, Any]] = {
+    "statistics": {"task": "statistics"},
+    "md5": {"task": "statistics", "summary_mode": "md5"},
+    "xor": {"task": "statistics", "summary_mode": "xor"},
+    "tensor": {"task": "tensor"},
+}
+CASES = [("lstm", level, mode) for level in ("L0", "L1", "mix") for mode in MODES]
+CASES += [(net, level, mode) for net in ("transformer", "resnet")
+          for level, mode in (("L0", "tensor"), ("L1", "md5"), ("mix", "statistics"))]
+
+
+@functools.cache
+def unrecorded(net: str) -> str:
+    return ms_models.train(net)
+
+
+@pytest.mark.parametrize(("net", "level", "mode"), CASES)
+def test_training_is_the_same_and_every_call_is_there(
+    tmp_path: Path, net: str, level: str, mode: str
+) -> None:
+    debugger = new_debugger(tmp_path, level=level, **MODES[mode])
+    assert ms_models.train(net, debugger) == unrecorded(net)
+    assert_nothing_lost(tmp_path)
+    assert read(tmp_path)["framework"] == "mindspore"
+    names = list(entries(tmp_path))
+    assert names == list(entries(tmp_path, step=1))
+    cells = [name for name in names if name.startswith("Cell.")]
+    apis = [name for name in names if not name.startswith("Cell.")]
+    assert bool(cells) == (level != "L1") and bool(apis) == (level != "L0")
+    for name, entry in entries(tmp_path).items():
+        check_entry(name, entry)
+        for tensor in tensors(entry):
+            check_tensor(tensor, mode, tmp_path)
+
+
+def check_entry(name: str, entry: dict[str, Any]) -> None:
+    if name.endswith(".parameters_grad"):
+        assert all(len(value) == 1 and value[0] is not None for value in entry.values())
+    elif ".backward" in name:
+        assert list(entry) == ["input", "output"]
+    else:
+        keys = ["input_args", "input_kwargs", "output"]
+        assert list(entry) == ([*keys, "parameters"] if name.startswith("Cell.") else keys)
+
+
+def check_tensor(tensor: dict[str, Any], mode: str, directory: Path) -> None:
+    keys = ["type", "dtype", "shape"]
+    keys += [] if mode == "xor" else ["Max", "Min", "Mean", "Norm"]
+    keys += {"statistics": [], "tensor": ["data_name"]}.get(mode, ["md5"])
+    assert list(tensor) == keys
+    if mode != "tensor":
+        return
+    assert tensor["data_name"].endswith(".npy")
+    values = np.load(directory / "out/step0/rank/dump_tensor_data" / tensor["data_name"])
+    assert list(values.shape) == tensor["shape"]
+    assert tensor["dtype"].lower() == str(values.dtype)
+    if values.size > 1:
+        assert tensor["Max"] == values.max() and tensor["Min"] == values.min()
+        assert np.isclose(tensor["Mean"], values.mean(dtype=np.float64), atol=1e-7)
+        exact = values.astype(np.float64)
+        assert np.isclose(tensor["Norm"], np.sqrt(np.sum(exact * exact)), rtol=1e-6)
+
+
+def test_backward_of_cells_has_the_gradients_of_results_and_inputs(tmp_path: Path) -> None:
+    ms_models.train("lstm", new_debugger(tmp_path, level="mix", task="tensor"), steps=1)
+    data = entries(tmp_path)
+    # The second result of the last call is not used: it has no gradient.
+    last = data["Cell.cell.Lstm.backward.2"]
+    assert [value and value["shape"] for value in last["input"]] == [[4, 6], None]
+    assert [value and value["shape"] for value in last["output"]] == [None, [4, 6], [4, 6]]
+    middle = data["Cell.cell.Lstm.backward.1"]
+    assert [value["shape"] for value in middle["input"]] == [[4, 6], [4, 6]]
+    # What a call sends back is what the call before it gets.
+    files = [name["data_name"] for name in (last["output"][2], middle["input"][1])]
+    folder = tmp_path / "out/step0/rank/dump_tensor_data"
+    sent, got = (np.load(folder / name) for name in files)
+    assert np.array_equal(sent, got) and np.abs(got).max() > 0
+    assert list(data["Cell.cell.gates.Dense.parameters_grad"]) == ["weight", "bias"]
+
+
+def test_parents_and_call_stacks(tmp_path: Path) -> None:
+    ms_models.train("transformer", new_debugger(tmp_path, level="mix"), steps=1)
+    parents = read(tmp_path, "construct")
+    block = "Cell.blocks.1.Block"
+    attention = "Cell.blocks.1.attention.Attention"
+    assert parents[f"{attention}.forward.0"] == f"{block}.forward.0"
+    assert parents["Functional.softmax.1.forward"] == f"{attention}.forward.0"
+    assert parents["Functional.softmax.1.backward"] == f"{attention}.backward.0"
+    assert parents[f"{attention}.backward.0"] == f"{block}.backward.0"
+    assert parents[f"{block}.forward.0"] is None
+    stacks = read(tmp_path, "stack")
+    text = stacks["Functional.softmax.1.forward"]
+    assert "ms_models.py" in text[0] and "in construct" in text[0]
+
+
+def test_checksums_are_those_of_the_chapter(tmp_path: Path) -> None:
+    import mindspore as ms
+    from mindspore import Tensor, ops
+
+    debugger = new_debugger(tmp_path, level="L1", **MODES["md5"])
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    debugger.start()
+    ops.abs(Tensor(values))
+    ops.abs(Tensor(values).astype(ms.bfloat16))
+    ops.abs(Tensor(values).T)
+    debugger.stop()
+    debugger.step()
+    data = entries(tmp_path)
+    digests = [data[f"Functional.abs.{i}.forward"]["input_args"][0]["md5"] for i in range(3)]
+    assert digests == ["91e79017", "91e79017", f"{zlib.crc32(values.T.tobytes()):08x}"]
