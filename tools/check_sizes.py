@@ -23,7 +23,8 @@ CAPS = {"file": 500, "header": 250, "function": 60, "test function": 40, "parame
 FRAMEWORK_BUDGET = 1200
 PACKAGE_BUDGET = 4500
 FRAMEWORKS = ("pytorch", "mindspore")
-NOT_COUNTED = "golden_ops"
+# Beside the hook layers: nothing of these runs while a training is recorded.
+NOT_COUNTED = {"golden_ops", "config_check"}
 EXCUSE = re.compile(r"Size caps: \S")
 EXCUSE_LINES = 40
 CXX_FOLDERS = ("include", "src", "cli", "python/bindings", "benchmarks", "fuzz", "tests")
@@ -203,7 +204,7 @@ def check_budgets(root: Path) -> list[str]:
     package = root / "python" / "plumbline"
     breaches = []
     lines = {path: len(path.read_text().splitlines()) for path in package.rglob("*.py")
-             if NOT_COUNTED not in path.parts}
+             if NOT_COUNTED.isdisjoint(path.parts)}
     for framework in FRAMEWORKS:
         own = {path: count for path, count in lines.items() if package / framework in path.parents}
         print(f"python/plumbline/{framework}: {sum(own.values())} lines "

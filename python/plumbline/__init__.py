@@ -13,7 +13,7 @@ from plumbline._core import CorruptDataError, InternalError, UnsupportedError
 
 if TYPE_CHECKING:
     from plumbline.comparison import ComparisonResult, compare
-    from plumbline.config_checker import ConfigChecker
+    from plumbline.config_check.checker import ConfigChecker
     from plumbline.rank_comparison import RanksResult, compare_ranks
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 # Name -> the module that has it.
 _LAZY = {
     "ComparisonResult": "plumbline.comparison",
-    "ConfigChecker": "plumbline.config_checker",
+    "ConfigChecker": "plumbline.config_check.checker",
     "RanksResult": "plumbline.rank_comparison",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",

@@ -18,7 +18,7 @@ import torch
 from recording import PLUMB, config, run
 
 from plumbline import ConfigChecker, UnsupportedError
-from plumbline.config_pack import PackFile
+from plumbline.config_check.pack import PackFile
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
@@ -236,7 +236,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
 def test_ranks_share_one_pack(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from plumbline.config_pack import PackFile\n"
+        "from plumbline.config_check.pack import PackFile\n"
         "for i in range(20):\n"
         "    PackFile(sys.argv[1]).add({f'weights/step{i}/rank{sys.argv[2]}/weight.json': '{}'})\n")
     started = [subprocess.Popen([sys.executable, "-c", script, tmp_path / "p.zip", str(rank)])

@@ -1,7 +1,4 @@
-"""What plumbline.config_checker needs to know about PyTorch.
-
-Not part of the recorder: nothing here runs unless a script uses ConfigChecker.
-"""
+"""What plumbline.config_check.checker needs to know about PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ import torch
 from torch.utils import _python_dispatch as dispatch
 
 from plumbline import _core
-from plumbline.config_pack import RandomStacks
+from plumbline.config_check.pack import RandomStacks
 from plumbline.pytorch.values import describe_tensor
 
 _aten = torch.ops.aten

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from plumbline import _core
 from plumbline._core import UnsupportedError
-from plumbline.config_pack import PackFile, RandomStacks, packages_text, tree_of
+from plumbline.config_check.pack import PackFile, RandomStacks, packages_text, tree_of
 
 _RANDOM = {
     "random": "random randint uniform choice",
@@ -193,7 +193,7 @@ def _framework(name: Any) -> Any:
         raise UnsupportedError("ConfigChecker: MindSpore is not supported yet (expected pytorch)")
     if name != "pytorch":
         raise ValueError(f"ConfigChecker: fmk is {name!r} (expected pytorch)")
-    return importlib.import_module("plumbline.config_torch")
+    return importlib.import_module("plumbline.config_check.on_pytorch")
 
 
 def _outside(files: list[str], all_env: bool) -> dict[str, str]:

@@ -21,7 +21,7 @@ from plumbline import _core
 
 _STARTED = time.time()
 _SIBLINGS_S = 60.0  # a pack this much older than the process is of an earlier run
-_OWN = str(Path(__file__).parent) + os.sep
+_OWN = str(Path(__file__).parent.parent) + os.sep
 
 Named = tuple[str, Any, str]  # name in the pack, object that has the function, attribute
 
