@@ -4,7 +4,8 @@
 
 records two training steps at level L1 with statistics and checksums. OUT gets a copy of each
 step's dump.json. The stored files come from release 1.2.2; tests/python/test_golden_run.py runs
-this file with plumbline.
+this file with plumbline. All numbers are small multiples of a power of two, so that every product
+and sum is exact and each processor gives the same bytes.
 """
 
 import json
@@ -29,8 +30,11 @@ def main() -> None:
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(inplace=True), nn.Linear(4, 2))
-    values = torch.randn(5, 3)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    values = torch.randint(-16, 17, (5, 3)) / 8
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randint(-16, 17, weight.shape) / 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
     with tempfile.TemporaryDirectory() as work:
         config = pathlib.Path(work) / "config.json"
         section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "md5"}
