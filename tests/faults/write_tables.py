@@ -65,7 +65,7 @@ compares all ranks together and must name the rank too; upstream's tables are on
 answer is that of the lowest rank that has a mark. The thresholds of all tools are their defaults.
 
 The rules of plumbline were made with the pairs called "in view" before their eyes. The other groups
-(held out, unseen, second to fifth) were written after the rules stood, and some rules were mended
+(held out, unseen, second to sixth) were written after the rules stood, and some rules were mended
 after their first sight: what plumbline said at that first sight is in [the
 verdict](../design/verdict.md#seeded-faults). Upstream's rules knew none of them. Another suite
 would show other numbers.
