@@ -23,10 +23,9 @@ EXACT_WITH_TENSORS = 0.95
 WITHIN_ONE_WITH_STATISTICS = 0.85
 # Rewritten mathematics that the engine takes for a fault (docs/design/verdict.md, "First sight").
 STILL_ALARMING = {
-    "filtered-solve", "filtered-one-solve", "transduce-by-chances",  # with statistics
+    "filtered-solve", "filtered-one-solve",  # with statistics
     # The same values by another algorithm, whose calls have other forms or arguments.
-    "perceive-in-blocks", "transduce-from-the-end", "retain-place-by-place", "retain-in-chunks",
-    "lamb-slid-moments",
+    "transduce-by-chances", "transduce-from-the-end", "retain-in-chunks", "lamb-slid-moments",
     # Another number of micro batches: counted apart.
     "scaled-one-part", "scaled-eight-parts", "dpo-two-forwards", "lamb-twice-half",
 }

@@ -147,9 +147,11 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
   if (culprit != nullptr) culprit = FirstInTime(comparison, culprit, events);
   const auto end =
       culprit == nullptr ? static_cast<uint32_t>(comparison.calls.size()) : culprit->call;
+  const bool forms_meet =
+      culprit == nullptr && FormsMeet(comparison, findings.other_forms, findings.noise);
   std::unordered_set<std::string> settled;
   for (const CulpritEvent& form : findings.other_forms) {
-    if (form.call >= end) break;
+    if (form.call >= end || forms_meet) break;
     const std::string& name = comparison.calls[form.call].target_name;
     // The gradient of another form has another form: what was said of the forward call holds.
     if (settled.contains(ForwardNameOf(name))) continue;

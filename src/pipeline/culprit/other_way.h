@@ -27,6 +27,12 @@ std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
                                       const std::vector<CulpritEvent>& events,
                                       const UnpairedCalls& unpaired, double noise);
 
+// Whether calls whose counterparts have other forms (`forms`) are another way to the same values:
+// nothing that pairs is wrong, some pair behind the last of them computes what agrees, every result
+// of the target's own calls is read, and every tensor gets the same gradient. Requires: verdicts of
+// all rows and calls.
+bool FormsMeet(const Comparison& comparison, const std::vector<CulpritEvent>& forms, double noise);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_OTHER_WAY_H_

@@ -1,0 +1,87 @@
+// Calls of other forms on the way to the same values: pairs of small dumps.
+
+#include "pipeline/culprit/other_way.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/test_directory.h"
+#include "pipeline/dump_for_test.h"
+
+namespace plumbline {
+namespace {
+
+std::string Values(double scale, const std::string& shape = "[8]") {
+  return TensorJson(1.0 * scale, -0.5 * scale, 1.5 * scale, shape);
+}
+
+// Read through views that no recorder sees.
+std::string Mask(const std::string& shape) {
+  return fmt::format(
+      R"({{"type": "torch.Tensor", "dtype": "torch.bool", "shape": {}, "Max": true, )"
+      R"("Min": false, "Mean": null, "Norm": null, "requires_grad": false}})",
+      shape);
+}
+
+// Golden takes a softmax of eight numbers under a mask, the target of its halves.
+class FormsTest : public ::testing::Test {
+ protected:
+  FormsTest() : target_(directory_.path() + "/t"), golden_(directory_.path() + "/g") {
+    for (DumpForTest* side : {&golden_, &target_}) {
+      side->Add("Torch.exp.0.forward", Values(1), Values(2));
+    }
+    golden_.Add("Tensor.__getitem__.0.forward", Mask("[1, 8]"), Mask("[8]"));
+    target_.Add("Tensor.__getitem__.0.forward", Mask("[1, 4]"), Mask("[4]"));
+    golden_.Add("Torch.softmax.0.forward", Values(2), Values(3));
+    target_.Add("Tensor.chunk.0.forward", Values(2), Values(4, "[4]") + "," + Values(5, "[4]"))
+        .Add("Torch.softmax.0.forward", Values(4, "[4]"), Values(6, "[4]"))
+        .Add("Torch.softmax.1.forward", Values(5, "[4]"), Values(7, "[4]"));
+  }
+
+  // The halves become `joined`, which the next call of both sides reads.
+  void Join(double joined) {
+    target_.Add("Torch.cat.0.forward", Values(6, "[4]") + "," + Values(7, "[4]"), Values(joined));
+    golden_.Add("Torch.tanh.0.forward", Values(3), Values(0.9));
+    target_.Add("Torch.tanh.0.forward", Values(joined), Values(0.3 * joined));
+  }
+
+  Comparison Compare() {
+    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
+    EXPECT_TRUE(result) << (result ? "" : result.error().message());
+    return result ? std::move(*result) : Comparison();
+  }
+
+  testing::TestDirectory directory_;
+  DumpForTest target_, golden_;
+};
+
+TEST_F(FormsTest, PartsThatComeToTheSameValuesAreNoAlarm) {
+  Join(3);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+  EXPECT_FALSE(comparison.is_complete());
+  EXPECT_TRUE(FailsOn(comparison, {"unmatched"}).value());
+}
+
+TEST_F(FormsTest, PartsThatComeToOtherValuesAreNamed) {
+  Join(3.3);
+  EXPECT_TRUE(Compare().first_wrong_call);
+}
+
+TEST_F(FormsTest, ResultThatNothingReadsIsComparedWithNothing) {
+  target_.Add("Torch.mean.0.forward", Values(6, "[4]"), Values(11, "[2]"));
+  Join(3);
+  const Comparison comparison = Compare();
+  ASSERT_TRUE(comparison.first_wrong_call);
+  EXPECT_EQ(comparison.first_wrong_call->name, "Tensor.__getitem__.0.forward");
+}
+
+TEST_F(FormsTest, NothingBehindThemProvesNothing) {
+  const Comparison comparison = Compare();
+  EXPECT_TRUE(comparison.first_wrong_call);
+}
+
+}  // namespace
+}  // namespace plumbline
