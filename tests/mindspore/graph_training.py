@@ -1,4 +1,4 @@
-"""Trains a small network in GRAPH_MODE with a GraphDump; run in a process of its own.
+"""Trains a small network in GRAPH_MODE with a debugger; run in a process of its own.
 
     python graph_training.py CONFIG FACTOR STEPS [kill]
 
@@ -14,7 +14,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
-from plumbline.mindspore.graph_dump import GraphDump
+from plumbline.mindspore import PrecisionDebugger
 
 
 class Net(nn.Cell):
@@ -35,17 +35,18 @@ def main() -> None:
     config, factor, steps = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_seed(1)
-    dump = GraphDump(config)
-    dump.start()
+    debugger = PrecisionDebugger(config)
     net = Net(factor)
     train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()),
                                 nn.SGD(net.trainable_params(), 0.1))
     train.set_train()
     random = np.random.default_rng(0)
     for _ in range(steps):
+        debugger.start(net)
         train(Tensor(random.standard_normal((5, 8)).astype("f4")),
               Tensor(random.standard_normal((5, 4)).astype("f4")))
-        dump.step()
+        debugger.stop()
+        debugger.step()
     if "kill" in sys.argv:
         os.kill(os.getpid(), signal.SIGKILL)
 

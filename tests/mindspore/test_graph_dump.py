@@ -19,7 +19,7 @@ if importlib.util.find_spec("mindspore") is None:
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PLUMB = os.environ.get("PLUMB") or str(ROOT / "build/py/cli/plumb")
+PLUMB = os.environ.get("PLUMB") or str(ROOT / ".venv/bin/plumb")
 STEPS = 2
 
 
@@ -33,8 +33,7 @@ def train(root: pathlib.Path, task: str, factor: float = 1.0, *words: str,
     config.chmod(0o640)
     return subprocess.run(
         [sys.executable, HERE / "graph_training.py", config, str(factor), str(STEPS), *words],
-        text=True, capture_output=True, timeout=300, check=False,
-        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")))
+        text=True, capture_output=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +102,7 @@ def test_tensors_of_a_line_of_the_script(dumps: dict[str, pathlib.Path]) -> None
         [sys.executable, "-c", "import sys\nfrom plumbline.graph_dumps import DumpParser\n"
          "found = DumpParser(sys.argv[1]).get_tensor_files('self.fc1(x)', iterations=[1])\n"
          "print(*found, sep='\\n')", dumps["tensor"]],
-        text=True, capture_output=True, timeout=60, check=False,
-        env=dict(os.environ, PYTHONPATH=str(ROOT / "python")))
+        text=True, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     kernels = done.stdout.splitlines()
     assert kernels and any("MatMul" in kernel for kernel in kernels)

@@ -9,8 +9,7 @@ import pty
 import subprocess
 
 import pytest
-
-PLUMB = os.environ.get("PLUMB", "plumb")
+from recording import PLUMB
 
 
 def on_terminal(answers: list[str], *words: object) -> tuple[int, str]:

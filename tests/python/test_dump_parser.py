@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import pathlib
 import subprocess
 
 import numpy as np
 import pytest
+from recording import PLUMB
 
 from plumbline import CorruptDataError, UnsupportedError
 from plumbline.graph_dumps import DumpParser, RankDirNotFound
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 KERNELS = {"Default/net/conv1-Conv2d/Conv2D-op1": "# In file net.py:12/    x = self.conv1(x)/\n",
            "Default/net/conv2-Conv2d/Conv2D-op2": "# In file net.py:13/    x = self.conv2(x)/\n",
            "Default/conv1_like-op3": "# In file net.py:14/    return relu(x)/\n"}

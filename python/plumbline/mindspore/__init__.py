@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mindspore as ms
 
 from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
+from plumbline.mindspore import graph_mode
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
+from plumbline.mindspore.graph_dump import GraphDump
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import check_seed
 
@@ -22,6 +26,12 @@ class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
 
     _adapter = _adapter
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """In GRAPH_MODE MindSpore itself dumps: then this is a GraphDump of the same arguments."""
+        if graph_mode.execution_mode() != "pynative":
+            return GraphDump(*args, **kwargs)
+        return super().__new__(cls)
 
     def __init__(
         self,

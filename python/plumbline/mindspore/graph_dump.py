@@ -55,8 +55,11 @@ class GraphDump:
         self._started = False
         self._ended = False
 
-    def start(self) -> None:
+    def start(self, model: Any = None) -> None:
         """Writes the dump configuration and sets the environment. Only the first call acts.
+
+        Args:
+            model: not needed: MindSpore dumps the whole graph.
 
         Raises:
             OSError: dump_path cannot be written.
@@ -71,6 +74,9 @@ class GraphDump:
         if self._plan.finishes:
             self._finisher = _compare.GraphFinisher(self._plan, self._rank)
         atexit.register(self.finish)
+
+    def stop(self) -> None:
+        """Nothing: the configuration says which iterations are dumped."""
 
     def step(self) -> None:
         """After an iteration: makes statistics of what is complete, in the background."""
