@@ -118,8 +118,10 @@ TEST(SqliteTable, ValuesKeepTheirTypeAndSize) {
                               std::nan(""),
                               std::numeric_limits<double>::infinity()};
   for (int bits = 0; bits < 64; ++bits) {
-    const auto power = static_cast<int64_t>(uint64_t{1} << bits);
-    values.insert(values.end(), {power, -power, power - 1, -power - 1});
+    const uint64_t power = uint64_t{1} << bits;  // unsigned: the last ones wrap around
+    for (const uint64_t number : {power, -power, power - 1, -power - 1}) {
+      values.emplace_back(static_cast<int64_t>(number));
+    }
   }
   auto writer = Writer::Create(path, kSchema);
   ASSERT_TRUE(writer);

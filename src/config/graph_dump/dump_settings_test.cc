@@ -90,7 +90,8 @@ TEST(DumpSettings, MissingKeysAreNamed) {
 
 TEST(DumpSettings, WrongTypesAreNamed) {
   const Json wrong = Json::object();
-  for (const auto& [key, value] : Valid()["common_dump_settings"].items()) {
+  const Json valid = Valid();
+  for (const auto& [key, value] : valid["common_dump_settings"].items()) {
     EXPECT_TRUE(Blames(Common(key.c_str(), wrong), key)) << key;
   }
   for (const char* key : {"op_debug_mode", "file_format", "overflow_number", "statistic_category",

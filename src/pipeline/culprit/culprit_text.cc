@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "base/number_text.h"
@@ -12,6 +13,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/value_source.h"
+#include "record/call_name.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -214,6 +216,12 @@ std::string UserFrame(const std::vector<std::string>& stack) {
   const auto found = std::find_if(stack.begin(), stack.end(),
                                   [](const std::string& frame) { return !IsForeign(frame); });
   return OneLine(found == stack.end() ? stack.front() : *found);
+}
+
+std::string SeriesOf(const std::string& name) {
+  const std::optional<CallName> parts = ParseCallName(name);
+  if (!parts || parts->form != CallName::Form::kApi) return {};
+  return fmt::format("{}{}", parts->path, name.substr(name.rfind('.')));
 }
 
 std::string ForwardNameOf(std::string_view backward_name) {

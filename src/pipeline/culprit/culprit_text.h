@@ -36,6 +36,8 @@ std::string UserFrame(const std::vector<std::string>& stack);
 
 // "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
 std::string ForwardNameOf(std::string_view backward_name);
+// What calls of one API and direction share: the name without the number; empty for modules.
+std::string SeriesOf(const std::string& name);
 
 // The reverse; empty for a name that is not a forward entry.
 std::string BackwardNameOf(std::string_view forward_name);

@@ -107,7 +107,8 @@ class Judge {
     if (types_.is_other && call.unmatched_reason == "dtype-differs") return;
     // The node before, whose gradients have another form, in the place of one that does nothing.
     const bool is_other_node = KindOfCall(call.name()) == CallKind::kBackward &&
-                               !comparison_.of_saves && forward_.IsIdentity(call.target_name);
+                               !comparison_.of_saves && forward_.IsIdentity(call.target_name) &&
+                               forward_.IsGradientOfANode(call);
     if (structural && !call.target_name.empty() && !is_other_node) {
       found_.other_forms.push_back({index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
     }
@@ -414,7 +415,9 @@ class Judge {
       row.reason = "inherited";
       return;
     }
-    if (forward_.IsIdentity(comparison_.calls[index].target_name)) {
+    const ComparedCall& call = comparison_.calls[index];
+    if (difference.kind == Difference::Kind::kNumeric && forward_.IsIdentity(call.target_name) &&
+        forward_.IsGradientOfANode(call)) {
       row.verdict = Verdict::kNotComparable;
       row.reason = "other-node";
       row.error = std::nan("");  // explains nothing where the value is read

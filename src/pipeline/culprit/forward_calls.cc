@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "measure/compared_row.h"
@@ -65,6 +66,23 @@ bool ForwardCalls::IsIdentity(std::string_view backward) const {
     return a.shape == b.shape && a.dtype == b.dtype && KeyOf(a) == KeyOf(b);
   };
   return is_same(*input->target, *output->target) && is_same(*input->golden, *output->golden);
+}
+
+bool ForwardCalls::IsGradientOfANode(const ComparedCall& identity) const {
+  std::unordered_set<ContentKey, ContentKeyHash> known;
+  const auto own = measure::RowsOf(comparison_, identity);
+  for (const ComparedRow& row : comparison_.rows) {
+    if (!row.target || !row.target->is_tensor) continue;
+    const bool is_own = &row >= own.data() && &row < own.data() + own.size();
+    if (is_own && !measure::IsInput(row)) continue;
+    if (KindOfCall(comparison_.calls[row.call].target_name) != CallKind::kBackward) continue;
+    if (const auto key = KeyOf(*row.target)) known.insert(*key);
+  }
+  return std::ranges::all_of(own, [&](const ComparedRow& row) {
+    if (!row.target || !row.target->is_tensor || measure::IsInput(row)) return true;
+    const auto key = KeyOf(*row.target);
+    return key && known.contains(*key);
+  });
 }
 
 }  // namespace plumbline::pipeline

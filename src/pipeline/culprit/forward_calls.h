@@ -37,6 +37,9 @@ class ForwardCalls {
   // to the same type) may have no node of its own in the graph: what is recorded as its gradient is
   // then that of the call before.
   [[nodiscard]] bool IsIdentity(std::string_view backward) const;
+  // Whether the backward call of an identity returns, on the target's side, what was given to it or
+  // what stands in another of the target's backward calls: the gradient of a node, of whichever.
+  [[nodiscard]] bool IsGradientOfANode(const ComparedCall& identity) const;
 
  private:
   const Comparison& comparison_;

@@ -256,6 +256,16 @@ TEST_F(GradientVerdictTest, CallsThatReturnWhatTheyReadMayHaveTheNodeBefore) {
   EXPECT_EQ(Named(), "");
 }
 
+TEST_F(GradientVerdictTest, GradientThatIsOfNoNodeIsNamed) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double gradient = side == &target_ ? 0.3 : 0.5;  // the incoming one is 0.5
+    side->Add("Functional.dropout.0.forward", Values(1, -1, 0.1, 2), Values(1, -1, 0.1, 2))
+        .Add("Functional.dropout.0.backward", Values(0.5, -0.5, 0, 1),
+             Values(gradient, -gradient, 0, 2 * gradient));
+  }
+  EXPECT_EQ(Named(), "Functional.dropout.0.backward");
+}
+
 TEST_F(GradientVerdictTest, WhatCallsAfterThemReadIsJudged) {
   RecordIdentity(true);
   for (DumpForTest* side : {&target_, &golden_}) {

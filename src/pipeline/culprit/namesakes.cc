@@ -1,9 +1,11 @@
 #include "pipeline/culprit/namesakes.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "measure/compared_row.h"
 #include "pipeline/culprit/content_key.h"
@@ -88,16 +90,43 @@ std::vector<uint32_t> BackwardOf(const Comparison& comparison,
   return found;
 }
 
+// Where the sides may number their calls otherwise: everywhere if each has forward calls of its
+// own, as another way to compute has; where one side only has some, as after a call that is dropped
+// or added, among the calls of their APIs.
+class Renumbered {
+ public:
+  explicit Renumbered(const Comparison& comparison) {
+    for (const ComparedCall& call : comparison.calls) {
+      if (call.paired() || KindOfCall(call.name()) != CallKind::kForward) continue;
+      const bool has_form = !call.target_name.empty() && !call.unmatched_detail.empty();
+      is_of_target_ |= !call.target_name.empty() && !has_form;
+      is_of_golden_ |= call.target_name.empty();
+      if (std::string series = SeriesOf(call.name()); !series.empty()) {
+        series_.insert(std::move(series));
+      }
+    }
+  }
+
+  [[nodiscard]] bool MayBe(const ComparedCall& call) const {
+    return (is_of_target_ && is_of_golden_) || series_.contains(SeriesOf(call.target_name));
+  }
+
+ private:
+  bool is_of_target_ = false, is_of_golden_ = false;
+  std::unordered_set<std::string> series_;
+};
+
 }  // namespace
 
 Namesakes FindNamesakes(const Comparison& comparison) {
   Namesakes found;
+  const Renumbered renumbered(comparison);
   found.are_all = true;
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
     if (!call.paired() || KindOfCall(call.target_name) != CallKind::kForward) continue;
     if (!ReadsWrongTensor(measure::RowsOf(comparison, call))) continue;
-    const bool is_other = ReadsAnother(comparison, call);
+    const bool is_other = renumbered.MayBe(call) && ReadsAnother(comparison, call);
     if (is_other) found.forward.push_back(i);
     found.are_all = found.are_all && is_other;
   }

@@ -111,6 +111,15 @@ TEST_F(NamesakesTest, ValueThatIsMerelyInexactIsNamed) {
   }
 }
 
+// Every call has its counterpart: nothing is numbered otherwise.
+TEST_F(NamesakesTest, PairsOfAllCallsAreNone) {
+  for (DumpForTest* side : {&golden_, &target_}) {
+    side->Add("Torch.exp.0.forward", Values(side == &target_ ? 9 : 2), Values(3))
+        .Add("Torch.tanh.0.forward", Values(3), Values(0.9));
+  }
+  EXPECT_EQ(Named(), "Torch.exp.0.forward");
+}
+
 // An average begins as zeros, which are those of any buffer.
 TEST_F(NamesakesTest, ZerosThatLeadToWhatAgreesAreRight) {
   const std::string factor = "," + ScalarJson("float", "0.5");

@@ -13,6 +13,7 @@
 #include "measure/stats_metrics.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
 #include "record/call_name.h"
 #include "record/value.h"
 
@@ -89,13 +90,6 @@ std::optional<uint32_t> LastMaker(const Comparison& comparison, const ComparedRo
     if (is_made) return each.call;
   }
   return std::nullopt;
-}
-
-// What calls of one API and direction share: their names without the number.
-std::string SeriesOf(const std::string& name) {
-  const std::optional<CallName> parts = ParseCallName(name);
-  if (!parts || parts->form != CallName::Form::kApi) return {};
-  return fmt::format("{}{}", parts->path, name.substr(name.rfind('.')));
 }
 
 // Whether a pair that agrees reads a result of this call of one side.
