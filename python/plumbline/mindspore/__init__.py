@@ -7,8 +7,8 @@ from typing import Any
 import mindspore as ms
 
 from plumbline.debugger import DebuggerBase
-from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore import graph_mode
+from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
 from plumbline.mindspore.graph_dump import GraphDump
 from plumbline.module_dump import module_dump, module_dump_end
