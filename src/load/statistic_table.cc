@@ -18,17 +18,20 @@ namespace {
 
 using statistic_csv::FixedColumns;
 
-Statistic StatisticIn(std::string_view text) {
+// Nothing for a text that is no number; an empty cell is a statistic that was not taken.
+std::optional<Statistic> StatisticIn(std::string_view text) {
+  if (text.empty() || text == "null" || text == "None") return Statistic(std::monostate());
   if (text == "True") return true;
   if (text == "False") return false;
   if (text == "nan" || text == "-nan") return std::numeric_limits<double>::quiet_NaN();
+  if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec == std::errc::result_out_of_range) {
     const double huge = std::numeric_limits<double>::infinity();
     return text.find("e-") != std::string_view::npos ? 0.0 : text[0] == '-' ? -huge : huge;
   }
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::monostate();
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -135,10 +138,15 @@ class Table {
     TensorRecord& tensor = out.tensor;
     tensor.dtype_text = LowerCase(cell(columns_.dtype));
     tensor.shape = *shape;
-    tensor.max = StatisticIn(cell(columns_.max));
-    tensor.min = StatisticIn(cell(columns_.min));
-    tensor.mean = StatisticIn(cell(columns_.mean));
-    tensor.norm = StatisticIn(cell(columns_.norm));
+    const std::pair<size_t, Statistic*> statistics[] = {{columns_.max, &tensor.max},
+                                                        {columns_.min, &tensor.min},
+                                                        {columns_.mean, &tensor.mean},
+                                                        {columns_.norm, &tensor.norm}};
+    for (const auto& [column, statistic] : statistics) {
+      const std::optional<Statistic> value = StatisticIn(cell(column));
+      if (!value) return bad(fmt::format("{} is no number", cell(column)));
+      *statistic = *value;
+    }
     const bool has_statistics = columns_.max != kNone || columns_.norm != kNone;
     const std::string_view digest = cell(columns_.digest);
     if (!has_statistics && !digest.empty()) tensor.digest = digest;

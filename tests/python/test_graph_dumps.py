@@ -233,6 +233,8 @@ def test_damaged_tensor_is_a_row(dumps: dict[str, pathlib.Path], tmp_path: pathl
      "line 2"),
     ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape\n"
      'Add,n,0,0,1,input,0,4,float32,"(-2)"\n', 5, "is no shape"),
+    ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value\n"
+     'Add,n,0,0,1,input,0,4,float32,"(2)",abc\n', 5, "abc is no number"),
 ])
 def test_damaged_table_is_one_line(dumps: dict[str, pathlib.Path], tmp_path: pathlib.Path,
                                    text: str, status: int, message: str) -> None:

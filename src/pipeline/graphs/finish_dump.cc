@@ -104,7 +104,8 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   if (!text.starts_with(header)) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: has other columns (expected {}). Remove it to have it made anew",
+                 fmt::format("{}: has other columns (expected {}). Move it away to have it made "
+                             "anew from the tensors that are still there",
                              path, header.substr(0, header.size() - 1)));
   }
   const Result<std::vector<csv::Row>> rows = csv::Parse(text);
@@ -118,7 +119,9 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
     const auto time = is_whole ? ParseNatural(row[statistic_csv::kTimestamp]) : std::nullopt;
     if (!time) {
       return Error(ErrorCode::kCorrupt,
-                   fmt::format("{}: line {}: no row of a tensor", path, i + 1));
+                   fmt::format("{}: line {}: no row of a tensor; the file may be cut. Move it away "
+                               "to have it made anew from the tensors that are still there",
+                               path, i + 1));
     }
     std::vector<std::string_view> cells(row.begin(), row.begin() + static_cast<ptrdiff_t>(columns));
     const std::string shape = '"' + row[statistic_csv::kShape] + '"';
