@@ -37,6 +37,16 @@ bool IsAllZero(const Item& item);
 // The name within its call: "output.0" of "Functional.linear.0.forward.output.0".
 std::string_view ShortName(const Item& item, std::string_view call_name);
 
+// What stands in a row on one of the sides.
+inline const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
+  return of_target ? row.target : row.golden;
+}
+
+// Whether maximum and minimum are the same: a cast to a wider type keeps them.
+inline bool HasSameExtremes(const Item& a, const Item& b) {
+  return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
+}
+
 // The rows of one call.
 inline std::span<const ComparedRow> RowsOf(const Comparison& comparison, const ComparedCall& call) {
   return std::span(comparison.rows).subspan(call.first_row, call.row_count);

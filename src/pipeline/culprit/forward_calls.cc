@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "measure/compared_row.h"
@@ -68,20 +68,25 @@ bool ForwardCalls::IsIdentity(std::string_view backward) const {
   return is_same(*input->target, *output->target) && is_same(*input->golden, *output->golden);
 }
 
-bool ForwardCalls::IsGradientOfANode(const ComparedCall& identity) const {
-  std::unordered_set<ContentKey, ContentKeyHash> known;
-  const auto own = measure::RowsOf(comparison_, identity);
-  for (const ComparedRow& row : comparison_.rows) {
-    if (!row.target || !row.target->is_tensor) continue;
-    const bool is_own = &row >= own.data() && &row < own.data() + own.size();
-    if (is_own && !measure::IsInput(row)) continue;
-    if (KindOfCall(comparison_.calls[row.call].target_name) != CallKind::kBackward) continue;
-    if (const auto key = KeyOf(*row.target)) known.insert(*key);
+bool ForwardCalls::IsGradientOfANode(const ComparedCall& identity) {
+  if (!backward_contents_) {
+    backward_contents_.emplace();
+    for (const ComparedRow& row : comparison_.rows) {
+      if (!row.target || !row.target->is_tensor) continue;
+      if (KindOfCall(comparison_.calls[row.call].target_name) != CallKind::kBackward) continue;
+      if (const auto key = KeyOf(*row.target)) ++(*backward_contents_)[*key];
+    }
   }
-  return std::ranges::all_of(own, [&](const ComparedRow& row) {
-    if (!row.target || !row.target->is_tensor || measure::IsInput(row)) return true;
+  std::unordered_map<ContentKey, size_t, ContentKeyHash> own;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, identity)) {
+    if (!row.target || !row.target->is_tensor || measure::IsInput(row)) continue;
     const auto key = KeyOf(*row.target);
-    return key && known.contains(*key);
+    if (!key) return false;
+    ++own[*key];
+  }
+  return std::ranges::all_of(own, [&](const auto& each) {
+    const auto found = backward_contents_->find(each.first);
+    return found != backward_contents_->end() && found->second > each.second;
   });
 }
 

@@ -4,10 +4,12 @@
 #define PLUMBLINE_PIPELINE_CULPRIT_FORWARD_CALLS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "measure/gradient_condition.h"
+#include "pipeline/culprit/content_key.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -39,11 +41,13 @@ class ForwardCalls {
   [[nodiscard]] bool IsIdentity(std::string_view backward) const;
   // Whether the backward call of an identity returns, on the target's side, what was given to it or
   // what stands in another of the target's backward calls: the gradient of a node, of whichever.
-  [[nodiscard]] bool IsGradientOfANode(const ComparedCall& identity) const;
+  [[nodiscard]] bool IsGradientOfANode(const ComparedCall& identity);
 
  private:
   const Comparison& comparison_;
   bool has_backward_ = false;
+  // In how many rows of the target's backward calls contents stand; counted when first asked for.
+  std::optional<std::unordered_map<ContentKey, size_t, ContentKeyHash>> backward_contents_;
   std::unordered_map<std::string_view, ForwardResult> results_;  // by names of the calls
 };
 

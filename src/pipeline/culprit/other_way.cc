@@ -56,9 +56,6 @@ class Rest {
   }
 
  private:
-  static bool HasSameExtremes(const Item& a, const Item& b) {
-    return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
-  }
   static bool IsRead(const ComparedRow& row) { return measure::IsInput(*row.target); }
   [[nodiscard]] CallKind KindOf(const ComparedRow& row) const {
     return KindOfCall(comparison_.calls[row.call].name());
@@ -71,7 +68,7 @@ class Rest {
     const Result<int64_t> ours = ElementCount(row.target->shape);
     const Result<int64_t> theirs = ElementCount(wrong.shape);
     if (!ours || !theirs || *ours < *theirs) return false;
-    if (IsRead(row)) return row.target->is_tensor && HasSameExtremes(*row.target, wrong);
+    if (IsRead(row)) return row.target->is_tensor && measure::HasSameExtremes(*row.target, wrong);
     if (row.target->role != ItemRole::kOutput) return false;
     const auto known = measure::ClassOfCall(comparison_.calls[row.call].target_name);
     return IsTelling(*row.target) && known != measure::CallClass::kCopy;
@@ -83,13 +80,14 @@ class Rest {
     const ComparedRow& wrong = comparison_.rows[index];
     const auto key = KeyOf(*wrong.target);
     if (key && read_.contains(*key)) return true;
-    return std::any_of(
-        comparison_.rows.begin() + index, comparison_.rows.end(), [&](const ComparedRow& row) {
-          return row.call > wrong.call && row.target && row.golden && IsRead(row) &&
-                 !measure::IsBad(row.verdict) && row.target->is_tensor &&
-                 row.target->shape == wrong.target->shape &&
-                 (direction_ == CallKind::kBackward || HasSameExtremes(*row.target, *wrong.target));
-        });
+    return std::any_of(comparison_.rows.begin() + index, comparison_.rows.end(),
+                       [&](const ComparedRow& row) {
+                         return row.call > wrong.call && row.target && row.golden && IsRead(row) &&
+                                !measure::IsBad(row.verdict) && row.target->is_tensor &&
+                                row.target->shape == wrong.target->shape &&
+                                (direction_ == CallKind::kBackward ||
+                                 measure::HasSameExtremes(*row.target, *wrong.target));
+                       });
   }
 
   const Comparison& comparison_;

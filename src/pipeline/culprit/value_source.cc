@@ -20,10 +20,6 @@
 namespace plumbline::pipeline {
 namespace {
 
-const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
-  return of_target ? row.target : row.golden;
-}
-
 const std::string& NameOn(const ComparedCall& call, bool of_target) {
   return of_target ? call.target_name : call.golden_name;
 }
@@ -33,7 +29,7 @@ class LoneResults {
  public:
   LoneResults(const Comparison& comparison, bool of_target) : of_target_(of_target) {
     for (const ComparedRow& row : comparison.rows) {
-      const Slot<Item>& item = SideOf(row, of_target);
+      const Slot<Item>& item = measure::SideOf(row, of_target);
       if (!item || item->role != ItemRole::kOutput) continue;
       if (comparison.calls[row.call].paired()) continue;
       if (const auto key = KeyOf(*item)) calls_.try_emplace(*key, row.call);
@@ -42,7 +38,7 @@ class LoneResults {
 
   // The call that made an input of another such call.
   [[nodiscard]] std::optional<uint32_t> MakerOf(const ComparedRow& row) const {
-    const Slot<Item>& item = SideOf(row, of_target_);
+    const Slot<Item>& item = measure::SideOf(row, of_target_);
     if (!item || !measure::IsInput(row) || !IsTelling(*item)) return std::nullopt;
     const std::optional<ContentKey> key = KeyOf(*item);
     const auto found = key ? calls_.find(*key) : calls_.end();
@@ -95,10 +91,10 @@ std::optional<uint32_t> LastMaker(const Comparison& comparison, const ComparedRo
 // Whether a pair that agrees reads a result of this call of one side.
 bool ArrivesWell(const Comparison& comparison, const ComparedCall& call, bool of_target) {
   for (const ComparedRow& made : measure::RowsOf(comparison, call)) {
-    const Slot<Item>& result = SideOf(made, of_target);
+    const Slot<Item>& result = measure::SideOf(made, of_target);
     if (!result || measure::IsInput(made) || !IsTelling(*result)) continue;
     const auto reads = [&](const ComparedRow& row) {
-      const Slot<Item>& item = SideOf(row, of_target);
+      const Slot<Item>& item = measure::SideOf(row, of_target);
       return measure::IsGood(row.verdict) && item && measure::IsInput(row) &&
              comparison.calls[row.call].paired() && HasSameContents(*item, *result);
     };
@@ -127,12 +123,12 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
 std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, bool of_target) {
   std::string found = UnmatchedProducer(comparison, row, of_target);
   if (!found.empty()) return found;
-  const Item& wanted = *SideOf(row, of_target);
+  const Item& wanted = *measure::SideOf(row, of_target);
   if (!IsTelling(wanted)) return {};
   for (const ComparedRow& each : comparison.rows) {
     // Golden's calls may stand elsewhere in its own order: a later one counts if there is no other.
     if (each.call >= row.call && (of_target || !found.empty())) break;
-    const Slot<Item>& made = SideOf(each, of_target);
+    const Slot<Item>& made = measure::SideOf(each, of_target);
     if (!made || made->role != ItemRole::kOutput || !HasSameContents(*made, wanted)) continue;
     if (!MayMake(comparison, each.call, row, of_target)) continue;
     found = NameOn(comparison.calls[each.call], of_target);
@@ -141,7 +137,7 @@ std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, boo
 }
 
 std::string WriterInto(const Comparison& comparison, const ComparedRow& row, bool of_target) {
-  if (!row.target || !row.golden || !IsTelling(*SideOf(row, of_target))) return {};
+  if (!row.target || !row.golden || !IsTelling(*measure::SideOf(row, of_target))) return {};
   if (!ProducerOf(comparison, row, of_target).empty()) return {};
   const LoneResults results(comparison, of_target);
   // The written tensor itself, or a view that calls of that side alone took of it.
@@ -149,7 +145,7 @@ std::string WriterInto(const Comparison& comparison, const ComparedRow& row, boo
     for (std::optional<uint32_t> at = call; at;) {
       const auto rows = measure::RowsOf(comparison, comparison.calls[*at]);
       if (rows.empty()) return false;
-      const Slot<Item>& first = SideOf(rows.front(), of_target);
+      const Slot<Item>& first = measure::SideOf(rows.front(), of_target);
       if (!first || !measure::IsInput(rows.front())) return false;
       if (HasSameContents(*first, *row.target) || HasSameContents(*first, *row.golden)) return true;
       at = results.MakerOf(rows.front());  // earlier, so this ends
@@ -230,18 +226,18 @@ std::optional<SkippedCalls> FindSkippedCalls(const Comparison& comparison, const
   if (!row.target || !row.golden || !measure::IsInput(row)) return std::nullopt;
   for (const bool by_target : {true, false}) {
     // The shorter side's value, looked for in the calls of the longer side.
-    const Item& wanted = *SideOf(row, by_target);
+    const Item& wanted = *measure::SideOf(row, by_target);
     const std::string& place = NameOn(call, !by_target);
     const size_t lone = CountLone(comparison, place, /*of_target=*/!by_target);
     if (lone == 0 || !IsTelling(wanted)) continue;
     for (const ComparedRow& each : comparison.rows) {
-      const Slot<Item>& other = SideOf(each, !by_target);
+      const Slot<Item>& other = measure::SideOf(each, !by_target);
       if (!other || each.call == row.call || !HasSameContents(*other, wanted)) continue;
       const ComparedCall& found = comparison.calls[each.call];
       const std::string& name = NameOn(found, !by_target);
-      const bool is_alike =
-          SeriesOf(name) == SeriesOf(place) &&
-          measure::ShortName(*other, name) == measure::ShortName(*SideOf(row, !by_target), place);
+      const bool is_alike = SeriesOf(name) == SeriesOf(place) &&
+                            measure::ShortName(*other, name) ==
+                                measure::ShortName(*measure::SideOf(row, !by_target), place);
       if (is_alike) return SkippedCalls{by_target, place, name, lone};
     }
   }

@@ -14,16 +14,8 @@
 namespace plumbline::pipeline {
 namespace {
 
-const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
-  return of_target ? row.target : row.golden;
-}
-
 bool IsWrong(const ComparedRow& row) {
   return row.target && row.golden && measure::IsBad(row.verdict);
-}
-
-bool HasSameExtremes(const Item& a, const Item& b) {
-  return a.statistics[0] == b.statistics[0] && a.statistics[1] == b.statistics[1];
 }
 
 // Whether the difference in what a call reads is below the rounding of what it returns, which has
@@ -91,7 +83,7 @@ bool WrongResults::IsCast(const ComparedRow& wrong) const {
     return row.call > wrong.call && row.target && measure::IsInput(row) &&
            measure::IsGood(row.verdict) && row.target->is_tensor &&
            row.target->shape == item.shape && row.target->dtype != item.dtype &&
-           HasSameExtremes(*row.target, item);
+           measure::HasSameExtremes(*row.target, item);
   });
 }
 
@@ -193,11 +185,11 @@ bool WrongResults::AllMeet() const {
 }
 
 bool WrongResults::IsKnownOn(bool of_target, const ComparedRow& row) const {
-  const Item& item = *SideOf(row, of_target);
+  const Item& item = *measure::SideOf(row, of_target);
   const std::optional<ContentKey> key = KeyOf(item);
   if (!key || !IsTelling(item)) return false;
   return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& each) {
-    const Slot<Item>& other = SideOf(each, of_target);
+    const Slot<Item>& other = measure::SideOf(each, of_target);
     if (!other || !other->is_tensor || each.call == row.call) return false;
     // Golden's calls may stand elsewhere in its own order.
     const bool is_before = each.call < row.call || (!of_target && !measure::IsInput(each));
