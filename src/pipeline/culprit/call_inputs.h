@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "plumbline/compare.h"
@@ -23,6 +24,9 @@ struct CallInputs {
   std::vector<measure::InputError> operands;
   std::vector<CulpritEvent> arguments;  // that differ
 };
+
+// Elements of a tensor; 0 for what is none.
+inline double CountOf(const Item& item) { return item.is_tensor ? measure::ElementsOf(item) : 0; }
 
 // Relative errors of a result that are no fault.
 struct Explained {

@@ -1,0 +1,135 @@
+#include "pipeline/culprit/excuses.h"
+
+#include <algorithm>
+#include <string>
+
+#include "measure/compared_row.h"
+#include "pipeline/culprit/needless_gradient.h"
+#include "pipeline/culprit/other_way.h"
+#include "pipeline/culprit/symmetric_gradient.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+const std::string& NameOf(const Evidence& evidence, const CulpritEvent& event) {
+  return evidence.comparison.calls[event.call].target_name;
+}
+
+// The call of the target with this name, or null.
+const ComparedCall* TargetCall(const Comparison& comparison, std::string_view name) {
+  const auto found = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  return name.empty() || found == comparison.calls.end() ? nullptr : &*found;
+}
+
+const ComparedCall* ForwardOf(const Evidence& evidence, const CulpritEvent& event) {
+  return TargetCall(evidence.comparison, ForwardNameOf(NameOf(evidence, event)));
+}
+
+bool IsOfSymmetricValue(const Evidence& evidence, const CulpritEvent& event) {
+  const Comparison& comparison = evidence.comparison;
+  const bool is_read =
+      event.kind == CulpritEvent::Kind::kInput || event.kind == CulpritEvent::Kind::kUnpaired;
+  return is_read && comparison.mode == CompareMode::kTensor && !evidence.unpaired.empty() &&
+         DirectionOf(comparison, event) == CallKind::kBackward &&
+         MeansTheSameForSymmetricValue(comparison, comparison.rows[event.row], evidence.noise);
+}
+
+bool DirectionMeets(const Evidence& evidence, const CulpritEvent& event) {
+  return evidence.met.contains(DirectionOf(evidence.comparison, event));
+}
+
+bool FormsMeetAgain(const Evidence& evidence, const CulpritEvent& /*event*/) {
+  return evidence.forms_meet;
+}
+
+bool IsGradientOfMetForm(const Evidence& evidence, const CulpritEvent& event) {
+  return evidence.met_forms.contains(ForwardNameOf(NameOf(evidence, event)));
+}
+
+bool ResultArrived(const Evidence& evidence, const CulpritEvent& event) {
+  return evidence.unpaired.IsGood(event.call);
+}
+
+bool IsGradientOfOtherWay(const Evidence& evidence, const CulpritEvent& event) {
+  if (!evidence.met.contains(CallKind::kForward)) return false;
+  const ComparedCall* forward = ForwardOf(evidence, event);
+  return forward != nullptr && (!forward->paired() || measure::IsBad(forward->verdict));
+}
+
+bool IsGradientOfAnother(const Evidence& evidence, const CulpritEvent& event) {
+  const ComparedCall* forward = ForwardOf(evidence, event);
+  if (forward == nullptr) return false;
+  if (forward->paired()) return forward->golden_name != forward->target_name;
+  return !forward->unmatched_reason.ends_with("-differs");
+}
+
+bool LacksNeedlessGradients(const Evidence& evidence, const CulpritEvent& event) {
+  return LacksOnlyNeedlessGradients(evidence.comparison, event.call, evidence.noise);
+}
+
+// Of the very last call another form stands, as nothing shows what becomes of it; but not that of
+// the gradient of a forward call that agrees. Its form is that of a node of the framework
+// (linear() keeps the rows of a view folded) and nothing that a user sees.
+bool HoldsTheSameElements(const Evidence& evidence, const CulpritEvent& event) {
+  const auto& calls = evidence.comparison.calls;
+  const bool is_followed = std::any_of(calls.begin() + event.call, calls.end(),
+                                       [](const ComparedCall& call) { return call.paired(); });
+  const ComparedCall* forward = ForwardOf(evidence, event);
+  const bool is_gradient_of_agreeing =
+      forward != nullptr && forward->paired() && measure::IsGood(forward->verdict);
+  return (is_followed || is_gradient_of_agreeing) &&
+         evidence.unpaired.ResultsAgree(event.call, evidence.noise);
+}
+
+bool IsFollowedByAgreement(const Evidence& evidence, const CulpritEvent& event) {
+  const Comparison& comparison = evidence.comparison;
+  const CallKind kind = KindOfCall(comparison.calls[event.call].name());
+  size_t good = 0, bad = 0;
+  for (uint32_t i = event.call + 1; i < evidence.end; ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (call.target_name.empty() || KindOfCall(call.target_name) != kind) continue;
+    const bool agrees = call.paired() && measure::IsGood(call.verdict);
+    ++(agrees ? good : bad);
+  }
+  return good > bad;
+}
+
+constexpr Excuse kGradientExcuses[] = {
+    {"symmetric-value", "only the symmetric part of a symmetric matrix's gradient acts",
+     IsOfSymmetricValue},
+};
+
+constexpr Excuse kNumberExcuses[] = {
+    {"another-way", "the sides part and meet again where nothing wrong is left", DirectionMeets},
+};
+
+constexpr Excuse kFormExcuses[] = {
+    {"forms-meet", "no number is wrong, and what the forms lead to agrees", FormsMeetAgain},
+    {"gradient-of-form", "decided with the forward call, which has another form itself",
+     IsGradientOfMetForm},
+    {"another-way", "the sides part and meet again where nothing wrong is left", DirectionMeets},
+    {"result-arrived", "a paired call takes the result and agrees", ResultArrived},
+    {"gradient-of-another-way", "the gradient of a value that only one side has",
+     IsGradientOfOtherWay},
+    {"gradient-of-another", "stands against the gradient of another forward call",
+     IsGradientOfAnother},
+    {"needless-gradient", "lacks only gradients that nobody asks for", LacksNeedlessGradients},
+    {"same-elements", "the results hold the same elements in another shape", HoldsTheSameElements},
+    {"followed-by-agreement", "most of what follows, up to the first wrong number, agrees",
+     IsFollowedByAgreement},
+};
+
+}  // namespace
+
+std::span<const Excuse> GradientExcuses() { return kGradientExcuses; }
+std::span<const Excuse> NumberExcuses() { return kNumberExcuses; }
+std::span<const Excuse> FormExcuses() { return kFormExcuses; }
+
+const Excuse* FindExcuse(std::span<const Excuse> rules, const Evidence& evidence,
+                         const CulpritEvent& event) {
+  const auto found =
+      std::ranges::find_if(rules, [&](const Excuse& rule) { return rule.holds(evidence, event); });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+}  // namespace plumbline::pipeline

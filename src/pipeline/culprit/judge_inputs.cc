@@ -1,0 +1,152 @@
+#include "pipeline/culprit/judge_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/standards.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/row_verdict.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::Difference;
+
+// Statistics are float32: where runs differ elsewhere, equal ones may hide as much.
+double HiddenError(const WalkState& state, const ComparedRow& row) {
+  const bool may_differ = state.noise.level() > 0 || !state.unpaired.empty();
+  if (state.comparison.mode != CompareMode::kStatistics || !may_differ) return 0;
+  return std::min(state.RoundoffOf(row), UnitRoundoff(DType::kFloat32));
+}
+
+void JudgeArgument(WalkState& state, uint32_t call, const Difference& difference, ComparedRow& row,
+                   CallInputs& inputs) {
+  // Values read back from tensors carry the noise of the run.
+  const double noise =
+      std::max(state.noise.AtMost(state.noise.level()), UnitRoundoff(DType::kFloat32));
+  const bool is_choice = state.types.is_narrower && IsNarrowerType(*row.target, *row.golden);
+  if (is_choice || difference.error <= measure::kNoiseFactor * noise) {
+    row.verdict = Verdict::kWithinNoise;
+    row.expected = noise;
+    return;
+  }
+  row.verdict = Verdict::kBroken;
+  row.reason = "argument-differs";
+  inputs.arguments.push_back(
+      {call, state.IndexOf(row), CulpritEvent::Kind::kArgument, difference.error, 0});
+}
+
+void MarkProducerGood(WalkState& state, uint32_t call, const ComparedRow& row) {
+  // Beside a mask's number the errors of the others vanish.
+  if (row.verdict == Verdict::kNotComparable || measure::IsFilled(*row.golden)) return;
+  const bool is_close = row.error <= std::sqrt(state.RoundoffOf(row));
+  if (const auto producer = state.unpaired.TargetProducer(*row.target, call)) {
+    using enum UnpairedCalls::Agreement;
+    state.unpaired.MarkGood(*producer, is_close ? kClose : kUsual);
+  }
+}
+
+// Gradients of a parameter that several calls read are added up where no recorder sees it; what
+// an optimizer reads is the sum.
+std::optional<GradientSums::Sum> GradientSumOf(const WalkState& state, const ComparedRow& row,
+                                               bool has_producer) {
+  if (state.IsGradient(row)) return state.sums.Find(row);
+  const bool is_made = has_producer || state.unpaired.GoldenProducer(*row.golden);
+  if (!row.golden->is_tensor || state.comparison.of_saves || is_made) return std::nullopt;
+  return state.sums.FindTerms(row);
+}
+
+void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
+                     bool forward_is_bad, ComparedRow& row) {
+  const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
+  double explained = std::max(state.RoundoffOf(row), state.noise.level());
+  if (const auto sum = GradientSumOf(state, row, producer.has_value())) {
+    const bool is_wrong = measure::IsBad(sum->worst);  // then its error explains nothing
+    const double usual = state.ExplainedFor(row, explained);
+    ApplyDifference(difference, is_wrong ? usual : std::max(sum->explained, usual), row);
+    if (is_wrong && measure::IsBad(row.verdict)) row.reason = "inherited";
+    if (is_wrong || !measure::IsBad(row.verdict)) return;
+  }
+  const UnpairedCalls::Region region =
+      producer ? state.unpaired.RegionOf(*producer) : UnpairedCalls::Region();
+  // Several calls of another kernel in a row, as in a module.
+  if (producer || state.unpaired.GoldenProducer(*row.golden)) {
+    explained =
+        std::max(explained, kUnseenCalls * region.condition *
+                                std::max(state.RoundoffOf(row), state.product_roundoffs.largest()));
+  }
+  // So does a gradient, whose sums no recorder sees.
+  if (!state.unpaired.empty() && state.IsGradient(row)) {
+    explained = std::max(explained, kUnseenCalls * state.RoundoffOf(row));
+  }
+  // It may have been kept in a narrower type since it was last seen.
+  if (producer) {
+    explained = std::max(explained, region.roundoff);
+  } else if (state.noise.level() > 0 || !state.unpaired.empty()) {
+    explained = std::max(explained, state.noise.coarsest());
+  }
+  ApplyDifference(difference, state.ExplainedFor(row, explained), row);
+  if (!measure::IsBad(row.verdict)) {
+    MarkProducerGood(state, call, row);
+    if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
+      state.noise.Raise(row.error);
+    }
+    return;
+  }
+  if (forward_is_bad) {  // the gradient of another value is another gradient
+    row.reason = "inherited";
+    return;
+  }
+  if (row.reason.empty()) row.reason = "input-differs";
+  CulpritEvent event{call, state.IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+  event.has_other_source = producer || state.unpaired.GoldenProducer(*row.golden);
+  if (producer) {
+    event.call = state.unpaired.ToBlame(*producer);
+    event.kind = CulpritEvent::Kind::kUnpaired;
+  }
+  state.found.events.push_back(event);
+}
+
+}  // namespace
+
+void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& inputs) {
+  const Difference difference = state.DifferenceOf(row);
+  const double roundoff = state.RoundoffOf(row);
+  inputs.roundoff = std::max(inputs.roundoff, roundoff);
+  state.noise.Coarsen(roundoff);
+  const double count = CountOf(*row.golden);
+  inputs.second = std::max(inputs.second, std::min(inputs.largest, count));
+  inputs.largest = std::max(inputs.largest, count);
+  row.error = difference.error;
+  if (difference.kind == Difference::Kind::kArgument) {
+    if (!state.fills.Take(call, state.IndexOf(row), row))
+      JudgeArgument(state, call, difference, row, inputs);
+  } else if (const ComparedRow* source = state.known.SourceOf(difference, row)) {
+    // Contents met before keep the verdict they had there.
+    row.verdict = source->verdict;
+    row.expected = source->expected;
+    row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
+    if (!measure::IsBad(row.verdict)) MarkProducerGood(state, call, row);
+  } else if (!state.fills.Take(call, state.IndexOf(row), row)) {
+    JudgeFreshInput(state, call, difference, inputs.forward_is_bad, row);
+  }
+  inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
+  if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+  if (row.verdict == Verdict::kWithinNoise && row.expected > state.noise.AtMost(row.expected)) {
+    inputs.cancelled = std::max(inputs.cancelled, row.expected);
+  }
+  if (row.golden->is_tensor) {
+    const bool is_known = std::isfinite(row.error) && row.error > 0;
+    inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
+    inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row)});
+  }
+  if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
+    inputs.worst = row.verdict;
+  }
+  state.known.Remember(row);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,151 @@
+#include "pipeline/culprit/judge_outputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/row_verdict.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using measure::CallClass;
+using measure::Difference;
+
+// What the inputs explain: certain where all are measured and the kind of call is known.
+double FromInputs(const WalkState& state, const JudgedInputs& judged,
+                  const measure::Propagation& propagation) {
+  const bool is_known_kind =
+      judged.call_class == CallClass::kCopy || judged.call_class == CallClass::kElementwise ||
+      judged.call_class == CallClass::kReduction || judged.call_class == CallClass::kProduct;
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  if (state.comparison.mode == CompareMode::kTensor && is_known_kind &&
+      !judged.inputs.hide_errors && KindOfCall(name) == CallKind::kForward) {
+    return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
+  }
+  double explained = std::max({judged.inputs.error, propagation.from_inputs, state.noise.level()});
+  // The derivative jumps: a share of elements as large as the forward error changes sides.
+  if (KindOfCall(name) == CallKind::kBackward && measure::HasSteps(name)) {
+    explained = std::max(explained, std::sqrt(judged.inputs.error));
+  }
+  return explained;
+}
+
+Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const ComparedRow& row) {
+  double roundoff = std::max(judged.inputs.roundoff, state.RoundoffOf(row));
+  const bool may_multiply = judged.call_class == CallClass::kProduct ||
+                            judged.call_class == CallClass::kDefault ||
+                            judged.call_class == CallClass::kComposite;
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, state.product_roundoffs.Of(name));
+  state.noise.Coarsen(roundoff);
+  const double length =
+      measure::ReductionLength(judged.inputs.largest, judged.inputs.second, CountOf(*row.golden));
+  const Item& result = measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
+  const Item* incoming =
+      judged.inputs.operands.empty() ? nullptr : judged.inputs.operands.front().golden;
+  const measure::Propagation propagation =
+      measure::Joined(measure::PropagationTo(result, name, judged.inputs.operands),
+                      state.forward.ConditionOf(name, incoming, result), judged.inputs.operands);
+  const double rounding = measure::OwnError(judged.call_class, roundoff, length);
+  const double own = propagation.amplification * propagation.own_factor * rounding;
+  const double explained_error = FromInputs(state, judged, propagation) + own;
+  Explained errors;
+  errors.usual = state.ExplainedFor(row, explained_error);
+  errors.alone = state.ExplainedFor(row, own + state.noise.level());
+  if (measure::IsExact(*row.target, *row.golden)) return errors;
+  // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
+  const double terms = rounding + (measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error);
+  errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
+  // What is done to such a value alone changes its size, not its error.
+  if (judged.inputs.operands.size() == 1)
+    errors.cancelled = std::max(errors.cancelled, judged.inputs.cancelled);
+  return errors;
+}
+
+// Results that mean nothing: no gradient on either side, memory that nobody wrote, a mask.
+bool IsNotJudged(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
+  const auto say = [&](std::string_view reason) {
+    row.verdict = Verdict::kNotComparable;
+    row.reason = reason;
+    return true;
+  };
+  if (state.comparison.of_saves && !row.target->dtype && !row.golden->dtype) {
+    row.error = std::nan("");
+    return say("both-null");
+  }
+  if (judged.call_class == CallClass::kUninitialised) return say("uninitialised");
+  if (!judged.inputs.has_other_fill || !measure::AreOtherFills(*row.target, *row.golden))
+    return false;
+  row.error = 1;
+  say(OtherFills::kReason);
+  state.known.Remember(row);
+  return true;
+}
+
+void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
+  Difference difference = state.DifferenceOf(row);
+  row.error = difference.error;
+  if (IsNotJudged(state, judged, row)) return;
+  const Explained errors = ExplainedErrors(state, judged, row);
+  difference = measure::AsResidue(difference, errors.cancelled);
+  ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
+  state.known.Remember(row);
+  bool explained = measure::IsBad(judged.inputs.worst);
+  // Other calls may come to the same: what agrees although its inputs do not is good.
+  const bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
+  if (explained && !state.unpaired.empty() && agrees) {
+    ApplyDifference(difference, errors.alone, row);
+    explained = false;
+  }
+  if (difference.kind == Difference::Kind::kNumeric && explained) {
+    // The inputs are wrong already: this call is not to blame, and its result is not good either.
+    if (measure::Severity(judged.inputs.worst) > measure::Severity(row.verdict)) {
+      row.verdict = judged.inputs.worst;
+    }
+    row.reason = "inherited";
+    return;
+  }
+  if (!measure::IsBad(row.verdict)) {
+    const bool is_usual = row.error <= measure::kNoiseFactor * errors.usual;  // false for NaN
+    if (is_usual && difference.kind == Difference::Kind::kNumeric) {
+      state.noise.Raise(row.error);
+    }
+    return;
+  }
+  if (explained) {
+    row.reason = "inherited";
+    return;
+  }
+  const ComparedCall& call = state.comparison.calls[judged.call];
+  if (difference.kind == Difference::Kind::kNumeric && state.forward.IsIdentity(call.target_name) &&
+      state.forward.IsGradientOfANode(call)) {
+    row.verdict = Verdict::kNotComparable;
+    row.reason = "other-node";
+    row.error = std::nan("");  // explains nothing where the value is read
+    return;
+  }
+  if (row.reason.empty()) row.reason = "exceeds-noise";
+  if (judged.inputs.has_other_fill && state.fills.first())
+    state.found.events.push_back(*state.fills.first());
+  CulpritEvent event{judged.call, state.IndexOf(row), CulpritEvent::Kind::kOutput, row.error,
+                     row.expected};
+  // The derivative of another computation is another gradient.
+  event.has_other_source = state.unpaired.IsUnpaired(ForwardNameOf(call.name()));
+  state.found.events.push_back(event);
+}
+
+}  // namespace
+
+void JudgeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
+  GradeOutput(state, judged, row);
+  if (state.IsGradient(row)) state.sums.Remember(state.IndexOf(row));
+}
+
+}  // namespace plumbline::pipeline

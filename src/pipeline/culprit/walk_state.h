@@ -1,0 +1,83 @@
+// What one walk over the calls knows so far; shared by those who judge inputs and results.
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_WALK_STATE_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_WALK_STATE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "measure/standards.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/choose_culprit.h"
+#include "pipeline/culprit/differences_ahead.h"
+#include "pipeline/culprit/forward_calls.h"
+#include "pipeline/culprit/gradient_sums.h"
+#include "pipeline/culprit/known_contents.h"
+#include "pipeline/culprit/other_fills.h"
+#include "pipeline/culprit/product_precision.h"
+#include "pipeline/culprit/type_choice.h"
+#include "pipeline/culprit/unpaired_calls.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
+inline constexpr double kUnseenCalls = 8;
+
+// What these two runs are known to differ by. Relative errors.
+class NoiseLevel {
+ public:
+  // Largest error of any result so far that counted as noise: what correct calls of these two runs
+  // are known to do. Statistics can hide the error of an input, so nothing below is alarming.
+  [[nodiscard]] double level() const { return level_; }
+  // The largest roundoff of any tensor so far.
+  [[nodiscard]] double coarsest() const { return coarsest_; }
+  void Raise(double error) { level_ = std::max(level_, error); }
+  void Coarsen(double roundoff) { coarsest_ = std::max(coarsest_, roundoff); }
+
+  // Errors explain errors only up to a ceiling: each may be eight times the one before.
+  [[nodiscard]] double AtMost(double explained) const {
+    return std::min(explained, measure::LargestNoise(coarsest_) / measure::kNoiseFactor);
+  }
+
+ private:
+  double level_ = 0, coarsest_ = 0;
+};
+
+// Borrows the comparison and the measured noise.
+struct WalkState {
+  WalkState(const measure::PairContext& context, Comparison& compared,
+            std::span<const double> measured);
+
+  [[nodiscard]] uint32_t IndexOf(const ComparedRow& row) const {
+    return static_cast<uint32_t>(&row - comparison.rows.data());
+  }
+  // Whether it is a tensor of a backward call.
+  [[nodiscard]] bool IsGradient(const ComparedRow& row) const;
+  // Of a row of a paired call of the block that `ahead` measured.
+  [[nodiscard]] measure::Difference DifferenceOf(const ComparedRow& row) const;
+  // Roundoff that a pair may show: that of the golden type where the target has no business to
+  // round more.
+  [[nodiscard]] double RoundoffOf(const ComparedRow& row) const;
+  // `explained` below the ceiling, or what a third run measured: what a correct run did is
+  // explained, whatever the model says.
+  [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const;
+
+  Comparison& comparison;
+  const std::span<const double> measured_noise;  // per row; empty: none
+  KnownContents known;
+  ForwardCalls forward;
+  GradientSums sums;
+  NoiseLevel noise;
+  ProductRoundoffs product_roundoffs;
+  OtherFills fills;
+  TypeChoice types;
+  UnpairedCalls unpaired;
+  Findings found;
+  DifferencesAhead ahead;
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_WALK_STATE_H_
