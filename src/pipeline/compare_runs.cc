@@ -425,7 +425,7 @@ void pipeline::RunPair::FillTable() {
   });
 }
 
-Status pipeline::RunPair::Judge() {
+Status pipeline::RunPair::Judge(const SentValues& received) {
   const CompareOptions& options = impl_->options;
   Comparison& comparison = impl_->comparison;
   const Run& target = impl_->target.run;
@@ -436,6 +436,7 @@ Status pipeline::RunPair::Judge() {
     PL_TRY_ASSIGN(noise, MeasureNoise(impl_->golden_path, options, comparison));
   }
   if (comparison.of_graphs()) AddPrintedPrecision(comparison, noise);
+  if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
   const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
   RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
   return {};

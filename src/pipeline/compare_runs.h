@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/pair_calls.h"
+#include "pipeline/ranks/sent_values.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -42,8 +43,8 @@ class RunPair {
   // Results and colours as upstream has them.
   void FillTable();
   // The verdicts of all rows and calls, and the first wrong call; compares the run that
-  // options.noise_path names first.
-  Status Judge();
+  // options.noise_path names first. `received`: what other ranks of the target sent.
+  Status Judge(const SentValues& received = {});
   // The cause of the first wrong call, what to record next, stacks, counts and warnings.
   Status Explain();
   [[nodiscard]] const Run& target() const;

@@ -7,7 +7,9 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "pipeline/compare_runs.h"
@@ -15,6 +17,7 @@
 #include "pipeline/graphs/graph_pairs.h"
 #include "pipeline/ranks/diff_analyze.h"
 #include "pipeline/ranks/rank_store.h"
+#include "pipeline/ranks/sent_values.h"
 #include "pipeline/result_names.h"
 #include "record/run_files.h"
 #include "report/html_report.h"
@@ -76,9 +79,23 @@ class RankWork {
     }
   }
 
+  // A value that another rank sent and that is within noise there is within noise where it arrives:
+  // ranks that took one for wrong are judged again, until none learns more.
+  void Run() {
+    RunAll();
+    received_.resize(report_.ranks.size());
+    for (size_t round = 1; round < report_.ranks.size(); ++round) {
+      todo_ = RanksThatLearn();
+      if (todo_.empty()) return;
+      next_ = 0;
+      RunAll();
+    }
+  }
+
+ private:
   // Threads of their own: a shared pool would start another rank while one waits for its tensors,
   // and memory would grow past the budget.
-  void Run() {
+  void RunAll() {
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const int threads = options_.compare.threads > 0 ? options_.compare.threads : cores;
     const int workers = std::min(threads, static_cast<int>(todo_.size()));
@@ -89,7 +106,42 @@ class RankWork {
     Work();
   }
 
- private:
+  // Adds to received_ what ranks of one step found wrong and others of it sent; the ranks that got
+  // something new.
+  std::vector<size_t> RanksThatLearn() {
+    using Sender = std::pair<size_t, double>;  // rank, explained error
+    std::unordered_map<ContentPair, std::vector<Sender>, ContentPairHash> senders;
+    std::vector<size_t> learned;
+    for (size_t begin = 0, end = 0; begin < report_.ranks.size(); begin = end) {
+      senders.clear();
+      const auto step = report_.ranks[begin].pair.step;
+      for (; end < report_.ranks.size() && report_.ranks[end].pair.step == step; ++end) {
+        if (!report_.ranks[end].outcome) continue;
+        for (const SentValue& sent : report_.ranks[end].outcome->sent) {
+          senders[sent.contents].emplace_back(end, sent.explained);
+        }
+      }
+      for (size_t rank = begin; rank < end; ++rank) {
+        if (Learns(rank, senders)) learned.push_back(rank);
+      }
+    }
+    return learned;
+  }
+
+  template <typename Senders>
+  bool Learns(size_t rank, const Senders& senders) {
+    bool any = false;
+    if (!report_.ranks[rank].outcome) return any;
+    for (const ContentPair& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
+      const auto found = senders.find(wrong);
+      if (found == senders.end()) continue;
+      for (const auto& [sender, explained] : found->second) {
+        if (sender != rank) any |= received_[rank].try_emplace(wrong, explained).second;
+      }
+    }
+    return any;
+  }
+
   void Work() {
     for (;;) {
       size_t next = 0;
@@ -100,7 +152,7 @@ class RankWork {
       }
       ComparedRank& rank = report_.ranks[next];
       const uint64_t taken = budget_.Acquire(EstimateOf(rank.pair));
-      CompareOne(rank);
+      CompareOne(rank, received_.empty() ? SentValues() : received_[next]);
       budget_.Release(taken);
     }
   }
@@ -126,7 +178,7 @@ class RankWork {
     return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
   }
 
-  void CompareOne(ComparedRank& rank) {
+  void CompareOne(ComparedRank& rank, const SentValues& received) {
     CompareOptions options = options_.compare;
     options.output_dir = DirectoryOfPair(rank.pair);
     options.suffix = SuffixOf(rank.pair);
@@ -137,7 +189,7 @@ class RankWork {
     const size_t page_rows = report::kHtmlRows / todo_.size();
     const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze, page_rows);
     rank.page_path = store.page_path();
-    if (options_.resume) {
+    if (options_.resume && received.empty()) {
       rank.outcome = store.Load();
       if (rank.outcome) {
         rank.state = RankState::kTakenOver;
@@ -145,8 +197,10 @@ class RankWork {
       }
     }
     store.Drop();
-    Result<RankOutcome> outcome = Compare(rank, options, page_rows);
-    if (outcome) {
+    if (rank.state == RankState::kCompared) DropFiles(rank);
+    Result<RankOutcome> outcome = Compare(rank, options, received, page_rows);
+    // What rests on another rank is made again when either may have changed.
+    if (outcome && received.empty()) {
       const Status saved = store.Save(*outcome);
       if (!saved) outcome = saved.error();
     }
@@ -159,15 +213,20 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
+  // The result files of this run's first look at the rank.
+  static void DropFiles(const ComparedRank& rank) {
+    for (const std::string& file : rank.outcome->files) (void)RemoveFile(file);
+  }
+
   Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
-                              size_t page_rows) const {
+                              const SentValues& received, size_t page_rows) const {
     const RankPair& pair = rank.pair;
-    RankOutcome outcome;
-    const auto keep = [&](const plumbline::Run& target, const Comparison& comparison) {
-      outcome = OutcomeOf(target, comparison);
-    };
-    PL_TRY_ASSIGN(Comparison comparison,
-                  CompareRunsVisited(pair.target->path, pair.golden->path, options, keep));
+    PL_TRY_ASSIGN(RunPair runs, RunPair::Load(pair.target->path, pair.golden->path, options, true));
+    runs.FillTable();
+    PL_TRY(runs.Judge(received));
+    PL_TRY(runs.Explain());
+    RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
+    Comparison comparison = std::move(runs).Take();
     PL_TRY(WriteComparison(comparison, options));
     if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison, page_rows));
     if (options_.diff_analyze) {
@@ -194,7 +253,8 @@ class RankWork {
   std::vector<size_t> todo_;
   int threads_per_rank_ = 1;
   std::mutex mutex_;
-  size_t next_ = 0;  // guarded by mutex_
+  size_t next_ = 0;                   // guarded by mutex_
+  std::vector<SentValues> received_;  // by rank, from other ranks; empty in the first round
   Budget budget_;
 };
 

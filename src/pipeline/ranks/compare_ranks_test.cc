@@ -94,7 +94,8 @@ TEST_F(CompareRanksTest, DamagedOutcomeIsRefused) {
     EXPECT_EQ(read.error().code(), ErrorCode::kCorrupt);
   }
   // Every member is needed, and every index must be one.
-  for (const std::string key : {"mode", "counts", "fails_on", "communication", "answer_line"}) {
+  for (const std::string key :
+       {"mode", "counts", "fails_on", "communication", "answer_line", "sent", "wrong_arrivals"}) {
     std::string other = text;
     other.replace(other.find("\"" + key + "\""), key.size() + 2, "\"x\"");
     EXPECT_FALSE(ReadOutcome(other)) << key;

@@ -143,6 +143,8 @@ RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
     const std::optional<size_t> comm = places.CommOf(call.target_name);
     if (comm) MarkCommunication(call, comparison, outcome.communication[*comm]);
   }
+  outcome.sent = SentWithinNoise(comparison);
+  outcome.wrong_arrivals = WrongArrivals(comparison);
   AddWrongCalls(places, comparison, outcome);
   return outcome;
 }

@@ -14,6 +14,7 @@
 
 #include "formats/json_document.h"
 #include "pipeline/overflow/overflow_scan.h"
+#include "pipeline/ranks/sent_values.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -48,6 +49,8 @@ struct RankOutcome {
   // bad_input and bad_output: a row of the call is suspicious or broken.
   std::vector<CommCall> communication;
   std::vector<CommGroup> groups;
+  std::vector<SentValue> sent;              // to other ranks, within noise
+  std::vector<ContentPair> wrong_arrivals;  // by communication calls
   std::vector<std::string> warnings, files;
 };
 

@@ -93,6 +93,24 @@ void AddComm(const CommCall& call, Document& out) {
   out.Close('}');
 }
 
+void AddContents(std::string_view key, const ContentKey& contents, Document& out) {
+  out.Key(key);
+  out.Open('{');
+  out.Member("digest", contents.digest);
+  out.Key("statistics");
+  out.Open('[');
+  for (const uint64_t bits : contents.statistics) out.Raw(std::to_string(bits));
+  out.Close(']');
+  out.Key("element_count");
+  out.Raw(std::to_string(contents.element_count));
+  out.Close('}');
+}
+
+void AddContentPair(const ContentPair& pair, Document& out) {
+  AddContents("target", pair.target, out);
+  AddContents("golden", pair.golden, out);
+}
+
 // Reads members of one object; a member that is missing or of another type is remembered.
 class Fields {
  public:
@@ -219,6 +237,26 @@ CommCall CommFrom(Fields fields) {
   return call;
 }
 
+ContentKey ContentsFrom(const std::optional<element>& member, bool& good) {
+  ContentKey contents;
+  good = good && member.has_value();
+  if (!good) return contents;
+  Fields fields(*member, good);
+  contents.digest = fields.Text("digest");
+  const std::vector<element> bits = fields.List("statistics");
+  good = good && bits.size() == contents.statistics.size();
+  for (size_t i = 0; good && i < bits.size(); ++i) {
+    good = bits[i].get(contents.statistics[i]) == simdjson::SUCCESS;
+  }
+  contents.element_count = fields.Get<int64_t>("element_count");
+  return contents;
+}
+
+ContentPair ContentPairFrom(Fields& fields) {
+  return {ContentsFrom(fields.Member("target"), fields.good()),
+          ContentsFrom(fields.Member("golden"), fields.good())};
+}
+
 CommGroup GroupFrom(Fields fields) {
   CommGroup group;
   group.id = fields.Text("id");
@@ -303,6 +341,23 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
     out.Close('}');
   }
   out.Close(']');
+  out.Key("sent");
+  out.Open('[');
+  for (const SentValue& sent : outcome.sent) {
+    out.Open('{');
+    AddContentPair(sent.contents, out);
+    AddDouble("explained", sent.explained, out);
+    out.Close('}');
+  }
+  out.Close(']');
+  out.Key("wrong_arrivals");
+  out.Open('[');
+  for (const ContentPair& pair : outcome.wrong_arrivals) {
+    out.Open('{');
+    AddContentPair(pair, out);
+    out.Close('}');
+  }
+  out.Close(']');
   out.Texts("warnings", outcome.warnings);
   out.Texts("files", outcome.files);
   out.Close('}');
@@ -336,6 +391,14 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   }
   for (const element item : fields.List("groups")) {
     outcome.groups.push_back(GroupFrom(Fields(item, good)));
+  }
+  for (const element item : fields.List("sent")) {
+    Fields sent(item, good);
+    outcome.sent.push_back({ContentPairFrom(sent), sent.Double("explained")});
+  }
+  for (const element item : fields.List("wrong_arrivals")) {
+    Fields pair(item, good);
+    outcome.wrong_arrivals.push_back(ContentPairFrom(pair));
   }
   outcome.warnings = fields.Texts("warnings");
   outcome.files = fields.Texts("files");
