@@ -16,6 +16,7 @@
 
 #include "plumbline/tensor.h"
 #include "tensor/device_format.h"
+#include "tensor/device_shape.h"
 #include "tensor/strided_copy.h"
 
 namespace plumbline {
@@ -23,7 +24,7 @@ namespace plumbline {
 // How a tensor lies in memory: sizes in the order of the format, blocks included.
 struct TensorLayout {
   DeviceFormat format = DeviceFormat::kND;
-  Shape sizes;
+  Shape sizes = {};
 };
 
 // What to convert. One of the two formats must be plain (PlainAxes() or ND), or both the same.
@@ -33,7 +34,7 @@ struct LayoutRequest {
   // Sizes of the result in the order of `to`. Empty: everything that `from` holds, its padded
   // channels included, or, where `to` is blocked, DeviceShape() with `c0`. Plain results are
   // cropped to it; fewer sizes than axes are followed by ones, more may only add ones.
-  Shape wanted;
+  Shape wanted = {};
   int64_t groups = 1;  // of the convolution whose weight it is; used for FRACTAL_Z only
   int64_t c0 = 16;     // used only for a blocked result without sizes
 };
@@ -64,14 +65,6 @@ class LayoutPlan {
 // kInvalidArgument: `wanted` is needed (FRACTAL_Z does not say its height and width) or `groups`
 // does not divide the filters.
 Result<LayoutPlan> PlanLayout(const LayoutRequest& request);
-
-// Channels of one block of a tensor of this type: 32 for int8 and uint8, else 16. Formats whose
-// name ends in C04 always have 4. Files say it in their device shape, which takes precedence.
-int64_t BlockChannels(DType dtype);
-
-// Sizes of a tensor on the device. `host` is in the order NCHW, NCDHW (5-D formats), CN
-// (FRACTAL_ZN_LSTM) or plain matrices (FRACTAL_NZ). Errors as PlanLayout().
-Result<Shape> DeviceShape(DeviceFormat format, const Shape& host, int64_t c0, int64_t groups = 1);
 
 }  // namespace plumbline
 

@@ -21,6 +21,8 @@ struct StridedCopy {
   int64_t from_offset = 0;  // of the first element, in elements
   int64_t to_offset = 0;
   std::vector<CopyAxis> axes;
+
+  [[nodiscard]] int64_t ElementCount() const;
 };
 
 // Runs the copy on the threads of the surrounding RunWithThreads(). Runs that are contiguous on
