@@ -1,4 +1,4 @@
-// Binary dumps of other recorders (ATB, GE): any bytes are read or refused, and every element of
+// Tensor files of ATB: any bytes are read or refused, and every element of
 // what was read can be reached.
 
 #include <cstddef>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "formats/atb_bin.h"
-#include "formats/ge_dump.h"
 
 namespace {
 
@@ -21,12 +20,5 @@ void Reach(const plumbline::TensorView& view) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   if (const auto file = plumbline::atb::BinFile::Parse(bytes)) Reach(file->view());
-  if (const auto file = plumbline::ge::DumpFile::Parse(bytes)) {
-    for (const auto* side : {&file->inputs(), &file->outputs()}) {
-      for (const plumbline::ge::DumpedTensor& tensor : *side) {
-        if (tensor.problem().empty()) Reach(tensor.view());
-      }
-    }
-  }
   return 0;
 }

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "base/parallel.h"
-#include "formats/ge_dump.h"
+#include "formats/acl_dump.h"
 #include "formats/npy.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/graphs/torchair_pairs.h"
@@ -20,7 +20,7 @@ namespace plumbline::pipeline {
 namespace {
 
 using Against = OperatorPair::Against;
-using Opened = Result<ge::DumpFile>;
+using Opened = Result<acl::DumpFile>;
 
 // What upstream's column says where only one side was dumped.
 std::string MissingText(bool only_target) {
@@ -33,7 +33,7 @@ measure::ArrayVerdict OneSided(bool only_target) {
 
 // Where the elements of one side are; nothing: none were dumped.
 struct Source {
-  const ge::DumpedTensor* dumped = nullptr;
+  const acl::DumpedTensor* dumped = nullptr;
   std::string npy_path;
   std::string cell;  // what the report calls it
   std::string operator_type;
@@ -45,8 +45,14 @@ class Elements {
  public:
   explicit Elements(const Source& source) {
     if (source.dumped != nullptr) {
-      problem_ = source.dumped->problem();
-      if (problem_.empty()) view_ = source.dumped->view();
+      Result<acl::Elements> decoded = acl::ElementsOf(*source.dumped);
+      if (!decoded) {
+        problem_ = decoded.error().message();
+        return;
+      }
+      decoded_ = std::move(*decoded);
+      decoded_.Align();
+      view_ = decoded_.view();
       return;
     }
     Result<npy::NpyFile> file = npy::NpyFile::Open(source.npy_path);
@@ -71,6 +77,7 @@ class Elements {
   [[nodiscard]] const TensorView& view() const { return view_; }
 
  private:
+  acl::Elements decoded_;
   std::optional<npy::NpyFile> file_;
   Tensor copy_;
   TensorView view_;
@@ -147,8 +154,8 @@ void FillRow(const Source& target, const Source& golden, TorchairRow& row) {
   }
 }
 
-std::vector<Source> SourcesOf(const std::vector<ge::DumpedTensor>& tensors, const std::string& path,
-                              std::string_view side) {
+std::vector<Source> SourcesOf(const std::vector<acl::DumpedTensor>& tensors,
+                              const std::string& path, std::string_view side) {
   std::vector<Source> sources;
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   const std::string type(name.substr(0, name.find('.')));
@@ -181,8 +188,8 @@ class PairRows {
       row.judged.verdict = measure::NotComparable(target_ ? "only-target" : "unreadable");
       return std::move(rows_);
     }
-    const auto inputs = SourcesOf(target_->inputs(), pair_.target.path, "inputs");
-    const auto outputs = SourcesOf(target_->outputs(), pair_.target.path, "outputs");
+    const auto inputs = SourcesOf(target_->message().inputs, pair_.target.path, "inputs");
+    const auto outputs = SourcesOf(target_->message().outputs, pair_.target.path, "outputs");
     if (pair_.against == Against::kItself) {
       AddRows(outputs, inputs, true, std::min(inputs.size(), outputs.size()));
     } else if (pair_.against == Against::kFx) {
@@ -194,7 +201,7 @@ class PairRows {
   }
 
  private:
-  static Opened Open(const std::string& path) { return ge::DumpFile::Open(path); }
+  static Opened Open(const std::string& path) { return acl::DumpFile::Open(path); }
 
   TorchairRow& Add(bool is_output, size_t position) {
     TorchairRow& row = rows_.emplace_back();
@@ -239,8 +246,8 @@ class PairRows {
       if (!part.path.empty()) {
         const Opened& opened = golden_.emplace_back(Open(part.path));
         if (!opened) return AddUnreadable(opened.error());
-        fed = SourcesOf(opened->inputs(), part.path, "inputs");
-        golden_outputs = SourcesOf(opened->outputs(), part.path, "outputs");
+        fed = SourcesOf(opened->message().inputs, part.path, "inputs");
+        golden_outputs = SourcesOf(opened->message().outputs, part.path, "outputs");
       } else {
         golden_outputs.clear();
       }
