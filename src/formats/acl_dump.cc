@@ -155,7 +155,7 @@ Result<DumpFile> DumpFile::OpenArray(const std::string& path) {
   file.message_.version = kVersion2Name;
   DumpedTensor& output = file.message_.outputs.emplace_back();
   output.data_type = *code;
-  output.format = kFormatReserved;
+  output.format = DeviceFormat::kReserved;
   output.shape = Dims(view.sizes.begin(), view.sizes.end());
   output.data = {view.data, view.size_bytes()};
   output.size = output.data.size();

@@ -16,6 +16,7 @@
 #include "formats/acl_types.h"
 #include "formats/npy.h"
 #include "plumbline/tensor.h"
+#include "tensor/device_format.h"
 
 namespace plumbline::acl {
 
@@ -33,13 +34,13 @@ struct OriginalOp {
   std::string name;
   uint32_t output_index = 0;
   int32_t data_type = 0;
-  int32_t format = 0;
+  DeviceFormat format = DeviceFormat::kNCHW;
 };
 
 // One input or output. Numbers of types are those of FindType(), also in nano dumps.
 struct DumpedTensor {
   int32_t data_type = 0;
-  int32_t format = 0;
+  DeviceFormat format = DeviceFormat::kNCHW;
   std::optional<Dims> shape;              // on the device, with padding
   std::optional<Dims> original_shape;     // as the user knows it
   int32_t sub_format = 0;                 // groups of a grouped convolution

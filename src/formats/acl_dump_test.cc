@@ -21,7 +21,7 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 DumpedTensor Tensor16(std::string_view data, Dims shape) {
   DumpedTensor tensor;
   tensor.data_type = 5;
-  tensor.format = 2;
+  tensor.format = DeviceFormat::kND;
   tensor.shape = std::move(shape);
   tensor.data = BytesOf(data);
   return tensor;
@@ -246,7 +246,7 @@ TEST(AclDump, ArraysAreOutputs) {
   EXPECT_EQ(file->container(), Container::kNpy);
   ASSERT_EQ(file->message().outputs.size(), 1U);
   const DumpedTensor& output = file->message().outputs[0];
-  EXPECT_EQ(output.format, kFormatReserved);
+  EXPECT_EQ(output.format, DeviceFormat::kReserved);
   EXPECT_EQ(output.shape, (Dims{2, 1}));
   EXPECT_EQ(AsText(output.data), "aabb");
   EXPECT_FALSE(DumpFile::Open(Write(directory, "b.npy", Sound())));

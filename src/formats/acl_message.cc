@@ -42,6 +42,8 @@ constexpr TensorFields kOfOutput{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 int32_t AsEnum(uint64_t value) { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
 // Negative ones take ten bytes, as protobuf writes them.
 uint64_t FromEnum(int32_t value) { return static_cast<uint64_t>(int64_t{value}); }
+DeviceFormat AsFormat(uint64_t value) { return static_cast<DeviceFormat>(AsEnum(value)); }
+uint64_t FromFormat(DeviceFormat format) { return FromEnum(static_cast<int32_t>(format)); }
 
 // Appends to `dims`: a shape that stands twice is one message in two parts.
 Status ReadDims(MessageReader in, std::optional<Dims>& dims) {
@@ -81,7 +83,7 @@ Status ReadOriginal(MessageReader in, std::optional<OriginalOp>& op) {
     } else if (field.number == original::kDataType) {
       op->data_type = AsEnum(field.value);
     } else if (field.number == original::kFormat) {
-      op->format = AsEnum(field.value);
+      op->format = AsFormat(field.value);
     }
   }
   return {};
@@ -91,7 +93,7 @@ void TakeNumber(const Field& field, const TensorFields& fields, DumpedTensor& te
   if (field.number == fields.data_type) {
     tensor.data_type = AsEnum(field.value);
   } else if (field.number == fields.format) {
-    tensor.format = AsEnum(field.value);
+    tensor.format = AsFormat(field.value);
   } else if (field.number == fields.size) {
     tensor.size = field.value;
   } else if (field.number == fields.sub_format) {
@@ -194,14 +196,14 @@ std::string WriteOriginal(const OriginalOp& op) {
   out.AddBytes(original::kName, op.name);
   out.AddNumber(original::kOutputIndex, op.output_index);
   out.AddNumber(original::kDataType, FromEnum(op.data_type));
-  out.AddNumber(original::kFormat, FromEnum(op.format));
+  out.AddNumber(original::kFormat, FromFormat(op.format));
   return out.text();
 }
 
 std::string WriteTensor(const DumpedTensor& tensor, const TensorFields& fields) {
   MessageWriter out;
   out.AddNumber(fields.data_type, FromEnum(tensor.data_type));
-  out.AddNumber(fields.format, FromEnum(tensor.format));
+  out.AddNumber(fields.format, FromFormat(tensor.format));
   WriteDims(fields.shape, tensor.shape, out);
   if (tensor.original_op && fields.original_op != 0) {
     out.AddMessage(fields.original_op, WriteOriginal(*tensor.original_op));

@@ -102,7 +102,7 @@ std::optional<Dims> DimsOf(bool has, const stock::Shape& shape) {
 template <class Stock>
 void ExpectTensor(const DumpedTensor& ours, const Stock& theirs) {
   EXPECT_EQ(ours.data_type, theirs.data_type());
-  EXPECT_EQ(ours.format, theirs.format());
+  EXPECT_EQ(static_cast<int32_t>(ours.format), theirs.format());
   EXPECT_EQ(ours.shape, DimsOf(theirs.has_shape(), theirs.shape()));
   EXPECT_EQ(ours.original_shape, DimsOf(theirs.has_original_shape(), theirs.original_shape()));
   EXPECT_EQ(ours.size, theirs.size());
@@ -122,7 +122,7 @@ void ExpectOutput(const DumpedTensor& ours, const stock::OpOutput& theirs) {
     EXPECT_EQ(ours.original_op->name, theirs.original_op().name());
     EXPECT_EQ(ours.original_op->output_index, theirs.original_op().output_index());
     EXPECT_EQ(ours.original_op->data_type, theirs.original_op().data_type());
-    EXPECT_EQ(ours.original_op->format, theirs.original_op().format());
+    EXPECT_EQ(static_cast<int32_t>(ours.original_op->format), theirs.original_op().format());
   }
   ASSERT_EQ(ours.dim_ranges.size(), static_cast<size_t>(theirs.dim_range_size()));
   for (int i = 0; i < theirs.dim_range_size(); ++i) {

@@ -62,14 +62,16 @@ Result<DumpedTensor> ReadRecord(ByteReader& in, bool is_output) {
   DumpedTensor tensor;
   PL_TRY_ASSIGN(const int32_t nano_type, ReadI32(in));
   tensor.data_type = CodeOfNanoType(nano_type);
-  PL_TRY_ASSIGN(tensor.format, ReadI32(in));
+  PL_TRY_ASSIGN(const int32_t format, ReadI32(in));
+  tensor.format = static_cast<DeviceFormat>(format);
   PL_TRY(in.Skip(sizeof(int32_t)));  // kind of the address
   if (is_output) {
     OriginalOp& op = tensor.original_op.emplace();
     PL_TRY_ASSIGN(op.output_index, in.ReadU32());
     PL_TRY_ASSIGN(const int32_t original_type, ReadI32(in));
     op.data_type = CodeOfNanoType(original_type);
-    PL_TRY_ASSIGN(op.format, ReadI32(in));
+    PL_TRY_ASSIGN(const int32_t original_format, ReadI32(in));
+    op.format = static_cast<DeviceFormat>(original_format);
   }
   PL_TRY_ASSIGN(tensor.address, in.ReadU64());
   PL_TRY_ASSIGN(tensor.offset, in.ReadU64());

@@ -9,7 +9,6 @@
 #include <iterator>
 #include <limits>
 
-#include "base/text_parts.h"
 #include "tensor/half.h"
 
 namespace plumbline::acl {
@@ -69,71 +68,6 @@ constexpr TypeInfo kTypes[] = {
 // By the number of a nano dump.
 constexpr int32_t kOfNano[] = {1,  2,  3,  7,  4,  -1, 5,  6,  9,  8,  10, 12, 11, 13, 14, 15, 16,
                                17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 0,  28, 29, 30, 31};
-
-constexpr std::string_view kFormats[] = {"NCHW",
-                                         "NHWC",
-                                         "ND",
-                                         "NC1HWC0",
-                                         "FRACTAL_Z",
-                                         "NC1C0HWPAD",
-                                         "NHWC1C0",
-                                         "FSR_NCHW",
-                                         "FRACTAL_DECONV",
-                                         "C1HWNC0",
-                                         "FRACTAL_DECONV_TRANSPOSE",
-                                         "FRACTAL_DECONV_SP_STRIDE_TRANS",
-                                         "NC1HWC0_C04",
-                                         "FRACTAL_Z_C04",
-                                         "CHWN",
-                                         "FRACTAL_DECONV_SP_STRIDE8_TRANS",
-                                         "HWCN",
-                                         "NC1KHKWHWC0",
-                                         "BN_WEIGHT",
-                                         "FILTER_HWCK",
-                                         "HASHTABLE_LOOKUP_LOOKUPS",
-                                         "HASHTABLE_LOOKUP_KEYS",
-                                         "HASHTABLE_LOOKUP_VALUE",
-                                         "HASHTABLE_LOOKUP_OUTPUT",
-                                         "HASHTABLE_LOOKUP_HITS",
-                                         "C1HWNCoC0",
-                                         "MD",
-                                         "NDHWC",
-                                         "FRACTAL_ZZ",
-                                         "FRACTAL_NZ",
-                                         "NCDHW",
-                                         "DHWCN",
-                                         "NDC1HWC0",
-                                         "FRACTAL_Z_3D",
-                                         "CN",
-                                         "NC",
-                                         "DHWNC",
-                                         "FRACTAL_Z_3D_TRANSPOSE",
-                                         "FRACTAL_ZN_LSTM",
-                                         "FRACTAL_Z_G",
-                                         "RESERVED",
-                                         "ALL",
-                                         "NULL",
-                                         "ND_RNN_BIAS",
-                                         "FRACTAL_ZN_RNN",
-                                         "YUV",
-                                         "YUV_A",
-                                         "NCL",
-                                         "FRACTAL_Z_WINO",
-                                         "C1HWC0"};
-constexpr int32_t kFormatMax = 255;
-
-// What upstream's program calls some of them.
-struct OtherName {
-  std::string_view name;
-  int32_t code;
-};
-constexpr OtherName kOtherNames[] = {{"DECONV_SP_STRIDE8_TRANS", 15},
-                                     {"LOOKUP_LOOKUPS", 20},
-                                     {"LOOKUP_KEYS", 21},
-                                     {"LOOKUP_VALUE", 22},
-                                     {"LOOKUP_OUTPUT", 23},
-                                     {"LOOKUP_HITS", 24},
-                                     {"MAX", kFormatMax}};
 
 uint64_t BitsOf(const TypeInfo& info) { return info.bits; }
 
@@ -220,24 +154,6 @@ std::optional<int32_t> CodeOfDType(DType dtype) {
 int32_t CodeOfNanoType(int32_t nano_code) {
   if (nano_code < 0 || static_cast<size_t>(nano_code) >= std::size(kOfNano)) return -1;
   return kOfNano[nano_code];
-}
-
-std::string FormatName(int32_t code) {
-  if (code == kFormatMax) return "MAX";
-  if (code < 0 || static_cast<size_t>(code) >= std::size(kFormats)) {
-    return fmt::format("FORMAT_{}", code);
-  }
-  return std::string(kFormats[code]);
-}
-
-std::optional<int32_t> ParseFormat(std::string_view name) {
-  const auto* found = std::ranges::find(kFormats, name);
-  if (found != std::end(kFormats)) return static_cast<int32_t>(found - std::begin(kFormats));
-  const auto* other = std::ranges::find(kOtherNames, name, &OtherName::name);
-  if (other != std::end(kOtherNames)) return other->code;
-  const std::optional<int64_t> number = NaturalAfter("FORMAT_", name);
-  if (!number || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
-  return static_cast<int32_t>(*number);
 }
 
 void Elements::Align() {

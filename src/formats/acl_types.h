@@ -1,4 +1,4 @@
-// Element types and layouts of device dumps: their numbers, names, and elements as plain dtypes
+// Element types of device dumps: their numbers, names, and elements as plain dtypes
 // (docs/formats/acl_dump.md).
 
 #ifndef PLUMBLINE_FORMATS_ACL_TYPES_H_
@@ -46,14 +46,6 @@ std::string TypeName(int32_t code);
 std::optional<int32_t> CodeOfDType(DType dtype);
 // Nano dumps number the types in another way. -1 for a number without a type.
 int32_t CodeOfNanoType(int32_t nano_code);
-
-inline constexpr int32_t kFormatReserved = 40;  // of arrays that never were on a device
-
-// Name of a layout, such as NC1HWC0, or FORMAT_{n}.
-std::string FormatName(int32_t code);
-// The number of a name in either of upstream's spellings; nothing for an unknown one. FORMAT_{n} is
-// known.
-std::optional<int32_t> ParseFormat(std::string_view name);
 
 // Row-major elements of one tensor. `bytes` lie in the dump, at any address, or in `owned`.
 // Move-only.

@@ -171,22 +171,5 @@ TEST(AclTypes, RowsStandAtTheirNumbers) {
   for (const auto& [code, name] : nano) EXPECT_EQ(TypeName(CodeOfNanoType(code)), name);
 }
 
-TEST(AclTypes, FormatNames) {
-  const std::map<std::string, int32_t> names = {{"NCHW", 0},
-                                                {"FRACTAL_NZ", 29},
-                                                {"C1HWC0", 49},
-                                                {"MAX", 255},
-                                                {"FORMAT_77", 77},
-                                                {"LOOKUP_KEYS", 21},
-                                                {"HASHTABLE_LOOKUP_KEYS", 21},
-                                                {"FRACTAL_DECONV_SP_STRIDE8_TRANS", 15}};
-  for (const auto& [name, code] : names) EXPECT_EQ(ParseFormat(name), code) << name;
-  for (int32_t code = 0; code < 60; ++code) EXPECT_EQ(ParseFormat(FormatName(code)), code);
-  EXPECT_EQ(FormatName(32), "NDC1HWC0");
-  for (const char* name : {"FOO", "", "nchw", "FORMAT_", "FORMAT_-1"}) {
-    EXPECT_EQ(ParseFormat(name), std::nullopt) << name;
-  }
-}
-
 }  // namespace
 }  // namespace plumbline::acl
