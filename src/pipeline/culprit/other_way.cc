@@ -1,7 +1,6 @@
 #include "pipeline/culprit/other_way.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "measure/compared_row.h"
@@ -9,6 +8,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/lost_gradients.h"
+#include "pipeline/culprit/own_results.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/wrong_results.h"
 #include "record/value.h"
@@ -170,27 +170,6 @@ std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
 
 namespace {
 
-// Whether all floating-point results of the target's forward calls without counterpart are read by
-// a later call: what ends with them is compared with nothing. Masks and indices are often read
-// through views that no recorder sees, and what is made of them is a result itself.
-bool AllOwnResultsAreRead(const Comparison& comparison) {
-  std::unordered_map<ContentKey, uint32_t, ContentKeyHash> last_reader;
-  for (const ComparedRow& row : comparison.rows) {
-    const bool is_read = row.target && measure::IsInput(*row.target);
-    if (const auto key = is_read ? KeyOf(*row.target) : std::nullopt) last_reader[*key] = row.call;
-  }
-  return std::ranges::all_of(comparison.rows, [&](const ComparedRow& row) {
-    const ComparedCall& call = comparison.calls[row.call];
-    const bool is_own = !call.paired() && !call.target_name.empty();
-    if (!is_own || KindOfCall(call.target_name) != CallKind::kForward) return true;
-    if (measure::IsInput(row) || !row.target->is_tensor) return true;
-    if (measure::RoundoffOf(*row.target, *row.target) == 0) return true;
-    const auto key = KeyOf(*row.target);
-    const auto found = key ? last_reader.find(*key) : last_reader.end();
-    return found != last_reader.end() && found->second > row.call;
-  });
-}
-
 // Whether a forward pair behind `call` computes several numbers, which agree.
 bool ComputesWhatAgreesBehind(const Comparison& comparison, uint32_t call) {
   return std::ranges::any_of(comparison.rows, [&](const ComparedRow& row) {
@@ -213,7 +192,7 @@ bool FormsMeet(const Comparison& comparison, const std::vector<CulpritEvent>& fo
   const bool is_wrong = std::ranges::any_of(
       comparison.rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
   return !forms.empty() && !is_wrong && ComputesWhatAgreesBehind(comparison, last) &&
-         AllOwnResultsAreRead(comparison) && !CutsAPath(comparison) &&
+         AllOwnResultsAreRead(comparison, noise) && !CutsAPath(comparison) &&
          GiveTheSameToLeaves(comparison, noise);
 }
 

@@ -78,6 +78,58 @@ TEST_F(FormsTest, ResultThatNothingReadsIsComparedWithNothing) {
   EXPECT_EQ(comparison.first_wrong_call->name, "Tensor.__getitem__.0.forward");
 }
 
+// A value that requires a gradient, and the gradient of what both sides compute in the end.
+class LeftOutTest : public FormsTest {
+ protected:
+  static std::string Trained(double scale) {
+    std::string text = Values(scale, "[2]");
+    return text.replace(text.find("false"), 5, "true");
+  }
+  // The state after a loop's last round, which no call reads.
+  void Leave(const std::string& state) {
+    target_.Add("Torch.mean.0.forward", Values(6, "[4]"), state);
+    Join(3);
+  }
+  void Derive() {
+    for (DumpForTest* side : {&golden_, &target_}) {
+      side->Add("Torch.tanh.0.backward", Values(8), Values(9));
+    }
+  }
+};
+
+TEST_F(LeftOutTest, ResultThatNoLossDependsOnMayStayUnread) {
+  Leave(Trained(11));
+  Derive();
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+  EXPECT_FALSE(comparison.is_complete());
+}
+
+TEST_F(LeftOutTest, WithoutGradientsNothingTellsAnOutputFromALeftOver) {
+  Leave(Trained(11));
+  EXPECT_TRUE(Compare().first_wrong_call);
+}
+
+TEST_F(LeftOutTest, ResultThatIsCutOffStands) {
+  Leave(Values(11, "[2]"));
+  Derive();
+  EXPECT_TRUE(Compare().first_wrong_call);
+}
+
+TEST_F(LeftOutTest, ResultThatGoldenLeavesTooMustAgree) {
+  golden_.Add("Torch.sum.0.forward", Values(3), Trained(10));
+  Leave(Trained(11));
+  Derive();
+  EXPECT_TRUE(Compare().first_wrong_call);
+}
+
+TEST_F(LeftOutTest, ResultBehindAllThatIsDerivedStands) {
+  Join(3);
+  target_.Add("Torch.mean.0.forward", Values(6, "[4]"), Trained(11));
+  Derive();
+  EXPECT_TRUE(Compare().first_wrong_call);
+}
+
 TEST_F(FormsTest, NothingBehindThemProvesNothing) {
   const Comparison comparison = Compare();
   EXPECT_TRUE(comparison.first_wrong_call);
