@@ -10,6 +10,9 @@ constexpr size_t kMaxCells = size_t{1} << 24;
 constexpr uint64_t kPair = uint64_t{1} << 32;
 constexpr uint64_t kSite = 8;
 constexpr uint64_t kNeighbour = 3;
+// A wrong argument is one call's; a call with the arguments of another one is that one, unless what
+// stands around it says otherwise.
+constexpr uint64_t kArguments = 4;
 constexpr uint64_t kName = 1;
 // What stands next to it, and whose gradient it is, tells more than what these are called.
 constexpr uint64_t kPairedNeighbour = 6;
@@ -21,6 +24,7 @@ uint64_t Score(const AlignedCall& a, const AlignedCall& b) {
   if (a.site != 0 && a.site == b.site) score += kSite;
   if (a.before == b.before) score += kNeighbour;
   if (a.after == b.after) score += kNeighbour;
+  if (a.arguments != 0 && a.arguments == b.arguments) score += kArguments;
   if (a.name == b.name) score += kName;
   if (a.pair_before != 0 && a.pair_before == b.pair_before) score += kPairedNeighbour;
   if (a.pair_after != 0 && a.pair_after == b.pair_after) score += kPairedNeighbour;

@@ -18,14 +18,15 @@ struct AlignedCall {
   uint32_t before = 0;     // what is called before
   uint32_t after = 0;      // and after
   uint32_t name = 0;       // the whole name with its number
+  uint32_t arguments = 0;  // the values of its scalar arguments; 0: it has none
   // The golden calls that stand where these do, as far as they are paired already; 0: unknown.
   uint32_t pair_before = 0, pair_after = 0;  // next to it
   uint32_t pair_forward = 0;                 // of a gradient: its forward call
 };
 
 // Pairs that keep the order of both sequences: as many as possible, and among those the ones that
-// agree best in site, neighbours and name. Sequences whose product exceeds 16 million pair by
-// position as far as their structures agree.
+// agree best in site, neighbours, arguments and name. Sequences whose product exceeds 16 million
+// pair by position as far as their structures agree.
 std::vector<std::pair<size_t, size_t>> AlignCalls(const std::vector<AlignedCall>& a,
                                                   const std::vector<AlignedCall>& b);
 

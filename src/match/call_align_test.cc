@@ -37,6 +37,16 @@ TEST(CallAlign, SitesTellEqualStructuresApart) {
   EXPECT_EQ(Aligned({"ay"}, {"ax", "ay"}), "0:1 ");
 }
 
+TEST(CallAlign, WhereACallStandsTellsMoreThanItsArguments) {
+  std::vector<AlignedCall> a = {{.index = 0}}, b = {{.index = 0}, {.index = 1}};
+  a[0].arguments = b[1].arguments = 1;
+  b[0].arguments = 2;
+  EXPECT_EQ(AlignCalls(a, b).front().second, 1u);
+  a[0].site = b[0].site = 1;
+  b[1].site = 2;
+  EXPECT_EQ(AlignCalls(a, b).front().second, 0u);
+}
+
 TEST(CallAlign, NumbersDecideWhenNothingElseDoes) {
   EXPECT_EQ(Aligned({"a", "a", "a"}, {"a", "a"}), "0:0 1:1 ");
 }

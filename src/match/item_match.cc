@@ -204,6 +204,17 @@ std::string StructureOf(const CallItems& call, const ItemRules& rules) {
   return text;
 }
 
+std::string ArgumentsOf(const CallItems& call) {
+  std::string text;
+  for (const Item& item : call.items) {
+    const bool is_argument = item.role == ItemRole::kInput && !item.is_tensor && item.dtype;
+    if (!is_argument || item.digest.empty()) continue;
+    text += std::string_view(item.digest);
+    text += '\n';
+  }
+  return text;
+}
+
 bool DTypesAgree(const std::optional<Text>& target, const std::optional<Text>& golden,
                  const ItemRules& rules) {
   if (target == golden) return true;

@@ -45,6 +45,9 @@ ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const Ite
 // A text that is equal for two calls exactly if their items agree in number, role, shape and
 // loosely in dtype, in order.
 std::string StructureOf(const CallItems& call, const ItemRules& rules = {});
+// A text that is equal for two calls of one structure exactly if their scalar arguments have equal
+// values; empty without any.
+std::string ArgumentsOf(const CallItems& call);
 
 // Dtype texts that may stand against each other: one type in any framework's spelling, or both
 // among float16, bfloat16 and float32.

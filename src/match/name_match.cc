@@ -227,6 +227,8 @@ class Matcher {
       call.name = ids_.Of(calls[i].key());
       call.before = i > 0 ? ids_.Of(bases[i - 1]) : 0;
       call.after = i + 1 < bases.size() ? ids_.Of(bases[i + 1]) : 0;
+      const std::string arguments = ArgumentsOf(calls[i]);
+      call.arguments = arguments.empty() ? 0 : ids_.Of(arguments);
       const std::string place = site ? site(i) : std::string();
       call.site = place.empty() ? 0 : ids_.Of(place);
     }

@@ -174,6 +174,34 @@ TEST(NameMatch, AnExtraCallShiftsNoOther) {
   EXPECT_EQ(Described(MatchCalls(target, golden)), "0:0 1:1 2:2 3:-! ");  // nothing tells them
 }
 
+// With a scalar argument of this value.
+CallItems ScaledBy(const std::string& name, const std::string& value) {
+  CallItems call = CallOf(name);
+  Item argument;
+  argument.name = name + ".input.1";
+  argument.dtype = "<class 'float'>";
+  argument.digest = value;
+  call.items.insert(call.items.begin() + 1, argument);
+  return call;
+}
+
+TEST(NameMatch, OfMoreCallsOnOneSideThatWithTheSameArgumentPairs) {
+  const auto mul = [](int number, const std::string& value) {
+    return ScaledBy("Tensor.__mul__." + std::to_string(number) + ".forward", value);
+  };
+  const std::vector<CallItems> golden = {mul(0, "0.9"), mul(1, "0.1"), mul(2, "0.98"),
+                                         mul(3, "0.02")};
+  // In place, and therefore under another name.
+  EXPECT_EQ(Described(MatchCalls({ScaledBy("Tensor.mul_.0.forward", "0.98")}, golden)),
+            "0:2 -:0! -:1! -:3! ");
+  // A wrong argument stays where it is.
+  EXPECT_EQ(
+      Described(MatchCalls({mul(0, "0.9"), mul(1, "0.3"), mul(2, "0.98"), mul(3, "0.02")}, golden)),
+      "0:0 1:1 2:2 3:3 ");
+  EXPECT_EQ(Described(MatchCalls({mul(0, "0.9"), mul(1, "0.02"), mul(2, "0.98")}, golden)),
+            "0:0 1:1 2:2 -:3! ");
+}
+
 TEST(NameMatch, OperatorsPairWithFunctions) {
   EXPECT_EQ(
       Described(MatchCalls({CallOf("Aten.add.Tensor.0.forward")}, {CallOf("Torch.add.0.forward")})),
