@@ -14,6 +14,7 @@ namespace plumbline::cli {
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
 void AddCheckCommand(CLI::App& app, int& exit_status);
+void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddConfigCheckCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);

@@ -16,9 +16,9 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,      AddCompareCommand, AddConfigCheckCommand, AddData2dbCommand,
-    AddDumpConfigCommand, AddExportCommand,  AddInspectCommand,     AddMergeCommand,
-    AddOverflowCommand,   AddRecoverCommand,
+    AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand, AddConfigCheckCommand,
+    AddData2dbCommand, AddDumpConfigCommand,  AddExportCommand,  AddInspectCommand,
+    AddMergeCommand,   AddOverflowCommand,    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

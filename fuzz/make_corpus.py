@@ -268,7 +268,7 @@ def atb_bin() -> Seeds:
 
 def graph_dump() -> Seeds:
     """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2),
-    compiled graph (3), dump configuration (4), execution order (5)."""
+    compiled graph (3), dump configuration (4), execution order (5), text of a graph (6)."""
     mindspore = ("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,"
                  "Max Value,Min Value,Avg Value,L2Norm Value\n"
                  'MatMul,Default_MatMul-op1,0,0,1,output,0,24,float32,"(2,3)",1.5,-2,0.1,3,\n'
@@ -289,7 +289,15 @@ def graph_dump() -> Seeds:
     node = b"\x0a\x03\x0a\x01x\x12\x018\x1a\x03Add\x42\x05D/A-o\x4a\x04# In"
     graph = b"\x0a" + bytes([len(node)]) + node + b"\x12\x02kg"
     order = "NodeExecutionOrder-FullNameWithScope\nDefault/MatMul-op1\r\n"
-    return {"mindspore_older": b"\0" + older.encode(), "settings": b"\4" + settings.encode(),
+    text = ("# IR entry: @f\n\nsubgraph @f(%para1_x) {\n"
+            "  %0(equiv_x) = PrimFunc_Add(%para1_x, Tensor(value=\n[[ 0.0]]))"
+            ' cnode_primal_attrs: {unique_id: "7"}\n      : (<Tensor>) -> (<Tensor>)\n'
+            "      # Fullname with scope: (Default/net/Add-op1)\n      # In file a.py:1/x/\n"
+            '  %1(CNode_2) = Neg(%0) cnode_primal_attrs: {forward_unique_id: "7"}\n'
+            "      : full_name_with_scope: (Gradients/Default/Neg-op2)\n"
+            "      # In file a.py(2)/    y/\n  Return(%1)\n}\n# Order:\n")
+    return {"text": b"\6" + text.encode(),
+            "mindspore_older": b"\0" + older.encode(), "settings": b"\4" + settings.encode(),
             "graph": b"\3\x08\x01\x22" + bytes([len(graph)]) + graph,
             "order": b"\5" + order.encode(),
             "mindspore": b"\0" + mindspore.encode(), "atb": b"\1" + atb.encode(),

@@ -89,6 +89,12 @@ constexpr OptionRule kData2db[] = {
     {"", "--process_num", Takes::kValue, Effect::kPass, "--process_num", ""},
 };
 
+constexpr OptionRule kCodeMapping[] = {
+    {"", "--ir", Takes::kValue, Effect::kPass, "--ir", ""},
+    {"", "--dump_data", Takes::kValue, Effect::kPass, "--dump_data", ""},
+    {"", "--output", Takes::kValue, Effect::kPass, "--output", ""},
+};
+
 struct Instead {
   std::string_view command;
   std::string_view does;  // what upstream's command is for
@@ -116,8 +122,6 @@ constexpr Instead kNotBuilt[] = {
      "a recording"},
     {"op_generate", "writes a program that runs one recorded API",
      "generating single-API programs is not built yet"},
-    {"code_mapping", "lines of source code behind the nodes of MindSpore graphs",
-     "mapping MindSpore graphs to source code is not built yet"},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
     {"offline_dump", "runs an offline model and dumps its tensors",
      "running offline models is not built yet"},
@@ -293,6 +297,12 @@ Result<MsprobeCommand> TranslateData2db(const std::vector<std::string>& words) {
   return out;
 }
 
+Result<MsprobeCommand> TranslateCodeMapping(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"code_mapping"}};
+  PL_TRY(TranslateOptions(kCodeMapping, words, out));
+  return out;
+}
+
 // The action of config_check that a word names; empty: none.
 std::string_view ActionOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kActions[] = {
@@ -383,6 +393,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "compare") return TranslateCompare(rest, framework);
   if (command == "overflow_check" || command == "nan_analyze") return TranslateOverflow(rest);
   if (command == "data2db") return TranslateData2db(rest);
+  if (command == "code_mapping") return TranslateCodeMapping(rest);
   if (command == "merge_result") return TranslateMerge(rest);
   if (command == "config_check") return TranslateConfigCheck(rest);
   for (const Instead& other : kNotBuilt) {
@@ -404,6 +415,7 @@ std::string MsprobeHelp() {
       "  overflow_check, nan_analyze    run `plumb overflow`\n"
       "  data2db                        runs `plumb data2db`\n"
       "  merge_result                   runs `plumb merge`\n"
+      "  code_mapping                   runs `plumb code_mapping`\n"
       "  config_check -c A B            runs `plumb compare` on two checkpoints, or `plumb "
       "config_check`\n"
       "                                 on two packs\n"

@@ -15,6 +15,7 @@
 #include "load/execution_order.h"
 #include "load/name_mapping.h"
 #include "load/statistic_table.h"
+#include "record/graph_name.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
@@ -42,21 +43,12 @@ void ReadHeader(const std::string& path, IndexedTensor& tensor) {
   if (tensor.dtype.empty()) tensor.dtype = InfoOf(view.dtype).name;
 }
 
-// As names of kernels stand in the names of files.
-std::string Mangled(std::string_view name) {
-  std::string text(name);
-  for (char& c : text) {
-    if (c == '/' || c == '\\' || c == '.' || c == ' ') c = '_';
-  }
-  return text;
-}
-
 // Full names of the kernels of one rank by what dumps may call them; empty where several kernels
 // are called so.
 class KernelNames {
  public:
   void Add(const std::string& full) {
-    Put(Mangled(full), full);
+    Put(MangledKernel(full), full);
     const size_t slash = full.rfind('/');
     if (slash != std::string::npos) Put(full.substr(slash + 1), full);
   }

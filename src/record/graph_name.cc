@@ -18,4 +18,12 @@ std::string GraphNamePrefix(size_t directory) {
   return directory == 0 ? std::string() : fmt::format("{}:", directory);
 }
 
+std::string MangledKernel(std::string_view full_name) {
+  std::string text(full_name);
+  for (char& c : text) {
+    if (c == '/' || c == '\\' || c == '.' || c == ' ') c = '_';
+  }
+  return text;
+}
+
 }  // namespace plumbline

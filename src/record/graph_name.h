@@ -1,5 +1,5 @@
-// Where the tensor of a static-graph dump lies whose directories are several: a number in front of
-// its name.
+// Names of static-graph dumps: of kernels, and a number in front of a tensor's name that says in
+// which of several directories it lies.
 
 #ifndef PLUMBLINE_RECORD_GRAPH_NAME_H_
 #define PLUMBLINE_RECORD_GRAPH_NAME_H_
@@ -21,6 +21,10 @@ GraphName ParseGraphName(std::string_view data_name, size_t directories);
 
 // What stands in front of the names of a directory: nothing for the first one.
 std::string GraphNamePrefix(size_t directory);
+
+// "Default_net_Conv2D-op1" of "Default/net/Conv2D-op1": a kernel as the names of files and most
+// tables have it.
+std::string MangledKernel(std::string_view full_name);
 
 }  // namespace plumbline
 

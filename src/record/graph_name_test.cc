@@ -20,5 +20,9 @@ TEST(GraphName, OtherColonsAreOfTheName) {
   }
 }
 
+TEST(GraphName, FilesHaveNoSlashesAndDots) {
+  EXPECT_EQ(MangledKernel("Default/net v1.0\\Conv2D-op1"), "Default_net_v1_0_Conv2D-op1");
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -1,0 +1,63 @@
+// plumb code_mapping: the lines of the training script behind the tensors of a static-graph dump.
+
+#include "pipeline/graphs/code_mapping.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/number_text.h"
+#include "commands.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  plumb code_mapping --ir graphs/ms_output_trace_code_graph_0.ir --dump_data dump -o out\n"
+    "Exit status: 0 written, 2 the graphs name no kernel, 3 a path is missing or holds no "
+    "tensors,\n"
+    "5 a damaged graph or table, 6 cannot read or write.";
+
+Status RunCodeMapping(const pipeline::CodeMappingOptions& options) {
+  PL_TRY_ASSIGN(const pipeline::CodeMappingReport report, pipeline::MapCode(options));
+  for (const std::string& note : report.notes) {
+    std::fprintf(stderr, "plumb code_mapping: %s\n", OneLine(note).c_str());
+  }
+  std::string text = fmt::format("{}: {} with a kernel of the graph",
+                                 CountText(report.tensors, "tensor"), report.mapped);
+  if (report.ambiguous > 0) text += fmt::format(", {} of them with several", report.ambiguous);
+  text += '\n';
+  for (const std::string& file : report.files) text += fmt::format("  {}\n", OneLine(file));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return {};
+}
+
+}  // namespace
+
+void AddCodeMappingCommand(CLI::App& app, int& exit_status) {
+  const auto options = std::make_shared<pipeline::CodeMappingOptions>();
+  CLI::App* command = app.add_subcommand(
+      "code_mapping", "Find the lines of the script behind the tensors of a static-graph dump.");
+  command->add_option("--ir", options->graphs, "compiled graphs: *.ir texts or *.pb")
+      ->required()
+      ->expected(1, -1);
+  command->add_option("--dump_data", options->data, "an .npy file, a statistic.csv, or a directory")
+      ->required();
+  command
+      ->add_option("-o,--output", options->output,
+                   "directory of the table, where the dump holds .npy files")
+      ->capture_default_str();
+  command->footer(kFooter);
+  command->callback([options, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    const Status status = RunCodeMapping(*options);
+    exit_status = status ? 0 : ReportError("code_mapping", status.error());
+  });
+}
+
+}  // namespace plumbline::cli
