@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/graph_dump/dump_plan.h"
+#include "config/graph_dump/dump_request.h"
 #include "errors.h"
 #include "load/graph_index.h"
 #include "pipeline/graphs/background_finisher.h"
@@ -61,6 +62,10 @@ void BindPlan(nb::module_& m) {
       .def_prop_ro(
           "finishes", [](const DumpPlan& self) { return !self.finish_items.empty(); },
           "Whether statistics are to be made from the tensors.")
+      .def(
+          "tree",
+          [](const DumpPlan& self, std::optional<int64_t> rank) { return TreeOfRank(self, rank); },
+          nb::arg("rank").none(), "Where MindSpore writes what one rank dumps.")
       .def(
           "text", [](const DumpPlan& self) { return DumpSettingsText(self.settings); },
           "The dump configuration as JSON.")
@@ -140,6 +145,8 @@ void BindGraphDumps(nb::module_& m) {
       .def(nb::init<OptionalText, OptionalText, OptionalText, OptionalText>(),
            nb::arg("task").none(), nb::arg("dump_path").none(), nb::arg("level").none(),
            nb::arg("step_json").none());
+  m.def("asks_for_kernels", &graph_dump::AsksForKernels, nb::arg("config_path").none(),
+        nb::arg("overrides"), "Whether config.json, with the arguments over it, has level L2.");
   m.def(
       "plan_graph_dump",
       [](const OptionalText& config_path, const ConfigOverrides& overrides,

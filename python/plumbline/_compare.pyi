@@ -199,6 +199,9 @@ class GraphDumpPlan:
     def finishes(self) -> bool:
         """Whether statistics are to be made from the tensors."""
 
+    def tree(self, rank: int | None) -> str:
+        """Where MindSpore writes what one rank dumps."""
+
     def text(self) -> str:
         """The dump configuration as JSON."""
 
@@ -239,6 +242,9 @@ class GraphOverrides:
     """Arguments that win over config.json."""
 
     def __init__(self, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> None: ...
+
+def asks_for_kernels(config_path: str | None, overrides: GraphOverrides) -> bool:
+    """Whether config.json, with the arguments over it, has level L2."""
 
 def plan_graph_dump(config_path: str | None, overrides: GraphOverrides, place: GraphPlace) -> GraphDumpPlan:
     """Reads config.json for static graphs."""

@@ -90,7 +90,7 @@ assert depth() == 1, depth()
 debugger.stop()
 assert depth() == 0, depth()
 debugger.start()
-debugger._instance._recorder.probe(through_relu, "Functional.selu", False)(torch.ones(2))
+debugger._instance._window._recorder.probe(through_relu, "Functional.selu", False)(torch.ones(2))
 assert depth() == 0, depth()
 assert torch.compile(lambda x: (x + 1).relu(), backend="eager", fullgraph=True)(
     torch.ones(2)).tolist() == [2.0, 2.0]

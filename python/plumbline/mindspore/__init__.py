@@ -6,11 +6,11 @@ from typing import Any
 
 import mindspore as ms
 
-from plumbline.debugger import DebuggerBase
-from plumbline.mindspore import graph_mode
+from plumbline.call_window import Settings
+from plumbline.debugger import DebuggerBase, Window
+from plumbline.mindspore import graph_window
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
-from plumbline.mindspore.graph_dump import GraphDump
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import check_seed
 
@@ -27,12 +27,6 @@ class PrecisionDebugger(DebuggerBase):
 
     _adapter = _adapter
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """In GRAPH_MODE MindSpore itself dumps: then this is a GraphDump of the same arguments."""
-        if graph_mode.execution_mode() != "pynative":
-            return GraphDump(*args, **kwargs)
-        return super().__new__(cls)
-
     def __init__(
         self,
         config_path: str | None = None,
@@ -42,10 +36,17 @@ class PrecisionDebugger(DebuggerBase):
         step: list[int | str] | None = None,
     ) -> None:
         super().__init__(config_path, task, dump_path, level, None, step)
+
+    def _new_window(self, settings: Settings, model: Any) -> Window:
+        """Graphs are dumped by MindSpore itself; calls are recorded."""
+        if graph_window.is_asked_for(settings):
+            return graph_window.GraphWindow(settings)
+        window = super()._new_window(settings, model)
         # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run
         # when they are called and 600 us where other threads run them; said before the first one.
         if ms.get_context("device_target") == "CPU":
             ms.runtime.launch_blocking()
+        return window
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:

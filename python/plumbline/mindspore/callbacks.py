@@ -7,6 +7,7 @@ from typing import Any
 from mindspore.train import Callback
 
 from plumbline.debugger import DebuggerBase
+from plumbline.mindspore import graph_mode
 
 
 class MsprobeStep(Callback):  # type: ignore[misc]
@@ -38,14 +39,10 @@ class MsprobeStep(Callback):  # type: ignore[misc]
 class MsprobeInitStep(Callback):  # type: ignore[misc]
     """Numbers the steps of a resumed training on from where it stopped, in static-graph dumps.
 
-    In PyNative mode use `PrecisionDebugger.set_init_step()`.
+    Without `Model.train`, and in PyNative mode, use `PrecisionDebugger.set_init_step()`.
     """
 
     def on_train_begin(self, run_context: Any) -> None:
         """Tells MindSpore the number of the first step."""
-        from mindspore import _c_expression
-
         resumed = int(getattr(run_context.original_args(), "cur_step_num", 0) or 0)
-        set_init_iter = getattr(_c_expression, "_set_init_iter", None)
-        if set_init_iter is not None:
-            set_init_iter(resumed)
+        graph_mode.set_first_iteration(resumed)

@@ -48,6 +48,15 @@ def execution_mode() -> str:
     return "graph_ge" if jit_level() == "O2" else "graph_kbyk"
 
 
+def set_first_iteration(number: int) -> None:
+    """Iterations of graphs are counted from `number` on; nothing in releases that cannot."""
+    from mindspore import _c_expression
+
+    set_init_iter = getattr(_c_expression, "_set_init_iter", None)
+    if set_init_iter is not None:
+        set_init_iter(number)
+
+
 def _soc() -> str:
     if device() != "ascend":
         return ""

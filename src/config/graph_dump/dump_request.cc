@@ -162,4 +162,17 @@ Result<DumpRequest> ReadDumpRequest(const std::optional<std::string>& config_pat
   return out;
 }
 
+bool AsksForKernels(const std::optional<std::string>& config_path,
+                    const ConfigOverrides& overrides) {
+  constexpr std::string_view kKernels = "L2";
+  if (overrides.level && !overrides.level->empty()) return *overrides.level == kKernels;
+  const Result<std::string> text =
+      config_path ? ReadFile(*config_path) : Result<std::string>(std::string());
+  if (!text) return false;
+  const Result<Json> json = settings::ParseJson(*text);
+  if (!json || !json->is_object()) return false;
+  const auto level = json->find("level");
+  return level != json->end() && *level == kKernels;
+}
+
 }  // namespace plumbline::graph_dump

@@ -32,6 +32,11 @@ struct DumpRequest {
 Result<DumpRequest> ReadDumpRequest(const std::optional<std::string>& config_path,
                                     const ConfigOverrides& overrides);
 
+// Whether they ask for level L2. False for a file that cannot be read: whoever reads the rest of it
+// says why.
+bool AsksForKernels(const std::optional<std::string>& config_path,
+                    const ConfigOverrides& overrides);
+
 }  // namespace plumbline::graph_dump
 
 #endif  // PLUMBLINE_CONFIG_GRAPH_DUMP_DUMP_REQUEST_H_
