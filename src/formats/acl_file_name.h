@@ -1,0 +1,41 @@
+// Names of device dump files: {op_type}.{op_name}.{task_id}[.{stream_id}].{timestamp}, of operators
+// that are cut into threads followed by .{task_type}.{context_id}.{thread_id}[.{n}].
+
+#ifndef PLUMBLINE_FORMATS_ACL_FILE_NAME_H_
+#define PLUMBLINE_FORMATS_ACL_FILE_NAME_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumbline::acl {
+
+// One thread's part of an operator (FFTS+).
+struct DumpedThread {
+  uint64_t task_type = 0;  // 0 AI core, 1 AI CPU, 2 debug, 3 HCCL, 4 FFTS+
+  uint64_t context_id = 0;
+  uint64_t thread_id = 0;
+};
+
+struct DumpFileName {
+  std::string op_type;
+  std::string op_name;
+  uint64_t task_id = 0;
+  std::optional<uint64_t> stream_id;  // very old names lack it
+  std::string timestamp;              // as it stands in the name
+  std::optional<DumpedThread> thread;
+
+  // Microseconds, for sorting; 0 unless the text has 16 digits, as upstream counts it.
+  [[nodiscard]] uint64_t sort_time() const;
+};
+
+// Nothing for a name of another form.
+std::optional<DumpFileName> ParseDumpFileName(std::string_view name);
+
+// Whether the outputs of the file are records of an overflow (formats/acl_overflow.h).
+bool IsOverflowFileName(std::string_view name);
+
+}  // namespace plumbline::acl
+
+#endif  // PLUMBLINE_FORMATS_ACL_FILE_NAME_H_
