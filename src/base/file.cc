@@ -140,6 +140,29 @@ Result<File> File::OpenAppend(const Directory& directory, std::string_view name)
   return File(fd, JoinPath(directory.path(), name));
 }
 
+Result<File> File::OpenUpdate(const std::string& path) {
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDWR | O_CREAT, "open"));
+  return File(fd, path);
+}
+
+Result<size_t> File::ReadAt(std::span<std::byte> out, size_t offset) const {
+  size_t done = 0;
+  while (done < out.size()) {
+    const auto place = static_cast<off_t>(offset + done);
+    const ssize_t n = ::pread(fd_, out.data() + done, out.size() - done, place);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, path_, "read");
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+Status File::Resize(size_t size) {
+  if (::ftruncate(fd_, static_cast<off_t>(size)) == 0) return {};
+  return ErrnoError(errno, path_, fmt::format("resize to {} bytes", size));
+}
+
 Status File::Write(std::span<const std::byte> bytes) {
   const size_t total = bytes.size();
   while (!bytes.empty()) {

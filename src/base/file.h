@@ -62,7 +62,13 @@ class File {
   // Creates if absent, appends; mode 0640.
   static Result<File> OpenAppend(const std::string& path);
   static Result<File> OpenAppend(const Directory& directory, std::string_view name);
+  // For reading and writing at places: creates if absent, keeps the contents; mode 0640.
+  static Result<File> OpenUpdate(const std::string& path);
 
+  // Fills `out` from `offset` on; returns how many bytes the file had there.
+  Result<size_t> ReadAt(std::span<std::byte> out, size_t offset) const;
+  // Cuts or extends (with zeros) to `size` bytes.
+  Status Resize(size_t size);
   // Writes everything; EINTR is retried, short writes are continued.
   Status Skip(size_t bytes);  // see AtomicFile::Skip
   Status Write(std::span<const std::byte> bytes);

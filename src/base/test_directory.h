@@ -1,7 +1,10 @@
-// For tests only: a directory of their own, and failing system calls.
+// For tests only: a directory of their own, failing system calls, and dying processes.
 
 #ifndef PLUMBLINE_BASE_TEST_DIRECTORY_H_
 #define PLUMBLINE_BASE_TEST_DIRECTORY_H_
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -86,6 +89,26 @@ class FailingCalls {
   static inline FailingCallsState state_;
   SyscallTable real_;
 };
+
+// Runs `work` in a process of its own that dies in its write number `last_write` (from 0; those at
+// places alone count), half of it done. False where it came to its end before.
+template <class Work>
+bool DiesInWrite(int last_write, const Work& work) {
+  static int writes_left;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    writes_left = last_write;
+    Syscalls().pwrite = [](int fd, const void* bytes, size_t size, off_t offset) {
+      if (writes_left-- > 0) return ::pwrite(fd, bytes, size, offset);
+      ::_exit(::pwrite(fd, bytes, size / 2, offset) >= 0 ? 1 : 2);
+    };
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
 
 // Descriptors open in this process.
 inline size_t OpenDescriptors() {

@@ -1,0 +1,134 @@
+#include "base/commit_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "base/test_directory.h"
+
+namespace plumbline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string ReadAll(const CommitFile& file) {
+  std::string text(file.size(), '?');
+  EXPECT_TRUE(file.Read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+class CommitFileTest : public ::testing::Test {
+ protected:
+  // "aaaa", committed.
+  CommitFile MakeFile() {
+    Result<CommitFile> file = CommitFile::Create(path_);
+    EXPECT_TRUE(file && file->Write(0, BytesOf("aaaa")) && file->Commit());
+    return *std::move(file);
+  }
+
+  testing::TestDirectory directory_;
+  std::string path_ = directory_.Path("x.h5");
+  std::string changes_ = CommitFile::ChangesPath(path_);
+};
+
+TEST_F(CommitFileTest, AppearsAtTheFirstCommit) {
+  ASSERT_TRUE(WriteFileAtomically(path_, "old", false));
+  Result<CommitFile> file = CommitFile::Create(path_);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->Write(0, BytesOf("new contents")));
+  EXPECT_EQ(ReadFile(path_).value(), "old");
+  ASSERT_TRUE(file->Commit());
+  EXPECT_EQ(ReadFile(path_).value(), "new contents");
+}
+
+TEST_F(CommitFileTest, LeavesNothingWithoutACommit) {
+  {
+    Result<CommitFile> file = CommitFile::Create(path_);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->Write(0, BytesOf("x")));
+  }
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
+}
+
+TEST_F(CommitFileTest, CommittedBytesWaitForTheNextCommit) {
+  CommitFile file = MakeFile();
+  ASSERT_TRUE(file.Write(2, BytesOf("bbbb")));
+  EXPECT_EQ(ReadAll(file), "aabbbb");
+  EXPECT_EQ(ReadFile(path_).value(), "aaaabb");  // the appended part is there already
+  ASSERT_TRUE(file.Commit());
+  EXPECT_EQ(ReadFile(path_).value(), "aabbbb");
+}
+
+TEST_F(CommitFileTest, ChangesOverPagesAndBeyondTheEnd) {
+  CommitFile file = MakeFile();
+  const std::string start(10000, 's');
+  ASSERT_TRUE(file.Write(0, BytesOf(start)));
+  ASSERT_TRUE(file.Commit());
+  const std::string middle(9000, 'm');
+  ASSERT_TRUE(file.Write(4000, BytesOf(middle)));
+  ASSERT_TRUE(file.Extend(14000));
+  const std::string expected = start.substr(0, 4000) + middle + std::string(1000, '\0');
+  EXPECT_EQ(ReadAll(file), expected);
+  ASSERT_TRUE(file.Commit());
+  EXPECT_EQ(ReadFile(path_).value(), expected);
+}
+
+TEST_F(CommitFileTest, OnlyOneWriter) {
+  const CommitFile file = MakeFile();
+  const Result<CommitFile> second = CommitFile::OpenUpdate(path_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CommitFileTest, EveryInterruptedWriteLeavesACommit) {
+  const std::string states[] = {std::string(5000, 'a'), std::string(9000, 'b'),
+                                std::string(9000, 'c')};
+  for (int write = 0; write < 100; ++write) {
+    { ASSERT_TRUE(WriteFileAtomically(path_, "old", false)); }
+    const bool died = testing::DiesInWrite(write, [&] {
+      Result<CommitFile> file = CommitFile::Create(path_);
+      for (const std::string& state : states) {
+        if (!file->Write(0, BytesOf(state)) || !file->Commit()) ::abort();
+      }
+    });
+    std::string seen;
+    {
+      const Result<CommitFile> file = CommitFile::OpenRead(path_);
+      ASSERT_TRUE(file);
+      seen = ReadAll(*file);
+    }
+    // Bytes of an unfinished commit may lie behind.
+    const bool is_commit = seen == "old" || std::any_of(std::begin(states), std::end(states),
+                                                        [&](const std::string& state) {
+                                                          return seen.starts_with(state);
+                                                        });
+    EXPECT_TRUE(is_commit) << "write " << write;
+    { ASSERT_TRUE(CommitFile::OpenUpdate(path_)); }
+    EXPECT_EQ(ReadFile(path_).value(), seen) << "write " << write;
+    if (!died) {
+      EXPECT_GT(write, 6);
+      EXPECT_EQ(seen, states[2]);
+      return;
+    }
+  }
+  FAIL() << "never came to its end";
+}
+
+TEST_F(CommitFileTest, ChangesOfAnotherFileAreLeftAlone) {
+  CommitFile file = MakeFile();
+  ASSERT_TRUE(testing::DiesInWrite(1, [&] {
+    if (!file.Write(0, BytesOf("bbbb")) || !file.Commit()) ::abort();
+  }));
+  ASSERT_GT(FileSize(CommitFile::ChangesPath(path_)).value(), 0U);
+  ASSERT_TRUE(WriteFileAtomically(path_, "another file", false));
+  const Result<CommitFile> other = CommitFile::OpenRead(path_);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(ReadAll(*other), "another file");
+}
+
+}  // namespace
+}  // namespace plumbline
