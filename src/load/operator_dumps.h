@@ -1,0 +1,54 @@
+// Directories of device dumps: one file per operator and execution, or one array per output
+// (docs/formats/acl_dump.md, "Names").
+
+#ifndef PLUMBLINE_LOAD_OPERATOR_DUMPS_H_
+#define PLUMBLINE_LOAD_OPERATOR_DUMPS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::load {
+
+// One file.
+struct OperatorDump {
+  std::string path;
+  std::string op_type;               // empty for arrays
+  std::string op_name;               // with '/' and '.' as '_'
+  uint64_t timestamp = 0;            // microseconds; 0 if the name has none of 16 digits
+  std::optional<int64_t> output;     // of an array: which output of the operator it is
+  std::optional<int64_t> thread_id;  // of an operator split into several tasks
+};
+
+enum class OperatorDumpKind : uint8_t {
+  kOffline,   // dumps of a device
+  kStandard,  // arrays of a framework
+  kQuant,     // arrays of a quantised model
+};
+std::string_view OperatorDumpKindName(OperatorDumpKind kind);  // "Offline", ...
+
+struct OperatorDumps {
+  OperatorDumpKind kind = OperatorDumpKind::kOffline;
+  bool is_quantised = false;        // some operator quantises
+  std::vector<OperatorDump> files;  // by timestamp, then by path
+  std::vector<std::string> notes;   // files that were left out, one sentence each
+};
+
+// What a file name says: {type}.{name}.{task}[.{stream}].{time}[...] or
+// {name}.{output}.{time}.npy. Nothing for other names.
+std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
+
+// Whether the name of an operator marks it as one that quantises or takes that back.
+bool IsQuantisedName(std::string_view op_name);
+
+// The files of a directory (its top level); names of digits are looked up in its mapping.csv.
+// kNotFound: no directory, or no file in it is a dump. kInvalidArgument: dumps and arrays mixed.
+Result<OperatorDumps> ReadOperatorDumps(const std::string& directory);
+
+}  // namespace plumbline::load
+
+#endif  // PLUMBLINE_LOAD_OPERATOR_DUMPS_H_

@@ -1,0 +1,78 @@
+#include "load/operator_dumps.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/test_directory.h"
+
+namespace plumbline::load {
+namespace {
+
+TEST(OperatorDumps, NamesOfDeviceDumps) {
+  const auto dump = ParseOperatorDumpName("Conv2D.net_conv-1.2.7.1612439563338020");
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->op_type, "Conv2D");
+  EXPECT_EQ(dump->op_name, "net_conv-1");
+  EXPECT_EQ(dump->timestamp, 1612439563338020U);
+  EXPECT_EQ(dump->output, std::nullopt);
+  EXPECT_EQ(dump->thread_id, std::nullopt);
+  const auto slice = ParseOperatorDumpName("Add.a.2.7.1612439563338020.4.9.3.0");
+  ASSERT_TRUE(slice);
+  EXPECT_EQ(slice->thread_id, 3);
+}
+
+TEST(OperatorDumps, NamesOfArrays) {
+  const auto dump = ParseOperatorDumpName("net.conv1.2.1612439563338020.npy");
+  ASSERT_TRUE(dump);
+  EXPECT_EQ(dump->op_name, "net_conv1");
+  EXPECT_EQ(dump->output, 2);
+  EXPECT_EQ(dump->timestamp, 1612439563338020U);
+}
+
+TEST(OperatorDumps, OtherNames) {
+  for (const char* name : {"", "a", "a.b", "a.b.c.d", "mapping.csv", "conv.npy", "a.b.1.npy.bak",
+                           "a.x.npy", "result_20260101.csv"}) {
+    EXPECT_FALSE(ParseOperatorDumpName(name)) << name;
+  }
+}
+
+TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
+  const TestDirectory directory;
+  for (const char* name : {"B.late.1.1.1612439563338022", "A.early.1.1.1612439563338021", "notes.txt",
+                           "123"}) {
+    ASSERT_TRUE(WriteFileAtomically(directory.File(name), "", false));
+  }
+  ASSERT_TRUE(WriteFileAtomically(directory.File("mapping.csv"),
+                                  "123,C.long.1.1.1612439563338023\n", false));
+  const auto dumps = ReadOperatorDumps(directory.path());
+  ASSERT_TRUE(dumps) << dumps.error().message();
+  ASSERT_EQ(dumps->files.size(), 3U);
+  EXPECT_EQ(dumps->files[0].op_name, "early");
+  EXPECT_EQ(dumps->files[2].op_name, "long");
+  EXPECT_EQ(dumps->files[2].path, directory.File("123"));
+  ASSERT_EQ(dumps->notes.size(), 1U);
+  EXPECT_NE(dumps->notes[0].find("notes.txt"), std::string::npos);
+  EXPECT_EQ(dumps->kind, OperatorDumpKind::kOffline);
+}
+
+TEST(OperatorDumps, KindsOfDirectories) {
+  const TestDirectory standard, quant, mixed, empty;
+  const auto touch = [](const TestDirectory& directory, const char* name) {
+    ASSERT_TRUE(WriteFileAtomically(directory.File(name), "", false));
+  };
+  touch(standard, "conv1.0.1612439563338020.npy");
+  touch(quant, "conv1_quant.0.1612439563338020.npy");
+  touch(mixed, "conv1.0.1612439563338020.npy");
+  touch(mixed, "Conv2D.conv1.2.7.1612439563338020");
+  EXPECT_EQ(ReadOperatorDumps(standard.path())->kind, OperatorDumpKind::kStandard);
+  EXPECT_EQ(ReadOperatorDumps(quant.path())->kind, OperatorDumpKind::kQuant);
+  const auto both = ReadOperatorDumps(mixed.path());
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().code(), ErrorCode::kInvalidArgument);
+  const auto none = ReadOperatorDumps(empty.path());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace plumbline::load

@@ -1,0 +1,61 @@
+// The measures by which msaccucmp compares two dumped tensors, spelled as its result files have
+// them (docs/reference/msaccucmp.md, "Algorithms").
+
+#ifndef PLUMBLINE_MEASURE_DUMP_ALGORITHMS_H_
+#define PLUMBLINE_MEASURE_DUMP_ALGORITHMS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/tensor.h"
+
+namespace plumbline::measure {
+
+// In the order of their numbers on the command line.
+enum class DumpAlgorithm : uint8_t {
+  kCosineSimilarity,
+  kMaxAbsoluteError,
+  kAccumulatedRelativeError,
+  kRelativeEuclideanDistance,
+  kKullbackLeiblerDivergence,
+  kStandardDeviation,
+  kMeanAbsoluteError,
+  kRootMeanSquareError,
+  kMaxRelativeError,
+  kMeanRelativeError,
+};
+inline constexpr size_t kDumpAlgorithmCount = 10;
+
+// "CosineSimilarity".
+std::string_view DumpAlgorithmName(DumpAlgorithm algorithm);
+// By name (case-sensitive) or number.
+std::optional<DumpAlgorithm> ParseDumpAlgorithm(std::string_view text);
+std::vector<DumpAlgorithm> AllDumpAlgorithms();
+
+// Two contiguous tensors of equally many elements, target first.
+struct DumpPair {
+  TensorView target, golden;
+  std::string_view target_file, golden_file;  // for messages
+};
+
+struct AlgorithmText {
+  std::string value;    // "0.999998", "NaN", "inf", "(0.000;1.000),(0.000;1.000)"
+  std::string message;  // why there is no number, or empty
+};
+
+// One text per algorithm. Elements are taken as doubles, sums are in double; NaN and infinities go
+// through the formulas as IEEE arithmetic has it. Pairs of bool have only the cosine and the
+// relative Euclidean distance; tensors without elements have nothing. Two texts look better than
+// the tensors are, as readers of the files know them: the cosine of two tensors that are all zero
+// is "1.0", the relative Euclidean distance from a golden that is all zero is 0. The verdict
+// (array_verdict.h) tells these apart.
+std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,
+                                             const DumpPair& pair);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_DUMP_ALGORITHMS_H_

@@ -1,0 +1,83 @@
+#include "pipeline/operators/compare_operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "base/number_text.h"
+#include "base/parallel.h"
+#include "load/operator_dumps.h"
+#include "pipeline/operators/measure_operator.h"
+#include "pipeline/operators/name_pairs.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// What the answer says of each row, in the order of computation. A pair that holds NaN on both
+// sides, or zeros, is no agreement: it counts as left out where the sentence depends on it.
+TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
+  std::vector<JudgedTensor> judged;
+  uint64_t undecided = 0;
+  for (const OperatorRow& row : comparison.rows) {
+    const OperatorPair& pair = comparison.pairs[row.pair];
+    const bool has_target = !pair.target_path.empty();
+    JudgedTensor tensor;
+    tensor.operation = has_target ? pair.target_name : pair.golden_name;
+    tensor.name = row.tensor.empty() ? tensor.operation : row.tensor;
+    tensor.is_output = !row.is_input;
+    tensor.paired = row.paired;
+    tensor.verdict = row.verdict;
+    const bool is_open = row.verdict.verdict == Verdict::kNotComparable && row.paired &&
+                         row.verdict.reason != "unreadable";
+    undecided += is_open && row.verdict.reason != "zero-both" && row.verdict.reason != "empty";
+    judged.push_back(std::move(tensor));
+  }
+  return AnswerOf(judged, undecided);
+}
+
+}  // namespace
+
+Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
+  PL_TRY_ASSIGN(OperatorComparison comparison, PairOperators(request));
+  const MeasureSettings settings{request.algorithms, request.most_elements};
+  std::vector<std::vector<OperatorRow>> rows(comparison.pairs.size());
+  RunWithThreads(request.threads, [&] {
+    ParallelFor(rows.size(),
+                [&](size_t i) { rows[i] = MeasureOperator(comparison.pairs[i], i, settings); });
+  });
+  for (std::vector<OperatorRow>& of_pair : rows) {
+    std::move(of_pair.begin(), of_pair.end(), std::back_inserter(comparison.rows));
+  }
+  comparison.answer = AnswerOfRows(comparison);
+  return comparison;
+}
+
+bool LookLikeOperatorDumps(const std::string& target, const std::string& golden) {
+  for (const std::string& path : {target, golden}) {
+    if (KindOf(path) != PathKind::kDirectory) return false;
+    const auto names = ListDirectory(path);
+    if (!names) return false;
+    const bool has_dump = std::any_of(names->begin(), names->end(), [](const std::string& name) {
+      const auto dump = load::ParseOperatorDumpName(name);
+      return dump && !dump->output;
+    });
+    if (!has_dump) return false;
+  }
+  return true;
+}
+
+std::string OperatorText(const OperatorComparison& comparison) {
+  std::string text = AnswerText(comparison.answer, "tensors without a verdict");
+  constexpr size_t kMostNotes = 20;
+  for (size_t i = 0; i < std::min(kMostNotes, comparison.notes.size()); ++i) {
+    text += "note: " + comparison.notes[i] + "\n";
+  }
+  if (comparison.notes.size() > kMostNotes) {
+    text += "and " + CountText(comparison.notes.size() - kMostNotes, "note") + " more\n";
+  }
+  return text;
+}
+
+}  // namespace plumbline::pipeline

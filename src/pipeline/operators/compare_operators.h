@@ -1,0 +1,62 @@
+// Compares two recordings of operators: device dumps with device dumps, with a framework's arrays
+// or with those of a quantised model (docs/reference/msaccucmp.md).
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_COMPARE_OPERATORS_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_COMPARE_OPERATORS_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/dump_algorithms.h"
+#include "pipeline/graphs/tensor_answer.h"
+#include "pipeline/operators/operator_pair.h"
+
+namespace plumbline::pipeline {
+
+// Part of a network, by execution sequence from 1 on.
+struct OperatorRange {
+  std::optional<std::array<int64_t, 3>> span;  // start, end (-1: last), step; both ends included
+  std::vector<int64_t> chosen;
+  [[nodiscard]] bool is_set() const { return span.has_value() || !chosen.empty(); }
+};
+
+struct OperatorRequest {
+  std::string target, golden;                         // directories
+  std::string fusion_rule, quant_rule, unfused_rule;  // JSON files; empty: none
+  std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+  OperatorRange range;
+  uint64_t most_elements = 0;  // compare only the first; 0: all
+  int threads = 0;
+};
+
+struct OperatorComparison {
+  std::vector<OperatorPair> pairs;
+  std::vector<OperatorRow> rows;         // in the order of the pairs
+  std::vector<std::string> input_nodes;  // operators that feed the network, by the rule file
+  std::vector<std::string> notes;        // what was left out, one sentence each
+  bool is_target_array = false, is_golden_array = false;
+  bool has_sequence = false;  // a range was asked for
+  std::vector<measure::DumpAlgorithm> algorithms;
+  TensorAnswer answer;
+};
+
+// Pairs only; nothing is read but names and rule files. kInvalidArgument: the kinds of the two
+// directories cannot be compared, or need or refuse a rule file; a range outside of the network.
+// kNotFound: no dumps, or no operator of the rule file has any. kCorrupt: a rule file.
+Result<OperatorComparison> PairOperators(const OperatorRequest& request);
+
+// Pairs and measures. A file that cannot be read is a row that says so.
+Result<OperatorComparison> CompareOperators(const OperatorRequest& request);
+
+// Whether both paths are directories of device dumps.
+bool LookLikeOperatorDumps(const std::string& target, const std::string& golden);
+
+// Verdict first, then counts, for a terminal.
+std::string OperatorText(const OperatorComparison& comparison);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_COMPARE_OPERATORS_H_

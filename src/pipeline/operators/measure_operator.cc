@@ -1,0 +1,301 @@
+#include "pipeline/operators/measure_operator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "kernels/kernel_table.h"
+#include "pipeline/operators/plain_tensor.h"
+#include "tensor/device_shape.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr double kLargestHalf = 65504;
+
+const std::vector<acl::DumpedTensor>& TensorsOf(const acl::DumpFile& file, bool is_input) {
+  return is_input ? file.message().inputs : file.message().outputs;
+}
+
+std::string ShapeCell(const Shape& sizes) {
+  std::string text = ShapeText(sizes);
+  text.front() = '[';
+  text.back() = ']';
+  return text;
+}
+
+// What NumPy calls the elements; bfloat16 and float8 are float32 there.
+std::string NumpyName(DType dtype) {
+  return std::string(InfoOf(dtype).numpy_descr.empty() ? InfoOf(DType::kFloat32).name
+                                                       : InfoOf(dtype).name);
+}
+
+std::string Overflow(const acl::Elements& elements) {
+  if (elements.dtype != DType::kFloat16) return "NaN";
+  const kernels::Moments moments = kernels::MomentsOf(elements.dtype, elements.bytes.data(),
+                                                      elements.bytes.size() / sizeof(uint16_t));
+  return std::max(std::fabs(moments.max), std::fabs(moments.min)) >= kLargestHalf &&
+                 moments.count > moments.nan_count
+             ? "YES"
+             : "NO";
+}
+
+measure::ArrayVerdict Judge(const TensorView& target, const TensorView& golden) {
+  if (target.element_count() == 0) return measure::NotComparable("empty");
+  if (target.dtype == golden.dtype &&
+      std::memcmp(target.data, golden.data, target.size_bytes()) == 0) {
+    return measure::JudgeEqualArrays(target);
+  }
+  const kernels::PairOfRuns runs{target.dtype, target.data, golden.dtype, golden.data,
+                                 static_cast<size_t>(target.element_count())};
+  return measure::JudgeArrays(kernels::PairwiseOf(runs), target.dtype, golden.dtype);
+}
+
+// The layout of the golden side: as the rule file has it, or NHWC in place of NCHW (and the other
+// way round) where only this order gives the array's own sizes.
+std::optional<PlainLayout> LayoutOf(const GoldenTensor& golden, const Shape& sizes) {
+  if (!golden.format || PlainAxes(*golden.format).size() != sizes.size()) return std::nullopt;
+  const Shape& rule = golden.sizes;
+  if (rule.size() == 4 && sizes != rule) {
+    const Shape last = {rule[0], rule[2], rule[3], rule[1]};    // of NCHW as NHWC
+    const Shape second = {rule[0], rule[3], rule[1], rule[2]};  // of NHWC as NCHW
+    if (golden.format == DeviceFormat::kNCHW && sizes == last) {
+      return PlainLayout{DeviceFormat::kNHWC, sizes};
+    }
+    if (golden.format == DeviceFormat::kNHWC && sizes == second) {
+      return PlainLayout{DeviceFormat::kNCHW, sizes};
+    }
+  }
+  return PlainLayout{*golden.format, sizes};
+}
+
+// My tensor in the layout of the golden one, or in its own where that is not known or cannot be.
+Result<acl::Elements> LikeGolden(const acl::DumpedTensor& mine, const GoldenTensor& golden,
+                                 const Shape& golden_sizes) {
+  const auto format = static_cast<DeviceFormat>(mine.format);
+  const std::optional<PlainLayout> wanted = LayoutOf(golden, golden_sizes);
+  if (!wanted) return PlainElements(mine, OwnLayout(mine));
+  if (!BlockedAxes(format).empty()) {
+    Result<acl::Elements> converted = PlainElements(mine, wanted);
+    if (converted) return converted;
+    const std::optional<PlainLayout> own = OwnLayout(mine);
+    return own ? PlainElements(mine, own) : std::move(converted);
+  }
+  PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(mine));
+  const bool is_other_order = PlainAxes(format).size() == elements.sizes.size() &&
+                              !PlainAxes(format).empty() && format != wanted->format;
+  if (!is_other_order) return elements;
+  return Reordered(std::move(elements), format, *wanted);
+}
+
+// Keeps the first elements only, as one dimension.
+void Limit(acl::Elements& elements, uint64_t most) {
+  const size_t width = InfoOf(elements.dtype).size_bytes;
+  const size_t count = elements.bytes.size() / width;
+  if (most == 0 || count <= most) return;
+  elements.bytes = elements.bytes.first(most * width);
+  elements.sizes = {static_cast<int64_t>(most)};
+  elements.strides = {1};
+}
+
+class PairMeasurer {
+ public:
+  PairMeasurer(const OperatorPair& pair, size_t pair_index, const MeasureSettings& settings)
+      : pair_(pair), pair_index_(pair_index), settings_(settings) {}
+
+  std::vector<OperatorRow> Run();
+
+ private:
+  OperatorRow NewRow(const TensorPlace& place) const;
+  void AddFailure(const std::string& reason, std::string_view code, bool paired);
+  void MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden, bool inputs);
+  void MeasureTask(const acl::DumpFile& target, const TensorTask& task);
+  // Values, verdict and facts of two tensors of equally many elements.
+  void Fill(acl::Elements target, acl::Elements golden, OperatorRow& row);
+  Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row);
+
+  const OperatorPair& pair_;
+  size_t pair_index_;
+  const MeasureSettings& settings_;
+  std::vector<OperatorRow> rows_;
+};
+
+OperatorRow PairMeasurer::NewRow(const TensorPlace& place) const {
+  OperatorRow row;
+  row.pair = pair_index_;
+  row.is_input = place.is_input;
+  row.golden_name = pair_.golden_name;
+  row.target_path = pair_.target_path;
+  row.golden_path = pair_.golden_path;
+  row.tensor = TensorName(pair_.target_name, place);
+  row.overflow = "NaN";
+  return row;
+}
+
+void PairMeasurer::AddFailure(const std::string& reason, std::string_view code, bool paired) {
+  OperatorRow row = NewRow({});
+  row.tensor.clear();
+  row.reason = reason;
+  row.paired = paired;
+  row.verdict = measure::NotComparable(code);
+  rows_.push_back(std::move(row));
+}
+
+void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow& row) {
+  row.shape = ShapeCell(target.sizes);
+  row.overflow = Overflow(target);
+  Limit(target, settings_.most_elements);
+  Limit(golden, settings_.most_elements);
+  target.Align();
+  golden.Align();
+  const measure::DumpPair pair{target.view(), golden.view(), row.target_path, row.golden_path};
+  for (auto& text : measure::RunDumpAlgorithms(settings_.algorithms, pair)) {
+    row.values.push_back(std::move(text.value));
+    const bool is_new = row.reason.find(text.message) == std::string::npos;
+    if (!text.message.empty() && is_new) {
+      row.reason += (row.reason.empty() ? "" : ",") + text.message;
+    }
+  }
+  row.verdict = Judge(pair.target, pair.golden);
+}
+
+void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden,
+                                     bool inputs) {
+  const auto& mine = TensorsOf(target, inputs);
+  const auto& theirs = TensorsOf(golden, inputs);
+  if (mine.size() != theirs.size()) {
+    AddFailure(fmt::format("The number of {} does not match ({} vs {}).",
+                           inputs ? "input" : "output", mine.size(), theirs.size()),
+               "shape-differs", true);
+    return;
+  }
+  for (size_t i = 0; i < mine.size(); ++i) {
+    OperatorRow row = NewRow({inputs, i});
+    row.target_type = acl::TypeName(mine[i].data_type);
+    row.golden_type = acl::TypeName(theirs[i].data_type);
+    row.target_address = mine[i].address;
+    row.golden_address = theirs[i].address;
+    // Both in their own plain layout, or both as they lie on the device.
+    auto target_layout = OwnLayout(mine[i]);
+    auto golden_layout = OwnLayout(theirs[i]);
+    if (!target_layout && !golden_layout && mine[i].format != theirs[i].format) {
+      row.reason = fmt::format("The format does not match ({} vs {}) for {}.",
+                               acl::FormatName(mine[i].format), acl::FormatName(theirs[i].format),
+                               row.tensor);
+      row.verdict = measure::NotComparable("shape-differs");
+      rows_.push_back(std::move(row));
+      continue;
+    }
+    auto a = PlainElements(mine[i], target_layout);
+    auto b = PlainElements(theirs[i], golden_layout);
+    if (!a || !b) {
+      row.reason = a ? row.golden_path + ": " + b.error().message()
+                     : row.target_path + ": " + a.error().message();
+    } else if (a->sizes != b->sizes) {
+      row.shape = ShapeCell(a->sizes);
+      row.reason = fmt::format("The shape does not match ({} vs {}) for {}.", ShapeText(a->sizes),
+                               ShapeText(b->sizes), row.tensor);
+      row.verdict = measure::NotComparable("shape-differs");
+    } else {
+      Fill(std::move(*a), std::move(*b), row);
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+// The golden tensor in the layout of the rule file, as far as it says one.
+Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, OperatorRow& row) {
+  PL_TRY_ASSIGN(const acl::DumpFile file, acl::DumpFile::Open(golden.path));
+  const auto& tensors = TensorsOf(file, golden.place.is_input);
+  const size_t index = golden.is_array ? 0 : golden.place.index;
+  if (index >= tensors.size()) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("there is no {} {}", golden.place.is_input ? "input" : "output", index));
+  }
+  const acl::DumpedTensor& tensor = tensors[index];
+  std::optional<PlainLayout> layout;
+  if (!golden.is_array) layout = OwnLayout(tensor);
+  PL_TRY_ASSIGN(acl::Elements elements, PlainElements(tensor, layout));
+  row.golden_type = NumpyName(elements.dtype);
+  // The elements may lie in the file that is closed here.
+  if (elements.owned.empty()) {
+    elements.owned.assign(elements.bytes.begin(), elements.bytes.end());
+    elements.bytes = elements.owned;
+  }
+  return elements;
+}
+
+void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& task) {
+  const auto& tensors = TensorsOf(target, task.target.is_input);
+  if (task.target.index >= tensors.size()) return;
+  const acl::DumpedTensor& mine = tensors[task.target.index];
+  OperatorRow row = NewRow(task.target);
+  row.golden_path = task.golden ? task.golden->path : "";
+  row.golden_name = task.golden ? task.golden->name : "*";
+  row.target_address = mine.address;
+  if (!task.golden) {
+    row.reason = task.missing;
+    row.paired = false;
+    row.verdict = measure::NotComparable("only-target");
+    rows_.push_back(std::move(row));
+    return;
+  }
+  Result<acl::Elements> golden = GoldenOf(*task.golden, row);
+  Result<acl::Elements> plain = LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{});
+  if (plain) row.target_type = NumpyName(plain->dtype);
+  if (!plain || !golden) {
+    row.reason = plain ? row.golden_path + ": " + golden.error().message()
+                       : row.target_path + ": " + plain.error().message();
+  } else if (plain->bytes.size() / InfoOf(plain->dtype).size_bytes !=
+             golden->bytes.size() / InfoOf(golden->dtype).size_bytes) {
+    row.shape = ShapeCell(plain->sizes);
+    row.reason = fmt::format(
+        "Due to the different shapes on the left and right,the left dump data{} can not be "
+        "compared to the right dump data{}.",
+        ShapeText(plain->sizes), ShapeText(golden->sizes));
+    row.verdict = measure::NotComparable("shape-differs");
+  } else {
+    Fill(std::move(*plain), std::move(*golden), row);
+  }
+  rows_.push_back(std::move(row));
+}
+
+std::vector<OperatorRow> PairMeasurer::Run() {
+  if (!pair_.reason.empty()) {
+    const bool has_target = !pair_.target_path.empty();
+    AddFailure(pair_.reason, has_target ? "only-target" : "only-golden", false);
+    return std::move(rows_);
+  }
+  const Result<acl::DumpFile> target = acl::DumpFile::Open(pair_.target_path);
+  if (!target) {
+    AddFailure(target.error().message(), "unreadable", true);
+    return std::move(rows_);
+  }
+  if (pair_.tasks) {
+    for (const TensorTask& task : *pair_.tasks) MeasureTask(*target, task);
+    if (rows_.empty()) AddFailure("The operator has no tensor to compare.", "empty", true);
+    return std::move(rows_);
+  }
+  const Result<acl::DumpFile> golden = acl::DumpFile::Open(pair_.golden_path);
+  if (!golden) {
+    AddFailure(golden.error().message(), "unreadable", true);
+    return std::move(rows_);
+  }
+  MeasureByPosition(*target, *golden, true);
+  MeasureByPosition(*target, *golden, false);
+  if (rows_.empty()) AddFailure("The operator has no tensor to compare.", "empty", true);
+  return std::move(rows_);
+}
+
+}  // namespace
+
+std::vector<OperatorRow> MeasureOperator(const OperatorPair& pair, size_t pair_index,
+                                         const MeasureSettings& settings) {
+  return PairMeasurer(pair, pair_index, settings).Run();
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,26 @@
+// Reads both sides of one pair of operators and measures how far their tensors differ.
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_MEASURE_OPERATOR_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_MEASURE_OPERATOR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "measure/dump_algorithms.h"
+#include "pipeline/operators/operator_pair.h"
+
+namespace plumbline::pipeline {
+
+struct MeasureSettings {
+  std::vector<measure::DumpAlgorithm> algorithms;
+  uint64_t most_elements = 0;  // compare only the first; 0: all
+};
+
+// The rows of one pair: inputs, then outputs. At least one; what cannot be read or does not fit is
+// a row that says why. `pair_index` goes into the rows.
+std::vector<OperatorRow> MeasureOperator(const OperatorPair& pair, size_t pair_index,
+                                         const MeasureSettings& settings);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_MEASURE_OPERATOR_H_

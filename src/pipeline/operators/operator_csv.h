@@ -1,0 +1,24 @@
+// The result files of a comparison of operators.
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_CSV_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_CSV_H_
+
+#include <string>
+
+#include "pipeline/operators/compare_operators.h"
+
+namespace plumbline::pipeline {
+
+// {prefix}_{time}.csv in `directory`, one row per tensor; its path. `with_overflow` adds the column
+// OverFlow. Every row has the cells of the header.
+Result<std::string> WriteOperatorCsv(const OperatorComparison& comparison,
+                                     const std::string& directory, const std::string& prefix,
+                                     bool with_overflow);
+
+// mapping_{time}.csv: which file is compared with which; its path.
+Result<std::string> WriteOperatorMapping(const OperatorComparison& comparison,
+                                         const std::string& directory);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_CSV_H_
