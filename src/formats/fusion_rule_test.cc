@@ -7,7 +7,8 @@
 namespace plumbline::fusion {
 namespace {
 
-constexpr const char* kRule = R"({"name": "m", "graph": [{"name": "ge_default", "version": 2, "op": [
+constexpr const char* kRule =
+    R"({"name": "m", "graph": [{"name": "ge_default", "version": 2, "op": [
   {"name": "conv1", "type": "Conv2D", "id": 7, "input": ["data:0", "weight:1", "before:-1", ""],
    "attr": [{"key": "_datadump_original_op_names", "value": {"list": {"s": ["conv", "relu"]}}},
             {"key": "_L1_fusion_sub_graph_no", "value": {"s": "3"}},
