@@ -10,6 +10,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/text_parts.h"
+#include "formats/acl_file_name.h"
 
 namespace plumbline::load {
 namespace {
@@ -36,19 +37,14 @@ uint64_t TimestampOf(std::string_view digits) {
   return static_cast<uint64_t>(ParseNatural(digits).value_or(0));
 }
 
-// {type}.{name}.{task}[.{stream}].{time}[.{task_type}.{context}.{thread}[.{n}]]
-std::optional<OperatorDump> ParseDevice(const std::vector<std::string_view>& parts) {
-  const size_t numbers = parts.size() - 2;
-  if (!IsName(parts[0]) || !IsName(parts[1]) || numbers < 2 || numbers > 7) return std::nullopt;
-  if (!std::all_of(parts.begin() + 2, parts.end(), IsDigits)) return std::nullopt;
-  // The stream is missing in very old names; a timestamp has 16 digits.
-  const bool has_stream = numbers != 2 && !(numbers > 3 && parts[3].size() == kTimestampDigits);
-  const size_t time = has_stream ? 4 : 3;
+std::optional<OperatorDump> ParseDevice(std::string_view file_name) {
+  const std::optional<acl::DumpFileName> name = acl::ParseDumpFileName(file_name);
+  if (!name || !IsName(name->op_type) || !IsName(name->op_name)) return std::nullopt;
   OperatorDump dump;
-  dump.op_type = parts[0];
-  dump.op_name = parts[1];
-  dump.timestamp = TimestampOf(parts[time]);
-  if (parts.size() > time + 3) dump.thread_id = ParseNatural(parts[time + 3]);
+  dump.op_type = name->op_type;
+  dump.op_name = name->op_name;
+  dump.timestamp = name->sort_time();
+  if (name->thread) dump.thread_id = static_cast<int64_t>(name->thread->thread_id);
   return dump;
 }
 
@@ -130,8 +126,7 @@ bool IsQuantisedName(std::string_view op_name) {
 
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name) {
   const std::vector<std::string_view> parts = SplitAt(file_name, '.');
-  if (parts.size() < 4) return std::nullopt;
-  return parts.back() == "npy" ? ParseArray(parts) : ParseDevice(parts);
+  return parts.back() == "npy" ? ParseArray(parts) : ParseDevice(file_name);
 }
 
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {

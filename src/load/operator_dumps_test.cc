@@ -8,6 +8,8 @@
 namespace plumbline::load {
 namespace {
 
+using testing::TestDirectory;
+
 TEST(OperatorDumps, NamesOfDeviceDumps) {
   const auto dump = ParseOperatorDumpName("Conv2D.net_conv-1.2.7.1612439563338020");
   ASSERT_TRUE(dump);
@@ -38,18 +40,18 @@ TEST(OperatorDumps, OtherNames) {
 
 TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
   const TestDirectory directory;
-  for (const char* name : {"B.late.1.1.1612439563338022", "A.early.1.1.1612439563338021", "notes.txt",
-                           "123"}) {
-    ASSERT_TRUE(WriteFileAtomically(directory.File(name), "", false));
+  for (const char* name :
+       {"B.late.1.1.1612439563338022", "A.early.1.1.1612439563338021", "notes.txt", "123"}) {
+    ASSERT_TRUE(WriteFileAtomically(directory.Path(name), "", false));
   }
-  ASSERT_TRUE(WriteFileAtomically(directory.File("mapping.csv"),
+  ASSERT_TRUE(WriteFileAtomically(directory.Path("mapping.csv"),
                                   "123,C.long.1.1.1612439563338023\n", false));
   const auto dumps = ReadOperatorDumps(directory.path());
   ASSERT_TRUE(dumps) << dumps.error().message();
   ASSERT_EQ(dumps->files.size(), 3U);
   EXPECT_EQ(dumps->files[0].op_name, "early");
   EXPECT_EQ(dumps->files[2].op_name, "long");
-  EXPECT_EQ(dumps->files[2].path, directory.File("123"));
+  EXPECT_EQ(dumps->files[2].path, directory.Path("123"));
   ASSERT_EQ(dumps->notes.size(), 1U);
   EXPECT_NE(dumps->notes[0].find("notes.txt"), std::string::npos);
   EXPECT_EQ(dumps->kind, OperatorDumpKind::kOffline);
@@ -58,7 +60,7 @@ TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
 TEST(OperatorDumps, KindsOfDirectories) {
   const TestDirectory standard, quant, mixed, empty;
   const auto touch = [](const TestDirectory& directory, const char* name) {
-    ASSERT_TRUE(WriteFileAtomically(directory.File(name), "", false));
+    ASSERT_TRUE(WriteFileAtomically(directory.Path(name), "", false));
   };
   touch(standard, "conv1.0.1612439563338020.npy");
   touch(quant, "conv1_quant.0.1612439563338020.npy");
