@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "commands.h"
+#include "commands/msaccucmp.h"
 #include "commands/msprobe.h"
 #include "plumbline/c_api.h"
 
@@ -23,6 +25,7 @@ constexpr AddCommand kCommands[] = {
 
 constexpr int kUsageStatus = 2;
 constexpr const char* kMsprobe = "msprobe";
+constexpr const char* kMsaccucmp = "msaccucmp";
 
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
@@ -65,6 +68,7 @@ int Run(std::vector<std::string> words) {
   for (const AddCommand add : kCommands) add(app, exit_status);
   // For the list of commands only: Main() rewrites its words before they are parsed.
   app.add_subcommand(kMsprobe, "Run a command line written for upstream's program msprobe.");
+  app.add_subcommand(kMsaccucmp, "Run a command line written for upstream's program msaccucmp.");
   for (std::string& word : words) word = LongForm(std::move(word));
   std::reverse(words.begin(), words.end());  // as the parser wants them
   try {
@@ -102,9 +106,16 @@ int RunMsprobe(const std::vector<std::string>& words) {
 
 int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  // A link of that name beside the program stands in for upstream's script.
+  const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);
+  if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words);
   if (!words.empty() && words[0] == kMsprobe) {
     words.erase(words.begin());
     return RunMsprobe(words);
+  }
+  if (!words.empty() && words[0] == kMsaccucmp) {
+    words.erase(words.begin());
+    return RunMsaccucmp(words);
   }
   return Run(std::move(words));
 }

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "kernels/kernel_table.h"
+#include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/plain_tensor.h"
 #include "tensor/device_shape.h"
 
@@ -41,17 +41,6 @@ std::string Overflow(const acl::Elements& elements) {
                  moments.count > moments.nan_count
              ? "YES"
              : "NO";
-}
-
-measure::ArrayVerdict Judge(const TensorView& target, const TensorView& golden) {
-  if (target.element_count() == 0) return measure::NotComparable("empty");
-  if (target.dtype == golden.dtype &&
-      std::memcmp(target.data, golden.data, target.size_bytes()) == 0) {
-    return measure::JudgeEqualArrays(target);
-  }
-  const kernels::PairOfRuns runs{target.dtype, target.data, golden.dtype, golden.data,
-                                 static_cast<size_t>(target.element_count())};
-  return measure::JudgeArrays(kernels::PairwiseOf(runs), target.dtype, golden.dtype);
 }
 
 // The layout of the golden side: as the rule file has it, or NHWC in place of NCHW (and the other
@@ -159,7 +148,7 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
       row.reason += (row.reason.empty() ? "" : ",") + text.message;
     }
   }
-  row.verdict = Judge(pair.target, pair.golden);
+  row.verdict = JudgePair(pair.target, pair.golden);
 }
 
 void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden,
@@ -182,9 +171,10 @@ void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::Dum
     auto target_layout = OwnLayout(mine[i]);
     auto golden_layout = OwnLayout(theirs[i]);
     if (!target_layout && !golden_layout && mine[i].format != theirs[i].format) {
-      row.reason = fmt::format("The format does not match ({} vs {}) for {}.",
-                               acl::FormatName(mine[i].format), acl::FormatName(theirs[i].format),
-                               row.tensor);
+      row.reason =
+          fmt::format("The format does not match ({} vs {}) for {}.",
+                      DeviceFormatName(static_cast<DeviceFormat>(mine[i].format)),
+                      DeviceFormatName(static_cast<DeviceFormat>(theirs[i].format)), row.tensor);
       row.verdict = measure::NotComparable("shape-differs");
       rows_.push_back(std::move(row));
       continue;

@@ -1,0 +1,54 @@
+#include "commands/msaccucmp.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string_view>
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "Runs command lines written for upstream's program msaccucmp.\n"
+    "\n"
+    "  compare       two recordings of operators, or two .npy files\n"
+    "  file_compare  two .npy files, result in a file\n"
+    "\n"
+    "Each verb has --help. Exit status: 0, or upstream's error number.\n";
+
+struct Verb {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>& words);
+};
+
+constexpr Verb kVerbs[] = {
+    {"compare", RunMsaccucmpCompare},
+    {"file_compare", RunMsaccucmpFileCompare},
+};
+
+}  // namespace
+
+int ReportMsaccucmp(const char* verb, const std::string& message, int code) {
+  std::fprintf(stderr, "msaccucmp %s: %s\n", verb, message.c_str());
+  return code;
+}
+
+int RunMsaccucmp(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "-h" || words[0] == "--help") {
+    std::fputs(kHelp, stdout);
+    return words.empty() ? kInvalidParameter : 0;
+  }
+  for (const Verb& verb : kVerbs) {
+    if (verb.name != words[0]) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const int status = verb.run({words.begin() + 1, words.end()});
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    std::fprintf(stderr, "The command was completed and took %.1f seconds.\n", took.count());
+    return status;
+  }
+  std::fprintf(stderr, "msaccucmp: unknown verb \"%s\" (expected one of", words[0].c_str());
+  for (const Verb& verb : kVerbs) std::fprintf(stderr, " %s", std::string(verb.name).c_str());
+  std::fputs(")\n", stderr);
+  return kNoDumpFile;
+}
+
+}  // namespace plumbline::cli

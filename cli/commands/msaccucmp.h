@@ -1,0 +1,40 @@
+// Command lines written for upstream's program msaccucmp (docs/reference/msaccucmp.md).
+
+#ifndef PLUMBLINE_CLI_COMMANDS_MSACCUCMP_H_
+#define PLUMBLINE_CLI_COMMANDS_MSACCUCMP_H_
+
+#include <string>
+#include <vector>
+
+namespace plumbline::cli {
+
+// Runs the words behind the program's name, verb first; the exit status, by upstream's numbers.
+int RunMsaccucmp(const std::vector<std::string>& words);
+
+// The verb `compare`, and `file_compare` for two arrays.
+int RunMsaccucmpCompare(const std::vector<std::string>& words);
+int RunMsaccucmpFileCompare(const std::vector<std::string>& words);
+
+// Prints "msaccucmp <verb>: <message>" on stderr and returns `code`.
+int ReportMsaccucmp(const char* verb, const std::string& message, int code);
+
+// Exit codes of upstream's program that scripts rely on.
+enum MsaccucmpCode : int {
+  kNoDumpFile = 2,  // also wrong usage, as Python's argument parser has it
+  kInvalidPath = 3,
+  kInvalidParameter = 6,
+  kInvalidDumpData = 11,
+  kIndexOutOfBounds = 12,
+  kDumpFileError = 18,
+  kWriteError = 19,
+  kInvalidShape = 23,
+  kInvalidType = 24,
+  kInvalidJson = 29,
+  kNotSupported = 30,
+  kInvalidAlgorithm = 31,
+  kInvalidFile = 33,
+};
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_COMMANDS_MSACCUCMP_H_

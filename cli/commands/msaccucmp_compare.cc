@@ -1,0 +1,297 @@
+// The verbs compare and file_compare of msaccucmp.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text_parts.h"
+#include "commands/msaccucmp.h"
+#include "commands/option_words.h"
+#include "pipeline/operators/array_pair.h"
+#include "pipeline/operators/compare_operators.h"
+#include "pipeline/operators/operator_csv.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kCompare = "compare";
+constexpr const char* kFileCompare = "file_compare";
+
+constexpr WordOption kCompareOptions[] = {
+    {"-m", "--my_dump_path", TakesWords::kOne, "recording under test: a directory or a .npy file"},
+    {"-g", "--golden_dump_path", TakesWords::kOne, "reference: a directory or a .npy file"},
+    {"-f", "--fusion_rule_file", TakesWords::kOne, "fusion rule of the compiled model"},
+    {"-q", "--quant_fusion_rule_file", TakesWords::kOne, "fusion rule of the quantised model"},
+    {"-cf", "--close_fusion_rule_file", TakesWords::kOne, "rule of the model built without fusion"},
+    {"-out", "--output", TakesWords::kOne, "directory of the result (default: .)"},
+    {"-c", "--custom_script_path", TakesWords::kOne, "refused: Python algorithms are not run"},
+    {"-alg", "--algorithm", TakesWords::kOneOrMore, "names or numbers 0 to 9 (default: all)"},
+    {"-a", "--algorithm_options", TakesWords::kOne, "refused: built-in algorithms have none"},
+    {"-map", "--mapping", TakesWords::kNone, "write only which file belongs to which"},
+    {"-overflow_detection", "--overflow_detection", TakesWords::kNone, "add column OverFlow"},
+    {"-r", "--range", TakesWords::kOne, "start,end,step of the operators; needs -f"},
+    {"-s", "--select", TakesWords::kOne, "numbers of operators; needs -f"},
+    {"-p", "--post_process", TakesWords::kOne, "0 or 1; for .h5 files only"},
+    {"-max", "--max_cmp_size", TakesWords::kOne, "compare only the first elements (default: all)"},
+    {"-advisor", "--advisor", TakesWords::kNone, "write advisor_summary.txt"},
+    {"-ffts", "--ffts", TakesWords::kNone, "accepted: slices are always compared one by one"},
+    {"-op", "--op_name", TakesWords::kOne, "one operator in detail"},
+    {"-o", "--output_index", TakesWords::kOne, "its output (default: 0)"},
+    {"-i", "--input_index", TakesWords::kOne, "its input"},
+    {"-n", "--topn", TakesWords::kOne, "largest differences listed (1 to 10000, default: 20)"},
+    {"-ml", "--max_line", TakesWords::kOne, "rows of one file (10000 to 1000000)"},
+    {"", "--ignore_single_op_result", TakesWords::kNone, "with -op: no files of all elements"},
+    {"-v", "--version", TakesWords::kOne, "accepted; dumps say what they are"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+constexpr WordOption kFileCompareOptions[] = {
+    {"-m", "--my_dump_path", TakesWords::kOne, "array under test (.npy)"},
+    {"-g", "--golden_dump_path", TakesWords::kOne, "reference (.npy)"},
+    {"-out", "--output", TakesWords::kOne, "directory of the result"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+// A failure with upstream's number.
+struct Failure {
+  std::string text;
+  int code = kInvalidParameter;
+};
+template <class T>
+using Checked = tl::expected<T, Failure>;
+
+tl::unexpected<Failure> Refuse(std::string text, int code = kInvalidParameter) {
+  return tl::unexpected(Failure{std::move(text), code});
+}
+
+// What happened while reading and pairing, by upstream's numbers.
+int CodeOf(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kInvalidArgument:
+      return kInvalidParameter;
+    case ErrorCode::kNotFound:
+      return kNoDumpFile;
+    case ErrorCode::kUnsupported:
+      return kNotSupported;
+    case ErrorCode::kCorrupt:
+      return kInvalidJson;
+    case ErrorCode::kIo:
+      return kWriteError;
+    case ErrorCode::kInternal:
+      return 1;
+  }
+  return 1;
+}
+
+Checked<std::vector<measure::DumpAlgorithm>> AlgorithmsOf(const OptionWords& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words.All("--algorithm")) {
+    for (const std::string_view name : SplitAt(word, ',')) names.emplace_back(name);
+  }
+  if (names.empty() || names == std::vector<std::string>{"all"}) {
+    return measure::AllDumpAlgorithms();
+  }
+  std::vector<measure::DumpAlgorithm> algorithms;
+  for (const std::string& name : names) {
+    const auto algorithm = measure::ParseDumpAlgorithm(name);
+    if (!algorithm) {
+      std::fprintf(stderr, "msaccucmp compare: warning: unknown algorithm \"%s\" is left out\n",
+                   name.c_str());
+    } else if (std::find(algorithms.begin(), algorithms.end(), *algorithm) == algorithms.end()) {
+      algorithms.push_back(*algorithm);
+    }
+  }
+  if (algorithms.empty()) {
+    return Refuse("-alg: no known algorithm (expected names or numbers 0 to 9)", kInvalidAlgorithm);
+  }
+  return algorithms;
+}
+
+// "start,end,step", fields may be empty.
+Checked<std::array<int64_t, 3>> SpanOf(const std::string& text) {
+  std::array<int64_t, 3> span = {1, -1, 1};
+  const std::vector<std::string_view> parts = SplitAt(text, ',');
+  if (parts.size() != span.size()) {
+    return Refuse(fmt::format("-r {}: expected start,end,step", text));
+  }
+  for (size_t i = 0; i < span.size(); ++i) {
+    if (parts[i].empty()) continue;
+    const auto number = ParseInteger(parts[i]);
+    if (!number) return Refuse(fmt::format("-r {}: expected three integers", text));
+    span[i] = *number;
+  }
+  return span;
+}
+
+Checked<pipeline::OperatorRange> RangeOf(const OptionWords& words) {
+  pipeline::OperatorRange range;
+  if (words.Has("--range") && words.Has("--select")) return Refuse("-r and -s exclude each other");
+  if (words.Has("--range")) {
+    const auto span = SpanOf(words.Get("--range"));
+    if (!span) return tl::unexpected(span.error());
+    range.span = *span;
+  }
+  for (const std::string_view part : SplitAt(words.Get("--select"), ',')) {
+    if (!words.Has("--select")) break;
+    const auto number = ParseNatural(part);
+    if (!number) return Refuse("-s: expected numbers of operators between commas");
+    range.chosen.push_back(*number);
+  }
+  return range;
+}
+
+// Rules about which options go together.
+std::optional<Failure> CheckOptions(const OptionWords& words) {
+  const bool has_rule = words.Has("--fusion_rule_file");
+  const auto needs = [](const char* option, const char* other) {
+    return Failure{fmt::format("The argument \"{}\" takes effect only when the \"{}\" exists.",
+                               option, other)};
+  };
+  for (const char* side : {"--my_dump_path", "--golden_dump_path"}) {
+    if (!words.Has(side)) return Failure{fmt::format("{} is required", side), kNoDumpFile};
+  }
+  if (words.Has("--custom_script_path")) {
+    return Failure{"-c: Python algorithms and converters are not run by this program",
+                   kNotSupported};
+  }
+  if (words.Has("--algorithm_options")) {
+    return Failure{"-a: the built-in algorithms take no parameters"};
+  }
+  if (words.Has("--post_process")) return Failure{"param -p only used in pytorch session."};
+  if (words.Has("--mapping") && !has_rule && !words.Has("--quant_fusion_rule_file")) {
+    return needs("-map", "-f or -q");
+  }
+  const bool has_index = words.Has("--output_index") || words.Has("--input_index");
+  if (has_index && !words.Has("--op_name")) return needs("-o or -i", "-op");
+  if (words.Has("--op_name")) {
+    return Failure{"-op: one operator in detail is not built yet", kNotSupported};
+  }
+  if ((words.Has("--range") || words.Has("--select")) && !has_rule) return needs("-r or -s", "-f");
+  return std::nullopt;
+}
+
+Checked<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
+  pipeline::OperatorRequest request;
+  request.target = words.Get("--my_dump_path");
+  request.golden = words.Get("--golden_dump_path");
+  request.fusion_rule = words.Get("--fusion_rule_file");
+  request.quant_rule = words.Get("--quant_fusion_rule_file");
+  request.unfused_rule = words.Get("--close_fusion_rule_file");
+  auto algorithms = AlgorithmsOf(words);
+  if (!algorithms) return tl::unexpected(algorithms.error());
+  request.algorithms = *std::move(algorithms);
+  auto range = RangeOf(words);
+  if (!range) return tl::unexpected(range.error());
+  request.range = *std::move(range);
+  if (words.Has("--max_cmp_size")) {
+    const auto most = ParseNatural(words.Get("--max_cmp_size"));
+    if (!most) return Refuse("-max: expected a natural number");
+    request.most_elements = static_cast<uint64_t>(*most);
+  }
+  for (const std::string& path : {request.target, request.golden, request.fusion_rule,
+                                  request.quant_rule, request.unfused_rule}) {
+    if (!path.empty() && KindOf(path) == PathKind::kMissing) {
+      return Refuse(path + ": there is no such path", kInvalidPath);
+    }
+  }
+  return request;
+}
+
+int Fail(const Error& error) { return ReportMsaccucmp(kCompare, error.message(), CodeOf(error)); }
+
+int CompareTwoFiles(const pipeline::OperatorRequest& request) {
+  for (const std::string& path : {request.target, request.golden}) {
+    if (!path.ends_with(".npy")) {
+      return ReportMsaccucmp(kCompare, path + ": not compared as a file (expected .npy)",
+                             kInvalidType);
+    }
+  }
+  const auto pair = pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms);
+  if (!pair) return Fail(pair.error());
+  std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
+  return 0;
+}
+
+int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest& request) {
+  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  if (words.Has("--mapping")) {
+    const auto pairs = pipeline::PairOperators(request);
+    if (!pairs) return Fail(pairs.error());
+    const auto path = pipeline::WriteOperatorMapping(*pairs, output);
+    if (!path) return Fail(path.error());
+    std::printf("%s\n", path->c_str());
+    return 0;
+  }
+  const auto comparison = pipeline::CompareOperators(request);
+  if (!comparison) return Fail(comparison.error());
+  const bool with_overflow = words.Has("--overflow_detection") || words.Has("--advisor");
+  const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result", with_overflow);
+  if (!path) return Fail(path.error());
+  std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
+  std::printf("result: %s\n", path->c_str());
+  return 0;
+}
+
+}  // namespace
+
+int RunMsaccucmpCompare(const std::vector<std::string>& words) {
+  const auto parsed = OptionWords::Parse(kCompareOptions, words);
+  if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kCompareOptions).c_str(), stdout);
+    return 0;
+  }
+  if (const auto wrong = CheckOptions(*parsed)) {
+    return ReportMsaccucmp(kCompare, wrong->text, wrong->code);
+  }
+  const auto request = RequestOf(*parsed);
+  if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
+  const bool are_files =
+      KindOf(request->target) == PathKind::kFile && KindOf(request->golden) == PathKind::kFile;
+  return are_files ? CompareTwoFiles(*request) : CompareDirectories(*parsed, *request);
+}
+
+int RunMsaccucmpFileCompare(const std::vector<std::string>& words) {
+  const auto parsed = OptionWords::Parse(kFileCompareOptions, words);
+  if (!parsed) return ReportMsaccucmp(kFileCompare, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kFileCompareOptions).c_str(), stdout);
+    return 0;
+  }
+  for (const char* name : {"--my_dump_path", "--golden_dump_path", "--output"}) {
+    if (!parsed->Has(name)) {
+      return ReportMsaccucmp(kFileCompare, fmt::format("{} is required", name), kNoDumpFile);
+    }
+  }
+  for (const char* name : {"--my_dump_path", "--golden_dump_path"}) {
+    const std::string path = parsed->Get(name);
+    if (!path.ends_with(".npy")) {
+      return ReportMsaccucmp(kFileCompare, path + ": wrong type (expected .npy)", kInvalidType);
+    }
+    if (KindOf(path) == PathKind::kMissing) {
+      return ReportMsaccucmp(kFileCompare, path + ": there is no such path", kInvalidPath);
+    }
+  }
+  std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+  std::erase(algorithms, measure::DumpAlgorithm::kKullbackLeiblerDivergence);
+  std::erase(algorithms, measure::DumpAlgorithm::kStandardDeviation);
+  const auto pair = pipeline::CompareArrayFiles(parsed->Get("--my_dump_path"),
+                                                parsed->Get("--golden_dump_path"), algorithms);
+  if (!pair) {
+    const bool is_shape = pair.error().code() == ErrorCode::kInvalidArgument;
+    return ReportMsaccucmp(kFileCompare, pair.error().message(),
+                           is_shape ? kInvalidShape : kInvalidDumpData);
+  }
+  const auto path = pipeline::WriteArrayPair(*pair, parsed->Get("--output"));
+  if (!path) return ReportMsaccucmp(kFileCompare, path.error().message(), kWriteError);
+  std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
+  std::printf("result: %s\n", path->c_str());
+  return 0;
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,87 @@
+#include "commands/option_words.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text_parts.h"
+
+namespace plumbline::cli {
+namespace {
+
+// A word that names an option; numbers below zero do not.
+bool IsOption(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && !ParseReal(word).has_value();
+}
+
+const WordOption* Find(std::span<const WordOption> options, std::string_view name) {
+  for (const WordOption& option : options) {
+    if (name == option.short_name || name == option.long_name) return &option;
+  }
+  return nullptr;
+}
+
+std::string_view KeyOf(const WordOption& option) {
+  return option.long_name.empty() ? option.short_name : option.long_name;
+}
+
+}  // namespace
+
+Result<OptionWords> OptionWords::Parse(std::span<const WordOption> options,
+                                       std::span<const std::string> words) {
+  OptionWords parsed;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    const bool has_value = IsOption(words[i]) && equals != std::string::npos;
+    const std::string name = words[i].substr(0, has_value ? equals : std::string::npos);
+    const WordOption* option = IsOption(name) ? Find(options, name) : nullptr;
+    if (option == nullptr) {
+      return Error(ErrorCode::kInvalidArgument, fmt::format("unrecognized argument: {}", words[i]));
+    }
+    const auto [entry, is_new] = parsed.values_.try_emplace(std::string(KeyOf(*option)));
+    std::vector<std::string>& values = entry->second;
+    if (!is_new) {
+      return Error(ErrorCode::kInvalidArgument, fmt::format("argument {}: given twice", name));
+    }
+    if (has_value) values.push_back(words[i].substr(equals + 1));
+    const size_t most = option->takes == TakesWords::kNone  ? 0
+                        : option->takes == TakesWords::kOne ? 1
+                                                            : words.size();
+    while (!has_value && values.size() < most && i + 1 < words.size() && !IsOption(words[i + 1])) {
+      values.push_back(words[++i]);
+    }
+    const bool is_wrong = option->takes == TakesWords::kNone ? has_value : values.empty();
+    if (is_wrong) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("argument {}: {}", name, has_value ? "takes no value" : "expected a value"));
+    }
+  }
+  return parsed;
+}
+
+bool OptionWords::Has(std::string_view name) const { return values_.contains(name); }
+
+std::string OptionWords::Get(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() || found->second.empty() ? "" : found->second.front();
+}
+
+const std::vector<std::string>& OptionWords::All(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  const auto found = values_.find(name);
+  return found == values_.end() ? kNone : found->second;
+}
+
+std::string OptionHelp(std::span<const WordOption> options) {
+  std::string text;
+  for (const WordOption& option : options) {
+    std::string names(option.short_name);
+    if (!option.long_name.empty())
+      names += (names.empty() ? "" : ", ") + std::string(option.long_name);
+    text += fmt::format("  {:<40} {}\n", names, option.help);
+  }
+  return text;
+}
+
+}  // namespace plumbline::cli

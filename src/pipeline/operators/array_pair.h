@@ -1,0 +1,36 @@
+// Two .npy files side by side.
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_ARRAY_PAIR_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_ARRAY_PAIR_H_
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "measure/array_verdict.h"
+#include "measure/dump_algorithms.h"
+
+namespace plumbline::pipeline {
+
+struct ArrayPair {
+  std::vector<std::pair<measure::DumpAlgorithm, measure::AlgorithmText>> values;
+  measure::ArrayVerdict verdict;
+};
+
+// kInvalidArgument: the shapes differ. Errors of npy::NpyFile::Open().
+Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string& golden,
+                                    std::span<const measure::DumpAlgorithm> algorithms);
+
+// "{name}: {value}" per algorithm, then the verdict.
+std::string ArrayPairText(const ArrayPair& pair);
+
+// file_result_{time}.txt in `directory` with that text; its path.
+Result<std::string> WriteArrayPair(const ArrayPair& pair, const std::string& directory);
+
+// The verdict on two contiguous tensors of equally many elements; empty ones are not comparable.
+measure::ArrayVerdict JudgePair(const TensorView& target, const TensorView& golden);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_ARRAY_PAIR_H_
