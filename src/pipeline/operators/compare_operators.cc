@@ -21,7 +21,7 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
   std::vector<JudgedTensor> judged;
   uint64_t undecided = 0;
   for (const OperatorRow& row : comparison.rows) {
-    const OperatorPair& pair = comparison.pairs[row.pair];
+    const PairedOperator& pair = comparison.pairs[row.pair];
     const bool has_target = !pair.target_path.empty();
     JudgedTensor tensor;
     tensor.operation = has_target ? pair.target_name : pair.golden_name;

@@ -12,7 +12,7 @@
 
 #include "measure/dump_algorithms.h"
 #include "pipeline/graphs/tensor_answer.h"
-#include "pipeline/operators/operator_pair.h"
+#include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
 
@@ -33,7 +33,7 @@ struct OperatorRequest {
 };
 
 struct OperatorComparison {
-  std::vector<OperatorPair> pairs;
+  std::vector<PairedOperator> pairs;
   std::vector<OperatorRow> rows;         // in the order of the pairs
   std::vector<std::string> input_nodes;  // operators that feed the network, by the rule file
   std::vector<std::string> notes;        // what was left out, one sentence each

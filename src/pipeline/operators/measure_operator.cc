@@ -61,12 +61,30 @@ std::optional<PlainLayout> LayoutOf(const GoldenTensor& golden, const Shape& siz
   return PlainLayout{*golden.format, sizes};
 }
 
+// The plain layout that a tensor has, or stands for by its own facts.
+std::optional<PlainLayout> PlainFacts(const acl::DumpedTensor& tensor) {
+  if (auto own = OwnLayout(tensor)) return own;
+  const auto format = static_cast<DeviceFormat>(tensor.format);
+  const std::optional<Shape> sizes = acl::KnownShape(tensor.shape);
+  if (!sizes || PlainAxes(format).size() != sizes->size() || sizes->empty()) return std::nullopt;
+  return PlainLayout{format, *sizes};
+}
+
 // My tensor in the layout of the golden one, or in its own where that is not known or cannot be.
 Result<acl::Elements> LikeGolden(const acl::DumpedTensor& mine, const GoldenTensor& golden,
                                  const Shape& golden_sizes) {
   const auto format = static_cast<DeviceFormat>(mine.format);
-  const std::optional<PlainLayout> wanted = LayoutOf(golden, golden_sizes);
-  if (!wanted) return PlainElements(mine, OwnLayout(mine));
+  std::optional<PlainLayout> wanted = LayoutOf(golden, golden_sizes);
+  if (!wanted) {
+    // Without a word of the rule file, the golden sizes may still be mine in another order.
+    const std::optional<PlainLayout> own = PlainFacts(mine);
+    if (!own) return acl::ElementsOf(mine);
+    GoldenTensor like_mine;
+    like_mine.format = own->format;
+    like_mine.sizes = own->sizes;
+    wanted = LayoutOf(like_mine, golden_sizes);
+    if (!wanted || wanted->format == own->format) return PlainElements(mine, own);
+  }
   if (!BlockedAxes(format).empty()) {
     Result<acl::Elements> converted = PlainElements(mine, wanted);
     if (converted) return converted;
@@ -92,7 +110,7 @@ void Limit(acl::Elements& elements, uint64_t most) {
 
 class PairMeasurer {
  public:
-  PairMeasurer(const OperatorPair& pair, size_t pair_index, const MeasureSettings& settings)
+  PairMeasurer(const PairedOperator& pair, size_t pair_index, const MeasureSettings& settings)
       : pair_(pair), pair_index_(pair_index), settings_(settings) {}
 
   std::vector<OperatorRow> Run();
@@ -106,7 +124,7 @@ class PairMeasurer {
   void Fill(acl::Elements target, acl::Elements golden, OperatorRow& row);
   Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row);
 
-  const OperatorPair& pair_;
+  const PairedOperator& pair_;
   size_t pair_index_;
   const MeasureSettings& settings_;
   std::vector<OperatorRow> rows_;
@@ -283,7 +301,7 @@ std::vector<OperatorRow> PairMeasurer::Run() {
 
 }  // namespace
 
-std::vector<OperatorRow> MeasureOperator(const OperatorPair& pair, size_t pair_index,
+std::vector<OperatorRow> MeasureOperator(const PairedOperator& pair, size_t pair_index,
                                          const MeasureSettings& settings) {
   return PairMeasurer(pair, pair_index, settings).Run();
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "measure/dump_algorithms.h"
-#include "pipeline/operators/operator_pair.h"
+#include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
 
@@ -18,7 +18,7 @@ struct MeasureSettings {
 
 // The rows of one pair: inputs, then outputs. At least one; what cannot be read or does not fit is
 // a row that says why. `pair_index` goes into the rows.
-std::vector<OperatorRow> MeasureOperator(const OperatorPair& pair, size_t pair_index,
+std::vector<OperatorRow> MeasureOperator(const PairedOperator& pair, size_t pair_index,
                                          const MeasureSettings& settings);
 
 }  // namespace plumbline::pipeline

@@ -18,13 +18,13 @@ Key KeyOf(const load::OperatorDump& dump) {
 
 }  // namespace
 
-std::vector<OperatorPair> PairByName(const load::OperatorDumps& target,
-                                     const load::OperatorDumps& golden) {
+std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
+                                       const load::OperatorDumps& golden) {
   std::map<Key, std::deque<const load::OperatorDump*>> waiting;
   for (const load::OperatorDump& dump : golden.files) waiting[KeyOf(dump)].push_back(&dump);
-  std::vector<OperatorPair> pairs;
+  std::vector<PairedOperator> pairs;
   for (const load::OperatorDump& mine : target.files) {
-    OperatorPair pair;
+    PairedOperator pair;
     pair.index = pairs.size();
     pair.op_type = mine.op_type;
     pair.target_name = mine.op_name;
@@ -43,7 +43,7 @@ std::vector<OperatorPair> PairByName(const load::OperatorDumps& target,
     std::deque<const load::OperatorDump*>& left = waiting[KeyOf(theirs)];
     if (left.empty() || left.front() != &theirs) continue;
     left.pop_front();
-    OperatorPair pair;
+    PairedOperator pair;
     pair.index = pairs.size();
     pair.op_type = theirs.op_type;
     pair.golden_name = theirs.op_name;

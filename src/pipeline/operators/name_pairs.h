@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "load/operator_dumps.h"
-#include "pipeline/operators/operator_pair.h"
+#include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
 
 // Operators of equal name (and thread, where an operator was split), the first execution with the
 // first. In the order of my timestamps; those of the golden side alone come last.
-std::vector<OperatorPair> PairByName(const load::OperatorDumps& target,
-                                     const load::OperatorDumps& golden);
+std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
+                                       const load::OperatorDumps& golden);
 
 }  // namespace plumbline::pipeline
 

@@ -40,7 +40,7 @@ std::vector<std::string> Header(const OperatorComparison& comparison, bool with_
 
 std::vector<std::string> CellsOf(const OperatorComparison& comparison, const OperatorRow& row,
                                  bool with_overflow) {
-  const OperatorPair& pair = comparison.pairs[row.pair];
+  const PairedOperator& pair = comparison.pairs[row.pair];
   std::vector<std::string> cells = {std::to_string(pair.index)};
   if (comparison.has_sequence) cells.push_back(std::to_string(pair.sequence));
   cells.insert(cells.end(), {TextOr(pair.op_type, kNoValue), pair.target_name,
@@ -89,7 +89,7 @@ Result<std::string> WriteOperatorMapping(const OperatorComparison& comparison,
     header.emplace_back(column);
   }
   csv::AppendRow(header, out.text());
-  for (const OperatorPair& pair : comparison.pairs) {
+  for (const PairedOperator& pair : comparison.pairs) {
     for (const TensorTask& task : pair.tasks.value_or(std::vector<TensorTask>{})) {
       csv::Row cells = {std::to_string(pair.index)};
       if (comparison.has_sequence) cells.push_back(std::to_string(pair.sequence));

@@ -111,7 +111,7 @@ Status Select(const OperatorRange& range, int64_t count, OperatorComparison& com
                  fmt::format("-s: no operator has one of these numbers (expected 1 to {})", count));
   }
   std::erase_if(comparison.pairs,
-                [&](const OperatorPair& pair) { return !wanted.contains(pair.sequence); });
+                [&](const PairedOperator& pair) { return !wanted.contains(pair.sequence); });
   return {};
 }
 

@@ -177,7 +177,7 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
       result_.notes.push_back(op->name + ": computes with quantised values; left out");
       continue;
     }
-    OperatorPair pair;
+    PairedOperator pair;
     pair.index = index;
     pair.sequence = op->id;
     pair.op_type = op->type;

@@ -9,7 +9,7 @@
 
 #include "formats/fusion_rule.h"
 #include "load/operator_dumps.h"
-#include "pipeline/operators/operator_pair.h"
+#include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
 
@@ -22,7 +22,7 @@ struct RuleInputs {
 };
 
 struct RulePairs {
-  std::vector<OperatorPair> pairs;       // in the order of groups, then of the file
+  std::vector<PairedOperator> pairs;     // in the order of groups, then of the file
   std::vector<std::string> input_nodes;  // operators of type Data
   std::vector<std::string> notes;
   bool has_target_file = false;  // some operator of the rule file has one

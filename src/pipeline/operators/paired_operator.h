@@ -1,8 +1,8 @@
 // What is compared of two recordings of operators: pairs of operators, and the rows that come of
 // them. Plain values.
 
-#ifndef PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_PAIR_H_
-#define PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_PAIR_H_
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_PAIRED_OPERATOR_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_PAIRED_OPERATOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ struct TensorTask {
   std::string missing;
 };
 
-struct OperatorPair {
+struct PairedOperator {
   size_t index = 0;      // of the row group, from 0
   int64_t sequence = 0;  // in the order of execution, where a rule file says so; else 0
   std::string op_type;
@@ -75,4 +75,4 @@ inline std::string TensorName(const std::string& operator_name, const TensorPlac
 
 }  // namespace plumbline::pipeline
 
-#endif  // PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_PAIR_H_
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_PAIRED_OPERATOR_H_
