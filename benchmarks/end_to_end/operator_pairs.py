@@ -1,0 +1,214 @@
+"""Compares two trees of device dumps, next to the same steps in NumPy.
+
+    python benchmarks/end_to_end/operator_pairs.py --plumb PLUMB [--operators 5000] [--samples 3]
+
+Both read every file, take the message apart, bring the tensors from their blocked layouts into the
+order NCHW, compute the ten measures of `msaccucmp compare` and write one csv. The values of all
+rows are compared before a time is printed; exit status 1 if one differs by more than rounding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+from operator_dumps import FORMATS, TYPES, dump_name, write_dump  # noqa: E402
+
+NAMES = ["CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
+         "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
+         "MeanAbsoluteError", "RootMeanSquareError", "MaxRelativeError", "MeanRelativeError"]
+DTYPES = {code: name for name, code in TYPES.items()}
+EPSILON = 2.220446e-16
+
+Array = np.ndarray[Any, Any]
+
+
+def make_tree(directory: Path, operators: int, noise: float) -> None:
+    """One input and one output per operator, in three layouts."""
+    directory.mkdir()
+    random = np.random.default_rng(20260101)
+    shapes = [("NC1HWC0", (1, 24, 14, 14)), ("FRACTAL_NZ", (2, 60, 50)), ("FRACTAL_Z", (20, 24, 3, 3))]
+    disturb = np.random.default_rng(1)
+    for i in range(operators):
+        layout, shape = shapes[i % len(shapes)]
+        given, made = (random.normal(size=shape) for _ in range(2))
+        made = made + noise * disturb.normal(size=shape)
+        write_dump(directory / dump_name("Op", f"layer_{i}", i), [(given.astype("f2"), layout)],
+                   [(made.astype("f2"), layout)])
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of a message and the place behind it."""
+    result = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        result |= (byte & 127) << shift
+        if byte < 128:
+            return result, at
+        shift += 7
+
+
+def fields(data: bytes) -> list[tuple[int, Any]]:
+    """Numbers and values of the fields of a message."""
+    found = []
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            found.append((key >> 3, data[at:at + value]))
+            at += value
+        else:
+            found.append((key >> 3, value))
+    return found
+
+
+def unpack(array: Array, layout: int, host: tuple[int, ...]) -> Array:
+    """A device tensor in the host's order, without padding."""
+    if layout == FORMATS["NC1HWC0"]:
+        n, c1, h, w, c0 = array.shape
+        return array.transpose(0, 1, 4, 2, 3).reshape(n, c1 * c0, h, w)[:, :host[1]]
+    if layout == FORMATS["FRACTAL_Z"]:
+        n, c, h, w = host
+        n1, n0, c0 = array.shape[1:]
+        array = array.reshape(-1, h, w, n1, n0, c0).transpose(3, 4, 0, 5, 1, 2)
+        return array.reshape(n1 * n0, -1, h, w)[:n, :c]
+    if layout == FORMATS["FRACTAL_NZ"]:
+        array = np.moveaxis(array, -4, -2)
+        array = array.reshape(*array.shape[:-4], array.shape[-4] * array.shape[-3], -1)
+        return array[..., :host[-2], :host[-1]]
+    return array
+
+
+def read_dump(path: Path) -> dict[str, list[Array]]:
+    """The tensors of a file, inputs and outputs."""
+    data = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    tensors: dict[str, list[Array]] = {"input": [], "output": []}
+    messages = fields(data[8:8 + size])
+    at = 8 + size
+    for side, number, size_field, host_field in (("input", 4, 5, 6), ("output", 3, 6, 7)):
+        for message in (value for key, value in messages if key == number):
+            facts = dict(fields(message))
+            shape, host = (tuple(v for _, v in fields(facts[key])) for key in (3, host_field))
+            array = np.frombuffer(data, DTYPES[facts[1]], int(np.prod(shape)), at).reshape(shape)
+            tensors[side].append(unpack(array, facts[2], host))
+            at += facts[size_field]
+    return tensors
+
+
+def measures(x: Array, y: Array) -> list[Any]:
+    """The ten values of a pair."""
+    x, y = x.astype("f8").ravel(), y.astype("f8").ravel()
+    difference = np.abs(x - y)
+    relative = np.where(np.abs(y) > EPSILON, np.abs(x / y - 1), 0)
+    p, q = ((v - v.min()) / (v.max() - v.min()) for v in (x, y))
+    p, q = (np.maximum(v, np.finfo("f4").eps) for v in (p, q))
+    p, q = p / p.sum(), q / q.sum()
+    squares = (difference ** 2).sum()
+    return [min(1, (x / np.linalg.norm(x)) @ (y / np.linalg.norm(y))), difference.max(),
+            relative.sum(), np.sqrt(squares / (y ** 2).sum()), (p * np.log(p / q)).sum(),
+            (x.mean(), x.std(), y.mean(), y.std()), difference.mean(),
+            np.sqrt(squares / len(x)), relative.max(), relative.mean()]
+
+
+def texts(values: list[Any]) -> list[str]:
+    """Values as the csv spells them."""
+    return ["({:.3f};{:.3f}),({:.3f};{:.3f})".format(*v) if isinstance(v, tuple) else f"{v:.6f}"
+            for v in values]
+
+
+def compare_by_numpy(mine: Path, golden: Path, out: Path) -> None:
+    """The same steps in Python."""
+    theirs = {path.name.split(".")[1]: path for path in golden.iterdir()}
+    with (out / "numpy.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["TensorIndex", *NAMES])
+        for path in sorted(mine.iterdir(), key=lambda p: p.name.split(".")[4]):
+            name = path.name.split(".")[1]
+            sides = read_dump(path), read_dump(theirs[name])
+            for side in ("input", "output"):
+                for i, pair in enumerate(zip(sides[0][side], sides[1][side], strict=True)):
+                    writer.writerow([f"{name}:{side}:{i}", *texts(measures(*pair))])
+
+
+def rows_of(path: Path) -> dict[str, list[str]]:
+    """Values by tensor."""
+    with path.open(newline="") as file:
+        return {row["TensorIndex"]: [row[name] for name in NAMES] for row in csv.DictReader(file)}
+
+
+def is_near(text: str, other: str) -> bool:
+    """Equal but for the last digits of a sum."""
+    if text == other:
+        return True
+    numbers = [[float(part) for part in value.strip("()").replace("),(", ";").split(";")]
+               for value in (text, other)]
+    return bool(np.allclose(*numbers, rtol=1e-9, atol=1.1e-6 if "(" not in text else 1.1e-3))
+
+
+def differences(ours: dict[str, list[str]], theirs: dict[str, list[str]]) -> list[str]:
+    """Rows that are missing or whose values are others."""
+    wrong = [name for name in theirs if name not in ours] + [n for n in ours if n not in theirs]
+    return wrong + [name for name in ours if name in theirs
+                    and not all(map(is_near, ours[name], theirs[name]))]
+
+
+def timed(samples: int, work: Any) -> tuple[float, float]:
+    """Medians of wall and CPU seconds, children included."""
+    walls, cpus = [], []
+    for _ in range(samples):
+        before, start = os.times(), time.perf_counter()
+        work()
+        walls.append(time.perf_counter() - start)
+        cpus.append(sum(os.times()[:4]) - sum(before[:4]))
+    return statistics.median(walls), statistics.median(cpus)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plumb", required=True)
+    parser.add_argument("--operators", type=int, default=5000)
+    parser.add_argument("--samples", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        top = Path(scratch)
+        mine, golden = top / "mine", top / "golden"
+        make_tree(mine, args.operators, 0.001)
+        make_tree(golden, args.operators, 0)
+
+        def native() -> None:
+            subprocess.run([args.plumb, "msaccucmp", "compare", "-m", mine, "-g", golden, "-out",
+                            top], check=True, capture_output=True)
+
+        native()
+        (result,) = top.glob("result_*.csv")
+        compare_by_numpy(mine, golden, top)
+        wrong = differences(rows_of(result), rows_of(top / "numpy.csv"))
+        if wrong:
+            print("values differ:", wrong[:5], file=sys.stderr)
+            return 1
+        ours = timed(args.samples, native)
+        theirs = timed(args.samples, lambda: compare_by_numpy(mine, golden, top))
+        for name, (wall, cpu) in (("plumb", ours), ("numpy", theirs)):
+            print(f"{name}: {wall:.3f} s wall, {cpu:.3f} s CPU")
+        print(f"{args.operators} operators, equal values: {theirs[0] / ours[0]:.1f} times faster "
+              f"(CPU {theirs[1] / ours[1]:.1f})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
