@@ -17,6 +17,7 @@ void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
 void AddConfigCheckCommand(CLI::App& app, int& exit_status);
+void AddConvertCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddDumpConfigCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);

@@ -18,9 +18,9 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand, AddConfigCheckCommand,
-    AddData2dbCommand, AddDumpConfigCommand,  AddExportCommand,  AddInspectCommand,
-    AddMergeCommand,   AddOverflowCommand,    AddRecoverCommand,
+    AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand,    AddConfigCheckCommand,
+    AddConvertCommand, AddData2dbCommand,     AddDumpConfigCommand, AddExportCommand,
+    AddInspectCommand, AddMergeCommand,       AddOverflowCommand,   AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -35,7 +35,8 @@ std::string LongForm(std::string argument) {
       {"-config", "--config"},    {"-dm", "--data_mapping"},
       {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
       {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"},
-      {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"}};
+      {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"},
+      {"-out", "--output"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

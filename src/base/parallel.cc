@@ -27,7 +27,7 @@ void ParallelFor(size_t count, const std::function<void(size_t)>& body) {
 void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t, size_t)>& body) {
   const auto one = [&](size_t k) { body(k * block, std::min(count, (k + 1) * block)); };
   // A thread that waits here must not begin with something else that takes long.
-  tbb::this_task_arena::isolate([&] { ParallelFor((count + block - 1) / block, one); });
+  RunIsolated([&] { ParallelFor((count + block - 1) / block, one); });
 }
 
 void RunWithThreads(int threads, const std::function<void()>& work) {
@@ -41,6 +41,10 @@ void RunWithThreads(int threads, const std::function<void()>& work) {
                                   static_cast<size_t>(most));
   tbb::task_arena arena(threads);
   arena.execute([&work] { work(); });
+}
+
+void RunIsolated(const std::function<void()>& work) {
+  tbb::this_task_arena::isolate([&work] { work(); });
 }
 
 void RunBoth(const std::function<void()>& first, const std::function<void()>& second) {

@@ -19,6 +19,9 @@ void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t,
 // Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core.
 void RunWithThreads(int threads, const std::function<void()>& work);
 
+// Runs `work`; a thread that waits for a loop in it does not begin with anything outside of it.
+void RunIsolated(const std::function<void()>& work);
+
 // Runs both, the second one possibly on another thread.
 void RunBoth(const std::function<void()>& first, const std::function<void()>& second);
 

@@ -1,0 +1,151 @@
+// plumb convert -d DUMP -out DIR: device dumps as arrays of other programs.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/number_text.h"
+#include "commands.h"
+#include "pipeline/device_dump/convert_dumps.h"
+
+namespace plumbline::cli {
+namespace {
+
+using pipeline::ConvertReport;
+using pipeline::ConvertRequest;
+using pipeline::OutputKind;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  plumb convert -d dump/20240101000000/0 -out arrays\n"
+    "  plumb convert -d dump -R -out arrays -f NCHW -t npy\n"
+    "\n"
+    "Exit status: 0 all converted, 2 wrong usage; else the number of the first failure as\n"
+    "msaccucmp has them: 3 path, 6 parameter, 11 damaged dump, 12 no such input or output,\n"
+    "19 cannot write, 21 element type, 22 layout, 23 shape, 35 overflow record, 39 size, 47 nano.";
+
+struct Arguments {
+  ConvertRequest request;
+  std::string version = "2";
+};
+
+// Files, share, rate and time left, a few times a second.
+class Progress {
+ public:
+  void Show(const ConvertRequest::Progress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_end = progress.files == progress.all_files;
+    if (!is_end && now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    const double rate = static_cast<double>(progress.bytes) / std::max(seconds, 1e-3);
+    const auto left = static_cast<double>(progress.all_bytes - progress.bytes);
+    std::fprintf(stderr, "\r%s%s",
+                 fmt::format("{} of {} files, {:.0f} %, {:.0f} MB/s, {:.0f} s left   ",
+                             progress.files, progress.all_files,
+                             100 * static_cast<double>(progress.bytes) /
+                                 std::max(1.0, static_cast<double>(progress.all_bytes)),
+                             rate / 1e6, rate > 0 ? left / rate : 0.0)
+                     .c_str(),
+                 is_end ? "\n" : "");
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_;
+};
+
+std::string Summary(const ConvertRequest& request, const ConvertReport& report, double seconds) {
+  std::string text = fmt::format("{}: {} of {}, {}, {:.1f} s\n", OneLine(request.output_directory),
+                                 CountText(report.outputs, "output"),
+                                 CountText(report.files - report.done_before, "dump file"),
+                                 CountText(report.output_bytes, "byte"), seconds);
+  if (report.done_before > 0) {
+    text += fmt::format("  {} already done by a run that ended early\n",
+                        CountText(report.done_before, "dump file"));
+  }
+  if (report.left_out > 0) {
+    text += fmt::format("  {} left out: no names of dumps\n", CountText(report.left_out, "file"));
+  }
+  if (report.failed > 0) {
+    text += fmt::format("  {} failed: {}\n", CountText(report.failed, "dump file"),
+                        OneLine(report.failure_list));
+  }
+  return text;
+}
+
+int Convert(Arguments& arguments) {
+  Progress progress;
+  if (::isatty(STDERR_FILENO) == 1) {
+    arguments.request.on_progress = [&](const ConvertRequest::Progress& now) {
+      progress.Show(now);
+    };
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto report = pipeline::ConvertDumps(arguments.request);
+  if (!report) {
+    std::fprintf(stderr, "plumb convert: %s (error %d)\n", report.error().text.c_str(),
+                 static_cast<int>(report.error().code));
+    return static_cast<int>(report.error().code);
+  }
+  for (const std::string& note : report->notes) {
+    std::fprintf(stderr, "plumb convert: %s\n", OneLine(note).c_str());
+  }
+  for (const std::string& line : report->lines) {
+    std::fprintf(stderr, "plumb convert: %s\n", OneLine(line).c_str());
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const std::string text = Summary(arguments.request, *report, seconds.count());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return report->code ? static_cast<int>(*report->code) : 0;
+}
+
+void AddLayoutOptions(CLI::App& command, ConvertRequest& request) {
+  command.add_option("-f,--format", request.format, "layout to convert to, such as NCHW or ND");
+  command.add_option("-s,--shape", request.shape, "shape of the result, such as 1,3,224,224");
+  command.add_option("-o,--output_tensor", request.output_index, "only that output");
+  command.add_option("-i,--input_tensor", request.input_index, "only that input");
+  command.add_option("-c,--custom_script_path", request.custom_script_path,
+                     "converters in Python; refused");
+}
+
+}  // namespace
+
+void AddConvertCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  ConvertRequest& request = arguments->request;
+  CLI::App* command = app.add_subcommand(
+      "convert", "Turn dump files of devices into arrays, with their layout if asked for.");
+  command
+      ->add_option("-d,--dump_file", request.dump_path,
+                   "a dump file, several between commas, or a directory")
+      ->required();
+  command->add_option("--output", request.output_directory, "directory (also -out)")
+      ->default_val(".");
+  command->add_flag("-R,--recursive", request.recursive, "also directories below");
+  AddLayoutOptions(*command, request);
+  command->add_option("-t,--type", request.kind, "npy, bin, msnpy, pt or txt")
+      ->transform(CLI::Transformer(std::map<std::string, OutputKind>{{"npy", OutputKind::kNpy},
+                                                                     {"msnpy", OutputKind::kMsNpy},
+                                                                     {"bin", OutputKind::kBin},
+                                                                     {"pt", OutputKind::kPt},
+                                                                     {"txt", OutputKind::kTxt}}));
+  command->add_option("-v,--version", arguments->version, "accepted: files say which one they are")
+      ->check(CLI::IsMember({"1", "2"}));
+  command->add_option("--jobs", request.threads, "threads; 0: one per core")
+      ->check(CLI::Range(0, 4096));
+  command->footer(kFooter);
+  command->callback([arguments, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    exit_status = Convert(*arguments);
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,222 @@
+#include "pipeline/device_dump/convert_dumps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/text_parts.h"
+#include "pipeline/device_dump/convert_file.h"
+#include "pipeline/device_dump/convert_journal.h"
+#include "pipeline/device_dump/dump_files.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr std::string_view kFailureList = "convert_failed_file_list.txt";
+
+struct Inputs {
+  std::vector<DumpPath> files;
+  size_t left_out = 0;
+  bool is_single = false;
+};
+
+// A path that exists is taken as it is, also with commas in it.
+DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
+  Inputs inputs;
+  if (KindOf(request.dump_path) == PathKind::kDirectory) {
+    Result<DumpFiles> found = FindDumpFiles(request.dump_path, request.recursive);
+    if (!found) return Failed(DumpCode::kInvalidPath, found.error());
+    if (found->files.empty() && found->left_out.empty()) {
+      return DumpFailure{DumpCode::kInvalidParameter,
+                         fmt::format("{}: The dump path is empty.", request.dump_path)};
+    }
+    if (found->files.empty()) {
+      return DumpFailure{DumpCode::kInvalidParameter,
+                         fmt::format("{}: no dump file among {} files (expected names as "
+                                     "type.name.task.stream.time). Name the file itself",
+                                     request.dump_path, found->left_out.size())};
+    }
+    inputs.files = std::move(found->files);
+    inputs.left_out = found->left_out.size();
+    return inputs;
+  }
+  const bool is_whole = KindOf(request.dump_path) != PathKind::kMissing;
+  const std::vector<std::string_view> paths =
+      is_whole ? std::vector<std::string_view>{request.dump_path} : SplitAt(request.dump_path, ',');
+  for (const std::string_view path : paths) {
+    inputs.files.push_back({std::string(path), std::string(BaseName(path)), ""});
+  }
+  inputs.is_single = paths.size() == 1;
+  if (inputs.is_single && !is_whole) {
+    return DumpFailure{DumpCode::kInvalidPath,
+                       fmt::format("{}: no such file or directory", request.dump_path)};
+  }
+  return inputs;
+}
+
+// Everything that decides what the outputs hold.
+std::string WantedText(const ConvertRequest& request) {
+  return fmt::format("plumb convert {} type={} format={} shape={} output={} input={}",
+                     request.dump_path, static_cast<int>(request.kind), request.format,
+                     request.shape, request.output_index, request.input_index);
+}
+
+class Run {
+ public:
+  Run(const ConvertRequest& request, ConvertOptions options, Inputs inputs)
+      : request_(request), options_(std::move(options)), inputs_(std::move(inputs)) {}
+
+  DumpResult<ConvertReport> Convert() {
+    PL_TRY(OpenOutputs());
+    const std::string list = JoinPath(request_.output_directory, kFailureList);
+    const Status removed = RemoveFile(list);
+    if (!removed) return Failed(DumpCode::kWriteError, removed.error());
+    PL_TRY_ASSIGN(ConvertJournal journal,
+                  ConvertJournal::Open(request_.output_directory, WantedText(request_)));
+    ConvertAll(journal);
+    PL_TRY(WriteFailures(list));
+    PL_TRY(journal.Finish());
+    return Report();
+  }
+
+ private:
+  struct Outcome {
+    bool done_before = false;
+    uint64_t size_bytes = 0;
+    FileConversion conversion;
+  };
+
+  DumpStatus OpenOutputs() {
+    for (const DumpPath& file : inputs_.files) {
+      if (directories_.contains(file.directory)) continue;
+      const std::string path = file.directory.empty()
+                                   ? request_.output_directory
+                                   : JoinPath(request_.output_directory, file.directory);
+      PL_TRY_ASSIGN(OutputDirectory directory, OutputDirectory::Open(path));
+      directories_.emplace(file.directory, std::move(directory));
+    }
+    const Status made = MakeDirectories(request_.output_directory);
+    if (!made) return Failed(DumpCode::kInvalidPath, made.error());
+    return {};
+  }
+
+  void ConvertAll(ConvertJournal& journal) {
+    outcomes_.resize(inputs_.files.size());
+    for (size_t i = 0; i < outcomes_.size(); ++i) {
+      outcomes_[i].size_bytes = FileSize(inputs_.files[i].path).value_or(0);
+      progress_.all_bytes += outcomes_[i].size_bytes;
+    }
+    progress_.all_files = outcomes_.size();
+    // The largest first, so that no thread begins with one when the others are done.
+    std::vector<size_t> order(outcomes_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](size_t i) { return outcomes_[i].size_bytes; });
+    RunWithThreads(request_.threads, [&] {
+      ParallelFor(order.size(), [&](size_t i) {
+        // A thread that waits for parts of a tensor must not begin with another file.
+        RunIsolated([&] { ConvertOne(order[i], journal); });
+      });
+    });
+  }
+
+  void ConvertOne(size_t i, ConvertJournal& journal) {
+    const DumpPath& file = inputs_.files[i];
+    Outcome& outcome = outcomes_[i];
+    outcome.done_before = journal.IsDone(file.path);
+    if (!outcome.done_before) {
+      const int64_t modified_at = ModifiedAt(file.path).value_or(0);
+      outcome.conversion =
+          ConvertFile(file.path, file.name, options_, directories_.at(file.directory));
+      if (outcome.conversion.failures.empty()) {
+        const DumpStatus noted =
+            journal.Add({file.path, outcome.size_bytes, modified_at, outcome.conversion.outputs});
+        if (!noted) outcome.conversion.failures.push_back({"", noted.error()});
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    ++progress_.files;
+    progress_.bytes += outcome.size_bytes;
+    if (request_.on_progress) request_.on_progress(progress_);
+  }
+
+  // One line a file: path, parts that failed, and behind a tab the first reason.
+  DumpStatus WriteFailures(const std::string& list) {
+    std::string text;
+    for (size_t i = 0; i < outcomes_.size(); ++i) {
+      const std::vector<ConvertFailure>& failures = outcomes_[i].conversion.failures;
+      if (failures.empty()) continue;
+      text += inputs_.files[i].path;
+      for (const ConvertFailure& one : failures) {
+        if (!one.part.empty()) text += "," + one.part;
+      }
+      text += fmt::format("\t{}\n", failures.front().failure.text);
+    }
+    if (text.empty()) return {};
+    const Status written = WriteFileAtomically(list, text, /*durable=*/false);
+    if (!written) return Failed(DumpCode::kWriteError, written.error());
+    report_.failure_list = list;
+    return {};
+  }
+
+  ConvertReport Report() {
+    report_.files = outcomes_.size();
+    report_.left_out = inputs_.left_out;
+    for (size_t i = 0; i < outcomes_.size(); ++i) {
+      const FileConversion& one = outcomes_[i].conversion;
+      const std::string& path = inputs_.files[i].path;
+      report_.done_before += outcomes_[i].done_before ? 1 : 0;
+      report_.failed += one.failures.empty() ? 0 : 1;
+      report_.outputs += one.outputs.size();
+      report_.output_bytes += one.output_bytes;
+      for (const std::string& note : one.notes) report_.notes.push_back(path + ": " + note);
+      for (const ConvertFailure& failure : one.failures) AddFailure(path, failure);
+    }
+    return std::move(report_);
+  }
+
+  void AddFailure(const std::string& path, const ConvertFailure& failure) {
+    if (!report_.code) report_.code = failure.failure.code;
+    std::string where;
+    if (!failure.part.empty()) where = fmt::format("{}: {}: ", path, failure.part);
+    report_.lines.push_back(fmt::format("{}{} (error {})", where, failure.failure.text,
+                                        static_cast<int>(failure.failure.code)));
+  }
+
+  const ConvertRequest& request_;
+  ConvertOptions options_;
+  Inputs inputs_;
+  std::map<std::string, OutputDirectory> directories_;  // by the directory below the output
+  std::vector<Outcome> outcomes_;
+  std::mutex mutex_;
+  ConvertRequest::Progress progress_;
+  ConvertReport report_;
+};
+
+}  // namespace
+
+DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
+  PL_TRY_ASSIGN(ConvertOptions options, CheckConvert(request));
+  PL_TRY_ASSIGN(Inputs inputs, FindInputs(request));
+  std::vector<std::string> notes;
+  if (!inputs.is_single &&
+      (options.only_input || options.only_output || (options.layout && options.layout->sizes))) {
+    notes.emplace_back("-o, -i and -s are for a single file and were left out");
+    options.only_input.reset();
+    options.only_output.reset();
+    options.layout->sizes.reset();
+  }
+  PL_TRY_ASSIGN(ConvertReport report,
+                Run(request, std::move(options), std::move(inputs)).Convert());
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
+  return report;
+}
+
+}  // namespace plumbline::pipeline

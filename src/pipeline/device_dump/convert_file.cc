@@ -1,0 +1,218 @@
+#include "pipeline/device_dump/convert_file.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "formats/acl_dump.h"
+#include "formats/acl_file_name.h"
+#include "formats/acl_overflow.h"
+#include "formats/acl_threads.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+// Why a file could not be opened, in upstream's numbers.
+DumpFailure OpenFailure(const std::string& path, const Error& error) {
+  constexpr uint64_t kLengthBytes = 8;
+  DumpCode code = DumpCode::kInvalidDumpData;
+  if (error.code() == ErrorCode::kNotFound) code = DumpCode::kInvalidPath;
+  if (error.code() == ErrorCode::kIo) code = DumpCode::kCannotOpen;
+  if (error.code() == ErrorCode::kUnsupported) code = DumpCode::kInvalidDataType;
+  if (error.code() == ErrorCode::kCorrupt && !path.ends_with(".npy")) {
+    const Result<uint64_t> size = FileSize(path);
+    if (size && *size > 0 && *size <= kLengthBytes) code = DumpCode::kSizeDoesNotMatch;
+    const Result<std::string> start = ReadStart(path, 2 * kLengthBytes);
+    if (start && acl::LooksLikeNano(std::as_bytes(std::span(*start)))) code = DumpCode::kNanoParse;
+  }
+  return {code, error.message()};
+}
+
+class Conversion {
+ public:
+  Conversion(const std::string& path, const std::string& name, const ConvertOptions& options,
+             OutputDirectory& directory)
+      : path_(path), name_(name), options_(options), directory_(directory) {}
+
+  FileConversion Run() {
+    Result<acl::DumpFile> file = acl::DumpFile::Open(path_);
+    if (!file) {
+      Fail("", OpenFailure(path_, file.error()));
+      return std::move(result_);
+    }
+    if (acl::IsOverflowFileName(name_)) {
+      WriteRecords(file->message());
+    } else {
+      ReadSlices(file->message());
+      WriteTensors(file->message());
+      if (!options_.layout) WriteBlobs(file->message());
+    }
+    CheckWhole(*file);
+    return std::move(result_);
+  }
+
+ private:
+  void Fail(const std::string& part, DumpFailure failure) {
+    result_.failures.push_back({part, std::move(failure)});
+  }
+
+  // Creates, fills and commits one output.
+  DumpStatus Write(const std::string& name,
+                   const std::function<DumpResult<uint64_t>(AtomicFile&)>& fill) {
+    PL_TRY_ASSIGN(const std::string placed, directory_.Place(name));
+    PL_TRY_ASSIGN(AtomicFile file, directory_.Create(placed));
+    PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
+    const Status committed = file.Commit(/*durable=*/false);
+    if (!committed) return Failed(DumpCode::kWriteError, committed.error());
+    result_.output_bytes += bytes;
+    result_.outputs.push_back(JoinPath(directory_.directory().path(), placed));
+    return {};
+  }
+
+  DumpStatus WriteBytes(const std::string& name, std::span<const std::byte> bytes) {
+    return Write(name, [&](AtomicFile& file) -> DumpResult<uint64_t> {
+      const Status written = file.Write(bytes);
+      if (!written) return Failed(DumpCode::kWriteError, written.error());
+      return bytes.size();
+    });
+  }
+
+  void ReadSlices(const acl::Message& message) {
+    Result<std::optional<acl::ThreadSlices>> slices = acl::ReadThreadSlices(message);
+    const std::optional<acl::DumpFileName> name = acl::ParseDumpFileName(name_);
+    if (!slices) {
+      result_.notes.push_back(slices.error().message());
+    } else if (*slices && (*slices)->is_automatic && name && name->thread) {
+      slices_ = std::move(*slices);
+      thread_ = name->thread->thread_id;
+    }
+  }
+
+  [[nodiscard]] std::optional<Shape> SliceOf(bool is_input, size_t index) const {
+    if (!slices_) return std::nullopt;
+    return is_input ? slices_->InputOf(thread_, index) : slices_->OutputOf(thread_, index);
+  }
+
+  void WriteTensors(const acl::Message& message) {
+    stem_ = OutputStem(name_, message.op_name, options_.kind);
+    if (options_.only_input) return WriteOnly(message.inputs, true, *options_.only_input);
+    if (options_.only_output) return WriteOnly(message.outputs, false, *options_.only_output);
+    for (size_t i = 0; i < message.inputs.size(); ++i) WriteOne(message.inputs[i], true, i);
+    for (size_t i = 0; i < message.outputs.size(); ++i) WriteOne(message.outputs[i], false, i);
+  }
+
+  void WriteOnly(const std::vector<acl::DumpedTensor>& side, bool is_input, size_t index) {
+    const std::string_view word = is_input ? "input" : "output";
+    if (index < side.size()) return WriteOne(side[index], is_input, index);
+    Fail(fmt::format("{}:{}", word, index),
+         {DumpCode::kIndexOutOfBounds,
+          fmt::format("there is no {} {} (the file has {})", word, index, side.size())});
+  }
+
+  void WriteOne(const acl::DumpedTensor& tensor, bool is_input, size_t index) {
+    const std::string_view word = is_input ? "input" : "output";
+    if (tensor.shape && !acl::KnownShape(tensor.shape)) {
+      result_.notes.push_back(fmt::format(
+          "{} {}: a size of its shape is unknown; written in one dimension", word, index));
+    }
+    const DumpStatus written = TryWriteOne(tensor, is_input, index);
+    if (!written) Fail(fmt::format("{}:{}", word, index), written.error());
+  }
+
+  DumpStatus TryWriteOne(const acl::DumpedTensor& tensor, bool is_input, size_t index) {
+    const std::string stem = fmt::format("{}.{}.{}", stem_, is_input ? "input" : "output", index);
+    const std::optional<Shape> slice = SliceOf(is_input, index);
+    DumpResult<HostTensor> host =
+        options_.layout ? InLayout(tensor, slice, *options_.layout) : AsDumped(tensor, slice);
+    if (host) return WriteHost(stem, *host, options_.layout.has_value());
+    if (options_.layout && options_.kind == OutputKind::kMsNpy) {
+      // Better in its own layout, which the name tells, than not at all.
+      const DumpResult<HostTensor> dumped = AsDumped(tensor, slice);
+      if (dumped) (void)WriteHost(stem, *dumped, false);
+    }
+    return host.error();
+  }
+
+  DumpStatus WriteHost(const std::string& stem, const HostTensor& tensor, bool is_converted) {
+    return Write(OutputName(stem, tensor, options_.kind, is_converted),
+                 [&](AtomicFile& file) { return WriteTensor(tensor, options_.kind, file); });
+  }
+
+  void WriteBlobs(const acl::Message& message) {
+    const auto write = [&](const std::vector<acl::DumpedBytes>& blobs, std::string_view word,
+                           std::string_view part) {
+      for (size_t i = 0; i < blobs.size(); ++i) {
+        DumpStatus written = DumpFailure{DumpCode::kInvalidDumpData, "the file is cut"};
+        if (!blobs[i].is_cut()) {
+          written = WriteBytes(fmt::format("{}.{}.{}.bin", name_, word, i), blobs[i].data);
+        }
+        if (!written) Fail(fmt::format("{}:{}", part, i), written.error());
+      }
+    };
+    write(message.buffers, "l1buffer", "buffer");
+    write(message.spaces, "space", "space");
+  }
+
+  // Outputs of the operator that watches for overflows.
+  void WriteRecords(const acl::Message& message) {
+    for (size_t i = 0; i < message.outputs.size(); ++i) {
+      const std::string part = fmt::format("output:{}", i);
+      const Result<acl::OverflowRecord> record = acl::ReadOverflow(message.outputs[i].data);
+      if (!record) {
+        Fail(part, Failed(record.error().code() == ErrorCode::kUnsupported
+                              ? DumpCode::kInvalidOverflowType
+                              : DumpCode::kInvalidDumpData,
+                          record.error()));
+        continue;
+      }
+      const std::string json = acl::OverflowJson(*record);
+      const DumpStatus written =
+          WriteBytes(fmt::format("{}.output.{}.json", name_, i), std::as_bytes(std::span(json)));
+      if (!written) Fail(part, written.error());
+    }
+  }
+
+  void CheckWhole(const acl::DumpFile& file) {
+    const std::string cut = file.FirstCutPart();
+    if (!cut.empty()) {
+      Fail("", {file.container() == acl::Container::kNano ? DumpCode::kSizeDoesNotMatch
+                                                          : DumpCode::kInvalidDumpData,
+                fmt::format("{}: the file is cut at {}. What stands in front of it was converted",
+                            path_, cut)});
+    }
+    if (file.surplus_bytes() == 0) return;
+    const acl::Message& message = file.message();
+    const std::string surplus =
+        fmt::format("{} bytes behind the last part are described by nothing", file.surplus_bytes());
+    const bool is_empty = message.inputs.empty() && message.outputs.empty() &&
+                          message.buffers.empty() && message.spaces.empty();
+    if (file.container() == acl::Container::kNano) {
+      Fail("", {DumpCode::kSizeDoesNotMatch, fmt::format("{}: {}", path_, surplus)});
+    } else if (is_empty) {
+      Fail("", {DumpCode::kInvalidDumpData, fmt::format("{}: {}", path_, surplus)});
+    } else {
+      result_.notes.push_back(surplus);
+    }
+  }
+
+  const std::string& path_;
+  const std::string& name_;
+  const ConvertOptions& options_;
+  OutputDirectory& directory_;
+  std::string stem_;
+  std::optional<acl::ThreadSlices> slices_;
+  uint64_t thread_ = 0;
+  FileConversion result_;
+};
+
+}  // namespace
+
+FileConversion ConvertFile(const std::string& path, const std::string& name,
+                           const ConvertOptions& options, OutputDirectory& directory) {
+  return Conversion(path, name, options, directory).Run();
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,35 @@
+// One device dump as files of other programs.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_FILE_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/device_dump/convert_options.h"
+#include "pipeline/device_dump/output_names.h"
+
+namespace plumbline::pipeline {
+
+// What failed: a part ("input:0", "output:2") or, where that is empty, the file.
+struct ConvertFailure {
+  std::string part;
+  DumpFailure failure;
+};
+
+struct FileConversion {
+  std::vector<std::string> outputs;  // paths of finished files
+  uint64_t output_bytes = 0;
+  std::vector<ConvertFailure> failures;
+  std::vector<std::string> notes;  // what is odd and did no harm
+};
+
+// Converts the dump at `path`, whose outputs are named after `name`. Whatever can be read is
+// written; each output appears under its name when it is complete.
+FileConversion ConvertFile(const std::string& path, const std::string& name,
+                           const ConvertOptions& options, OutputDirectory& directory);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_FILE_H_

@@ -1,0 +1,48 @@
+// What `convert` is asked for, checked as upstream's program checks it.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_OPTIONS_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_OPTIONS_H_
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "pipeline/device_dump/host_tensor.h"
+#include "pipeline/device_dump/tensor_output.h"
+
+namespace plumbline::pipeline {
+
+// The texts of the command line; empty: not given.
+struct ConvertRequest {
+  std::string dump_path;  // a file, files between commas, or a directory
+  std::string output_directory;
+  std::string format, shape;
+  std::string output_index, input_index;
+  std::string custom_script_path;
+  bool recursive = false;
+  OutputKind kind = OutputKind::kNpy;
+  int threads = 0;  // 0: one per core
+  // Called from any thread, one at a time; bytes of dumps and their number.
+  struct Progress {
+    size_t files = 0, all_files = 0;
+    uint64_t bytes = 0, all_bytes = 0;
+  };
+  std::function<void(const Progress& progress)> on_progress;
+};
+
+// What is to happen with each tensor.
+struct ConvertOptions {
+  std::optional<WantedLayout> layout;
+  std::optional<size_t> only_output, only_input;  // at most one of them
+  OutputKind kind = OutputKind::kNpy;
+};
+
+// kInvalidParameter: an option without the one it belongs to, both indices, a format that nobody
+// knows, an index that is no number. kInvalidShape: a shape of one dimension or with a size of 0.
+// kConverterFailed: converters in Python.
+DumpResult<ConvertOptions> CheckConvert(const ConvertRequest& request);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_OPTIONS_H_

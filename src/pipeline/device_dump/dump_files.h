@@ -1,0 +1,30 @@
+// Which files of a directory are device dumps.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_DUMP_FILES_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_DUMP_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::pipeline {
+
+struct DumpPath {
+  std::string path;
+  std::string name;       // of the file, or what mapping.csv says for a name of digits
+  std::string directory;  // below the one that was searched, "" at its top
+};
+
+struct DumpFiles {
+  std::vector<DumpPath> files;        // by directory and name
+  std::vector<std::string> left_out;  // paths of other files; hidden ones do not count
+};
+
+// The regular files whose names are those of dumps (formats/acl_file_name.h), also in directories
+// below if `recursive`; links to directories are not followed. kNotFound, kIo.
+Result<DumpFiles> FindDumpFiles(const std::string& directory, bool recursive);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_DUMP_FILES_H_

@@ -1,0 +1,173 @@
+#include "pipeline/device_dump/host_tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tensor/device_layout.h"
+#include "tensor/device_shape.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+DumpCode CodeOfPlan(const Error& error) {
+  if (error.code() == ErrorCode::kUnsupported) return DumpCode::kInvalidFormat;
+  return error.code() == ErrorCode::kInvalidArgument ? DumpCode::kInvalidParameter
+                                                     : DumpCode::kInvalidShape;
+}
+
+// Stored elements that can be moved one by one: types of less than a byte are decoded first.
+DumpResult<HostTensor> Movable(HostTensor tensor) {
+  const acl::TypeInfo* type = acl::FindType(tensor.data_type);
+  if (type == nullptr || type->encoding == acl::Encoding::kUnsupported ||
+      type->encoding == acl::Encoding::kRawBytes) {
+    return DumpFailure{DumpCode::kInvalidDataType,
+                       fmt::format("data type {}: its layout cannot be converted",
+                                   acl::TypeName(tensor.data_type))};
+  }
+  if (type->bits >= 8) return tensor;
+  Result<acl::Elements> elements = acl::Decode(tensor.data_type, tensor.sizes, tensor.bytes);
+  if (!elements) return Failed(DumpCode::kInvalidDumpData, elements.error());
+  HostTensor decoded;
+  decoded.data_type = *acl::CodeOfDType(elements->dtype);
+  decoded.format = tensor.format;
+  decoded.sizes = std::move(elements->sizes);
+  decoded.owned = std::make_unique_for_overwrite<std::byte[]>(elements->bytes.size());
+  std::ranges::copy(elements->bytes, decoded.owned.get());
+  decoded.bytes = {decoded.owned.get(), elements->bytes.size()};
+  return decoded;
+}
+
+// FRACTAL_NZ does not say how much of its last blocks is padding: the shape must, and it must need
+// exactly these blocks.
+DumpStatus CheckFractalNz(const Shape& device, const std::optional<Shape>& wanted) {
+  constexpr size_t kBlockAxes = 4;
+  if (device.size() < kBlockAxes) return {};  // not blocked
+  const size_t leading = device.size() - kBlockAxes;
+  const int64_t* blocks = device.data() + leading;  // columns, rows, rows in one, columns in one
+  Shape recommended(device.begin(), device.begin() + static_cast<std::ptrdiff_t>(leading));
+  recommended.push_back(blocks[1] * blocks[2]);
+  recommended.push_back(blocks[0] * blocks[3]);
+  bool fits = wanted && wanted->size() == recommended.size();
+  for (size_t i = 0; fits && i < recommended.size(); ++i) {
+    const int64_t block = i < leading ? 1 : i == leading ? blocks[2] : blocks[3];
+    fits = (*wanted)[i] <= recommended[i] && (*wanted)[i] > recommended[i] - block;
+  }
+  if (fits) return {};
+  return DumpFailure{DumpCode::kInvalidParameter,
+                     fmt::format("The target shape {} is invalid. The recommended shape is {}.",
+                                 TupleText(wanted.value_or(Shape())), TupleText(recommended))};
+}
+
+// A shape of another number of dimensions than `padded`: its sizes stand where those of `padded`
+// are not 1. Nothing if they do not fit.
+std::optional<Shape> SpreadOver(const Shape& padded, const Shape& wanted) {
+  Shape spread(padded.size(), 1);
+  auto next = wanted.begin();
+  const auto skip_ones = [&] {
+    next = std::find_if(next, wanted.end(), [](int64_t s) { return s != 1; });
+  };
+  for (size_t i = 0; i < padded.size(); ++i) {
+    skip_ones();
+    if (padded[i] == 1) continue;
+    spread[i] = next == wanted.end() ? 1 : *next++;
+    if (spread[i] > padded[i]) return std::nullopt;
+  }
+  skip_ones();
+  return next == wanted.end() ? std::optional(spread) : std::nullopt;
+}
+
+LayoutRequest RequestOf(const HostTensor& tensor, int32_t groups, DeviceFormat to) {
+  LayoutRequest request;
+  request.from = {tensor.format, tensor.sizes};
+  request.to = to;
+  request.groups = std::max(groups, 1);
+  request.c0 = BlockChannels(acl::FindType(tensor.data_type)->dtype);
+  return request;
+}
+
+// A plan whose result has the wanted shape, which may have fewer dimensions than the layout.
+DumpResult<LayoutPlan> PlanFor(LayoutRequest request, const std::optional<Shape>& wanted) {
+  const size_t axes = PlainAxes(request.to).size();
+  if (wanted && (axes == 0 || wanted->size() == axes)) {
+    request.wanted = *wanted;
+  } else if (wanted) {
+    const Result<LayoutPlan> padded = PlanLayout(request);
+    if (!padded) return DumpFailure{CodeOfPlan(padded.error()), padded.error().message()};
+    const std::optional<Shape> spread = SpreadOver(padded->result(), *wanted);
+    if (!spread) {
+      return DumpFailure{DumpCode::kInvalidShape,
+                         fmt::format("{} has no place for shape {}", TupleText(padded->result()),
+                                     TupleText(*wanted))};
+    }
+    request.wanted = *spread;
+  }
+  Result<LayoutPlan> plan = PlanLayout(request);
+  if (!plan) return DumpFailure{CodeOfPlan(plan.error()), plan.error().message()};
+  return *std::move(plan);
+}
+
+DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, DeviceFormat to) {
+  const size_t width = acl::FindType(from.data_type)->bits / 8U;
+  if (plan.FromElements() * width > from.bytes.size()) {
+    return DumpFailure{
+        DumpCode::kInvalidDumpData,
+        fmt::format("{} bytes of elements (expected {} for shape {})", from.bytes.size(),
+                    plan.FromElements() * width, TupleText(from.sizes))};
+  }
+  HostTensor result;
+  result.data_type = from.data_type;
+  result.format = to;
+  result.sizes = plan.result();
+  const size_t bytes = plan.ToElements() * width;
+  result.owned = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  plan.Run(width, from.bytes, {result.owned.get(), bytes});
+  result.bytes = {result.owned.get(), bytes};
+  return result;
+}
+
+}  // namespace
+
+std::string TupleText(const Shape& sizes) {
+  return fmt::format("({}{})", fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
+}
+
+DumpResult<HostTensor> AsDumped(const acl::DumpedTensor& tensor,
+                                const std::optional<Shape>& slice) {
+  if (tensor.is_cut()) {
+    return DumpFailure{DumpCode::kInvalidDumpData,
+                       fmt::format("the file is cut: {} bytes of elements (expected {})",
+                                   tensor.data.size(), tensor.size)};
+  }
+  HostTensor result;
+  result.data_type = tensor.data_type;
+  result.format = tensor.format;
+  result.bytes = tensor.data;
+  const std::optional<Shape> known = slice ? slice : acl::KnownShape(tensor.shape);
+  const acl::TypeInfo* type = acl::FindType(tensor.data_type);
+  const uint64_t bits = type == nullptr || type->bits == 0 ? 8 : type->bits;
+  result.sizes = known.value_or(Shape{static_cast<int64_t>(tensor.data.size() * 8 / bits)});
+  return result;
+}
+
+DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::optional<Shape>& slice,
+                                const WantedLayout& wanted) {
+  constexpr size_t kImageAxes = 4;
+  DumpResult<HostTensor> dumped = AsDumped(tensor, slice);
+  if (!dumped) return dumped;
+  PL_TRY_ASSIGN(HostTensor from, Movable(*std::move(dumped)));
+  const bool is_image = from.format == DeviceFormat::kNCHW || from.format == DeviceFormat::kNHWC ||
+                        from.format == DeviceFormat::kHWCN;
+  if (is_image && from.sizes.size() != kImageAxes) from.format = DeviceFormat::kND;
+  if (from.format == wanted.format && !wanted.sizes) return from;
+  const std::optional<Shape> sizes =
+      wanted.sizes ? wanted.sizes : acl::KnownShape(tensor.original_shape);
+  if (from.format == DeviceFormat::kFractalNZ) PL_TRY(CheckFractalNz(from.sizes, sizes));
+  PL_TRY_ASSIGN(const LayoutPlan plan,
+                PlanFor(RequestOf(from, tensor.sub_format, wanted.format), sizes));
+  return Run(plan, from, wanted.format);
+}
+
+}  // namespace plumbline::pipeline

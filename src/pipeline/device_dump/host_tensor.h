@@ -1,0 +1,50 @@
+// One tensor of a device dump on its way to a file: as it lies on the device, or in a layout that
+// was asked for.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_HOST_TENSOR_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_HOST_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "formats/acl_dump.h"
+#include "pipeline/device_dump/msaccucmp_code.h"
+#include "tensor/device_format.h"
+
+namespace plumbline::pipeline {
+
+// A shape as Python prints a tuple: "(4, 2)", "(4,)".
+std::string TupleText(const Shape& sizes);
+
+// Stored elements, not decoded. Move-only; `bytes` lie in the dump or in `owned`.
+struct HostTensor {
+  int32_t data_type = 0;  // of acl::FindType()
+  DeviceFormat format = DeviceFormat::kND;
+  Shape sizes;
+  std::span<const std::byte> bytes;
+  std::unique_ptr<std::byte[]> owned;
+};
+
+// The tensor as it lies. `slice`: sizes of the part that one thread computed, in place of those of
+// the whole. kInvalidDumpData: cut.
+DumpResult<HostTensor> AsDumped(const acl::DumpedTensor& tensor, const std::optional<Shape>& slice);
+
+// What the layout is to become.
+struct WantedLayout {
+  DeviceFormat format = DeviceFormat::kNCHW;
+  std::optional<Shape> sizes;  // in place of the original shape
+};
+
+// The tensor in that layout, without padding where the shape without it is known. kInvalidParameter
+// (FRACTAL_NZ without a shape that fits), kInvalidDumpData, kInvalidDataType, kInvalidFormat (no
+// such conversion), kInvalidShape.
+DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::optional<Shape>& slice,
+                                const WantedLayout& wanted);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_HOST_TENSOR_H_

@@ -1,0 +1,56 @@
+// Failures of commands that stand in for upstream's program msaccucmp: its error numbers, on which
+// scripts rely as exit codes.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_MSACCUCMP_CODE_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_MSACCUCMP_CODE_H_
+
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+#include "plumbline/result.h"
+
+namespace plumbline::pipeline {
+
+// Those that are used here, by upstream's numbers.
+enum class DumpCode : uint8_t {
+  kUnknown = 1,
+  kInvalidPath = 3,
+  kInvalidParameter = 6,
+  kCannotOpen = 7,
+  kInvalidDumpData = 11,
+  kIndexOutOfBounds = 12,
+  kWriteError = 19,
+  kInvalidDataType = 21,
+  kInvalidFormat = 22,
+  kInvalidShape = 23,
+  kConverterFailed = 26,
+  kInvalidOverflowType = 35,
+  kInvalidOverflowStatus = 36,
+  kSizeDoesNotMatch = 39,
+  kNanoParse = 47,
+};
+
+struct DumpFailure {
+  DumpCode code = DumpCode::kUnknown;
+  std::string text;  // as the message of an Error
+};
+
+// A T or a DumpFailure, as Result<T>.
+template <class T>
+class [[nodiscard]] DumpResult : public tl::expected<T, DumpFailure> {
+ public:
+  using Base = tl::expected<T, DumpFailure>;
+  using Base::Base;
+  DumpResult(DumpFailure failure)  // NOLINT: implicit by design
+      : Base(tl::unexpect, std::move(failure)) {}
+};
+using DumpStatus = DumpResult<void>;
+
+// An error that happened where only `code` can be meant.
+inline DumpFailure Failed(DumpCode code, const Error& error) { return {code, error.message()}; }
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_MSACCUCMP_CODE_H_

@@ -1,0 +1,121 @@
+#include "pipeline/device_dump/output_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/text_digest.h"
+#include "base/text_parts.h"
+#include "load/name_mapping.h"
+#include "record/run_files.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr size_t kLongName = 255;  // from here on upstream gives another one
+// A temporary is the name with a point in front and this behind.
+constexpr std::string_view kTemporaryEnd = ".tmp";
+
+std::string Dimensions(const Shape& sizes, std::string_view between) {
+  return fmt::format("{}", fmt::join(sizes, between));
+}
+
+std::string_view Suffix(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kNpy:
+    case OutputKind::kMsNpy:
+      return "npy";
+    case OutputKind::kBin:
+      return "bin";
+    case OutputKind::kPt:
+      return "pt";
+    case OutputKind::kTxt:
+      return "txt";
+  }
+  return "";
+}
+
+DumpFailure CannotWrite(const Error& error) { return Failed(DumpCode::kWriteError, error); }
+
+}  // namespace
+
+std::string OutputStem(std::string_view file_name, std::string_view op_name, OutputKind kind) {
+  constexpr size_t kOrdinaryParts = 5;
+  std::vector<std::string_view> parts = SplitAt(file_name, '.');
+  if (kind != OutputKind::kMsNpy || parts.size() != kOrdinaryParts || op_name.empty()) {
+    return std::string(file_name);
+  }
+  const size_t slash = op_name.rfind('/');
+  parts[1] = slash == std::string_view::npos ? op_name : op_name.substr(slash + 1);
+  return fmt::format("{}", fmt::join(parts, "."));
+}
+
+std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKind kind,
+                       bool is_converted) {
+  if (kind == OutputKind::kMsNpy) {
+    return fmt::format("{}.{}.npy", stem, DeviceFormatName(tensor.format));
+  }
+  if (kind == OutputKind::kBin) {
+    const acl::TypeInfo* type = acl::FindType(tensor.data_type);
+    const std::string type_name =
+        type != nullptr ? std::string(type->file_name) : LowerCase(acl::TypeName(tensor.data_type));
+    return fmt::format("{}.{}.{}.{}.bin", stem, Dimensions(tensor.sizes, "_"), type_name,
+                       DeviceFormatName(tensor.format));
+  }
+  if (!is_converted) return fmt::format("{}.{}", stem, Suffix(kind));
+  return fmt::format("{}.{}.{}", stem, Dimensions(tensor.sizes, "x"), Suffix(kind));
+}
+
+std::string HashedName(std::string_view name) {
+  constexpr std::array<uint8_t, 16> kDns = {0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1,
+                                            0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8};
+  std::string text(kDns.begin(), kDns.end());
+  text += name;
+  std::string hex = Md5Hex(std::as_bytes(std::span(text)));
+  // Version 3, and the variant in the two highest bits of the ninth byte.
+  hex[12] = '3';
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  hex[16] = kDigits[(kDigits.find(hex[16]) & 0x3) | 0x8];
+  return hex;
+}
+
+DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
+  const Status made = MakeDirectories(path);
+  if (!made) return Failed(DumpCode::kInvalidPath, made.error());
+  Result<Directory> directory = Directory::Open(path);
+  if (!directory) return Failed(DumpCode::kInvalidPath, directory.error());
+  Result<std::map<std::string, std::string>> mapping = load::ReadNameMapping(path);
+  if (!mapping) return Failed(DumpCode::kInvalidPath, mapping.error());
+  return OutputDirectory(*std::move(directory), *std::move(mapping));
+}
+
+DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
+  if (name.size() < kLongName) return name;
+  const std::string placed = HashedName(name) + name.substr(name.rfind('.'));
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = mapping_.emplace(placed, name);
+  if (!is_new && entry->second == name) return placed;
+  // The name is not quoted, as readers of this file expect.
+  Result<File> file = File::OpenAppend(directory_, run_files::kMappingCsv);
+  if (!file) return CannotWrite(file.error());
+  const Status written = file->Write(fmt::format("{},{}\n", placed, name));
+  if (!written) return CannotWrite(written.error());
+  const Status closed = file->Close();
+  if (!closed) return CannotWrite(closed.error());
+  entry->second = name;
+  return placed;
+}
+
+DumpResult<AtomicFile> OutputDirectory::Create(const std::string& placed_name) const {
+  constexpr size_t kLongestName = 255;
+  const bool has_room = placed_name.size() + 1 + kTemporaryEnd.size() <= kLongestName;
+  Result<AtomicFile> file = has_room ? AtomicFile::Create(directory_, placed_name)
+                                     : AtomicFile::Create(JoinPath(directory_.path(), placed_name));
+  if (!file) return CannotWrite(file.error());
+  return *std::move(file);
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,56 @@
+// Names of the files that `convert` writes, as upstream's program gives them.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/directory.h"
+#include "pipeline/device_dump/tensor_output.h"
+
+namespace plumbline::pipeline {
+
+// What stands in front of ".input.0": the name of the dump's file; for MindSpore's names the part
+// behind its first point becomes the last part of the operator's full name, if there is one.
+std::string OutputStem(std::string_view file_name, std::string_view op_name, OutputKind kind);
+
+// The name behind the stem's tensor ("....input.0"): `is_converted` means that a layout was asked
+// for.
+std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKind kind,
+                       bool is_converted);
+
+// 32 hexadecimal digits that stand for a name: uuid3 in the namespace of DNS.
+std::string HashedName(std::string_view name);
+
+// A directory that files are written to. Thread-safe.
+class OutputDirectory {
+ public:
+  // Makes it if it is missing.
+  static DumpResult<OutputDirectory> Open(const std::string& path);
+  OutputDirectory(OutputDirectory&& other) noexcept
+      : directory_(std::move(other.directory_)), mapping_(std::move(other.mapping_)) {}
+
+  // The name under which a file of that name can stand: itself, or for 255 bytes and more a hash,
+  // which gets a line in mapping.csv. kWriteError.
+  DumpResult<std::string> Place(const std::string& name);
+  // Starts a file; nothing stands under its name until it is committed.
+  DumpResult<AtomicFile> Create(const std::string& placed_name) const;
+
+  [[nodiscard]] const Directory& directory() const { return directory_; }
+
+ private:
+  OutputDirectory(Directory directory, std::map<std::string, std::string> mapping)
+      : directory_(std::move(directory)), mapping_(std::move(mapping)) {}
+
+  Directory directory_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> mapping_;  // that mapping.csv holds
+};
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
