@@ -1,15 +1,18 @@
-// plumb overflow STEP_DIR: the first NaN or Inf over all ranks.
+// plumb overflow STEP_DIR: the first NaN or Inf over all ranks, or what a device recorded.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
 #include "commands.h"
+#include "pipeline/device_dump/overflow_summary.h"
 #include "pipeline/overflow/overflow_check.h"
 #include "pipeline/overflow/overflow_json.h"
 
@@ -25,14 +28,17 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  plumb overflow runs/new/step0\n"
     "  plumb overflow runs/new -o result --fail-on-anomaly\n"
+    "  plumb overflow -d dump/20240101000000/0 -out result -n 3\n"
     "\n"
     "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 not the whole truth:\n"
     "a rank could not be judged or a dump.json is truncated, whether or not something was found,\n"
     "or nothing was found and not everything could be judged (0 with --allow-partial), 6 the\n"
-    "result could not be written.";
+    "result could not be written. Overflow records of a device: 0 done, 3 found and\n"
+    "--fail-on-anomaly, else the number of the first failure as msaccucmp has them.";
 
 struct Arguments {
-  std::string path, input_path;
+  std::string path, input_path, dump_path;
+  std::optional<size_t> count;  // of a device's records
   OverflowCheckOptions options;
   bool fail_on_anomaly = false;
   bool allow_partial = false;
@@ -97,6 +103,34 @@ Result<int> RunOverflow(const Arguments& arguments) {
   return StatusOf(report, arguments);
 }
 
+// Records of a device: those of -d as upstream's program has it, one of them unless -n says more;
+// without -d all.
+int RunDeviceOverflow(const Arguments& arguments, const std::string& directory) {
+  pipeline::OverflowRequest request{directory, arguments.options.output_directory};
+  const size_t all = std::numeric_limits<size_t>::max();
+  request.count = arguments.count.value_or(arguments.dump_path.empty() ? all : 1);
+  const auto summary = pipeline::SummarizeOverflows(request);
+  if (!summary) {
+    std::fprintf(stderr, "plumb overflow: %s (error %d)\n", summary.error().text.c_str(),
+                 static_cast<int>(summary.error().code));
+    return static_cast<int>(summary.error().code);
+  }
+  for (const auto* lines : {&summary->notes, &summary->failures}) {
+    for (const std::string& line : *lines) {
+      std::fprintf(stderr, "plumb overflow: %s\n", OneLine(line).c_str());
+    }
+  }
+  if (summary->found == 0) {
+    std::fputs("plumb overflow: [Overflow] Find [0] overflow node!\n", stderr);
+  }
+  if (!summary->first.empty()) {
+    Print(fmt::format("first overflow: {}\n  records: {}\n  written: {}\n", OneLine(summary->first),
+                      summary->found, OneLine(summary->summary_path)));
+  }
+  if (!summary->failures.empty()) return static_cast<int>(summary->code);
+  return summary->found > 0 && arguments.fail_on_anomaly ? kAnomalyFound : 0;
+}
+
 }  // namespace
 
 void AddOverflowCommand(CLI::App& app, int& exit_status) {
@@ -107,6 +141,11 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->add_option("dir", arguments->path, "step directory (or a dump or rank directory)");
   command->add_option("-i,--input_path", arguments->input_path, "the same, as upstream spells it")
       ->group("");
+  command->add_option("-d,--dump_path", arguments->dump_path,
+                      "directory with overflow records of a device");
+  command
+      ->add_option("-n,--top_num", arguments->count, "how many records of a device, earliest first")
+      ->check(CLI::Range(1, 5));
   command
       ->add_option("-o,--output_path,--output", arguments->options.output_directory,
                    "where the result files go, made when something is found")
@@ -120,9 +159,18 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->footer(kFooter);
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    if (!arguments->dump_path.empty()) {
+      exit_status = RunDeviceOverflow(*arguments, arguments->dump_path);
+      return;
+    }
     if (arguments->path.empty() == arguments->input_path.empty()) {
       exit_status = ReportError(
           "overflow", Error(ErrorCode::kInvalidArgument, "name one directory: DIR or -i DIR"));
+      return;
+    }
+    const std::string& path = arguments->path.empty() ? arguments->input_path : arguments->path;
+    if (pipeline::HasOverflowRecords(path)) {
+      exit_status = RunDeviceOverflow(*arguments, path);
       return;
     }
     const Result<int> status = RunOverflow(*arguments);

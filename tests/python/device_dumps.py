@@ -109,22 +109,21 @@ def fractal_nz(array: np.ndarray, c0: int = 16) -> Tensor:
                   array.shape)
 
 
-def old_record(statuses: tuple[int, int, int] = (0, 0, 16), task: int = 7,
-               stream: int = 10) -> bytes:
-    """An overflow record of 2048 bytes."""
+def old_record(statuses: tuple[int, int, int] = (0, 0, 16), task: int = 7) -> bytes:
+    """An overflow record of 2048 bytes, of stream 10."""
     record = bytearray(2048)
     for place in (0, 128, 256):
-        struct.pack_into("<6Q", record, place, 3, stream, task, 0, 0x1200, 0x3400)
+        struct.pack_into("<6Q", record, place, 3, 10, task, 0, 0x1200, 0x3400)
     struct.pack_into("<Q", record, 512, statuses[0])
     struct.pack_into("<Q", record, 768, statuses[1])
     struct.pack_into("<3Q", record, 1024, 0xABC, 2, statuses[2])
     return bytes(record)
 
 
-def new_record(kind: int = 1, status: int = 16, task: int = 7, stream: int = 10,
-               context: int = 65535, thread: int = 65535) -> bytes:
-    """A record of version 0 of an AI core (0, 1)."""
-    values = (3, stream, task, 0, context, thread, 0x1200, 0x3400, 2, 0, status)
+def new_record(kind: int = 1, status: int = 16, context: int = 65535,
+               thread: int = 65535) -> bytes:
+    """A record of version 0 of an AI core (0, 1), task 7, stream 10."""
+    values = (3, 10, 7, 0, context, thread, 0x1200, 0x3400, 2, 0, status)
     return struct.pack("<6I", 0x5A5A5A5A, 0, 1, kind, 0, 88) + struct.pack("<11Q", *values)
 
 

@@ -20,8 +20,8 @@ MATMUL = "MatMul.Default_MatMul-op1.3.7.1612439563338021"
 
 
 def convert(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(PLUMB), "convert", *map(str, arguments)], capture_output=True, text=True,
-                          check=False)
+    command = [str(PLUMB), "convert", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def names(directory: pathlib.Path) -> list[str]:
@@ -38,7 +38,7 @@ def conv2d(batch: int = 2) -> tuple[dumps.Dump, list[np.ndarray]]:
 
 
 def test_device_layout_under_upstreams_names(tmp_path: pathlib.Path) -> None:
-    dump, arrays = conv2d()
+    dump, _ = conv2d()
     path = dump.write(tmp_path / CONV)
     done = convert("-d", path, "-out", tmp_path / "out", "-v", 2)
     assert done.returncode == 0, done.stderr

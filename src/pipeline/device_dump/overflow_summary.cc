@@ -1,0 +1,226 @@
+#include "pipeline/device_dump/overflow_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "formats/acl_dump.h"
+#include "formats/acl_file_name.h"
+#include "formats/acl_overflow.h"
+#include "pipeline/device_dump/convert_file.h"
+#include "pipeline/device_dump/dump_files.h"
+#include "pipeline/device_dump/tensor_extremes.h"
+#include "pipeline/result_names.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr uint64_t kNotValid = 65535;  // of contexts and threads
+constexpr size_t kTitleWidth = 102;
+
+struct Candidate {
+  const DumpPath* file = nullptr;
+  acl::DumpFileName name;
+};
+
+std::vector<Candidate> CandidatesOf(const DumpFiles& found, bool records) {
+  std::vector<Candidate> candidates;
+  for (const DumpPath& file : found.files) {
+    const std::optional<acl::DumpFileName> name = acl::ParseDumpFileName(file.name);
+    if (name && acl::IsOverflowFileName(file.name) == records) {
+      candidates.push_back({&file, *name});
+    }
+  }
+  return candidates;
+}
+
+// "===[1]===", as wide as all of them.
+std::string TitleLine(size_t number) {
+  const std::string title = fmt::format("[{}]", number);
+  const size_t left = (kTitleWidth - title.size()) / 2;
+  return std::string(left, '=') + title + std::string(kTitleWidth - title.size() - left, '=') +
+         '\n';
+}
+
+// "status" of a part, as Python prints it.
+std::string StatusText(const acl::OverflowPart& part) {
+  const acl::OverflowField& status = part.fields.back();
+  if (status.is_list) return fmt::format("[{}]", fmt::join(status.values, ", "));
+  return fmt::to_string(status.values.front());
+}
+
+class Summary {
+ public:
+  Summary(const OverflowRequest& request, DumpFiles found)
+      : request_(request),
+        found_(std::move(found)),
+        operators_(CandidatesOf(found_, /*records=*/false)) {}
+
+  DumpResult<OverflowSummary> Make() {
+    std::vector<Candidate> records = CandidatesOf(found_, /*records=*/true);
+    std::ranges::stable_sort(records, {},
+                             [](const Candidate& one) { return one.name.sort_time(); });
+    summary_.found = records.size();
+    if (records.empty()) return std::move(summary_);
+    PL_TRY_ASSIGN(OutputDirectory output, OutputDirectory::Open(request_.output_directory));
+    output_.emplace(std::move(output));
+    for (size_t i = 0; i < std::min(records.size(), request_.count); ++i) Add(records[i]);
+    if (text_.empty()) return std::move(summary_);
+    const FreeName path = FreePath(request_.output_directory, "overflow_summary", ".txt");
+    const Status written = WriteFileAtomically(path.text, text_, /*durable=*/false);
+    if (!written) return Failed(DumpCode::kWriteError, written.error());
+    summary_.summary_path = path.text;
+    return std::move(summary_);
+  }
+
+ private:
+  void Fail(const std::string& where, DumpCode code, const std::string& what) {
+    if (summary_.failures.empty()) summary_.code = code;
+    summary_.failures.push_back(
+        fmt::format("{}: {} (error {})", where, what, static_cast<int>(code)));
+  }
+
+  // All tensors of an operator's file as arrays, or the records as JSON.
+  void Convert(const DumpPath& file) {
+    FileConversion converted = ConvertFile(file.path, file.name, {}, *output_);
+    std::ranges::move(converted.outputs, std::back_inserter(summary_.outputs));
+    for (const ConvertFailure& one : converted.failures) {
+      Fail(one.part.empty() ? file.path : fmt::format("{}: {}", file.path, one.part),
+           one.failure.code, one.failure.text);
+    }
+  }
+
+  void Add(const Candidate& candidate) {
+    const std::string& path = candidate.file->path;
+    Convert(*candidate.file);
+    const Result<acl::DumpFile> file = acl::DumpFile::Open(path);
+    if (!file) return;  // said by Convert()
+    for (const acl::DumpedTensor& output : file->message().outputs) {
+      const Result<acl::OverflowRecord> record = acl::ReadOverflow(output.data);
+      if (record) AddRecord(candidate, *record);
+    }
+  }
+
+  void AddRecord(const Candidate& candidate, const acl::OverflowRecord& record) {
+    const auto is_bad = [](const acl::OverflowPart& part) { return part.has_overflow(); };
+    const auto part = std::ranges::find_if(record.parts, is_bad);
+    if (part == record.parts.end()) {
+      Fail(candidate.file->path,
+           record.is_new ? DumpCode::kInvalidOverflowStatus : DumpCode::kInvalidOverflowType,
+           "the record has no status that is not 0");
+      return;
+    }
+    const Candidate* kernel = FindOperator(*candidate.file, *part);
+    std::optional<acl::DumpFile> dump = kernel != nullptr ? OpenOperator(*kernel) : std::nullopt;
+    std::string title = "[unknown] unknown";
+    if (kernel != nullptr) {
+      const bool has_name = dump && !dump->message().op_name.empty();
+      title = fmt::format("[{}] {}", kernel->name.op_type,
+                          has_name ? dump->message().op_name : kernel->name.op_name);
+    } else {
+      summary_.notes.push_back(fmt::format("{}: its operator (task {}, stream {}) was not dumped",
+                                           candidate.file->path, *part->Value("task_id"),
+                                           *part->Value("stream_id")));
+    }
+    text_ += TitleLine(++number_) + title + "\n";
+    for (const acl::OverflowPart& one : record.parts) {
+      if (!one.has_overflow()) continue;
+      text_ += fmt::format(" [{}][TaskId:{}][StreamId:{}][Status:{}]\n", one.kind,
+                           *one.Value("task_id"), *one.Value("stream_id"), StatusText(one));
+    }
+    text_ += fmt::format(" [timestamp:{}]\n", candidate.name.timestamp);
+    if (summary_.first.empty()) {
+      summary_.first = fmt::format("{} ({}, status {})", title, part->kind, StatusText(*part));
+    }
+    if (dump) AddTensors(*kernel->file, dump->message());
+  }
+
+  // The operator's file in the record's directory; of several the last one in front of the record.
+  const Candidate* FindOperator(const DumpPath& record, const acl::OverflowPart& part) const {
+    const auto fits = [&](std::string_view field, std::optional<uint64_t> own) {
+      const std::optional<uint64_t> wanted = part.Value(field);
+      return !wanted || *wanted == kNotValid || own == wanted;
+    };
+    const Candidate* found = nullptr;
+    const uint64_t time = acl::ParseDumpFileName(record.name)->sort_time();
+    for (const Candidate& one : operators_) {
+      const auto& thread = one.name.thread;
+      if (DirectoryOf(one.file->path) != DirectoryOf(record.path) ||
+          part.Value("task_id") != one.name.task_id ||
+          part.Value("stream_id") != one.name.stream_id ||
+          !fits("context_id", thread ? std::optional(thread->context_id) : std::nullopt) ||
+          !fits("thread_id", thread ? std::optional(thread->thread_id) : std::nullopt)) {
+        continue;
+      }
+      const bool is_before = one.name.sort_time() <= time;
+      const bool found_before = found != nullptr && found->name.sort_time() <= time;
+      const bool is_later = found == nullptr || one.name.sort_time() >= found->name.sort_time();
+      if (found == nullptr || (is_before && (!found_before || is_later))) found = &one;
+    }
+    return found;
+  }
+
+  std::optional<acl::DumpFile> OpenOperator(const Candidate& kernel) {
+    Convert(*kernel.file);
+    Result<acl::DumpFile> file = acl::DumpFile::Open(kernel.file->path);
+    if (!file) return std::nullopt;  // said by Convert()
+    return *std::move(file);
+  }
+
+  void AddTensors(const DumpPath& file, const acl::Message& message) {
+    for (size_t i = 0; i < message.inputs.size(); ++i) {
+      AddTensor(file, message.inputs[i], fmt::format("input.{}", i));
+    }
+    for (size_t i = 0; i < message.outputs.size(); ++i) {
+      AddTensor(file, message.outputs[i], fmt::format("output.{}", i));
+    }
+  }
+
+  void AddTensor(const DumpPath& file, const acl::DumpedTensor& tensor, const std::string& place) {
+    const Result<acl::Elements> elements = acl::ElementsOf(tensor);
+    if (!elements) return;  // said by Convert()
+    const DTypeInfo& info = InfoOf(elements->dtype);
+    if (elements->bytes.empty()) {
+      Fail(fmt::format("{}: {}", file.path, place), DumpCode::kInvalidDumpData,
+           "the tensor is empty");
+      return;
+    }
+    TensorExtremes extremes{"None", "None", "None"};
+    if (info.kind != DTypeKind::kComplex) extremes = ExtremesOf(*elements);
+    const std::string_view dtype = info.numpy_descr.empty() ? "float32" : info.name;
+    text_ += fmt::format(
+        " {}.{}.npy\n -[Format: {}] [Shape: {}] [Dtype: {}] [Max: {}] [Min: {}] [Mean: {}]\n",
+        file.name, place, DeviceFormatName(tensor.format), TupleText(elements->sizes), dtype,
+        extremes.max, extremes.min, extremes.mean);
+  }
+
+  const OverflowRequest& request_;
+  DumpFiles found_;
+  std::vector<Candidate> operators_;
+  std::optional<OutputDirectory> output_;
+  std::string text_;
+  size_t number_ = 0;
+  OverflowSummary summary_;
+};
+
+}  // namespace
+
+DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request) {
+  Result<DumpFiles> found = FindDumpFiles(request.directory, /*recursive=*/true);
+  if (!found) return Failed(DumpCode::kInvalidPath, found.error());
+  return Summary(request, *std::move(found)).Make();
+}
+
+bool HasOverflowRecords(const std::string& directory) {
+  if (KindOf(directory) != PathKind::kDirectory) return false;
+  const Result<DumpFiles> found = FindDumpFiles(directory, /*recursive=*/true);
+  return found && std::ranges::any_of(found->files, [](const DumpPath& file) {
+           return acl::IsOverflowFileName(file.name);
+         });
+}
+
+}  // namespace plumbline::pipeline
