@@ -62,9 +62,10 @@ def test_host_layout_under_upstreams_names(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(
         np.load(tmp_path / "out" / f"{CONV}.input.0.32x17x5x3.npy"), arrays[0])
     matrix = dumps.Dump(outputs=[dump.inputs[1]]).write(tmp_path / MATMUL)
-    assert convert("-d", matrix, "-out", tmp_path / "nd", "-f", "ND").returncode == 0
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "nd" / f"{MATMUL}.output.0.33x20.npy"), arrays[1])
+    for layout in ("ND", "NCHW", "NHWC"):
+        assert convert("-d", matrix, "-out", tmp_path / layout, "-f", layout).returncode == 0
+        np.testing.assert_array_equal(
+            np.load(tmp_path / layout / f"{MATMUL}.output.0.33x20.npy"), arrays[1])
 
 
 @pytest.mark.parametrize(("kind", "plain", "converted"), [

@@ -34,9 +34,9 @@ DumpResult<HostTensor> Movable(HostTensor tensor) {
   decoded.data_type = *acl::CodeOfDType(elements->dtype);
   decoded.format = tensor.format;
   decoded.sizes = std::move(elements->sizes);
-  decoded.owned = std::make_unique_for_overwrite<std::byte[]>(elements->bytes.size());
-  std::ranges::copy(elements->bytes, decoded.owned.get());
-  decoded.bytes = {decoded.owned.get(), elements->bytes.size()};
+  decoded.owned = KeptBuffer(elements->bytes.size());
+  std::ranges::copy(elements->bytes, decoded.owned.bytes().begin());
+  decoded.bytes = decoded.owned.bytes();
   return decoded;
 }
 
@@ -82,7 +82,9 @@ std::optional<Shape> SpreadOver(const Shape& padded, const Shape& wanted) {
 LayoutRequest RequestOf(const HostTensor& tensor, int32_t groups, DeviceFormat to) {
   LayoutRequest request;
   request.from = {tensor.format, tensor.sizes};
-  request.to = to;
+  // A matrix of blocks has no axes to order: as upstream has it, these three are the same array.
+  const bool is_same = to == DeviceFormat::kNCHW || to == DeviceFormat::kNHWC;
+  request.to = tensor.format == DeviceFormat::kFractalNZ && is_same ? DeviceFormat::kND : to;
   request.groups = std::max(groups, 1);
   request.c0 = BlockChannels(acl::FindType(tensor.data_type)->dtype);
   return request;
@@ -121,10 +123,9 @@ DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, Devic
   result.data_type = from.data_type;
   result.format = to;
   result.sizes = plan.result();
-  const size_t bytes = plan.ToElements() * width;
-  result.owned = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  plan.Run(width, from.bytes, {result.owned.get(), bytes});
-  result.bytes = {result.owned.get(), bytes};
+  result.owned = KeptBuffer(plan.ToElements() * width);
+  plan.Run(width, from.bytes, result.owned.bytes());
+  result.bytes = result.owned.bytes();
   return result;
 }
 

@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "base/kept_buffer.h"
 #include "formats/acl_dump.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
 #include "tensor/device_format.h"
@@ -26,7 +26,7 @@ struct HostTensor {
   DeviceFormat format = DeviceFormat::kND;
   Shape sizes;
   std::span<const std::byte> bytes;
-  std::unique_ptr<std::byte[]> owned;
+  KeptBuffer owned;
 };
 
 // The tensor as it lies. `slice`: sizes of the part that one thread computed, in place of those of
