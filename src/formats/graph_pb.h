@@ -8,9 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "formats/graph_pb_value.h"
 #include "plumbline/result.h"
 
 namespace plumbline::graph_pb {
+
+struct Attribute {
+  std::string name, value;  // as Python prints it
+};
 
 struct Node {
   std::string name;                 // a number as text; other nodes take its output by it
@@ -18,13 +23,26 @@ struct Node {
   std::string full_name;            // "Default/net/conv1-Conv2d/Conv2D-op12"
   std::string source;               // lines "# In file {path}:{line}/{code}/"
   std::vector<std::string> inputs;  // names of nodes, parameters and constants
+  std::vector<TensorType> outputs;
+  std::vector<Attribute> attributes;
+};
+
+struct Parameter {
+  std::string name;
+  std::vector<TensorType> outputs;
+};
+
+struct Constant {
+  std::string name;
+  Value value;
 };
 
 struct Graph {
   std::string name;
   std::string root_name;  // number of the root graph as text
   std::vector<Node> nodes;
-  std::vector<std::string> parameters, constants;  // names
+  std::vector<Parameter> parameters;
+  std::vector<Constant> constants;
 };
 
 // Fields that are not named here are stepped over. kCorrupt for bytes that are cut or no protocol
