@@ -17,6 +17,7 @@
 #include "errors.h"
 #include "load/graph_index.h"
 #include "pipeline/graphs/background_finisher.h"
+#include "pipeline/graphs/graph_sheets.h"
 #include "pipeline/graphs/source_tensors.h"
 
 namespace nb = nanobind;
@@ -131,6 +132,17 @@ void BindReaders(nb::module_& m) {
       nb::arg("steps").none(),
       "Tensors of the kernels whose source trace holds a text: kernel, rank, step, is_output, "
       "path.");
+  m.def(
+      "write_graph_sheets",
+      [](const std::string& root, const std::string& directory) {
+        Result<std::string> path = [&] {
+          const nb::gil_scoped_release release;
+          return pipeline::WriteGraphSheets(root, directory);
+        }();
+        return ValueOrRaise(std::move(path));
+      },
+      nb::arg("root"), nb::arg("directory"),
+      "Writes the compiled graphs of a dump as a workbook; returns its path.");
 }
 
 }  // namespace

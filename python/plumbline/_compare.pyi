@@ -233,6 +233,9 @@ def find_source_tensors(root: str, text: str, is_regex: bool, ranks: Sequence[in
     Tensors of the kernels whose source trace holds a text: kernel, rank, step, is_output, path.
     """
 
+def write_graph_sheets(root: str, directory: str) -> str:
+    """Writes the compiled graphs of a dump as a workbook; returns its path."""
+
 class GraphPlace:
     """Where a graph runs, by the names of config.json."""
 

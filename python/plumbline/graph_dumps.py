@@ -89,6 +89,25 @@ class DumpParser:
             found.setdefault(kernel, NodeTensors()).add(rank, step, is_output, path)
         return found
 
+    def export_xlsx(self, output_dir: str | None = None) -> str:
+        """Writes the compiled graphs as a workbook.
+
+        Sheets `info`, `constant`, `parameter`, `operator`, `statistics` (how many of each type) and
+        `source` (operators by their trace).
+
+        Args:
+            output_dir: made if missing; None: the current directory.
+
+        Returns:
+            Path of `dump_{date}_{time}.xlsx`.
+
+        Raises:
+            plumbline.CorruptDataError: a graph file is damaged.
+        """
+        directory = str(Path(output_dir or ".").absolute())
+        path: str = _compare.write_graph_sheets(self._dump_dir, directory)
+        return path
+
     def convert_all_data_to_host(self) -> list[str]:
         """Converts what an asynchronous dump left in the layout of the device.
 

@@ -22,33 +22,45 @@ constexpr uint64_t kSheetBytes = uint64_t{3} << 30;
 constexpr std::string_view kDeclaration =
     "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
 constexpr std::string_view kSheetHead =
-    "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>";
-constexpr std::string_view kSheetTail = "</sheetData></worksheet>";
+    "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\">";
+constexpr std::string_view kFrozen =
+    "<sheetViews><sheetView workbookViewId=\"0\"><pane xSplit=\"1\" ySplit=\"1\" "
+    "topLeftCell=\"B2\" activePane=\"bottomRight\" state=\"frozen\"/></sheetView></sheetViews>";
+constexpr std::string_view kRows = "<sheetData>";
+constexpr std::string_view kRowsEnd = "</sheetData>";
+constexpr std::string_view kSheetTail = "</worksheet>";
 constexpr std::string_view kPackage = "http://schemas.openxmlformats.org/package/2006";
 constexpr std::string_view kOffice =
     "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 constexpr std::string_view kMain = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 constexpr std::string_view kType = "application/vnd.openxmlformats-officedocument.spreadsheetml";
 
-// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill.
+// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill; then 3 (bold on grey) and 4
+// (with line breaks).
+constexpr std::string_view kHeaderStyle = " s=\"3\"";
+constexpr std::string_view kWrappedStyle = " s=\"4\"";
 std::string Styles() {
   std::string fills;
-  for (const std::string_view color : {"FFFFFF00", "FFFF0000"}) {
+  for (const std::string_view color : {"FFFFFF00", "FFFF0000", "FFD9D9D9"}) {
     fills += fmt::format(
         "<fill><patternFill patternType=\"solid\"><fgColor rgb=\"{}\"/><bgColor indexed=\"64\"/>"
         "</patternFill></fill>",
         color);
   }
   return fmt::format(
-      "<styleSheet xmlns=\"{}\"><fonts count=\"1\"><font><sz val=\"11\"/><name val=\"Calibri\"/>"
-      "<family val=\"2\"/></font></fonts><fills count=\"4\"><fill><patternFill "
+      "<styleSheet xmlns=\"{}\"><fonts count=\"2\"><font><sz val=\"11\"/><name val=\"Calibri\"/>"
+      "<family val=\"2\"/></font><font><b/><sz val=\"11\"/><name val=\"Calibri\"/><family "
+      "val=\"2\"/></font></fonts><fills count=\"5\"><fill><patternFill "
       "patternType=\"none\"/></fill><fill><patternFill patternType=\"gray125\"/></fill>{}</fills>"
       "<borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
       "<cellStyleXfs count=\"1\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\"/>"
-      "</cellStyleXfs><cellXfs count=\"3\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
+      "</cellStyleXfs><cellXfs count=\"5\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
       "borderId=\"0\" xfId=\"0\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"2\" borderId=\"0\" "
       "xfId=\"0\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"3\" borderId=\"0\" "
-      "xfId=\"0\" applyFill=\"1\"/></cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" "
+      "xfId=\"0\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"1\" fillId=\"4\" borderId=\"0\" "
+      "xfId=\"0\" applyFont=\"1\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
+      "borderId=\"0\" xfId=\"0\" applyAlignment=\"1\"><alignment "
+      "wrapText=\"1\"/></xf></cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" "
       "xfId=\"0\" builtinId=\"0\"/></cellStyles></styleSheet>",
       kMain, fills);
 }
@@ -80,6 +92,7 @@ struct Writer::Impl {
   std::vector<std::string> sheets;  // their names
   std::string sheet_name;           // of the sheets begun by name; empty: "Sheet"
   int parts = 0;                    // sheets of this name
+  Look look = Look::kPlain;
   bool row_open = false;
 
   explicit Impl(zip::StreamWriter writer) : archive(std::move(writer)) {}
@@ -99,13 +112,16 @@ struct Writer::Impl {
     column = 0;
   }
 
-  void StartCell() {
+  void StartCell() { StartCell(style); }
+  void StartCell(std::string_view with_style) {
     if (column == columns.size()) columns.push_back(ColumnName(column));
-    text.append("<c r=\"").append(columns[column++]).append(row_number).append("\"").append(style);
+    text.append("<c r=\"").append(columns[column++]).append(row_number).append("\"");
+    text += with_style;
   }
 
   void AppendTextCell(std::string_view content) {
-    StartCell();
+    const bool wraps = look == Look::kTable && content.find('\n') != std::string_view::npos;
+    StartCell(wraps ? kWrappedStyle : style);
     text += " t=\"inlineStr\"><is>";
     AppendSheetText(content, text);
     text += "</is></c>";
@@ -114,12 +130,22 @@ struct Writer::Impl {
   Status EndSheet() {
     if (row_open) text += "</row>";
     row_open = false;
+    text += kRowsEnd;
+    if (look == Look::kTable && !header.empty()) {
+      text +=
+          fmt::format("<autoFilter ref=\"A1:{}{}\"/>", ColumnName(header.size() - 1), next_row - 1);
+    }
     text += kSheetTail;
     return Flush();
   }
 
+  // Ends the sheet before.
   Status AddSheet() {
     if (!sheets.empty()) PL_TRY(EndSheet());
+    return OpenSheet();
+  }
+
+  Status OpenSheet() {
     std::string name = sheet_name.empty() ? "Sheet" : sheet_name;
     if (++parts > 1) {
       name = fmt::format("{}{}part_{}", sheet_name, sheet_name.empty() ? "" : "_", parts);
@@ -134,8 +160,9 @@ struct Writer::Impl {
     sheets.push_back(std::move(name));
     PL_TRY(archive.Begin(fmt::format("xl/worksheets/sheet{}.xml", sheets.size())));
     text.append(kDeclaration).append(kSheetHead);
+    text.append(look == Look::kTable ? kFrozen : "").append(kRows);
     next_row = 1;
-    StartRow({});
+    StartRow(look == Look::kTable ? kHeaderStyle : "");
     for (const std::string& cell : header) AppendTextCell(cell);
     return {};
   }
@@ -202,11 +229,14 @@ Result<Writer> Writer::CreateEmpty(const std::string& path) {
   return Writer(std::make_unique<Impl>(std::move(archive)));
 }
 
-Status Writer::BeginSheet(std::string_view name, std::span<const std::string_view> header) {
+Status Writer::BeginSheet(std::string_view name, std::span<const std::string_view> header,
+                          Look look) {
+  if (!impl_->sheets.empty()) PL_TRY(impl_->EndSheet());
   impl_->sheet_name = name;
+  impl_->look = look;
   impl_->parts = 0;
   impl_->header.assign(header.begin(), header.end());
-  return impl_->AddSheet();
+  return impl_->OpenSheet();
 }
 
 Status Writer::BeginRow(Fill fill) {

@@ -15,6 +15,10 @@ namespace plumbline::xlsx {
 
 enum class Fill : uint8_t { kNone, kYellow, kRed };  // whole cell, solid
 
+// kTable: a bold grey header row with filters, which stays in view with the first column; line
+// breaks in cells are shown.
+enum class Look : uint8_t { kPlain, kTable };
+
 // A workbook written row by row in constant memory. It appears under `path` when Close() succeeds;
 // before, and when destroyed without Close(), nothing is visible. Texts are never taken for
 // formulas. A sheet that is full (1,048,576 rows) is continued on the next one, each with the
@@ -31,7 +35,8 @@ class Writer {
 
   // Begins another sheet with its own header; kInvalidArgument when the name is longer than 31
   // characters or taken. A full one is continued on "<name>_part_2", ...
-  Status BeginSheet(std::string_view name, std::span<const std::string_view> header);
+  Status BeginSheet(std::string_view name, std::span<const std::string_view> header,
+                    Look look = Look::kPlain);
   Status BeginRow(Fill fill);
   // Cells of the row, left to right. Not-finite numbers cannot be stored: write a text. Texts above
   // Excel's limit of 32,767 characters are cut.

@@ -9,20 +9,21 @@
 namespace plumbline::pipeline {
 namespace {
 
-std::string TimeStamp() {
+std::string TimeStamp(StampForm form) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   localtime_r(&now, &local);
   char text[32];
-  const size_t size = std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local);
+  const size_t size = std::strftime(
+      text, sizeof(text), form == StampForm::kDigits ? "%Y%m%d%H%M%S" : "%Y%m%d_%H%M%S", &local);
   return std::string(text, size);
 }
 
 }  // namespace
 
 FreeName FreeStamp(const std::string& directory, std::string_view prefix,
-                   std::span<const std::string_view> extensions) {
-  const std::string time = TimeStamp();
+                   std::span<const std::string_view> extensions, StampForm form) {
+  const std::string time = TimeStamp(form);
   for (int attempt = 0;; ++attempt) {
     std::string stamp = attempt == 0 ? time : fmt::format("{}_{}", time, attempt);
     // The hold first: between a look and a hold another process can write its files and be gone.
@@ -36,9 +37,9 @@ FreeName FreeStamp(const std::string& directory, std::string_view prefix,
   }
 }
 
-FreeName FreePath(const std::string& directory, std::string_view prefix,
-                  std::string_view extension) {
-  FreeName name = FreeStamp(directory, prefix, {&extension, 1});
+FreeName FreePath(const std::string& directory, std::string_view prefix, std::string_view extension,
+                  StampForm form) {
+  FreeName name = FreeStamp(directory, prefix, {&extension, 1}, form);
   name.text = JoinPath(directory, fmt::format("{}_{}{}", prefix, name.text, extension));
   return name;
 }

@@ -20,14 +20,17 @@ struct FreeName {
   std::optional<NameHold> hold;
 };
 
-// The stamp "<time>" (local, yyyymmddhhmmss) or "<time>_<n>", such that "<prefix>_" + it + each of
+enum class StampForm { kDigits, kDateAndTime };  // yyyymmddhhmmss, yyyymmdd_hhmmss
+
+// The stamp "<time>" (local) or "<time>_<n>", such that "<prefix>_" + it + each of
 // `extensions` (with their dots) is the name of no file in `directory`.
 FreeName FreeStamp(const std::string& directory, std::string_view prefix,
-                   std::span<const std::string_view> extensions);
+                   std::span<const std::string_view> extensions,
+                   StampForm form = StampForm::kDigits);
 
 // The path "<directory>/<prefix>_<free stamp><extension>".
-FreeName FreePath(const std::string& directory, std::string_view prefix,
-                  std::string_view extension);
+FreeName FreePath(const std::string& directory, std::string_view prefix, std::string_view extension,
+                  StampForm form = StampForm::kDigits);
 
 }  // namespace plumbline::pipeline
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -19,20 +20,12 @@ KERNELS = {"Default/net/conv1-Conv2d/Conv2D-op1": "# In file net.py:12/    x = s
            "Default/conv1_like-op3": "# In file net.py:14/    return relu(x)/\n"}
 
 
-def field(number: int, text: bytes) -> bytes:
-    """One field of a protocol buffer message."""
-    size = len(text)
-    prefix = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])
-    return bytes([number << 3 | 2]) + prefix + text
-
-
 def graph_pb() -> bytes:
     """A ModelProto with the kernels."""
     nodes = b"".join(
-        field(1, field(2, str(i).encode()) + field(3, b"Conv2D") + field(8, name.encode())
-              + field(9, source.encode()))
+        operator(str(i), "Conv2D", name, [], part(9, source.encode()))
         for i, (name, source) in enumerate(KERNELS.items()))
-    return field(4, nodes + field(6, b"0"))
+    return part(4, nodes + part(6, b"0"))
 
 
 @pytest.fixture
@@ -157,3 +150,113 @@ def test_a_killed_pass_leaves_whole_tables(tmp_path: pathlib.Path) -> None:
     assert not list(place.glob("*.npy"))
     names = [line.split(",")[1] for line in (place / "statistic.csv").read_text().splitlines()[1:]]
     assert names == [f"n{i}" for i in range(400)]
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def number(key: int, value: int) -> bytes:
+    return varint(key << 3) + varint(value)
+
+
+def part(key: int, content: bytes) -> bytes:
+    return varint(key << 3 | 2) + varint(len(content)) + content
+
+
+def tensor(dtype: int, *sizes: int) -> bytes:
+    """A TypeProto of a tensor."""
+    shape = b"".join(part(1, number(1, size)) for size in sizes)
+    return number(1, 14) + part(2, number(1, dtype) + part(2, shape))
+
+
+def operator(name: str, op_type: str, full_name: str, inputs: list[str], *fields: bytes) -> bytes:
+    return part(1, b"".join(part(1, part(1, one.encode())) for one in inputs)
+                + part(2, name.encode()) + part(3, op_type.encode())
+                + part(8, full_name.encode()) + b"".join(fields))
+
+
+TRACE = b"# In file net.py(12)/    x = self.fc(x)/\n#-In file a:b.py:3, 4~9/  y/\n"
+
+
+def whole_graph() -> bytes:
+    pair = number(1, 31) + part(3, part(1, tensor(11, 2, 3)) + part(1, number(1, 5)))
+    names = number(1, 32) + part(18, number(1, 13) + part(7, b"a"))
+    return part(4, b"".join([
+        operator("1", "Load", "Default/Load-op7", ["w"], part(6, tensor(11, 3))),
+        operator("2", "MatMul", "Default/fc/MatMul-op12", ["x", "1", "c0", "free"],
+                 part(6, pair), part(9, TRACE), part(5, part(1, b"names") + part(2, names))),
+        operator("3", "MatMul", "Default/fc/MatMul-op2", ["2"], part(6, tensor(10)),
+                 part(9, TRACE)),
+        operator("4", "make_tuple", "Default/make_tuple-op1", ["2", "3"]),
+        part(2, b"kernel_graph_0"),
+        part(3, part(1, b"x") + part(2, tensor(11, 2, 3))),
+        part(3, part(1, b"w") + part(2, tensor(11, 3))),
+        part(5, part(1, b"c0") + part(2, number(1, 5) + number(3, 4))),
+        part(5, part(1, b"c1") + part(2, number(1, 14) + part(8, number(4, 2) + number(5, 11)))),
+        part(5, part(1, b"c2") + part(2, b"")), part(6, b"0")]))
+
+
+PLACE = ("0", "kernel_graph_0")
+STACK = "#   net.py:12  x = self.fc(x)\n# - a:b.py:3, 4~9  y"
+OPERATORS = [
+    ("operator", "input", "input_dtype", "input_shape", "output_dtype", "output_shape",
+     "downstream", "name", "attrs", "scope", "full_name", "rank_id", "graph_name", "stack"),
+    ("Load_1", "w", "float32", "(3,)", "float32", "(3,)", "MatMul_12", "1", "{}", "Default",
+     "Default/Load-op7", *PLACE, None),
+    ("MatMul_12", "x\nLoad_1\nc0\nfree", "float32\nfloat32\n-\n-", "(2, 3)\n(3,)\n-\n-",
+     "float32\nint64", "(2, 3)\n-", "MatMul_2\nmake_tuple_1", "2", "{'names': ['a']}",
+     "Default/fc", "Default/fc/MatMul-op12", *PLACE, STACK),
+    ("MatMul_2", "MatMul_12", "tuple", "-", "float16", "()", "make_tuple_1", "3", "{}",
+     "Default/fc", "Default/fc/MatMul-op2", *PLACE, STACK),
+    ("make_tuple_1", *[None] * 10, *PLACE, None),
+    ("Add_3", None, None, None, None, None, None, "1", "{}", "Default", "Default/Add-op3",
+     "0", "kernel_graph_10", None)]
+
+
+def test_graphs_become_a_workbook(tree: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    graphs = tree / "rank_0/graphs"
+    (graphs / "ms_output_trace_code_graph_0.pb").write_bytes(whole_graph())
+    (graphs / "ms_output_trace_code_graph_10.pb").write_bytes(part(4, operator(
+        "1", "Add", "Default/Add-op3", []) + part(2, b"kernel_graph_10")))
+    path = pathlib.Path(DumpParser(str(tree)).export_xlsx(str(tmp_path / "new/out")))
+    assert path.parent == tmp_path / "new/out"
+    assert re.fullmatch(r"dump_\d{8}_\d{6}\.xlsx", path.name)
+    book = openpyxl.load_workbook(path)
+    assert book.sheetnames == ["info", "constant", "parameter", "operator", "statistics", "source"]
+    cells = {name: [tuple(row) for row in book[name].iter_rows(values_only=True)]
+             for name in book.sheetnames}
+    assert cells["info"] == [("argument", "value"), ("dump-dir", str(tree))]
+    assert cells["constant"] == [
+        ("name", "value", "downstream", "rank_id", "graph_name"),
+        ("c0", "4", "MatMul_12", *PLACE), ("c1", "TENSOR", None, *PLACE),
+        ("c2", "NONE", None, *PLACE)]
+    assert cells["parameter"] == [
+        ("name", "output_dtype", "output_shape", "downstream", "rank_id", "graph_name"),
+        ("x", "float32", "(2, 3)", "MatMul_12", *PLACE), ("w", "float32", "(3,)", "Load_1", *PLACE)]
+    assert cells["operator"] == OPERATORS
+    assert cells["statistics"] == [("operator", "count"), ("Add", 1), ("Load", 1), ("MatMul", 2),
+                                   ("make_tuple", 1)]
+    assert cells["source"] == [
+        ("stack", "operator", "full_name", "rank_id", "graph_name"),
+        (STACK, "MatMul_2", "Default/fc/MatMul-op2", *PLACE),
+        (STACK, "MatMul_12", "Default/fc/MatMul-op12", *PLACE)]
+    sheet = book["operator"]
+    assert sheet.freeze_panes == "B2" and sheet.auto_filter.ref == "A1:N6"
+    assert sheet["C1"].font.b and sheet["C1"].fill.fgColor.rgb == "FFD9D9D9"
+    assert sheet["B3"].alignment.wrap_text and not sheet["B2"].alignment.wrap_text
+
+
+def test_a_damaged_graph_gives_no_workbook(tree: pathlib.Path, tmp_path: pathlib.Path,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pathlib.Path(DumpParser(str(tree)).export_xlsx()).parent == tmp_path
+    (tree / "rank_0/graphs/ms_output_trace_code_graph_0.pb").write_bytes(whole_graph()[:-3])
+    with pytest.raises(CorruptDataError, match=r"graph_0\.pb: byte"):
+        DumpParser(str(tree)).export_xlsx(str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()

@@ -9,18 +9,13 @@
 #include <tuple>
 #include <utility>
 
-#include "base/file.h"
 #include "base/text_parts.h"
 #include "formats/graph_pb.h"
+#include "load/compiled_graphs.h"
 #include "load/graph_index.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-constexpr std::string_view kRank = "rank_";
-constexpr std::string_view kGraphs = "graphs";
-constexpr std::string_view kGraphName = "ms_output_trace_code_graph_";
-constexpr std::string_view kEnding = ".pb";
 
 class Trace {
  public:
@@ -60,33 +55,20 @@ bool Wanted(const std::optional<std::vector<int64_t>>& numbers, int64_t number) 
 // Places of kernels in their graphs, by rank and name.
 using Places = std::map<std::pair<int64_t, std::string>, size_t>;
 
-Status AddGraphs(const std::string& rank_directory, int64_t rank, const Trace& trace,
-                 Places& places) {
-  const std::string directory = JoinPath(rank_directory, kGraphs);
-  if (KindOf(directory) != PathKind::kDirectory) return {};
-  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
-  for (const std::string& name : names) {
-    if (!name.starts_with(kGraphName) || !name.ends_with(kEnding)) continue;
-    PL_TRY_ASSIGN(const graph_pb::Graph graph, graph_pb::Read(JoinPath(directory, name)));
-    for (const graph_pb::Node& node : graph.nodes) {
-      const bool is_kernel = !node.full_name.empty() && trace.Matches(node.source);
-      if (is_kernel) places.try_emplace({rank, node.full_name}, places.size());
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<SourceTensor>> FindSourceTensors(const std::string& root,
                                                     const SourceQuery& query) {
   PL_TRY_ASSIGN(const Trace trace, Trace::Of(query));
-  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(root));
+  PL_TRY_ASSIGN(const std::vector<load::CompiledGraph> files, load::ListCompiledGraphs(root));
   Places places;
-  for (const std::string& name : names) {
-    const std::optional<int64_t> rank = NaturalAfter(kRank, name);
-    if (!rank || !Wanted(query.ranks, *rank)) continue;
-    PL_TRY(AddGraphs(JoinPath(root, name), *rank, trace, places));
+  for (const load::CompiledGraph& file : files) {
+    if (!Wanted(query.ranks, file.rank)) continue;
+    PL_TRY_ASSIGN(const graph_pb::Graph graph, graph_pb::Read(file.path));
+    for (const graph_pb::Node& node : graph.nodes) {
+      const bool is_kernel = !node.full_name.empty() && trace.Matches(node.source);
+      if (is_kernel) places.try_emplace({file.rank, node.full_name}, places.size());
+    }
   }
   std::vector<SourceTensor> found;
   if (places.empty()) return found;
