@@ -2,12 +2,14 @@
 
     python record_runs.py {plumbline|upstream} OUT MODEL/LEVEL/MODE ...
 
-leaves OUT/MODEL/LEVEL/MODE/step{0,1}. A recorder is one per process; importing torch and
-transformers takes seconds, so this process imports them once and forks before each recorder.
+leaves OUT/MODEL/LEVEL/MODE/step{0,1}. A recorder is one per process; importing torch, transformers
+and the tool takes seconds, so this process imports them once and forks before each recorder.
 """
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import json
 import os
 import sys
@@ -64,6 +66,7 @@ def record(tool: str, out: Path, model_name: str, level: str, mode: str) -> None
 
 def main() -> int:
     tool, out, *wanted = sys.argv[1:]
+    importlib.import_module("plumbline.pytorch" if tool == "plumbline" else "msprobe.pytorch")
     failures = 0
     for name in wanted:
         child = os.fork()
@@ -74,10 +77,11 @@ def main() -> int:
                 status = 0
             except BaseException:
                 traceback.print_exc()
+            # Recorders finish in these; to take the interpreter apart after them costs a second.
+            atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
-            # Recorders finish in atexit handlers, so this must be an ordinary exit.
-            sys.exit(status)
+            os._exit(status)
         failures += os.waitpid(child, 0)[1] != 0
     return 1 if failures else 0
 

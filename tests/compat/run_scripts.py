@@ -8,6 +8,7 @@ children are forked, because that takes seconds; what a script prints goes to OU
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import sys
@@ -18,6 +19,7 @@ import msprobe.pytorch  # noqa: F401
 
 
 def main() -> int:
+    gc.freeze()  # the children's last collections leave alone what is imported
     out, failures = Path(sys.argv[1]), 0
     for script in map(Path, sys.argv[2:]):
         folder = out / script.stem

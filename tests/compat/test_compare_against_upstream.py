@@ -49,17 +49,18 @@ WORDING = {"Err_message"}
 def dumps(tmp_path_factory):
     """mode -> (target, golden): one step with a wrong epsilon in the second block, and without."""
     root = tmp_path_factory.mktemp("dumps")
-    result = {}
-    for mode, (task, level, summary) in MODES.items():
-        sides = []
+    words = []
+    for mode, settings in MODES.items():
         for eps in ("1e-2", "1e-6"):
-            out = str(root / f"{mode}_{eps}")
-            subprocess.run([UPSTREAM, os.path.join(HERE, "record_small_model.py"), out, task, level,
-                            summary, eps], check=True, capture_output=True)
-            (dump,) = glob.glob(out + "/step0/*/dump.json")
-            sides.append(dump)
-        result[mode] = tuple(sides)
-    return result
+            words += [str(root / mode / eps), *settings, eps]
+    subprocess.run([UPSTREAM, os.path.join(HERE, "record_small_model.py"), *words], check=True,
+                   capture_output=True)
+
+    def side(mode, eps):
+        (dump,) = glob.glob(str(root / mode / eps / "step0" / "*" / "dump.json"))
+        return dump
+
+    return {mode: (side(mode, "1e-2"), side(mode, "1e-6")) for mode in MODES}
 
 
 def request_file(folder, target, golden):
@@ -80,15 +81,25 @@ def read_sheet(folder):
     return rows[0], rows[1:], fills[1:]
 
 
-def run_both(tmp_path, target, golden):
-    request = request_file(tmp_path, target, golden)
-    msprobe = os.path.join(os.path.dirname(UPSTREAM), "msprobe")
-    theirs, ours = str(tmp_path / "theirs"), str(tmp_path / "ours")
-    subprocess.run([msprobe, "-f", "pytorch", "compare", "-i", request, "-o", theirs, "-s"],
-                   check=True, capture_output=True)
-    subprocess.run([PLUMB, "-f", "pytorch", "compare", "-i", request, "-o", ours, "-s"],
-                   check=True, capture_output=True)
-    return read_sheet(theirs), read_sheet(ours)
+@pytest.fixture(scope="module")
+def sheets(dumps, tmp_path_factory):
+    """mode -> (upstream's sheet, ours), each as read_sheet gives it."""
+    requests, folders = [], {}
+    for mode, (target, golden) in dumps.items():
+        folder = tmp_path_factory.mktemp(mode)
+        words = ["-f", "pytorch", "compare", "-i", request_file(folder, target, golden), "-s", "-o"]
+        requests.append({"words": [*words, str(folder / "theirs")], "log": str(folder / "log")})
+        subprocess.run([PLUMB, *words, str(folder / "ours")], check=True, capture_output=True)
+        folders[mode] = folder
+    path = tmp_path_factory.mktemp("requests") / "requests.json"
+    path.write_text(json.dumps(requests))
+    subprocess.run([UPSTREAM, os.path.join(HERE, "run_upstream_commands.py"), path], check=True,
+                   capture_output=True)
+    for request in requests:
+        with open(request["log"] + ".status", encoding="ascii") as status:
+            assert status.read() == "0", request
+    return {mode: (read_sheet(folder / "theirs"), read_sheet(folder / "ours"))
+            for mode, folder in folders.items()}
 
 
 def close(a, b):
@@ -115,8 +126,8 @@ def repaired(mode, column, row, header):
 
 
 @pytest.mark.parametrize("mode", list(MODES))
-def test_cells_equal(mode, dumps, tmp_path):
-    (header, rows, _), (our_header, our_rows, _) = run_both(tmp_path, *dumps[mode])
+def test_cells_equal(mode, sheets):
+    (header, rows, _), (our_header, our_rows, _) = sheets[mode]
     assert our_header[:len(header)] == header
     assert our_header[len(header):] == ["Verdict", "Reason"]
     assert len(our_rows) == len(rows)
@@ -135,8 +146,8 @@ def test_cells_equal(mode, dumps, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["statistics", "tensor"])
-def test_fills_equal(mode, dumps, tmp_path):
-    (_, rows, fills), (_, _, our_fills) = run_both(tmp_path, *dumps[mode])
+def test_fills_equal(mode, sheets):
+    (_, rows, fills), (_, _, our_fills) = sheets[mode]
     different = []
     for row, theirs, ours in zip(rows, fills, our_fills, strict=True):
         values = [str(value).strip().lower() for value in row]

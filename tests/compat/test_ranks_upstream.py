@@ -69,6 +69,19 @@ def plumb(request: pytest.FixtureRequest, *words: object) -> None:
     assert done.returncode == 0, done
 
 
+def run_upstream(version: str, folder: Path, commands: list[list[Any]]) -> None:
+    """Runs command lines of a release, which must succeed; requests and logs go to `folder`."""
+    requests = folder / "requests.json"
+    requests.write_text(json.dumps([{"words": [str(word) for word in words],
+                                     "log": str(folder / f"log{number}")}
+                                    for number, words in enumerate(commands)]))
+    done = run([upstream_python(version), HERE / "run_upstream_commands.py", requests], timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    for number, words in enumerate(commands):
+        log = folder / f"log{number}"
+        assert Path(f"{log}.status").read_text() == "0", (words, log.read_text()[-3000:])
+
+
 def merged(directory: Path) -> dict[str, list[list[Any]]]:
     """The sheets of the only merged workbook."""
     [path] = directory.glob("multi_ranks_compare_merge_*.xlsx")
@@ -87,12 +100,7 @@ def test_merge_result(steps, tmp_path, request):
     commands = [["-f", "pytorch", "compare", "-i", compare, "-o", theirs],
                 ["-f", "pytorch", "merge_result", "-i", theirs, "-o", tmp_path / "m0", "-config",
                  config]]
-    requests = tmp_path / "requests.json"
-    requests.write_text(json.dumps([{"words": [str(word) for word in words],
-                                     "log": str(tmp_path / f"log{number}")}
-                                    for number, words in enumerate(commands)]))
-    done = run([upstream_python(), HERE / "run_upstream_commands.py", requests], timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
+    run_upstream("1.2.2", tmp_path, commands)
     expected = merged(tmp_path / "m0")
     assert len(expected) == 8 and len(expected["Max diff"]) == 11
     plumb(request, "msprobe", "-f", "pytorch", "merge_result", "-i", theirs, "-o", tmp_path / "m1",
@@ -108,12 +116,11 @@ def test_merge_result(steps, tmp_path, request):
 
 def test_first_difference(steps, tmp_path, request):
     """Where upstream finds the fault, the file is the same."""
-    program = upstream_python("26.2.0").with_name("msprobe")
+    run_upstream("26.2.0", tmp_path, [
+        ["compare", "-tp", steps / fault, "-gp", steps / "good", "-o", tmp_path / f"theirs_{fault}",
+         "-da"] for fault in FAULTS])
     for fault, name in FAULTS.items():
         theirs, own = tmp_path / f"theirs_{fault}", tmp_path / f"own_{fault}"
-        done = run([program, "compare", "-tp", steps / fault, "-gp", steps / "good", "-o", theirs,
-                    "-da"], timeout=300)
-        assert done.returncode == 0, done.stderr[-4000:]
         plumb(request, "msprobe", "compare", "-tp", steps / fault, "-gp", steps / "good", "-o", own,
               "-da")
         [path] = own.glob("diff_analyze_*.json")

@@ -9,7 +9,7 @@ from typing import Any
 from recording import config, run
 
 _PROLOGUE = """
-import json, os, signal, sys
+import gc, json, os, signal, sys
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ def program(name, PrecisionDebugger):
     path = sys.argv[1] + "/" + name + "/config.json"
 """
 _EPILOGUE = """
+gc.freeze()  # the children's last collections leave alone what is imported
 codes = {}
 for name in json.loads(sys.argv[2]):
     child = os.fork()

@@ -1,7 +1,8 @@
 """Runs Python source in processes that begin with PyTorch imported, which takes them a second.
 
 A server imports torch and nothing else, and forks for every program: what a program does to its
-process ends with it. The first frame of such a program is its own, as with `python -c`.
+process ends with it. The first frame of such a program is its own, as with `python -c`. What torch
+made while it was imported is frozen (gc.freeze), so that a program's end does not search it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _MESSAGE_BYTES = 1 << 20
 
 # Run by the server. A forked child leaves the loop: its program runs at module level.
 _SERVER = """
-import array, json, os, socket, sys
+import array, gc, json, os, socket, sys
 import torch
+gc.freeze()
 _server = socket.socket(fileno=int(sys.argv[1]))
 _server.send(b"ready")
 while True:
@@ -53,7 +55,7 @@ with open(_job["source"]) as _file:
 for _name in [_name for _name in globals() if _name.startswith("_") and not _name.startswith("__")]:
     if _name != "_code":
         del globals()[_name]
-del array, json, os, socket, torch, _name
+del array, gc, json, os, socket, torch, _name
 exec(globals().pop("_code"))
 """
 
