@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 namespace plumbline::measure {
 namespace {
@@ -65,7 +66,7 @@ struct Range {
   double low = 0, high = 0;
 };
 
-Range RangeOf(const std::vector<double>& values) {
+Range RangeOf(std::span<const double> values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   return {*low, *high};
 }
@@ -96,7 +97,7 @@ std::optional<Cause> FindOneFactor(const CausePair& pair, const PairSums& sums) 
 
 std::optional<Cause> FindOperandFactor(const CausePair& pair, const PairSums& sums) {
   for (const Operand& operand : pair.operands) {
-    const std::vector<double>& c = operand.values;
+    const Doubles& c = operand.values;
     if (IsOfRank(operand)) continue;
     const double times = ResidualOf(pair, sums, [&](size_t i) { return pair.golden[i] * c[i]; });
     if (const auto fit = FitOfFactor(pair, sums, times)) {
@@ -178,8 +179,8 @@ struct Clamping {
 // first element that says so: most tensors are no clamped ones.
 std::optional<Clamping> ClampingOf(const CausePair& pair, const PairSums& sums,
                                    bool target_is_clamped, Range bounds) {
-  const std::vector<double>& clamped = target_is_clamped ? pair.target : pair.golden;
-  const std::vector<double>& open = target_is_clamped ? pair.golden : pair.target;
+  const Doubles& clamped = target_is_clamped ? pair.target : pair.golden;
+  const Doubles& open = target_is_clamped ? pair.golden : pair.target;
   const double most_squares = MostSquaresLeft(sums);
   Clamping result;
   double squares = 0;
@@ -198,7 +199,7 @@ std::optional<Clamping> ClampingOf(const CausePair& pair, const PairSums& sums,
 }
 
 // The extremes of `values` where both sides are finite. Requires: there are any.
-Range RangeOfFinite(const CausePair& pair, const std::vector<double>& values) {
+Range RangeOfFinite(const CausePair& pair, std::span<const double> values) {
   size_t i = 0;
   while (!BothFinite(pair, i)) ++i;
   Range range{values[i], values[i]};
@@ -244,7 +245,7 @@ std::optional<Cause> FindRankSum(const CausePair& pair, const PairSums& sums) {
     return operand.role == CauseCandidate::Role::kRankShare;
   };
   if (std::none_of(pair.operands.begin(), pair.operands.end(), is_share)) return std::nullopt;
-  std::vector<double> total = pair.target;
+  Doubles total = pair.target;
   size_t ranks = 1;
   for (const Operand& operand : pair.operands) {
     if (!is_share(operand)) continue;
@@ -326,7 +327,7 @@ std::optional<Cause> FindAddend(const CausePair& pair, const PairSums& sums) {
     const bool recorded_here = operand.role == CauseCandidate::Role::kOperand ||
                                operand.role == CauseCandidate::Role::kEarlier;
     if (!recorded_here) continue;
-    const std::vector<double>& c = operand.values;
+    const Doubles& c = operand.values;
     double squares = 0;
     double dot = 0;
     for (size_t i = 0; i < pair.size(); ++i) {

@@ -86,7 +86,7 @@ class SliceMatch {
 
   // Per slice a projection on fixed weights: slices that agree have nearly the same one. Elements
   // are read as they lie in memory; each sum is in the order of the slice.
-  std::vector<double> Signatures(const std::vector<double>& values) const {
+  std::vector<double> Signatures(std::span<const double> values) const {
     std::vector<double> sums(slices_.count, 0);
     std::vector<double> weights(slices_.inner);
     const double* value = values.data();
@@ -281,8 +281,8 @@ std::optional<Cause> FindSameMultiset(const CausePair& pair, const PairSums& sum
   if (std::abs(std::sqrt(sums.target_squares) - scale) > (most + kSummation) * scale) {
     return std::nullopt;
   }
-  std::vector<double> target = pair.target;
-  std::vector<double> golden = pair.golden;
+  Doubles target = pair.target;
+  Doubles golden = pair.golden;
   std::sort(target.begin(), target.end());
   std::sort(golden.begin(), golden.end());
   double squares = 0;

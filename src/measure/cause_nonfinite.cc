@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace plumbline::measure {
 namespace {
@@ -62,8 +63,7 @@ struct NonFiniteCounts {
   size_t nan = 0, infinite = 0;
 };
 
-NonFiniteCounts CountsWhereOther(const std::vector<double>& values,
-                                 const std::vector<double>& other) {
+NonFiniteCounts CountsWhereOther(std::span<const double> values, std::span<const double> other) {
   NonFiniteCounts counts;
   for (size_t i = 0; i < values.size(); ++i) {
     if (Agree(values[i], other[i], 0)) continue;

@@ -162,11 +162,10 @@ std::optional<Cause> FindGrid(const CausePair& pair) {
     for (const size_t parts : {size_t{1}, rows}) {
       if (parts > 1 && !has_rows) continue;
       const size_t length = pair.size() / parts;
-      const auto on_grid = [&](const std::vector<double>& values) {
+      const auto on_grid = [&](std::span<const double> values) {
         size_t fits = 0;
         for (size_t i = 0; i < parts; ++i) {
-          if (IsOnGrid(std::span(values).subspan(i * length, length), levels, pair.roundoff))
-            ++fits;
+          if (IsOnGrid(values.subspan(i * length, length), levels, pair.roundoff)) ++fits;
         }
         return fits;
       };
@@ -202,7 +201,7 @@ struct ValueShape {
   double mean = 0, deviation = 0, zero_share = 0;
 };
 
-ValueShape ValueShapeOf(const std::vector<double>& values) {
+ValueShape ValueShapeOf(std::span<const double> values) {
   ValueShape shape;
   double sum = 0;
   double squares = 0;
@@ -221,8 +220,8 @@ ValueShape ValueShapeOf(const std::vector<double>& values) {
 
 // Dropout on one side: `dropped` is `whole` with zeros and scaled survivors.
 std::optional<Cause> FindDropout(const CausePair& pair, bool of_target) {
-  const std::vector<double>& dropped = of_target ? pair.target : pair.golden;
-  const std::vector<double>& whole = of_target ? pair.golden : pair.target;
+  const Doubles& dropped = of_target ? pair.target : pair.golden;
+  const Doubles& whole = of_target ? pair.golden : pair.target;
   size_t candidates = 0;
   size_t zeros = 0;
   double dot = 0;

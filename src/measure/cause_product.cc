@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 namespace plumbline::measure {
@@ -130,7 +131,7 @@ Sample SampleOf(const CausePair& pair) {
 
 // |values - product| over |target - golden|, over the sample.
 template <class Round>
-double LeftOf(const Product& product, const Sample& sample, const std::vector<double>& values,
+double LeftOf(const Product& product, const Sample& sample, std::span<const double> values,
               const Round& round) {
   double squares = 0;
   for (const size_t i : sample.indices) {

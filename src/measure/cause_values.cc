@@ -47,14 +47,14 @@ Window WindowAround(std::span<const int64_t> sizes, int64_t index) {
   return window;
 }
 
-template <class T>
-std::vector<double> WidenedFrom(const std::byte* data, size_t count) {
+template <class T, class Values>
+Values WidenedFrom(const std::byte* data, size_t count) {
   // Made from what is there, as zeros first would cost as much again.
   if (reinterpret_cast<uintptr_t>(data) % alignof(T) == 0) {
     const T* const values = reinterpret_cast<const T*>(data);
     return {values, values + count};
   }
-  std::vector<double> out(count);
+  Values out(count);
   for (size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, data + i * sizeof(T), sizeof(T));
@@ -63,46 +63,49 @@ std::vector<double> WidenedFrom(const std::byte* data, size_t count) {
   return out;
 }
 
-std::vector<double> WidenedByFloat(DType dtype, const std::byte* data, size_t count) {
+template <class Values>
+Values WidenedByFloat(DType dtype, const std::byte* data, size_t count) {
   std::vector<float> floats(count);
   kernels::ActiveTable().to_float(dtype, data, count, floats.data());
   return {floats.begin(), floats.end()};
 }
 
-// Contiguous elements; complex ones give two values each.
-std::vector<double> Widened(DType dtype, const std::byte* data, size_t elements) {
+// Contiguous elements; complex ones give two values each. Values: a vector of double.
+template <class Values>
+Values Widened(DType dtype, const std::byte* data, size_t elements) {
   const bool complex = InfoOf(dtype).kind == DTypeKind::kComplex;
   const size_t count = complex ? 2 * elements : elements;
   switch (dtype) {
     case DType::kFloat64:
     case DType::kComplex128:
-      return WidenedFrom<double>(data, count);
+      return WidenedFrom<double, Values>(data, count);
     case DType::kFloat32:
     case DType::kComplex64:
-      return WidenedFrom<float>(data, count);
+      return WidenedFrom<float, Values>(data, count);
     case DType::kInt32:
-      return WidenedFrom<int32_t>(data, count);
+      return WidenedFrom<int32_t, Values>(data, count);
     case DType::kUInt32:
-      return WidenedFrom<uint32_t>(data, count);
+      return WidenedFrom<uint32_t, Values>(data, count);
     case DType::kInt64:
-      return WidenedFrom<int64_t>(data, count);
+      return WidenedFrom<int64_t, Values>(data, count);
     case DType::kUInt64:
-      return WidenedFrom<uint64_t>(data, count);
+      return WidenedFrom<uint64_t, Values>(data, count);
     default:
-      return WidenedByFloat(dtype, data, count);
+      return WidenedByFloat<Values>(dtype, data, count);
   }
 }
 
-Result<std::vector<double>> Load(TensorView view, const Window& window) {
+template <class Values>
+Result<Values> Load(TensorView view, const Window& window) {
   int64_t offset = 0;
   for (size_t a = 0; a < view.sizes.size(); ++a) offset += window.begin[a] * view.strides[a];
   view.data += offset * InfoOf(view.dtype).size_bytes;
   view.sizes = window.count;
   if (view.dtype == DType::kFloat32 && view.is_contiguous()) {  // nearly always
-    return Widened(view.dtype, view.data, static_cast<size_t>(view.element_count()));
+    return Widened<Values>(view.dtype, view.data, static_cast<size_t>(view.element_count()));
   }
   PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(view));
-  return Widened(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
+  return Widened<Values>(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
 }
 
 // Sizes and strides of `view` seen in `shape` (strides 0 where it repeats), or nothing. Trailing
@@ -148,7 +151,7 @@ Result<std::optional<Operand>> OperandOf(const CauseCandidate& candidate,
   }
   view.sizes = shape;
   view.strides = strides;
-  PL_TRY_ASSIGN(std::vector<double> values, Load(view, window));
+  PL_TRY_ASSIGN(Doubles values, Load<Doubles>(view, window));
   return std::optional(Operand{candidate.name, candidate.role, std::move(values)});
 }
 
@@ -210,9 +213,9 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
   const double explained = std::isfinite(request.explained) ? request.explained : 0;
   pair.tolerance =
       std::max({kNoiseMargin * explained, kRoundoffMargin * pair.roundoff, kSmallestTolerance});
-  std::optional<Result<std::vector<double>>> target, golden;
-  RunBoth([&] { target = Load(request.target, window); },
-          [&] { golden = Load(request.golden, window); });
+  std::optional<Result<Doubles>> target, golden;
+  RunBoth([&] { target = Load<Doubles>(request.target, window); },
+          [&] { golden = Load<Doubles>(request.golden, window); });
   PL_TRY_ASSIGN(pair.target, std::move(*target));
   PL_TRY_ASSIGN(pair.golden, std::move(*golden));
   const bool complex = InfoOf(request.target.dtype).kind == DTypeKind::kComplex;
@@ -222,7 +225,8 @@ Result<CausePair> LoadPair(const CauseRequest& request) {
 }
 
 Result<std::vector<double>> DoublesOf(const TensorView& view) {
-  return Load(view, {Shape(view.sizes.size(), 0), Shape(view.sizes.begin(), view.sizes.end())});
+  return Load<std::vector<double>>(
+      view, {Shape(view.sizes.size(), 0), Shape(view.sizes.begin(), view.sizes.end())});
 }
 
 PairSums SumsOf(const CausePair& pair) {
@@ -335,8 +339,8 @@ CausePair ExtractRegion(const CausePair& pair, const Region& region) {
     }
     sources[i] = static_cast<size_t>(source);
   }
-  const auto take = [&](const std::vector<double>& from) {
-    std::vector<double> values(sources.size());
+  const auto take = [&](std::span<const double> from) {
+    Doubles values(sources.size());
     for (size_t i = 0; i < values.size(); ++i) values[i] = from[sources[i]];
     return values;
   };

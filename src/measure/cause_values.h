@@ -11,22 +11,26 @@
 #include <string>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "measure/cause_class.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::measure {
 
+// Up to 8 MiB a tensor, made anew for every pair.
+using Doubles = std::vector<double, HugePageAllocator<double>>;
+
 // A tensor that may explain the difference, expanded to the shape of the pair.
 struct Operand {
   std::string name;
   CauseCandidate::Role role = CauseCandidate::Role::kOperand;
-  std::vector<double> values;
+  Doubles values;
 };
 
 // Both sides of the item to classify, row-major. Complex numbers are pairs along a last axis of 2.
 struct CausePair {
   Shape shape;
-  std::vector<double> target, golden;
+  Doubles target, golden;
   std::vector<Operand> operands;
   DType dtype = DType::kFloat32;  // of the target
   double roundoff = 0;            // the larger one of both sides
