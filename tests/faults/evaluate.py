@@ -22,9 +22,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PLUMB = os.environ.get("PLUMB") or str(Path(sys.executable).with_name("plumb"))
-RECORDING_LIMIT_S = 280
+LISTING_LIMIT_S = 280
 COMPARE_LIMIT_S = 60
 TASKS = ("tensor", "statistics")
+PROCESSES = 2  # that record at once
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Answer:
 def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[Pair]:
     """Records what is missing in `work`; returns all pairs but models and cases in `without`."""
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", _LIST], cwd=HERE, check=True,
-                          capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
+                          capture_output=True, text=True, timeout=LISTING_LIMIT_S)
     left_out = set(without)
     cases = [case for case in json.loads(done.stdout)
              if not {case["model"], case["name"]} & left_out]
@@ -88,8 +89,10 @@ def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[P
     for case in cases:
         own = "".join("-" + value for pair in case["environment"] for value in pair)
         jobs.setdefault(case["model"] + own, []).append(case)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda job: _record_job(work, *job), jobs.items()))
+    missing = {job: members for job, members in jobs.items()
+               if not (work / job / "steps.json").exists()}
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        list(pool.map(lambda share: _record_jobs(work, share), _shares(missing)))
     pairs = []
     for job, members in jobs.items():
         steps = json.loads((work / job / "steps.json").read_text())
@@ -114,18 +117,31 @@ def _group(case: dict[str, Any]) -> str:
     return case["group"] or ("held out" if case["held_out"] else "in view")
 
 
-def _record_job(work: Path, job: str, cases: list[dict[str, Any]]) -> None:
-    if (work / job / "steps.json").exists():
-        return
-    environment = os.environ | dict(cases[0]["environment"]) | {"PLUMBLINE_LOG_LEVEL": "2"}
-    names = [case["name"] for case in cases]
-    done = subprocess.run([sys.executable, "-W", "ignore", HERE / "record_cases.py",
-                           cases[0]["model"], work / job, "tensor", *names], env=environment,
-                          check=False, capture_output=True, text=True, timeout=RECORDING_LIMIT_S)
+Jobs = dict[str, list[dict[str, Any]]]  # cases that are recorded together, by their directory
+
+
+def _shares(jobs: Jobs) -> list[Jobs]:
+    """Jobs of one environment each; those without one in as many shares as processes run."""
+    own: list[Jobs] = [{job: cases} for job, cases in jobs.items() if cases[0]["environment"]]
+    plain: list[Jobs] = [{} for _ in range(PROCESSES)]
+    for job, cases in sorted(jobs.items(), key=lambda item: -len(item[1])):
+        if not cases[0]["environment"]:
+            min(plain, key=lambda share: sum(map(len, share.values())))[job] = cases
+    return [share for share in plain + own if share]
+
+
+def _record_jobs(work: Path, jobs: Jobs) -> None:
+    """Records jobs of one environment, one after the other."""
+    first = next(iter(jobs))
+    environment = os.environ | dict(jobs[first][0]["environment"]) | {"PLUMBLINE_LOG_LEVEL": "2"}
+    wanted = [{"model": cases[0]["model"], "output": str(work / job),
+               "cases": [case["name"] for case in cases]} for job, cases in jobs.items()]
+    path = work / f"jobs-{first}.json"
+    path.write_text(json.dumps(wanted))
+    done = subprocess.run([sys.executable, "-W", "ignore", HERE / "record_cases.py", path],
+                          env=environment, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{job}: cannot be recorded\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    for rank in (work / job).glob("dump/*/*"):
-        write_statistics(rank, rank.parent / "statistics")
+        raise SystemExit(f"{done.stdout[-2000:]}{done.stderr[-4000:]}")
 
 
 def write_statistics(rank: Path, folder: Path) -> None:
