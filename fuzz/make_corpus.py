@@ -266,6 +266,26 @@ def atb_bin() -> Seeds:
     return seeds
 
 
+def acl_dump() -> Seeds:
+    """Device dumps of each container, cut; an overflow record; an operator in threads; a name."""
+    sound, field = make_dumps.device_dump_bytes(), make_dumps.field
+
+    def file(message: bytes, data: bytes) -> bytes:
+        return struct.pack("<Q", len(message)) + message + data
+
+    inline = field(1, 33) + field(3, field(1, bytes([4]))) + field(4, b"\x08\x6f\xef\x01")
+    given = struct.pack("<3i3Q3IQ", 2, 2, 0, 0, 0, 2, 16, 0, 8, 2)
+    nano = struct.pack("<5I", 0x5A5A5A5A, 1, 4, len(given) + 4, 1) + given
+    record = struct.pack("<6I", 0x5A5A5A5A, 1, 1, 0, 0, 112) + bytes(112)
+    threads = b'{"threadMode":true,"output_tensor_slice":[[[{"lower":0,"higher":1}]]]}'
+    recorded = field(3, b"\x30\x88\x01") + field(7, field(2, threads))
+    types = b"".join(field(3, field(1, code) + field(6, 1)) for code in range(28, 37))
+    return {"sound": sound, "cut": sound[:-20], "version_1": field(1, b"1.0") + field(4, inline),
+            "nano": file(nano, b"ab"), "record": file(recorded, record),
+            "types": file(field(1, b"2.0") + types, bytes(range(120, 129))),
+            "name": b"MatMul.a.1.2.1700000000000000.4.5.6.0"}
+
+
 def graph_dump() -> Seeds:
     """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2),
     compiled graph (3), dump configuration (4), execution order (5), text of a graph (6)."""
@@ -305,7 +325,7 @@ def graph_dump() -> Seeds:
 
 
 CORPUS = {
-    "atb_bin": atb_bin, "graph_dump": graph_dump,
+    "acl_dump": acl_dump, "atb_bin": atb_bin, "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
     "packed_value": packed_value, "safetensors": safetensors,

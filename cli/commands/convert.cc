@@ -34,7 +34,17 @@ constexpr const char* kFooter =
 struct Arguments {
   ConvertRequest request;
   std::string version = "2";
+  std::string kind = "npy";
 };
+
+const std::map<std::string, OutputKind>& Kinds() {
+  static const std::map<std::string, OutputKind> kinds = {{"npy", OutputKind::kNpy},
+                                                          {"msnpy", OutputKind::kMsNpy},
+                                                          {"bin", OutputKind::kBin},
+                                                          {"pt", OutputKind::kPt},
+                                                          {"txt", OutputKind::kTxt}};
+  return kinds;
+}
 
 // Files, share, rate and time left, a few times a second.
 class Progress {
@@ -62,11 +72,11 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
-std::string Summary(const ConvertRequest& request, const ConvertReport& report, double seconds) {
-  std::string text = fmt::format("{}: {} of {}, {}, {:.1f} s\n", OneLine(request.output_directory),
+std::string Summary(const ConvertRequest& request, const ConvertReport& report) {
+  std::string text = fmt::format("{}: {} of {}, {}\n", OneLine(request.output_directory),
                                  CountText(report.outputs, "output"),
                                  CountText(report.files - report.done_before, "dump file"),
-                                 CountText(report.output_bytes, "byte"), seconds);
+                                 CountText(report.output_bytes, "byte"));
   if (report.done_before > 0) {
     text += fmt::format("  {} already done by a run that ended early\n",
                         CountText(report.done_before, "dump file"));
@@ -88,7 +98,6 @@ int Convert(Arguments& arguments) {
       progress.Show(now);
     };
   }
-  const auto start = std::chrono::steady_clock::now();
   const auto report = pipeline::ConvertDumps(arguments.request);
   if (!report) {
     std::fprintf(stderr, "plumb convert: %s (error %d)\n", report.error().text.c_str(),
@@ -101,8 +110,7 @@ int Convert(Arguments& arguments) {
   for (const std::string& line : report->lines) {
     std::fprintf(stderr, "plumb convert: %s\n", OneLine(line).c_str());
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const std::string text = Summary(arguments.request, *report, seconds.count());
+  const std::string text = Summary(arguments.request, *report);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return report->code ? static_cast<int>(*report->code) : 0;
 }
@@ -131,12 +139,9 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
       ->default_val(".");
   command->add_flag("-R,--recursive", request.recursive, "also directories below");
   AddLayoutOptions(*command, request);
-  command->add_option("-t,--type", request.kind, "npy, bin, msnpy, pt or txt")
-      ->transform(CLI::Transformer(std::map<std::string, OutputKind>{{"npy", OutputKind::kNpy},
-                                                                     {"msnpy", OutputKind::kMsNpy},
-                                                                     {"bin", OutputKind::kBin},
-                                                                     {"pt", OutputKind::kPt},
-                                                                     {"txt", OutputKind::kTxt}}));
+  command->add_option("-t,--type", arguments->kind, "kind of the outputs")
+      ->check(CLI::IsMember({"npy", "msnpy", "bin", "pt", "txt"}))
+      ->capture_default_str();
   command->add_option("-v,--version", arguments->version, "accepted: files say which one they are")
       ->check(CLI::IsMember({"1", "2"}));
   command->add_option("--jobs", request.threads, "threads; 0: one per core")
@@ -144,6 +149,7 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
   command->footer(kFooter);
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    arguments->request.kind = Kinds().at(arguments->kind);
     exit_status = Convert(*arguments);
   });
 }

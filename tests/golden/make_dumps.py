@@ -381,3 +381,43 @@ def graph_order(root):
         file.write("NodeExecutionOrder-FullNameWithScope\nDefault/fc1-Dense/MatMul-op4\n"
                    "Default/relu-ReLU/ReLU-op0\nDefault/fc2-Dense/MatMul-op5\n"
                    "Gradients/Default/fc2-Dense/BiasAddGrad-op1\n")
+
+
+def field(number, value):
+    """One field of a protobuf message below 128 bytes."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def device_dump_bytes():
+    """A dump file: int16 (2, 3) in ND, and float16 (1, 3, 1, 2) in NC1HWC0."""
+    image = b"".join(struct.pack("<16e", *range(4 * i + 1, 4 * i + 4), *[0] * 13)
+                     for i in range(2))
+    given = field(1, 5) + field(2, 2) + field(3, field(1, bytes([2, 3]))) + field(5, 12)
+    result = (field(1, 2) + field(2, 3) + field(3, field(1, bytes([1, 1, 1, 2, 16])))
+              + field(6, 64) + field(7, field(1, bytes([1, 3, 1, 2]))))
+    message = (field(1, b"2.0") + field(3, result) + field(4, given)
+               + field(6, b"Default/net/Conv2D-op1"))
+    return struct.pack("<Q", len(message)) + message + struct.pack("<6h", *range(6)) + image
+
+
+def device_dump(path):
+    """A sound dump file and one of another kind."""
+    os.makedirs(path)
+    name = "Conv2D.Default_net_Conv2D-op1.1.2.1700000000000001"
+    with open(os.path.join(path, name), "wb") as file:
+        file.write(device_dump_bytes())
+    with open(os.path.join(path, "notes.txt"), "w", encoding="ascii") as file:
+        file.write("no dump\n")
+
+
+def overflow_records(path):
+    """An old record of status 16 on the AI core; its operator was not dumped."""
+    os.makedirs(path)
+    record = bytearray(2048)
+    struct.pack_into("<6Q", record, 256, 3, 10, 7, 0, 0x1200, 0x3400)
+    struct.pack_into("<3Q", record, 1024, 0xABC, 2, 16)
+    message = field(1, b"2.0") + field(3, b"\x30\x80\x10")  # size 2048
+    with open(os.path.join(path, "Opdebug.Node_OpDebug.7.10.1636595794731103"), "wb") as file:
+        file.write(struct.pack("<Q", len(message)) + message + bytes(record))
