@@ -28,6 +28,7 @@
 #include "pipeline/compare_training.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_pairs.h"
+#include "pipeline/operators/operator_trees.h"
 
 namespace plumbline::cli {
 namespace {
@@ -186,6 +187,14 @@ Result<int> CompareByKind(Arguments& arguments) {
   arguments.ranks.of_graphs = arguments.ranks.of_graphs ||
                               load::IsGraphDump(arguments.target_path) ||
                               load::IsGraphDump(arguments.golden_path);
+  if (!arguments.ranks.of_graphs && pipeline::HoldsOperatorDumps(arguments.target_path) &&
+      pipeline::HoldsOperatorDumps(arguments.golden_path)) {
+    if (arguments.machine || !arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for device dumps");
+    }
+    return CompareOperatorDumps(arguments.target_path, arguments.golden_path, arguments.options,
+                                arguments.fail_on);
+  }
   if (!arguments.ranks.of_graphs && AreFiles(arguments.target_path, arguments.golden_path)) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                         arguments.fail_on, arguments.machine);

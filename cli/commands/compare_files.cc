@@ -16,6 +16,9 @@
 #include "pipeline/arrays/compare_checkpoints.h"
 #include "pipeline/graphs/compare_atb.h"
 #include "pipeline/graphs/compare_torchair.h"
+#include "pipeline/operators/compare_operators.h"
+#include "pipeline/operators/operator_csv.h"
+#include "pipeline/operators/operator_trees.h"
 #include "pipeline/result_names.h"
 
 namespace plumbline::cli {
@@ -68,6 +71,37 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
     std::fputs(pipeline::TorchairText(comparison).c_str(), stdout);
     std::printf("file: %s\n", path.c_str());
     PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+    fails = fails || fails_here;
+  }
+  return fails ? kDifferencesFound : 0;
+}
+
+Result<int> CompareOperatorDumps(const std::string& target, const std::string& golden,
+                                 const CompareOptions& options,
+                                 const std::vector<std::string>& fail_on) {
+  bool fails = false;
+  for (const pipeline::OperatorTree& tree : pipeline::PairOperatorTrees(target, golden)) {
+    if (!tree.name.empty()) std::printf("%s:\n", tree.name.c_str());
+    pipeline::TensorAnswer answer;
+    if (tree.target.empty() || tree.golden.empty()) {
+      std::printf("not judged: only on the %s side\n", tree.target.empty() ? "golden" : "target");
+      answer.unpaired = 1;
+    } else {
+      pipeline::OperatorRequest request;
+      request.target = tree.target;
+      request.golden = tree.golden;
+      request.threads = options.threads;
+      PL_TRY_ASSIGN(const pipeline::OperatorComparison comparison,
+                    pipeline::CompareOperators(request));
+      std::string prefix = "result" + (tree.name.empty() ? "" : "_" + tree.name);
+      std::replace(prefix.begin(), prefix.end(), '/', '_');
+      PL_TRY_ASSIGN(const std::string path,
+                    pipeline::WriteOperatorCsv(comparison, options.output_dir, prefix, true));
+      std::fputs(pipeline::OperatorText(comparison).c_str(), stdout);
+      std::printf("file: %s\n", path.c_str());
+      answer = comparison.answer;
+    }
+    PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(answer, fail_on));
     fails = fails || fails_here;
   }
   return fails ? kDifferencesFound : 0;

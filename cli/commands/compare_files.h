@@ -25,6 +25,11 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
                                  const std::vector<std::string>& fail_on,
                                  const std::vector<int64_t>& ranks);
 
+// The same of device dumps, in directories or trees of them: a result_*.csv per directory.
+Result<int> CompareOperatorDumps(const std::string& target, const std::string& golden,
+                                 const CompareOptions& options,
+                                 const std::vector<std::string>& fail_on);
+
 // Compares them, prints the answer, writes ckpt_similarity.json of checkpoints. `output`: a
 // directory, or a path that ends in .json; an existing file is kIo. Returns the exit status.
 // `fail_on` empty: suspicious, broken and unmatched.

@@ -12,6 +12,7 @@ constexpr const char* kHelp =
     "\n"
     "  compare       two recordings of operators, or two .npy files\n"
     "  file_compare  two .npy files, result in a file\n"
+    "  advisor       advice on a result of compare (upstream's mscmp_advisor)\n"
     "\n"
     "Each verb has --help. Exit status: 0, or upstream's error number.\n";
 
@@ -23,6 +24,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"compare", RunMsaccucmpCompare},
     {"file_compare", RunMsaccucmpFileCompare},
+    {"advisor", RunMsaccucmpAdvisor},
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ int RunMsaccucmp(const std::vector<std::string>& words);
 // The verb `compare`, and `file_compare` for two arrays.
 int RunMsaccucmpCompare(const std::vector<std::string>& words);
 int RunMsaccucmpFileCompare(const std::vector<std::string>& words);
+// Upstream's script mscmp_advisor: advice on a result of compare.
+int RunMsaccucmpAdvisor(const std::vector<std::string>& words);
 
 // Prints "msaccucmp <verb>: <message>" on stderr and returns `code`.
 int ReportMsaccucmp(const char* verb, const std::string& message, int code);

@@ -14,6 +14,7 @@
 #include "commands/option_words.h"
 #include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/compare_operators.h"
+#include "pipeline/operators/operator_advice.h"
 #include "pipeline/operators/operator_csv.h"
 
 namespace plumbline::cli {
@@ -21,6 +22,7 @@ namespace {
 
 constexpr const char* kCompare = "compare";
 constexpr const char* kFileCompare = "file_compare";
+constexpr const char* kAdvisor = "advisor";
 
 constexpr WordOption kCompareOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "recording under test: a directory or a .npy file"},
@@ -54,6 +56,13 @@ constexpr WordOption kFileCompareOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "array under test (.npy)"},
     {"-g", "--golden_dump_path", TakesWords::kOne, "reference (.npy)"},
     {"-out", "--output", TakesWords::kOne, "directory of the result"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+constexpr WordOption kAdvisorOptions[] = {
+    {"-i", "--input_file", TakesWords::kOne, "result csv of compare"},
+    {"-input_nodes", "--input_nodes", TakesWords::kOne, "names of input nodes between semicolons"},
+    {"-o", "--out_path", TakesWords::kOne, "directory of advisor_summary.txt (default: .)"},
     {"-h", "--help", TakesWords::kNone, "this text"},
 };
 
@@ -217,6 +226,21 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
   return 0;
 }
 
+// Prints and writes the advice on a result.
+int Advise(const std::string& csv_path, const std::vector<std::string>& input_nodes,
+           const std::string& output) {
+  const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
+  if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), kInvalidFile);
+  for (const std::string& note : advice->notes) {
+    std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
+  }
+  const auto path = pipeline::WriteAdvice(*advice, output);
+  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), kWriteError);
+  std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
+  std::printf("advice: %s\n", path->c_str());
+  return 0;
+}
+
 int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest& request) {
   const std::string output = words.Has("--output") ? words.Get("--output") : ".";
   if (words.Has("--mapping")) {
@@ -234,7 +258,12 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
   if (!path) return Fail(path.error());
   std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
-  return 0;
+  if (!words.Has("--advisor")) return 0;
+  if (request.range.is_set()) {
+    std::fputs("msaccucmp compare: warning: -advisor is ignored with -r and -s\n", stderr);
+    return 0;
+  }
+  return Advise(*path, comparison->input_nodes, output);
 }
 
 }  // namespace
@@ -292,6 +321,24 @@ int RunMsaccucmpFileCompare(const std::vector<std::string>& words) {
   std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
   return 0;
+}
+
+int RunMsaccucmpAdvisor(const std::vector<std::string>& words) {
+  const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
+  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kAdvisorOptions).c_str(), stdout);
+    return 0;
+  }
+  if (!parsed->Has("--input_file")) {
+    return ReportMsaccucmp(kAdvisor, "-i is required", kNoDumpFile);
+  }
+  std::vector<std::string> nodes;
+  for (const std::string_view node : SplitAt(parsed->Get("--input_nodes"), ';')) {
+    if (!node.empty()) nodes.emplace_back(node);
+  }
+  return Advise(parsed->Get("--input_file"), nodes,
+                parsed->Has("--out_path") ? parsed->Get("--out_path") : ".");
 }
 
 }  // namespace plumbline::cli

@@ -295,3 +295,58 @@ def test_under_its_own_name(tmp_path: Path) -> None:
     done = subprocess.run([link, "compare", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "--fusion_rule_file" in done.stdout
+
+
+def test_plumb_compare_finds_the_dumps(tmp_path: Path) -> None:
+    """Trees of any depth; the times in their paths differ between runs."""
+    golden = tmp_path / "golden" / "20260101000000" / "0"
+    mine = tmp_path / "mine" / "20260202000000" / "0"
+    for side in (golden, mine):
+        side.mkdir(parents=True)
+    chain(golden / "a")
+    chain(golden / "b")
+    chain(mine / "a")
+    chain(mine / "b", wrong_from=3)
+    done = subprocess.run([PLUMB, "compare", tmp_path / "mine", tmp_path / "golden", "-o",
+                           tmp_path / "out", "--fail-on", "broken"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["0/a:", "no wrong call"]
+    assert lines[lines.index("0/b:") + 1] == "first wrong call: op3"
+    assert len(list((tmp_path / "out").glob("result_0_?_*.csv"))) == 2
+
+
+def advice_on(directory: Path, rows: list[tuple[str, str, str]], *words: str) -> list[str]:
+    """The three lines for rows of name, overflow and cosine similarity."""
+    path = directory / "result.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["Index", "NPUDump", "OverFlow", "CosineSimilarity"])
+        writer.writerows([i, *row] for i, row in enumerate(rows))
+    run("advisor", "-i", path, "-o", directory, *words)
+    lines = (directory / "advisor_summary.txt").read_text().splitlines()
+    return [line.split(": ", 1)[1] for line in lines]
+
+
+def test_advice(tmp_path: Path) -> None:
+    """The first of overflow, inputs and similarity; what could not be compared is no success."""
+    good, low, none = ("a", "NO", "0.995"), ("b", "NO", "0.98"), ("c", "NaN", "NaN")
+    assert advice_on(tmp_path, [good, ("x", "YES", "1.0"), low])[:2] == ["FP16 Overflow", "1"]
+    assert advice_on(tmp_path, [good, low], "-input_nodes", "b")[:2] == ["Input Inconsistent", "1"]
+    assert advice_on(tmp_path, [good, good])[:2] == ["Global Consistency", "NA"]
+    problem, deviation = advice_on(tmp_path, [good, low, none]), advice_on(tmp_path, [low, good])
+    assert problem[:2] == ["Global Consistency", "1"]
+    assert deviation[:2] == ["Global Consistency", "0"]
+    assert "calibrate" in problem[2]
+    assert "optimisation" in deviation[2]
+    assert "1 tensor could not be compared" in advice_on(tmp_path, [good, none])[2]
+    assert advice_on(tmp_path, [none])[2].startswith("No tensor could be compared")
+
+
+def test_advice_with_a_comparison(tmp_path: Path) -> None:
+    """-advisor adds the overflow column and writes the summary."""
+    chain(tmp_path / "mine")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "mine", "-out", tmp_path, "-advisor")
+    assert "OverFlow" in rows_of(tmp_path)[0]
+    assert "NA" in (tmp_path / "advisor_summary.txt").read_text()

@@ -1,16 +1,11 @@
 #include "pipeline/operators/compare_operators.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "base/file.h"
 #include "base/number_text.h"
 #include "base/parallel.h"
-#include "load/operator_dumps.h"
 #include "pipeline/operators/measure_operator.h"
-#include "pipeline/operators/name_pairs.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -52,20 +47,6 @@ Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
   }
   comparison.answer = AnswerOfRows(comparison);
   return comparison;
-}
-
-bool LookLikeOperatorDumps(const std::string& target, const std::string& golden) {
-  for (const std::string& path : {target, golden}) {
-    if (KindOf(path) != PathKind::kDirectory) return false;
-    const auto names = ListDirectory(path);
-    if (!names) return false;
-    const bool has_dump = std::any_of(names->begin(), names->end(), [](const std::string& name) {
-      const auto dump = load::ParseOperatorDumpName(name);
-      return dump && !dump->output;
-    });
-    if (!has_dump) return false;
-  }
-  return true;
 }
 
 std::string OperatorText(const OperatorComparison& comparison) {

@@ -51,9 +51,6 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request);
 // Pairs and measures. A file that cannot be read is a row that says so.
 Result<OperatorComparison> CompareOperators(const OperatorRequest& request);
 
-// Whether both paths are directories of device dumps.
-bool LookLikeOperatorDumps(const std::string& target, const std::string& golden);
-
 // Verdict first, then counts, for a terminal.
 std::string OperatorText(const OperatorComparison& comparison);
 

@@ -1,0 +1,29 @@
+// Finds the directories of device dumps in trees whose depth depends on who recorded.
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_TREES_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_TREES_H_
+
+#include <string>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::pipeline {
+
+// Two directories whose files are compared. One of them is empty where a side has no counterpart.
+struct OperatorTree {
+  std::string name;  // path below the tree without times; empty: the tree itself
+  std::string target, golden;
+};
+
+// Whether device dumps lie in the directory or below it.
+bool HoldsOperatorDumps(const std::string& directory);
+
+// Directories with dumps, paired by their paths below the two trees; times (14 digits) do not
+// count, the newest wins where they leave two of a name. Where each side has one directory, these
+// two are a pair whatever their paths are.
+std::vector<OperatorTree> PairOperatorTrees(const std::string& target, const std::string& golden);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_TREES_H_
