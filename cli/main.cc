@@ -109,14 +109,14 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   // A link of that name beside the program stands in for upstream's script.
   const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);
-  if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words);
+  if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words, Run);
   if (!words.empty() && words[0] == kMsprobe) {
     words.erase(words.begin());
     return RunMsprobe(words);
   }
   if (!words.empty() && words[0] == kMsaccucmp) {
     words.erase(words.begin());
-    return RunMsaccucmp(words);
+    return RunMsaccucmp(words, Run);
   }
   return Run(std::move(words));
 }

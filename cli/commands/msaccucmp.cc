@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace plumbline::cli {
 namespace {
@@ -11,6 +12,8 @@ constexpr const char* kHelp =
     "Runs command lines written for upstream's program msaccucmp.\n"
     "\n"
     "  compare       two recordings of operators, or two .npy files\n"
+    "  convert       dump files as arrays (plumb convert)\n"
+    "  overflow      overflow records of a device (plumb overflow)\n"
     "  file_compare  two .npy files, result in a file\n"
     "  advisor       advice on a result of compare (upstream's mscmp_advisor)\n"
     "\n"
@@ -18,12 +21,25 @@ constexpr const char* kHelp =
 
 struct Verb {
   std::string_view name;
-  int (*run)(const std::vector<std::string>& words);
+  int (*run)(const Words& words, RunPlumb run_plumb);
 };
 
+// Verbs that plumb itself has, with the same options.
+int RunConvert(const Words& words, RunPlumb run_plumb) {
+  Words all = {"convert"};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_plumb(std::move(all));
+}
+
+int RunOverflowRecords(const Words& words, RunPlumb run_plumb) {
+  Words all = {"overflow"};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_plumb(std::move(all));
+}
+
 constexpr Verb kVerbs[] = {
-    {"compare", RunMsaccucmpCompare},
-    {"file_compare", RunMsaccucmpFileCompare},
+    {"compare", RunMsaccucmpCompare}, {"convert", RunConvert},
+    {"overflow", RunOverflowRecords}, {"file_compare", RunMsaccucmpFileCompare},
     {"advisor", RunMsaccucmpAdvisor},
 };
 
@@ -34,7 +50,7 @@ int ReportMsaccucmp(const char* verb, const std::string& message, int code) {
   return code;
 }
 
-int RunMsaccucmp(const std::vector<std::string>& words) {
+int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
     std::fputs(kHelp, stdout);
     return words.empty() ? kInvalidParameter : 0;
@@ -42,7 +58,7 @@ int RunMsaccucmp(const std::vector<std::string>& words) {
   for (const Verb& verb : kVerbs) {
     if (verb.name != words[0]) continue;
     const auto start = std::chrono::steady_clock::now();
-    const int status = verb.run({words.begin() + 1, words.end()});
+    const int status = verb.run({words.begin() + 1, words.end()}, run_plumb);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     std::fprintf(stderr, "The command was completed and took %.1f seconds.\n", took.count());
     return status;

@@ -8,14 +8,18 @@
 
 namespace plumbline::cli {
 
+using Words = std::vector<std::string>;
+// Runs a command line of plumb itself, command first.
+using RunPlumb = int (*)(Words words);
+
 // Runs the words behind the program's name, verb first; the exit status, by upstream's numbers.
-int RunMsaccucmp(const std::vector<std::string>& words);
+int RunMsaccucmp(const Words& words, RunPlumb run_plumb);
 
 // The verb `compare`, and `file_compare` for two arrays.
-int RunMsaccucmpCompare(const std::vector<std::string>& words);
-int RunMsaccucmpFileCompare(const std::vector<std::string>& words);
+int RunMsaccucmpCompare(const Words& words, RunPlumb run_plumb);
+int RunMsaccucmpFileCompare(const Words& words, RunPlumb run_plumb);
 // Upstream's script mscmp_advisor: advice on a result of compare.
-int RunMsaccucmpAdvisor(const std::vector<std::string>& words);
+int RunMsaccucmpAdvisor(const Words& words, RunPlumb run_plumb);
 
 // Prints "msaccucmp <verb>: <message>" on stderr and returns `code`.
 int ReportMsaccucmp(const char* verb, const std::string& message, int code);

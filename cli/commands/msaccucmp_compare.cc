@@ -15,6 +15,7 @@
 #include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_advice.h"
+#include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
 
 namespace plumbline::cli {
@@ -266,15 +267,59 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
   return Advise(*path, comparison->input_nodes, output);
 }
 
+// One result per model; a model that cannot be compared does not stop the others.
+int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& request) {
+  const auto batch = pipeline::FindBatch(request.target, request.fusion_rule);
+  if (!batch) return Fail(batch.error());
+  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  for (const std::string& note : batch->notes) std::printf("note: %s\n", note.c_str());
+  int status = 0;
+  for (const pipeline::BatchModel& model : batch->models) {
+    pipeline::OperatorRequest of_model = request;
+    of_model.target = model.directory;
+    of_model.fusion_rule = model.rule_path;
+    std::printf("%s:\n", model.directory.c_str());
+    const auto comparison = pipeline::CompareOperators(of_model);
+    if (!comparison) {
+      status = Fail(comparison.error());
+      continue;
+    }
+    const auto path = pipeline::WriteOperatorCsv(*comparison, output, model.ResultPrefix(),
+                                                 words.Has("--overflow_detection"));
+    if (!path) return Fail(path.error());
+    std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
+    std::printf("result: %s\n", path->c_str());
+  }
+  return status;
+}
+
+// Whether both sides are HDF5 files of the PyTorch 1.5 era.
+bool AreOperatorFiles(const OptionWords& words) {
+  return words.Get("--my_dump_path").ends_with(".h5") &&
+         words.Get("--golden_dump_path").ends_with(".h5");
+}
+
+int CompareOperatorFiles(const OptionWords& words, RunPlumb run_plumb) {
+  for (const char* name : {"--fusion_rule_file", "--quant_fusion_rule_file", "--op_name",
+                           "--custom_script_path", "--mapping", "--post_process"}) {
+    if (!words.Has(name)) continue;
+    return ReportMsaccucmp(kCompare, fmt::format("{}: not for .h5 files", name), kInvalidParameter);
+  }
+  Words all = {"compare", words.Get("--my_dump_path"), words.Get("--golden_dump_path")};
+  all.insert(all.end(), {"-o", words.Has("--output") ? words.Get("--output") : "."});
+  return run_plumb(std::move(all));
+}
+
 }  // namespace
 
-int RunMsaccucmpCompare(const std::vector<std::string>& words) {
+int RunMsaccucmpCompare(const Words& words, RunPlumb run_plumb) {
   const auto parsed = OptionWords::Parse(kCompareOptions, words);
   if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kCompareOptions).c_str(), stdout);
     return 0;
   }
+  if (AreOperatorFiles(*parsed)) return CompareOperatorFiles(*parsed, run_plumb);
   if (const auto wrong = CheckOptions(*parsed)) {
     return ReportMsaccucmp(kCompare, wrong->text, wrong->code);
   }
@@ -282,10 +327,12 @@ int RunMsaccucmpCompare(const std::vector<std::string>& words) {
   if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
   const bool are_files =
       KindOf(request->target) == PathKind::kFile && KindOf(request->golden) == PathKind::kFile;
-  return are_files ? CompareTwoFiles(*request) : CompareDirectories(*parsed, *request);
+  if (are_files) return CompareTwoFiles(*request);
+  const bool is_batch = KindOf(request->fusion_rule) == PathKind::kDirectory;
+  return is_batch ? CompareBatch(*parsed, *request) : CompareDirectories(*parsed, *request);
 }
 
-int RunMsaccucmpFileCompare(const std::vector<std::string>& words) {
+int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kFileCompareOptions, words);
   if (!parsed) return ReportMsaccucmp(kFileCompare, parsed.error().message(), kNoDumpFile);
   if (parsed->Has("--help")) {
@@ -323,7 +370,7 @@ int RunMsaccucmpFileCompare(const std::vector<std::string>& words) {
   return 0;
 }
 
-int RunMsaccucmpAdvisor(const std::vector<std::string>& words) {
+int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
   if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), kNoDumpFile);
   if (parsed->Has("--help")) {

@@ -350,3 +350,39 @@ def test_advice_with_a_comparison(tmp_path: Path) -> None:
     run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "mine", "-out", tmp_path, "-advisor")
     assert "OverFlow" in rows_of(tmp_path)[0]
     assert "NA" in (tmp_path / "advisor_summary.txt").read_text()
+
+
+def test_a_directory_of_rule_files(tmp_path: Path) -> None:
+    """One result per device and model; of the steps 9 and 10 it is 10."""
+    rule = fused_model(tmp_path)
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    text = json.loads(rule.read_text())
+    text["graph"][0]["name"] = "resnet"
+    (rules / "a.json").write_text(json.dumps(text))
+    top = tmp_path / "20260101000000"
+    for device in ("0", "1"):
+        for step in ("9", "10"):
+            place = top / device / "resnet" / "1" / step
+            place.mkdir(parents=True)
+            for file in (tmp_path / "mine").iterdir():
+                (place / file.name).write_bytes(file.read_bytes())
+    done = run("compare", "-m", top, "-g", tmp_path / "golden", "-f", rules, "-out",
+               tmp_path / "out")
+    assert [path.name[:18] for path in sorted((tmp_path / "out").iterdir())] == [
+        "0_resnet_10_result", "1_resnet_10_result"]
+    assert done.stdout.count("no wrong call") == 2
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f", rules, code=6)
+
+
+def test_convert_and_overflow_are_verbs(tmp_path: Path) -> None:
+    """The old command lines reach plumb's own commands."""
+    chain(tmp_path / "mine")
+    run("convert", "-d", tmp_path / "mine", "-out", tmp_path / "npy", "-f", "NCHW", "-t", "npy")
+    name = dump_name("Relu", "op0", 0)
+    array = np.load(tmp_path / "npy" / f"{name}.output.0.2x3x4x5.npy")
+    assert np.array_equal(array, normal((2, 3, 4, 5), 10))
+    done = run("overflow", "-d", tmp_path / "mine", "-out", tmp_path / "of", "-n", "3")
+    assert "Find [0] overflow node" in done.stderr
+    run("nonsense", code=2)
+    run(code=6)
