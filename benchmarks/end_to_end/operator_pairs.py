@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
-from operator_dumps import FORMATS, TYPES, dump_name, write_dump  # noqa: E402
+from operator_dumps import FORMATS, TYPES, dump_name, write_dump
 
 NAMES = ["CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
          "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
@@ -39,7 +39,8 @@ def make_tree(directory: Path, operators: int, noise: float) -> None:
     """One input and one output per operator, in three layouts."""
     directory.mkdir()
     random = np.random.default_rng(20260101)
-    shapes = [("NC1HWC0", (1, 24, 14, 14)), ("FRACTAL_NZ", (2, 60, 50)), ("FRACTAL_Z", (20, 24, 3, 3))]
+    shapes = [("NC1HWC0", (1, 24, 14, 14)), ("FRACTAL_NZ", (2, 60, 50)),
+              ("FRACTAL_Z", (20, 24, 3, 3))]
     disturb = np.random.default_rng(1)
     for i in range(operators):
         layout, shape = shapes[i % len(shapes)]

@@ -17,6 +17,7 @@
 #include "pipeline/operators/operator_advice.h"
 #include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
+#include "pipeline/operators/operator_detail.h"
 
 namespace plumbline::cli {
 namespace {
@@ -178,10 +179,14 @@ std::optional<Failure> CheckOptions(const OptionWords& words) {
   }
   const bool has_index = words.Has("--output_index") || words.Has("--input_index");
   if (has_index && !words.Has("--op_name")) return needs("-o or -i", "-op");
-  if (words.Has("--op_name")) {
-    return Failure{"-op: one operator in detail is not built yet", kNotSupported};
+  if (words.Has("--output_index") && words.Has("--input_index")) {
+    return Failure{"-o and -i exclude each other"};
   }
-  if ((words.Has("--range") || words.Has("--select")) && !has_rule) return needs("-r or -s", "-f");
+  const bool has_range = words.Has("--range") || words.Has("--select");
+  if (words.Has("--op_name") && (has_range || words.Has("--mapping"))) {
+    return Failure{"-op: not with -r, -s and -map"};
+  }
+  if (has_range && !has_rule) return needs("-r or -s", "-f");
   return std::nullopt;
 }
 
@@ -267,6 +272,51 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
   return Advise(*path, comparison->input_nodes, output);
 }
 
+// A natural number from `least` to `most` behind an option, or its default.
+Checked<uint64_t> NumberOf(const OptionWords& words, const char* name,
+                           std::array<uint64_t, 3> default_least_most) {
+  const auto [otherwise, least, most] = default_least_most;
+  if (!words.Has(name)) return otherwise;
+  const auto number = ParseNatural(words.Get(name));
+  if (!number || static_cast<uint64_t>(*number) < least || static_cast<uint64_t>(*number) > most) {
+    return Refuse(fmt::format("{}: expected a natural number from {} to {}", name, least, most));
+  }
+  return static_cast<uint64_t>(*number);
+}
+
+// One operator, element by element.
+int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& recordings) {
+  constexpr uint64_t kMostTensors = 1000000;
+  const bool is_input = words.Has("--input_index");
+  const auto index =
+      NumberOf(words, is_input ? "--input_index" : "--output_index", {0, 0, kMostTensors});
+  const auto largest = NumberOf(words, "--topn", {20, 1, 10000});
+  const auto lines = NumberOf(words, "--max_line", {1000000, 10000, 1000000});
+  for (const auto* number : {&index, &largest, &lines}) {
+    if (!*number) return ReportMsaccucmp(kCompare, number->error().text, number->error().code);
+  }
+  pipeline::DetailRequest request;
+  request.recordings = recordings;
+  request.op_name = words.Get("--op_name");
+  request.place = {is_input, static_cast<size_t>(*index)};
+  request.largest = static_cast<size_t>(*largest);
+  request.lines_per_file = *lines;
+  request.all_elements = !words.Has("--ignore_single_op_result");
+  request.output_directory = words.Has("--output") ? words.Get("--output") : ".";
+  const auto detail = pipeline::DetailOperator(request);
+  if (!detail) {
+    const bool does_not_fit = detail.error().code() == ErrorCode::kInvalidArgument;
+    return ReportMsaccucmp(kCompare, detail.error().message(),
+                           does_not_fit ? kInvalidDumpData : CodeOf(detail.error()));
+  }
+  std::printf("%s: %s%s%s\n%s", detail->row.tensor.c_str(),
+              std::string(VerdictName(detail->row.verdict.verdict)).c_str(),
+              detail->row.verdict.reason.empty() ? "" : ", ",
+              std::string(detail->row.verdict.reason).c_str(), detail->summary.c_str());
+  for (const std::string& file : detail->files) std::printf("file: %s\n", file.c_str());
+  return 0;
+}
+
 // One result per model; a model that cannot be compared does not stop the others.
 int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& request) {
   const auto batch = pipeline::FindBatch(request.target, request.fusion_rule);
@@ -329,6 +379,10 @@ int RunMsaccucmpCompare(const Words& words, RunPlumb run_plumb) {
       KindOf(request->target) == PathKind::kFile && KindOf(request->golden) == PathKind::kFile;
   if (are_files) return CompareTwoFiles(*request);
   const bool is_batch = KindOf(request->fusion_rule) == PathKind::kDirectory;
+  if (parsed->Has("--op_name")) {
+    if (!is_batch) return CompareOperator(*parsed, *request);
+    return ReportMsaccucmp(kCompare, "-op: not with a directory of rule files", kInvalidParameter);
+  }
   return is_batch ? CompareBatch(*parsed, *request) : CompareDirectories(*parsed, *request);
 }
 

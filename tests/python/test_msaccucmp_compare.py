@@ -156,9 +156,9 @@ def test_columns(tmp_path: Path) -> None:
     assert rows[-1]["NPUDump"].strip() == "-conv"
 
 
-def rule_operator(name: str, op_type: str, inputs: list[str], originals: list[str] | None,
-                  output: tuple[str, int, tuple[int, ...]] | None, number: int) -> dict[str, Any]:
-    """One operator of a rule file."""
+def rule_operator(name: str, inputs: list[str], originals: list[str] | None = None,
+                  output: tuple[str, int, tuple[int, ...]] | None = None) -> dict[str, Any]:
+    """One operator of a rule file; "Conv2D conv1" is type and name."""
     attributes: list[dict[str, Any]] = []
     if originals is not None:
         attributes.append({"key": "_datadump_original_op_names",
@@ -171,7 +171,8 @@ def rule_operator(name: str, op_type: str, inputs: list[str], originals: list[st
             {"key": "_datadump_origin_output_index", "value": {"i": index}},
             {"key": "_datadump_origin_format", "value": {"s": "NCHW"}},
             {"key": "origin_shape", "value": {"list": {"i": list(shape)}}}]})
-    return {"name": name, "type": op_type, "id": number, "input": inputs, "attr": attributes,
+    op_type, name = name.split()
+    return {"name": name, "type": op_type, "input": inputs, "attr": attributes,
             "output_desc": described}
 
 
@@ -193,11 +194,11 @@ def fused_model(directory: Path, *, nhwc: bool = False, wrong: bool = False) -> 
         stored = array.transpose(0, 2, 3, 1) if nhwc else array
         np.save(golden / f"{name}.0.1612439563338020.npy", stored.astype(np.float32))
     operators = [
-        rule_operator("input", "Data", [], None, None, 1),
-        rule_operator("trans", "TransData", ["input:0"], [], None, 2),
-        rule_operator("net/conv_relu", "Conv2D", ["trans:0"], ["net/conv", "net/relu"],
-                      ("net/relu", 0, SHAPE), 3),
-        rule_operator("net/add", "Add", ["net/conv_relu:0"], ["net/add"], ("net/add", 0, SHAPE), 4),
+        rule_operator("Data input", []),
+        rule_operator("TransData trans", ["input:0"], []),
+        rule_operator("Conv2D net/conv_relu", ["trans:0"], ["net/conv", "net/relu"],
+                      ("net/relu", 0, SHAPE)),
+        rule_operator("Add net/add", ["net/conv_relu:0"], ["net/add"], ("net/add", 0, SHAPE)),
     ]
     operators[1]["attr"] = [{"key": "_datadump_original_op_names", "value": {"list": {}}}]
     rule = directory / "rule.json"
@@ -386,3 +387,43 @@ def test_convert_and_overflow_are_verbs(tmp_path: Path) -> None:
     assert "Find [0] overflow node" in done.stderr
     run("nonsense", code=2)
     run(code=6)
+
+
+def test_one_operator_in_detail(tmp_path: Path) -> None:
+    """Every element, the largest differences and a summary, without the padding."""
+    x, y = normal((1, 3, 50, 100)), normal((1, 3, 50, 100), 2)
+    y.flat[7] = 0
+    for side, array in (("mine", x), ("golden", y)):
+        (tmp_path / side).mkdir()
+        write_dump(tmp_path / side / dump_name("Conv2D", "conv1", 1), [], [(array, "NC1HWC0")])
+    out = tmp_path / "out"
+    words = ("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", out, "-op",
+             "conv1")
+    (tmp_path / "out").mkdir()
+    (out / "conv1_output_0_77.csv").write_text("old")
+    done = run(*words, "-n", "3", "-ml", "10000")
+    assert done.stdout.startswith("conv1:output:0: broken")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "conv1_output_0.npy", "conv1_output_0_0.csv", "conv1_output_0_10000.csv",
+        "conv1_output_0_absolute_error_topn.csv", "conv1_output_0_relative_error_topn.csv",
+        "conv1_output_0_summary.txt"]
+    assert np.array_equal(np.load(out / "conv1_output_0.npy"), x)
+    lines = (out / "conv1_output_0_0.csv").read_text().splitlines()
+    assert lines[0] == "Index,N C H W,NPUDump,GroundTruth,AbsoluteError,RelativeError"
+    difference = np.abs(x.astype("f8") - y.astype("f8")).ravel()
+    assert len(lines) == 10001
+    assert lines[102] == (f"101,0 0 1 1,{x.flat[101]:.6f}\t,{y.flat[101]:.6f}\t,"
+                          f"{difference[101]:.6f}\t,"
+                          f"{difference[101] / abs(float(y.flat[101])):.6f}\t")
+    assert lines[8].endswith(",-")
+    top = (out / "conv1_output_0_absolute_error_topn.csv").read_text().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in top] == list(np.argsort(-difference)[:3])
+    summary = dict(line.split(":", 1)
+                   for line in (out / "conv1_output_0_summary.txt").read_text().splitlines())
+    assert summary["TotalCount"] == "15000"
+    assert summary["Format"] == "NCHW"
+    assert summary["MaxAbsoluteError"] == f"{difference.max():.6f}"
+    run(*words, "-o", "1", code=2)
+    run(*words, "-o", "0", "-i", "0", code=6)
+    run(*words, "-n", "0", code=6)
+    run(*words, "-ml", "9999", code=6)

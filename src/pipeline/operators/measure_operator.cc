@@ -158,6 +158,7 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
   Limit(golden, settings_.most_elements);
   target.Align();
   golden.Align();
+  if (settings_.on_pair) settings_.on_pair(row, target, golden);
   const measure::DumpPair pair{target.view(), golden.view(), row.target_path, row.golden_path};
   for (auto& text : measure::RunDumpAlgorithms(settings_.algorithms, pair)) {
     row.values.push_back(std::move(text.value));
@@ -208,6 +209,8 @@ void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::Dum
                                ShapeText(b->sizes), row.tensor);
       row.verdict = measure::NotComparable("shape-differs");
     } else {
+      const auto format = static_cast<DeviceFormat>(mine[i].format);
+      row.format = DeviceFormatName(target_layout ? target_layout->format : format);
       Fill(std::move(*a), std::move(*b), row);
     }
     rows_.push_back(std::move(row));
@@ -239,7 +242,15 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
 
 void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& task) {
   const auto& tensors = TensorsOf(target, task.target.is_input);
-  if (task.target.index >= tensors.size()) return;
+  if (tensors.empty()) return;  // this side was not recorded
+  if (task.target.index >= tensors.size()) {
+    OperatorRow row = NewRow(task.target);
+    row.reason = fmt::format("The dump file has only {} of them.", tensors.size());
+    row.paired = false;
+    row.verdict = measure::NotComparable("only-golden");
+    rows_.push_back(std::move(row));
+    return;
+  }
   const acl::DumpedTensor& mine = tensors[task.target.index];
   OperatorRow row = NewRow(task.target);
   row.golden_path = task.golden ? task.golden->path : "";
@@ -267,6 +278,9 @@ void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& ta
         ShapeText(plain->sizes), ShapeText(golden->sizes));
     row.verdict = measure::NotComparable("shape-differs");
   } else {
+    const std::optional<PlainLayout> layout = LayoutOf(*task.golden, golden->sizes);
+    const std::optional<PlainLayout> own = layout ? layout : PlainFacts(mine);
+    row.format = DeviceFormatName(own ? own->format : DeviceFormat::kND);
     Fill(std::move(*plain), std::move(*golden), row);
   }
   rows_.push_back(std::move(row));

@@ -4,8 +4,10 @@
 #define PLUMBLINE_PIPELINE_OPERATORS_MEASURE_OPERATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "formats/acl_types.h"
 #include "measure/dump_algorithms.h"
 #include "pipeline/operators/paired_operator.h"
 
@@ -14,6 +16,10 @@ namespace plumbline::pipeline {
 struct MeasureSettings {
   std::vector<measure::DumpAlgorithm> algorithms;
   uint64_t most_elements = 0;  // compare only the first; 0: all
+  // Called with the elements of each pair that is measured, before its values are there.
+  std::function<void(const OperatorRow& row, const acl::Elements& target,
+                     const acl::Elements& golden)>
+      on_pair = {};
 };
 
 // The rows of one pair: inputs, then outputs. At least one; what cannot be read or does not fit is

@@ -61,6 +61,7 @@ struct OperatorRow {
   uint64_t target_address = 0, golden_address = 0;
   std::string tensor;               // "conv1:output:0"; empty: the row stands for the operator
   std::string shape;                // "[1,16,8,8]"
+  std::string format;               // in which both were measured: "NCHW"; empty: not known
   std::vector<std::string> values;  // one per algorithm; empty: nothing was compared
   std::string overflow;             // "YES", "NO", "NaN"
   std::string reason;

@@ -1,0 +1,271 @@
+#include "pipeline/operators/operator_detail.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/text_file.h"
+#include "formats/npy.h"
+#include "measure/widened.h"
+#include "pipeline/device_dump/output_names.h"
+#include "pipeline/operators/measure_operator.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr size_t kLongestName = 255;
+constexpr const char* kLongest = "_relative_error_topn.csv";
+constexpr const char* kNameTable = "simple_op_mapping.csv";
+
+// Both sides of the tensor as doubles.
+struct Values {
+  Shape sizes;  // at least four
+  bool is_bool = false;
+  std::vector<double> target, golden;
+
+  [[nodiscard]] double Absolute(size_t i) const { return std::fabs(target[i] - golden[i]); }
+  [[nodiscard]] double Relative(size_t i) const { return Absolute(i) / std::fabs(golden[i]); }
+};
+
+std::vector<double> WidenedAll(const acl::Elements& elements) {
+  const size_t width = InfoOf(elements.dtype).size_bytes;
+  std::vector<double> values(elements.bytes.size() / width);
+  for (size_t at = 0; at < values.size(); at += measure::kWidenedBlock) {
+    const size_t count = std::min(measure::kWidenedBlock, values.size() - at);
+    measure::Widen(elements.dtype, elements.bytes.data() + at * width, count, &values[at]);
+  }
+  return values;
+}
+
+// The name of a file: '/' became '_'.
+std::string Mangled(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+// Letters of the axes: those of the format, or N C H W and N C D H W by the number of axes.
+std::string AxisNames(const std::string& format, const Shape& sizes) {
+  if (sizes.empty()) return "ID";
+  const auto known = ParseDeviceFormat(format);
+  std::string_view letters = known ? PlainAxes(*known) : std::string_view();
+  if (letters.size() != sizes.size()) letters = sizes.size() == 5 ? "NCDHW" : "NCHW";
+  std::string names;
+  for (size_t i = 0; i < std::max<size_t>(4, sizes.size()); ++i) {
+    const bool has_letter = sizes.size() <= letters.size() && i < letters.size();
+    names +=
+        (i == 0 ? "" : " ") + (has_letter ? std::string(1, letters[i]) : fmt::format("D{}", i));
+  }
+  return names;
+}
+
+std::string IndexText(size_t element, const Shape& sizes) {
+  std::string text;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    const auto size = static_cast<size_t>(sizes[i]);
+    text = std::to_string(element % size) + (text.empty() ? "" : " ") + text;
+    element /= size;
+  }
+  return text;
+}
+
+// A tab keeps spreadsheet programs from shortening the number.
+std::string ValueText(double value, bool is_bool) {
+  if (is_bool) return value != 0 ? "True\t" : "False\t";
+  return std::isnan(value) ? "nan\t" : fmt::format("{:.6f}\t", value);
+}
+
+std::string ErrorText(double value, bool is_bool) {
+  return is_bool || !std::isfinite(value) ? "-" : fmt::format("{:.6f}\t", value);
+}
+
+void AppendElement(const Values& values, size_t i, std::string& out) {
+  fmt::format_to(
+      std::back_inserter(out), "{},{},{},{},{},{}\n", i, IndexText(i, values.sizes),
+      ValueText(values.target[i], values.is_bool), ValueText(values.golden[i], values.is_bool),
+      ErrorText(values.Absolute(i), values.is_bool), ErrorText(values.Relative(i), values.is_bool));
+}
+
+class DetailWriter {
+ public:
+  DetailWriter(const DetailRequest& request, const OperatorRow& row, Values values)
+      : request_(request), row_(row), values_(std::move(values)) {}
+
+  Status Run(const acl::Elements& target, OperatorDetail& detail);
+
+ private:
+  Result<std::string> Prefix();
+  Status RemoveOld() const;
+  [[nodiscard]] std::string PathOf(const std::string& suffix) const {
+    return JoinPath(request_.output_directory, prefix_ + suffix);
+  }
+  [[nodiscard]] std::string Summary() const;
+  Status WriteRows(const std::string& suffix, size_t begin, size_t end,
+                   const std::vector<size_t>* order);
+  // The elements of the largest errors, NaN first.
+  template <class F>
+  Status WriteLargest(const std::string& suffix, const F& error);
+
+  const DetailRequest& request_;
+  const OperatorRow& row_;
+  Values values_;
+  std::string prefix_;
+  std::vector<std::string> files_;
+};
+
+// The start of all names; a long one is recorded beside the files.
+Result<std::string> DetailWriter::Prefix() {
+  const std::string tensor =
+      fmt::format("_{}_{}", request_.place.is_input ? "input" : "output", request_.place.index);
+  std::string prefix = Mangled(request_.op_name) + tensor;
+  const std::string wanted = prefix;
+  const size_t room = kLongestName - std::string_view(kLongest).size();
+  if (prefix.size() >= room) {
+    prefix = std::string(BaseName(row_.target_path)) + tensor;
+    std::replace(prefix.begin(), prefix.end(), '.', '_');
+  }
+  if (prefix.size() >= room) prefix = HashedName(wanted);
+  if (prefix == wanted) return prefix;
+  std::string line;
+  csv::AppendRow(csv::Row{prefix, wanted}, line);
+  PL_TRY_ASSIGN(File table, File::OpenAppend(JoinPath(request_.output_directory, kNameTable)));
+  PL_TRY(table.Write(line));
+  PL_TRY(table.Close());
+  return prefix;
+}
+
+Status DetailWriter::RemoveOld() const {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(request_.output_directory));
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix_)) continue;
+    const std::string rest = name.substr(prefix_.size());
+    const bool is_ours = rest == ".npy" || (rest.starts_with("_") && rest.ends_with(".csv")) ||
+                         rest == "_summary.txt";
+    if (is_ours) PL_TRY(RemoveFile(JoinPath(request_.output_directory, name)));
+  }
+  return {};
+}
+
+std::string DetailWriter::Summary() const {
+  double ranges[2][2] = {{INFINITY, -INFINITY}, {INFINITY, -INFINITY}};
+  for (size_t i = 0; i < values_.target.size(); ++i) {
+    const double errors[2] = {values_.Absolute(i), values_.Relative(i)};
+    for (size_t kind = 0; kind < 2; ++kind) {
+      if (!std::isfinite(errors[kind])) continue;
+      ranges[kind][0] = std::min(ranges[kind][0], errors[kind]);
+      ranges[kind][1] = std::max(ranges[kind][1], errors[kind]);
+    }
+  }
+  const auto spelled = [&](double value) {
+    return values_.is_bool || !std::isfinite(value) ? std::string("-")
+                                                    : fmt::format("{:.6f}", value);
+  };
+  return fmt::format(
+      "TotalCount:{}\nNPUDump:{}\nGroundTruth:{}\nFormat:{}\nMinAbsoluteError:{}\n"
+      "MaxAbsoluteError:{}\nMinRelativeError:{}\nMaxRelativeError:{}\n",
+      values_.target.size(), request_.op_name, row_.golden_name, row_.format, spelled(ranges[0][0]),
+      spelled(ranges[0][1]), spelled(ranges[1][0]), spelled(ranges[1][1]));
+}
+
+Status DetailWriter::WriteRows(const std::string& suffix, size_t begin, size_t end,
+                               const std::vector<size_t>* order) {
+  files_.push_back(PathOf(suffix));
+  PL_TRY_ASSIGN(TextFile out, TextFile::Create(files_.back()));
+  out.text() = "Index," + AxisNames(row_.format, values_.sizes) +
+               ",NPUDump,GroundTruth,AbsoluteError,RelativeError\n";
+  for (size_t i = begin; i < end; ++i) {
+    AppendElement(values_, order == nullptr ? i : (*order)[i], out.text());
+    PL_TRY(out.Flush());
+  }
+  return out.Close();
+}
+
+template <class F>
+Status DetailWriter::WriteLargest(const std::string& suffix, const F& error) {
+  std::vector<size_t> order(values_.target.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const size_t count = std::min(request_.largest, order.size());
+  const auto key = [&](size_t i) {
+    const double value = error(i);
+    return std::isnan(value) ? INFINITY : value;
+  };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](size_t a, size_t b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+  return WriteRows(suffix, 0, count, &order);
+}
+
+Status DetailWriter::Run(const acl::Elements& target, OperatorDetail& detail) {
+  PL_TRY(MakeDirectories(request_.output_directory));
+  PL_TRY_ASSIGN(prefix_, Prefix());
+  PL_TRY(RemoveOld());
+  PL_TRY_ASSIGN(const npy::Contents npy,
+                npy::MakeContents(target.dtype, target.sizes, target.bytes));
+  files_.push_back(PathOf(".npy"));
+  PL_TRY_ASSIGN(TextFile array, TextFile::Create(files_.back()));
+  PL_TRY(array.Write(npy.header));
+  PL_TRY(array.Write({reinterpret_cast<const char*>(npy.data.data()), npy.data.size()}));
+  PL_TRY(array.Close());
+  detail.summary = Summary();
+  files_.push_back(PathOf("_summary.txt"));
+  PL_TRY(WriteFileAtomically(files_.back(), detail.summary, false));
+  PL_TRY(WriteLargest("_absolute_error_topn.csv", [&](size_t i) { return values_.Absolute(i); }));
+  PL_TRY(WriteLargest(kLongest, [&](size_t i) { return values_.Relative(i); }));
+  const size_t count = values_.target.size();
+  for (size_t at = 0; request_.all_elements && at < count; at += request_.lines_per_file) {
+    PL_TRY(WriteRows(fmt::format("_{}.csv", at), at, std::min(count, at + request_.lines_per_file),
+                     nullptr));
+  }
+  detail.files = std::move(files_);
+  return {};
+}
+
+Values ValuesOf(const acl::Elements& target, const acl::Elements& golden) {
+  Values values;
+  values.sizes = target.sizes;
+  if (!values.sizes.empty() && values.sizes.size() < 4) values.sizes.resize(4, 1);
+  values.is_bool = target.dtype == DType::kBool && golden.dtype == DType::kBool;
+  values.target = WidenedAll(target);
+  values.golden = WidenedAll(golden);
+  return values;
+}
+
+}  // namespace
+
+Result<OperatorDetail> DetailOperator(const DetailRequest& request) {
+  PL_TRY_ASSIGN(const OperatorComparison pairs, PairOperators(request.recordings));
+  const auto is_wanted = [&](const PairedOperator& pair) {
+    return pair.target_name == request.op_name ||
+           Mangled(pair.target_name) == Mangled(request.op_name);
+  };
+  const auto pair = std::find_if(pairs.pairs.begin(), pairs.pairs.end(), is_wanted);
+  if (pair == pairs.pairs.end()) {
+    return Error(ErrorCode::kNotFound, request.op_name + ": there is no such operator");
+  }
+  OperatorDetail detail;
+  Status written;
+  bool is_found = false;
+  MeasureSettings settings{request.recordings.algorithms, request.recordings.most_elements, {}};
+  const std::string tensor = TensorName(pair->target_name, request.place);
+  settings.on_pair = [&](const OperatorRow& row, const acl::Elements& target,
+                         const acl::Elements& golden) {
+    if (row.tensor != tensor) return;
+    is_found = true;
+    written = DetailWriter(request, row, ValuesOf(target, golden)).Run(target, detail);
+  };
+  for (OperatorRow& row : MeasureOperator(*pair, 0, settings)) {
+    const bool is_this = row.tensor == tensor;
+    if (!is_found && (is_this || row.tensor.empty())) {
+      return Error(row.paired ? ErrorCode::kInvalidArgument : ErrorCode::kNotFound, row.reason);
+    }
+    if (is_this) detail.row = std::move(row);
+  }
+  PL_TRY(std::move(written));
+  if (!is_found) return Error(ErrorCode::kNotFound, tensor + ": there is no such tensor");
+  return detail;
+}
+
+}  // namespace plumbline::pipeline
