@@ -54,8 +54,9 @@ const KernelTable& TableFor(CpuTarget target) {
 #endif
 #if defined(__aarch64__)
   // NEON is part of the base architecture: the plain build already uses it.
-  static const KernelTable neon = {CpuTarget::kNeon, kBaselineTable.moments_part,
-                                   kBaselineTable.pairwise_part, kBaselineTable.to_float};
+  static const KernelTable neon = {
+      CpuTarget::kNeon,        kBaselineTable.moments_part, kBaselineTable.pairwise_part,
+      kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads};
   if (target == CpuTarget::kNeon) return neon;
 #endif
   return kBaselineTable;

@@ -92,6 +92,10 @@ struct PairwiseState {
   Pairwise total;  // everything else so far; sums of the finished blocks
 };
 
+struct DeviationSums;
+struct SpreadCenter;
+struct SpreadSums;
+
 // One target's kernels. `data` need not be aligned. All pointers are valid for every dtype.
 struct KernelTable {
   CpuTarget target;
@@ -102,6 +106,10 @@ struct KernelTable {
   // Widens to float32: exact for bool, bfloat16, float16, float8 and integers of at most 16 bits,
   // rounded to nearest for others. Complex elements give their modulus.
   void (*to_float)(DType dtype, const void* data, size_t count, float* out);
+  // See kernels/deviation_sums.h: use AddDeviations() and AddSpreads().
+  void (*deviations)(const double* x, const double* y, size_t count, DeviationSums* sums);
+  void (*spreads)(const SpreadCenter& center, const double* x, const double* y, size_t count,
+                  SpreadSums* sums);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

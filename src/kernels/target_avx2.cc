@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
 
 #if defined(__clang__)
@@ -28,6 +29,7 @@ namespace {
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/deviation.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -38,8 +40,8 @@ namespace {
 #endif
 
 namespace plumbline::kernels {
-const KernelTable kAvx2Table = {CpuTarget::kAvx2, avx2::MomentsPart, avx2::PairwisePart,
-                                avx2::WidenToFloat};
+const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::PairwisePart,
+                                avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

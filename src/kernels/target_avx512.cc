@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
 
 #if defined(__clang__)
@@ -34,6 +35,7 @@ namespace {
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/deviation.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -44,8 +46,8 @@ namespace {
 #endif
 
 namespace plumbline::kernels {
-const KernelTable kAvx512Table = {CpuTarget::kAvx512, avx512::MomentsPart, avx512::PairwisePart,
-                                  avx512::WidenToFloat};
+const KernelTable kAvx512Table = {CpuTarget::kAvx512,   avx512::MomentsPart, avx512::PairwisePart,
+                                  avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
 #include "kernels/target_tables.h"
 
@@ -20,11 +21,13 @@ namespace {
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/deviation.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 
 namespace plumbline::kernels {
-const KernelTable kBaselineTable = {CpuTarget::kBaseline, baseline::MomentsPart,
-                                    baseline::PairwisePart, baseline::WidenToFloat};
+const KernelTable kBaselineTable = {CpuTarget::kBaseline,   baseline::MomentsPart,
+                                    baseline::PairwisePart, baseline::WidenToFloat,
+                                    baseline::Deviations,   baseline::Spreads};
 }  // namespace plumbline::kernels

@@ -8,15 +8,14 @@
 #include <limits>
 
 #include "base/text_parts.h"
+#include "kernels/deviation_sums.h"
 #include "measure/widened.h"
 
 namespace plumbline::measure {
 namespace {
 
-constexpr size_t kLanes = 8;
-constexpr double kEpsilon = 2.220446e-16;          // as the tool spells it
+constexpr double kEpsilon = kernels::kSmallestDivisor;
 constexpr double kFloor = 1.1920928955078125e-07;  // of probabilities: epsilon of float32
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 constexpr std::string_view kNames[kDumpAlgorithmCount] = {
@@ -25,55 +24,23 @@ constexpr std::string_view kNames[kDumpAlgorithmCount] = {
     "MeanAbsoluteError",         "RootMeanSquareError",       "MaxRelativeError",
     "MeanRelativeError"};
 
-using Lanes = std::array<double, kLanes>;
-
-double Sum(const Lanes& lanes) {
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
 // Sums of the first pass. Extremes leave NaN out; the sums beside them tell that there was one.
 struct FirstPass {
   size_t count = 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
   double absolute = 0, squares = 0, relative = 0;  // of the differences
   double max_absolute = 0, max_relative = 0;
-  double min_x = kInfinity, max_x = -kInfinity, min_y = kInfinity, max_y = -kInfinity;
+  double min_x = 0, max_x = 0, min_y = 0, max_y = 0;
 };
 
-struct FirstLanes {
-  Lanes x{}, y{}, xx{}, yy{}, xy{}, absolute{}, squares{}, relative{};
-  Lanes max_absolute{}, max_relative{};
-  Lanes min_x, max_x, min_y, max_y;
-
-  FirstLanes() {
-    min_x.fill(kInfinity);
-    min_y.fill(kInfinity);
-    max_x.fill(-kInfinity);
-    max_y.fill(-kInfinity);
-  }
-
-  void Add(size_t lane, double a, double b) {
-    const double difference = std::fabs(a - b);
-    // |x / y - 1| where |y| is above epsilon; NaN of y goes through.
-    const double ratio = std::fabs(b) <= kEpsilon ? 0.0 : std::fabs(a / b - 1.0);
-    x[lane] += a;
-    y[lane] += b;
-    xx[lane] += a * a;
-    yy[lane] += b * b;
-    xy[lane] += a * b;
-    absolute[lane] += difference;
-    squares[lane] += difference * difference;
-    relative[lane] += ratio;
-    max_absolute[lane] = max_absolute[lane] < difference ? difference : max_absolute[lane];
-    max_relative[lane] = max_relative[lane] < ratio ? ratio : max_relative[lane];
-    min_x[lane] = a < min_x[lane] ? a : min_x[lane];
-    max_x[lane] = max_x[lane] < a ? a : max_x[lane];
-    min_y[lane] = b < min_y[lane] ? b : min_y[lane];
-    max_y[lane] = max_y[lane] < b ? b : max_y[lane];
-  }
+// And of the second one.
+struct SecondPass {
+  double squares_x = 0, squares_y = 0;
+  double divergence = kNaN;
 };
+
+double Largest(const double* lanes) { return *std::max_element(lanes, lanes + kernels::kLanes); }
+double Smallest(const double* lanes) { return *std::min_element(lanes, lanes + kernels::kLanes); }
 
 // Calls body(x, y, count) for all elements, widened a block at a time.
 template <class F>
@@ -91,31 +58,75 @@ void ForBlocks(const DumpPair& pair, const F& body) {
 }
 
 FirstPass SumsOf(const DumpPair& pair) {
-  FirstLanes lanes;
+  kernels::DeviationSums lanes;
   ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
-    size_t i = 0;
-    for (; i + kLanes <= size; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) lanes.Add(lane, x[i + lane], y[i + lane]);
-    }
-    for (; i < size; ++i) lanes.Add(i % kLanes, x[i], y[i]);
+    kernels::AddDeviations(x, y, size, &lanes);
   });
   FirstPass sums;
   sums.count = static_cast<size_t>(pair.target.element_count());
-  sums.x = Sum(lanes.x);
-  sums.y = Sum(lanes.y);
-  sums.xx = Sum(lanes.xx);
-  sums.yy = Sum(lanes.yy);
-  sums.xy = Sum(lanes.xy);
-  sums.absolute = Sum(lanes.absolute);
-  sums.squares = Sum(lanes.squares);
-  sums.relative = Sum(lanes.relative);
-  sums.max_absolute = *std::max_element(lanes.max_absolute.begin(), lanes.max_absolute.end());
-  sums.max_relative = *std::max_element(lanes.max_relative.begin(), lanes.max_relative.end());
-  sums.min_x = *std::min_element(lanes.min_x.begin(), lanes.min_x.end());
-  sums.min_y = *std::min_element(lanes.min_y.begin(), lanes.min_y.end());
-  sums.max_x = *std::max_element(lanes.max_x.begin(), lanes.max_x.end());
-  sums.max_y = *std::max_element(lanes.max_y.begin(), lanes.max_y.end());
+  sums.x = kernels::SumOfLanes(lanes.x);
+  sums.y = kernels::SumOfLanes(lanes.y);
+  sums.xx = kernels::SumOfLanes(lanes.xx);
+  sums.yy = kernels::SumOfLanes(lanes.yy);
+  sums.xy = kernels::SumOfLanes(lanes.xy);
+  sums.absolute = kernels::SumOfLanes(lanes.absolute);
+  sums.squares = kernels::SumOfLanes(lanes.squares);
+  sums.relative = kernels::SumOfLanes(lanes.relative);
+  sums.max_absolute = Largest(lanes.max_absolute);
+  sums.max_relative = Largest(lanes.max_relative);
+  sums.min_x = Smallest(lanes.min_x);
+  sums.min_y = Smallest(lanes.min_y);
+  sums.max_x = Largest(lanes.max_x);
+  sums.max_y = Largest(lanes.max_y);
   return sums;
+}
+
+// How to bring values to 0..1; as they are where they are all the same.
+void SetScale(double min, double max, double& offset, double& scale) {
+  if (!(max > min)) return;
+  offset = min;
+  scale = 1 / (max - min);
+}
+
+// sum p ln(p / q) where the ratio is beyond what the kernel takes: constant tensors of any size.
+double SlowDivergence(const kernels::SpreadCenter& center, const DumpPair& pair) {
+  double sum = 0;
+  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
+    for (size_t i = 0; i < size; ++i) {
+      const double p = std::max((x[i] - center.offset_x) * center.scale_x, center.floor);
+      const double q = std::max((y[i] - center.offset_y) * center.scale_y, center.floor);
+      sum += p * std::log(p / q);
+    }
+  });
+  return sum;
+}
+
+// With P and Q the sums of p and q:
+// sum p/P ln((p/P) / (q/Q)) = (sum p ln(p/q)) / P + ln(Q/P).
+SecondPass SpreadsOf(const FirstPass& sums, const DumpPair& pair) {
+  const auto count = static_cast<double>(sums.count);
+  kernels::SpreadCenter center;
+  center.mean_x = sums.x / count;
+  center.mean_y = sums.y / count;
+  SetScale(sums.min_x, sums.max_x, center.offset_x, center.scale_x);
+  SetScale(sums.min_y, sums.max_y, center.offset_y, center.scale_y);
+  center.floor = kFloor;
+  kernels::SpreadSums lanes;
+  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
+    kernels::AddSpreads(center, x, y, size, &lanes);
+  });
+  SecondPass spreads;
+  spreads.squares_x = kernels::SumOfLanes(lanes.squares_x);
+  spreads.squares_y = kernels::SumOfLanes(lanes.squares_y);
+  if (std::isnan(sums.x + sums.y)) return spreads;
+  const bool is_normal = sums.max_x > sums.min_x && sums.max_y > sums.min_y &&
+                         std::isfinite(1 / center.scale_x) && std::isfinite(1 / center.scale_y);
+  const double p_sum = kernels::SumOfLanes(lanes.p);
+  const double ratio_sum =
+      is_normal ? kernels::SumOfLanes(lanes.divergence) : SlowDivergence(center, pair);
+  const double result = ratio_sum / p_sum + std::log(kernels::SumOfLanes(lanes.q) / p_sum);
+  spreads.divergence = std::fabs(result) < kEpsilon ? 0 : result;
+  return spreads;
 }
 
 std::string Fixed(double value) {
@@ -126,7 +137,7 @@ std::string Fixed(double value) {
 AlgorithmText Number(double value) { return {Fixed(value), ""}; }
 
 // The largest of values whose sum is NaN exactly if one of them is.
-AlgorithmText Largest(double largest, double sum) {
+AlgorithmText LargestError(double largest, double sum) {
   return Number(std::isnan(sum) ? kNaN : largest);
 }
 
@@ -148,92 +159,57 @@ AlgorithmText Euclidean(const FirstPass& sums) {
   return Number(std::sqrt(sums.squares / sums.yy));
 }
 
-// A tensor as a distribution: x -> max((x - offset) * scale, floor), to be divided by its sum.
-struct Distribution {
-  double offset = 0, scale = 1;
-
-  [[nodiscard]] double At(double value) const {
-    const double p = (value - offset) * scale;
-    return p < kFloor ? kFloor : p;
-  }
-};
-
-Distribution DistributionOf(double min, double max) {
-  if (!(max > min)) return {};
-  return {min, 1 / (max - min)};
-}
-
-// sum p/P ln((p/P) / (q/Q)) = (sum p ln(p/q)) / P + ln(Q/P), with P and Q the sums of p and q.
-double KullbackLeibler(const FirstPass& sums, const DumpPair& pair) {
-  if (std::isnan(sums.x + sums.y)) return kNaN;
-  const Distribution of_x = DistributionOf(sums.min_x, sums.max_x);
-  const Distribution of_y = DistributionOf(sums.min_y, sums.max_y);
-  Lanes p_lanes{}, q_lanes{}, log_lanes{};
-  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      const double p = of_x.At(x[i]), q = of_y.At(y[i]);
-      p_lanes[i % kLanes] += p;
-      q_lanes[i % kLanes] += q;
-      log_lanes[i % kLanes] += p * std::log(p / q);
-    }
-  });
-  const double p_sum = Sum(p_lanes);
-  const double result = Sum(log_lanes) / p_sum + std::log(Sum(q_lanes) / p_sum);
-  return std::fabs(result) < kEpsilon ? 0 : result;
-}
-
-AlgorithmText Divergence(const FirstPass& sums, const DumpPair& pair) {
-  const double result = KullbackLeibler(sums, pair);
-  if (std::isinf(result)) {
+AlgorithmText Divergence(const SecondPass& spreads) {
+  if (std::isinf(spreads.divergence)) {
     return {"inf", "The Kullback-Leibler divergence is infinite."};
   }
-  return Number(result);
+  return Number(spreads.divergence);
 }
 
-// Population standard deviations, around the means that are known.
-AlgorithmText Deviation(const FirstPass& sums, const DumpPair& pair) {
-  const auto count = static_cast<double>(sums.count);
-  const double mean_x = sums.x / count, mean_y = sums.y / count;
-  Lanes x_lanes{}, y_lanes{};
-  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-      const double dx = x[i] - mean_x, dy = y[i] - mean_y;
-      x_lanes[i % kLanes] += dx * dx;
-      y_lanes[i % kLanes] += dy * dy;
-    }
-  });
-  const auto part = [](double mean, double deviation) {
-    const auto spelled = [](double value) {
-      return std::isnan(value) ? std::string("nan") : fmt::format("{:.3f}", value);
-    };
-    return "(" + spelled(mean) + ";" + spelled(deviation) + ")";
+// "(mean;deviation)" with three decimals.
+std::string MeanAndDeviation(double mean, double deviation) {
+  const auto spelled = [](double value) {
+    return std::isnan(value) ? std::string("nan") : fmt::format("{:.3f}", value);
   };
-  return {part(mean_x, std::sqrt(Sum(x_lanes) / count)) + "," +
-              part(mean_y, std::sqrt(Sum(y_lanes) / count)),
+  return "(" + spelled(mean) + ";" + spelled(deviation) + ")";
+}
+
+// Population standard deviations.
+AlgorithmText Deviation(const FirstPass& sums, const SecondPass& spreads) {
+  const auto count = static_cast<double>(sums.count);
+  return {MeanAndDeviation(sums.x / count, std::sqrt(spreads.squares_x / count)) + "," +
+              MeanAndDeviation(sums.y / count, std::sqrt(spreads.squares_y / count)),
           ""};
 }
 
-AlgorithmText Run(DumpAlgorithm algorithm, const FirstPass& sums, const DumpPair& pair) {
+// What the algorithms of one pair are computed from.
+struct Passes {
+  FirstPass sums;
+  SecondPass spreads;
+};
+
+AlgorithmText Run(DumpAlgorithm algorithm, const Passes& passes, const DumpPair& pair) {
+  const FirstPass& sums = passes.sums;
   const auto count = static_cast<double>(sums.count);
   switch (algorithm) {
     case DumpAlgorithm::kCosineSimilarity:
       return Cosine(sums, pair);
     case DumpAlgorithm::kMaxAbsoluteError:
-      return Largest(sums.max_absolute, sums.absolute);
+      return LargestError(sums.max_absolute, sums.absolute);
     case DumpAlgorithm::kAccumulatedRelativeError:
       return Number(sums.relative);
     case DumpAlgorithm::kRelativeEuclideanDistance:
       return Euclidean(sums);
     case DumpAlgorithm::kKullbackLeiblerDivergence:
-      return Divergence(sums, pair);
+      return Divergence(passes.spreads);
     case DumpAlgorithm::kStandardDeviation:
-      return Deviation(sums, pair);
+      return Deviation(sums, passes.spreads);
     case DumpAlgorithm::kMeanAbsoluteError:
       return Number(sums.absolute / count);
     case DumpAlgorithm::kRootMeanSquareError:
       return Number(std::sqrt(sums.squares / count));
     case DumpAlgorithm::kMaxRelativeError:
-      return Largest(sums.max_relative, sums.relative);
+      return LargestError(sums.max_relative, sums.relative);
     case DumpAlgorithm::kMeanRelativeError:
       return Number(sums.relative / count);
   }
@@ -278,11 +254,17 @@ std::vector<DumpAlgorithm> AllDumpAlgorithms() {
 
 std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,
                                              const DumpPair& pair) {
-  const FirstPass sums = SumsOf(pair);
+  Passes passes;
+  passes.sums = SumsOf(pair);
+  const bool needs_spreads = std::any_of(algorithms.begin(), algorithms.end(), [](auto algorithm) {
+    return algorithm == DumpAlgorithm::kStandardDeviation ||
+           algorithm == DumpAlgorithm::kKullbackLeiblerDivergence;
+  });
+  if (needs_spreads) passes.spreads = SpreadsOf(passes.sums, pair);
   std::vector<AlgorithmText> texts;
   for (const DumpAlgorithm algorithm : algorithms) {
     const std::string why_not = WhyNot(algorithm, pair);
-    texts.push_back(why_not.empty() ? Run(algorithm, sums, pair) : AlgorithmText{"NaN", why_not});
+    texts.push_back(why_not.empty() ? Run(algorithm, passes, pair) : AlgorithmText{"NaN", why_not});
   }
   return texts;
 }
