@@ -12,11 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "config/graph_dump/dump_plan.h"
 #include "config/graph_dump/dump_request.h"
 #include "errors.h"
 #include "load/graph_index.h"
-#include "pipeline/graphs/background_finisher.h"
+#include "pipeline/graphs/graph_run.h"
 #include "pipeline/graphs/graph_sheets.h"
 #include "pipeline/graphs/source_tensors.h"
 
@@ -25,63 +24,51 @@ namespace nb = nanobind;
 namespace plumbline::python {
 namespace {
 
-using graph_dump::DumpPlan;
 using OptionalText = std::optional<std::string>;
 
-// Where the graph runs, by the names that Python gives.
-struct GraphPlace {
-  std::string mode, device;
-  std::optional<int64_t> rank;
-  bool hash_is_named_md5 = false;
-};
+// What the environment must hold, and must not hold.
+using EnvironmentChange =
+    std::pair<std::vector<std::pair<std::string, std::string>>, std::vector<std::string>>;
 
-Result<DumpPlan> Plan(const OptionalText& config_path, const ConfigOverrides& overrides,
-                      const GraphPlace& place) {
-  const auto mode = graph_dump::ExecutionModeNamed(place.mode);
-  const auto device = graph_dump::DeviceKindNamed(place.device);
-  if (!mode || !device) {
-    return Error(ErrorCode::kInvalidArgument,
-                 "mode or device: is \"" + place.mode + "\", \"" + place.device +
-                     "\" (expected graph_kbyk, graph_ge or pynative; cpu, gpu or ascend)");
-  }
-  return graph_dump::PlanDump(config_path, overrides,
-                              {*mode, *device, place.rank, place.hash_is_named_md5});
-}
-
-pipeline::FinishOptions OptionsOf(const DumpPlan& plan) {
-  pipeline::FinishOptions options;
-  options.items = plan.finish_items;
-  options.drops_tensors = !plan.keeps_tensors;
-  return options;
-}
-
-void BindPlan(nb::module_& m) {
-  nb::class_<DumpPlan>(m, "GraphDumpPlan", "What config.json asks of static graphs.")
-      .def_prop_ro("is_on", [](const DumpPlan& self) { return self.is_on; })
-      .def_prop_ro("dump_path", [](const DumpPlan& self) { return self.dump_path; })
-      .def_prop_ro("warnings", [](const DumpPlan& self) { return self.warnings; })
-      .def_prop_ro(
-          "finishes", [](const DumpPlan& self) { return !self.finish_items.empty(); },
-          "Whether statistics are to be made from the tensors.")
+void BindRun(nb::module_& m) {
+  nb::class_<pipeline::GraphRun>(m, "GraphRun", "The dump of one process's static graphs.")
+      .def_prop_ro("tree", &pipeline::GraphRun::tree, "What MindSpore writes of this rank.")
+      .def("select_scopes", &pipeline::GraphRun::SelectScopes, nb::arg("scopes"),
+           "Also selects kernels below these scopes, such as \"fc1-Dense/\".")
+      .def("set_first_iteration", &pipeline::GraphRun::SetFirstIteration, nb::arg("number"),
+           "Numbers the first iteration; False: too late.")
       .def(
-          "tree",
-          [](const DumpPlan& self, std::optional<int64_t> rank) { return TreeOfRank(self, rank); },
-          nb::arg("rank").none(), "Where MindSpore writes what one rank dumps.")
-      .def(
-          "text", [](const DumpPlan& self) { return DumpSettingsText(self.settings); },
-          "The dump configuration as JSON.")
-      .def(
-          "write", [](const DumpPlan& self) { return ValueOrRaise(WriteDumpPlan(self)); },
-          "Writes the dump configuration below dump_path; returns its path.")
-      .def(
-          "environment",
-          [](const DumpPlan& self, const std::string& config_file) {
-            return EnvironmentOf(self, config_file).set;
+          "start",
+          [](pipeline::GraphRun& self) {
+            graph_dump::DumpEnvironment change = self.Start();
+            return EnvironmentChange(std::move(change.set), std::move(change.unset));
           },
-          nb::arg("config_file"), "Variables to set before MindSpore starts.")
-      .def(
-          "removed_environment", [](const DumpPlan& self) { return EnvironmentOf(self, {}).unset; },
-          "Variables to remove before MindSpore starts.");
+          "Writes the dump configuration; returns variables to set and to remove.")
+      .def("step", &pipeline::GraphRun::Step, nb::call_guard<nb::gil_scoped_release>(),
+           "Begins a pass over what is complete, in the background.")
+      .def("close", &pipeline::GraphRun::Close, nb::call_guard<nb::gil_scoped_release>(),
+           "Makes the statistics that are left.")
+      .def("take_problems", &pipeline::GraphRun::TakeProblems, "Warnings since the last time.");
+  m.def(
+      "plan_graph_dump",
+      [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
+         const OptionalText& level, const OptionalText& step_json,
+         const pipeline::GraphPlace& place) {
+        return ValueOrRaise(
+            pipeline::GraphRun::Plan(config_path, {task, dump_path, level, step_json}, place));
+      },
+      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
+      nb::arg("level").none(), nb::arg("step_json").none(), nb::arg("place"),
+      "Reads config.json for static graphs; the arguments behind it win over it.");
+  m.def(
+      "asks_for_kernels",
+      [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
+         const OptionalText& level, const OptionalText& step_json) {
+        return graph_dump::AsksForKernels(config_path, {task, dump_path, level, step_json});
+      },
+      nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
+      nb::arg("level").none(), nb::arg("step_json").none(),
+      "Whether config.json, with the arguments over it, has level L2.");
 }
 
 // Kernel, rank, step, is_output, path.
@@ -148,45 +135,11 @@ void BindReaders(nb::module_& m) {
 }  // namespace
 
 void BindGraphDumps(nb::module_& m) {
-  BindPlan(m);
+  nb::class_<pipeline::GraphPlace>(m, "GraphPlace", "Where graphs run, as MindSpore spells it.")
+      .def(nb::init<std::string, std::string, std::string>(), nb::arg("mode"), nb::arg("device"),
+           nb::arg("version"));
+  BindRun(m);
   BindReaders(m);
-  nb::class_<GraphPlace>(m, "GraphPlace", "Where a graph runs, by the names of config.json.")
-      .def(nb::init<std::string, std::string, std::optional<int64_t>, bool>(), nb::arg("mode"),
-           nb::arg("device"), nb::arg("rank").none(), nb::arg("hash_is_named_md5"));
-  nb::class_<ConfigOverrides>(m, "GraphOverrides", "Arguments that win over config.json.")
-      .def(nb::init<OptionalText, OptionalText, OptionalText, OptionalText>(),
-           nb::arg("task").none(), nb::arg("dump_path").none(), nb::arg("level").none(),
-           nb::arg("step_json").none());
-  m.def("asks_for_kernels", &graph_dump::AsksForKernels, nb::arg("config_path").none(),
-        nb::arg("overrides"), "Whether config.json, with the arguments over it, has level L2.");
-  m.def(
-      "plan_graph_dump",
-      [](const OptionalText& config_path, const ConfigOverrides& overrides,
-         const GraphPlace& place) { return ValueOrRaise(Plan(config_path, overrides, place)); },
-      nb::arg("config_path").none(), nb::arg("overrides"), nb::arg("place"),
-      "Reads config.json for static graphs.");
-  nb::class_<pipeline::BackgroundFinisher>(m, "GraphFinisher",
-                                           "Makes statistics from the tensors of one rank.")
-      .def(
-          "__init__",
-          [](pipeline::BackgroundFinisher* self, const DumpPlan& plan,
-             std::optional<int64_t> rank) {
-            new (self) pipeline::BackgroundFinisher(TreeOfRank(plan, rank), OptionsOf(plan));
-          },
-          nb::arg("plan"), nb::arg("rank").none())
-      .def("begin", &pipeline::BackgroundFinisher::Begin, nb::call_guard<nb::gil_scoped_release>(),
-           "Begins a pass in the background, unless one runs.")
-      .def(
-          "finish",
-          [](pipeline::BackgroundFinisher& self) {
-            Result<pipeline::FinishReport> report = [&] {
-              const nb::gil_scoped_release release;
-              return self.Finish();
-            }();
-            pipeline::FinishReport done = ValueOrRaise(std::move(report));
-            return std::pair(done.rows, std::move(done.problems));
-          },
-          "Waits and takes what is left; returns the number of rows, and what was left out.");
 }
 
 }  // namespace plumbline::python

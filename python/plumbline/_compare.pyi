@@ -183,36 +183,43 @@ def compare_config_packs(bench: str, cmp: str, directory: str) -> str:
     Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.
     """
 
-class GraphDumpPlan:
-    """What config.json asks of static graphs."""
+class GraphPlace:
+    """Where graphs run, as MindSpore spells it."""
+
+    def __init__(self, mode: str, device: str, version: str) -> None: ...
+
+class GraphRun:
+    """The dump of one process's static graphs."""
 
     @property
-    def is_on(self) -> bool: ...
+    def tree(self) -> str:
+        """What MindSpore writes of this rank."""
 
-    @property
-    def dump_path(self) -> str: ...
+    def select_scopes(self, scopes: Sequence[str]) -> None:
+        """Also selects kernels below these scopes, such as "fc1-Dense/"."""
 
-    @property
-    def warnings(self) -> list[str]: ...
+    def set_first_iteration(self, number: int) -> bool:
+        """Numbers the first iteration; False: too late."""
 
-    @property
-    def finishes(self) -> bool:
-        """Whether statistics are to be made from the tensors."""
+    def start(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """Writes the dump configuration; returns variables to set and to remove."""
 
-    def tree(self, rank: int | None) -> str:
-        """Where MindSpore writes what one rank dumps."""
+    def step(self) -> None:
+        """Begins a pass over what is complete, in the background."""
 
-    def text(self) -> str:
-        """The dump configuration as JSON."""
+    def close(self) -> None:
+        """Makes the statistics that are left."""
 
-    def write(self) -> str:
-        """Writes the dump configuration below dump_path; returns its path."""
+    def take_problems(self) -> list[str]:
+        """Warnings since the last time."""
 
-    def environment(self, config_file: str) -> list[tuple[str, str]]:
-        """Variables to set before MindSpore starts."""
+def plan_graph_dump(config_path: str | None, task: str | None, dump_path: str | None, level: str | None, step_json: str | None, place: GraphPlace) -> GraphRun:
+    """
+    Reads config.json for static graphs; the arguments behind it win over it.
+    """
 
-    def removed_environment(self) -> list[str]:
-        """Variables to remove before MindSpore starts."""
+def asks_for_kernels(config_path: str | None, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> bool:
+    """Whether config.json, with the arguments over it, has level L2."""
 
 class GraphIndex:
     """Every tensor of a static-graph dump."""
@@ -235,32 +242,3 @@ def find_source_tensors(root: str, text: str, is_regex: bool, ranks: Sequence[in
 
 def write_graph_sheets(root: str, directory: str) -> str:
     """Writes the compiled graphs of a dump as a workbook; returns its path."""
-
-class GraphPlace:
-    """Where a graph runs, by the names of config.json."""
-
-    def __init__(self, mode: str, device: str, rank: int | None, hash_is_named_md5: bool) -> None: ...
-
-class GraphOverrides:
-    """Arguments that win over config.json."""
-
-    def __init__(self, task: str | None, dump_path: str | None, level: str | None, step_json: str | None) -> None: ...
-
-def asks_for_kernels(config_path: str | None, overrides: GraphOverrides) -> bool:
-    """Whether config.json, with the arguments over it, has level L2."""
-
-def plan_graph_dump(config_path: str | None, overrides: GraphOverrides, place: GraphPlace) -> GraphDumpPlan:
-    """Reads config.json for static graphs."""
-
-class GraphFinisher:
-    """Makes statistics from the tensors of one rank."""
-
-    def __init__(self, plan: GraphDumpPlan, rank: int | None) -> None: ...
-
-    def begin(self) -> None:
-        """Begins a pass in the background, unless one runs."""
-
-    def finish(self) -> tuple[int, list[str]]:
-        """
-        Waits and takes what is left; returns the number of rows, and what was left out.
-        """

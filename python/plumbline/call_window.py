@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plumbline import _core
 from plumbline.adapter import Adapter
@@ -20,43 +19,69 @@ _MODULE_LEVELS = ("L0", "mix")
 _API_LEVELS = ("L1", "mix", "L2")  # at L2 they tell outermost calls
 
 
-class Settings(NamedTuple):
-    """The arguments of a PrecisionDebugger; they win over config.json."""
-
-    config_path: str | None
-    task: str | None
-    dump_path: str | None
-    level: str | None
-    step: list[int | str] | None
-
-    @property
-    def step_json(self) -> str | None:
-        """`step` as JSON; None where it was not given."""
-        return None if self.step is None else json.dumps(self.step, default=str)
+# config_path, task, dump_path, level and step (as JSON) of a PrecisionDebugger, where they were
+# given; they win over config.json.
+Settings = tuple[str | None, str | None, str | None, str | None, str | None]
 
 
-class CallWindow:
-    """Hooks the framework while the window is open, through the adapter.
+class Window:
+    """What a PrecisionDebugger opens and closes: one way of recording, chosen when it is made.
 
-    One of the windows that a PrecisionDebugger may have (plumbline.debugger.Window). Thread-safe.
-
-    Raises:
-        ValueError: a setting is unknown, of the wrong type or out of range.
-        FileNotFoundError: config_path does not exist.
+    The methods are those of the debugger, which checks arguments and holds `lock`. A way of
+    recording derives from this class; what it has not says so.
     """
 
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._warned: set[str] = set()
+
+    def start(self, model: Any, tokens: tuple[int, int] | None, rank_id: int | None) -> None: ...
+    def stop(self) -> None: ...
+    def step(self) -> None: ...
+    def set_init_step(self, step: int) -> None: ...
+
+    def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None:
+        self.warn_once("register_custom_api(): has no effect on static graphs")
+
+    def restore_custom_api(self, module: Any, api: str) -> None: ...
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        self.warn_once("save(): has no effect on static graphs")
+
+    def dump_one_module(self, module: Any, name: str) -> None:
+        """Records only `module`, under `name`, until called with None."""
+        self.warn_once("module_dump(): has no effect on static graphs. set_dump() marks cells")
+
+    @property
+    def run_directory(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """The process ends; without `lock`."""
+
+    def warn_once(self, text: str) -> None:
+        """Logs a warning unless it was logged before."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _core.log_warning(text)
+
+
+class CallWindow(Window):
+    """Hooks the framework while the window is open, through the adapter."""
+
     def __init__(self, settings: Settings, adapter: Adapter, model: Any = None) -> None:
+        super().__init__()
         self._settings = settings
         self._adapter = adapter
-        self._use_config(self._load_config())
+        self._use_config(_core.load_config(*self._settings))
         self._check_version()
         self._watch = None
-        if self._config.dump_enable is not None and settings.config_path:
-            self._watch = ConfigWatch(settings.config_path)
+        if self._config.dump_enable is not None and settings[0]:
+            self._watch = ConfigWatch(settings[0])
         self._enabled = self._config.dump_enable is not False
         self._next_config: _core.Config | None = None
         self._custom_apis = CustomApis()
-        self._custom_ops = CustomOpsFile(settings.config_path)
+        self._custom_ops = CustomOpsFile(settings[0])
         if self._config.level in _API_LEVELS:
             self._custom_ops.register(self._recorder, self._custom_apis)
         self._tokens: TokenWindow | None = None
@@ -64,97 +89,88 @@ class CallWindow:
         self._model = model
         self._modules: list[tuple[str, Any]] = []
         self._pid = os.getpid()
-        self._warned: set[str] = set()
         self._in_batch = False
-        self._lock = threading.RLock()
         if self._config.enable_dataloader:
             adapter.install_batches(self._end_batch, self._begin_batch)
 
     def start(self, model: Any, tokens: tuple[int, int] | None, rank_id: int | None) -> None:
-        """Opens the window for the current step; ValueError: the model is missing or no model."""
-        with self._lock:
-            if self._config.enable_dataloader:
-                self._model = self._model if model is None else model
-                return
-            self._rank_id = rank_id
-            self._reload()
-            if self._enabled:
-                self._start(model, tokens)
+        if self._config.enable_dataloader:
+            self._model = self._model if model is None else model
+            return
+        self._rank_id = rank_id
+        self._reload()
+        if self._enabled:
+            self._start(model, tokens)
 
     def stop(self) -> None:
-        """Closes the window and writes the step's files."""
-        with self._lock:
-            if not self._config.enable_dataloader:
-                self._stop()
-                self._reload()
+        if not self._config.enable_dataloader:
+            self._stop()
+            self._reload()
 
     def step(self) -> None:
-        """Ends the current step."""
-        with self._lock:
-            if not self._config.enable_dataloader:
-                self._step()
-                self._reload()
+        if not self._config.enable_dataloader:
+            self._step()
+            self._reload()
 
     def set_init_step(self, step: int) -> None:
-        """Numbers the next step `step`."""
-        with self._lock:
-            if self._recorder.is_step_open:
-                self._step()
-            self._recorder.set_step(step)
+        if self._recorder.is_step_open:
+            self._step()
+        self._recorder.set_step(step)
 
     def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None:
-        """Wraps `module.api`; ValueError: no such function, or the prefix is no string."""
-        with self._lock:
-            self._custom_apis.register(self._recorder, module, api, api_prefix)
+        self._custom_apis.register(self._recorder, module, api, api_prefix)
 
     def restore_custom_api(self, module: Any, api: str) -> None:
-        """Undoes `register_custom_api()`; ValueError: no such function."""
-        with self._lock:
-            self._custom_apis.restore(module, api)
+        self._custom_apis.restore(module, api)
 
-    def save(self, variable: Any, name: str, save_backward: bool) -> None:
-        """Records a value at level debug."""
-        with self._lock:
-            self._save(variable, name, save_backward)
+    def save(self, variable: Any, name: Any, save_backward: Any) -> None:
+        if os.getpid() != self._pid:
+            return
+        wrong = ""
+        if self._config.level != "debug":
+            wrong = f'nothing is saved at level {self._config.level} (expected level "debug")'
+        elif not isinstance(name, str):
+            wrong = f"name is {name!r} (expected a string). Skipped"
+        elif not isinstance(save_backward, bool):
+            wrong = f"save_backward is {save_backward!r} (expected True or False). Skipped"
+        if wrong:
+            self.warn_once(f"save(): {wrong}")
+            return
+        if not self._enabled:
+            return
+        if not self._recorder.is_step_open:
+            self._guarded(lambda: self._recorder.start(self._adapter.rank()))
+            if not self._recorder.is_step_open:
+                return
+        if not self._recorder.save_variable(name, variable, save_backward):
+            self.warn_once(f"save(): {name} is {type(variable).__name__} (expected a tensor, an "
+                           "array, a number, a text, or a list, tuple or dict of such). Skipped")
 
     def dump_one_module(self, module: Any, name: str) -> None:
-        """Records only `module`, under `name`, until called with None ."""
-        with self._lock:
-            if not self._recorder.is_collecting:
-                return
-            self._uninstall()
-            if module is None:
-                self._install()
-            else:
-                prefix = f"{self._adapter.module_prefix}.{name}.{type(module).__name__}"
-                self._adapter.install_modules(
-                    self._recorder, [(prefix, module)], self._config.wants_backward
-                )
+        if not self._recorder.is_collecting:
+            return
+        self._uninstall()
+        if module is None:
+            self._install()
+        else:
+            prefix = f"{self._adapter.module_prefix}.{name}.{type(module).__name__}"
+            self._adapter.install_modules(
+                self._recorder, [(prefix, module)], self._config.wants_backward)
 
     @property
     def run_directory(self) -> str:
-        """Of the current step and rank; empty before the first `start()`."""
         return str(self._recorder.run_directory)
 
     def close(self) -> None:
-        """Restores everything and writes what is open."""
         self._adapter.uninstall_batches()
         self._close_recorder()
-
-    def _load_config(self) -> _core.Config:
-        settings = self._settings
-        return _core.load_config(
-            settings.config_path, settings.task or None, settings.dump_path or None,
-            settings.level or None, settings.step_json
-        )
 
     def _use_config(self, config: _core.Config) -> None:
         for warning in config.warnings:
             _core.log_warning(warning)
         self._config = config
-        self._recorder = _core.new_recorder(
-            config, {"name": self._adapter.name, **self._adapter.framework_parts()}
-        )
+        parts = {"name": self._adapter.name, **self._adapter.framework_parts()}
+        self._recorder = _core.new_recorder(config, parts)
         self._recorder.set_own_directory(str(Path(__file__).parent) + os.sep)
         self._operators: OperatorWindow | None = None
         if config.level == "L2":
@@ -165,8 +181,7 @@ class CallWindow:
         if self._config.level in _MODULE_LEVELS and version < since:
             raise _core.UnsupportedError(
                 f"level: {self._config.level} needs {self._adapter.name} "
-                f"{'.'.join(map(str, since))} (got {'.'.join(map(str, version))}). Use level L1"
-            )
+                f"{'.'.join(map(str, since))} (got {'.'.join(map(str, version))}). Use level L1")
 
     def _reload(self) -> None:
         """Reads a changed config.json, when `dump_enable` asks for it."""
@@ -191,7 +206,7 @@ class CallWindow:
 
     def _read_changed_config(self, watch: ConfigWatch) -> None:
         try:
-            config = self._load_config()
+            config = _core.load_config(*self._settings)
         except (ValueError, OSError, _core.UnsupportedError, _core.CorruptDataError) as error:
             self._enabled = False
             _core.log_warning(f"{error}. Recording is switched off until the file changes again")
@@ -201,22 +216,20 @@ class CallWindow:
         if not watch.accept():
             return
         if "debug" in (config.level, self._config.level):
-            _core.log_warning(
-                "config.json has changed; at level debug, which has one file for the whole run, "
-                "only dump_enable is taken over"
-            )
+            _core.log_warning("config.json has changed; at level debug, which has one file for "
+                              "the whole run, only dump_enable is taken over")
             return
         self._next_config = config
 
     def _begin_batch(self) -> None:
-        with self._lock:
+        with self.lock:
             self._reload()
             if self._enabled:
                 self._start(self._model, None)
             self._in_batch = True
 
     def _end_batch(self) -> None:
-        with self._lock:
+        with self.lock:
             if self._in_batch:
                 self._in_batch = False
                 self._stop()
@@ -256,7 +269,7 @@ class CallWindow:
         self._tokens.watch(self._adapter.watch_calls(first, self._tokens.before_call))
 
     def _pause(self) -> None:
-        with self._lock:
+        with self.lock:
             self._uninstall()
             self._guarded(self._recorder.stop)
 
@@ -274,50 +287,16 @@ class CallWindow:
         _core.log_info(f"Dump data will be saved in {self._recorder.run_directory}.")
         self._install()
 
-    def _save(self, variable: Any, name: Any, save_backward: Any) -> None:
-        if os.getpid() != self._pid:
-            return
-        wrong = ""
-        if self._config.level != "debug":
-            wrong = f'nothing is saved at level {self._config.level} (expected level "debug")'
-        elif not isinstance(name, str):
-            wrong = f"name is {name!r} (expected a string). Skipped"
-        elif not isinstance(save_backward, bool):
-            wrong = f"save_backward is {save_backward!r} (expected True or False). Skipped"
-        if wrong:
-            self._warn_once(f"save(): {wrong}")
-            return
-        if not self._enabled:
-            return
-        if not self._recorder.is_step_open:
-            self._guarded(lambda: self._recorder.start(self._adapter.rank()))
-            if not self._recorder.is_step_open:
-                return
-        if not self._recorder.save_variable(name, variable, save_backward):
-            self._warn_once(
-                f"save(): {name} is {type(variable).__name__} (expected a tensor, an array, a "
-                "number, a text, or a list, tuple or dict of such). Skipped"
-            )
-
-    def _warn_once(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            _core.log_warning(text)
-
     def _use_model(self, model: Any) -> None:
         """Lists the modules to hook; again only when the model is another object."""
         if model is None:
-            raise ValueError(
-                f"start(): the model is missing. At level {self._config.level} and with "
-                "token_range call start(model=your_module)."
-            )
+            raise ValueError(f"start(): the model is missing. At level {self._config.level} and "
+                             "with token_range call start(model=your_module).")
         is_list = isinstance(model, (list, tuple))
         models = list(model) if is_list else [model]
         if not models or not all(self._adapter.is_module(one) for one in models):
-            raise ValueError(
-                "start(): model must be a module or a list of modules "
-                f"(got {type(model).__name__})"
-            )
+            raise ValueError("start(): model must be a module or a list of modules "
+                             f"(got {type(model).__name__})")
         self._adapter.use_model(models)
         modules = []
         for index, one in enumerate(models):
@@ -332,9 +311,8 @@ class CallWindow:
         if self._operators is not None:
             self._operators.install()
         if level in _MODULE_LEVELS:
-            self._adapter.install_modules(
-                self._recorder, self._modules, self._config.wants_backward
-            )
+            wants_backward = self._config.wants_backward
+            self._adapter.install_modules(self._recorder, self._modules, wants_backward)
         if level in _API_LEVELS:
             self._adapter.install_apis(self._recorder, with_regions=level == "mix")
 

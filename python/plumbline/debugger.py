@@ -6,33 +6,15 @@ Size caps: the constructor has upstream's six arguments.
 from __future__ import annotations
 
 import atexit
-from typing import Any, Protocol
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from plumbline import _core
 from plumbline.adapter import Adapter
-from plumbline.call_window import CallWindow, Settings
+from plumbline.call_window import CallWindow, Settings, Window
 from plumbline.token_window import check_token_range
-
-
-class Window(Protocol):
-    """What a debugger opens and closes: one way of recording, chosen when it is constructed.
-
-    The methods are those of DebuggerBase, with their arguments checked.
-    """
-
-    def start(self, model: Any, tokens: tuple[int, int] | None, rank_id: int | None) -> None: ...
-    def stop(self) -> None: ...
-    def step(self) -> None: ...
-    def set_init_step(self, step: int) -> None: ...
-    def register_custom_api(self, module: Any, api: str, api_prefix: str | None) -> None: ...
-    def restore_custom_api(self, module: Any, api: str) -> None: ...
-    def save(self, variable: Any, name: str, save_backward: bool) -> None: ...
-    def dump_one_module(self, module: Any, name: str) -> None: ...
-    def close(self) -> None:
-        """The process ends."""
-
-    @property
-    def run_directory(self) -> str: ...
 
 
 class DebuggerBase:
@@ -86,13 +68,12 @@ class DebuggerBase:
         model: Any = None,
         step: list[int | str] | None = None,
     ) -> None:
-        settings = Settings(config_path, task, dump_path, level, step)
+        steps = None if step is None else json.dumps(step, default=str)
+        settings = (config_path, task or None, dump_path or None, level or None, steps)
         if self._ready:
             if settings != self._settings:
-                _core.log_warning(
-                    "PrecisionDebugger exists already; the arguments of this second construction "
-                    "are ignored"
-                )
+                _core.log_warning("PrecisionDebugger exists already; the arguments of this second "
+                                  "construction are ignored")
             return
         _check_texts(config_path=config_path, task=task, dump_path=dump_path, level=level)
         self._settings = settings
@@ -123,16 +104,18 @@ class DebuggerBase:
             ValueError: the model is missing or of the wrong type; token_range is not two integers
                 0 <= first <= last; rank_id is negative.
         """
-        self = cls._get()
+        cls._get()
         tokens = None if token_range is None else check_token_range(token_range)
         if rank_id is not None:
             _check_count("start(): rank_id", rank_id)
-        self._window.start(model, tokens, rank_id)
+        with cls._locked() as window:
+            window.start(model, tokens, rank_id)
 
     @classmethod
     def stop(cls) -> None:
         """Closes the window and writes the step's files. Nothing stays patched."""
-        cls._get()._window.stop()
+        with cls._locked() as window:
+            window.stop()
 
     @classmethod
     def forward_backward_dump_end(cls) -> None:
@@ -142,7 +125,8 @@ class DebuggerBase:
     @classmethod
     def step(cls) -> None:
         """Ends the current step: call numbers start at 0 again."""
-        cls._get()._window.step()
+        with cls._locked() as window:
+            window.step()
 
     @classmethod
     def set_init_step(cls, step: int) -> None:
@@ -151,9 +135,10 @@ class DebuggerBase:
         Raises:
             ValueError: step is not an integer of at least 0.
         """
-        self = cls._get()
+        cls._get()
         _check_count("set_init_step: step", step)
-        self._window.set_init_step(step)
+        with cls._locked() as window:
+            window.set_init_step(step)
 
     @classmethod
     def register_custom_api(cls, module: Any, api: str, api_prefix: str | None = None) -> None:
@@ -174,7 +159,8 @@ class DebuggerBase:
         Example:
             >>> PrecisionDebugger.register_custom_api(kernels, "rms_norm")  # doctest: +SKIP
         """
-        cls._get()._window.register_custom_api(module, api, api_prefix)
+        with cls._locked() as window:
+            window.register_custom_api(module, api, api_prefix)
 
     @classmethod
     def restore_custom_api(cls, module: Any, api: str) -> None:
@@ -183,7 +169,8 @@ class DebuggerBase:
         Raises:
             ValueError: no such function.
         """
-        cls._get()._window.restore_custom_api(module, api)
+        with cls._locked() as window:
+            window.restore_custom_api(module, api)
 
     @classmethod
     def monitor(cls, model: Any) -> None:
@@ -207,11 +194,8 @@ class DebuggerBase:
         Example:
             >>> PrecisionDebugger.save({"hidden": hidden}, "block0")  # doctest: +SKIP
         """
-        cls._get()._window.save(variable, name, save_backward)
-
-    def dump_one_module(self, module: Any, name: str) -> None:
-        """Records only `module`, under `name`, until called with None (see module_dump)."""
-        self._window.dump_one_module(module, name)
+        with cls._locked() as window:
+            window.save(variable, name, save_backward)
 
     @property
     def run_directory(self) -> str:
@@ -223,6 +207,13 @@ class DebuggerBase:
         if DebuggerBase._instance is None:
             raise RuntimeError("PrecisionDebugger instance is not created.")
         return DebuggerBase._instance
+
+    @classmethod
+    @contextmanager
+    def _locked(cls) -> Iterator[Window]:
+        window = cls._get()._window
+        with window.lock:
+            yield window
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """How this process is recorded; a framework that has another way overrides it."""

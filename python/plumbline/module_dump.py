@@ -28,7 +28,8 @@ def module_dump(module: Any, dump_name: str) -> None:
         raise ValueError(f"module_dump: module must be a Module (got {type(module).__name__})")
     if not isinstance(dump_name, str):
         raise ValueError(f"module_dump: dump_name must be a string (got {dump_name!r})")
-    DebuggerBase._get().dump_one_module(module, dump_name)
+    with DebuggerBase._locked() as window:
+        window.dump_one_module(module, dump_name)
 
 
 def module_dump_end() -> None:
@@ -37,4 +38,5 @@ def module_dump_end() -> None:
     Raises:
         RuntimeError: no PrecisionDebugger was constructed.
     """
-    DebuggerBase._get().dump_one_module(None, "")
+    with DebuggerBase._locked() as window:
+        window.dump_one_module(None, "")

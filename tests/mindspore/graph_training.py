@@ -1,9 +1,10 @@
 """Trains a small network in GRAPH_MODE with a debugger; run in a process of its own.
 
-    python graph_training.py CONFIG FACTOR STEPS [kill]
+    python graph_training.py CONFIG FACTOR STEPS [kill] [mark] [first=N]
 
 FACTOR scales what the activation puts out: 1.5 instead of 1 is a fault. `kill` ends the process
-with SIGKILL after the last step.
+with SIGKILL after the last step. `mark` gives set_dump() the last dense layer and a primitive;
+first=N numbers the first iteration N.
 """
 
 import os
@@ -14,7 +15,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
-from plumbline.mindspore import PrecisionDebugger
+from plumbline.mindspore import PrecisionDebugger, set_dump
 
 
 class Net(nn.Cell):
@@ -25,10 +26,11 @@ class Net(nn.Cell):
         self.fc1 = nn.Dense(8, 16)
         self.fc2 = nn.Dense(16, 4)
         self.relu = nn.ReLU()
+        self.cube = ops.Pow()
         self.factor = Tensor(factor, ms.float32)
 
     def construct(self, x):
-        return self.fc2(ops.mul(self.relu(self.fc1(x)), self.factor))
+        return self.fc2(ops.mul(self.cube(self.relu(self.fc1(x)), 1.0), self.factor))
 
 
 def main() -> None:
@@ -37,6 +39,14 @@ def main() -> None:
     ms.set_seed(1)
     debugger = PrecisionDebugger(config)
     net = Net(factor)
+    if "mark" in sys.argv:
+        set_dump(net.fc1)
+        set_dump(net.fc2)
+        set_dump(net.fc1, False)
+        set_dump(net.cube)
+    for word in sys.argv:
+        if word.startswith("first="):
+            debugger.set_init_step(int(word.removeprefix("first=")))
     train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()),
                                 nn.SGD(net.trainable_params(), 0.1))
     train.set_train()

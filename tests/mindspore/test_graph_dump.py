@@ -133,6 +133,20 @@ def test_a_killed_training_loses_no_tensor(dumps: dict[str, pathlib.Path],
     assert again.stdout.startswith("0 new rows")
 
 
+def test_marked_cells_and_primitives_alone(tmp_path: pathlib.Path) -> None:
+    root = tmp_path / "marked"
+    done = train(root, "tensor", 1.0, "mark", "first=7")
+    assert done.returncode == 0, done.stderr
+    names = {path.name.split(".")[1] for path in root.rglob("rank_0/Net/0/*/*.npy")
+             if not path.name.startswith("Parameter.")}
+    assert any(name.startswith("Default_") and "_fc2-Dense_MatMul" in name for name in names)
+    assert any(name.startswith("Gradients_") and "_fc2-Dense_" in name for name in names)
+    assert any("_Grad_Pow_" in name for name in names)
+    assert all("_fc2-Dense_" in name or "_Pow-op" in name or "_Grad_Pow_" in name
+               for name in names), names
+    assert sorted(path.name for path in (root / "rank_0/Net/0").glob("[0-9]*")) == ["7", "8"]
+
+
 def test_wrong_settings_stop_before_the_training(tmp_path: pathlib.Path) -> None:
     done = train(tmp_path / "dump", "tensor", 1.0, data_mode=["input", "output"])
     assert done.returncode != 0 and "ValueError" in done.stderr

@@ -6,17 +6,17 @@ from typing import Any
 
 import mindspore as ms
 
-from plumbline.call_window import Settings
-from plumbline.debugger import DebuggerBase, Window
-from plumbline.mindspore import graph_window
+from plumbline.call_window import Settings, Window
+from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
 from plumbline.mindspore.callbacks import MsprobeInitStep, MsprobeStep
+from plumbline.mindspore.graph_window import GraphWindow, set_dump
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.random_calls import check_seed
 
 __all__ = [
     "MsprobeInitStep", "MsprobeStep", "PrecisionDebugger", "module_dump", "module_dump_end",
-    "seed_all",
+    "seed_all", "set_dump",
 ]  # fmt: skip
 
 _adapter = MindSporeAdapter()
@@ -39,8 +39,8 @@ class PrecisionDebugger(DebuggerBase):
 
     def _new_window(self, settings: Settings, model: Any) -> Window:
         """Graphs are dumped by MindSpore itself; calls are recorded."""
-        if graph_window.is_asked_for(settings):
-            return graph_window.GraphWindow(settings)
+        if GraphWindow.is_asked_for(settings):
+            return GraphWindow(settings)
         window = super()._new_window(settings, model)
         # Each tensor is read as soon as it is made. On a CPU that takes 12 us where operators run
         # when they are called and 600 us where other threads run them; said before the first one.

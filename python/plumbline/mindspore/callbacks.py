@@ -8,6 +8,7 @@ from mindspore.train import Callback
 
 from plumbline.debugger import DebuggerBase
 from plumbline.mindspore import graph_mode
+from plumbline.mindspore.graph_window import GraphWindow
 
 
 class MsprobeStep(Callback):  # type: ignore[misc]
@@ -45,4 +46,7 @@ class MsprobeInitStep(Callback):  # type: ignore[misc]
     def on_train_begin(self, run_context: Any) -> None:
         """Tells MindSpore the number of the first step."""
         resumed = int(getattr(run_context.original_args(), "cur_step_num", 0) or 0)
-        graph_mode.set_first_iteration(resumed)
+        if DebuggerBase._instance is None:
+            graph_mode.set_first_iteration(resumed)
+        elif isinstance(DebuggerBase._instance._window, GraphWindow):
+            DebuggerBase.set_init_step(resumed)

@@ -1,30 +1,13 @@
-"""How MindSpore runs graphs here: mode, jit level, device, version."""
+"""How MindSpore runs graphs here: mode, jit level, device, and the names of cells in graphs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import mindspore
-from mindspore import context
+from mindspore import _c_expression, context
 
-_DEVICES = {"CPU": "cpu", "GPU": "gpu", "Ascend": "ascend"}
-_LAST_WITH_MD5 = (2, 7, 0)  # later releases call the digest "hash:md5"
-
-
-def version() -> tuple[int, ...]:
-    """The release as numbers: (2, 10, 0) of "2.10.0"."""
-    parts = mindspore.__version__.split(".")[:3]
-    return tuple(int("".join(c for c in part if c.isdigit()) or "0") for part in parts)
-
-
-def hash_is_named_md5() -> bool:
-    """Whether this release calls the MD5 column of statistic.csv "md5" in its configuration."""
-    return version() <= _LAST_WITH_MD5
-
-
-def device() -> str:
-    """What graphs run on: "cpu", "gpu" or "ascend"."""
-    return _DEVICES.get(str(context.get_context("device_target")), "ascend")
+from plumbline import _compare
 
 
 def jit_level() -> str:
@@ -34,31 +17,45 @@ def jit_level() -> str:
     level = named or context.get_context("jit_level")
     if level:
         return str(level)
-    return "O2" if _soc() == "ascend910" else "O0"
+    if context.get_context("device_target") != "Ascend":
+        return "O0"
+    return "O2" if inner._context_handle.get_ascend_soc_version().lower() == "ascend910" else "O0"
 
 
 def execution_mode() -> str:
-    """What a dump of graphs depends on.
-
-    Returns:
-        "graph_ge" (GRAPH_MODE at jit level O2), "graph_kbyk" (GRAPH_MODE) or "pynative".
-    """
+    """ "graph_ge" (GRAPH_MODE at jit level O2), "graph_kbyk" (GRAPH_MODE) or "pynative"."""
     if context.get_context("mode") != context.GRAPH_MODE:
         return "pynative"
     return "graph_ge" if jit_level() == "O2" else "graph_kbyk"
 
 
-def set_first_iteration(number: int) -> None:
-    """Iterations of graphs are counted from `number` on; nothing in releases that cannot."""
-    from mindspore import _c_expression
+def place() -> _compare.GraphPlace:
+    """Where graphs run."""
+    device = context.get_context("device_target")
+    return _compare.GraphPlace(execution_mode(), device, mindspore.__version__)
 
+
+def set_first_iteration(number: int) -> bool:
+    """Iterations of graphs are counted from `number` on. False: not here; on CPU MindSpore 2.10
+    would give every later iteration that number."""
     set_init_iter = getattr(_c_expression, "_set_init_iter", None)
-    if set_init_iter is not None:
-        set_init_iter(number)
+    if set_init_iter is None or context.get_context("device_target") == "CPU":
+        return False
+    set_init_iter(number)
+    return True
 
 
-def _soc() -> str:
-    if device() != "ascend":
-        return ""
-    inner: Any = context._context()
-    return str(inner._context_handle.get_ascend_soc_version()).lower()
+def scopes_of(model: Any, targets: list[Any]) -> list[str]:
+    """How full names of kernels begin that cells and primitives of `model` run, below its own
+    scope: "block-Block/fc1-Dense/", "relu-ReLU/ReLU-op" and "relu-ReLU/Grad_ReLU/"; "" for itself.
+    """
+    names, found = {"": ""}, []
+    for name, cell in model.cells_and_names():
+        if name:
+            parent, _, own = name.rpartition(".")
+            names[name] = f"{names[parent]}{own}-{type(cell).__name__}/"
+        held = [([f"{one.name}-op", f"Grad_{one.name}/"], one) for one in cell._primitives.values()]
+        for beginnings, candidate in [([""], cell), *held]:
+            if any(candidate is target for target in targets):
+                found += [names[name] + beginning for beginning in beginnings]
+    return found
