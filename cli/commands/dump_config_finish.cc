@@ -43,10 +43,16 @@ Status Finish(const Arguments& arguments) {
   add(report.unfinished, "still being written");
   add(report.left_out, "with other names left out");
   add(report.unreadable, "unreadable");
+  add(report.contradicted, "kept, with another row");
   std::printf("%s\n", text.c_str());
-  if (report.unreadable == 0) return {};
-  return Error(ErrorCode::kCorrupt, fmt::format("{}: {} without a row", arguments.tree,
-                                                CountText(report.unreadable, "damaged file")));
+  if (report.unreadable > 0) {
+    return Error(ErrorCode::kCorrupt, fmt::format("{}: {} without a row", arguments.tree,
+                                                  CountText(report.unreadable, "damaged file")));
+  }
+  if (report.contradicted == 0) return {};
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{}: {} not removed, because statistic.csv has other values for it",
+                           arguments.tree, CountText(report.contradicted, "file")));
 }
 
 }  // namespace

@@ -72,7 +72,6 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
   };
   PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage, .keep = expand}));
   PL_TRY(std::move(expanded));
-  if (run.header().of_graphs) pipeline::FillGraphStatistics(run, calls);
   const uint64_t dropped =
       KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
   return Side{std::move(run), std::move(calls), dropped};
@@ -124,13 +123,15 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
                                  golden.run.header().level));
   }
   const std::string& task = target.run.header().task;
-  if (task != golden.run.header().task) {
+  const bool same_task = task == golden.run.header().task;
+  // Of graphs both have statistics: FillGraphStatistics().
+  if (!same_task && !target.run.header().of_graphs) {
     return TaskError(target.run,
                      fmt::format("task is {}, but {} has task {}. Record both sides "
                                  "with the same task.",
                                  task, golden.run.dump_json_path(), golden.run.header().task));
   }
-  if (task == "tensor") return CompareMode::kTensor;
+  if (same_task && task == "tensor") return CompareMode::kTensor;
   const bool target_digests = match::HasDigests(target.calls);
   const bool golden_digests = match::HasDigests(golden.calls);
   if (target_digests != golden_digests && !target.calls.empty() && !golden.calls.empty()) {
@@ -367,11 +368,19 @@ struct pipeline::RunPair::Impl {
     comparison.golden_loss.duplicate_names = golden.duplicate_names;
   }
 
+  void DescribeGraphs() {
+    const bool as_table = comparison.mode == CompareMode::kStatistics;
+    RunWithThreads(options.threads, [&] {
+      for (Side* side : {&target, &golden}) FillGraphStatistics(side->run, side->calls, as_table);
+    });
+    LendShapes(target.calls, golden.calls);
+  }
+
   Status Pair(const Pairing& pairing) {
     PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
     Describe();
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
-    if (comparison.of_graphs()) LendShapes(target.calls, golden.calls);
+    if (comparison.of_graphs()) DescribeGraphs();
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
     PL_TRY_ASSIGN(
         const std::vector<CallPair> pairs,

@@ -47,6 +47,9 @@ std::pair<std::string_view, std::string_view> PlaceOf(const RowContext& context,
   return {graphs[place.directory], place.name};
 }
 
+// Statistics that were computed from a tensor stand for its file.
+bool IsOfTensor(std::string_view name) { return name.ends_with(".npy"); }
+
 std::string CsvPathOf(const RowContext& context, Side side, const Item& item) {
   return JoinPath(std::string(PlaceOf(context, side, item).first), run_files::kStatisticCsv);
 }
@@ -66,6 +69,7 @@ template <Side side>
 Cell CsvCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
+  if (IsOfTensor(PlaceOf(context, side, *item).second)) return FileCell<side>(context);
   const Result<std::string> absolute = AbsolutePath(CsvPathOf(context, side, *item));
   return absolute ? *absolute : CsvPathOf(context, side, *item);
 }
@@ -75,6 +79,7 @@ template <Side side>
 Cell KeyAndCsvCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
+  if (IsOfTensor(PlaceOf(context, side, *item).second)) return FileCell<side>(context);
   const Cell path = CsvCell<side>(context);
   return fmt::format("{} {}", PlaceOf(context, side, *item).second, std::get<std::string>(path));
 }
@@ -85,6 +90,7 @@ Cell KeyCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
   std::string name(PlaceOf(context, side, *item).second);
+  if (IsOfTensor(name)) return name;
   const size_t slot = name.rfind('.');
   const size_t io = slot == std::string::npos || slot == 0 ? slot : name.rfind('.', slot - 1);
   const size_t stream = io == std::string::npos || io == 0 ? io : name.rfind('.', io - 1);

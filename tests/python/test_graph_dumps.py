@@ -247,11 +247,29 @@ def test_damaged_table_is_one_line(dumps: dict[str, pathlib.Path], tmp_path: pat
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
 
+def test_tensors_with_statistics(dumps: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
+    """Statistics of the tensors stand for them, whether their side has a table, too, or not."""
+    full = tmp_path / "full"
+    shutil.copytree(dumps["golden"], full)
+    shutil.copytree(dumps["golden_csv"], full, dirs_exist_ok=True)
+    for target, golden in ((dumps["target_csv"], full), (dumps["target"], dumps["golden_csv"])):
+        out = tmp_path / golden.name
+        done = compare(target, golden, out=out)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"first wrong call: {CULPRIT}\n")
+        paths = [[row[side].rsplit(" ")[-1] for side in ("NPU Name", "Bench Name")]
+                 for row in rows_of(out)]
+        assert len(paths) == len(upstream("upstream_statistic.xlsx"))
+        assert all(pathlib.Path(path).is_file() for pair in paths for path in pair)
+    same = compare(full, dumps["golden_csv"], "--fail-on", "any", out=tmp_path / "same")
+    assert same.stdout.startswith("no wrong call\n"), same.stdout
+    assert same.returncode == 0
+
+
 def test_other_side_is_another_kind(dumps: dict[str, pathlib.Path],
                                     tmp_path: pathlib.Path) -> None:
     (tmp_path / "empty").mkdir()
-    for target, golden, status in ((dumps["target"], dumps["golden_csv"], 2),
-                                   (dumps["target"], tmp_path / "empty", 2),
+    for target, golden, status in ((dumps["target"], tmp_path / "empty", 2),
                                    (dumps["target"], tmp_path / "missing", 3)):
         done = compare(target, golden, out=tmp_path / "out")
         assert done.returncode == status, done.stderr

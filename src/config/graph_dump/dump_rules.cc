@@ -253,6 +253,12 @@ Result<CheckedSettings> CheckDumpSettings(std::string_view text, DeviceKind devi
   if (!out.errors.empty()) return out;
   rules.CheckTogether();
   PL_TRY_ASSIGN(out.iterations, ParseIterations(out.settings.iteration));
+  if (!out.iterations.all && out.iterations.ranges.empty()) {
+    out.errors.push_back(
+        fmt::format("{}.iteration: \"{}\" selects no iteration: nothing would be "
+                    "dumped (expected \"all\", or numbers such as \"0|5-8\")",
+                    kCommonSection, out.settings.iteration));
+  }
   for (const std::string& warning : out.iterations.warnings) {
     out.warnings.push_back(fmt::format("{}.iteration: {}", kCommonSection, warning));
   }

@@ -128,13 +128,20 @@ TEST(DumpSettings, WrongValuesAreNamed) {
   EXPECT_TRUE(Blames(regex, "common_dump_settings: kernels[1]"));
 }
 
+TEST(DumpSettings, ASelectionOfNothingIsAnError) {
+  for (const char* nothing : {"8-5", "|", "3-", "1-2-3", "4294967296"}) {
+    EXPECT_TRUE(Blames(Common("iteration", nothing), "common_dump_settings.iteration")) << nothing;
+  }
+  EXPECT_TRUE(Check(Common("iteration", "8-5|0")).errors.empty());
+}
+
 TEST(DumpSettings, EntriesThatContradictEachOther) {
   EXPECT_TRUE(Blames(Common("overflow_number", 1), "overflow_number"));
   EXPECT_TRUE(Warns(Common("kernels", {"relu"}), "kernels: has no effect"));
   EXPECT_TRUE(Warns(Common("op_debug_mode", 1), "op_debug_mode: is 1"));
   EXPECT_TRUE(Warns(Common("op_debug_mode", 4), "iteration is taken as all", DeviceKind::kAscend));
   EXPECT_TRUE(Warns(Common("statistic_category", {"max"}), "statistic_category: has no effect"));
-  EXPECT_TRUE(Warns(Common("iteration", "8-5"), "can never match"));
+  EXPECT_TRUE(Warns(Common("iteration", "8-5|2"), "can never match"));
   EXPECT_TRUE(Warns(Common("file_format", "npy"), "file_format: has no effect"));
   EXPECT_TRUE(Warns(Sync("stat_calc_mode", "device"), "taken as \"host\"", DeviceKind::kAscend));
   Json async = Common("saved_data", "full");

@@ -32,6 +32,7 @@ void BackgroundFinisher::Add(const Result<FinishReport>& report) {
   // The last pass counts what is left.
   total_.unfinished = report->unfinished;
   total_.unreadable = report->unreadable;
+  total_.contradicted = report->contradicted;
   total_.left_out = report->left_out;
   total_.problems = report->problems;
 }

@@ -21,6 +21,8 @@
 #include "formats/statistic_csv.h"
 #include "load/graph_dump.h"
 #include "load/name_mapping.h"
+#include "load/statistic_table.h"
+#include "pipeline/graphs/pass_lock.h"
 #include "pipeline/graphs/sample_tensors.h"
 #include "record/run_files.h"
 
@@ -32,7 +34,7 @@ using load::KernelFile;
 constexpr size_t kMaxProblems = 20;
 constexpr std::string_view kNpy = ".npy";
 
-enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable, kOther };
+enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable, kOther, kContradicted };
 
 // One tensor file of an iteration, and its row.
 struct TensorFile {
@@ -98,6 +100,18 @@ struct OldRow {
 };
 using OldRows = std::map<std::string, OldRow>;
 
+// kCorrupt for a table of any release that is cut or holds something else.
+Status CheckTable(const std::string& path, std::string_view text) {
+  if (!text.ends_with('\n')) {
+    return Error(ErrorCode::kCorrupt, fmt::format("{}: is cut in its last line. Move it away to "
+                                                  "have it made anew from the tensors that are "
+                                                  "still there",
+                                                  path));
+  }
+  const Result<std::vector<load::StatisticRow>> rows = load::ReadStatisticTable(path);
+  return rows ? Status() : rows.error();
+}
+
 Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
   OldRows out;
   if (KindOf(path) != PathKind::kFile) return out;
@@ -108,6 +122,7 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
                              "anew from the tensors that are still there",
                              path, header.substr(0, header.size() - 1)));
   }
+  PL_TRY(CheckTable(path, text));
   const Result<std::vector<csv::Row>> rows = csv::Parse(text);
   if (!rows) return rows.error().In(path);
   const size_t columns = rows->front().size();
@@ -150,7 +165,12 @@ class DirectoryPass {
   Result<bool> Run() {
     const std::string header = statistic_csv::HeaderLine(options_.items);
     PL_TRY(ListFiles());
-    if (files_.empty()) return true;
+    if (files_.empty()) {  // the rows are all that is left
+      if (KindOf(table_) != PathKind::kFile) return true;
+      PL_TRY_ASSIGN(const std::string text, ReadFile(table_));
+      PL_TRY(CheckTable(table_, text));
+      return true;
+    }
     if (options_.sample_num > 0 && !is_live_) PL_TRY(Sample());
     PL_TRY_ASSIGN(old_, ReadOldRows(table_, header));
     constexpr size_t kBlock = 64;
@@ -205,24 +225,31 @@ class DirectoryPass {
     }
     one.timestamp = parts->timestamp;
     const Key key(*parts);
-    if (!old_.empty() && old_.contains(TextOf(key.cells()))) return;
-    const std::string path = JoinPath(directory_, one.file);
-    if (is_live_ && IsYoung(path)) {
+    const auto old = old_.empty() ? old_.end() : old_.find(TextOf(key.cells()));
+    const bool has_row = old != old_.end();
+    if (has_row && !options_.drops_tensors) return;
+    if (is_live_ && IsYoung(JoinPath(directory_, one.file))) {
       one.state = FileState::kUnfinished;
       return;
     }
-    if (const auto bytes = ReadSmallFile(place, one.file, buffer); bytes && !bytes->empty()) {
-      if (const auto small = npy::NpyFile::Parse(*bytes)) {
-        one.row = RowOf(key, parts->dtype, small->view());
-        return;
-      }
-    }
-    const Result<npy::NpyFile> file = npy::NpyFile::Open(path);
-    if (!file) {
+    std::string row = MakeRow(one.file, place, buffer, key, parts->dtype);
+    if (row.empty()) {
       one.state = is_live_ ? FileState::kUnfinished : FileState::kUnreadable;
-      return;
+    } else if (!has_row) {
+      one.row = std::move(row);
+    } else if (row != old->second.text) {
+      one.state = FileState::kContradicted;
     }
-    one.row = RowOf(key, parts->dtype, file->view());
+  }
+
+  // Empty when the file is damaged.
+  std::string MakeRow(const std::string& name, const Directory& place, std::span<std::byte> buffer,
+                      const Key& key, std::string_view dtype) const {
+    if (const auto bytes = ReadSmallFile(place, name, buffer); bytes && !bytes->empty()) {
+      if (const auto small = npy::NpyFile::Parse(*bytes)) return RowOf(key, dtype, small->view());
+    }
+    const Result<npy::NpyFile> file = npy::NpyFile::Open(JoinPath(directory_, name));
+    return file ? RowOf(key, dtype, file->view()) : std::string();
   }
 
   // `dtype`: as the name spells it, which knows of types that .npy files do not have.
@@ -267,6 +294,13 @@ class DirectoryPass {
         ++report_.left_out;
         Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
                             JoinPath(directory_, one.file)));
+      }
+      if (one.state == FileState::kContradicted) {
+        ++report_.contradicted;
+        Problem(
+            fmt::format("{}: its row in {} is of other values or digits (expected what the file "
+                        "holds). The file stays; move the table away to have it made anew",
+                        JoinPath(directory_, one.file), run_files::kStatisticCsv));
       }
       if (one.state != FileState::kUnreadable) continue;
       ++report_.unreadable;
@@ -339,15 +373,12 @@ Status DumpFinisher::FinishDirectory(const std::string& path, std::vector<std::s
   const Result<int64_t> changed = ModifiedAt(path);
   const auto known = done_.find(path);
   if (is_live && changed && known != done_.end() && known->second == *changed) return {};
-  // Held until the end. Rows that another pass wrote since the listing are read behind it.
-  PL_TRY_ASSIGN(File lock, File::OpenAppend(JoinPath(path, run_files::kFinishLock)));
-  PL_TRY_ASSIGN(const bool is_alone, lock.TryLock());
-  if (!is_alone) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: another pass is at work. Try again when it is done", path));
+  bool done = false;
+  {
+    // Rows that another pass wrote since the listing are read behind it.
+    PL_TRY_ASSIGN(const PassLock lock, PassLock::Take(path));
+    PL_TRY_ASSIGN(done, DirectoryPass(path, std::move(names), options_, is_live, report).Run());
   }
-  PL_TRY_ASSIGN(const bool done,
-                DirectoryPass(path, std::move(names), options_, is_live, report).Run());
   // Writing the table and dropping files are no news.
   const Result<int64_t> after = ModifiedAt(path);
   if (done && after) done_[path] = *after;

@@ -30,13 +30,15 @@ struct FinishReport {
   uint64_t sampled = 0;               // tensor files that were cut (sample_tensors.h)
   uint64_t unfinished = 0;            // files that the training is still writing; for the next pass
   uint64_t unreadable = 0;            // damaged files, which stay where they are
+  uint64_t contradicted = 0;          // files that stay, because their row is of other values
   uint64_t left_out = 0;              // files whose names are none of a kernel's tensor
   std::vector<std::string> problems;  // one sentence each; at most 20
 };
 
 // Passes over one tree. A pass writes statistic.csv of every iteration's directory anew and whole,
-// with the rows that it had, and removes tensors only when their rows are on the disk: a killed
-// pass loses nothing, and the next one goes on. Single-threaded from outside.
+// with the rows that it had, and removes tensors only when their rows are on the disk, those of
+// earlier passes after they were made again: a killed pass loses nothing, and the next one goes on.
+// Single-threaded from outside.
 class DumpFinisher {
  public:
   DumpFinisher(std::string tree, FinishOptions options)

@@ -93,6 +93,46 @@ TEST_F(FinishDump, AKilledPassGoesOn) {
   EXPECT_FALSE(Has(left) || Has(late));
 }
 
+TEST_F(FinishDump, ARowOfOtherValuesKeepsTheFile) {
+  drop_.drops_tensors = true;
+  Write("statistic.csv", kHeader + RowOf(3, "1") + RowOf(20, "2"));
+  const std::string other = AddTensor(3, 1.5), same = AddTensor(20, 2);
+  const FinishReport report = Finish(drop_);
+  EXPECT_EQ(report.contradicted, 1U);
+  EXPECT_EQ(report.dropped, 1U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find(other), std::string::npos);
+  EXPECT_TRUE(Has(other) && !Has(same));
+  EXPECT_EQ(Table(), kHeader + RowOf(3, "1") + RowOf(20, "2"));
+  // A damaged file is not what its row says either.
+  Write(other, "damaged");
+  EXPECT_EQ(Finish(drop_).unreadable, 1U);
+  EXPECT_TRUE(Has(other));
+}
+
+TEST_F(FinishDump, ADamagedTableWithoutTensorsIsSaid) {
+  const std::string whole = kHeader + RowOf(3, "1");
+  Write("statistic.csv", whole);
+  EXPECT_EQ(Finish({}).rows, 0U);
+  for (const std::string& damaged :
+       {std::string(), whole.substr(0, whole.size() - 2), kHeader + RowOf(3, "1#5"),
+        std::string("no table\n"), std::string(kHeader) + "Add,n,0\n"}) {
+    Write("statistic.csv", damaged);
+    EXPECT_EQ(CodeOf({}), ErrorCode::kCorrupt) << damaged;
+    EXPECT_EQ(Table(), damaged);
+  }
+}
+
+TEST_F(FinishDump, NothingButTheTableIsLeftBehind) {
+  drop_.drops_tensors = true;
+  AddTensor(3, 1);
+  const std::string lock(run_files::kFinishLock);
+  Write(lock, "");  // of a killed pass
+  Finish(drop_);
+  EXPECT_FALSE(Has(lock));
+  EXPECT_TRUE(Has("statistic.csv"));
+}
+
 TEST_F(FinishDump, TensorsStayWhenTheTableCannotBeWritten) {
   drop_.drops_tensors = true;
   const std::string name = AddTensor(3, 1);

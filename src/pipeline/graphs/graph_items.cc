@@ -6,11 +6,13 @@
 #include <variant>
 
 #include "base/parallel.h"
+#include "base/text_parts.h"
 #include "formats/npy.h"
 #include "kernels/tensor_scan.h"
 #include "load/graph_dump.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
+#include "pipeline/graphs/statistic_values.h"
 #include "record/tensor_stats.h"
 
 namespace plumbline::pipeline {
@@ -20,10 +22,20 @@ Recorded ToRecorded(const Statistic& statistic) {
   return std::visit([](const auto& value) { return Recorded(value); }, statistic);
 }
 
-void FillFromFile(const std::string& path, Item& item) {
+void FillAsTable(const TensorView& view, Item& item) {
+  static const std::vector<std::string> kItems = {"max", "min", "avg", "l2norm"};
+  constexpr int kAllDigits = 17;
+  const std::vector<std::string> texts = StatisticTexts(view, kItems, kAllDigits);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (const auto number = ParseReal(texts[i])) item.statistics[i] = Recorded(*number);
+  }
+}
+
+void FillFromFile(const std::string& path, bool as_table, Item& item) {
   const Result<npy::NpyFile> file = npy::NpyFile::Open(path);
   if (!file) return;  // the row says so when its tensors are measured
   const TensorView view = file->view();
+  if (as_table) return FillAsTable(view, item);
   const kernels::TensorScan scan = kernels::ScanTensor(view, {});
   const TensorStats stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
   item.statistics = {ToRecorded(stats.max), ToRecorded(stats.min), ToRecorded(stats.mean),
@@ -53,14 +65,15 @@ void LendFrom(const std::vector<match::CallItems>& lender, std::vector<match::Ca
 
 }  // namespace
 
-void FillGraphStatistics(const Run& run, std::vector<match::CallItems>& calls) {
+void FillGraphStatistics(const Run& run, std::vector<match::CallItems>& calls, bool as_table) {
   if (run.header().task != "tensor") return;
   std::vector<Item*> items;
   for (match::CallItems& call : calls) {
     for (Item& item : call.items) items.push_back(&item);
   }
-  ParallelFor(items.size(),
-              [&](size_t i) { FillFromFile(run.TensorPath(items[i]->data_name), *items[i]); });
+  ParallelFor(items.size(), [&](size_t i) {
+    FillFromFile(run.TensorPath(items[i]->data_name), as_table, *items[i]);
+  });
 }
 
 void LendShapes(std::vector<match::CallItems>& target, std::vector<match::CallItems>& golden) {

@@ -10,9 +10,10 @@
 
 namespace plumbline::pipeline {
 
-// Maximum, minimum, mean and norm of every .npy file, which the dump does not hold. No effect on
-// dumps of statistics and on files that cannot be read. Runs on the threads of the caller's arena.
-void FillGraphStatistics(const Run& run, std::vector<match::CallItems>& calls);
+// Maximum, minimum, mean and norm of every .npy file, which the dump does not hold; with `as_table`
+// as statistic.csv has them, where truth values are numbers. No effect on dumps of statistics and
+// on files that cannot be read. Runs on the threads of the caller's arena.
+void FillGraphStatistics(const Run& run, std::vector<match::CallItems>& calls, bool as_table);
 
 // Gives values whose file cannot be read the shape and type of their namesake on the other side, so
 // that they pair and their rows say what is wrong.
