@@ -184,24 +184,16 @@ Result<Header> ReadHeader(ByteReader& in) {
   return HeaderReader(text).Read();
 }
 
-}  // namespace
+Error NoSuchType(const DTypeInfo& info) {
+  return Error(ErrorCode::kUnsupported, fmt::format("NumPy has no {}", info.name));
+}
 
-Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes) {
-  const DTypeInfo& info = InfoOf(dtype);
-  if (info.numpy_descr.empty()) {
-    return Error(ErrorCode::kUnsupported, fmt::format("NumPy has no {}", info.name));
-  }
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", info.numpy_descr);
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
-  }
-  text += sizes.size() == 1 ? ",), }" : "), }";
-  // NumPy leaves room for the first size to grow in place.
-  if (!sizes.empty()) text.append(kGrowthDigits - fmt::to_string(sizes[0]).size(), ' ');
+// The whole header around its text, filled up with `least_blanks` or more to a multiple of 64.
+std::string Framed(std::string text, size_t least_blanks) {
   const bool small = text.size() + kAlignment <= kMaxHeaderV1;
   const size_t before = kMagic.size() + 2 + (small ? sizeof(uint16_t) : sizeof(uint32_t));
-  text.append((kAlignment - (before + text.size() + 1) % kAlignment) % kAlignment, ' ');
+  const size_t past = (before + text.size() + least_blanks + 1) % kAlignment;
+  text.append(least_blanks + (kAlignment - past) % kAlignment, ' ');
   text += '\n';
   std::string out(kMagic);
   out += small ? '\1' : '\2';
@@ -212,6 +204,31 @@ Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes) {
     AppendU32(static_cast<uint32_t>(text.size()), out);
   }
   return out + text;
+}
+
+}  // namespace
+
+Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes) {
+  const DTypeInfo& info = InfoOf(dtype);
+  if (info.numpy_descr.empty()) return NoSuchType(info);
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", info.numpy_descr);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    text += fmt::format("{}{}", i > 0 ? ", " : "", sizes[i]);
+  }
+  text += sizes.size() == 1 ? ",), }" : "), }";
+  // NumPy leaves room for the first size to grow in place.
+  if (!sizes.empty()) text.append(kGrowthDigits - fmt::to_string(sizes[0]).size(), ' ');
+  return Framed(std::move(text), /*least_blanks=*/0);
+}
+
+Result<std::string> MakeGraphHeader(DType dtype, std::span<const int64_t> sizes) {
+  const DTypeInfo& info = InfoOf(dtype);
+  if (info.numpy_descr.empty()) return NoSuchType(info);
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", info.numpy_descr);
+  for (const int64_t size : sizes) text += fmt::format("{},", size);
+  return Framed(text + "), }", /*least_blanks=*/1);
 }
 
 Result<Contents> MakeContents(DType dtype, std::span<const int64_t> sizes,

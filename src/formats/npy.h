@@ -18,6 +18,10 @@ namespace plumbline::npy {
 // 64. kUnsupported for dtypes that NumPy does not have (bfloat16, float8).
 Result<std::string> MakeHeader(DType dtype, std::span<const int64_t> sizes);
 
+// The same as MindSpore's own dump writes it: a comma behind every size, no blanks between them,
+// one to 64 blanks at the end.
+Result<std::string> MakeGraphHeader(DType dtype, std::span<const int64_t> sizes);
+
 // A file's header and elements.
 struct Contents {
   std::string header;

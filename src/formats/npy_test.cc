@@ -89,6 +89,27 @@ TEST(Npy, HeaderOverTheFirstLimitHasVersion2) {
   EXPECT_EQ(header.size() % 64, 0U);
 }
 
+// Byte for byte: files of MindSpore 2.10 follow the same rule. What fills a multiple of 64 without
+// blanks gets 64 of them.
+TEST(Npy, HeadersOfGraphDumpsHaveOneTo64Blanks) {
+  std::string many;
+  for (int i = 0; i < 14; ++i) many += "11111111,";
+  const std::pair<Shape, std::string> cases[] = {
+      {{}, ""}, {{3}, "3,"}, {{2, 3}, "2,3,"}, {Shape(14, 11111111), many}};
+  for (const auto& [sizes, text] : cases) {
+    const std::string front = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + text + "), }";
+    const size_t blanks = 64 - (10 + front.size() + 1) % 64;
+    const std::string header = *MakeGraphHeader(DType::kFloat32, sizes);
+    EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\1\0", 8));
+    EXPECT_EQ(header.substr(10), front + std::string(blanks, ' ') + "\n");
+    EXPECT_EQ(header.size() % 64, 0U);
+    EXPECT_EQ(blanks == 64, sizes.size() == 14);
+  }
+  const std::string scalar = *MakeGraphHeader(DType::kFloat32, Shape{}) + "abcd";
+  EXPECT_TRUE(NpyFile::Parse(Bytes(scalar)));
+  EXPECT_EQ(MakeGraphHeader(DType::kBFloat16, Shape{}).error().code(), ErrorCode::kUnsupported);
+}
+
 TEST(Npy, UnusualButValidHeadersAreRead) {
   for (const char* header :
        {"{'shape':(1,),'descr':'<i2','fortran_order':True}",

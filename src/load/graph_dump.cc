@@ -67,6 +67,13 @@ class Reader {
     prefix_ = GraphNamePrefix(index);
     if (!has_tensors) return ReadStatistics(JoinPath(directory, run_files::kStatisticCsv));
     PL_TRY_ASSIGN(const auto mapping, ReadNameMapping(directory));
+    const auto missing = std::ranges::count_if(mapping, [&](const auto& row) {
+      return !std::ranges::binary_search(names, row.first);  // names come sorted
+    });
+    if (missing > 0) {
+      Problem(fmt::format("{}: {} of its {} files not there",
+                          JoinPath(directory, run_files::kMappingCsv), missing, mapping.size()));
+    }
     for (const std::string& name : names) {
       if (!name.ends_with(".npy")) continue;
       const auto mapped = mapping.find(name);

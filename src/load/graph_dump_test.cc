@@ -168,7 +168,21 @@ TEST_F(GraphDump, LongNamesAndDamagedFiles) {
   EXPECT_EQ(mapped->dtype_text, "float32");
   const auto* cut = records->calls[1].Find("output")->Find("0")->As<TensorRecord>();
   EXPECT_EQ(cut->dtype_text, kUnreadableDType);
-  EXPECT_EQ(records->problems.size(), 1U);
+  ASSERT_EQ(records->problems.size(), 2U);
+  EXPECT_TRUE(records->problems[0].ends_with("mapping.csv: 1 of its 2 files not there"));
+}
+
+TEST_F(GraphDump, ANameMayFillADirectoryEntry) {
+  const std::string end = "-op0.0.0.5.output.0.DefaultFormat.npy";
+  const std::string kernel(255 - end.size() - 4, 'k');
+  WriteArray("rank_0/n/0/0/Add." + kernel + end);  // one byte more is a number and mapping.csv
+  WriteArray("rank_0/n/0/0/12.npy");
+  Write("rank_0/n/0/0/mapping.csv", "12.npy,Add.k" + kernel + end + "\n");
+  const auto records = ReadGraphDump({root_.Path("rank_0/n/0/0")});
+  ASSERT_TRUE(records) << records.error().message();
+  ASSERT_EQ(records->calls.size(), 2U);
+  for (const Call& call : records->calls) EXPECT_TRUE(call.name.ends_with("-op0.Add.0.forward"));
+  EXPECT_TRUE(records->problems.empty());
 }
 
 TEST_F(GraphDump, DamagedTablesAreCorrupt) {

@@ -206,6 +206,25 @@ def test_six_digits_are_no_difference(dumps: dict[str, pathlib.Path],
     assert done.stdout.startswith("no wrong call\n")
 
 
+def test_samples_are_as_mindspore_writes_files(tmp_path: pathlib.Path) -> None:
+    """The headers of recorded files follow the rule, and those of the samples made of them do."""
+    root = unpack("golden", tmp_path)
+    done = subprocess.run([PLUMB, "dump-config", "finish", root, "--sample-num", "8"], text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    [samples] = root.rglob("sample.json")
+    cut_ones = json.loads(samples.read_text())["tensors"]
+    assert cut_ones
+    for path in root.rglob("*.npy"):
+        values = np.load(path)
+        assert values.shape == (8,) if path.name in cut_ones else values.size <= 8
+        shape = "".join(f"{size}," for size in values.shape)
+        text = f"{{'descr': '{values.dtype.str}', 'fortran_order': False, 'shape': ({shape}), }}"
+        blanks = 64 - (10 + len(text) + 1) % 64
+        data = path.read_bytes()
+        assert data[10 : len(data) - values.nbytes].decode() == text + " " * blanks + "\n"
+
+
 def cut(path: pathlib.Path) -> None:
     data = path.read_bytes()
     path.chmod(0o600)

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/test_directory.h"
+#include "formats/npy.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -112,6 +114,31 @@ TEST_F(GraphRunOf, NothingWasDumped) {
   const auto problems = run->TakeProblems();
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_NE(problems[0].find("are not complete"), std::string::npos);
+}
+
+TEST_F(GraphRunOf, AFullDiskIsSaidOnce) {
+  auto run = Plan("statistics", cpu_);
+  ASSERT_TRUE(run);
+  run->Start();
+  const std::string place = run->tree() + "/Net/0/0";
+  ASSERT_TRUE(MakeDirectories(place));
+  const std::string file = place + "/Add.n-op0.0.0.5.output.0.DefaultFormat.npy";
+  ASSERT_TRUE(
+      WriteFileAtomically(file, *npy::MakeGraphHeader(DType::kFloat32, Shape{1}) + "abcd", false));
+  static SyscallTable real;
+  real = Syscalls();
+  Syscalls().write = [](int, const void*, size_t) -> ssize_t {
+    errno = ENOSPC;
+    return -1;
+  };
+  run->Close();
+  run->Step();
+  run->Close();
+  Syscalls() = real;
+  const auto problems = run->TakeProblems();
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find("No space left"), std::string::npos) << problems[0];
+  EXPECT_EQ(KindOf(file), PathKind::kFile);
 }
 
 TEST_F(GraphRunOf, AForkedProcessLeavesTheTreeAlone) {

@@ -71,7 +71,7 @@ Status Cut(const std::string& path, uint64_t sample_num) {
   PL_TRY_ASSIGN(const Tensor tensor, Tensor::Copy(file->view()));
   const TensorView view = tensor.view();
   const Shape sizes = {static_cast<int64_t>(sample_num)};
-  PL_TRY_ASSIGN(const std::string header, npy::MakeHeader(view.dtype, sizes));
+  PL_TRY_ASSIGN(const std::string header, npy::MakeGraphHeader(view.dtype, sizes));
   PL_TRY_ASSIGN(AtomicFile out, AtomicFile::Create(path));
   PL_TRY(out.Write(header));
   PL_TRY(out.Write(std::span(view.data, sample_num * InfoOf(view.dtype).size_bytes)));
