@@ -121,17 +121,39 @@ const BackwardCall::Input* BackwardCall::FindInput(uint64_t key, int64_t number)
   return nullptr;
 }
 
+std::vector<PyObject*> BackwardCall::ResultsIn(PyObject* output) const {
+  std::vector<PyObject*> results;
+  if (PyTuple_Check(output)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(output); ++i) {
+      results.push_back(PyTuple_GET_ITEM(output, i));
+    }
+  } else if (autograd_.opens_containers && PyList_Check(output)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(output); ++i) {
+      results.push_back(PyList_GET_ITEM(output, i));
+    }
+  } else if (autograd_.opens_containers && PyDict_Check(output)) {
+    PyObject* value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(output, &at, nullptr, &value) != 0;) {
+      results.push_back(value);
+    }
+  } else {
+    results.push_back(output);
+  }
+  return results;
+}
+
 void BackwardCall::Watch(PyObject* output) {
   std::vector<size_t> positions;
   std::vector<PyObject*> tensors;
-  const bool is_tuple = PyTuple_Check(output);
-  outputs_ = is_tuple ? static_cast<size_t>(PyTuple_GET_SIZE(output)) : 1;
+  const std::vector<PyObject*> results = ResultsIn(output);
+  outputs_ = results.size();
   for (size_t i = 0; i < outputs_; ++i) {
-    PyObject* value = is_tuple ? PyTuple_GET_ITEM(output, static_cast<Py_ssize_t>(i)) : output;
+    PyObject* value = results[i];
     if (!recorder_.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     positions.push_back(i);
     tensors.push_back(value);
   }
+  watched_ = tensors.size();
   if (!tensors.empty()) {
     std::vector<Edge> edges;
     for (PyObject* tensor : tensors) edges.push_back(EdgeOf(tensor));
@@ -237,7 +259,7 @@ void BackwardCall::Open() {
   recorder_.EnterBackward(name_);
   grad_outputs_.assign(outputs_, nb::none());
   grad_inputs_.assign(arguments_, nb::none());
-  arrived_ = 0;
+  arrived_ = results_arrived_ = 0;
   is_open_ = true;
 }
 
@@ -255,8 +277,7 @@ void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
   if (epoch_ != recorder_.observer().epoch()) return;
   if (!is_open_) {
     Open();
-    // When the last one arrives is not known, so they are packed when the first gradient of an
-    // input needs them to be there.
+    // When the last one arrives is not known: some results may be used by nobody.
     auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
     autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
   }
@@ -265,6 +286,7 @@ void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
                                    name_ + ": the gradient of a result came last");
     return;
   }
+  if (grad_outputs_[position].is_none()) ++results_arrived_;
   grad_outputs_[position] = nb::borrow(gradient);
   for (const auto& [result, arguments] : passed_) {
     if (result != position) continue;
@@ -295,7 +317,8 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
 
 void BackwardCall::InputReady(const Sends& sends, PyObject* grad_inputs) {
   if (!is_open_ || epoch_ != recorder_.observer().epoch()) return;
-  PackOutputs();
+  // A result that is used farther on than another one gets its gradient later.
+  if (results_arrived_ == watched_) PackOutputs();
   for (const auto& [index, arguments] : sends) {
     PyObject* gradient = PyTuple_GET_ITEM(grad_inputs, static_cast<Py_ssize_t>(index));
     if (gradient == Py_None) continue;

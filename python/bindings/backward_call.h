@@ -36,6 +36,8 @@ struct Autograd {
   // () -> whether the call under way is one whose parameters' gradients the ranks combine where
   // they are (DDP); None without ranks.
   nanobind::object reduces_in_place;
+  // Whether results in a list or a dict count, one by one in their order, as those in a tuple do.
+  bool opens_containers = false;
 };
 
 // Owned by the hooks it registers, so it lives as long as the graph. Between Watch() and the
@@ -48,7 +50,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   BackwardCall(Recorder& recorder, const Autograd& autograd, std::string name, std::string parent,
                PyObject* args);
 
-  // After the call: registers the hooks.
+  // After the call: registers the hooks at the tensor, or at those in the tuple, that it returned.
   void Watch(PyObject* output);
 
  private:
@@ -65,6 +67,8 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   // For a node inside the call: index of a gradient it sends -> arguments that get it.
   using Sends = std::vector<std::pair<size_t, std::vector<size_t>>>;
 
+  // What the call returned; borrowed.
+  [[nodiscard]] std::vector<PyObject*> ResultsIn(PyObject* output) const;
   [[nodiscard]] Edge EdgeOf(PyObject* tensor) const;
   [[nodiscard]] const Input* FindInput(uint64_t key, int64_t number) const;
   void HookConsumers(const std::vector<Edge>& results);
@@ -92,10 +96,12 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   // Results that are inputs themselves: position of the result -> arguments.
   Sends passed_;
   size_t expected_ = 0;  // nodes hooked
+  size_t watched_ = 0;   // results hooked
 
   // The backward pass under way.
   bool is_open_ = false;
-  size_t arrived_ = 0;
+  size_t arrived_ = 0;                          // at nodes
+  size_t results_arrived_ = 0;                  // where they arrive one by one
   std::vector<nanobind::object> grad_outputs_;  // until they are packed
   PackedPart packed_outputs_;  // gradients of the results, reduced when they arrived
   std::vector<nanobind::object> grad_inputs_;

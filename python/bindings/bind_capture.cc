@@ -132,16 +132,18 @@ void BindCollectives(nb::module_& m) {
           "probe",
           [](nb::handle_t<Collectives> self, nb::object original, std::string_view name,
              std::vector<Py_ssize_t> masked_inputs, std::vector<std::string> masked_names,
-             std::vector<Py_ssize_t> masked_outputs) {
+             std::vector<Py_ssize_t> masked_outputs, bool gives_result) {
             CollectiveRule rule{std::move(masked_inputs), std::move(masked_names),
-                                std::move(masked_outputs)};
+                                std::move(masked_outputs), gives_result};
             PyObject* probe = NewCollectiveProbe(*nb::inst_ptr<Collectives>(self), self.ptr(),
                                                  original.ptr(), name, std::move(rule));
             if (probe == nullptr) throw nb::python_error();
             return nb::steal(probe);
           },
           nb::arg("original"), nb::arg("name"), nb::arg("masked_inputs"), nb::arg("masked_names"),
-          nb::arg("masked_outputs"), "Masked arguments are recorded as null.")
+          nb::arg("masked_outputs"), nb::arg("gives_result") = false,
+          "Masked arguments are recorded as null; the output is the arguments afterwards, or the "
+          "result.")
       .def(
           "completed", [](Collectives& self, nb::handle handle) { self.Completed(handle.ptr()); },
           "The user has waited for `handle`: records the call that returned it, once.")
@@ -171,15 +173,15 @@ void BindModuleHook(nb::module_& m) {
           "__init__",
           [](Autograd* self, nb::object is_grad_enabled, nb::object sequence_number,
              nb::object gradient_edge, nb::object queue_callback, nb::object watch_all,
-             nb::object add, nb::object reduces_in_place) {
-            new (self) Autograd{std::move(is_grad_enabled), std::move(sequence_number),
-                                std::move(gradient_edge),   std::move(queue_callback),
-                                std::move(watch_all),       std::move(add),
-                                std::move(reduces_in_place)};
+             nb::object add, nb::object reduces_in_place, bool opens_containers) {
+            new (self) Autograd{std::move(is_grad_enabled),  std::move(sequence_number),
+                                std::move(gradient_edge),    std::move(queue_callback),
+                                std::move(watch_all),        std::move(add),
+                                std::move(reduces_in_place), opens_containers};
           },
           nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number").none(),
           nb::arg("gradient_edge").none(), nb::arg("queue_callback"), nb::arg("watch_all").none(),
-          nb::arg("add"), nb::arg("reduces_in_place"));
+          nb::arg("add"), nb::arg("reduces_in_place"), nb::arg("opens_containers"));
   nb::class_<ModuleHook>(m, "ModuleHook", "Hooks around the calls of one module.")
       .def(nb::init<Class&, const Autograd&, std::string, bool>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())

@@ -77,6 +77,10 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   --thread.in_api;
   const InTool in_tool(thread, recorder_.gate_);
   const KeepException hold;
+  if (result != nullptr && api.rule.gives_result) {
+    for (PyObject* value : values) Py_DECREF(value);
+    values = ItemsOf(result);
+  }
   std::vector<PyObject*> handles;
   const bool open = recorder_.StillHasPlace(epoch, name);
   const bool later =
@@ -147,16 +151,31 @@ void Collectives::PackOutputs(const CollectiveApi& api, std::vector<PyObject*> v
   recorder_.CountFailures(walker);
 }
 
+bool Collectives::IsHandle(PyObject* value) const {
+  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(hooks_.handle_type)) != 0;
+}
+
+std::vector<PyObject*> Collectives::ItemsOf(PyObject* result) const {
+  const bool is_tuple = PyTuple_Check(result) != 0;
+  std::vector<PyObject*> items;
+  for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(result) : 1); ++i) {
+    PyObject* item = is_tuple ? PyTuple_GET_ITEM(result, i) : result;
+    items.push_back(IsHandle(item) ? Py_NewRef(Py_None) : Pin(item));
+  }
+  return items;
+}
+
 bool Collectives::HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const {
-  auto* type = reinterpret_cast<PyTypeObject*>(hooks_.handle_type);
-  if (PyObject_TypeCheck(result, type)) {
-    handles->push_back(result);
-  } else if (PyList_Check(result)) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); ++i) {
-      PyObject* item = PyList_GET_ITEM(result, i);
-      const bool is_new = std::find(handles->begin(), handles->end(), item) == handles->end();
-      if (is_new && PyObject_TypeCheck(item, type)) handles->push_back(item);
-    }
+  const auto add = [&](PyObject* item) {
+    const bool is_new = std::find(handles->begin(), handles->end(), item) == handles->end();
+    if (is_new && IsHandle(item)) handles->push_back(item);
+  };
+  if (PyList_Check(result)) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(result); ++i) add(PyList_GET_ITEM(result, i));
+  } else if (PyTuple_Check(result)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) add(PyTuple_GET_ITEM(result, i));
+  } else {
+    add(result);
   }
   return !handles->empty();
 }

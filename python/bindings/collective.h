@@ -29,6 +29,7 @@ struct CollectiveRule {
   std::vector<Py_ssize_t> masked_inputs;   // positional arguments that mean nothing before the call
   std::vector<std::string> masked_names;   // the same arguments given by keyword
   std::vector<Py_ssize_t> masked_outputs;  // items of the output that are not written
+  bool gives_result = false;  // the output is what the call returns, null for handles in it
 };
 
 // One function of the framework, with the counter of its calls.
@@ -45,9 +46,9 @@ struct CollectiveHooks {
 };
 
 // The communication calls of one window. `output` of such an entry is the positional arguments and
-// then the keyword values, after completion. A call that returns handles is complete when the user
-// has waited for all of them; nothing here ever waits. All methods need the interpreter lock and
-// none raises an error of its own.
+// then the keyword values, or the result, after completion. A call that returns handles is complete
+// when the user has waited for all of them; nothing here ever waits. All methods need the
+// interpreter lock and none raises an error of its own.
 class Collectives {
  public:
   // Takes over the references in `hooks`.
@@ -89,6 +90,9 @@ class Collectives {
   void PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
                   PyObject* kwnames);
   void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);
+  // The values of a result, null for its handles; new references.
+  std::vector<PyObject*> ItemsOf(PyObject* result) const;
+  [[nodiscard]] bool IsHandle(PyObject* value) const;
   // The handles in a result; false if there are none.
   bool HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const;
   void Postpone(Pending call, const std::vector<PyObject*>& handles);

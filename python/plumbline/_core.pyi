@@ -116,8 +116,10 @@ class Collectives:
 
     def __init__(self, recorder: Recorder, handle_type: object, has_succeeded: object, postponed: dict) -> None: ...
 
-    def probe(self, original: object, name: str, masked_inputs: Sequence[int], masked_names: Sequence[str], masked_outputs: Sequence[int]) -> object:
-        """Masked arguments are recorded as null."""
+    def probe(self, original: object, name: str, masked_inputs: Sequence[int], masked_names: Sequence[str], masked_outputs: Sequence[int], gives_result: bool = False) -> object:
+        """
+        Masked arguments are recorded as null; the output is the arguments afterwards, or the result.
+        """
 
     def completed(self, arg: object, /) -> None:
         """
@@ -133,7 +135,7 @@ class Collectives:
 class Autograd:
     """Functions of the framework that BackwardCall needs."""
 
-    def __init__(self, *, is_grad_enabled: object, sequence_number: object | None, gradient_edge: object | None, queue_callback: object, watch_all: object | None, add: object, reduces_in_place: object) -> None: ...
+    def __init__(self, *, is_grad_enabled: object, sequence_number: object | None, gradient_edge: object | None, queue_callback: object, watch_all: object | None, add: object, reduces_in_place: object, opens_containers: bool) -> None: ...
 
 class ModuleHook:
     """Hooks around the calls of one module."""

@@ -39,11 +39,21 @@ def in_place(tensor: Tensor, op: str = "sum", group: Any = None, async_op: bool 
     return None
 
 
+def out_of_place(tensor: Tensor, async_op: bool = False) -> Any:
+    if async_op:
+        result = tensor.copy()
+        return result, comm_func.CommHandle(Handle(result))
+    return tensor + tensor, None
+
+
 @pytest.fixture
 def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(mint.distributed, "all_reduce", in_place)
     monkeypatch.setattr(mint.distributed, "recv", in_place)
-    monkeypatch.setattr(comm_func, "all_reduce", lambda x, async_op=False: (x + x, None))
+    monkeypatch.setattr(comm_func, "all_reduce", out_of_place)
+    monkeypatch.setattr(comm_func, "isend", lambda x: comm_func.CommHandle(Handle(x)))
+    monkeypatch.setattr(comm_func, "reduce_scatter_tensor",
+                        lambda x, async_op=False: (x + x, comm_func.default_handle))
     debugger = new_debugger(tmp_path, level="L1")
     debugger._adapter._apis._recorder = None  # the probes of the fakes
     debugger.start()
@@ -71,17 +81,38 @@ def test_output_is_what_the_arguments_hold_afterwards(window: Any, tmp_path: Pat
     assert data["MintDistributed.all_reduce.1.forward"]["output"][0]["Max"] == 2
 
 
-def test_results_of_comm_func_and_what_cannot_be_read(window: Any, tmp_path: Path) -> None:
+def test_results_of_comm_func(window: Any, tmp_path: Path) -> None:
     comm_func.all_reduce(ones())
-    comm_func.all_reduce(ones(), async_op=True)
+    result, handle = comm_func.all_reduce(ones(), async_op=True)
+    assert result.asnumpy().max() == 1, "not yet: nobody has waited"
+    handle.wait()
+    assert result.asnumpy().max() == 2
+    comm_func.all_reduce(ones() * 3, async_op=True)  # nobody waits
+    assert comm_func.isend(ones()).handle is not None
     window.stop()
     window.step()
     data = entries(tmp_path)
     assert [name for name in data if name.startswith("Distributed.")] == [
-        "Distributed.all_reduce.0.forward"]
-    assert data["Distributed.all_reduce.0.forward"]["output"][0]["Max"] == 2
-    log = (tmp_path / "out/step0/rank/dump_error_info.log").read_text()
-    assert "communication_unread: 1" in log
+        "Distributed.all_reduce.0.forward", "Distributed.all_reduce.1.forward",
+        "Distributed.all_reduce.2.forward", "Distributed.isend.0.forward"]
+    for number in (0, 1):
+        value, none = data[f"Distributed.all_reduce.{number}.forward"]["output"]
+        assert value["Max"] == 2 and none is None
+    for name in ("all_reduce.2", "isend.0"):
+        lost = data[f"Distributed.{name}.forward"]
+        assert lost["incomplete"] is True and "output" not in lost
+
+
+def test_calls_that_are_complete_have_one_handle(window: Any, tmp_path: Path) -> None:
+    for factor in (1, 2):
+        result, handle = comm_func.reduce_scatter_tensor(ones() * factor, async_op=True)
+        assert handle is comm_func.default_handle
+    window.stop()
+    window.step()
+    data = entries(tmp_path)
+    outputs = [data[f"Distributed.reduce_scatter_tensor.{n}.forward"]["output"] for n in (0, 1)]
+    assert [value["Max"] for value, _ in outputs] == [2, 4]
+    assert all("waited" not in entry and "incomplete" not in entry for entry in data.values())
 
 
 def test_mindtorch_has_the_names_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

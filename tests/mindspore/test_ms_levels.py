@@ -7,9 +7,11 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import mindspore as ms
 import ms_models
 import numpy as np
 import pytest
+from mindspore import Tensor, nn
 from ms_recording import assert_nothing_lost, entries, new_debugger, read, tensors
 
 MODES: dict[str, dict[str, Any]] = {
@@ -92,6 +94,71 @@ def test_backward_of_cells_has_the_gradients_of_results_and_inputs(tmp_path: Pat
     assert list(data["Cell.cell.gates.Dense.parameters_grad"]) == ["weight", "bias"]
 
 
+class Parts(nn.Cell):  # type: ignore[misc]
+    """Two results in a container."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.fc = nn.Dense(3, 3)
+        self.kind = kind
+
+    def construct(self, x: Any) -> Any:
+        first, second = self.fc(x), x * 3
+        if self.kind == "dict":
+            return {"a": first, "b": second, "c": 1}
+        return [first, second] if self.kind == "list" else (first, second)
+
+
+class Net(nn.Cell):  # type: ignore[misc]
+    """Three cells with the same results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = nn.CellList([Parts(kind) for kind in ("tuple", "list", "dict")])
+
+    def construct(self, x: Any) -> Any:
+        for part in self.parts:
+            results = part(x)
+            first, second = list(results.values())[:2] if isinstance(results, dict) else results
+            x = first * 2 + second
+        return x.sum()
+
+
+def gradients(directory: Path | None) -> list[np.ndarray]:
+    """Of the weights of Net, recorded below `directory` or not."""
+    ms.set_seed(3)
+    net = Net()
+    debugger = new_debugger(directory, level="L0") if directory else None
+    if debugger:
+        debugger.start(net)
+    run = ms.value_and_grad(net, None, net.trainable_params())
+    _, found = run(Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)))
+    if debugger:
+        debugger.stop()
+        debugger.step()
+    return [one.asnumpy() for one in found]
+
+
+def test_results_in_lists_and_dicts_have_gradients(tmp_path: Path) -> None:
+    """MindSpore's own backward hooks see those in tuples alone."""
+    recorded = gradients(tmp_path)
+    data = entries(tmp_path)
+    for number, kind in enumerate(("tuple", "list", "dict")):
+        entry = data[f"Cell.parts.{number}.Parts.backward.0"]
+        first, second, *rest = entry["input"]
+        assert rest == ([None] if kind == "dict" else [])
+        assert first["shape"] == [2, 3]
+        # The input of the net, which the first cell has, needs no gradient.
+        assert (second is None) == (entry["output"][0] is None) == (number == 0), kind
+        if second:
+            assert first["Norm"] == pytest.approx(2 * second["Norm"], rel=1e-6), kind
+    last, before = (data[f"Cell.parts.{number}.Parts.backward.0"] for number in (2, 1))
+    assert before["input"][1]["Norm"] == last["output"][0]["Norm"]
+    assert_nothing_lost(tmp_path)
+    for one, other in zip(recorded, gradients(None), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_parents_and_call_stacks(tmp_path: Path) -> None:
     ms_models.train("transformer", new_debugger(tmp_path, level="mix"), steps=1)
     parents = read(tmp_path, "construct")
@@ -108,8 +175,7 @@ def test_parents_and_call_stacks(tmp_path: Path) -> None:
 
 
 def test_checksums_are_those_of_the_chapter(tmp_path: Path) -> None:
-    import mindspore as ms
-    from mindspore import Tensor, ops
+    from mindspore import ops
 
     debugger = new_debugger(tmp_path, level="L1", **MODES["md5"])
     values = np.arange(6, dtype=np.float32).reshape(2, 3)

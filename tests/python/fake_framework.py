@@ -118,7 +118,8 @@ class FakeAdapter:
     ) -> None:
         no = {"sequence_number": None, "gradient_edge": None, "watch_all": None}
         autograd = _core.Autograd(is_grad_enabled=lambda: False, queue_callback=print, add=print,
-                                  reduces_in_place=lambda: None, **no)
+                                  reduces_in_place=lambda: None, opens_containers=False,
+                                  **no)
         for prefix, module in modules:
             hook = _core.ModuleHook(recorder, autograd, prefix, wants_backward)
             before, after = hook.before, hook.after

@@ -26,6 +26,7 @@ def _autograd() -> _core.Autograd:
         watch_all=None,
         add=_add,
         reduces_in_place=lambda: None,
+        opens_containers=True,
     )
 
 

@@ -25,8 +25,8 @@ class DistributedHooks:
     """The replacements of one recorder.
 
     Functions of `mint.distributed` write into their arguments: these are read when the call is
-    complete, which is when the user has waited for its handle. Those of `comm_func` give a new
-    tensor; one that is still under way cannot be read, so asynchronous calls are only counted.
+    complete, which is when the user has waited for its handle. Those of `comm_func` return new
+    tensors, which are read then.
     """
 
     def __init__(self, recorder: _core.Recorder) -> None:
@@ -45,7 +45,7 @@ class DistributedHooks:
             self._patches.add(owner, attribute, probe)
         owners = [("communication.comm_func", "Distributed", comm_func)]
         for prefix, name, owner, attribute in present_apis(lists, owners):
-            called = self._synchronous(getattr(owner, attribute), f"{prefix}.{name}")
+            called = self._returning(getattr(owner, attribute), f"{prefix}.{name}")
             self._patches.add(owner, attribute, called)
         for kind in (CommHandle, comm_func.CommHandle):
             if "wait" in vars(kind):
@@ -65,14 +65,18 @@ class DistributedHooks:
         self._collectives.finish()
         self._waits.restore()
 
-    def _synchronous(self, original: Any, name: str) -> Any:
+    def _returning(self, original: Any, name: str) -> Any:
         probe: Any = self._recorder.probe(original, name, False)
+        later: Any = self._collectives.probe(original, name, [], [], [], gives_result=True)
+        is_later = name.rpartition(".")[2] in ("isend", "irecv")
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("async_op") or any(value is True for value in args):
-                self._recorder.count_loss("communication_unread", f"{name}: called with async_op")
-                return original(*args, **kwargs)
-            return probe(*args, **kwargs)
+            if not (is_later or kwargs.get("async_op") or any(value is True for value in args)):
+                return probe(*args, **kwargs)
+            result = later(*args, **kwargs)
+            # One handle stands for every call that is complete when it returns.
+            self._collectives.completed(comm_func.default_handle)
+            return result
 
         call.__wrapped__ = original  # type: ignore[attr-defined]
         return call
