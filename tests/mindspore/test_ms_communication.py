@@ -13,9 +13,8 @@ import pytest
 from mindspore import Tensor, mint
 from mindspore._c_expression import CommHandle
 from mindspore.communication import comm_func
-from ms_recording import entries, new_debugger
+from ms_recording import entries, new_debugger, read
 
-from plumbline.mindspore import api_hooks
 from plumbline.mindspore.adapter import MindSporeAdapter
 
 
@@ -115,19 +114,72 @@ def test_calls_that_are_complete_have_one_handle(window: Any, tmp_path: Path) ->
     assert all("waited" not in entry and "incomplete" not in entry for entry in data.values())
 
 
-def test_mindtorch_has_the_names_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch: Any = types.ModuleType("torch")
-    torch.nn = types.SimpleNamespace(functional=types.SimpleNamespace(relu=ms.ops.relu))
-    torch.abs, torch.Tensor = ms.ops.abs, ms.Tensor
-    monkeypatch.setitem(sys.modules, "torch", torch)
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A stand-in for MindTorch, whose functions are MindSpore's."""
+    fake: Any = types.ModuleType("torch")
+    functional = types.SimpleNamespace(relu=ms.ops.relu)
+    fake.nn = types.SimpleNamespace(functional=functional)
+    fake.abs, fake.Tensor, fake.norm = ms.ops.abs, ms.Tensor, ms.ops.norm
+    fake.linalg = types.SimpleNamespace(norm=ms.ops.norm)
+    fake.distributed = types.SimpleNamespace(Work=Work, all_reduce=work_in_place)
+    npu = types.ModuleType("torch_npu")
+    npu.npu_swiglu = lambda x: x * 2  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    monkeypatch.setitem(sys.modules, "torch_npu", npu)
+    return fake
+
+
+class Work:
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def wait(self) -> None:
+        self.tensor.copy_(Tensor(self.tensor.asnumpy() * 2))
+
+
+def work_in_place(tensor: Tensor, op: str = "sum", async_op: bool = False) -> Any:
+    return Work(tensor) if async_op else tensor.copy_(tensor * 2)
+
+
+def test_mindtorch_has_the_names_of_pytorch(torch: Any, tmp_path: Path) -> None:
+    class Layer(ms.nn.Cell):  # type: ignore[misc]
+        def construct(self, x: Tensor) -> Tensor:
+            return torch.nn.functional.relu(torch.abs(x)).reshape(3, 1)
+
+    net = ms.nn.SequentialCell(Layer())
+    debugger = new_debugger(tmp_path, level="mix")
+    debugger._adapter._apis._recorder = None  # the probes of the fake
+    debugger.start(net)
+    net(ones())
+    torch.linalg.norm(ones())
+    sys.modules["torch_npu"].npu_swiglu(ones())
+    torch.distributed.all_reduce(ones())
+    torch.distributed.all_reduce(ones(), async_op=True).wait()
+    ms.mint.abs(ones())  # no name of PyTorch
+    debugger.stop()
+    debugger.step()
+    dump = read(tmp_path)
+    assert dump["framework"] == "mindtorch"
+    assert list(dump["data"]) == [
+        "Torch.abs.0.forward", "Functional.relu.0.forward", "Tensor.reshape.0.forward",
+        "Module.0.Layer.forward.0", "Torch.linalg.norm.0.forward", "NPU.npu_swiglu.0.forward",
+        "Distributed.all_reduce.0.forward", "Distributed.all_reduce.1.forward"]
+    assert read(tmp_path, "construct")["Torch.abs.0.forward"] == "Module.0.Layer.forward.0"
+    for number in (0, 1):
+        entry = dump["data"][f"Distributed.all_reduce.{number}.forward"]
+        assert entry["input_args"][0]["Max"] == 1 and entry["output"][0]["Max"] == 2
+
+
+def test_mindtorch_may_be_imported_late(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = MindSporeAdapter()
     assert (adapter.name, adapter.module_prefix) == ("mindtorch", "Module")
     names = {f"{prefix}.{name}" for prefix, name, _, _ in adapter.apis()}
-    assert {"Functional.relu", "Torch.abs", "Tensor.reshape"} <= names
+    assert {"Functional.relu", "Torch.abs", "Tensor.reshape", "NPU.npu_swiglu"} <= names
     assert not any(name.startswith("Mint") for name in names)
     monkeypatch.delitem(sys.modules, "torch")
-    assert not api_hooks.is_mindtorch()
-    assert MindSporeAdapter().name == "mindspore"
+    assert (adapter.name, adapter.module_prefix) == ("mindspore", "Cell")
+    assert any(prefix == "Mint" for prefix, _, _, _ in adapter.apis())
 
 
 def test_alias_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import mindspore as ms
 from mindspore.communication import management
 
 from plumbline import _core
-from plumbline.mindspore.api_hooks import ApiHooks, is_mindtorch, wrapped_apis
+from plumbline.mindspore import mindtorch
+from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
 from plumbline.mindspore.jit import JitCalls
@@ -24,12 +25,19 @@ class MindSporeAdapter:
     modules_since: tuple[int, ...] = (2, 10)  # tensors know the nodes of their autograd graph
 
     def __init__(self) -> None:
-        mindtorch = is_mindtorch()
-        self.name = "mindtorch" if mindtorch else "mindspore"
-        self.module_prefix = "Module" if mindtorch else "Cell"
         jit = JitCalls()
         self._apis = ApiHooks(jit)
         self._cells = CellHooks(jit)
+
+    @property
+    def name(self) -> str:
+        """ "mindtorch" where `torch` is that, which may be imported later than this package."""
+        return "mindtorch" if mindtorch.is_there() else "mindspore"
+
+    @property
+    def module_prefix(self) -> str:
+        """First part of the names of cells' entries."""
+        return "Module" if mindtorch.is_there() else "Cell"
 
     def version(self) -> tuple[int, ...]:
         """(2, 10, 0) of "2.10.0"."""

@@ -7,9 +7,7 @@ the window nothing is replaced.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import mindspore as ms
@@ -19,24 +17,15 @@ from mindspore.ops import Primitive
 from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
 from plumbline.guards import Guards
+from plumbline.mindspore import mindtorch
 from plumbline.mindspore.distributed import DistributedHooks
 from plumbline.mindspore.jit import JitCalls
 
 
-def is_mindtorch() -> bool:
-    """Whether `torch` is MindTorch (MSAdapter): its tensors are MindSpore's."""
-    kind = getattr(sys.modules.get("torch"), "Tensor", None)
-    return isinstance(kind, type) and issubclass(kind, ms.Tensor)
-
-
 def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
     """Yields (prefix, name, owner, attribute) for each listed API that this MindSpore has."""
-    if is_mindtorch():
-        torch: Any = sys.modules["torch"]
-        owners = [("functional", "Functional", torch.nn.functional),
-                  ("tensor", "Tensor", torch.Tensor), ("torch", "Torch", torch)]
-        beside = Path(__file__).parents[1] / "pytorch" / "apis.json"
-        yield from present_apis(read_api_list(str(beside)), owners)
+    if mindtorch.is_there():
+        yield from mindtorch.apis()
         return
     owners = [
         ("ops", "Functional", ops),
@@ -46,6 +35,10 @@ def wrapped_apis() -> Iterator[tuple[str, str, object, str]]:
     ]
     for prefix, name, owner, attribute in present_apis(read_api_list(__file__), owners):
         yield prefix, name.rpartition(".")[2], owner, attribute
+
+
+def _is_tensor_class(owner: object) -> bool:
+    return isinstance(owner, type) and issubclass(owner, ms.Tensor)
 
 
 class ApiHooks:
@@ -120,7 +113,7 @@ class ApiHooks:
                 function: Any = recorder.probe(original, full, False)
                 probe: Any = staticmethod(function)
             else:
-                probe = recorder.probe(original, full, owner is ms.Tensor)
+                probe = recorder.probe(original, full, _is_tensor_class(owner))
             self._patches.add(owner, attribute, probe)
 
     def _find_primitives(self, recorder: _core.Recorder) -> None:

@@ -10,13 +10,15 @@ from mindspore.communication import comm_func
 
 from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
+from plumbline.mindspore import mindtorch
 
 # Buffers that hold nothing before the call; positions of arguments.
 _MASKED_INPUTS = {
     name: [0]
     for name in (
         "recv", "irecv", "all_gather", "scatter", "reduce_scatter", "all_to_all_single",
-        "all_to_all", "all_gather_into_tensor", "reduce_scatter_tensor",
+        "all_to_all", "all_gather_into_tensor", "reduce_scatter_tensor", "_reduce_scatter_base",
+        "_all_gather_base",
     )
 } | {"gather": [1]}  # fmt: skip
 
@@ -31,25 +33,39 @@ class DistributedHooks:
 
     def __init__(self, recorder: _core.Recorder) -> None:
         self._recorder = recorder
-        self._collectives = _core.Collectives(recorder, CommHandle, lambda handle: False, {})
+        handle_type = mindtorch.handle_type() if mindtorch.is_there() else None
+        self._collectives = _core.Collectives(
+            recorder, handle_type or CommHandle, lambda handle: False, {}
+        )
         self._patches, self._waits = _core.PatchSet(), _core.PatchSet()
+        if mindtorch.is_there():
+            for api in mindtorch.communication_apis():
+                self._add_writing(*api)
+        else:
+            self._add_own()
+        for kind in (CommHandle, comm_func.CommHandle, handle_type):
+            if kind is not None and "wait" in vars(kind):
+                self._waits.add(kind, "wait", self._waited(vars(kind)["wait"]))
+
+    def _add_own(self) -> None:
+        """MindSpore's functions."""
         lists = read_api_list(__file__)
         owners = [("mint.distributed", "MintDistributed", mint.distributed)]
-        for prefix, name, owner, attribute in present_apis(lists, owners):
-            inputs = _MASKED_INPUTS.get(name, [])
-            names = ["tensor"] if name == "irecv" else []
-            outputs = [0] if name == "isend" else []
-            probe = self._collectives.probe(
-                getattr(owner, attribute), f"{prefix}.{name}", inputs, names, outputs
-            )
-            self._patches.add(owner, attribute, probe)
+        for api in present_apis(lists, owners):
+            self._add_writing(*api)
         owners = [("communication.comm_func", "Distributed", comm_func)]
         for prefix, name, owner, attribute in present_apis(lists, owners):
             called = self._returning(getattr(owner, attribute), f"{prefix}.{name}")
             self._patches.add(owner, attribute, called)
-        for kind in (CommHandle, comm_func.CommHandle):
-            if "wait" in vars(kind):
-                self._waits.add(kind, "wait", self._waited(kind.wait))
+
+    def _add_writing(self, prefix: str, name: str, owner: object, attribute: str) -> None:
+        """A function that writes into its arguments."""
+        inputs = _MASKED_INPUTS.get(name, [])
+        names = ["tensor"] if name == "irecv" else []
+        outputs = [0] if name == "isend" else []
+        original = getattr(owner, attribute)
+        probe = self._collectives.probe(original, f"{prefix}.{name}", inputs, names, outputs)
+        self._patches.add(owner, attribute, probe)
 
     def resume(self) -> None:
         """Begins to record."""
