@@ -13,6 +13,7 @@
 #include "bind_graph_dumps.h"
 #include "bind_rows.h"
 #include "errors.h"
+#include "file_path.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/compare.h"
 
@@ -40,10 +41,28 @@ Status WriteUnlocked(Comparison& comparison, const CompareOptions& options) {
   return WriteComparison(comparison, options);
 }
 
+using OptionalPath = std::optional<FilePath>;
+
+std::optional<std::string> Bytes(OptionalPath path) {
+  if (!path) return std::nullopt;
+  return std::move(path->bytes);
+}
+
+// A member of the options that holds a path, as a property.
+template <std::string CompareOptions::*member>
+FilePath PathAt(const CompareOptions& options) {
+  return {options.*member};
+}
+template <std::string CompareOptions::*member>
+void SetPath(CompareOptions& options, FilePath path) {
+  options.*member = std::move(path.bytes);
+}
+
 void BindOptions(nb::module_& m) {
   nb::class_<CompareOptions>(m, "CompareOptions", "What compare_runs and write_comparison do.")
       .def(nb::init<>())
-      .def_rw("output_dir", &CompareOptions::output_dir)
+      .def_prop_rw("output_dir", &PathAt<&CompareOptions::output_dir>,
+                   &SetPath<&CompareOptions::output_dir>)
       .def(
           "set_formats",
           [](CompareOptions& self, const std::vector<std::string>& names) {
@@ -55,15 +74,18 @@ void BindOptions(nb::module_& m) {
       .def_rw("suffix", &CompareOptions::suffix)
       .def(
           "set_mappings",
-          [](CompareOptions& self, const std::string& data, std::optional<std::string> api,
-             std::optional<std::string> cell, std::optional<std::string> layer) {
-            self.mappings = {data, std::move(api), std::move(cell), std::move(layer)};
+          [](CompareOptions& self, FilePath data, OptionalPath api, OptionalPath cell,
+             OptionalPath layer) {
+            self.mappings = {std::move(data.bytes), Bytes(std::move(api)), Bytes(std::move(cell)),
+                             Bytes(std::move(layer))};
           },
           nb::arg("data"), nb::arg("api").none(), nb::arg("cell").none(), nb::arg("layer").none(),
           "The mapping files: paths; \"\" is no data mapping, and of the others the built-in one.")
       .def_rw("show_stack", &CompareOptions::show_stack)
-      .def_rw("stack_path", &CompareOptions::stack_path)
-      .def_rw("noise_path", &CompareOptions::noise_path)
+      .def_prop_rw("stack_path", &PathAt<&CompareOptions::stack_path>,
+                   &SetPath<&CompareOptions::stack_path>)
+      .def_prop_rw("noise_path", &PathAt<&CompareOptions::noise_path>,
+                   &SetPath<&CompareOptions::noise_path>)
       .def_rw("salvage", &CompareOptions::salvage)
       .def_rw("threads", &CompareOptions::threads);
 }
@@ -73,7 +95,7 @@ void BindComparison(nb::module_& m) {
       .def(nb::init<>())
       .def_prop_ro("next_config", [](const Comparison& self) { return self.next_config; })
       .def(
-          "summary_text", [](const Comparison& self) { return SummaryText(self); },
+          "summary_text", [](const Comparison& self) { return TextWithPaths{SummaryText(self)}; },
           nb::call_guard<nb::gil_scoped_release>(), "The answer as `plumb compare` prints it.")
       .def(
           "summary_json", [](const Comparison& self) { return SummaryJson(self); },
@@ -98,8 +120,8 @@ void BindCompare(nb::module_& m) {
   BindComparison(m);
   m.def(
       "compare_runs",
-      [](const std::string& target, const std::string& golden, const CompareOptions& options) {
-        return ValueOrRaise(CompareUnlocked(target, golden, options));
+      [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {
+        return ValueOrRaise(CompareUnlocked(target.bytes, golden.bytes, options));
       },
       nb::arg("target"), nb::arg("golden"), nb::arg("options"),
       "Reads and compares two runs; writes nothing.");

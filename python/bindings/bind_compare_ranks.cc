@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "file_path.h"
 #include "kernels/cpu_target.h"
 #include "pipeline/ranks/compare_ranks.h"
 
@@ -19,7 +20,7 @@ namespace plumbline::python {
 namespace {
 
 // The machine form, the text, and whether a condition is met.
-using Answer = std::tuple<std::string, std::string, bool>;
+using Answer = std::tuple<std::string, TextWithPaths, bool>;
 
 struct RankOptions {
   pipeline::RankFilter filter;
@@ -39,7 +40,7 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
   PL_TRY_ASSIGN(const pipeline::RanksReport report, pipeline::CompareRanks(target, golden, all));
   PL_TRY_ASSIGN(std::string machine, pipeline::RanksSummaryJson(report));
   PL_TRY_ASSIGN(const bool fails, pipeline::FailsOn(report, ranks.fail_on));
-  return Answer(std::move(machine), pipeline::RanksSummaryText(report), fails);
+  return Answer(std::move(machine), TextWithPaths{pipeline::RanksSummaryText(report)}, fails);
 }
 
 }  // namespace
@@ -58,9 +59,9 @@ void BindCompareRanks(nb::module_& m) {
       .def_rw("fail_on", &RankOptions::fail_on);
   m.def(
       "compare_ranks",
-      [](const std::string& target, const std::string& golden, const CompareOptions& options,
+      [](const FilePath& target, const FilePath& golden, const CompareOptions& options,
          const RankOptions& ranks) {
-        return ValueOrRaise(CompareUnlocked(target, golden, options, ranks));
+        return ValueOrRaise(CompareUnlocked(target.bytes, golden.bytes, options, ranks));
       },
       nb::arg("target"), nb::arg("golden"), nb::arg("options"), nb::arg("ranks"),
       "Compares all ranks and writes their files: JSON, text, whether a condition is met.");

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "errors.h"
+#include "file_path.h"
 #include "pipeline/run_config/compare_configs.h"
 
 namespace nb = nanobind;
@@ -44,8 +45,9 @@ void BindConfigPacks(nb::module_& m) {
       "Writes a pack of what can be seen from outside: `config_check -d`.");
   m.def(
       "compare_config_packs",
-      [](const std::string& bench, const std::string& cmp, const std::string& directory) {
-        return ValueOrRaise(CompareUnlocked(bench, cmp, directory));
+      [](const FilePath& bench, const FilePath& cmp, const FilePath& directory) {
+        return TextWithPaths{
+            ValueOrRaise(CompareUnlocked(bench.bytes, cmp.bytes, directory.bytes))};
       },
       nb::arg("bench"), nb::arg("cmp"), nb::arg("directory"),
       "Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.");

@@ -14,6 +14,7 @@
 
 #include "config/graph_dump/dump_request.h"
 #include "errors.h"
+#include "file_path.h"
 #include "load/graph_index.h"
 #include "pipeline/graphs/graph_run.h"
 #include "pipeline/graphs/graph_sheets.h"
@@ -72,7 +73,7 @@ void BindRun(nb::module_& m) {
 }
 
 // Kernel, rank, step, is_output, path.
-using FoundTensor = std::tuple<std::string, int64_t, int64_t, bool, std::string>;
+using FoundTensor = std::tuple<std::string, int64_t, int64_t, bool, FilePath>;
 
 Result<std::vector<FoundTensor>> FindUnlocked(const std::string& root,
                                               const pipeline::SourceQuery& query) {
@@ -82,7 +83,8 @@ Result<std::vector<FoundTensor>> FindUnlocked(const std::string& root,
   std::vector<FoundTensor> out;
   out.reserve(found.size());
   for (pipeline::SourceTensor& one : found) {
-    out.emplace_back(std::move(one.kernel), one.rank, one.step, one.is_output, std::move(one.path));
+    out.emplace_back(std::move(one.kernel), one.rank, one.step, one.is_output,
+                     FilePath{std::move(one.path)});
   }
   return out;
 }
@@ -95,25 +97,25 @@ void BindReaders(nb::module_& m) {
           "path",
           [](const load::GraphIndex& self, size_t i) {
             if (i >= self.tensors().size()) throw nb::index_error();
-            return self.PathOf(self.tensors()[i]);
+            return FilePath{self.PathOf(self.tensors()[i])};
           },
           nb::arg("index"), "File of one tensor, or the table that has its row.");
   m.def(
       "index_graph_dump",
-      [](const std::string& root) {
+      [](const FilePath& root) {
         Result<load::GraphIndex> index = [&] {
           const nb::gil_scoped_release release;
-          return load::GraphIndex::Read(root, /*reads_headers=*/false);
+          return load::GraphIndex::Read(root.bytes, /*reads_headers=*/false);
         }();
         return ValueOrRaise(std::move(index));
       },
       nb::arg("root"), "Lists every tensor of a static-graph dump; opens no tensor.");
   m.def(
       "find_source_tensors",
-      [](const std::string& root, const std::string& text, bool is_regex,
+      [](const FilePath& root, const std::string& text, bool is_regex,
          std::optional<std::vector<int64_t>> ranks, std::optional<std::vector<int64_t>> steps) {
         return ValueOrRaise(
-            FindUnlocked(root, {text, is_regex, std::move(ranks), std::move(steps)}));
+            FindUnlocked(root.bytes, {text, is_regex, std::move(ranks), std::move(steps)}));
       },
       nb::arg("root"), nb::arg("text"), nb::arg("is_regex"), nb::arg("ranks").none(),
       nb::arg("steps").none(),

@@ -1,5 +1,7 @@
 #include "errors.h"
 
+#include "file_path.h"
+
 namespace nb = nanobind;
 
 namespace plumbline::python {
@@ -55,7 +57,8 @@ void ImportErrors() {
 }
 
 void Raise(const Error& error) {
-  PyErr_SetString(TypeFor(error.code()), error.message().c_str());
+  const nb::object message = nb::steal(CheckedPython(DecodeTextWithPaths(error.message())));
+  PyErr_SetObject(TypeFor(error.code()), message.ptr());
   throw nb::python_error();
 }
 

@@ -1,6 +1,7 @@
 """Native comparison of plumbline."""
 
 from collections.abc import Iterator, Sequence
+import os
 
 
 class RowTable:
@@ -48,7 +49,7 @@ class CompareOptions:
     def output_dir(self) -> str: ...
 
     @output_dir.setter
-    def output_dir(self, arg: str, /) -> None: ...
+    def output_dir(self, arg: str | bytes | os.PathLike, /) -> None: ...
 
     def set_formats(self, names: Sequence[str]) -> None:
         """Which result files are written: names as `--format` takes them."""
@@ -71,7 +72,7 @@ class CompareOptions:
     @suffix.setter
     def suffix(self, arg: str, /) -> None: ...
 
-    def set_mappings(self, data: str, api: str | None, cell: str | None, layer: str | None) -> None:
+    def set_mappings(self, data: str | bytes | os.PathLike, api: str | bytes | os.PathLike | None, cell: str | bytes | os.PathLike | None, layer: str | bytes | os.PathLike | None) -> None:
         """
         The mapping files: paths; "" is no data mapping, and of the others the built-in one.
         """
@@ -86,13 +87,13 @@ class CompareOptions:
     def stack_path(self) -> str: ...
 
     @stack_path.setter
-    def stack_path(self, arg: str, /) -> None: ...
+    def stack_path(self, arg: str | bytes | os.PathLike, /) -> None: ...
 
     @property
     def noise_path(self) -> str: ...
 
     @noise_path.setter
-    def noise_path(self, arg: str, /) -> None: ...
+    def noise_path(self, arg: str | bytes | os.PathLike, /) -> None: ...
 
     @property
     def salvage(self) -> bool: ...
@@ -129,7 +130,7 @@ class Comparison:
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
 
-def compare_runs(target: str, golden: str, options: CompareOptions) -> Comparison:
+def compare_runs(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions) -> Comparison:
     """Reads and compares two runs; writes nothing."""
 
 def write_comparison(comparison: Comparison, options: CompareOptions) -> None:
@@ -170,7 +171,7 @@ class RankOptions:
     @fail_on.setter
     def fail_on(self, arg: Sequence[str], /) -> None: ...
 
-def compare_ranks(target: str, golden: str, options: CompareOptions, ranks: RankOptions) -> tuple[str, str, bool]:
+def compare_ranks(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions, ranks: RankOptions) -> tuple[str, str, bool]:
     """
     Compares all ranks and writes their files: JSON, text, whether a condition is met.
     """
@@ -178,7 +179,7 @@ def compare_ranks(target: str, golden: str, options: CompareOptions, ranks: Rank
 def write_config_pack(path: str, files: Sequence[str], all_environment: bool, python_prefix: str) -> None:
     """Writes a pack of what can be seen from outside: `config_check -d`."""
 
-def compare_config_packs(bench: str, cmp: str, directory: str) -> str:
+def compare_config_packs(bench: str | bytes | os.PathLike, cmp: str | bytes | os.PathLike, directory: str | bytes | os.PathLike) -> str:
     """
     Compares two packs, writes result.xlsx, returns the answer as text: `config_check -c`.
     """
@@ -232,10 +233,10 @@ class GraphIndex:
     def path(self, index: int) -> str:
         """File of one tensor, or the table that has its row."""
 
-def index_graph_dump(root: str) -> GraphIndex:
+def index_graph_dump(root: str | bytes | os.PathLike) -> GraphIndex:
     """Lists every tensor of a static-graph dump; opens no tensor."""
 
-def find_source_tensors(root: str, text: str, is_regex: bool, ranks: Sequence[int] | None, steps: Sequence[int] | None) -> list[tuple[str, int, int, bool, str]]:
+def find_source_tensors(root: str | bytes | os.PathLike, text: str, is_regex: bool, ranks: Sequence[int] | None, steps: Sequence[int] | None) -> list[tuple[str, int, int, bool, str]]:
     """
     Tensors of the kernels whose source trace holds a text: kernel, rank, step, is_output, path.
     """

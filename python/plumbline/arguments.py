@@ -16,8 +16,9 @@ def path(argument: str, value: object) -> str:
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value)
         if isinstance(text, str):
-            if not text or "\0" in text or not _is_utf8(text):
-                raise ValueError(f"{argument}: {text!r} is no path (expected UTF-8 without NUL)")
+            if not text or "\0" in text or not _is_file_name(text):
+                raise ValueError(f"{argument}: {text!r} is no path (expected a name of a file or "
+                                 "directory, without NUL)")
             return text
     raise _wrong(argument, value, "a str or os.PathLike of str")
 
@@ -71,10 +72,10 @@ def _wrong(argument: str, value: object, expected: str) -> TypeError:
                      f"(expected {expected})")
 
 
-def _is_utf8(value: str) -> bool:
-    """False for names that Python decoded with escapes: the machine form could not spell them."""
+def _is_file_name(value: str) -> bool:
+    """False for lone surrogates that stand for no byte of a name."""
     try:
-        value.encode()
+        os.fsencode(value)
     except UnicodeEncodeError:
         return False
     return True

@@ -220,7 +220,7 @@ BAD = [
     ({"golden": "{dir}/nowhere"}, FileNotFoundError, "nowhere"),
     ({"target": ""}, ValueError, "target"),
     ({"golden": "{dir}/sound\0x"}, ValueError, "golden"),
-    ({"output_dir": "{dir}/\udcff"}, ValueError, "output_dir"),
+    ({"output_dir": "{dir}/\ud800"}, ValueError, "output_dir"),
     ({"target": "{make}/truncated"}, plumbline.CorruptDataError, "byte"),
     ({"target": "{make}/not_json"}, plumbline.CorruptDataError, "dump.json"),
     ({"target": "{make}/structure_task"}, ValueError, "structure"),

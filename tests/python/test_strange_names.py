@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from recording import PLUMB
 
+import plumbline
+
 FORMATS = ("xlsx", "csv", "json", "jsonl", "html", "sqlite", "junit", "sarif")
 # What JSON can name and other files cannot hold.
 NAMES = {
@@ -52,6 +54,32 @@ def compare(tmp_path: Path, *words: Any) -> dict[str, Path]:
                           capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return {re.sub(r"^.*?\.", "", path.name): path for path in (tmp_path / "out").iterdir()}
+
+
+def test_python_takes_and_gives_names_that_are_not_utf8(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff"))
+    write_dump(root / "a", 1.0)
+    write_dump(root / "b", 2.0)
+    result = plumbline.compare(root / "a", root / "b", root / "out", formats="csv")
+    assert result.files == [str(path) for path in (root / "out").iterdir()]
+    assert str(root / "out") in result.summary
+    result.to_csv(root / "again.csv")
+    assert (root / "again.csv").read_bytes() == Path(result.files[0]).read_bytes()
+    (root / "rules.yaml").write_text("Torch.no.0.forward.input.0: Torch.none.0.forward.input.0")
+    mapped = plumbline.compare(root / "a", root / "b", mappings={"data": root / "rules.yaml"})
+    assert mapped.counts["paired calls"] == result.counts["paired calls"]
+    with pytest.raises(FileNotFoundError, match="run\udcff/nowhere"):
+        plumbline.compare(root / "nowhere", root / "b")
+
+
+def test_ranks_are_compared_below_such_a_name(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff"))
+    for side, value in (("a", 1.0), ("b", 2.0)):
+        for rank in ("rank0", "rank1"):
+            write_dump(root / side / rank, value)
+    result = plumbline.compare_ranks(root / "a", root / "b", root / "out", formats="csv")
+    assert len(result.ranks) == 2
+    assert all(Path(path).exists() for rank in result.ranks for path in rank["files"])
 
 
 class Text(HTMLParser):
