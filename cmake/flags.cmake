@@ -22,18 +22,23 @@ else()
   target_link_options(plumbline_flags INTERFACE -fsanitize=${PLUMBLINE_SANITIZE})
 endif()
 
-# plumbline_layer(NAME SOURCES a.cc b.cc [LINK targets...] [TESTS a_test.cc ...])
-# One static library per folder of src/, and one test program per folder.
+# plumbline_layer(NAME SOURCES a.cc b.cc [LINK targets...] [TESTS a_test.cc ...] [LOOPING_TESTS])
+# One static library per folder of src/, and one test program per folder. LOOPING_TESTS: these tests
+# loop over all values of a type, which takes minutes without optimisation.
 function(plumbline_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "LOOPING_TESTS" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
   add_library(plumbline_${name} STATIC ${arg_SOURCES})
   target_link_libraries(plumbline_${name} PUBLIC plumbline_flags ${arg_LINK})
   if(PLUMBLINE_TESTS AND arg_TESTS)
     add_executable(${name}_test ${arg_TESTS})
     target_link_libraries(${name}_test PRIVATE plumbline_${name} ${arg_TEST_LINK}
       GTest::gtest GTest::gtest_main)
-    # What is tested stays as optimised as it ships; the tests themselves only cost compile time.
+    # What is tested stays as optimised as it ships; the tests themselves only cost compile time,
+    # twice as much of it when sanitizers are optimised as well.
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(NOT arg_LOOPING_TESTS)
+      target_compile_options(${name}_test PRIVATE $<$<CONFIG:Debug>:-O0>)
+    endif()
     # The tests of a folder run as one process; gtest's own summary counts the cases.
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()
