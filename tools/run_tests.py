@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTEST_RAN_NOTHING = 5
+PYTEST_PROCESSES = 5
 MINDSPORE_PYTHON = BUILD / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
 FUZZ_COMPILER = "clang++-14"
 # A minute for every reader of what users hand in; less for what only we write.
@@ -98,7 +99,8 @@ def unit_tests(preset: str) -> Counts:
     for old in reports.glob("*"):
         old.unlink()
     junit = reports / "ctest.xml"
-    status = run(["ctest", "--preset", preset, "--output-junit", str(junit)],
+    jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
+    status = run(["ctest", "--preset", preset, "--parallel", jobs, "--output-junit", str(junit)],
                  GTEST_OUTPUT=f"json:{reports}/")
     if not junit.exists():
         return Counts(failed=1)
@@ -122,44 +124,44 @@ def unit_tests(preset: str) -> Counts:
 
 
 def pytest_groups() -> dict[str, list[str]]:
-    """Name -> files of the pytest processes that run side by side, of about the same length."""
+    """Name -> files of the pytest processes, the long ones first."""
     folder = ROOT / "tests" / "python"
     files = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
-    return {"compat": ["tests/compat"], "faults": ["tests/faults"],
-            "python-1": files[::2], "python-2": files[1::2], "mindspore": ["tests/mindspore"]}
+    groups = {f"python-{i + 1}": files[i::3] for i in range(3)}
+    return groups | {"compat": ["tests/compat"], "mindspore": ["tests/mindspore"],
+                     "faults": ["tests/faults"]}
+
+
+def pytest_group(name: str, files: list[str], quick: bool) -> Counts:
+    """Runs one pytest process; prints its output when it has ended."""
+    python = MINDSPORE_PYTHON if name == "mindspore" else Path(sys.executable)
+    if not python.exists():
+        print(f"{name}: {python} is missing, nothing was run; run tools/bootstrap.sh {name}")
+        return Counts(skipped=1) if quick else Counts(failed=1)
+    report = BUILD / f"pytest-{name}.xml"
+    report.unlink(missing_ok=True)
+    command = [str(python), "-m", "pytest", "-q", "--durations=10", f"--junitxml={report}"]
+    if quick:
+        command += ["-m", "not slow and not upstream"]
+    print("$", *command, files[0], "..." if len(files) > 1 else "", flush=True)
+    log = BUILD / f"pytest-{name}.log"
+    with log.open("w") as out:
+        status = subprocess.run([*command, *files], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                                check=False).returncode
+    print(f"\n--- {report.stem}\n{log.read_text(errors='replace')}", flush=True)
+    counts = count_junit(report) if report.exists() else Counts(failed=1)
+    if status not in (0, PYTEST_RAN_NOTHING) and counts.failed == 0:
+        counts.failed = 1
+    return counts
 
 
 def python_tests(quick: bool) -> Counts:
-    """Runs pytest over tests/python, tests/compat, tests/faults and tests/mindspore at once: they
-    mostly wait."""
-    running = []
+    """Runs pytest over tests/python, tests/compat, tests/faults and tests/mindspore, several
+    processes at once: much of the time they wait."""
     total = Counts()
-    for name, files in pytest_groups().items():
-        python = MINDSPORE_PYTHON if name == "mindspore" else Path(sys.executable)
-        if not python.exists():
-            print(f"{name}: {python} is missing, nothing was run; run tools/bootstrap.sh {name}")
-            total.add(Counts(skipped=1) if quick else Counts(failed=1))
-            continue
-        report = BUILD / f"pytest-{name}.xml"
-        report.unlink(missing_ok=True)
-        command = [str(python), "-m", "pytest", "-q", "--durations=10",
-                   f"--junitxml={report}"]
-        if quick:
-            command += ["-m", "not slow and not upstream"]
-        print("$", *command, files[0], "..." if len(files) > 1 else "", flush=True)
-        command += files
-        log = (BUILD / f"pytest-{name}.log").open("w+")
-        running.append((report, log, subprocess.Popen(command, cwd=ROOT, stdout=log,
-                                                      stderr=subprocess.STDOUT)))
-    for report, log, process in running:
-        status = process.wait()
-        log.seek(0)
-        print(f"\n--- {report.stem}\n{log.read()}", flush=True)
-        log.close()
-        counts = count_junit(report) if report.exists() else Counts(failed=1)
-        if status not in (0, PYTEST_RAN_NOTHING) and counts.failed == 0:
-            counts.failed = 1
-        total.add(counts)
+    with ThreadPoolExecutor(PYTEST_PROCESSES) as pool:
+        for counts in pool.map(lambda group: pytest_group(*group, quick), pytest_groups().items()):
+            total.add(counts)
     return total
 
 
