@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/name_table.h"
+#include "match/argument_order.h"
 #include "match/call_align.h"
 #include "match/order_match.h"
 #include "match/surroundings.h"
@@ -53,6 +54,7 @@ class Matcher {
       if (!aligned_.empty()) AlignAgain();
       PairLeftovers(&UnwrappedKey, "unwrapped");
       PairByPlace();
+      PairByArguments();
     }
     for (const auto& [i, j] : PairsInAnotherOrder(target_, golden_, partner_)) {
       Pair(i, j, "renumbered");
@@ -275,6 +277,26 @@ class Matcher {
     for (const auto& entry : groups) {
       const Group& group = entry.second;
       if (!group.target.empty() && !group.golden.empty()) Align(group, "renamed");
+    }
+  }
+
+  void PairByArguments() {
+    const auto moved = PairedByArguments(target_, golden_, partner_);
+    for (const auto& [i, j] : moved) Leave(i, j);
+    for (const auto& [i, j] : moved) {
+      if (i != kNone && j != kNone) Pair(i, j, "renumbered");
+    }
+  }
+
+  // Takes the partners of both away.
+  void Leave(size_t i, size_t j) {
+    if (i != kNone && partner_[i] != kNone) {
+      counterpart_[partner_[i]] = kNone;
+      partner_[i] = kNone;
+    }
+    if (j != kNone && counterpart_[j] != kNone) {
+      partner_[counterpart_[j]] = kNone;
+      counterpart_[j] = kNone;
     }
   }
 

@@ -12,14 +12,13 @@
 #include <unordered_set>
 
 #include "match/call_key.h"
+#include "match/input_distance.h"
 #include "match/item_match.h"
 
 namespace plumbline::match {
 namespace {
 
 constexpr size_t kNone = static_cast<size_t>(-1);
-// Two inputs whose statistics differ by less than this are taken for one value of both runs.
-constexpr double kSameValue = 0.02;
 // Of one name; above, nobody's order is looked into: the search is quadratic.
 constexpr size_t kMostDisagreeing = 1024;
 
@@ -32,44 +31,6 @@ bool IsCollective(std::string_view name) {
 
 bool IsInput(const Item& item) { return item.is_tensor && item.role == ItemRole::kInput; }
 bool IsOutput(const Item& item) { return item.is_tensor && item.role == ItemRole::kOutput; }
-
-std::optional<double> NumberOf(const Recorded& recorded) {
-  if (const auto* number = std::get_if<double>(&recorded)) return *number;
-  if (const auto* number = std::get_if<int64_t>(&recorded)) return static_cast<double>(*number);
-  return std::nullopt;
-}
-
-// Relative difference of two items as far as their statistics show it; infinity when they do not.
-double DistanceOf(const Item& a, const Item& b) {
-  if (a.shape_text != b.shape_text) return INFINITY;
-  if (a.has_recorded_digest && b.has_recorded_digest && a.digest == b.digest) return 0;
-  std::array<double, 4> x{}, y{};
-  for (size_t i = 0; i < x.size(); ++i) {
-    const std::optional<double> first = NumberOf(a.statistics[i]);
-    const std::optional<double> second = NumberOf(b.statistics[i]);
-    if (!first || !second || !std::isfinite(*first - *second)) return INFINITY;
-    x[i] = *first;
-    y[i] = *second;
-  }
-  const double scale = std::max(std::abs(y[0]), std::abs(y[1]));
-  if (x == y) return 0;
-  // Not the mean: near zero it is rounding alone.
-  double distance = std::max(std::abs(x[0] - y[0]), std::abs(x[1] - y[1])) / scale;
-  distance = std::max(distance, std::abs(x[3] - y[3]) / y[3]);
-  return std::isnan(distance) ? INFINITY : distance;
-}
-
-// The largest distance of the tensors that go in; infinity when none do or they do not pair.
-double InputDistance(const CallItems& a, const CallItems& b) {
-  if (a.items.size() != b.items.size()) return INFINITY;
-  double distance = -1;
-  for (size_t i = 0; i < a.items.size(); ++i) {
-    if (!IsInput(a.items[i])) continue;
-    if (!IsInput(b.items[i])) return INFINITY;
-    distance = std::max(distance, DistanceOf(a.items[i], b.items[i]));
-  }
-  return distance < 0 ? INFINITY : distance;
-}
 
 // Equal texts: equal contents. Empty for what many values share: constants, unknown statistics.
 std::string ContentOf(const Item& item) {

@@ -25,7 +25,7 @@ WITHIN_ONE_WITH_STATISTICS = 0.85
 STILL_ALARMING = {
     "filtered-solve", "filtered-one-solve",  # with statistics
     # The same values by another algorithm, whose calls have other forms or arguments.
-    "transduce-by-chances", "transduce-from-the-end",
+    "transduce-by-chances",
     # Another number of micro batches: counted apart.
     "scaled-one-part", "scaled-eight-parts", "dpo-two-forwards", "lamb-twice-half",
 }

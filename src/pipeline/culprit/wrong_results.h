@@ -38,7 +38,8 @@ class WrongResults {
   [[nodiscard]] bool IsFollowed(const ComparedRow& row) const { return LeadsOn(row); }
 
   // Whether each side had the contents that it reads in this row before the row's call, or had a
-  // tensor `s - x` of them for a number s, which no recorder sees.
+  // tensor `s - x` of them for a number s, which no recorder sees; or golden adds zeros there, with
+  // which a sum may begin.
   [[nodiscard]] bool AreKnownBefore(const ComparedRow& row) const;
 
  private:

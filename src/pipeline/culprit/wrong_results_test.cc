@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "pipeline/comparison_for_test.h"
 
 namespace plumbline::pipeline {
@@ -143,6 +145,24 @@ TEST(WrongResults, NumberLessAKnownTensorIsKnown) {
   };
   EXPECT_TRUE(is_known({1 - 8.0, 1 - 11.0, 1 - 9.7, 30}));   // 1 - x for the x of f.1
   EXPECT_FALSE(is_known({1 - 8.0, 1 - 11.0, 1 - 9.6, 30}));  // another mean
+}
+
+// Golden's sum begins with zeros, the target's with its first term.
+TEST(WrongResults, ZerosThatGoldenAddsToNeedNoSource) {
+  const Item zeros = TensorForTest({0, 0, 0, 0}, {4});
+  const auto is_known = [&](const std::string& name, const Item& target, const Item& golden) {
+    Calls calls = AnotherOrder();
+    calls.Both(name);
+    calls.Row(ItemRole::kInput, target, golden);
+    return WrongResults(calls.get(), CallKind::kForward, kNoise)
+        .AreKnownBefore(calls.get().rows.back());
+  };
+  EXPECT_TRUE(is_known("Tensor.__add__.1.forward", Value(20), zeros));
+  EXPECT_FALSE(is_known("Tensor.__mul__.1.forward", Value(20), zeros));
+  EXPECT_FALSE(is_known("Tensor.__add__.1.forward", zeros, Value(20)));
+  EXPECT_FALSE(is_known("Tensor.__add__.1.forward", Value(99), zeros));  // nobody made it
+  const Item ones = TensorForTest({1, 1, 1, 2}, {4});
+  EXPECT_FALSE(is_known("Tensor.__add__.1.forward", Value(20), ones));
 }
 
 }  // namespace
