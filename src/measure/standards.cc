@@ -323,6 +323,12 @@ bool IsAddition(std::string_view call_name) {
   return api == "add" || api == "sub";
 }
 
+bool ReadsShapeOnly(std::string_view call_name) {
+  const std::string_view api = ApiOf(call_name);
+  return api == "ones_like" || api == "zeros_like" || api == "full_like" || api == "new_ones" ||
+         api == "new_zeros" || api == "new_full";
+}
+
 bool HasSteps(std::string_view call_name) {
   static constexpr std::string_view kStepped[] = {
       "abs", "amax",       "amin",       "clamp",   "clip",    "hardtanh", "leaky_relu", "max",

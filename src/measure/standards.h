@@ -98,6 +98,10 @@ bool SumsGradients(std::string_view call_name);
 // Whether the call, forward or backward, adds or subtracts element by element.
 bool IsAddition(std::string_view call_name);
 
+// Whether the call returns values that do not depend on those of the tensor it is given, but on its
+// shape alone.
+bool ReadsShapeOnly(std::string_view call_name);
+
 // Whether the derivative of the call jumps, as that of relu at zero.
 bool HasSteps(std::string_view call_name);
 

@@ -72,5 +72,14 @@ TEST(Standards, NoiseHasACeiling) {
   EXPECT_DOUBLE_EQ(LargestNoise(0.0625), 0.25);              // float8_e4m3fn
 }
 
+TEST(Standards, ShapeOnlyCalls) {
+  for (const char* name : {"Torch.ones_like.0.forward", "Tensor.new_full.1.forward"}) {
+    EXPECT_TRUE(ReadsShapeOnly(name)) << name;
+  }
+  for (const char* name : {"Torch.clamp.0.forward", "Torch.empty_like.0.forward", "loss"}) {
+    EXPECT_FALSE(ReadsShapeOnly(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::measure

@@ -24,8 +24,6 @@ WITHIN_ONE_WITH_STATISTICS = 0.85
 # Rewritten mathematics that the engine takes for a fault (docs/design/verdict.md, "First sight").
 STILL_ALARMING = {
     "filtered-solve", "filtered-one-solve",  # with statistics
-    # The same values by another algorithm, whose calls have other forms or arguments.
-    "transduce-by-chances",
     # Another number of micro batches: counted apart.
     "scaled-one-part", "scaled-eight-parts", "dpo-two-forwards", "lamb-twice-half",
 }

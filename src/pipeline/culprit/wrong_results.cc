@@ -135,13 +135,22 @@ std::optional<uint32_t> WrongResults::GradientReaderOf(const Item& value, uint32
   return call == target_calls_.end() ? std::nullopt : std::optional(call->second);
 }
 
-bool WrongResults::GoesToItsMaker(const ComparedRow& wrong) const {
+bool WrongResults::GoesToItsMaker(const ComparedRow& wrong,
+                                  std::unordered_set<uint32_t>& readers) const {
   const auto forward = target_calls_.find(ForwardNameOf(comparison_.calls[wrong.call].target_name));
   if (forward == target_calls_.end()) return false;
+  const auto is_operand = [](const ComparedRow& row) {
+    return row.target && measure::IsInput(row) && row.target->is_tensor;
+  };
+  const auto fits = [&](const ComparedRow& row) {
+    return is_operand(row) &&
+           measure::ElementsOf(*row.target) == measure::ElementsOf(*wrong.target);
+  };
+  // What is recorded may be the gradient of a step within the call: x[:, 0, 1] takes two.
+  const bool is_of_step = std::ranges::none_of(RowsOf(forward->second), fits);
   bool any = false;
   for (const ComparedRow& row : RowsOf(forward->second)) {
-    if (!row.target || !measure::IsInput(row) || !row.target->is_tensor) continue;
-    if (measure::ElementsOf(*row.target) != measure::ElementsOf(*wrong.target)) continue;
+    if (!(is_of_step ? is_operand(row) : fits(row))) continue;
     if (row.target->requires_grad == false) continue;
     // Which of two operands of one size it belongs to is not told: both must meet.
     const std::optional<uint32_t> call = GradientReaderOf(*row.target, forward->second);
@@ -151,33 +160,37 @@ bool WrongResults::GoesToItsMaker(const ComparedRow& wrong) const {
              (measure::IsGood(each.verdict) || LeadsOn(each));
     });
     if (!meets) return false;
+    if (!comparison_.calls[*call].paired()) readers.insert(*call);
     any = true;
   }
   return any;
 }
 
-bool WrongResults::Meets(const ComparedRow& wrong) const {
+bool WrongResults::Meets(const ComparedRow& wrong, std::unordered_set<uint32_t>& readers) const {
   if (!wrong.target->is_tensor || wrong.target->role == ItemRole::kParameterGrad) return false;
   if (IsRead(wrong)) return true;
-  if (direction_ == CallKind::kBackward) return GoesToItsMaker(wrong);
+  if (direction_ == CallKind::kBackward) return GoesToItsMaker(wrong, readers);
   return IsCast(wrong) || IsUnreadOnBothSides(wrong);
 }
 
 bool WrongResults::AllMeet() const {
   std::unordered_set<ContentKey, ContentKeyHash> wrong;
+  std::unordered_set<uint32_t> readers;  // of sums of wrong gradients
   for (uint32_t i = 0; i < comparison_.calls.size(); ++i) {
     const ComparedCall& call = comparison_.calls[i];
     if (call.target_name.empty() || KindOfCall(call.target_name) != direction_) continue;
     const std::span<const ComparedRow> rows = RowsOf(i);
-    const bool reads_wrong = std::ranges::any_of(rows, [&](const ComparedRow& row) {
-      const auto key = row.target && measure::IsInput(row) ? KeyOf(*row.target) : std::nullopt;
-      return key && wrong.contains(*key);
-    });
+    const bool reads_wrong =
+        readers.contains(i) || std::ranges::any_of(rows, [&](const ComparedRow& row) {
+          const auto key = row.target && measure::IsInput(row) ? KeyOf(*row.target) : std::nullopt;
+          return key && wrong.contains(*key);
+        });
     for (const ComparedRow& row : rows) {
       if (!row.target || measure::IsInput(row)) continue;
-      const bool follows = !call.paired() && reads_wrong && row.target->is_tensor;
+      const bool follows = !call.paired() && reads_wrong && row.target->is_tensor &&
+                           !measure::ReadsShapeOnly(call.target_name);
       if (!follows && !IsWrong(row)) continue;
-      if (!Meets(row)) return false;
+      if (!Meets(row, readers)) return false;
       if (const auto key = KeyOf(*row.target)) wrong.insert(*key);
     }
   }

@@ -60,8 +60,9 @@ class WrongResults {
   [[nodiscard]] std::optional<uint32_t> MakerOf(const Item& value, uint32_t reader) const;
   // The call whose backward reads the sum of the gradients of `value`, which `reader` reads.
   [[nodiscard]] std::optional<uint32_t> GradientReaderOf(const Item& value, uint32_t reader) const;
-  [[nodiscard]] bool GoesToItsMaker(const ComparedRow& wrong) const;
-  [[nodiscard]] bool Meets(const ComparedRow& wrong) const;
+  // The calls without counterpart that read the sum are added to `readers`.
+  bool GoesToItsMaker(const ComparedRow& wrong, std::unordered_set<uint32_t>& readers) const;
+  bool Meets(const ComparedRow& wrong, std::unordered_set<uint32_t>& readers) const;
   [[nodiscard]] bool IsKnownOn(bool of_target, const ComparedRow& row) const;
 
   const Comparison& comparison_;

@@ -107,6 +107,45 @@ TEST(WrongResults, GradientsAreFollowedToTheMakerOfTheirValue) {
   }
 }
 
+// x[:, 0, 1] selects twice, and the gradient that is recorded is that of the second time.
+TEST(WrongResults, GradientsOfStepsWithinACallAreFollowedToTheMaker) {
+  for (const double sum : {9.0, 8.0}) {
+    Calls calls;
+    calls.Both("Torch.f.0.forward").Makes(20, 20);
+    calls.Both("Tensor.__getitem__.0.forward").Reads(20, 20);
+    calls.Out(Value(5, {1}));
+    calls.Both("Tensor.__getitem__.0.backward").Reads(1, 2);
+    calls.Row(ItemRole::kOutput, Value(3, {2}), Value(4, {2}));
+    calls.last_row().verdict = Verdict::kBroken;
+    EXPECT_FALSE(AllMeet(calls, CallKind::kBackward));
+    calls.Both("Torch.f.0.backward").Reads(sum, 9).Makes(sum, 9);
+    EXPECT_EQ(AllMeet(calls, CallKind::kBackward), sum == 9);
+  }
+}
+
+TEST(WrongResults, SumOfGradientsThatACallOfOneSideReadsIsFollowedFurther) {
+  for (const double result : {7.0, 6.0}) {
+    Calls calls;
+    calls.Both("Torch.e.0.forward").Makes(10, 10);
+    calls.Target("Torch.exp.0.forward").TargetIn(Value(10)).TargetOut(Value(20));
+    calls.Both("Torch.g.0.forward").Reads(20, 10).Makes(5, 4);
+    calls.Both("Torch.g.0.backward").Reads(1, 2).Makes(3, 4);
+    calls.Target("Torch.exp.0.backward").TargetIn(Value(9)).TargetOut(Value(result));
+    calls.Both("Torch.e.0.backward").Reads(result, 7).Makes(8, 8);
+    EXPECT_EQ(AllMeet(calls, CallKind::kBackward), result == 7);
+  }
+}
+
+TEST(WrongResults, ConstantsOfAShapeDoNotCarryWhatIsWrong) {
+  const Item ones = TensorForTest({1, 1, 1, 2}, {4});
+  for (const std::string name : {"Torch.ones_like.0.forward", "Torch.clamp.0.forward"}) {
+    Calls calls = AnotherOrder();
+    calls.Target(name).TargetIn(Value(17)).TargetOut(ones);
+    calls.Both("Torch.exp.0.forward").Reads(27, 27).Makes(50, 50);
+    EXPECT_EQ(AllMeet(calls), name == "Torch.ones_like.0.forward");
+  }
+}
+
 TEST(WrongResults, WhatEachSideReadsMustHaveBeenThere) {
   const Calls calls = AnotherOrder();
   const WrongResults results(calls.get(), CallKind::kForward, kNoise);
