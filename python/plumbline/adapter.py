@@ -16,11 +16,13 @@ class Adapter(Protocol):
     number and decides nothing about what is observed.
     """
 
-    name: str
-    """Stored as `framework` in dump.json: "pytorch", "mindspore"."""
+    @property
+    def name(self) -> str:
+        """Stored as `framework` in dump.json: "pytorch", "mindspore"."""
 
-    module_prefix: str
-    """First part of the names of modules' entries: "Module", "Cell"."""
+    @property
+    def module_prefix(self) -> str:
+        """First part of the names of modules' entries: "Module", "Cell"."""
 
     modules_since: tuple[int, ...]
     """First version whose modules can be recorded (levels L0 and mix)."""

@@ -104,7 +104,7 @@ def test_results_of_comm_func(window: Any, tmp_path: Path) -> None:
 
 def test_calls_that_are_complete_have_one_handle(window: Any, tmp_path: Path) -> None:
     for factor in (1, 2):
-        result, handle = comm_func.reduce_scatter_tensor(ones() * factor, async_op=True)
+        _, handle = comm_func.reduce_scatter_tensor(ones() * factor, async_op=True)
         assert handle is comm_func.default_handle
     window.stop()
     window.step()
