@@ -184,9 +184,11 @@ Result<int> CompareByKind(Arguments& arguments) {
     return CompareTorchairDumps(arguments.target_path, arguments.golden_path, arguments.options,
                                 arguments.fail_on, arguments.ranks.ranks);
   }
-  arguments.ranks.of_graphs = arguments.ranks.of_graphs ||
-                              load::IsGraphDump(arguments.target_path) ||
-                              load::IsGraphDump(arguments.golden_path);
+  const int graphs =
+      load::IsGraphDump(arguments.target_path) + load::IsGraphDump(arguments.golden_path);
+  // A graph against calls: one rank and step of either, where a mapping says what is the same.
+  const bool is_mapped_graph = graphs == 1 && !arguments.options.mappings.data.empty();
+  arguments.ranks.of_graphs = !is_mapped_graph && (arguments.ranks.of_graphs || graphs > 0);
   if (!arguments.ranks.of_graphs && pipeline::HoldsOperatorDumps(arguments.target_path) &&
       pipeline::HoldsOperatorDumps(arguments.golden_path)) {
     if (arguments.machine || !arguments.next_config.empty()) {
@@ -199,8 +201,9 @@ Result<int> CompareByKind(Arguments& arguments) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                         arguments.fail_on, arguments.machine);
   }
-  if (!arguments.consistent_check && MeansRanks(arguments.target_path, arguments.golden_path,
-                                                !arguments.request_path.empty(), arguments.ranks)) {
+  if (!is_mapped_graph && !arguments.consistent_check &&
+      MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
+                 arguments.ranks)) {
     if (!arguments.next_config.empty()) {
       return Error(ErrorCode::kInvalidArgument,
                    "--next-config: is about one rank (expected two dump.json or rank directories)");

@@ -28,6 +28,7 @@
 #include "pipeline/culprit/measured_noise.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_items.h"
+#include "pipeline/graphs/keep_mapped.h"
 #include "pipeline/pair_calls.h"
 #include "pipeline/ranks/comm_call.h"
 #include "plumbline/compare.h"
@@ -99,7 +100,7 @@ std::string SearchAdvice(std::string_view task, const Side& side) {
       task, answer);
 }
 
-Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
+Result<CompareMode> ModeOf(const Side& target, const Side& golden, bool has_data_mapping) {
   for (const Side* side : {&target, &golden}) {
     const std::string& task = side->run.header().task;
     if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
@@ -110,9 +111,11 @@ Result<CompareMode> ModeOf(const Side& target, const Side& golden) {
                                               task));
     }
   }
-  if (target.run.header().of_graphs != golden.run.header().of_graphs) {
+  if (target.run.header().of_graphs != golden.run.header().of_graphs && !has_data_mapping) {
     const Run& run = target.run.header().of_graphs ? golden.run : target.run;
-    return TaskError(run, "no static-graph dump, as the other side is (expected two of one kind)");
+    return TaskError(run,
+                     "no static-graph dump, as the other side is (expected two of one kind, or "
+                     "-dm FILE, which says what stands against what)");
   }
   if (target.run.header().holds_saves() != golden.run.header().holds_saves()) {
     return TaskError(target.run,
@@ -355,11 +358,19 @@ struct pipeline::RunPair::Impl {
   Comparison comparison;
   bool digest_bases_differ = false;
 
+  // Whether a side is a dump of static graphs.
+  [[nodiscard]] bool has_graphs() const {
+    return target.run.header().of_graphs || golden.run.header().of_graphs;
+  }
+
   // What is known of the two runs as wholes.
   void Describe() {
     comparison.of_saves = target.run.header().holds_saves();
-    comparison.target_graphs = target.run.graph_directories();
-    comparison.golden_graphs = golden.run.graph_directories();
+    // A graph against calls is shown as calls are.
+    if (target.run.header().of_graphs == golden.run.header().of_graphs) {
+      comparison.target_graphs = target.run.graph_directories();
+      comparison.golden_graphs = golden.run.graph_directories();
+    }
     comparison.target_path = target.run.dump_json_path();
     comparison.golden_path = golden.run.dump_json_path();
     comparison.target_loss = target.run.loss();
@@ -377,8 +388,12 @@ struct pipeline::RunPair::Impl {
   }
 
   Status Pair(const Pairing& pairing) {
-    PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden));
+    const std::string& mapping = options.mappings.data;
+    PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden, !mapping.empty()));
     Describe();
+    if (has_graphs() && !comparison.of_graphs()) {
+      PL_TRY(KeepMapped(mapping, target.calls, golden.calls, comparison.warnings));
+    }
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
     if (comparison.of_graphs()) DescribeGraphs();
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
@@ -444,7 +459,7 @@ Status pipeline::RunPair::Judge(const SentValues& received) {
   if (!options.noise_path.empty()) {
     PL_TRY_ASSIGN(noise, MeasureNoise(impl_->golden_path, options, comparison));
   }
-  if (comparison.of_graphs()) AddPrintedPrecision(comparison, noise);
+  if (impl_->has_graphs()) AddPrintedPrecision(comparison, noise);
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
   const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
   RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });

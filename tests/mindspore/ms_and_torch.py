@@ -1,8 +1,8 @@
 """One network in MindSpore and in PyTorch with equal weights; trains one step of either.
 
-    python ms_and_torch.py mindspore|pytorch LEVEL OUT [wrong]
+    python ms_and_torch.py mindspore|graph|pytorch LEVEL OUT [wrong]
 
-`wrong` scales the second layer's input in MindSpore by 1.01.
+`graph` is MindSpore's GRAPH_MODE, whose kernels are dumped at level L2. `wrong` scales the second layer's input in MindSpore by 1.01.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ def numbers() -> dict[str, Any]:
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def in_mindspore(level: str, out: str, scale: float) -> None:
+def in_mindspore(level: str, out: str, scale: float, as_graph: bool) -> None:
     import mindspore as ms
     from mindspore import Parameter, Tensor, mint, nn
 
     from plumbline.mindspore import PrecisionDebugger
+
+    ms.set_context(mode=ms.GRAPH_MODE if as_graph else ms.PYNATIVE_MODE)
 
     values = numbers()
 
@@ -109,4 +111,4 @@ if __name__ == "__main__":
     if framework == "pytorch":
         in_torch(level, out)
     else:
-        in_mindspore(level, out, 1.01 if sys.argv[4:] else 1.0)
+        in_mindspore(level, out, 1.01 if sys.argv[4:] else 1.0, framework == "graph")

@@ -46,12 +46,14 @@ def test_an_injected_fault_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories mindspore, pytorch and wrong."""
+    """Directories mindspore, pytorch, wrong, graph and graph_wrong."""
     folder = tmp_path_factory.mktemp("frameworks")
     running = []
-    for name, extra in (("mindspore", ()), ("pytorch", ()), ("wrong", ("wrong",))):
-        framework = "pytorch" if name == "pytorch" else "mindspore"
-        command = [sys.executable, "-W", "ignore", str(SAME_NETWORK), framework, "mix",
+    runs = {"mindspore": ("mindspore", "mix"), "pytorch": ("pytorch", "mix"),
+            "wrong": ("mindspore", "mix"), "graph": ("graph", "L2"), "graph_wrong": ("graph", "L2")}
+    for name, (framework, level) in runs.items():
+        extra = ["wrong"] if name.endswith("wrong") else []
+        command = [sys.executable, "-W", "ignore", str(SAME_NETWORK), framework, level,
                    str(folder / name), *extra]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True))
@@ -72,3 +74,44 @@ def test_the_same_network_in_both_frameworks(
     assert counts["suspicious"] == counts["broken"] == 0
     wrong = compare(recordings / "wrong", recordings / "pytorch", tmp_path / "bad", *options)
     assert wrong["first_wrong_call"]["name"] == "Mint.mul.0.forward"
+
+
+# Values of kernels -> those of calls, without the framework's prefix.
+KERNELS = {
+    "Expand__MatMulExt_MatMul-op0.MatMul": "matmul.0", "Default_AddExt-op0.AddExt": "add.0",
+    "Default_ReLU-op0.ReLU": "relu.0", "Expand__Muls_Mul-op0.Mul": "mul.0",
+    "Expand__MatMulExt_MatMul-op1.MatMul": "matmul.1", "Default_AddExt-op1.AddExt": "add.1",
+    "Default_ReLU-op1.ReLU": "relu.1", "Expand__MatMulExt_MatMul-op2.MatMul": "matmul.2",
+    "Default_AddExt-op2.AddExt": "add.2", "Default_Square-op0.Square": "square.0",
+}
+
+
+@pytest.mark.parametrize("golden", ["mindspore", "pytorch"])
+def test_a_static_graph_against_calls(recordings: Path, tmp_path: Path, golden: str) -> None:
+    names = {"mindspore": ("Mint", "MintFunctional"), "pytorch": ("Torch", "Functional")}[golden]
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text("".join(
+        f"{kernel}.0.forward.{value}: {names['relu' in call]}.{call}.forward.{value}\n"
+        for kernel, call in KERNELS.items() for value in ("input.0", "output.0")))
+    result = compare(recordings / "graph", recordings / golden, tmp_path / "ok", "-dm",
+                     str(mapping))
+    assert result["first_wrong_call"] is None
+    counts = result["counts"]
+    assert counts["unmatched target"] == counts["unmatched golden"] == 0, counts
+    assert counts["suspicious"] == counts["broken"] == 0, counts
+    assert len(result["rows"]) == 2 * len(KERNELS)
+    wrong = compare(recordings / "graph_wrong", recordings / golden, tmp_path / "bad", "-dm",
+                    str(mapping))
+    assert wrong["first_wrong_call"]["name"] == "Expand__Muls_Mul-op0.Mul.0.forward"
+    other_way = compare(recordings / golden, recordings / "graph", tmp_path / "back", "-dm",
+                        str(backwards(mapping)))
+    assert other_way["first_wrong_call"] is None
+    assert len(other_way["rows"]) == 2 * len(KERNELS)
+
+
+def backwards(mapping: Path) -> Path:
+    """The mapping of the same two recordings named the other way round."""
+    pairs = [line.split(": ") for line in mapping.read_text().splitlines()]
+    path = mapping.with_name("backwards.yaml")
+    path.write_text("".join(f"{right}: {left}\n" for left, right in pairs))
+    return path

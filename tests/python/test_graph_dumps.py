@@ -309,6 +309,56 @@ def test_full_disk_leaves_nothing(dumps: dict[str, pathlib.Path], tmp_path: path
     assert out.read_text() == "here"
 
 
+def write_calls(root: pathlib.Path, maximum: float) -> pathlib.Path:
+    """A recording of statistics with one call."""
+    result = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 3], "Max": maximum,
+              "Min": -2.0, "Mean": 0.25, "Norm": 3.0, "requires_grad": False}
+    entry = {"input_args": [], "input_kwargs": {}, "output": [result]}
+    root.mkdir(parents=True)
+    (root / "dump.json").write_text(json.dumps(
+        {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+         "data": {"Torch.matmul.0.forward": entry, "Torch.relu.0.forward": entry}}))
+    return root
+
+
+def write_graph(root: pathlib.Path) -> pathlib.Path:
+    """Statistics of two kernels, of which the first has the values of the call, to six digits."""
+    place = root / "rank_0/Net/0/5"
+    place.mkdir(parents=True)
+    place.joinpath("statistic.csv").write_text(
+        "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,"
+        "Max Value,Min Value,Avg Value,L2Norm Value\n"
+        'MatMul,Default_MatMul-op1,0,0,1,output,0,24,float32,"(2,3)",1.23457,-2,0.25,3,\n'
+        'Abs,Default_Abs-op2,0,0,2,output,0,24,float32,"(2,3)",9,9,9,9,\n')
+    return root
+
+
+def test_a_mapping_sets_a_graph_against_calls(tmp_path: pathlib.Path) -> None:
+    graph, mapping = write_graph(tmp_path / "graph"), tmp_path / "mapping.yaml"
+    calls = write_calls(tmp_path / "calls", 1.2345678)
+    alone = compare(graph, calls, out=tmp_path / "out")
+    assert alone.returncode == 2 and "no static-graph dump" in alone.stderr
+    names = ("Default_MatMul-op1.MatMul.0.forward.output.0", "Torch.matmul.0.forward.output.0")
+    for target, golden, pair in ((graph, calls, names), (calls, graph, names[::-1])):
+        mapping.write_text(": ".join(pair) + "\n")
+        out = tmp_path / target.name
+        done = compare(target, golden, "-dm", mapping, "--fail-on", "suspicious", out=out)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 of the 2 calls of the target are not in the data mapping" in done.stdout
+        [row] = rows_of(out, "compare_result_*.csv")
+        assert (row["NPU Name"], row["Bench Name"]) == pair
+        assert row["Verdict"] == "within noise", row
+    wrong = write_calls(tmp_path / "wrong", 1.3)
+    mapping.write_text(": ".join(names) + "\n")
+    done = compare(graph, wrong, "-dm", mapping, "--fail-on", "suspicious", out=tmp_path / "w")
+    assert done.returncode == 1 and "Default_MatMul-op1.MatMul.0.forward" in done.stdout
+    mapping.write_text("a: b\n")
+    done = compare(graph, calls, "-dm", mapping, out=tmp_path / "none")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert f"{mapping}: names no value of the target" in done.stderr
+    assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
+
+
 def mixed(root: pathlib.Path, graphs: pathlib.Path, value: float) -> pathlib.Path:
     """Calls and static graphs side by side, as MindSpore's recorder leaves them."""
     shutil.copytree(graphs, root / "graph" / "step0")
