@@ -2,7 +2,8 @@
 
     python ms_and_torch.py mindspore|graph|pytorch LEVEL OUT [wrong]
 
-`graph` is MindSpore's GRAPH_MODE, whose kernels are dumped at level L2. `wrong` scales the second layer's input in MindSpore by 1.01.
+`graph` is MindSpore's GRAPH_MODE, whose kernels are dumped at level L2. `wrong` scales the second
+layer's input in MindSpore by 1.01.
 """
 
 from __future__ import annotations
