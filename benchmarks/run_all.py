@@ -28,6 +28,11 @@ OTHERS = [
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
     [str(NATIVE / "store" / "long_step_bench")],
 ]
+MINDSPORE = ROOT / "build" / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
+if MINDSPORE.exists():
+    OTHERS.append([str(MINDSPORE), str(END_TO_END / "graph_mode.py")])
+else:
+    print(f"graph_mode.py: left out, {MINDSPORE} is not there")
 
 
 def comparisons(out: Path, quick: bool) -> list[list[str]]:

@@ -1,6 +1,11 @@
 #include "base/small_file.h"
 
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 
 #include "base/file.h"
 
@@ -8,12 +13,21 @@ namespace plumbline {
 
 Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std::string_view name,
                                                  std::span<std::byte> buffer) {
-  PL_TRY_ASSIGN(const File file, File::OpenRead(directory, name));
+  const auto fail = [&](int error, std::string_view action) {
+    return ErrnoError(error, JoinPath(directory.path(), name), action);
+  };
+  std::array<char, NAME_MAX + 1> text;  // ends in 0
+  if (name.size() >= text.size()) return fail(ENAMETOOLONG, "open");
+  *std::ranges::copy(name, text.begin()).out = '\0';
+  const int fd = Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  if (fd < 0) return fail(errno, "open");
   ssize_t count = 0;
   do {
-    count = Syscalls().read(file.fd(), buffer.data(), buffer.size());
+    count = Syscalls().read(fd, buffer.data(), buffer.size());
   } while (count < 0 && errno == EINTR);
-  if (count < 0) return ErrnoError(errno, file.path(), "read");
+  const int read_error = errno;
+  Syscalls().close(fd);
+  if (count < 0) return fail(read_error, "read");
   const auto size = static_cast<size_t>(count);
   if (size == buffer.size()) return std::span<const std::byte>();
   return std::span<const std::byte>(buffer.data(), size);

@@ -28,6 +28,8 @@ constexpr std::pair<std::string_view, std::string_view> kItems[] = {
     {"hash:md5", kMd5},
 };
 
+bool IsSpecial(char c) { return c == ',' || c == '"' || c == '\r' || c == '\n'; }
+
 }  // namespace
 
 std::span<const std::string_view> FixedColumns() { return kFixed; }
@@ -73,8 +75,7 @@ std::string ShapeCell(std::span<const int64_t> shape) {
 void AppendRow(std::span<const std::string_view> cells, std::string& out) {
   for (size_t i = 0; i < cells.size(); ++i) {
     const std::string_view cell = cells[i];
-    const bool is_quoted = i == kShape || cell.find_first_of(",\"\r\n") == std::string_view::npos;
-    if (is_quoted) {
+    if (i == kShape || std::ranges::none_of(cell, IsSpecial)) {
       out += cell;
     } else {
       out += '"';

@@ -36,8 +36,8 @@ struct Entry {
 
 // Element types that are no row of the dtype table, with which a file name may end.
 bool IsDTypeName(std::string_view text) {
-  return ParseDType(text) || ParseDType(LowerCase(text)) || text == "int4" || text == "Int4" ||
-         text == "uint1" || text == "Uint1";
+  const std::string lower = LowerCase(text);  // as the last file's, which ParseDType() remembers
+  return ParseDType(lower) || ParseDType(text) || lower == "int4" || lower == "uint1";
 }
 
 // Takes the last part off `rest`.

@@ -266,7 +266,10 @@ class DirectoryPass {
     cells.insert(cells.end(),
                  {{bytes.data(), bytes.size()}, named.empty() ? info.name : named, shape});
     cells.insert(cells.end(), values.begin(), values.end());
+    size_t size = cells.size() + 1;
+    for (const std::string_view cell : cells) size += cell.size();
     std::string row;
+    row.reserve(size);
     statistic_csv::AppendRow(cells, row);
     return row;
   }
@@ -282,7 +285,10 @@ class DirectoryPass {
     report_.rows += rows.size() - old_.size();
     ++report_.directories;
     std::ranges::stable_sort(rows, {}, &std::pair<int64_t, const std::string*>::first);
+    size_t size = header.size();
+    for (const auto& [time, row] : rows) size += row->size();
     std::string text = header;
+    text.reserve(size);
     for (const auto& [time, row] : rows) text += *row;
     return WriteFileAtomically(table_, text, /*durable=*/options_.drops_tensors);
   }

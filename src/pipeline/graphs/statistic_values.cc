@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -58,8 +59,11 @@ class Values {
   [[nodiscard]] std::string Real(double value) const {
     if (moments_.count == 0) return "null";
     if (std::isnan(value)) return "nan";
-    if (digits_ <= kMostDigits) return fmt::format("{:.{}g}", value, digits_);
-    return fmt::format("{}", value);
+    if (digits_ > kMostDigits) return fmt::format("{}", value);
+    std::array<char, 32> text;
+    const auto end =
+        std::to_chars(text.begin(), text.end(), value, std::chars_format::general, digits_).ptr;
+    return {text.begin(), end};
   }
 
   // Integers that a double cannot hold keep their value where the digits allow it.
