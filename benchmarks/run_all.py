@@ -24,6 +24,7 @@ SIDE_BY_SIDE = ("overhead", "tiny_loop", "compare_speed")
 OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
     [sys.executable, str(END_TO_END / "graph_dumps.py")],
+    [sys.executable, str(END_TO_END / "convert_speed.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
     [str(NATIVE / "store" / "long_step_bench")],

@@ -211,6 +211,14 @@ def test_list_of_files(tmp_path: pathlib.Path) -> None:
     assert convert("-d", two, "-out", tmp_path / "b").returncode == 0
 
 
+def test_two_dumps_of_one_name_are_not_mixed(tmp_path: pathlib.Path) -> None:
+    paths = [dumps.Dump(outputs=[dumps.plain(np.full(9, i))]).write(tmp_path / str(i) / CONV)
+             for i in range(2)]
+    done = convert("-d", f"{paths[0]},{paths[1]}", "-out", tmp_path / "out")
+    assert done.returncode == 19 and "another dump has an output of this name" in done.stderr
+    assert len(set(np.load(tmp_path / "out" / f"{CONV}.output.0.npy"))) == 1
+
+
 @pytest.mark.parametrize(("arguments", "code"), [
     (("-f", "NCHW", "-s", "5"), 23), (("-f", "NCHW", "-s", "1,0"), 23), (("-o", "0"), 6),
     (("-f", "NCHW", "-i", "x"), 6), (("-f", "NCHW", "-i", "99"), 12), (("-f", "FOO"), 6),

@@ -77,6 +77,11 @@ def test_records_in_order_and_of_both_forms(tmp_path: pathlib.Path) -> None:
     assert "\n [L2 Atomic Add][TaskId:9][StreamId:10][Status:2]\n" in second
     assert "AI Core" not in second and second.endswith(" [timestamp:1636595794731200]\n")
     assert "task 9, stream 10" in done.stderr
+    again = RECORD.replace("731103", "731300")
+    dumps.record_file(dumps.new_record(context=5, thread=7)).write(tmp_path / "in" / again)
+    done = overflow("-d", tmp_path / "in", "-out", tmp_path / "three", "-n", 3)
+    assert done.returncode == 0, done.stderr  # two records of one operator
+    assert summary(tmp_path / "three").count(f" {KERNEL}.4.5.7.0.input.0.npy\n") == 2
     one = overflow("-d", tmp_path / "in", "-out", tmp_path / "one")
     assert one.returncode == 0 and "[2]" not in summary(tmp_path / "one")
 

@@ -93,9 +93,15 @@ DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
 }
 
 DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (!placed_.insert(name).second) {
+    return DumpFailure{DumpCode::kWriteError,
+                       fmt::format("{}: another dump has an output of this name. Convert them into "
+                                   "different directories",
+                                   JoinPath(directory_.path(), name))};
+  }
   if (name.size() < kLongName) return name;
   const std::string placed = HashedName(name) + name.substr(name.rfind('.'));
-  const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = mapping_.emplace(placed, name);
   if (!is_new && entry->second == name) return placed;
   // The name is not quoted, as readers of this file expect.

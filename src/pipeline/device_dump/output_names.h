@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -32,10 +33,13 @@ class OutputDirectory {
   // Makes it if it is missing.
   static DumpResult<OutputDirectory> Open(const std::string& path);
   OutputDirectory(OutputDirectory&& other) noexcept
-      : directory_(std::move(other.directory_)), mapping_(std::move(other.mapping_)) {}
+      : directory_(std::move(other.directory_)),
+        mapping_(std::move(other.mapping_)),
+        placed_(std::move(other.placed_)) {}
 
   // The name under which a file of that name can stand: itself, or for 255 bytes and more a hash,
-  // which gets a line in mapping.csv. kWriteError.
+  // which gets a line in mapping.csv. Each name can be placed once: files that two threads write
+  // must not be the same. kWriteError.
   DumpResult<std::string> Place(const std::string& name);
   // Starts a file; nothing stands under its name until it is committed.
   DumpResult<AtomicFile> Create(const std::string& placed_name) const;
@@ -49,6 +53,7 @@ class OutputDirectory {
   Directory directory_;
   std::mutex mutex_;
   std::map<std::string, std::string> mapping_;  // that mapping.csv holds
+  std::set<std::string> placed_;                // names in full
 };
 
 }  // namespace plumbline::pipeline

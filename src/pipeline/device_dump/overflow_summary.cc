@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -84,8 +85,9 @@ class Summary {
         fmt::format("{}: {} (error {})", where, what, static_cast<int>(code)));
   }
 
-  // All tensors of an operator's file as arrays, or the records as JSON.
+  // All tensors of an operator's file as arrays, or the records as JSON; once a file.
   void Convert(const DumpPath& file) {
+    if (!converted_.insert(file.path).second) return;
     FileConversion converted = ConvertFile(file.path, file.name, {}, *output_);
     std::ranges::move(converted.outputs, std::back_inserter(summary_.outputs));
     for (const ConvertFailure& one : converted.failures) {
@@ -202,6 +204,7 @@ class Summary {
   DumpFiles found_;
   std::vector<Candidate> operators_;
   std::optional<OutputDirectory> output_;
+  std::set<std::string> converted_;
   std::string text_;
   size_t number_ = 0;
   OverflowSummary summary_;
