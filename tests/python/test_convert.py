@@ -68,6 +68,21 @@ def test_host_layout_under_upstreams_names(tmp_path: pathlib.Path) -> None:
             np.load(tmp_path / layout / f"{MATMUL}.output.0.33x20.npy"), arrays[1])
 
 
+def test_vectors_and_stacks_of_matrices(tmp_path: pathlib.Path) -> None:
+    vector = dumps.plain(np.arange(32, dtype=np.float32))
+    vector.format = dumps.FORMATS["FRACTAL_NZ"]
+    stack = np.arange(2 * 20 * 18, dtype=np.float16).reshape(2, 1, 20, 18)
+    parts = [dumps.fractal_nz(one[0]) for one in stack]
+    both = dumps.Tensor(b"".join(one.data for one in parts), 2, (2, 1, *(parts[0].shape or ())),
+                        dumps.FORMATS["FRACTAL_NZ"], stack.shape)
+    path = dumps.Dump([vector, both]).write(tmp_path / CONV)
+    done = convert("-d", path, "-out", tmp_path / "out", "-f", "NCHW")
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "out" / f"{CONV}.input.0.32.npy").tobytes() == vector.data
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "out" / f"{CONV}.input.1.2x1x20x18.npy"), stack)
+
+
 @pytest.mark.parametrize(("kind", "plain", "converted"), [
     ("bin", "input.0.2_2_5_3_16.float16.NC1HWC0.bin", "input.0.2_17_5_3.float16.NCHW.bin"),
     ("pt", "input.0.pt", "input.0.2x17x5x3.pt"),

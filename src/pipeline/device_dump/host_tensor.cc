@@ -40,12 +40,17 @@ DumpResult<HostTensor> Movable(HostTensor tensor) {
   return decoded;
 }
 
+// A matrix of blocks has no axes to order: as upstream has it, these three are the same array.
+bool IsMatrixTarget(DeviceFormat to) {
+  return to == DeviceFormat::kND || to == DeviceFormat::kNCHW || to == DeviceFormat::kNHWC;
+}
+
+constexpr size_t kNzBlockAxes = 4;
+
 // FRACTAL_NZ does not say how much of its last blocks is padding: the shape must, and it must need
 // exactly these blocks.
 DumpStatus CheckFractalNz(const Shape& device, const std::optional<Shape>& wanted) {
-  constexpr size_t kBlockAxes = 4;
-  if (device.size() < kBlockAxes) return {};  // not blocked
-  const size_t leading = device.size() - kBlockAxes;
+  const size_t leading = device.size() - kNzBlockAxes;
   const int64_t* blocks = device.data() + leading;  // columns, rows, rows in one, columns in one
   Shape recommended(device.begin(), device.begin() + static_cast<std::ptrdiff_t>(leading));
   recommended.push_back(blocks[1] * blocks[2]);
@@ -82,9 +87,8 @@ std::optional<Shape> SpreadOver(const Shape& padded, const Shape& wanted) {
 LayoutRequest RequestOf(const HostTensor& tensor, int32_t groups, DeviceFormat to) {
   LayoutRequest request;
   request.from = {tensor.format, tensor.sizes};
-  // A matrix of blocks has no axes to order: as upstream has it, these three are the same array.
-  const bool is_same = to == DeviceFormat::kNCHW || to == DeviceFormat::kNHWC;
-  request.to = tensor.format == DeviceFormat::kFractalNZ && is_same ? DeviceFormat::kND : to;
+  request.to =
+      tensor.format == DeviceFormat::kFractalNZ && IsMatrixTarget(to) ? DeviceFormat::kND : to;
   request.groups = std::max(groups, 1);
   request.c0 = BlockChannels(acl::FindType(tensor.data_type)->dtype);
   return request;
@@ -162,10 +166,16 @@ DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::opti
   const bool is_image = from.format == DeviceFormat::kNCHW || from.format == DeviceFormat::kNHWC ||
                         from.format == DeviceFormat::kHWCN;
   if (is_image && from.sizes.size() != kImageAxes) from.format = DeviceFormat::kND;
+  const bool is_nz = from.format == DeviceFormat::kFractalNZ;
+  // Vectors are not cut into blocks.
+  const bool is_vector = is_nz && from.sizes.size() < kNzBlockAxes && IsMatrixTarget(wanted.format);
+  if (is_vector) from.format = wanted.format;
   if (from.format == wanted.format && !wanted.sizes) return from;
   const std::optional<Shape> sizes =
       wanted.sizes ? wanted.sizes : acl::KnownShape(tensor.original_shape);
-  if (from.format == DeviceFormat::kFractalNZ) PL_TRY(CheckFractalNz(from.sizes, sizes));
+  if (from.format == DeviceFormat::kFractalNZ && from.sizes.size() >= kNzBlockAxes) {
+    PL_TRY(CheckFractalNz(from.sizes, sizes));
+  }
   PL_TRY_ASSIGN(const LayoutPlan plan,
                 PlanFor(RequestOf(from, tensor.sub_format, wanted.format), sizes));
   return Run(plan, from, wanted.format);
