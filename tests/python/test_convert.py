@@ -274,6 +274,19 @@ def test_damaged_containers(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_outputs_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
+    dump = dumps.Dump([dumps.plain(np.ones(2))], [dumps.plain(np.ones(3))])
+    path = dump.write(tmp_path / CONV)
+    (tmp_path / "file").write_text("kept")
+    assert convert("-d", path, "-out", tmp_path / "file").returncode == 3
+    assert (tmp_path / "file").read_text() == "kept"
+    (tmp_path / "out" / f"{CONV}.input.0.npy").mkdir(parents=True)
+    done = convert("-d", path, "-out", tmp_path / "out")
+    assert done.returncode == 19 and "input:0" in done.stderr
+    assert np.load(tmp_path / "out" / f"{CONV}.output.0.npy").size == 3
+    assert not [name for name in names(tmp_path / "out") if name.startswith(".")]
+
+
 def test_version_1_and_arrays(tmp_path: pathlib.Path) -> None:
     array = np.arange(6, dtype=np.int32).reshape(2, 3)
     (tmp_path / CONV).write_bytes(dumps.Dump([dumps.plain(array)]).message(inline=True))
