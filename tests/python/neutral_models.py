@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import os
 import sys
 from typing import Any
@@ -121,6 +122,7 @@ def main() -> int:
     name, *configs = sys.argv[1:]
     if name in ("gpt2", "llama"):
         make(name)
+    importlib.import_module("torch._dynamo")  # as the first optimizer does
     gc.freeze()  # the children's last collections leave alone what is imported
     failures = 0
     for config in configs:

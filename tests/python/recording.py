@@ -31,7 +31,7 @@ def config(directory: Path, **options: Any) -> Path:
     return path
 
 
-_warm: list[Server] = []  # one, from the first program on that imports torch
+_warm: dict[bool, Server] = {}  # by whether programs have an optimizer; started when needed
 
 
 def run(code: str, *arguments: Any, check: bool = True,
@@ -41,9 +41,10 @@ def run(code: str, *arguments: Any, check: bool = True,
     environment = dict(os.environ, PLUMBLINE_LOG_LEVEL="2")
     words = [str(argument) for argument in arguments]
     if "torch" in code and not fresh:
-        if not _warm:
-            _warm.append(Server())
-        result = _warm[0].run(code, words, environment)
+        has_optimizer = "torch.optim" in code
+        if has_optimizer not in _warm:
+            _warm[has_optimizer] = Server(has_optimizer)
+        result = _warm[has_optimizer].run(code, words, environment)
     else:
         result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True,
                                 text=True, env=environment, timeout=300, check=False)

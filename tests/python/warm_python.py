@@ -1,8 +1,9 @@
 """Runs Python source in processes that begin with PyTorch imported, which takes them a second.
 
-A server imports torch and nothing else, and forks for every program: what a program does to its
-process ends with it. The first frame of such a program is its own, as with `python -c`. What torch
-made while it was imported is frozen (gc.freeze), so that a program's end does not search it.
+A server imports torch and nothing else (or, for programs with an optimizer, what the first
+optimizer of a process imports), and forks for every program: what a program does to its process
+ends with it. The first frame of such a program is its own, as with `python -c`. What torch made
+while it was imported is frozen (gc.freeze), so that a program's end does not search it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _MESSAGE_BYTES = 1 << 20
 _SERVER = """
 import array, gc, json, os, socket, sys
 import torch
+{also}
 gc.freeze()
 _server = socket.socket(fileno=int(sys.argv[1]))
 _server.send(b"ready")
@@ -66,11 +68,16 @@ def _read_all(reader: int) -> str:
 
 
 class Server:
-    """One server process; programs run one after the other."""
+    """One server process; programs run one after the other.
 
-    def __init__(self) -> None:
+    Args:
+        has_optimizer: also import torch's compiler, as the first optimizer of a process does.
+    """
+
+    def __init__(self, has_optimizer: bool = False) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        source = _SERVER.format(size=_MESSAGE_BYTES)
+        source = _SERVER.format(size=_MESSAGE_BYTES,
+                                also="import torch._dynamo" if has_optimizer else "")
         self._process = subprocess.Popen(
             [sys.executable, "-c", source, str(theirs.fileno())], pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL)
