@@ -24,7 +24,7 @@
 #include "load/graph_dump.h"
 #include "load/secure_paths.h"
 #include "load/torchair_dump.h"
-#include "match/mapping_file.h"
+#include "match/training_match.h"
 #include "pipeline/compare_training.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_pairs.h"
@@ -146,14 +146,9 @@ Result<Comparison> Compared(const Arguments& arguments) {
   if (!arguments.consistent_check) {
     return CompareRuns(arguments.target_path, arguments.golden_path, arguments.options);
   }
-  match::TextPairs modules;
-  if (!arguments.module_map.empty()) {
-    PL_TRY_ASSIGN(modules, match::ReadCellMapping(arguments.module_map));
-  }
-  const auto backend = arguments.backend == "megatron" ? match::TrainingBackend::kMegatron
-                                                       : match::TrainingBackend::kFsdp;
-  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path,
-                                   match::RulesOfBackend(backend, std::move(modules)),
+  PL_TRY_ASSIGN(const match::TrainingRules rules,
+                pipeline::TrainingRulesOf(arguments.backend, arguments.module_map));
+  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path, rules,
                                    arguments.options);
 }
 

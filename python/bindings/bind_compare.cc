@@ -15,6 +15,7 @@
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
+#include "pipeline/compare_training.h"
 #include "plumbline/compare.h"
 
 namespace nb = nanobind;
@@ -113,11 +114,39 @@ void BindComparison(nb::module_& m) {
           nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.");
 }
 
+Result<Comparison> CompareTrainingUnlocked(const std::string& training,
+                                           const std::string& inference,
+                                           const match::TrainingRules& rules,
+                                           const CompareOptions& options) {
+  const nb::gil_scoped_release release;
+  PL_TRY(kernels::ChooseTarget());
+  return pipeline::CompareTraining(training, inference, rules, options);
+}
+
+void BindTraining(nb::module_& m) {
+  nb::class_<match::TrainingRules>(m, "TrainingRules",
+                                   "Which module of an inference stands against one of a training.")
+      .def(nb::new_([](const std::string& backend, const FilePath& module_map) {
+             return ValueOrRaise(pipeline::TrainingRulesOf(backend, module_map.bytes));
+           }),
+           nb::arg("backend"), nb::arg("module_map"));
+  m.def(
+      "compare_training",
+      [](const FilePath& training, const FilePath& inference, const match::TrainingRules& rules,
+         const CompareOptions& options) {
+        return ValueOrRaise(
+            CompareTrainingUnlocked(training.bytes, inference.bytes, rules, options));
+      },
+      nb::arg("training"), nb::arg("inference"), nb::arg("rules"), nb::arg("options"),
+      "Reads and compares a training and an inference; writes nothing.");
+}
+
 }  // namespace
 
 void BindCompare(nb::module_& m) {
   BindOptions(m);
   BindComparison(m);
+  BindTraining(m);
   m.def(
       "compare_runs",
       [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plumbline.comparison import ComparisonResult, compare
     from plumbline.config_check.checker import ConfigChecker
     from plumbline.rank_comparison import RanksResult, compare_ranks
+    from plumbline.training_comparison import compare_training
 
 __all__ = [
     "ComparisonResult",
@@ -25,6 +26,7 @@ __all__ = [
     "UnsupportedError",
     "compare",
     "compare_ranks",
+    "compare_training",
 ]
 
 # Name -> the module that has it.
@@ -34,6 +36,7 @@ _LAZY = {
     "RanksResult": "plumbline.rank_comparison",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
+    "compare_training": "plumbline.training_comparison",
 }
 
 

@@ -130,6 +130,14 @@ class Comparison:
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
 
+class TrainingRules:
+    """Which module of an inference stands against one of a training."""
+
+    def __init__(self, backend: str, module_map: str | bytes | os.PathLike) -> None: ...
+
+def compare_training(training: str | bytes | os.PathLike, inference: str | bytes | os.PathLike, rules: TrainingRules, options: CompareOptions) -> Comparison:
+    """Reads and compares a training and an inference; writes nothing."""
+
 def compare_runs(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions) -> Comparison:
     """Reads and compares two runs; writes nothing."""
 

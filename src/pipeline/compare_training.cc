@@ -49,6 +49,21 @@ void ShowAllNames(const TrainingMatch& found, Comparison& comparison) {
 
 }  // namespace
 
+Result<match::TrainingRules> TrainingRulesOf(const std::string& backend,
+                                             const std::string& module_map) {
+  if (backend != "fsdp" && backend != "megatron") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("backend: \"{}\" (expected fsdp or megatron)", backend));
+  }
+  match::TextPairs modules;
+  if (!module_map.empty()) {
+    PL_TRY_ASSIGN(modules, match::ReadCellMapping(module_map));
+  }
+  return match::RulesOfBackend(
+      backend == "megatron" ? match::TrainingBackend::kMegatron : match::TrainingBackend::kFsdp,
+      std::move(modules));
+}
+
 Result<Comparison> CompareTraining(const std::string& target, const std::string& golden,
                                    const match::TrainingRules& rules,
                                    const CompareOptions& options) {

@@ -10,6 +10,11 @@
 
 namespace plumbline::pipeline {
 
+// The rules of `backend`, "fsdp" or "megatron", behind those of the file `module_map` (empty:
+// none). kInvalidArgument; errors of match::ReadCellMapping().
+Result<match::TrainingRules> TrainingRulesOf(const std::string& backend,
+                                             const std::string& module_map);
+
 // As CompareRuns(): `target` is the training, `golden` the inference. kInvalidArgument when the two
 // have no module in common, or a mapping file of `options` is named.
 Result<Comparison> CompareTraining(const std::string& target, const std::string& golden,

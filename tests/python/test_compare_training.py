@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from recording import PLUMB
 
+import plumbline
+
 MODELS = Path(__file__).with_name("training_models.py")
 CHECK = ("--consistent_check", "--backend", "fsdp")
 LAYER = "Module._fsdp_wrapped_module.model.layers.1._fsdp_wrapped_module"
@@ -151,3 +153,29 @@ def test_a_lost_file_is_not_judged(good: Path, tmp_path: Path) -> None:
               if "layers.0" in row["NPU Name"] and "qkv_proj" in row["Bench Name"]
               and row["Bench Name"].endswith("output.0")]
     assert (row["Verdict"], row["Reason"]) == ("not comparable", "unreadable")
+
+
+def test_the_same_from_python(recorded: Path, tmp_path: Path) -> None:
+    for case in ("none", "swapped"):
+        directory = recorded / case
+        told = json.loads(compare(directory, *CHECK, "--json").stdout)
+        result = plumbline.compare_training(
+            directory / "train", directory / "infer", tmp_path / case, backend="fsdp",
+            formats="csv")
+        assert result.details == told["first_wrong_call"]
+        assert result.counts == told["counts"]
+        assert (result.first_wrong_call is None) == (case == "none")
+        assert len(list((tmp_path / case).glob("*.csv"))) == 1
+
+
+def test_wrong_arguments_from_python(good: Path, tmp_path: Path) -> None:
+    sides = good / "train", good / "infer"
+    with pytest.raises(ValueError, match="expected fsdp or megatron"):
+        plumbline.compare_training(*sides, backend="deepspeed")
+    with pytest.raises(FileNotFoundError, match="no_map"):
+        plumbline.compare_training(*sides, backend="fsdp", module_map=tmp_path / "no_map.yaml")
+    table = tmp_path / "map.yaml"
+    table.write_text("o_proj: other\n")
+    found, without = (plumbline.compare_training(*sides, backend="fsdp", module_map=modules)
+                      for modules in (table, None))
+    assert found.counts["unmatched target"] > without.counts["unmatched target"]

@@ -1,0 +1,48 @@
+"""Comparing a training with an inference from Python: `plumbline.compare_training()`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from plumbline import _compare, arguments
+from plumbline.comparison import _FORMATS, ComparisonResult, _conditions, _options, _result
+
+
+def compare_training(
+    training: str | os.PathLike[str],
+    inference: str | os.PathLike[str],
+    output_dir: str | os.PathLike[str] | None = None,
+    *,
+    backend: str,
+    module_map: str | os.PathLike[str] | None = None,
+    formats: str | Iterable[str] = _FORMATS,
+    fail_on: str | Iterable[str] = ("any",),
+    salvage: bool = False,
+    threads: int = 0,
+) -> ComparisonResult:
+    """Compares a training with an inference of the same weights whose modules are fused.
+
+    Args:
+        training: the run under test, of one rank, at level L0.
+        inference: the reference run: the prefill of the same words.
+        backend: what trains, "fsdp" or "megatron".
+        module_map: YAML file from a field of the training's paths to what the inference calls it.
+        output_dir, formats, fail_on, salvage, threads: as for plumbline.compare().
+
+    Raises:
+        ValueError: an argument is wrong, or the two have no module in common.
+        OSError, CorruptDataError, UnsupportedError: as plumbline.compare().
+    """
+    options = _options(arguments.words("formats", formats), threads)
+    options.salvage = arguments.flag("salvage", salvage)
+    if output_dir is not None:
+        options.output_dir = arguments.path("output_dir", output_dir)
+    conditions = _conditions(fail_on)
+    modules = "" if module_map is None else arguments.path("module_map", module_map)
+    rules = _compare.TrainingRules(arguments.text("backend", backend), modules)
+    native = _compare.compare_training(arguments.path("training", training),
+                                       arguments.path("inference", inference), rules, options)
+    if output_dir is not None:
+        _compare.write_comparison(native, options)
+    return _result(native, conditions)
