@@ -77,10 +77,7 @@ PyObject* Collectives::Call(const CollectiveApi& api, PyObject* original, PyObje
   --thread.in_api;
   const InTool in_tool(thread, recorder_.gate_);
   const KeepException hold;
-  if (result != nullptr && api.rule.gives_result) {
-    for (PyObject* value : values) Py_DECREF(value);
-    values = ItemsOf(result);
-  }
+  if (result != nullptr && api.rule.gives_result) TakeItems(result, values);
   std::vector<PyObject*> handles;
   const bool open = recorder_.StillHasPlace(epoch, name);
   const bool later =
@@ -155,14 +152,14 @@ bool Collectives::IsHandle(PyObject* value) const {
   return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(hooks_.handle_type)) != 0;
 }
 
-std::vector<PyObject*> Collectives::ItemsOf(PyObject* result) const {
+void Collectives::TakeItems(PyObject* result, std::vector<PyObject*>& values) const {
+  for (PyObject* value : values) Py_DECREF(value);
+  values.clear();
   const bool is_tuple = PyTuple_Check(result) != 0;
-  std::vector<PyObject*> items;
   for (Py_ssize_t i = 0; i < (is_tuple ? PyTuple_GET_SIZE(result) : 1); ++i) {
     PyObject* item = is_tuple ? PyTuple_GET_ITEM(result, i) : result;
-    items.push_back(IsHandle(item) ? Py_NewRef(Py_None) : Pin(item));
+    values.push_back(IsHandle(item) ? Py_NewRef(Py_None) : Pin(item));
   }
-  return items;
 }
 
 bool Collectives::HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const {

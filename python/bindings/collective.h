@@ -90,8 +90,9 @@ class Collectives {
   void PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
                   PyObject* kwnames);
   void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);
-  // The values of a result, null for its handles; new references.
-  std::vector<PyObject*> ItemsOf(PyObject* result) const;
+  // Puts the values of a result in the place of `values`, null for its handles. Of owned
+  // references.
+  void TakeItems(PyObject* result, std::vector<PyObject*>& values) const;
   [[nodiscard]] bool IsHandle(PyObject* value) const;
   // The handles in a result; false if there are none.
   bool HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const;
