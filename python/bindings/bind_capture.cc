@@ -181,7 +181,7 @@ void BindModuleHook(nb::module_& m) {
           },
           nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("sequence_number").none(),
           nb::arg("gradient_edge").none(), nb::arg("queue_callback"), nb::arg("watch_all").none(),
-          nb::arg("add"), nb::arg("reduces_in_place"), nb::arg("opens_containers"));
+          nb::arg("add"), nb::arg("reduces_in_place"), nb::arg("opens_containers") = false);
   nb::class_<ModuleHook>(m, "ModuleHook", "Hooks around the calls of one module.")
       .def(nb::init<Class&, const Autograd&, std::string, bool>(), nb::keep_alive<1, 2>(),
            nb::keep_alive<1, 3>())

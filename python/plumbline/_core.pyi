@@ -135,7 +135,7 @@ class Collectives:
 class Autograd:
     """Functions of the framework that BackwardCall needs."""
 
-    def __init__(self, *, is_grad_enabled: object, sequence_number: object | None, gradient_edge: object | None, queue_callback: object, watch_all: object | None, add: object, reduces_in_place: object, opens_containers: bool) -> None: ...
+    def __init__(self, *, is_grad_enabled: object, sequence_number: object | None, gradient_edge: object | None, queue_callback: object, watch_all: object | None, add: object, reduces_in_place: object, opens_containers: bool = False) -> None: ...
 
 class ModuleHook:
     """Hooks around the calls of one module."""

@@ -31,7 +31,7 @@ class MindSporeAdapter:
 
     @property
     def name(self) -> str:
-        """ "mindtorch" where `torch` is that, which may be imported later than this package."""
+        """Also "mindtorch": where `torch` is that; it may be imported later than this package."""
         return "mindtorch" if mindtorch.is_there() else "mindspore"
 
     @property
