@@ -30,8 +30,8 @@ MINDSPORE_PYTHON = BUILD / "mindspore" / "bin" / "python"  # tools/bootstrap.sh 
 FUZZ_COMPILER = "clang++-14"
 # A minute for every reader of what users hand in; less for what only we write.
 FUZZ_S, FUZZ_SHORT_S = 60, 15
-FUZZ_SHORT = ("acl_dump", "atb_bin", "compare", "config_pack", "csv", "graph_dump", "journal",
-              "kernels", "packed_value", "xlsx")
+FUZZ_SHORT = ("acl_dump", "atb_bin", "compare", "config_pack", "csv", "fusion_rule", "graph_dump",
+              "journal", "kernels", "packed_value", "xlsx")
 FUZZ_DATA = {"config_pack": ("config_packs",), "npy": ("npy",), "torch_pt": ("torch_pt",),
              "torch_archive": ("torch_pt", "checkpoints"), "safetensors": ("checkpoints",)}
 FUZZ_LOG_CHARACTERS = 6000

@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
-from operator_dumps import FORMATS, TYPES, dump_name, write_dump
+from device_dumps import CODES
+from operator_dumps import FORMATS, dump_name, write_dump
 
 NAMES = ["CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
          "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
          "MeanAbsoluteError", "RootMeanSquareError", "MaxRelativeError", "MeanRelativeError"]
-DTYPES = {code: name for name, code in TYPES.items()}
+DTYPES = {code: name for name, code in CODES.items()}
 EPSILON = 2.220446e-16
 
 Array = np.ndarray[Any, Any]
@@ -77,6 +78,17 @@ def fields(data: bytes) -> list[tuple[int, Any]]:
     return found
 
 
+def sizes_of(message: bytes) -> tuple[int, ...]:
+    """The sizes of a message Shape, whose only field is a packed list."""
+    ((_, packed),) = fields(message)
+    sizes = []
+    at = 0
+    while at < len(packed):
+        size, at = varint(packed, at)
+        sizes.append(size)
+    return tuple(sizes)
+
+
 def unpack(array: Array, layout: int, host: tuple[int, ...]) -> Array:
     """A device tensor in the host's order, without padding."""
     if layout == FORMATS["NC1HWC0"]:
@@ -104,7 +116,7 @@ def read_dump(path: Path) -> dict[str, list[Array]]:
     for side, number, size_field, host_field in (("input", 4, 5, 6), ("output", 3, 6, 7)):
         for message in (value for key, value in messages if key == number):
             facts = dict(fields(message))
-            shape, host = (tuple(v for _, v in fields(facts[key])) for key in (3, host_field))
+            shape, host = (sizes_of(facts[key]) for key in (3, host_field))
             array = np.frombuffer(data, DTYPES[facts[1]], int(np.prod(shape)), at).reshape(shape)
             tensors[side].append(unpack(array, facts[2], host))
             at += facts[size_field]

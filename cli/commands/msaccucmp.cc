@@ -11,11 +11,13 @@ namespace {
 constexpr const char* kHelp =
     "Runs command lines written for upstream's program msaccucmp.\n"
     "\n"
-    "  compare       two recordings of operators, or two .npy files\n"
-    "  convert       dump files as arrays (plumb convert)\n"
-    "  overflow      overflow records of a device (plumb overflow)\n"
-    "  file_compare  two .npy files, result in a file\n"
-    "  advisor       advice on a result of compare (upstream's mscmp_advisor)\n"
+    "  compare           two recordings of operators, or two .npy files\n"
+    "  convert           dump files as arrays (plumb convert)\n"
+    "  overflow          overflow records of a device (plumb overflow)\n"
+    "  file_compare      two .npy files, result in a file\n"
+    "  advisor           advice on a result of compare (upstream's mscmp_advisor)\n"
+    "  save_log          texts in the workspaces of a dump (upstream's dump_parser)\n"
+    "  shape_conversion  one tensor of a dump in another layout\n"
     "\n"
     "Each verb has --help. Exit status: 0, or upstream's error number.\n";
 
@@ -38,9 +40,10 @@ int RunOverflowRecords(const Words& words, RunPlumb run_plumb) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"compare", RunMsaccucmpCompare}, {"convert", RunConvert},
-    {"overflow", RunOverflowRecords}, {"file_compare", RunMsaccucmpFileCompare},
-    {"advisor", RunMsaccucmpAdvisor},
+    {"compare", RunMsaccucmpCompare},        {"convert", RunConvert},
+    {"overflow", RunOverflowRecords},        {"file_compare", RunMsaccucmpFileCompare},
+    {"advisor", RunMsaccucmpAdvisor},        {"save_log", RunMsaccucmpSaveLog},
+    {"shape_conversion", RunMsaccucmpShape},
 };
 
 }  // namespace

@@ -20,6 +20,14 @@ int RunMsaccucmpCompare(const Words& words, RunPlumb run_plumb);
 int RunMsaccucmpFileCompare(const Words& words, RunPlumb run_plumb);
 // Upstream's script mscmp_advisor: advice on a result of compare.
 int RunMsaccucmpAdvisor(const Words& words, RunPlumb run_plumb);
+// Upstream's `dump_parser save_log`: texts in the workspaces of a dump.
+int RunMsaccucmpSaveLog(const Words& words, RunPlumb run_plumb);
+// Upstream's `shape_conversion`: one tensor in another layout.
+int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb);
+
+// Prints and writes the advice on a result; the exit status.
+int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
+                 const std::string& output);
 
 // Prints "msaccucmp <verb>: <message>" on stderr and returns `code`.
 int ReportMsaccucmp(const char* verb, const std::string& message, int code);
@@ -39,6 +47,7 @@ enum MsaccucmpCode : int {
   kNotSupported = 30,
   kInvalidAlgorithm = 31,
   kInvalidFile = 33,
+  kNoSpace = 35,
 };
 
 }  // namespace plumbline::cli

@@ -14,7 +14,6 @@
 #include "commands/option_words.h"
 #include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/compare_operators.h"
-#include "pipeline/operators/operator_advice.h"
 #include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/operators/operator_detail.h"
@@ -24,7 +23,6 @@ namespace {
 
 constexpr const char* kCompare = "compare";
 constexpr const char* kFileCompare = "file_compare";
-constexpr const char* kAdvisor = "advisor";
 
 constexpr WordOption kCompareOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "recording under test: a directory or a .npy file"},
@@ -58,13 +56,6 @@ constexpr WordOption kFileCompareOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "array under test (.npy)"},
     {"-g", "--golden_dump_path", TakesWords::kOne, "reference (.npy)"},
     {"-out", "--output", TakesWords::kOne, "directory of the result"},
-    {"-h", "--help", TakesWords::kNone, "this text"},
-};
-
-constexpr WordOption kAdvisorOptions[] = {
-    {"-i", "--input_file", TakesWords::kOne, "result csv of compare"},
-    {"-input_nodes", "--input_nodes", TakesWords::kOne, "names of input nodes between semicolons"},
-    {"-o", "--out_path", TakesWords::kOne, "directory of advisor_summary.txt (default: .)"},
     {"-h", "--help", TakesWords::kNone, "this text"},
 };
 
@@ -232,21 +223,6 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
   return 0;
 }
 
-// Prints and writes the advice on a result.
-int Advise(const std::string& csv_path, const std::vector<std::string>& input_nodes,
-           const std::string& output) {
-  const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
-  if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), kInvalidFile);
-  for (const std::string& note : advice->notes) {
-    std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
-  }
-  const auto path = pipeline::WriteAdvice(*advice, output);
-  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), kWriteError);
-  std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
-  std::printf("advice: %s\n", path->c_str());
-  return 0;
-}
-
 int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest& request) {
   const std::string output = words.Has("--output") ? words.Get("--output") : ".";
   if (words.Has("--mapping")) {
@@ -269,7 +245,7 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
     std::fputs("msaccucmp compare: warning: -advisor is ignored with -r and -s\n", stderr);
     return 0;
   }
-  return Advise(*path, comparison->input_nodes, output);
+  return ReportAdvice(*path, comparison->input_nodes, output);
 }
 
 // A natural number from `least` to `most` behind an option, or its default.
@@ -422,24 +398,6 @@ int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
   return 0;
-}
-
-int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
-  const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
-  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(kAdvisorOptions).c_str(), stdout);
-    return 0;
-  }
-  if (!parsed->Has("--input_file")) {
-    return ReportMsaccucmp(kAdvisor, "-i is required", kNoDumpFile);
-  }
-  std::vector<std::string> nodes;
-  for (const std::string_view node : SplitAt(parsed->Get("--input_nodes"), ';')) {
-    if (!node.empty()) nodes.emplace_back(node);
-  }
-  return Advise(parsed->Get("--input_file"), nodes,
-                parsed->Has("--out_path") ? parsed->Get("--out_path") : ".");
 }
 
 }  // namespace plumbline::cli

@@ -1,14 +1,13 @@
-"""Device dumps made without plumbline: messages by hand, layouts by NumPy."""
+"""Recordings of operators made without plumbline: layouts packed by NumPy."""
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from device_dumps import CODES, Dump, Tensor
 
-TYPES = {"float32": 1, "float16": 2, "int8": 3, "uint8": 4, "int32": 7, "int64": 9, "bool": 11}
 FORMATS = {"NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "HWCN": 16,
            "C1HWNCoC0": 25, "FRACTAL_NZ": 29, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33}
 
@@ -48,52 +47,18 @@ def pack(array: Array, layout: str, c0: int = 16) -> Array:
     return array
 
 
-def varint(number: int) -> bytes:
-    """A number as protobuf has it."""
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
-
-
-def field(number: int, value: int | bytes) -> bytes:
-    """One field of a message."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def shape_message(shape: tuple[int, ...]) -> bytes:
-    """The message Shape."""
-    return b"".join(field(1, size) for size in shape)
-
-
-def tensor_message(array: Array, layout: str, host_shape: tuple[int, ...], *,
-                   is_input: bool, groups: int = 0, address: int = 0) -> bytes:
-    """OpInput or OpOutput without data."""
-    out = field(1, TYPES[array.dtype.name]) + field(2, FORMATS[layout])
-    out += field(3, shape_message(array.shape))
-    out += field(5 if is_input else 6, array.nbytes)
-    out += field(6 if is_input else 7, shape_message(host_shape))
-    if groups:
-        out += field(7 if is_input else 8, groups)
-    return out + field(8 if is_input else 9, address)
+def device_tensor(array: Array, layout: str) -> Tensor:
+    """A host array as it lies on the device."""
+    packed = np.ascontiguousarray(pack(array, layout))
+    return Tensor(packed.tobytes(), CODES[array.dtype.name], packed.shape, FORMATS[layout],
+                  array.shape)
 
 
 def write_dump(path: Path, inputs: list[tuple[Array, str]],
                outputs: list[tuple[Array, str]]) -> None:
     """A dump of host arrays that lie on the device in the layouts beside them."""
-    header = field(1, b"2.0")
-    for array, layout in outputs:
-        message = tensor_message(pack(array, layout), layout, array.shape, is_input=False)
-        header += field(3, message)
-    for array, layout in inputs:
-        message = tensor_message(pack(array, layout), layout, array.shape, is_input=True)
-        header += field(4, message)
-    data = b"".join(np.ascontiguousarray(pack(array, layout)).tobytes()
-                    for array, layout in [*inputs, *outputs])
-    path.write_bytes(struct.pack("<Q", len(header)) + header + data)
+    Dump(inputs=[device_tensor(*one) for one in inputs],
+         outputs=[device_tensor(*one) for one in outputs]).write(path)
 
 
 def dump_name(op_type: str, op_name: str, order: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_dumps import Dump
 from operator_dumps import dump_name, pack, write_dump
 
 PLUMB = os.environ.get("PLUMB", "plumb")
@@ -230,6 +231,19 @@ def test_against_a_framework_the_culprit_is_named(tmp_path: Path) -> None:
     assert answer == "first wrong call: net/conv_relu"
 
 
+def test_a_smaller_golden_array_is_no_counterpart(tmp_path: Path) -> None:
+    """Only padding is cropped; data is not cut until the sizes fit."""
+    rule = fused_model(tmp_path)
+    path = tmp_path / "golden" / "net_add.0.1612439563338020.npy"
+    np.save(path, np.load(path)[:, :, :3, :5])
+    answer = first_line("-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f", rule, "-out",
+                        tmp_path)
+    assert answer.startswith("not judged completely")
+    (row,) = [row for row in rows_of(tmp_path) if row["TensorIndex"] == "net/add:output:0"]
+    assert row["Reason"] == "shape-differs"
+    assert "(1,17,4,6)" in row["CompareFailReason"]
+
+
 def test_part_of_a_network_and_mapping(tmp_path: Path) -> None:
     """-r and -s choose by execution number and add it as a column; -map measures nothing."""
     rule = fused_model(tmp_path)
@@ -427,3 +441,19 @@ def test_one_operator_in_detail(tmp_path: Path) -> None:
     run(*words, "-o", "0", "-i", "0", code=6)
     run(*words, "-n", "0", code=6)
     run(*words, "-ml", "9999", code=6)
+
+
+def test_helpers(tmp_path: Path) -> None:
+    """Texts of workspaces, and one tensor in another layout."""
+    name = dump_name("Custom", "op", 1)
+    Dump(spaces=[b"first\0line\n\0\0", b"second"]).write(tmp_path / name)
+    run("save_log", "-d", tmp_path / name, "-out", tmp_path / "log")
+    assert (tmp_path / "log" / f"{name}.0.log").read_text() == "firstline\n"
+    assert (tmp_path / "log" / f"{name}.1.log").read_text() == "second"
+    chain(tmp_path / "mine")
+    dump = tmp_path / "mine" / dump_name("Relu", "op0", 0)
+    run("save_log", "-d", dump, "-out", tmp_path / "log", code=35)
+    run("shape_conversion", "-i", dump, "-format", "NHWC", "-o", tmp_path / "npy", "-tensor",
+        "input", "-index", "0", "-shape", "2,4,5,3")
+    array = np.load(tmp_path / "npy" / f"{dump.name}.input.0.2x4x5x3.npy")
+    assert np.array_equal(array, normal((2, 3, 4, 5), 9).transpose(0, 2, 3, 1))

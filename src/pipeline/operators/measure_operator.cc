@@ -86,10 +86,8 @@ Result<acl::Elements> LikeGolden(const acl::DumpedTensor& mine, const GoldenTens
     if (!wanted || wanted->format == own->format) return PlainElements(mine, own);
   }
   if (!BlockedAxes(format).empty()) {
-    Result<acl::Elements> converted = PlainElements(mine, wanted);
-    if (converted) return converted;
-    const std::optional<PlainLayout> own = OwnLayout(mine);
-    return own ? PlainElements(mine, own) : std::move(converted);
+    // Sizes that would cut more than padding off are no counterpart.
+    return PlainElements(mine, IsExactly(mine, *wanted) ? wanted : OwnLayout(mine));
   }
   PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(mine));
   const bool is_other_order = PlainAxes(format).size() == elements.sizes.size() &&

@@ -50,12 +50,23 @@ std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor) {
                                   DeviceFormat::kNCDHW, DeviceFormat::kNDHWC, DeviceFormat::kDHWCN,
                                   DeviceFormat::kCN,    DeviceFormat::kNC};
   for (const DeviceFormat order : kOrders) {
-    const std::optional<Shape> host = InOrder(order, *original, axes);
-    if (!host) continue;
-    const auto expected = DeviceShape(format, *host, device->back(), GroupsOf(tensor));
-    if (expected && *expected == *device) return PlainLayout{order, *original};
+    const PlainLayout layout{order, *original};
+    if (IsExactly(tensor, layout)) return layout;
   }
   return std::nullopt;
+}
+
+bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout) {
+  const auto format = static_cast<DeviceFormat>(tensor.format);
+  const std::optional<Shape> device = acl::KnownShape(tensor.shape);
+  if (BlockedAxes(format).empty() || !device || device->empty()) return false;
+  if (format == DeviceFormat::kFractalNZ) {  // the plan checks it
+    return PlanLayout({{format, *device}, layout.format, layout.sizes}).has_value();
+  }
+  const std::optional<Shape> host = InOrder(layout.format, layout.sizes, BlockedAxes(format));
+  if (!host) return false;
+  const auto expected = DeviceShape(format, *host, device->back(), GroupsOf(tensor));
+  return expected && *expected == *device;
 }
 
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,

@@ -23,6 +23,10 @@ struct PlainLayout {
 // the original shape in exactly this order. Nothing: it is plain already, or no order fits.
 std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor);
 
+// Whether the device shape is that of `layout`: nothing but padding is cropped. Plain tensors:
+// false.
+bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout);
+
 // The elements in `layout`, or as they are without one. Errors of acl::ElementsOf() and
 // PlanLayout(); the messages have no path. The elements may lie in the tensor's data.
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,

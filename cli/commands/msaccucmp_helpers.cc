@@ -1,0 +1,124 @@
+// The helpers of upstream's program: scripts of their own there, verbs here.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text_parts.h"
+#include "commands/msaccucmp.h"
+#include "commands/option_words.h"
+#include "pipeline/operators/operator_advice.h"
+#include "pipeline/operators/space_logs.h"
+
+namespace plumbline::cli {
+namespace {
+
+constexpr const char* kAdvisor = "advisor";
+constexpr const char* kSaveLog = "save_log";
+constexpr const char* kShape = "shape_conversion";
+
+constexpr WordOption kAdvisorOptions[] = {
+    {"-i", "--input_file", TakesWords::kOne, "result csv of compare"},
+    {"-input_nodes", "--input_nodes", TakesWords::kOne, "names of input nodes between semicolons"},
+    {"-o", "--out_path", TakesWords::kOne, "directory of advisor_summary.txt (default: .)"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+constexpr WordOption kSaveLogOptions[] = {
+    {"-d", "--dump_file", TakesWords::kOne, "a dump file"},
+    {"-out", "--output", TakesWords::kOne, "directory of the texts (default: .)"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+constexpr WordOption kShapeOptions[] = {
+    {"-i", "--input", TakesWords::kOne, "a dump file"},
+    {"-format", "--format", TakesWords::kOne, "layout to convert to"},
+    {"-o", "--output", TakesWords::kOne, "directory of the result (default: .)"},
+    {"-tensor", "--tensor", TakesWords::kOne, "input or output (default)"},
+    {"-index", "--index", TakesWords::kOne, "which one (default: 0)"},
+    {"-shape", "--shape", TakesWords::kOne, "shape of the result"},
+    {"-custom", "--custom", TakesWords::kOne, "refused: converters in Python are not run"},
+    {"-h", "--help", TakesWords::kNone, "this text"},
+};
+
+}  // namespace
+
+// Prints and writes the advice on a result.
+int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
+                 const std::string& output) {
+  const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
+  if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), kInvalidFile);
+  for (const std::string& note : advice->notes) {
+    std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
+  }
+  const auto path = pipeline::WriteAdvice(*advice, output);
+  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), kWriteError);
+  std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
+  std::printf("advice: %s\n", path->c_str());
+  return 0;
+}
+
+int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
+  const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
+  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kAdvisorOptions).c_str(), stdout);
+    return 0;
+  }
+  if (!parsed->Has("--input_file")) {
+    return ReportMsaccucmp(kAdvisor, "-i is required", kNoDumpFile);
+  }
+  std::vector<std::string> nodes;
+  for (const std::string_view node : SplitAt(parsed->Get("--input_nodes"), ';')) {
+    if (!node.empty()) nodes.emplace_back(node);
+  }
+  return ReportAdvice(parsed->Get("--input_file"), nodes,
+                      parsed->Has("--out_path") ? parsed->Get("--out_path") : ".");
+}
+
+int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
+  const auto parsed = OptionWords::Parse(kSaveLogOptions, words);
+  if (!parsed) return ReportMsaccucmp(kSaveLog, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kSaveLogOptions).c_str(), stdout);
+    return 0;
+  }
+  const std::string path = parsed->Get("--dump_file");
+  if (path.empty()) return ReportMsaccucmp(kSaveLog, "-d is required", kNoDumpFile);
+  const auto logs =
+      pipeline::SaveSpaceLogs(path, parsed->Has("--output") ? parsed->Get("--output") : ".");
+  if (!logs) {
+    const bool is_missing = logs.error().code() == ErrorCode::kNotFound;
+    return ReportMsaccucmp(kSaveLog, logs.error().message(),
+                           is_missing ? kInvalidPath : kInvalidDumpData);
+  }
+  if (logs->empty()) return ReportMsaccucmp(kSaveLog, path + ": there is no space", kNoSpace);
+  for (const std::string& log : *logs) std::printf("file: %s\n", log.c_str());
+  return 0;
+}
+
+int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb) {
+  const auto parsed = OptionWords::Parse(kShapeOptions, words);
+  if (!parsed) return ReportMsaccucmp(kShape, parsed.error().message(), kNoDumpFile);
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(kShapeOptions).c_str(), stdout);
+    return 0;
+  }
+  const std::string tensor = parsed->Has("--tensor") ? parsed->Get("--tensor") : "output";
+  if (!parsed->Has("--input") || !parsed->Has("--format") ||
+      (tensor != "input" && tensor != "output")) {
+    return ReportMsaccucmp(kShape, "expected -i FILE -format FORMAT [-tensor input|output]",
+                           kNoDumpFile);
+  }
+  Words all = {"convert", "-d", parsed->Get("--input"), "-f", parsed->Get("--format")};
+  all.insert(all.end(), {"-out", parsed->Has("--output") ? parsed->Get("--output") : "."});
+  all.insert(all.end(), {tensor == "input" ? "-i" : "-o",
+                         parsed->Has("--index") ? parsed->Get("--index") : "0"});
+  if (parsed->Has("--shape")) all.insert(all.end(), {"-s", parsed->Get("--shape")});
+  if (parsed->Has("--custom")) all.insert(all.end(), {"-c", parsed->Get("--custom")});
+  return run_plumb(std::move(all));
+}
+
+}  // namespace plumbline::cli
