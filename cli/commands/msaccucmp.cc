@@ -62,6 +62,7 @@ int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
     if (verb.name != words[0]) continue;
     const auto start = std::chrono::steady_clock::now();
     const int status = verb.run({words.begin() + 1, words.end()}, run_plumb);
+    if (status != 0) return status;  // an error is one line
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     std::fprintf(stderr, "The command was completed and took %.1f seconds.\n", took.count());
     return status;

@@ -398,6 +398,18 @@ TEST(DeviceLayout, SizesThatContradictTheFormat) {
             ErrorCode::kCorrupt);
 }
 
+TEST(DeviceLayout, SizesBeyondAllBounds) {
+  constexpr int64_t kHuge = INT64_MAX;
+  for (const DeviceFormat format :
+       {DeviceFormat::kFractalZ, DeviceFormat::kFractalZC04, DeviceFormat::kNC1HWC0}) {
+    EXPECT_FALSE(DeviceShape(format, {kHuge, kHuge, kHuge, kHuge}, 16));
+    EXPECT_FALSE(DeviceShape(format, {1, 1, 1, kHuge}, 16));
+    EXPECT_FALSE(DeviceShape(format, {1, 1, 1, 1}, kHuge));
+  }
+  EXPECT_FALSE(PlanLayout(
+      {{DeviceFormat::kFractalZ, {kHuge, 1, 16, 16}}, DeviceFormat::kNCHW, {16, 16, kHuge, 1}}));
+}
+
 TEST(DeviceLayout, WhatIsMissingOrUnknown) {
   EXPECT_EQ(CodeOf({{DeviceFormat::kFractalZ, {9, 1, 16, 16}}, DeviceFormat::kNCHW}),
             ErrorCode::kInvalidArgument);

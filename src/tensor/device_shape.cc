@@ -6,6 +6,11 @@
 namespace plumbline {
 namespace {
 
+// No device has blocks of that size and no tensor as many elements; they keep products in range
+// whatever a file says.
+constexpr int64_t kLargestBlock = 1024;
+constexpr int64_t kMostElements = int64_t{1} << 48;
+
 int64_t Blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 
 Status CheckHost(DeviceFormat format, const Shape& host) {
@@ -17,6 +22,13 @@ Status CheckHost(DeviceFormat format, const Shape& host) {
                                           " tensor: wrong plain sizes (expected " +
                                           std::string(axes) + (is_matrix ? " last" : "") +
                                           ", all positive, got " + ShapeText(host) + ").");
+  }
+  PL_TRY_ASSIGN(const int64_t count, ElementCount(host));
+  if (count > kMostElements) {
+    return Error(ErrorCode::kCorrupt, DeviceFormatName(format) +
+                                          " tensor: too many elements (expected at most 2^48, got "
+                                          "plain sizes " +
+                                          ShapeText(host) + ").");
   }
   return {};
 }
@@ -111,10 +123,12 @@ Result<Shape> DeviceShape(DeviceFormat format, const Shape& host, int64_t c0, in
     return Error(ErrorCode::kUnsupported,
                  DeviceFormatName(format) + ": the places of its elements are not known.");
   }
-  if (c0 < 1 || groups < 1) {
-    return Error(ErrorCode::kInvalidArgument,
-                 DeviceFormatName(format) + " tensor: block and groups must be positive (got " +
-                     std::to_string(c0) + " and " + std::to_string(groups) + ").");
+  if (c0 < 1 || c0 > kLargestBlock || groups < 1) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        DeviceFormatName(format) +
+            " tensor: wrong blocks or groups (expected positive, blocks at most 1024, got " +
+            std::to_string(c0) + " and " + std::to_string(groups) + ").");
   }
   PL_TRY(CheckHost(format, host));
   switch (format) {

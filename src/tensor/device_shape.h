@@ -39,8 +39,9 @@ struct GroupBlocks {
 GroupBlocks BlocksOfGroups(int64_t channels, int64_t filters, int64_t c0, int64_t groups);
 
 // Sizes of a tensor on the device. `host` holds the sizes of BlockedAxes(), in that order.
-// kUnsupported: BlockedAxes() is empty. kCorrupt: `host` has the wrong rank or a size below 1.
-// kInvalidArgument: `c0` or `groups` is below 1, or `groups` does not divide the filters.
+// kUnsupported: BlockedAxes() is empty. kCorrupt: `host` has the wrong rank, a size below 1
+// or more than 2^48 elements. kInvalidArgument: `c0` is not 1 to 1024, `groups` is below 1 or does
+// not divide the filters.
 Result<Shape> DeviceShape(DeviceFormat format, const Shape& host, int64_t c0, int64_t groups = 1);
 
 // "(2,1,8,8,16)", for messages.

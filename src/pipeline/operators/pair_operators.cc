@@ -145,6 +145,10 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   PL_TRY_ASSIGN(OperatorDumps target, load::ReadOperatorDumps(request.target));
   PL_TRY_ASSIGN(OperatorDumps golden, load::ReadOperatorDumps(request.golden));
   PL_TRY(CheckKinds(request, target, golden));
+  if (request.most_elements > 0) {
+    comparison.notes.push_back(fmt::format(
+        "only the first {} elements of each tensor were compared", request.most_elements));
+  }
   comparison.is_target_array = target.kind != OperatorDumpKind::kOffline;
   comparison.is_golden_array = golden.kind != OperatorDumpKind::kOffline;
   for (OperatorDumps* dumps : {&target, &golden}) {
