@@ -9,9 +9,9 @@ programs may take the cores; NumPy uses one core and `finish` all of them.
 
 What limits it: on a busy machine with two cores, 100,000 files took 0.80 to 0.85 processor seconds
 (0.53 to 0.60 of them in the kernel) and NumPy 5.7 to 6.7. A loop in C that does nothing but openat,
-read and close of the same files takes 0.42 to 0.45, listing them 0.06: 60 % of `finish`. On one core
-it cannot be more than 14 times as fast as NumPy, and is 7 times; with two cores free 28 and 14. One
-file per tensor is what costs, and MindSpore writes them so.
+read and close of the same files takes 0.42 to 0.45, listing them 0.06: 60 % of `finish`. On one
+core it cannot be more than 14 times as fast as NumPy, and is 7 times; with two cores free 28 and
+14. One file per tensor is what costs, and MindSpore writes them so.
 
 --files: a tree of that many (empty) files over 10 iterations is
 indexed; the index must hold them all.
