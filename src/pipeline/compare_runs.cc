@@ -22,6 +22,7 @@
 #include "match/expand.h"
 #include "match/name_match.h"
 #include "measure/tensor_metrics.h"
+#include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
 #include "pipeline/culprit/judge_rows.h"
@@ -76,75 +77,6 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
   const uint64_t dropped =
       KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
   return Side{std::move(run), std::move(calls), dropped};
-}
-
-Error TaskError(const Run& run, std::string_view problem) {
-  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", run.dump_json_path(), problem));
-}
-
-// Tasks that look for something while recording, and keep no values of the other calls.
-bool IsSearch(std::string_view task) {
-  return task == "overflow_check" || task == "nan_check" || task == "diff_check";
-}
-
-std::string SearchAdvice(std::string_view task, const Side& side) {
-  const std::string_view directory = DirectoryOf(side.run.dump_json_path());
-  const std::string answer =
-      task == "diff_check"
-          ? fmt::format("`plumb inspect {}` lists the tensors of the calls that differed",
-                        directory)
-          : fmt::format("`plumb overflow {}` names the first NaN or Inf", directory);
-  return fmt::format(
-      "was recorded with task {}, which has no values to compare of most calls (expected tensor or "
-      "statistics). {}; to compare, record both sides with task statistics.",
-      task, answer);
-}
-
-Result<CompareMode> ModeOf(const Side& target, const Side& golden, bool has_data_mapping) {
-  for (const Side* side : {&target, &golden}) {
-    const std::string& task = side->run.header().task;
-    if (task.empty()) return TaskError(side->run, "has no task (expected tensor or statistics)");
-    if (IsSearch(task)) return TaskError(side->run, SearchAdvice(task, *side));
-    if (task != "tensor" && task != "statistics") {
-      return TaskError(side->run, fmt::format("task {} cannot be compared (expected tensor or "
-                                              "statistics)",
-                                              task));
-    }
-  }
-  if (target.run.header().of_graphs != golden.run.header().of_graphs && !has_data_mapping) {
-    const Run& run = target.run.header().of_graphs ? golden.run : target.run;
-    return TaskError(run,
-                     "no static-graph dump, as the other side is (expected two of one kind, or "
-                     "-dm FILE, which says what stands against what)");
-  }
-  if (target.run.header().holds_saves() != golden.run.header().holds_saves()) {
-    return TaskError(target.run,
-                     fmt::format("level is {}, but {} has level {}; saved values cannot "
-                                 "be compared with calls. Name two debug.json or two "
-                                 "dump.json.",
-                                 target.run.header().level, golden.run.dump_json_path(),
-                                 golden.run.header().level));
-  }
-  const std::string& task = target.run.header().task;
-  const bool same_task = task == golden.run.header().task;
-  // Of graphs both have statistics: FillGraphStatistics().
-  if (!same_task && !target.run.header().of_graphs) {
-    return TaskError(target.run,
-                     fmt::format("task is {}, but {} has task {}. Record both sides "
-                                 "with the same task.",
-                                 task, golden.run.dump_json_path(), golden.run.header().task));
-  }
-  if (same_task && task == "tensor") return CompareMode::kTensor;
-  const bool target_digests = match::HasDigests(target.calls);
-  const bool golden_digests = match::HasDigests(golden.calls);
-  if (target_digests != golden_digests && !target.calls.empty() && !golden.calls.empty()) {
-    const Side& with = target_digests ? target : golden;
-    const Side& without = target_digests ? golden : target;
-    return TaskError(with.run, fmt::format("holds md5 digests, but {} does not. Record both sides "
-                                           "with the same summary_mode.",
-                                           without.run.dump_json_path()));
-  }
-  return target_digests && golden_digests ? CompareMode::kDigest : CompareMode::kStatistics;
 }
 
 // --- tensors ---------------------------------------------------------------------------------
@@ -389,7 +321,8 @@ struct pipeline::RunPair::Impl {
 
   Status Pair(const Pairing& pairing) {
     const std::string& mapping = options.mappings.data;
-    PL_TRY_ASSIGN(comparison.mode, ModeOf(target, golden, !mapping.empty()));
+    PL_TRY_ASSIGN(comparison.mode, pipeline::ModeOf({target.run, target.calls},
+                                                    {golden.run, golden.calls}, !mapping.empty()));
     Describe();
     if (has_graphs() && !comparison.of_graphs()) {
       PL_TRY(KeepMapped(mapping, target.calls, golden.calls, comparison.warnings));
