@@ -42,7 +42,6 @@ def _autograd() -> _core.Autograd:
         watch_all=functools.partial(torch.autograd.graph.register_multi_grad_hook, mode="all"),
         add=functools.partial(_unseen, operator.add),
         reduces_in_place=_reduces_in_place,
-        opens_containers=False,  # as PyTorch's own backward hooks
     )
 
 
