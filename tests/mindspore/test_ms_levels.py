@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import zlib
 from pathlib import Path
@@ -157,6 +158,18 @@ def test_results_in_lists_and_dicts_have_gradients(tmp_path: Path) -> None:
     assert_nothing_lost(tmp_path)
     for one, other in zip(recorded, gradients(None), strict=True):
         assert np.array_equal(one, other)
+
+
+def test_a_copy_of_a_cell_is_not_recorded(tmp_path: Path) -> None:
+    net = Net()
+    debugger = new_debugger(tmp_path, level="L0")
+    debugger.start(net)
+    copy.deepcopy(net.parts[0])(Tensor(np.ones((2, 3), np.float32)))
+    net.parts[1](Tensor(np.ones((2, 3), np.float32)))
+    debugger.stop()
+    debugger.step()
+    assert [name for name in entries(tmp_path) if ".forward." in name] == [
+        "Cell.parts.1.fc.Dense.forward.0", "Cell.parts.1.Parts.forward.0"]
 
 
 def test_parents_and_call_stacks(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from mindspore.common.api import _no_grad, _pynative_executor
 
 from plumbline import _core
 from plumbline.mindspore.jit import JitCalls
+from plumbline.module_hooks import ModuleHookTable
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -31,71 +32,34 @@ def _autograd() -> _core.Autograd:
 
 
 class CellHooks:
-    """The hooks of one process; installed while a window is open.
-
-    What a hook does is native, and the same as for PyTorch (`python/bindings/module_hook.h`).
-    """
+    """The hooks of one process; installed while a window is open."""
 
     def __init__(self, jit: JitCalls) -> None:
         self._jit = jit
-        self._cells: list[tuple[Any, _core.ModuleHook]] = []
-        self._handles: list[Any] = []
-        self._hooks: dict[str, _core.ModuleHook] = {}
-        self._recorder: _core.Recorder | None = None
-        self._autograd: Any = None
+        self._table = ModuleHookTable(_autograd)
+        self.resume, self.suspend = self._table.resume, self._table.suspend
+        self.end_step = self._table.end_step
 
     def install(
         self, recorder: _core.Recorder, cells: Iterable[tuple[str, Any]], wants_backward: bool
     ) -> None:
         """Hooks cells given as (entry prefix, cell); idempotent."""
-        if self._cells:
+        if len(self._table) > 0:
             return
-        if self._recorder is not recorder:
-            self._recorder, self._hooks, self._autograd = recorder, {}, _autograd()
+        plain = []
         for prefix, cell in cells:
             if cell.has_bprop:
                 # MindSpore runs no forward hook of it, so the end of its calls cannot be seen.
                 recorder.count_loss("cells_unhooked", f"{prefix}: has a bprop of its own")
-                continue
-            hook = self._hooks.get(prefix)
-            if hook is None:
-                hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
-                self._hooks[prefix] = hook
-            self._cells.append((cell, hook))
-        if self._cells:
+            else:
+                plain.append((prefix, cell))
+        self._table.fill(recorder, plain, wants_backward)
+        if plain:
             self._jit.join(self, None)
         self.resume()
 
     def uninstall(self) -> None:
         """Removes the hooks of cells; idempotent."""
-        if self._cells:
+        if len(self._table) > 0:
             self._jit.leave(self)
-        self._cells = []
-        self.suspend()
-
-    def resume(self) -> None:
-        """Registers the hooks."""
-        for cell, hook in self._cells:
-            self._handles.append(cell.register_forward_pre_hook(_before(hook), with_kwargs=True))
-            self._handles.append(
-                cell.register_forward_hook(_after(hook), with_kwargs=True, always_call=True)
-            )
-
-    def suspend(self) -> None:
-        """Removes them."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def end_step(self) -> None:
-        """Removes the hooks of parameters."""
-        for hook in self._hooks.values():
-            hook.forget_parameters()
-
-
-def _before(hook: _core.ModuleHook) -> Callable[..., None]:
-    return lambda cell, args, kwargs: hook.before(cell, args, kwargs)
-
-
-def _after(hook: _core.ModuleHook) -> Callable[..., None]:
-    return lambda cell, args, kwargs, output: hook.after(cell, args, kwargs, output)
+        self._table.clear()

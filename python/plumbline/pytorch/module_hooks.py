@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline import _core
-from plumbline.guards import CopyableHook
+from plumbline.module_hooks import ModuleHookTable
 from plumbline.pytorch.compiled import CompiledRegions
 
 
@@ -48,64 +48,28 @@ def _autograd() -> _core.Autograd:
 class ModuleHooks:
     """The hooks of one process; installed while a window is open.
 
-    What a hook does is native (`python/bindings/module_hook.h`); gradients are observed without
-    touching the autograd graph (docs/design/interception.md).
+    Gradients are observed without touching the autograd graph (docs/design/interception.md).
     """
 
     def __init__(self, compiled: CompiledRegions) -> None:
         self._compiled = compiled
-        self._modules: list[tuple[Any, _core.ModuleHook]] = []
-        self._handles: list[Any] = []
-        self._hooks: dict[str, _core.ModuleHook] = {}
-        self._recorder: _core.Recorder | None = None
-        self._autograd: Any = None  # made late: old PyTorch lacks parts of it
+        self._table = ModuleHookTable(_autograd)
+        self.resume, self.suspend = self._table.resume, self._table.suspend
+        self.end_step = self._table.end_step
 
     def install(
         self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
     ) -> None:
         """Hooks modules given as (entry prefix, module); idempotent."""
-        if self._modules:
+        if len(self._table) > 0:
             return
-        if self._recorder is not recorder:
-            self._recorder, self._hooks, self._autograd = recorder, {}, _autograd()
-        for prefix, module in modules:
-            if module._compiled_call_impl is not None:
-                continue  # module.compile(): its hooks would be compiled with it
-            hook = self._hooks.get(prefix)
-            if hook is None:
-                hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
-                self._hooks[prefix] = hook
-            self._modules.append((module, hook))
+        # The hooks of a module that is compiled (module.compile()) would be compiled with it.
+        plain = [one for one in modules if one[1]._compiled_call_impl is None]
+        self._table.fill(recorder, plain, wants_backward)
         self._compiled.join(recorder, self, is_traced=True)
         self.resume()
 
     def uninstall(self) -> None:
         """Removes the module hooks; idempotent."""
-        self._modules = []
-        self.suspend()
+        self._table.clear()
         self._compiled.leave(self)
-
-    def resume(self) -> None:
-        """Registers the hooks."""
-        for module, hook in self._modules:
-            self._handles.append(
-                module.register_forward_pre_hook(CopyableHook(hook.before), with_kwargs=True)
-            )
-            # always_call: a module that raises, or is left early by activation checkpointing, must
-            # not stay the parent of later calls.
-            self._handles.append(
-                module.register_forward_hook(
-                    CopyableHook(hook.after), with_kwargs=True, always_call=True
-                )
-            )
-
-    def suspend(self) -> None:
-        """Removes them."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def end_step(self) -> None:
-        """Removes the parameter hooks of the step."""
-        for hook in self._hooks.values():
-            hook.forget_parameters()
