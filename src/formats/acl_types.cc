@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "tensor/half.h"
 
@@ -162,7 +163,7 @@ void Elements::Align() {
   bytes = owned;
 }
 
-Result<Elements> Decode(int32_t code, const std::optional<Shape>& sizes, Bytes data) {
+Result<ElementsPlan> PlanDecode(int32_t code, const std::optional<Shape>& sizes, Bytes data) {
   const TypeInfo* info = FindType(code);
   if (info == nullptr || info->encoding == Encoding::kUnsupported) {
     return Error(
@@ -170,22 +171,32 @@ Result<Elements> Decode(int32_t code, const std::optional<Shape>& sizes, Bytes d
         fmt::format("data type {} ({}): its elements cannot be read", TypeName(code), code));
   }
   const bool is_flat = !sizes || info->encoding == Encoding::kRawBytes;
-  Elements elements;
-  elements.dtype = info->dtype;
-  elements.sizes = is_flat ? Shape{static_cast<int64_t>(data.size() * 8 / BitsOf(*info))} : *sizes;
-  PL_TRY_ASSIGN(const int64_t count, ElementCount(elements.sizes));
-  const std::optional<uint64_t> stored = StoredBytes(*info, count);
+  ElementsPlan plan{info, {}};
+  plan.sizes = is_flat ? Shape{static_cast<int64_t>(data.size() * 8 / BitsOf(*info))} : *sizes;
+  PL_TRY_ASSIGN(plan.count, ElementCount(plan.sizes));
+  const std::optional<uint64_t> stored = StoredBytes(*info, plan.count);
   if (!stored || *stored > data.size()) {
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{} bytes of elements (expected {} for shape [{}] of {})", data.size(),
                              stored ? fmt::to_string(*stored) : "more than 2^64",
-                             fmt::join(elements.sizes, ", "), info->name));
+                             fmt::join(plan.sizes, ", "), info->name));
   }
+  plan.stored_bytes = *stored;
+  return plan;
+}
+
+Result<Elements> Decode(int32_t code, const std::optional<Shape>& sizes, Bytes data) {
+  PL_TRY_ASSIGN(ElementsPlan plan, PlanDecode(code, sizes, data));
+  Elements elements;
+  elements.dtype = plan.type->dtype;
+  elements.sizes = std::move(plan.sizes);
   elements.strides = ContiguousStrides(elements.sizes);
-  elements.bytes = data.first(*stored);
-  if (info->encoding != Encoding::kPlain && info->encoding != Encoding::kRawBytes) {
-    elements.owned.resize(static_cast<size_t>(count) * InfoOf(info->dtype).size_bytes);
-    DecodeTo(*info, elements.bytes, static_cast<size_t>(count), elements.owned.data());
+  elements.bytes = data.first(plan.stored_bytes);
+  const Encoding encoding = plan.type->encoding;
+  if (encoding != Encoding::kPlain && encoding != Encoding::kRawBytes) {
+    const auto count = static_cast<size_t>(plan.count);
+    elements.owned.resize(count * InfoOf(elements.dtype).size_bytes);
+    DecodeTo(*plan.type, elements.bytes, count, elements.owned.data());
     elements.bytes = elements.owned;
   }
   return elements;

@@ -72,6 +72,16 @@ struct Elements {
 Result<Elements> Decode(int32_t code, const std::optional<Shape>& sizes,
                         std::span<const std::byte> data);
 
+// What Decode() would give, without the elements: their dtype and sizes. Its errors.
+struct ElementsPlan {
+  const TypeInfo* type = nullptr;
+  Shape sizes;
+  int64_t count = 0;
+  uint64_t stored_bytes = 0;
+};
+Result<ElementsPlan> PlanDecode(int32_t code, const std::optional<Shape>& sizes,
+                                std::span<const std::byte> data);
+
 // The value of one HiFloat8: a sign, a prefix of variable length that says how many exponent bits
 // follow, and one to three mantissa bits.
 float HiFloat8Value(uint8_t bits);

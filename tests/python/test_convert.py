@@ -150,6 +150,25 @@ def test_types_without_an_array_keep_their_bytes(tmp_path: pathlib.Path) -> None
     assert f"{MATMUL}.output.1.2.float6_e3m2.ND.bin" in names(tmp_path / "bin")
 
 
+def test_packed_types_over_several_blocks(tmp_path: pathlib.Path) -> None:
+    random = np.random.default_rng(1)
+    stored = random.integers(0, 256, 200_001, dtype=np.uint8)
+    count = 2 * stored.size - 1  # half of the last byte
+    path = dumps.Dump(outputs=[
+        dumps.Tensor(stored.tobytes(), 28, (count,)), dumps.Tensor(stored.tobytes(), 29),
+        dumps.Tensor(stored[:-1].tobytes(), 32, (50_000,)),
+        dumps.Tensor(np.tile(stored, 2).tobytes(), 35)]).write(tmp_path / MATMUL)
+    assert convert("-d", path, "-out", tmp_path / "out").returncode == 0
+    arrays = [np.load(tmp_path / "out" / f"{MATMUL}.output.{i}.npy") for i in range(4)]
+    nibbles = np.stack([stored & 15, stored >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
+    np.testing.assert_array_equal(arrays[0], np.where(nibbles > 7, nibbles - 16, nibbles))
+    np.testing.assert_array_equal(arrays[1], np.unpackbits(stored))
+    halves = stored[:-1].view(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(arrays[2].view(np.float32), halves)
+    expected = torch.from_numpy(np.tile(stored, 2)).view(torch.float8_e4m3fn).float()
+    np.testing.assert_array_equal(arrays[3], expected.numpy())
+
+
 def test_threads_have_their_own_shapes(tmp_path: pathlib.Path) -> None:
     part = {"lower": 0, "higher": 2}
     attribute = json.dumps({"threadMode": True, "slice_instance_num": 2, "input_tensor_slice": [],

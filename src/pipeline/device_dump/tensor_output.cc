@@ -39,32 +39,49 @@ class Counted {
   uint64_t bytes_ = 0;
 };
 
-// Blocks of the elements, so that widened ones are never all in memory.
+DumpFailure CannotDecode(const Error& error) {
+  return Failed(error.code() == ErrorCode::kUnsupported ? DumpCode::kInvalidDataType
+                                                        : DumpCode::kInvalidDumpData,
+                error);
+}
+
+// Decodes blocks of the elements, so that what is larger than it was stored is never all in memory.
 template <class Function>
-DumpStatus ForEachBlock(const acl::Elements& elements, const Function& function) {
-  const size_t block = kBlockElements * InfoOf(elements.dtype).size_bytes;
-  for (size_t at = 0; at < elements.bytes.size(); at += block) {
-    PL_TRY(function(elements.bytes.subspan(at, std::min(block, elements.bytes.size() - at))));
+DumpStatus ForEachBlock(const HostTensor& tensor, const acl::ElementsPlan& plan,
+                        const Function& function) {
+  static_assert(kBlockElements % 8 == 0);  // a block begins with a byte, whatever the type
+  const auto count = static_cast<size_t>(plan.count);
+  for (size_t first = 0; first < count; first += kBlockElements) {
+    const size_t size = std::min(kBlockElements, count - first);
+    const size_t from = first * plan.type->bits / 8, bytes = (size * plan.type->bits + 7) / 8;
+    const Result<acl::Elements> block = acl::Decode(
+        tensor.data_type, Shape{static_cast<int64_t>(size)}, tensor.bytes.subspan(from, bytes));
+    if (!block) return CannotDecode(block.error());
+    PL_TRY(function(*block));
   }
   return {};
 }
 
-DumpStatus WriteNpy(const acl::Elements& elements, Counted& out) {
-  const bool widens = InfoOf(elements.dtype).numpy_descr.empty();
-  const Result<std::string> header =
-      npy::MakeHeader(widens ? DType::kFloat32 : elements.dtype, elements.sizes);
+DumpStatus WriteNpy(const HostTensor& tensor, const acl::ElementsPlan& plan, Counted& out) {
+  const DType dtype = plan.type->dtype;
+  const bool widens = InfoOf(dtype).numpy_descr.empty();
+  const Result<std::string> header = npy::MakeHeader(widens ? DType::kFloat32 : dtype, plan.sizes);
   if (!header) return Failed(DumpCode::kInvalidDataType, header.error());
   PL_TRY(out.Write(*header));
-  if (!widens) return out.Write(elements.bytes);
-  return ForEachBlock(elements, [&](Bytes block) -> DumpStatus {
-    const Shape count{static_cast<int64_t>(block.size() / InfoOf(elements.dtype).size_bytes)};
-    const Result<npy::Contents> wide = npy::MakeContents(elements.dtype, count, block);
-    if (!wide) return Failed(DumpCode::kInvalidDataType, wide.error());
-    return out.Write(wide->data);
+  if (plan.type->encoding == acl::Encoding::kPlain && !widens) {
+    return out.Write(tensor.bytes.first(plan.stored_bytes));
+  }
+  return ForEachBlock(tensor, plan, [&](const acl::Elements& block) -> DumpStatus {
+    const Result<npy::Contents> contents = npy::MakeContents(block.dtype, block.sizes, block.bytes);
+    if (!contents) return Failed(DumpCode::kInvalidDataType, contents.error());
+    return out.Write(contents->data);
   });
 }
 
-DumpStatus WritePt(const acl::Elements& elements, Counted& out) {
+DumpStatus WritePt(const HostTensor& tensor, Counted& out) {
+  const Result<acl::Elements> decoded = acl::Decode(tensor.data_type, tensor.sizes, tensor.bytes);
+  if (!decoded) return CannotDecode(decoded.error());
+  const acl::Elements& elements = *decoded;
   const torch_pt::Frame frame = torch_pt::MakeFrame(elements.dtype, elements.sizes,
                                                     elements.bytes.size(), Crc32(elements.bytes));
   PL_TRY(out.Write(frame.head));
@@ -138,12 +155,12 @@ void AppendLine(DType dtype, const std::byte* data, std::string& out) {
   out += '\n';
 }
 
-DumpStatus WriteTxt(const acl::Elements& elements, Counted& out) {
-  const size_t width = InfoOf(elements.dtype).size_bytes;
-  return ForEachBlock(elements, [&](Bytes block) {
+DumpStatus WriteTxt(const HostTensor& tensor, const acl::ElementsPlan& plan, Counted& out) {
+  const size_t width = InfoOf(plan.type->dtype).size_bytes;
+  return ForEachBlock(tensor, plan, [&](const acl::Elements& block) {
     std::string text;
-    for (size_t at = 0; at < block.size(); at += width) {
-      AppendLine(elements.dtype, block.data() + at, text);
+    for (size_t at = 0; at < block.bytes.size(); at += width) {
+      AppendLine(block.dtype, block.bytes.data() + at, text);
     }
     return out.Write(text);
   });
@@ -157,18 +174,15 @@ DumpResult<uint64_t> WriteTensor(const HostTensor& tensor, OutputKind kind, Atom
     PL_TRY(out.Write(tensor.bytes));
     return out.bytes();
   }
-  const Result<acl::Elements> elements = acl::Decode(tensor.data_type, tensor.sizes, tensor.bytes);
-  if (!elements) {
-    return Failed(elements.error().code() == ErrorCode::kUnsupported ? DumpCode::kInvalidDataType
-                                                                     : DumpCode::kInvalidDumpData,
-                  elements.error());
-  }
+  const Result<acl::ElementsPlan> plan =
+      acl::PlanDecode(tensor.data_type, tensor.sizes, tensor.bytes);
+  if (!plan) return CannotDecode(plan.error());
   if (kind == OutputKind::kPt) {
-    PL_TRY(WritePt(*elements, out));
+    PL_TRY(WritePt(tensor, out));
   } else if (kind == OutputKind::kTxt) {
-    PL_TRY(WriteTxt(*elements, out));
+    PL_TRY(WriteTxt(tensor, *plan, out));
   } else {
-    PL_TRY(WriteNpy(*elements, out));
+    PL_TRY(WriteNpy(tensor, *plan, out));
   }
   return out.bytes();
 }
