@@ -109,7 +109,8 @@ TEST(AclDump, LengthsThatCannotBe) {
     ASSERT_FALSE(file);
     EXPECT_EQ(file.error().code(), ErrorCode::kCorrupt);
   }
-  for (const size_t size : {0U, 7U, 8U}) EXPECT_FALSE(DumpFile::Parse(BytesOf(std::string(size, 0))));
+  for (const size_t size : {0U, 7U, 8U})
+    EXPECT_FALSE(DumpFile::Parse(BytesOf(std::string(size, 0))));
   const auto empty = DumpFile::Parse(BytesOf(std::string(9, 0)));
   ASSERT_TRUE(empty);
   EXPECT_EQ(empty->surplus_bytes(), 1U);
