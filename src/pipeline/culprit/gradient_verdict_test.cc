@@ -83,6 +83,21 @@ class GradientVerdictTest : public testing::Test {
     }
   }
 
+  // The gradient of a bias before a batch norm, which is rounding alone, from `incoming` ones; and
+  // the same as what the module's parameter got, times `factor` in the target.
+  void RecordParameter(double incoming, double factor = 1) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const bool is_target = side == &target_;
+      const double norm = is_target ? 7e-9 : 4e-9, mean = is_target ? -2e-10 : 1e-10;
+      side->Add("Functional.linear.0.backward",
+                Values(incoming, -incoming, 0, 20 * incoming, "[100, 4]"),
+                Values(3e-9, -3e-9, mean, norm));
+      const double times = is_target ? factor : 1;
+      side->AddEntry(fmt::format(R"("Module.fc.Linear.parameters_grad": {{"bias": [{}]}})",
+                                 Values(3e-9 * times, -3e-9, mean, norm)));
+    }
+  }
+
   // The same where the target adds the bias in a call that golden has not.
   void RecordAccumulatedElsewhere(double incoming) {
     for (int i = 0; i < 2; ++i) {
@@ -204,6 +219,21 @@ TEST_F(GradientVerdictTest, GradientThatIsNoSumIsNamed) {
 TEST_F(GradientVerdictTest, UnseenSumIsNoExcuseForMore) {
   RecordSum(0.3);
   EXPECT_EQ(Named(), "Torch.tanh.0.backward");
+}
+
+TEST_F(GradientVerdictTest, GradientOfAParameterIsThatOfItsCall) {
+  RecordParameter(0.01);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(GradientVerdictTest, GradientOfAParameterThatNoCallReturnsIsJudged) {
+  RecordParameter(0.01, 1.5);
+  EXPECT_EQ(Named(), "Module.fc.Linear.parameters_grad");
+}
+
+TEST_F(GradientVerdictTest, WrongCallOfAParametersGradientIsNamed) {
+  RecordParameter(1e-8);
+  EXPECT_EQ(Named(), "Functional.linear.0.backward");
 }
 
 TEST_F(GradientVerdictTest, OptimizerReadsSumsOfGradients) {
