@@ -98,6 +98,9 @@ int RunMsprobe(const std::vector<std::string>& words) {
     return 0;
   }
   const std::string& command = translated->words[0];
+  if (command == kMsaccucmp) {
+    return RunMsaccucmp({translated->words.begin() + 1, translated->words.end()}, Run);
+  }
   if (command[0] != '-' && !HasCommand(command)) {
     return ReportError(kMsprobe,
                        Error(ErrorCode::kUnsupported, "plumb " + command + " is not built yet"));

@@ -69,6 +69,16 @@ constexpr OptionRule kCompareDumps[] = {
     {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-o", kOutput},
 };
 
+// Of mode offline_data, which is msaccucmp compare.
+constexpr OptionRule kCompareOffline[] = {
+    {"-tp", "--target_path", Takes::kValue, Effect::kPass, "-m", ""},
+    {"-gp", "--golden_path", Takes::kValue, Effect::kPass, "-g", ""},
+    {"-fr", "--fusion_rule_file", Takes::kValue, Effect::kPass, "-f", ""},
+    {"-qfr", "--quant_fusion_rule_file", Takes::kValue, Effect::kPass, "-q", ""},
+    {"-cfr", "--close_fusion_rule_file", Takes::kValue, Effect::kPass, "-cf", ""},
+    {"-o", "--output_path", Takes::kOptionalValue, Effect::kPass, "-out", kOutput},
+};
+
 constexpr OptionRule kOverflow[] = {
     {"-i", "--input_path", Takes::kValue, Effect::kPass, "", ""},
     {"-o", "--output_path", Takes::kValue, Effect::kPass, "-o", ""},
@@ -201,8 +211,9 @@ Status TranslateOptions(const OptionRule (&rules)[kCount], const std::vector<std
 }
 
 void AddDefaultOutput(MsprobeCommand& out) {
-  if (std::find(out.words.begin(), out.words.end(), "-o") != out.words.end()) return;
-  out.words.insert(out.words.end(), {"-o", std::string(kOutput)});
+  const char* const option = out.words[0] == "msaccucmp" ? "-out" : "-o";
+  if (std::find(out.words.begin(), out.words.end(), option) != out.words.end()) return;
+  out.words.insert(out.words.end(), {option, std::string(kOutput)});
 }
 
 // The newest release writes CSV unless --xlsx is given and chooses among several tools by --mode.
@@ -230,6 +241,11 @@ Result<MsprobeCommand> TranslateNewCompare(const std::vector<std::string>& words
     // Every option that upstream does not list for this mode is an error there.
     MsprobeCommand out{{"compare", "--mode", mode}};
     PL_TRY(TranslateOptions(kCompareDumps, rest, out));
+    return out;
+  }
+  if (mode == "offline_data") {
+    MsprobeCommand out{{"msaccucmp", "compare"}};
+    PL_TRY(TranslateOptions(kCompareOffline, rest, out));
     return out;
   }
   if (mode != "auto") {

@@ -267,6 +267,10 @@ void CopyStrided(const StridedCopy& copy, size_t element_bytes, const std::byte*
                              std::min(kTileSide, schedule.columns.size) *
                              static_cast<int64_t>(schedule.run_bytes);
   const auto block = static_cast<size_t>(std::max<int64_t>(1, kBytesPerBlock / tile_bytes));
+  if (tiles <= block) {
+    for (size_t i = 0; i < tiles; ++i) CopyOneTile(schedule, i, from, to);
+    return;
+  }
   ParallelBlocks(tiles, block, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) CopyOneTile(schedule, i, from, to);
   });

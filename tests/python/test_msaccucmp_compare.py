@@ -216,6 +216,7 @@ def test_against_a_framework(tmp_path: Path, nhwc: bool) -> None:
     names = ["net/conv_relu:input:0", "net/conv_relu:output:0", "net/add:input:0",
              "net/add:output:0", "trans:input:0"]
     assert [rows[name]["Verdict"] for name in names] == ["same"] * 5
+    assert rows["trans:output:0"]["Reason"] == "no-original"
     assert rows["net/conv_relu:input:0"]["GroundTruth"] == "input"
     assert rows["net/conv_relu:output:0"]["GroundTruth"] == "net/relu"
     assert rows["net/conv_relu:output:0"]["DataType.2"] == "float32"
@@ -488,3 +489,14 @@ def test_damaged_files_are_rows_and_nothing_else(tmp_path: Path) -> None:
             assert row["Verdict"] == "same", row
         elif int(row["Index"]) % 3 == 2 and row["Verdict"] != "same":
             assert row["CompareFailReason"], row
+
+
+def test_msprobe_in_mode_offline_data(tmp_path: Path) -> None:
+    """The newest msprobe spells the same comparison with options of its own."""
+    rule = fused_model(tmp_path)
+    done = subprocess.run([PLUMB, "msprobe", "compare", "-m", "offline_data", "-tp",
+                           tmp_path / "mine", "-gp", tmp_path / "golden", "-fr", rule, "-o",
+                           tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no wrong call")
+    assert rows_of(tmp_path / "out")

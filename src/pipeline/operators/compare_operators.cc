@@ -1,6 +1,7 @@
 #include "pipeline/operators/compare_operators.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/number_text.h"
@@ -26,7 +27,8 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
     tensor.verdict = row.verdict;
     const bool is_open = row.verdict.verdict == Verdict::kNotComparable && row.paired &&
                          row.verdict.reason != "unreadable";
-    undecided += is_open && row.verdict.reason != "zero-both" && row.verdict.reason != "empty";
+    const std::string_view reason = row.verdict.reason;
+    undecided += is_open && reason != "zero-both" && reason != "empty" && reason != "no-original";
     judged.push_back(std::move(tensor));
   }
   return AnswerOf(judged, undecided);

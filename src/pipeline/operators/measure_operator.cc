@@ -256,8 +256,8 @@ void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& ta
   row.target_address = mine.address;
   if (!task.golden) {
     row.reason = task.missing;
-    row.paired = false;
-    row.verdict = measure::NotComparable("only-target");
+    row.paired = task.stands_for_nothing;
+    row.verdict = measure::NotComparable(task.stands_for_nothing ? "no-original" : "only-target");
     rows_.push_back(std::move(row));
     return;
   }

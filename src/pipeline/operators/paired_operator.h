@@ -38,6 +38,8 @@ struct TensorTask {
   TensorPlace target;
   std::optional<GoldenTensor> golden;
   std::string missing;
+  // The rule file says that the framework has no such tensor: nothing is missing.
+  bool stands_for_nothing = false;
 };
 
 struct PairedOperator {

@@ -41,6 +41,11 @@ class NewestFiles {
   std::map<std::pair<std::string, int64_t>, const load::OperatorDump*> files_;
 };
 
+// Whether the compiler put the operator in: it has no original, and the file says so.
+bool StandsForNothing(const fusion::Operator& op) {
+  return op.original_names == std::vector<std::string>{""};
+}
+
 class RulePairer {
  public:
   explicit RulePairer(const RuleInputs& inputs)
@@ -133,6 +138,7 @@ std::vector<TensorTask> RulePairer::TasksOf(const fusion::Operator& op,
   if (!WantsOutputs(op, group)) return tasks;
   for (size_t i = 0; i < std::max<size_t>(1, op.outputs.size()); ++i) {
     tasks.push_back(TaskFor({false, i}, RuleIndex::OriginOf(op, i)));
+    tasks.back().stands_for_nothing = !tasks.back().golden && StandsForNothing(op);
   }
   return tasks;
 }
