@@ -54,9 +54,14 @@ def last_line(output: str) -> str:
 
 
 def troubles(result: subprocess.CompletedProcess[str]) -> list[str]:
-    """Warnings and errors of the recorder."""
+    """Warnings and errors of the recorder.
+
+    The complete files of step 0 are made durable in the background. A fault that removes them may
+    come first, which is said and is no trouble of these tests.
+    """
     lines = (result.stdout + result.stderr).splitlines()
-    return [line for line in lines if re.search(r"\[(WARNING|ERROR)\]", line)]
+    return [line for line in lines if re.search(r"\[(WARNING|ERROR)\]", line)
+            and not re.search(r"/step0/rank/\w+\.json: .* may not survive a power failure", line)]
 
 
 @pytest.fixture(scope="module")
