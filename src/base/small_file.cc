@@ -19,7 +19,8 @@ Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std
   std::array<char, NAME_MAX + 1> text;  // ends in 0
   if (name.size() >= text.size()) return fail(ENAMETOOLONG, "open");
   *std::ranges::copy(name, text.begin()).out = '\0';
-  const int fd = Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  const int fd =
+      Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
   if (fd < 0) return fail(errno, "open");
   ssize_t count = 0;
   do {
