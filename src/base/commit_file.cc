@@ -1,6 +1,7 @@
 #include "base/commit_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -54,6 +55,8 @@ std::string CommitFile::ChangesPath(const std::string& path) {
   return JoinPath(DirectoryOf(path), fmt::format(".{}.commit", BaseName(path)));
 }
 
+CommitFile::CommitFile(std::string path) : path_(std::move(path)), process_(::getpid()) {}
+
 Status CommitFile::LockForWriting() {
   PL_TRY_ASSIGN(changes_, File::OpenUpdate(ChangesPath(path_)));
   PL_TRY_ASSIGN(const bool locked, changes_.TryLock());
@@ -102,7 +105,7 @@ Result<CommitFile> CommitFile::OpenRead(const std::string& path) {
 }
 
 CommitFile::~CommitFile() {
-  if (!changes_.is_open()) return;
+  if (!changes_.is_open() || process_ != ::getpid()) return;
   if (!temporary_.empty()) static_cast<void>(RemoveFile(temporary_));
   if (in_doubt_) return;  // the next one to open the file needs the changes
   static_cast<void>(RemoveFile(ChangesPath(path_)));
@@ -153,6 +156,10 @@ Status CommitFile::ChangePage(uint64_t page, uint64_t begin, std::span<const std
 }
 
 Status CommitFile::Write(uint64_t offset, std::span<const std::byte> bytes) {
+  if (process_ != ::getpid()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: was opened by the process that forked this one", path_));
+  }
   size_ = std::max(size_, offset + bytes.size());
   while (!bytes.empty() && offset < committed_) {
     const uint64_t page_end = (offset / kPageBytes + 1) * kPageBytes;

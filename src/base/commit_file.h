@@ -21,7 +21,7 @@ namespace plumbline {
 // and then to their places. A process killed before that file is complete leaves the earlier
 // contents (and bytes behind them that nobody refers to); one killed later leaves it, and whoever
 // opens the file next carries the changes out. It outlasts the process, not the machine: nothing is
-// synced. Move-only. Thread-compatible.
+// synced. A process that a writer forks can write nothing. Move-only. Thread-compatible.
 class CommitFile {
  public:
   // A new file. What stands at `path` stays until the first commit replaces it, so that the file is
@@ -51,7 +51,7 @@ class CommitFile {
   static std::string ChangesPath(const std::string& path);
 
  private:
-  explicit CommitFile(std::string path) : path_(std::move(path)) {}
+  explicit CommitFile(std::string path);
   Status LockForWriting();
   Status ChangePage(uint64_t page, uint64_t begin, std::span<const std::byte> bytes);
   Status LoadChanges();
@@ -59,6 +59,7 @@ class CommitFile {
   Status CarryOut();
 
   std::string path_;
+  int process_ = 0;  // that opened it
   File file_;
   File changes_;                           // locked; not open when reading
   std::string temporary_;                  // name of the file until the first commit

@@ -118,10 +118,26 @@ TEST_F(CommitFileTest, EveryInterruptedWriteLeavesACommit) {
   FAIL() << "never came to its end";
 }
 
-TEST_F(CommitFileTest, ChangesOfAnotherFileAreLeftAlone) {
+TEST_F(CommitFileTest, AForkedProcessWritesNothing) {
   CommitFile file = MakeFile();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool wrote = file.Write(4, BytesOf("bbbb")).has_value();
+    { const CommitFile gone = std::move(file); }
+    ::_exit(wrote ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(ReadFile(path_).value(), "aaaa");
+  EXPECT_TRUE(fs::exists(changes_));  // the lock of the file that is still being written
+}
+
+TEST_F(CommitFileTest, ChangesOfAnotherFileAreLeftAlone) {
+  { MakeFile(); }
   ASSERT_TRUE(testing::DiesInWrite(1, [&] {
-    if (!file.Write(0, BytesOf("bbbb")) || !file.Commit()) ::abort();
+    Result<CommitFile> file = CommitFile::OpenUpdate(path_);
+    if (!file->Write(0, BytesOf("bbbb")) || !file->Commit()) ::abort();
   }));
   ASSERT_GT(FileSize(CommitFile::ChangesPath(path_)).value(), 0U);
   ASSERT_TRUE(WriteFileAtomically(path_, "another file", false));

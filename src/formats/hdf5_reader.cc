@@ -1,0 +1,439 @@
+#include "formats/hdf5_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/text_parts.h"
+#include "formats/hdf5_element_type.h"
+#include "formats/hdf5_handle.h"
+#include "tensor/half.h"
+
+namespace plumbline::hdf5 {
+namespace {
+
+constexpr int kMostDimensions = 64;  // as PyTorch has it
+
+bool IsTensorKind(ValueKind kind) {
+  return kind == ValueKind::kTensor || kind == ValueKind::kTensorList;
+}
+
+bool IsListKind(ValueKind kind) {
+  return kind == ValueKind::kIntegers || kind == ValueKind::kSizePair ||
+         kind == ValueKind::kIntegerArray;
+}
+
+std::optional<ValueKind> KindOfNumber(int32_t number) {
+  const bool is_known = number >= 0 && number <= 18 && number != 8 && number != 11 && number != 12;
+  return is_known ? std::optional(static_cast<ValueKind>(number)) : std::nullopt;
+}
+
+// "tensors_2" before "tensors_10".
+bool NameBefore(const std::string& a, const std::string& b) {
+  const auto split = [](const std::string& name) {
+    const size_t end = name.find_last_not_of("0123456789") + 1;
+    const auto number = ParseNatural(std::string_view(name).substr(end));
+    return std::tuple(name.substr(0, end), number.value_or(-1), name);
+  };
+  return split(a) < split(b);
+}
+
+// Strides with which a view reaches every one of `count` elements and none behind them.
+bool StridesFit(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t count) {
+  if (strides.size() != sizes.size()) return false;
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0 || (sizes[i] > 1 && strides[i] == 0)) return false;
+    if (sizes[i] > 1 && strides[i] > count) return false;
+    last += sizes[i] > 1 ? (sizes[i] - 1) * strides[i] : 0;
+    if (last > count) return false;
+  }
+  return last + 1 == count || count == 0;
+}
+
+// Signed, of `width` bytes each.
+std::vector<int64_t> WholeNumbers(std::span<const std::byte> bytes, size_t width) {
+  std::vector<int64_t> numbers;
+  for (; !bytes.empty(); bytes = bytes.subspan(width)) {
+    int64_t number = 0;
+    std::memcpy(&number, bytes.data(), width);
+    const size_t unused = 8 * (sizeof(number) - width);
+    numbers.push_back(static_cast<int64_t>(static_cast<uint64_t>(number) << unused) >> unused);
+  }
+  return numbers;
+}
+
+herr_t TakeName(hid_t /*group*/, const char* name, const H5L_info_t* info, void* out) {
+  if (info->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+  return 0;
+}
+
+}  // namespace
+
+struct DumpReader::State {
+  CommitFile storage;
+  Handle file;
+  std::string path;
+  bool is_own = false;  // written by plumbline
+  std::map<std::string, std::vector<int64_t>> calls;
+
+  explicit State(CommitFile file_bytes) : storage(std::move(file_bytes)) {}
+
+  [[nodiscard]] Error Damaged(std::string_view object, std::string_view problem) const {
+    return LastError(ErrorCode::kCorrupt, path, fmt::format("{} {}", object, problem));
+  }
+
+  [[nodiscard]] Result<std::vector<std::string>> NamesIn(const std::string& where) const {
+    std::vector<std::string> names;
+    const Handle group(H5Gopen2(file, where.c_str(), H5P_DEFAULT));
+    hsize_t position = 0;
+    if (!group.is_open() ||
+        H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, TakeName, &names) < 0) {
+      return Damaged(where, "is no readable group");
+    }
+    std::ranges::sort(names, NameBefore);
+    return names;
+  }
+
+  // Nothing where there is no such attribute.
+  template <class T>
+  [[nodiscard]] Result<std::optional<T>> NumberAttribute(hid_t object, const char* name,
+                                                         hid_t memory_type,
+                                                         const std::string& where) const {
+    const htri_t exists = H5Aexists(object, name);
+    if (exists == 0) return std::optional<T>();
+    T value{};
+    const Handle attribute(H5Aopen(object, name, H5P_DEFAULT));
+    const Handle space(attribute.is_open() ? H5Aget_space(attribute) : H5I_INVALID_HID);
+    const Handle type(attribute.is_open() ? H5Aget_type(attribute) : H5I_INVALID_HID);
+    if (exists < 0 || !space.is_open() || H5Sget_simple_extent_npoints(space) != 1 ||
+        H5Tget_class(type) != H5T_INTEGER || H5Aread(attribute, memory_type, &value) < 0) {
+      return Damaged(where, fmt::format("has a damaged attribute {}", name));
+    }
+    return std::optional<T>(value);
+  }
+
+  [[nodiscard]] Result<int32_t> Needed(hid_t object, const char* name,
+                                       const std::string& where) const {
+    PL_TRY_ASSIGN(const std::optional<int32_t> value,
+                  NumberAttribute<int32_t>(object, name, H5T_NATIVE_INT32, where));
+    if (value) return *value;
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: {} has no attribute {} (expected a dump of operators)", path,
+                             where, name));
+  }
+
+  Status ReadCalls() {
+    PL_TRY_ASSIGN(const std::vector<std::string> operations, NamesIn("/"));
+    uint64_t found = 0;
+    for (const std::string& operation : operations) {
+      PL_TRY_ASSIGN(const std::vector<std::string> names, NamesIn("/" + operation));
+      std::vector<int64_t>& ids = calls[operation];
+      for (const std::string& name : names) {
+        const std::optional<int64_t> id = ParseNatural(name);
+        if (!id) {
+          return Error(ErrorCode::kCorrupt,
+                       fmt::format("{}: /{}/{} is no call of an operator (expected a sequence id)",
+                                   path, operation, name));
+        }
+        ids.push_back(*id);
+      }
+      found += ids.size();
+    }
+    PL_TRY_ASSIGN(const std::optional<int64_t> written,
+                  NumberAttribute<int64_t>(file, kCallsAttribute, H5T_NATIVE_INT64, "/"));
+    if (written && found < static_cast<uint64_t>(*written)) {
+      return Error(ErrorCode::kCorrupt, fmt::format("{}: calls are missing (expected {}, got {})",
+                                                    path, *written, found));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<Shape> SizesOf(hid_t dataset, const std::string& where) const {
+    const Handle space(H5Dget_space(dataset));
+    const int rank = space.is_open() ? H5Sget_simple_extent_ndims(space) : -1;
+    if (rank < 0 || rank > kMostDimensions) return Damaged(where, "has no readable shape");
+    std::vector<hsize_t> sizes(static_cast<size_t>(rank));
+    if (H5Sget_simple_extent_dims(space, sizes.data(), nullptr) < 0) {
+      return Damaged(where, "has no readable shape");
+    }
+    Shape shape;
+    for (const hsize_t size : sizes) {
+      if (size > static_cast<hsize_t>(std::numeric_limits<int64_t>::max())) {
+        return Damaged(where, "has an impossible shape");
+      }
+      shape.push_back(static_cast<int64_t>(size));
+    }
+    const Result<int64_t> count = ElementCount(shape);
+    if (!count) return count.error().In(fmt::format("{}: {}", path, where));
+    return shape;
+  }
+
+  // Whether `dataset` has its elements in the file; kCorrupt where only some, or too few for them.
+  [[nodiscard]] Result<bool> HasElements(hid_t dataset, const Shape& sizes, size_t width,
+                                         const std::string& where) const {
+    const int64_t count = ElementCount(sizes).value_or(0);
+    if (count == 0) return true;
+    H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+    if (H5Dget_space_status(dataset, &status) < 0) return Damaged(where, "has no readable layout");
+    if (status == H5D_SPACE_STATUS_NOT_ALLOCATED) return false;
+    const Handle layout(H5Dget_create_plist(dataset));
+    const bool is_packed = layout.is_open() && H5Pget_nfilters(layout) > 0;
+    const hsize_t stored = H5Dget_storage_size(dataset);
+    const bool fits = is_packed ? static_cast<hsize_t>(count) / kMostPacking <= stored
+                                : stored / width == static_cast<hsize_t>(count);
+    if (status == H5D_SPACE_STATUS_ALLOCATED && fits && stored <= storage.size()) return true;
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: {} has other elements than its shape needs (expected {} of {} "
+                             "bytes, got {} bytes)",
+                             path, where, count, width, stored));
+  }
+
+  Status ReadStride(hid_t dataset, StoredValue& value, const std::string& where) const {
+    const Handle attribute(H5Aopen(dataset, "Stride", H5P_DEFAULT));
+    if (!attribute.is_open()) {
+      H5Eclear2(H5E_DEFAULT);
+      return {};
+    }
+    const Handle space(H5Aget_space(attribute));
+    const hssize_t count = space.is_open() ? H5Sget_simple_extent_npoints(space) : -1;
+    if (count < 0 || count > kMostDimensions) return Damaged(where, "has damaged strides");
+    std::vector<int64_t> strides(static_cast<size_t>(count));
+    if (count > 0 && H5Aread(attribute, H5T_NATIVE_INT64, strides.data()) < 0) {
+      return Damaged(where, "has damaged strides");
+    }
+    const int64_t elements = ElementCount(value.sizes).value_or(0);
+    if (StridesFit(value.sizes, strides, elements)) value.strides = std::move(strides);
+    return {};
+  }
+
+  // Whether elements of the file's type are what a tensor of `dtype` is stored as.
+  [[nodiscard]] static bool TypeFits(hid_t type, DType dtype) {
+    const DTypeInfo& info = InfoOf(StoredDType(dtype));
+    const size_t size = H5Tget_size(type);
+    const H5T_class_t kind = H5Tget_class(type);
+    switch (info.kind) {
+      case DTypeKind::kComplex:
+        return kind == H5T_COMPOUND && size == info.size_bytes;
+      case DTypeKind::kFloat:
+        return kind == H5T_FLOAT &&
+               (size == info.size_bytes || (size == 2 && dtype == DType::kFloat16));
+      case DTypeKind::kBool:
+        return (kind == H5T_INTEGER || kind == H5T_ENUM) && size == 1;
+      default:
+        // PyTorch 1.5 stores unsigned bytes as signed ones.
+        return kind == H5T_INTEGER && size == info.size_bytes &&
+               (size == 1 ||
+                (H5Tget_sign(type) == H5T_SGN_NONE) == (info.kind == DTypeKind::kUnsigned));
+    }
+  }
+
+  Status DescribeTensor(hid_t dataset, StoredValue& value, const std::string& where) const {
+    PL_TRY_ASSIGN(value.device, Needed(dataset, "DeviceType", where));
+    PL_TRY_ASSIGN(const int32_t number, Needed(dataset, "DataType", where));
+    const std::optional<DType> dtype = DTypeOfNumber(number);
+    if (!dtype) {
+      return Error(ErrorCode::kUnsupported,
+                   fmt::format("{}: {} has an unknown DataType (expected 1 to 20, got {})", path,
+                               where, number));
+    }
+    value.dtype = *dtype;
+    value.has_dtype = true;
+    const Handle type(H5Dget_type(dataset));
+    if (!type.is_open() || !TypeFits(type, *dtype)) {
+      return Damaged(where, fmt::format("has elements that are not {}", InfoOf(*dtype).name));
+    }
+    PL_TRY_ASSIGN(value.sizes, SizesOf(dataset, where));
+    PL_TRY_ASSIGN(value.has_data, HasElements(dataset, value.sizes, H5Tget_size(type), where));
+    return ReadStride(dataset, value, where);
+  }
+
+  [[nodiscard]] Status CheckSum(hid_t dataset, std::string_view name, const StoredValue& value,
+                                std::span<const std::byte> bytes) const {
+    const std::string where(name);
+    PL_TRY_ASSIGN(const std::optional<uint32_t> sum,
+                  NumberAttribute<uint32_t>(dataset, kChecksum, H5T_NATIVE_UINT32, where));
+    if (!sum) {
+      if (!is_own) return {};
+      return Error(ErrorCode::kCorrupt, fmt::format("{}: {} has lost its checksum", path, name));
+    }
+    const int32_t data_type = value.has_dtype ? DataTypeNumber(value.dtype) : 0;
+    const uint32_t got = ChecksumOf(name, value.kind, data_type, value.sizes, bytes);
+    if (got == *sum) return {};
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: {} is damaged (expected checksum {:08x}, got {:08x})", path, name,
+                             *sum, got));
+  }
+
+  Status ReadNumbers(hid_t dataset, StoredValue& value, const std::string& where,
+                     const std::string& relative) const {
+    const Handle type(H5Dget_type(dataset));
+    const H5T_class_t type_class = type.is_open() ? H5Tget_class(type) : H5T_NO_CLASS;
+    const size_t width = type.is_open() ? H5Tget_size(type) : 0;
+    PL_TRY_ASSIGN(value.sizes, SizesOf(dataset, where));
+    const int64_t count = ElementCount(value.sizes).value_or(0);
+    const bool is_real = type_class == H5T_FLOAT && width == sizeof(double);
+    const bool is_whole = type_class == H5T_INTEGER && (width == 1 || width == 4 || width == 8);
+    const bool fits = IsListKind(value.kind) ? is_whole && value.sizes.size() <= 1
+                                             : (is_real || is_whole) && count == 1;
+    if (!fits || count > kMostNumbers) return Damaged(where, "does not hold what its Type says");
+    PL_TRY_ASSIGN(const bool has_elements, HasElements(dataset, value.sizes, width, where));
+    if (!has_elements) return Damaged(where, "has no value");
+    // Converted to the type of the writer: the sum is of that.
+    const hid_t plain = is_real      ? H5T_IEEE_F64LE
+                        : width == 1 ? H5T_STD_I8LE
+                        : width == 4 ? H5T_STD_I32LE
+                                     : H5T_STD_I64LE;
+    std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
+    if (count > 0 && H5Dread(dataset, plain, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
+      return Damaged(where, "cannot be read");
+    }
+    PL_TRY(CheckSum(dataset, relative, value, bytes));
+    if (is_real) {
+      double real = 0;
+      std::memcpy(&real, bytes.data(), sizeof(real));
+      value.number = real;
+    } else {
+      value.number = WholeNumbers(bytes, width);
+    }
+    return {};
+  }
+
+  Status DescribeOptions(hid_t dataset, StoredValue& value, const std::string& where) const {
+    PL_TRY_ASSIGN(value.device, Needed(dataset, "DeviceType", where));
+    PL_TRY_ASSIGN(const std::optional<int32_t> number,
+                  NumberAttribute<int32_t>(dataset, "DataType", H5T_NATIVE_INT32, where));
+    const auto dtype = number ? DTypeOfNumber(*number) : std::nullopt;
+    value.has_dtype = dtype.has_value();
+    value.dtype = dtype.value_or(DType::kFloat32);
+    PL_TRY_ASSIGN(const std::optional<int32_t> grad,
+                  NumberAttribute<int32_t>(dataset, "RequiresGrad", H5T_NATIVE_INT32, where));
+    value.requires_grad = grad.value_or(0) != 0;
+    return {};
+  }
+
+  // One dataset or group below a side.
+  [[nodiscard]] Result<StoredValue> Describe(const std::string& side, std::string_view side_name,
+                                             const std::string& name) const {
+    const std::string where = fmt::format("{}/{}", side, name);
+    StoredValue value;
+    value.name = name;
+    const Handle object(H5Oopen(file, where.c_str(), H5P_DEFAULT));
+    if (!object.is_open()) return Damaged(where, "cannot be opened");
+    const bool is_group = H5Iget_type(object) == H5I_GROUP;
+    PL_TRY_ASSIGN(const std::optional<int32_t> number,
+                  NumberAttribute<int32_t>(object, "Type", H5T_NATIVE_INT32, where));
+    // A group of PyTorch 1.5 may go without: it is a list, or a tensor without storage.
+    const std::optional<ValueKind> kind =
+        number ? KindOfNumber(*number)
+               : (is_group ? std::optional(ValueKind::kTensorList) : std::nullopt);
+    const bool fits = kind && (is_group ? IsTensorKind(*kind) : *kind != ValueKind::kTensorList);
+    if (!fits) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: {} has no known Type (expected 0 to 18, got {})", path, where,
+                               number ? fmt::to_string(*number) : "none"));
+    }
+    value.kind = *kind;
+    if (is_group) return value;
+    if (value.kind == ValueKind::kTensor) {
+      PL_TRY(DescribeTensor(object, value, where));
+    } else if (value.kind == ValueKind::kTensorOptions) {
+      PL_TRY(DescribeOptions(object, value, where));
+    } else {
+      PL_TRY(ReadNumbers(object, value, where, fmt::format("{}/{}", side_name, name)));
+    }
+    return value;
+  }
+
+  static constexpr int64_t kMostNumbers = 1 << 20;  // of a list that is no tensor
+  static constexpr hsize_t kMostPacking = 1100;     // what deflate can reach
+};
+
+DumpReader::DumpReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DumpReader::DumpReader(DumpReader&&) noexcept = default;
+DumpReader::~DumpReader() = default;
+
+const std::map<std::string, std::vector<int64_t>>& DumpReader::calls() const {
+  return state_->calls;
+}
+const std::string& DumpReader::path() const { return state_->path; }
+
+Result<DumpReader> DumpReader::Open(const std::string& path) {
+  Silence();
+  PL_TRY_ASSIGN(CommitFile bytes, CommitFile::OpenRead(path));
+  auto state = std::make_unique<State>(std::move(bytes));
+  state->path = path;
+  PL_TRY_ASSIGN(const Handle access, AccessThrough(state->storage));
+  state->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
+  if (!state->file.is_open()) {
+    return LastError(ErrorCode::kCorrupt, path, "is no readable HDF5 file");
+  }
+  const htri_t has_writer = H5Aexists(state->file, kWriterAttribute);
+  if (has_writer < 0) return state->Damaged("/", "has damaged attributes");
+  state->is_own = has_writer > 0;
+  PL_TRY(state->ReadCalls());
+  return DumpReader(std::move(state));
+}
+
+Result<std::vector<StoredValue>> DumpReader::Values(const CallPlace& place) const {
+  Silence();
+  const std::string call = fmt::format("/{}/{}", place.operation, place.call);
+  const std::string side = fmt::format("{}/{}", call, SideName(place.side));
+  std::vector<StoredValue> values;
+  PL_TRY_ASSIGN(const std::vector<std::string> sides, state_->NamesIn(call));
+  if (std::ranges::find(sides, SideName(place.side)) == sides.end()) return values;
+  PL_TRY_ASSIGN(const std::vector<std::string> names, state_->NamesIn(side));
+  for (const std::string& name : names) {
+    PL_TRY_ASSIGN(StoredValue value, state_->Describe(side, SideName(place.side), name));
+    const bool is_list = value.kind == ValueKind::kTensorList;
+    values.push_back(std::move(value));
+    if (!is_list) continue;
+    PL_TRY_ASSIGN(const std::vector<std::string> members,
+                  state_->NamesIn(fmt::format("{}/{}", side, name)));
+    for (const std::string& member : members) {
+      PL_TRY_ASSIGN(StoredValue one, state_->Describe(side, SideName(place.side),
+                                                      fmt::format("{}/{}", name, member)));
+      values.push_back(std::move(one));
+    }
+  }
+  return values;
+}
+
+Result<StoredTensor> DumpReader::Load(const CallPlace& place, const StoredValue& value) const {
+  Silence();
+  const std::string relative = fmt::format("{}/{}", SideName(place.side), value.name);
+  const std::string where = fmt::format("/{}/{}/{}", place.operation, place.call, relative);
+  if (value.dtype == DType::kFloat16 && value.device == kCpu && !state_->is_own) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: {} holds no numbers: PyTorch 1.5 wrote the bytes of float16 "
+                             "tensors of a CPU as float32. Dump them as float32",
+                             state_->path, where));
+  }
+  const Handle dataset(H5Dopen2(state_->file, where.c_str(), H5P_DEFAULT));
+  const Handle stored(dataset.is_open() ? H5Dget_type(dataset) : H5I_INVALID_HID);
+  if (!stored.is_open()) return state_->Damaged(where, "cannot be opened");
+  StoredTensor tensor;
+  tensor.recorded_dtype = value.dtype;
+  tensor.dtype = StoredDType(value.dtype);
+  tensor.sizes = value.sizes;
+  const bool uses_strides = value.device != kNpu && !value.strides.empty();
+  tensor.strides = uses_strides ? value.strides : ContiguousStrides(value.sizes);
+  const auto count = static_cast<size_t>(ElementCount(value.sizes).value_or(0));
+  const size_t width = InfoOf(tensor.dtype).size_bytes;
+  tensor.bytes.resize(count * width);
+  PL_TRY_ASSIGN(const Handle wanted, FileTypeOf(tensor.dtype));
+  // One byte is read as it stands, whatever sign the file gives it.
+  const hid_t memory_type = width == 1 ? static_cast<hid_t>(stored) : static_cast<hid_t>(wanted);
+  if (count > 0 &&
+      H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.bytes.data()) < 0) {
+    return state_->Damaged(where, "cannot be read");
+  }
+  PL_TRY(state_->CheckSum(dataset, relative, value, tensor.bytes));
+  return tensor;
+}
+
+}  // namespace plumbline::hdf5
