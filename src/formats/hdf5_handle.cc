@@ -1,3 +1,5 @@
+// Size caps: the parameters of a driver's functions are those that the HDF5 library calls.
+
 #include "formats/hdf5_handle.h"
 
 #include <fmt/format.h>

@@ -7,6 +7,7 @@ import torch
 from plumbline.debugger import DebuggerBase
 from plumbline.module_dump import module_dump, module_dump_end
 from plumbline.pytorch.adapter import TorchAdapter
+from plumbline.pytorch.operator_dump import dumper as dumper
 from plumbline.random_calls import RandomCalls, check_seed, start_random_table
 
 __all__ = ["PrecisionDebugger", "module_dump", "module_dump_end", "random_save", "seed_all"]
@@ -16,7 +17,6 @@ _adapter = TorchAdapter()
 
 class PrecisionDebugger(DebuggerBase):
     __doc__ = DebuggerBase.__doc__
-
     _adapter = _adapter
 
 
