@@ -20,7 +20,8 @@ namespace {
 constexpr AddCommand kCommands[] = {
     AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand,    AddConfigCheckCommand,
     AddConvertCommand, AddData2dbCommand,     AddDumpConfigCommand, AddExportCommand,
-    AddInspectCommand, AddMergeCommand,       AddOverflowCommand,   AddRecoverCommand,
+    AddH5copyCommand,  AddInspectCommand,     AddMergeCommand,      AddOverflowCommand,
+    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

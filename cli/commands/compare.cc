@@ -18,6 +18,7 @@
 #include "commands/compare_mappings.h"
 #include "commands/compare_mixed.h"
 #include "commands/compare_ranks.h"
+#include "formats/hdf5_dump.h"
 #include "kernels/cpu_target.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
@@ -165,12 +166,37 @@ Status CheckConsistentOptions(const Arguments& arguments) {
   return {};
 }
 
+// Two recordings, once nothing else is meant.
+Result<int> CompareRecordings(const Arguments& arguments) {
+  PL_TRY_ASSIGN(Comparison compared, Compared(arguments));
+  Comparison& comparison = Kept(std::move(compared));
+  PL_TRY(WriteComparison(comparison, arguments.options));
+  // The answer is printed whatever becomes of the next configuration.
+  Status next_config;
+  if (!arguments.next_config.empty()) {
+    next_config = pipeline::WriteNextConfig(arguments.next_config, comparison);
+  }
+  if (arguments.tensor_log) LogTensors(comparison);
+  const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  PL_TRY(std::move(next_config));
+  PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
+  return fails ? kDifferencesFound : 0;
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.mode == "atb" ||
       (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {
     return CompareAtbDumps(arguments.target_path, arguments.golden_path, arguments.options,
                            arguments.fail_on);
+  }
+  if (hdf5::IsHdf5(arguments.target_path) || hdf5::IsHdf5(arguments.golden_path)) {
+    if (arguments.machine || !arguments.next_config.empty()) {
+      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for operator dumps");
+    }
+    return CompareHdf5Dumps(arguments.target_path, arguments.golden_path, arguments.options,
+                            arguments.fail_on);
   }
   if (arguments.mode == "torchair" || load::LooksLikeTorchair(arguments.target_path)) {
     if (arguments.machine || !arguments.next_config.empty()) {
@@ -210,20 +236,7 @@ Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.of_graphs) {
     arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
   }
-  PL_TRY_ASSIGN(Comparison compared, Compared(arguments));
-  Comparison& comparison = Kept(std::move(compared));
-  PL_TRY(WriteComparison(comparison, arguments.options));
-  // The answer is printed whatever becomes of the next configuration.
-  Status next_config;
-  if (!arguments.next_config.empty()) {
-    next_config = pipeline::WriteNextConfig(arguments.next_config, comparison);
-  }
-  if (arguments.tensor_log) LogTensors(comparison);
-  const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  PL_TRY(std::move(next_config));
-  PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
-  return fails ? kDifferencesFound : 0;
+  return CompareRecordings(arguments);
 }
 
 Result<int> CompareOne(const MixedRequest& part, const Arguments& all) {

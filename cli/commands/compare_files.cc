@@ -16,6 +16,7 @@
 #include "pipeline/arrays/compare_checkpoints.h"
 #include "pipeline/graphs/compare_atb.h"
 #include "pipeline/graphs/compare_torchair.h"
+#include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/operators/operator_trees.h"
@@ -104,6 +105,18 @@ Result<int> CompareOperatorDumps(const std::string& target, const std::string& g
     PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(answer, fail_on));
     fails = fails || fails_here;
   }
+  return fails ? kDifferencesFound : 0;
+}
+
+Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
+                             const CompareOptions& options,
+                             const std::vector<std::string>& fail_on) {
+  PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
+                pipeline::CompareHdf5(target, golden, options.threads));
+  PL_TRY_ASSIGN(const std::string path, pipeline::WriteHdf5Result(comparison, options.output_dir));
+  std::fputs(pipeline::AnswerText(comparison.answer, "values without elements").c_str(), stdout);
+  std::printf("file: %s\n", path.c_str());
+  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
 

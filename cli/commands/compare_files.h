@@ -30,6 +30,11 @@ Result<int> CompareOperatorDumps(const std::string& target, const std::string& g
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on);
 
+// The same of operator dumps in HDF5: writes result_<time>.csv.
+Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
+                             const CompareOptions& options,
+                             const std::vector<std::string>& fail_on);
+
 // Compares them, prints the answer, writes ckpt_similarity.json of checkpoints. `output`: a
 // directory, or a path that ends in .json; an existing file is kIo. Returns the exit status.
 // `fail_on` empty: suspicious, broken and unmatched.

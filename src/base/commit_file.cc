@@ -108,6 +108,7 @@ CommitFile::~CommitFile() {
   if (!changes_.is_open() || process_ != ::getpid()) return;
   if (!temporary_.empty()) static_cast<void>(RemoveFile(temporary_));
   if (in_doubt_) return;  // the next one to open the file needs the changes
+  if (temporary_.empty() && size_ > committed_) static_cast<void>(file_.Resize(committed_));
   static_cast<void>(RemoveFile(ChangesPath(path_)));
 }
 

@@ -77,6 +77,14 @@ TEST_F(CommitFileTest, ChangesOverPagesAndBeyondTheEnd) {
   EXPECT_EQ(ReadFile(path_).value(), expected);
 }
 
+TEST_F(CommitFileTest, WithoutACommitTheFileIsAsBefore) {
+  {
+    CommitFile file = MakeFile();
+    ASSERT_TRUE(file.Write(1, BytesOf("bbbbbb")));
+  }
+  EXPECT_EQ(ReadFile(path_).value(), "aaaa");
+}
+
 TEST_F(CommitFileTest, OnlyOneWriter) {
   const CommitFile file = MakeFile();
   const Result<CommitFile> second = CommitFile::OpenUpdate(path_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -75,6 +76,7 @@ herr_t TakeName(hid_t /*group*/, const char* name, const H5L_info_t* info, void*
 }  // namespace
 
 struct DumpReader::State {
+  std::mutex mutex;  // not every build of the library takes calls of several threads
   CommitFile storage;
   Handle file;
   std::string path;
@@ -380,6 +382,7 @@ Result<DumpReader> DumpReader::Open(const std::string& path) {
 }
 
 Result<std::vector<StoredValue>> DumpReader::Values(const CallPlace& place) const {
+  const std::scoped_lock lock(state_->mutex);
   Silence();
   const std::string call = fmt::format("/{}/{}", place.operation, place.call);
   const std::string side = fmt::format("{}/{}", call, SideName(place.side));
@@ -404,18 +407,20 @@ Result<std::vector<StoredValue>> DumpReader::Values(const CallPlace& place) cons
 }
 
 Result<StoredTensor> DumpReader::Load(const CallPlace& place, const StoredValue& value) const {
+  const std::scoped_lock lock(state_->mutex);
   Silence();
   const std::string relative = fmt::format("{}/{}", SideName(place.side), value.name);
   const std::string where = fmt::format("/{}/{}/{}", place.operation, place.call, relative);
-  if (value.dtype == DType::kFloat16 && value.device == kCpu && !state_->is_own) {
+  const Handle dataset(H5Dopen2(state_->file, where.c_str(), H5P_DEFAULT));
+  const Handle stored(dataset.is_open() ? H5Dget_type(dataset) : H5I_INVALID_HID);
+  if (!stored.is_open()) return state_->Damaged(where, "cannot be opened");
+  if (value.dtype == DType::kFloat16 && value.device == kCpu &&
+      H5Aexists(dataset, kChecksum) <= 0) {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("{}: {} holds no numbers: PyTorch 1.5 wrote the bytes of float16 "
                              "tensors of a CPU as float32. Dump them as float32",
                              state_->path, where));
   }
-  const Handle dataset(H5Dopen2(state_->file, where.c_str(), H5P_DEFAULT));
-  const Handle stored(dataset.is_open() ? H5Dget_type(dataset) : H5I_INVALID_HID);
-  if (!stored.is_open()) return state_->Damaged(where, "cannot be opened");
   StoredTensor tensor;
   tensor.recorded_dtype = value.dtype;
   tensor.dtype = StoredDType(value.dtype);

@@ -43,8 +43,7 @@ struct StoredTensor {
   [[nodiscard]] TensorView view() const { return {dtype, bytes.data(), sizes, strides}; }
 };
 
-// An open file. The library takes one call at a time, so that calls from several threads wait for
-// each other. Movable.
+// An open file. Calls from several threads wait for each other. Movable.
 class DumpReader {
  public:
   // kNotFound, kIo; kCorrupt: no HDF5 file, a damaged one, groups that are none of an operator

@@ -1,0 +1,82 @@
+// plumb h5copy: single operators of a dump into a small file, as the tool h5copy does it.
+
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text_parts.h"
+#include "commands.h"
+#include "formats/hdf5_copy.h"
+
+namespace plumbline::cli {
+namespace {
+
+struct Arguments {
+  std::string input, output, source, destination, list;
+  bool makes_parents = false, is_verbose = false;
+};
+
+// One object a line; blank lines and comments behind "#" do not count.
+Result<std::vector<hdf5::ObjectCopy>> ReadList(const std::string& path) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
+  std::vector<hdf5::ObjectCopy> copies;
+  for (const std::string_view line : SplitAt(text, '\n')) {
+    std::string_view object = line.substr(0, line.find('#'));
+    object = object.substr(0, object.find_last_not_of(" \t\r") + 1);
+    object.remove_prefix(std::min(object.find_first_not_of(" \t"), object.size()));
+    if (!object.empty()) copies.push_back({std::string(object), std::string(object), true});
+  }
+  if (!copies.empty()) return copies;
+  return Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: names no object (expected one a line, such as /add_Tensor/7)", path));
+}
+
+Status RunCopy(const Arguments& arguments) {
+  const bool has_object = !arguments.source.empty() && !arguments.destination.empty();
+  if (has_object == !arguments.list.empty()) {
+    return Error(ErrorCode::kInvalidArgument, "expected -s and -d, or --list");
+  }
+  std::vector<hdf5::ObjectCopy> copies;
+  if (has_object) {
+    copies = {{arguments.source, arguments.destination, arguments.makes_parents}};
+  } else {
+    PL_TRY_ASSIGN(copies, ReadList(arguments.list));
+  }
+  PL_TRY(hdf5::CopyObjects(arguments.input, arguments.output, copies));
+  for (const hdf5::ObjectCopy& copy : copies) {
+    if (!arguments.is_verbose) break;
+    std::printf("Copying file <%s> and object <%s> to file <%s> and object <%s>\n",
+                arguments.input.c_str(), copy.source.c_str(), arguments.output.c_str(),
+                copy.destination.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddH5copyCommand(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "h5copy", "Copy operators of an HDF5 dump into another file, to replay them alone.");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("-i,--input", arguments->input, "the dump")->required();
+  command->add_option("-o,--output", arguments->output, "made when missing; else added to")
+      ->required();
+  command->add_option("-s,--source", arguments->source, "object, such as /add_Tensor/7/");
+  command->add_option("-d,--destination", arguments->destination,
+                      "the same object, which a replay looks for by its name");
+  command->add_option("--list", arguments->list, "file with one object a line, in place of -s, -d");
+  command->add_flag("-p,--parents", arguments->makes_parents, "make missing groups above it");
+  command->add_flag("-v,--verbose", arguments->is_verbose, "print what was copied");
+  command->callback([arguments, &exit_status] {
+    const Status status = RunCopy(*arguments);
+    exit_status = status ? 0 : ReportError("h5copy", status.error());
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,314 @@
+#include "pipeline/operators/compare_hdf5.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/text_file.h"
+#include "formats/hdf5_names.h"
+#include "formats/hdf5_reader.h"
+#include "measure/array_verdict.h"
+#include "measure/dump_algorithms.h"
+#include "measure/tensor_metrics.h"
+#include "pipeline/operators/hdf5_pairs.h"
+#include "pipeline/result_names.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using hdf5::Side;
+using hdf5::StoredTensor;
+using hdf5::StoredValue;
+using hdf5::ValueKind;
+
+constexpr const char* kNothing = "*";
+constexpr std::string_view kNoData = "no-data";  // a tensor that was recorded by name alone
+
+// One call of one dump, and where it comes from.
+struct CallSide {
+  const hdf5::DumpReader& reader;
+  hdf5::CallPlace place;
+  [[nodiscard]] std::string PathOf(const std::string& name) const {
+    return fmt::format("/{}/{}/{}/{}", place.operation, place.call, SideName(place.side), name);
+  }
+};
+
+bool IsFloat(DType dtype) { return InfoOf(dtype).kind == DTypeKind::kFloat; }
+
+bool TypesAgree(DType a, DType b) {
+  const auto both = [&](DType one, DType other) {
+    return (a == one && b == other) || (a == other && b == one);
+  };
+  return a == b || both(DType::kInt32, DType::kInt64) ||
+         (IsFloat(a) && IsFloat(b) && a != DType::kFloat64 && b != DType::kFloat64);
+}
+
+Hdf5Row RowOf(int64_t index, const std::string& operation, std::string target, std::string golden,
+              Side side) {
+  Hdf5Row row;
+  row.index = index;
+  row.operation = operation;
+  row.judged.operation = fmt::format("/{}/{}", operation, index);
+  row.judged.name = target == kNothing ? golden : target;
+  row.judged.is_output = side == Side::kOutput;
+  row.target_path = std::move(target);
+  row.golden_path = std::move(golden);
+  return row;
+}
+
+void Fail(Hdf5Row& row, measure::ArrayVerdict verdict, std::string reason) {
+  row.judged.verdict = verdict;
+  row.fail_reason = std::move(reason);
+}
+
+// Flat where the shapes differ: equally many elements are compared in their order.
+Result<Tensor> Flat(const StoredTensor& tensor, const Shape& sizes) {
+  PL_TRY_ASSIGN(const Tensor contiguous, Tensor::Copy(tensor.view()));
+  const TensorView view = contiguous.view();
+  const std::vector<int64_t> strides = ContiguousStrides(sizes);
+  return Tensor::Copy({view.dtype, view.data, sizes, strides});
+}
+
+Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Hdf5Row& row) {
+  const Shape flat{ElementCount(target.sizes).value_or(0)};
+  const Shape& sizes = target.sizes == golden.sizes ? target.sizes : flat;
+  PL_TRY_ASSIGN(const Tensor a, Flat(target, sizes));
+  PL_TRY_ASSIGN(const Tensor b, Flat(golden, sizes));
+  if (flat[0] == 0) {
+    Fail(row, measure::NotComparable("empty"), "the tensors are empty");
+    return {};
+  }
+  const std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+  for (const measure::AlgorithmText& text : measure::RunDumpAlgorithms(
+           algorithms, {a.view(), b.view(), row.target_path, row.golden_path})) {
+    row.algorithms.push_back(text.value);
+    if (text.message.empty()) continue;
+    if (!row.fail_reason.empty()) row.fail_reason += ",";
+    row.fail_reason += text.message;
+  }
+  PL_TRY_ASSIGN(const kernels::Pairwise sums, measure::SumPairs(a.view(), b.view()));
+  row.judged.verdict = measure::JudgeArrays(sums, target.recorded_dtype, golden.recorded_dtype);
+  return {};
+}
+
+void CompareTensors(const CallSide& target, const StoredValue& mine, const CallSide& golden,
+                    const StoredValue& theirs, Hdf5Row& row) {
+  row.dtype = InfoOf(mine.dtype).name;
+  row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
+  if (!mine.has_data || !theirs.has_data) {
+    Fail(row, measure::NotComparable(kNoData), "The dump has no elements of the tensor.");
+    return;
+  }
+  if (!TypesAgree(mine.dtype, theirs.dtype)) {
+    Fail(row, {Verdict::kBroken, "type-differs", 0, 0},
+         fmt::format("The DataType on both sides are different, {} and {}.",
+                     InfoOf(mine.dtype).name, InfoOf(theirs.dtype).name));
+    return;
+  }
+  if (ElementCount(mine.sizes).value_or(-1) != ElementCount(theirs.sizes).value_or(-2)) {
+    Fail(row, {Verdict::kBroken, "shape-differs", 0, 0},
+         fmt::format("Due to the different shapes on the left and right,the left dump data({}) can "
+                     "not be compared to the right dump data([{}]).",
+                     row.shape, fmt::join(theirs.sizes, ",")));
+    return;
+  }
+  const auto a = target.reader.Load(target.place, mine);
+  const auto b = golden.reader.Load(golden.place, theirs);
+  Status status = a ? (b ? MeasureTensors(*a, *b, row) : Status(tl::unexpect, b.error()))
+                    : Status(tl::unexpect, a.error());
+  if (!status) Fail(row, measure::NotComparable("unreadable"), status.error().message());
+}
+
+using Values = std::map<std::string, StoredValue>;
+
+// The values of one side of a call by name; what is wrong with it otherwise.
+Result<Values> ValuesOf(const CallSide& side) {
+  PL_TRY_ASSIGN(std::vector<StoredValue> list, side.reader.Values(side.place));
+  Values values;
+  for (StoredValue& value : list) values.emplace(value.name, std::move(value));
+  return values;
+}
+
+const StoredValue* Find(const Values& values, const std::string& name) {
+  if (const auto found = values.find(name); found != values.end()) return &found->second;
+  for (const std::string_view other : hdf5::OtherNames(hdf5::ArgumentNames(), name)) {
+    const auto found = values.find(std::string(other));
+    if (found != values.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+// Adds the rows of one side of a pair of calls.
+class SideRows {
+ public:
+  SideRows(const CallSide& target, const CallSide& golden, std::vector<Hdf5Row>& rows)
+      : target_(target), golden_(golden), rows_(rows) {}
+
+  void Add() {
+    const Result<Values> mine = ValuesOf(target_), theirs = ValuesOf(golden_);
+    if (!mine || !theirs) {
+      Hdf5Row& row = AddRow(target_.PathOf(""), golden_.PathOf(""));
+      Fail(row, measure::NotComparable("unreadable"),
+           (mine ? theirs.error() : mine.error()).message());
+      return;
+    }
+    std::map<const StoredValue*, bool> used;
+    for (const auto& [name, value] : *mine) {
+      const StoredValue* other = Find(*theirs, name);
+      used[other] = true;
+      AddValue(value, other);
+    }
+    for (const auto& [name, value] : *theirs) {
+      if (value.kind == ValueKind::kTensor && !used.contains(&value)) AddGoldenOnly(value);
+    }
+  }
+
+ private:
+  Hdf5Row& AddRow(std::string target, std::string golden) {
+    return rows_.emplace_back(RowOf(target_.place.call, target_.place.operation, std::move(target),
+                                    std::move(golden), target_.place.side));
+  }
+
+  void AddValue(const StoredValue& mine, const StoredValue* theirs) {
+    const std::string path = target_.PathOf(mine.name);
+    if (mine.kind != ValueKind::kTensor) {
+      const bool differs =
+          theirs != nullptr && theirs->kind == mine.kind && mine.number != theirs->number;
+      if (!differs) return;
+      Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
+      Fail(row, {Verdict::kBroken, "values-differ", 0, 0}, "The numbers on both sides differ.");
+      return;
+    }
+    if (theirs == nullptr || theirs->kind != ValueKind::kTensor) {
+      Hdf5Row& row = AddRow(path, kNothing);
+      row.dtype = InfoOf(mine.dtype).name;
+      row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
+      row.judged.paired = false;
+      Fail(row, measure::NotComparable("only-target"),
+           fmt::format("No data match with {} in golden dump data.", path));
+      return;
+    }
+    Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
+    CompareTensors(target_, mine, golden_, *theirs, row);
+  }
+
+  void AddGoldenOnly(const StoredValue& theirs) {
+    const std::string path = golden_.PathOf(theirs.name);
+    Hdf5Row& row = AddRow(kNothing, path);
+    row.judged.paired = false;
+    Fail(row, measure::NotComparable("only-golden"),
+         fmt::format("No data match with {} in my dump data.", path));
+  }
+
+  const CallSide& target_;
+  const CallSide& golden_;
+  std::vector<Hdf5Row>& rows_;
+};
+
+std::vector<Hdf5Row> RowsOfPair(const hdf5::DumpReader& target, const hdf5::DumpReader& golden,
+                                const std::pair<Hdf5Call, std::optional<Hdf5Call>>& pair,
+                                bool has_inputs) {
+  const auto& [mine, theirs] = pair;
+  std::vector<Hdf5Row> rows;
+  if (!theirs) {
+    Hdf5Row& row =
+        rows.emplace_back(RowOf(mine.id, mine.operation, mine.text(), kNothing, Side::kOutput));
+    row.judged.paired = false;
+    Fail(row, measure::NotComparable("only-target"),
+         fmt::format("No data match with op:{} in golden dump data.", mine.operation));
+    return rows;
+  }
+  for (const Side side : {Side::kInput, Side::kOutput}) {
+    if (side == Side::kInput && !has_inputs) continue;
+    const CallSide left{target, {mine.operation, mine.id, side}};
+    const CallSide right{golden, {theirs->operation, theirs->id, side}};
+    SideRows(left, right, rows).Add();
+  }
+  return rows;
+}
+
+// A replay writes outputs alone.
+Result<bool> HasInputs(const hdf5::DumpReader& reader) {
+  for (const auto& [operation, ids] : reader.calls()) {
+    for (const int64_t id : ids) {
+      PL_TRY_ASSIGN(const auto values, reader.Values({operation, id, Side::kInput}));
+      if (!values.empty()) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
+                                   int threads) {
+  PL_TRY_ASSIGN(const hdf5::DumpReader left, hdf5::DumpReader::Open(target));
+  PL_TRY_ASSIGN(const hdf5::DumpReader right, hdf5::DumpReader::Open(golden));
+  const Result<bool> has_inputs = HasInputs(left);
+  // What cannot be read becomes a row below.
+  const bool with_inputs = has_inputs.value_or(true);
+  const Hdf5CallPairs calls = PairHdf5Calls(left, right, !with_inputs);
+  std::vector<std::vector<Hdf5Row>> parts(calls.pairs.size());
+  RunWithThreads(threads, [&] {
+    ParallelFor(parts.size(),
+                [&](size_t i) { parts[i] = RowsOfPair(left, right, calls.pairs[i], with_inputs); });
+  });
+  Hdf5Comparison comparison;
+  for (std::vector<Hdf5Row>& part : parts) {
+    std::ranges::move(part, std::back_inserter(comparison.rows));
+  }
+  const int64_t last = calls.pairs.empty() ? 0 : calls.pairs.back().first.id;
+  for (const Hdf5Call& call : calls.golden_only) {
+    Hdf5Row& row = comparison.rows.emplace_back(
+        RowOf(last + 1, call.operation, kNothing, call.text(), Side::kOutput));
+    row.judged.paired = false;
+    Fail(row, measure::NotComparable("only-golden"),
+         fmt::format("No data match with {} in my dump data.", call.text()));
+  }
+  std::vector<JudgedTensor> judged;
+  uint64_t without_data = 0;
+  for (const Hdf5Row& row : comparison.rows) {
+    judged.push_back(row.judged);
+    if (row.judged.verdict.reason == kNoData) ++without_data;
+  }
+  comparison.answer = AnswerOf(judged, without_data);
+  return comparison;
+}
+
+Result<std::string> WriteHdf5Result(const Hdf5Comparison& comparison,
+                                    const std::string& directory) {
+  PL_TRY(MakeDirectories(directory));
+  const FreeName name = FreePath(directory, "result", ".csv");
+  PL_TRY_ASSIGN(TextFile out, TextFile::Create(name.text));
+  std::vector<std::string> header = {"Index",           "NPUDump",  "NPUDumpPath",
+                                     "GroundTruthPath", "DataType", "Shape"};
+  const std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+  for (const auto algorithm : algorithms) {
+    header.emplace_back(measure::DumpAlgorithmName(algorithm));
+  }
+  header.insert(header.end(), {"CompareFailReason", "Verdict", "Reason"});
+  csv::AppendRow(header, out.text());
+  for (const Hdf5Row& row : comparison.rows) {
+    std::vector<std::string> cells = {std::to_string(row.index), row.operation, row.target_path,
+                                      row.golden_path,           row.dtype,     row.shape};
+    for (size_t i = 0; i < algorithms.size(); ++i) {
+      cells.push_back(i < row.algorithms.size() ? row.algorithms[i] : "NaN");
+    }
+    cells.push_back(row.fail_reason);
+    cells.emplace_back(VerdictName(row.judged.verdict.verdict));
+    cells.emplace_back(row.judged.verdict.reason);
+    csv::AppendRow(cells, out.text());
+    PL_TRY(out.Flush());
+  }
+  PL_TRY(out.Close());
+  return name.text;
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,42 @@
+// Compares two operator dumps in HDF5 (docs/formats/hdf5_dump.md).
+
+#ifndef PLUMBLINE_PIPELINE_OPERATORS_COMPARE_HDF5_H_
+#define PLUMBLINE_PIPELINE_OPERATORS_COMPARE_HDF5_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/graphs/tensor_answer.h"
+#include "plumbline/result.h"
+
+namespace plumbline::pipeline {
+
+struct Hdf5Row {
+  int64_t index = 0;  // sequence id of the target; behind all of them for golden calls alone
+  std::string operation;
+  std::string target_path, golden_path;  // "/add_Tensor/7/input/self"; "*": there is none
+  std::string dtype, shape;
+  std::vector<std::string> algorithms;  // cells, empty where there is nothing to measure
+  std::string fail_reason;              // upstream's column
+  JudgedTensor judged;
+};
+
+struct Hdf5Comparison {
+  std::vector<Hdf5Row> rows;  // in the order of the target's sequence ids, inputs first
+  TensorAnswer answer;
+};
+
+// Calls of an operator pair by their position; one of several names by those of the other device
+// (formats/hdf5_names.h, and the prefixes Npu, Cudnn, Thnn). Where the target has no inputs, which
+// a replay leaves, outputs pair by equal sequence id. Numbers and lists of numbers are rows only
+// where they differ. Values that cannot be read are rows. Errors of DumpReader::Open().
+Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
+                                   int threads);
+
+// result_<time>.csv in `directory`; its path.
+Result<std::string> WriteHdf5Result(const Hdf5Comparison& comparison, const std::string& directory);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_OPERATORS_COMPARE_HDF5_H_
