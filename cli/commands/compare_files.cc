@@ -112,7 +112,7 @@ Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golde
                              const CompareOptions& options,
                              const std::vector<std::string>& fail_on) {
   PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
-                pipeline::CompareHdf5(target, golden, options.threads));
+                pipeline::CompareHdf5(target, golden, {.threads = options.threads}));
   PL_TRY_ASSIGN(const std::string path, pipeline::WriteHdf5Result(comparison, options.output_dir));
   std::fputs(pipeline::AnswerText(comparison.answer, "values without elements").c_str(), stdout);
   std::printf("file: %s\n", path.c_str());

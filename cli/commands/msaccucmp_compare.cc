@@ -12,8 +12,11 @@
 #include "base/text_parts.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
+#include "pipeline/graphs/tensor_answer.h"
 #include "pipeline/operators/array_pair.h"
+#include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
+#include "pipeline/operators/hdf5_filtered.h"
 #include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/operators/operator_detail.h"
@@ -325,27 +328,44 @@ bool AreOperatorFiles(const OptionWords& words) {
          words.Get("--golden_dump_path").ends_with(".h5");
 }
 
-int CompareOperatorFiles(const OptionWords& words, RunPlumb run_plumb) {
+// The one under test is of an NPU.
+int CompareOperatorFiles(const OptionWords& words) {
   for (const char* name : {"--fusion_rule_file", "--quant_fusion_rule_file", "--op_name",
-                           "--custom_script_path", "--mapping", "--post_process"}) {
+                           "--custom_script_path", "--mapping"}) {
     if (!words.Has(name)) continue;
     return ReportMsaccucmp(kCompare, fmt::format("{}: not for .h5 files", name), kInvalidParameter);
   }
-  Words all = {"compare", words.Get("--my_dump_path"), words.Get("--golden_dump_path")};
-  all.insert(all.end(), {"-o", words.Has("--output") ? words.Get("--output") : "."});
-  return run_plumb(std::move(all));
+  const auto request = RequestOf(words);
+  if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
+  const auto comparison =
+      pipeline::CompareHdf5(request->target, request->golden, {.algorithms = request->algorithms});
+  if (!comparison) return Fail(comparison.error());
+  if (!comparison->target_is_npu) {
+    return ReportMsaccucmp(kCompare, request->target + ": is no dump of an NPU", kInvalidDumpData);
+  }
+  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  const auto path = pipeline::WriteHdf5Result(*comparison, output);
+  if (!path) return Fail(path.error());
+  std::fputs(pipeline::AnswerText(comparison->answer, "values").c_str(), stdout);
+  std::printf("result: %s\n", path->c_str());
+  if (words.Get("--post_process") != "1") return 0;
+  const auto filtered =
+      pipeline::WriteHdf5Filtered(*comparison, {request->target, request->golden, *path});
+  if (!filtered) return Fail(filtered.error());
+  std::printf("filtered: %s\n", filtered->c_str());
+  return 0;
 }
 
 }  // namespace
 
-int RunMsaccucmpCompare(const Words& words, RunPlumb run_plumb) {
+int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kCompareOptions, words);
   if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kCompareOptions).c_str(), stdout);
     return 0;
   }
-  if (AreOperatorFiles(*parsed)) return CompareOperatorFiles(*parsed, run_plumb);
+  if (AreOperatorFiles(*parsed)) return CompareOperatorFiles(*parsed);
   if (const auto wrong = CheckOptions(*parsed)) {
     return ReportMsaccucmp(kCompare, wrong->text, wrong->code);
   }

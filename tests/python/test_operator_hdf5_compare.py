@@ -177,6 +177,32 @@ def test_types_shapes_and_strides(tmp_path: Path) -> None:
     assert found["/c/3/output/result"]["Verdict"] == "same"
 
 
+def test_the_line_of_msaccucmp(tmp_path: Path) -> None:
+    values = {"relu/1/output/result": np.arange(3, dtype=np.float32)}
+    npu = write_old_dump(tmp_path / "npu.h5", values, device=10)
+    cpu = write_old_dump(tmp_path / "cpu.h5", values, device=0)
+    done = run("msaccucmp", "compare", "-m", npu, "-g", cpu, "-out", tmp_path / "out")
+    assert done.returncode == 0 and done.stdout.startswith("no wrong call\n"), done.stderr
+    assert len(list((tmp_path / "out").glob("result_*.csv"))) == 1
+    assert run("msaccucmp", "compare", "-m", cpu, "-g", npu).returncode == 11
+    assert run("msaccucmp", "compare", "-m", npu, "-g", cpu, "-map").returncode == 6
+
+
+def test_bad_tensors_of_msaccucmp_as_files(tmp_path: Path) -> None:
+    values = {"relu/1/output/result": np.arange(3, dtype=np.float32)}
+    values["add/2/output/result"] = np.array([1, 2, -3], np.float32)
+    more = write_old_dump(tmp_path / "more.h5", values, device=10)
+    other = {**values, "add/2/output/result": np.array([1, -2, 3], np.float32)}
+    gold = write_old_dump(tmp_path / "gold.h5", other, device=1)
+    line = ("-m", more, "-g", gold, "-out", tmp_path / "p1", "-p", "1")
+    assert run("msaccucmp", "compare", *line).returncode == 0
+    (filtered,) = (tmp_path / "p1").glob("result_*_filtered")
+    kept = list(csv.DictReader((filtered / "filtered_result.csv").read_text().splitlines()))
+    assert [row["NPUDumpPath"] for row in kept] == ["/add/2/output/result"]
+    assert np.load(filtered / "my_dump/add/2/output/result.npy").tolist() == [1, 2, -3]
+    assert np.load(filtered / "gold_dump/add/2/output/result.npy").tolist() == [1, -2, 3]
+
+
 @pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a\n", b"\x89HDF\r\n\x1a\n" + bytes(500)])
 def test_files_that_are_none(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.h5").write_bytes(content)

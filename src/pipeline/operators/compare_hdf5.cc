@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
-#include "base/csv.h"
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text_file.h"
@@ -76,7 +76,10 @@ Result<Tensor> Flat(const StoredTensor& tensor, const Shape& sizes) {
   return Tensor::Copy({view.dtype, view.data, sizes, strides});
 }
 
-Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Hdf5Row& row) {
+using Algorithms = std::span<const measure::DumpAlgorithm>;
+
+Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Algorithms algorithms,
+                      Hdf5Row& row) {
   const Shape flat{ElementCount(target.sizes).value_or(0)};
   const Shape& sizes = target.sizes == golden.sizes ? target.sizes : flat;
   PL_TRY_ASSIGN(const Tensor a, Flat(target, sizes));
@@ -85,7 +88,6 @@ Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Hd
     Fail(row, measure::NotComparable("empty"), "the tensors are empty");
     return {};
   }
-  const std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
   for (const measure::AlgorithmText& text : measure::RunDumpAlgorithms(
            algorithms, {a.view(), b.view(), row.target_path, row.golden_path})) {
     row.algorithms.push_back(text.value);
@@ -98,8 +100,15 @@ Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Hd
   return {};
 }
 
-void CompareTensors(const CallSide& target, const StoredValue& mine, const CallSide& golden,
-                    const StoredValue& theirs, Hdf5Row& row) {
+// A value of a call.
+struct SideValue {
+  const CallSide& side;
+  const StoredValue& value;
+};
+
+void CompareTensors(const SideValue& target, const SideValue& golden, Algorithms algorithms,
+                    Hdf5Row& row) {
+  const StoredValue &mine = target.value, &theirs = golden.value;
   row.dtype = InfoOf(mine.dtype).name;
   row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
   if (!mine.has_data || !theirs.has_data) {
@@ -119,10 +128,11 @@ void CompareTensors(const CallSide& target, const StoredValue& mine, const CallS
                      row.shape, fmt::join(theirs.sizes, ",")));
     return;
   }
-  const auto a = target.reader.Load(target.place, mine);
-  const auto b = golden.reader.Load(golden.place, theirs);
-  Status status = a ? (b ? MeasureTensors(*a, *b, row) : Status(tl::unexpect, b.error()))
-                    : Status(tl::unexpect, a.error());
+  const auto a = target.side.reader.Load(target.side.place, mine);
+  const auto b = golden.side.reader.Load(golden.side.place, theirs);
+  Status status =
+      a ? (b ? MeasureTensors(*a, *b, algorithms, row) : Status(tl::unexpect, b.error()))
+        : Status(tl::unexpect, a.error());
   if (!status) Fail(row, measure::NotComparable("unreadable"), status.error().message());
 }
 
@@ -148,8 +158,9 @@ const StoredValue* Find(const Values& values, const std::string& name) {
 // Adds the rows of one side of a pair of calls.
 class SideRows {
  public:
-  SideRows(const CallSide& target, const CallSide& golden, std::vector<Hdf5Row>& rows)
-      : target_(target), golden_(golden), rows_(rows) {}
+  SideRows(const CallSide& target, const CallSide& golden, Algorithms algorithms,
+           std::vector<Hdf5Row>& rows)
+      : target_(target), golden_(golden), algorithms_(algorithms), rows_(rows) {}
 
   void Add() {
     const Result<Values> mine = ValuesOf(target_), theirs = ValuesOf(golden_);
@@ -196,7 +207,7 @@ class SideRows {
       return;
     }
     Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
-    CompareTensors(target_, mine, golden_, *theirs, row);
+    CompareTensors({target_, mine}, {golden_, *theirs}, algorithms_, row);
   }
 
   void AddGoldenOnly(const StoredValue& theirs) {
@@ -209,12 +220,20 @@ class SideRows {
 
   const CallSide& target_;
   const CallSide& golden_;
+  Algorithms algorithms_;
   std::vector<Hdf5Row>& rows_;
 };
 
-std::vector<Hdf5Row> RowsOfPair(const hdf5::DumpReader& target, const hdf5::DumpReader& golden,
-                                const std::pair<Hdf5Call, std::optional<Hdf5Call>>& pair,
-                                bool has_inputs) {
+// What all pairs of one comparison share.
+struct PairContext {
+  const hdf5::DumpReader& target;
+  const hdf5::DumpReader& golden;
+  Algorithms algorithms;
+  bool has_inputs;
+};
+
+std::vector<Hdf5Row> RowsOfPair(const PairContext& context,
+                                const std::pair<Hdf5Call, std::optional<Hdf5Call>>& pair) {
   const auto& [mine, theirs] = pair;
   std::vector<Hdf5Row> rows;
   if (!theirs) {
@@ -226,10 +245,10 @@ std::vector<Hdf5Row> RowsOfPair(const hdf5::DumpReader& target, const hdf5::Dump
     return rows;
   }
   for (const Side side : {Side::kInput, Side::kOutput}) {
-    if (side == Side::kInput && !has_inputs) continue;
-    const CallSide left{target, {mine.operation, mine.id, side}};
-    const CallSide right{golden, {theirs->operation, theirs->id, side}};
-    SideRows(left, right, rows).Add();
+    if (side == Side::kInput && !context.has_inputs) continue;
+    const CallSide left{context.target, {mine.operation, mine.id, side}};
+    const CallSide right{context.golden, {theirs->operation, theirs->id, side}};
+    SideRows(left, right, context.algorithms, rows).Add();
   }
   return rows;
 }
@@ -245,22 +264,36 @@ Result<bool> HasInputs(const hdf5::DumpReader& reader) {
   return false;
 }
 
+bool IsOfNpu(const hdf5::DumpReader& reader) {
+  for (const auto& [operation, ids] : reader.calls()) {
+    for (const Side side : {Side::kInput, Side::kOutput}) {
+      const auto values = reader.Values({operation, ids.front(), side});
+      if (!values) continue;
+      const auto tensor = std::ranges::find(*values, true, &StoredValue::has_data);
+      if (tensor != values->end()) return tensor->device == hdf5::kNpu;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
-                                   int threads) {
+                                   const Hdf5CompareOptions& options) {
   PL_TRY_ASSIGN(const hdf5::DumpReader left, hdf5::DumpReader::Open(target));
   PL_TRY_ASSIGN(const hdf5::DumpReader right, hdf5::DumpReader::Open(golden));
   const Result<bool> has_inputs = HasInputs(left);
   // What cannot be read becomes a row below.
   const bool with_inputs = has_inputs.value_or(true);
   const Hdf5CallPairs calls = PairHdf5Calls(left, right, !with_inputs);
+  const PairContext context{left, right, options.algorithms, with_inputs};
   std::vector<std::vector<Hdf5Row>> parts(calls.pairs.size());
-  RunWithThreads(threads, [&] {
-    ParallelFor(parts.size(),
-                [&](size_t i) { parts[i] = RowsOfPair(left, right, calls.pairs[i], with_inputs); });
+  RunWithThreads(options.threads, [&] {
+    ParallelFor(parts.size(), [&](size_t i) { parts[i] = RowsOfPair(context, calls.pairs[i]); });
   });
   Hdf5Comparison comparison;
+  comparison.algorithms = options.algorithms;
+  comparison.target_is_npu = IsOfNpu(left);
   for (std::vector<Hdf5Row>& part : parts) {
     std::ranges::move(part, std::back_inserter(comparison.rows));
   }
@@ -282,29 +315,35 @@ Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string&
   return comparison;
 }
 
+csv::Row Hdf5Header(const Hdf5Comparison& comparison) {
+  csv::Row header = {"Index", "NPUDump", "NPUDumpPath", "GroundTruthPath", "DataType", "Shape"};
+  for (const auto algorithm : comparison.algorithms) {
+    header.emplace_back(measure::DumpAlgorithmName(algorithm));
+  }
+  header.insert(header.end(), {"CompareFailReason", "Verdict", "Reason"});
+  return header;
+}
+
+csv::Row Hdf5Cells(const Hdf5Comparison& comparison, const Hdf5Row& row) {
+  csv::Row cells = {std::to_string(row.index), row.operation, row.target_path,
+                    row.golden_path,           row.dtype,     row.shape};
+  for (size_t i = 0; i < comparison.algorithms.size(); ++i) {
+    cells.push_back(i < row.algorithms.size() ? row.algorithms[i] : "NaN");
+  }
+  cells.push_back(row.fail_reason);
+  cells.emplace_back(VerdictName(row.judged.verdict.verdict));
+  cells.emplace_back(row.judged.verdict.reason);
+  return cells;
+}
+
 Result<std::string> WriteHdf5Result(const Hdf5Comparison& comparison,
                                     const std::string& directory) {
   PL_TRY(MakeDirectories(directory));
   const FreeName name = FreePath(directory, "result", ".csv");
   PL_TRY_ASSIGN(TextFile out, TextFile::Create(name.text));
-  std::vector<std::string> header = {"Index",           "NPUDump",  "NPUDumpPath",
-                                     "GroundTruthPath", "DataType", "Shape"};
-  const std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
-  for (const auto algorithm : algorithms) {
-    header.emplace_back(measure::DumpAlgorithmName(algorithm));
-  }
-  header.insert(header.end(), {"CompareFailReason", "Verdict", "Reason"});
-  csv::AppendRow(header, out.text());
+  csv::AppendRow(Hdf5Header(comparison), out.text());
   for (const Hdf5Row& row : comparison.rows) {
-    std::vector<std::string> cells = {std::to_string(row.index), row.operation, row.target_path,
-                                      row.golden_path,           row.dtype,     row.shape};
-    for (size_t i = 0; i < algorithms.size(); ++i) {
-      cells.push_back(i < row.algorithms.size() ? row.algorithms[i] : "NaN");
-    }
-    cells.push_back(row.fail_reason);
-    cells.emplace_back(VerdictName(row.judged.verdict.verdict));
-    cells.emplace_back(row.judged.verdict.reason);
-    csv::AppendRow(cells, out.text());
+    csv::AppendRow(Hdf5Cells(comparison, row), out.text());
     PL_TRY(out.Flush());
   }
   PL_TRY(out.Close());

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
+#include "measure/dump_algorithms.h"
 #include "pipeline/graphs/tensor_answer.h"
 #include "plumbline/result.h"
 
@@ -22,8 +24,15 @@ struct Hdf5Row {
   JudgedTensor judged;
 };
 
+struct Hdf5CompareOptions {
+  int threads = 0;  // 0: one per core
+  std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+};
+
 struct Hdf5Comparison {
-  std::vector<Hdf5Row> rows;  // in the order of the target's sequence ids, inputs first
+  std::vector<measure::DumpAlgorithm> algorithms;
+  bool target_is_npu = false;  // by its first tensor
+  std::vector<Hdf5Row> rows;   // in the order of the target's sequence ids, inputs first
   TensorAnswer answer;
 };
 
@@ -32,7 +41,11 @@ struct Hdf5Comparison {
 // a replay leaves, outputs pair by equal sequence id. Numbers and lists of numbers are rows only
 // where they differ. Values that cannot be read are rows. Errors of DumpReader::Open().
 Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
-                                   int threads);
+                                   const Hdf5CompareOptions& options = {});
+
+// Cells of its result: the first line, and those of a row.
+csv::Row Hdf5Header(const Hdf5Comparison& comparison);
+csv::Row Hdf5Cells(const Hdf5Comparison& comparison, const Hdf5Row& row);
 
 // result_<time>.csv in `directory`; its path.
 Result<std::string> WriteHdf5Result(const Hdf5Comparison& comparison, const std::string& directory);
