@@ -1,0 +1,195 @@
+#include "pipeline/device_dump/chunk_receiver.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/text_parts.h"
+#include "pipeline/device_dump/received_file.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr std::string_view kPieces = ".receiving-";
+constexpr std::string_view kLock = "lock";
+constexpr size_t kMostOpenFiles = 256;
+constexpr size_t kMostProblems = 20;
+
+// rank, time, step, time, device, model name, model id, iteration, name.
+constexpr size_t kModelLevels = 9;
+constexpr size_t kKeptLevels = 3;
+
+Status RemoveDirectory(const std::string& path) {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& name : names) PL_TRY(RemoveFile(JoinPath(path, name)));
+  if (::rmdir(path.c_str()) == 0) return {};
+  return ErrnoError(errno, path, "remove");
+}
+
+}  // namespace
+
+// One file on its way.
+struct ChunkReceiver::Assembly {
+  std::mutex mutex;  // of the members below; taken before the receiver's
+  std::string piece;
+  File file;  // closed while others are at work
+  uint64_t end = 0;
+  std::atomic<uint64_t> last_use = 0;
+};
+
+Result<std::string> ReceivedPath(const std::string& dump_path, std::string_view path) {
+  const Error outside(ErrorCode::kInvalidArgument,
+                      fmt::format("{}: not below the dump path (expected {})", path, dump_path));
+  PL_TRY_ASSIGN(const std::string root, AbsolutePath(dump_path));
+  PL_TRY_ASSIGN(const std::string full, AbsolutePath(std::string(path)));
+  if (!full.starts_with(root + "/")) return outside;
+  const std::string_view below = std::string_view(full).substr(root.size() + 1);
+  const std::vector<std::string_view> parts = SplitAt(below, '/');
+  if (parts.size() < kModelLevels) return std::string(below);
+  std::string kept;
+  for (size_t i = 0; i < kKeptLevels; ++i) kept += fmt::format("{}/", parts[i]);
+  return kept + std::string(parts.back());
+}
+
+ChunkReceiver::ChunkReceiver(std::string dump_path, std::string pieces, File lock)
+    : dump_path_(std::move(dump_path)), pieces_(std::move(pieces)), lock_(std::move(lock)) {}
+
+Result<std::unique_ptr<ChunkReceiver>> ChunkReceiver::Open(const std::string& dump_path) {
+  static std::atomic<int> count = 0;
+  PL_TRY(MakeDirectories(dump_path));
+  const std::string pieces =
+      JoinPath(dump_path, fmt::format("{}{}-{}", kPieces, ::getpid(), count++));
+  PL_TRY(MakeDirectories(pieces));
+  PL_TRY_ASSIGN(File lock, File::OpenUpdate(JoinPath(pieces, kLock)));
+  PL_TRY_ASSIGN(const bool locked, lock.TryLock());
+  if (!locked) {
+    return Error(ErrorCode::kIo, fmt::format("{}: another process has its pieces there", pieces));
+  }
+  std::unique_ptr<ChunkReceiver> receiver(new ChunkReceiver(dump_path, pieces, std::move(lock)));
+  PL_TRY(receiver->RemoveAbandoned());
+  return receiver;
+}
+
+// Pieces of processes that are gone: nobody holds their lock.
+Status ChunkReceiver::RemoveAbandoned() const {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(dump_path_));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(dump_path_, name);
+    if (!name.starts_with(kPieces) || path == pieces_) continue;
+    Result<File> lock = File::OpenUpdate(JoinPath(path, kLock));
+    if (!lock || !lock->TryLock().value_or(false)) continue;
+    PL_TRY(RemoveDirectory(path));
+  }
+  return {};
+}
+
+ChunkReceiver::~ChunkReceiver() { Close(); }
+
+Result<std::shared_ptr<ChunkReceiver::Assembly>> ChunkReceiver::AssemblyOf(
+    const std::string& file) {
+  const std::scoped_lock lock(mutex_);
+  if (pieces_.empty()) {
+    return Error(ErrorCode::kInvalidArgument, file + ": came after the receiver was closed");
+  }
+  std::shared_ptr<Assembly>& assembly = assemblies_[file];
+  if (assembly == nullptr) {
+    assembly = std::make_shared<Assembly>();
+    assembly->piece = JoinPath(pieces_, std::to_string(next_piece_++));
+  }
+  assembly->last_use = ++uses_;
+  return assembly;
+}
+
+// Closes those that were idle longest.
+void ChunkReceiver::LimitOpenFiles() {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<Assembly>> open;
+  for (const auto& [file, assembly] : assemblies_) {
+    const std::unique_lock own(assembly->mutex, std::try_to_lock);
+    if (own.owns_lock() && assembly->file.is_open()) open.push_back(assembly);
+  }
+  if (open.size() <= kMostOpenFiles) return;
+  std::ranges::sort(open, {}, [](const auto& one) { return one->last_use.load(); });
+  open.resize(open.size() - kMostOpenFiles / 2);
+  for (const auto& assembly : open) {
+    const std::unique_lock own(assembly->mutex, std::try_to_lock);
+    if (own.owns_lock()) assembly->file = File();
+  }
+}
+
+Status ChunkReceiver::Receive(const Chunk& chunk) {
+  PL_TRY_ASSIGN(const std::string target, ReceivedPath(dump_path_, chunk.file));
+  if (chunk.bytes.empty() && !chunk.is_last) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: a chunk has no bytes", chunk.file));
+  }
+  PL_TRY_ASSIGN(const std::shared_ptr<Assembly> assembly, AssemblyOf(std::string(chunk.file)));
+  bool was_closed = false;
+  {
+    const std::scoped_lock own(assembly->mutex);
+    was_closed = !assembly->file.is_open();
+    if (was_closed) {
+      PL_TRY_ASSIGN(assembly->file, File::OpenUpdate(assembly->piece));
+    }
+    const uint64_t place = chunk.offset < 0 ? assembly->end : static_cast<uint64_t>(chunk.offset);
+    const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
+    PL_TRY(assembly->file.WriteAt({text, chunk.bytes.size()}, place));
+    assembly->end = std::max(assembly->end, place + chunk.bytes.size());
+  }
+  if (was_closed) LimitOpenFiles();
+  if (!chunk.is_last) return {};
+  {
+    // From here on chunks of this name belong to another file.
+    const std::scoped_lock lock(mutex_);
+    assemblies_.erase(std::string(chunk.file));
+  }
+  Finish(target, *assembly);
+  return {};
+}
+
+void ChunkReceiver::Finish(const std::string& file, Assembly& assembly) {
+  const std::scoped_lock own(assembly.mutex);
+  const Status closed = assembly.file.Close();
+  const ReceivedFile received =
+      closed ? ConvertReceived(assembly.piece, JoinPath(dump_path_, file), table_mutex_)
+             : ReceivedFile{0, {closed.error().message()}};
+  static_cast<void>(RemoveFile(assembly.piece));
+  const std::scoped_lock lock(mutex_);
+  ++report_.files;
+  report_.outputs += received.outputs;
+  if (!received.problems.empty()) ++report_.failed;
+  for (const std::string& problem : received.problems) Fail(problem);
+}
+
+// Requires: mutex_ is held.
+void ChunkReceiver::Fail(std::string problem) {
+  if (report_.problems.size() < kMostProblems) report_.problems.push_back(std::move(problem));
+}
+
+ReceiverReport ChunkReceiver::Close() {
+  std::map<std::string, std::shared_ptr<Assembly>> left;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (pieces_.empty()) return report_;
+    left.swap(assemblies_);
+  }
+  for (const auto& [file, assembly] : left) {
+    const Result<std::string> target = ReceivedPath(dump_path_, file);
+    if (target && IsWhole(assembly->piece)) {
+      Finish(*target, *assembly);
+      continue;
+    }
+    const std::scoped_lock lock(mutex_);
+    ++report_.unended;
+    Fail(fmt::format("{}: its last chunk never came ({} bytes did)", file, assembly->end));
+  }
+  const std::scoped_lock lock(mutex_);
+  const Status removed = RemoveDirectory(pieces_);
+  if (!removed) Fail(removed.error().message());
+  pieces_.clear();
+  return report_;
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,122 @@
+#include "pipeline/device_dump/received_file.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/file.h"
+#include "formats/acl_dump.h"
+#include "formats/acl_file_name.h"
+#include "pipeline/device_dump/convert_file.h"
+#include "pipeline/device_dump/host_tensor.h"
+#include "pipeline/device_dump/output_names.h"
+#include "pipeline/device_dump/received_statistics.h"
+#include "pipeline/device_dump/tensor_output.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr size_t kImageDimensions = 4;
+
+class Received {
+ public:
+  Received(const std::string& piece, const std::string& target, OutputDirectory& directory)
+      : piece_(piece), name_(BaseName(target)), directory_(directory) {}
+
+  ReceivedFile Run() {
+    if (acl::IsOverflowFileName(name_)) return ConvertRecords();
+    const Result<acl::DumpFile> file = acl::DumpFile::Open(piece_);
+    if (!file) {
+      Fail(file.error().message());
+      return std::move(result_);
+    }
+    const std::string cut = file->FirstCutPart();
+    if (!cut.empty()) Fail("the file is cut at " + cut);
+    const acl::Message& message = file->message();
+    for (size_t i = 0; i < message.inputs.size(); ++i) Write(message.inputs[i], "input", i);
+    for (size_t i = 0; i < message.outputs.size(); ++i) Write(message.outputs[i], "output", i);
+    return std::move(result_);
+  }
+
+ private:
+  void Fail(std::string_view problem) {
+    result_.problems.push_back(fmt::format("{}: {}", name_, problem));
+  }
+
+  ReceivedFile ConvertRecords() {
+    const FileConversion conversion = ConvertFile(piece_, name_, {}, directory_);
+    result_.outputs = conversion.outputs.size();
+    for (const ConvertFailure& failure : conversion.failures) Fail(failure.failure.text);
+    return std::move(result_);
+  }
+
+  void Write(const acl::DumpedTensor& tensor, std::string_view side, size_t slot) {
+    if (tensor.size == 0) return;
+    const DumpStatus written = TryWrite(tensor, fmt::format("{}.{}.{}", name_, side, slot));
+    if (written) {
+      ++result_.outputs;
+    } else {
+      Fail(fmt::format("{} {}: {}", side, slot, written.error().text));
+    }
+  }
+
+  // In the layout of the host where that is known and can be reached.
+  static DumpResult<HostTensor> OnHost(const acl::DumpedTensor& tensor) {
+    const std::optional<Shape> shape = acl::KnownShape(tensor.original_shape);
+    if (!shape || shape->empty()) return AsDumped(tensor, std::nullopt);
+    const bool is_image = shape->size() == kImageDimensions;
+    const WantedLayout wanted{is_image ? DeviceFormat::kNCHW : DeviceFormat::kND, std::nullopt};
+    DumpResult<HostTensor> host = InLayout(tensor, std::nullopt, wanted);
+    if (host) return host;
+    return AsDumped(tensor, std::nullopt);
+  }
+
+  DumpStatus TryWrite(const acl::DumpedTensor& tensor, const std::string& stem) {
+    PL_TRY_ASSIGN(const HostTensor host, OnHost(tensor));
+    const std::string name =
+        fmt::format("{}.{}.{}", stem, DeviceFormatName(host.format), acl::TypeName(host.data_type));
+    const DumpStatus written = WriteAs(host, OutputKind::kNpy, name + ".npy");
+    if (written || written.error().code != DumpCode::kInvalidDataType) return written;
+    return WriteAs(host, OutputKind::kBin, name);
+  }
+
+  DumpStatus WriteAs(const HostTensor& host, OutputKind kind, const std::string& name) {
+    PL_TRY_ASSIGN(const std::string placed, directory_.Place(name));
+    PL_TRY_ASSIGN(AtomicFile file, directory_.Create(placed));
+    const auto bytes = WriteTensor(host, kind, file);
+    if (!bytes) return bytes.error();
+    const Status committed = file.Commit(/*durable=*/false);
+    if (!committed) return Failed(DumpCode::kWriteError, committed.error());
+    return {};
+  }
+
+  const std::string& piece_;
+  const std::string name_;
+  OutputDirectory& directory_;
+  ReceivedFile result_;
+};
+
+}  // namespace
+
+bool IsWhole(const std::string& piece) {
+  const Result<acl::DumpFile> file = acl::DumpFile::Open(piece);
+  return file && file->FirstCutPart().empty() && file->surplus_bytes() == 0;
+}
+
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target,
+                             std::mutex& table_mutex) {
+  const std::string parent(DirectoryOf(target));
+  const Status made = MakeDirectories(parent);
+  if (!made) return {0, {made.error().message()}};
+  if (IsDeviceTable(piece)) {
+    const std::scoped_lock lock(table_mutex);
+    const Result<uint64_t> rows = AddDeviceTable(piece, target);
+    if (!rows) return {0, {rows.error().message()}};
+    return {*rows, {}};
+  }
+  DumpResult<OutputDirectory> directory = OutputDirectory::Open(parent);
+  if (!directory) return {0, {directory.error().text}};
+  return Received(piece, target, *directory).Run();
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,32 @@
+// One dump file that a device has sent, as the files that users look at.
+
+#ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_RECEIVED_FILE_H_
+#define PLUMBLINE_PIPELINE_DEVICE_DUMP_RECEIVED_FILE_H_
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace plumbline::pipeline {
+
+struct ReceivedFile {
+  uint64_t outputs = 0;
+  std::vector<std::string> problems;  // one sentence each
+};
+
+// Converts the complete file `piece`, which the runtime would have called `target`, into files
+// beside `target`: records of overflows to JSON, a device's table of statistics to rows of
+// statistic.csv, everything else to arrays. Tensors of four dimensions become NCHW, others ND,
+// where the layout can be converted; otherwise they stay in the layout and shape of the device,
+// which their name tells. Types that NumPy does not have are written as their bytes, without
+// ".npy". `table_mutex` guards statistic.csv in this process.
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target,
+                             std::mutex& table_mutex);
+
+// Whether a file whose end nobody announced is a dump that has all its parts.
+bool IsWhole(const std::string& piece);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_RECEIVED_FILE_H_
