@@ -21,7 +21,7 @@ constexpr AddCommand kCommands[] = {
     AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand,    AddConfigCheckCommand,
     AddConvertCommand, AddData2dbCommand,     AddDumpConfigCommand, AddExportCommand,
     AddH5copyCommand,  AddInspectCommand,     AddMergeCommand,      AddOverflowCommand,
-    AddRecoverCommand,
+    AddParseCommand,   AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;

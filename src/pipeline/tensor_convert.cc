@@ -30,9 +30,7 @@ Result<uint64_t> WriteParts(const std::string& path, std::string_view head,
 
 }  // namespace
 
-Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to) {
-  PL_TRY_ASSIGN(const torch_pt::PtFile file, torch_pt::PtFile::Open(from));
-  const TensorView view = file.view();
+Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to) {
   Tensor copy;
   PL_TRY_ASSIGN(const std::span<const std::byte> bytes, ContiguousBytes(view, copy));
   PL_TRY_ASSIGN(const npy::Contents contents, npy::MakeContents(view.dtype, view.sizes, bytes));
@@ -42,9 +40,7 @@ Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to) 
   return converted;
 }
 
-Result<ConvertedTensor> NpyToPt(const std::string& from, const std::string& to) {
-  PL_TRY_ASSIGN(const npy::NpyFile file, npy::NpyFile::Open(from));
-  const TensorView view = file.view();
+Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to) {
   Tensor copy;
   PL_TRY_ASSIGN(const std::span<const std::byte> bytes, ContiguousBytes(view, copy));
   const torch_pt::Frame frame =
@@ -52,6 +48,16 @@ Result<ConvertedTensor> NpyToPt(const std::string& from, const std::string& to) 
   ConvertedTensor converted;
   PL_TRY_ASSIGN(converted.bytes, WriteParts(to, frame.head, bytes, frame.tail));
   return converted;
+}
+
+Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to) {
+  PL_TRY_ASSIGN(const torch_pt::PtFile file, torch_pt::PtFile::Open(from));
+  return WriteNpy(file.view(), to);
+}
+
+Result<ConvertedTensor> NpyToPt(const std::string& from, const std::string& to) {
+  PL_TRY_ASSIGN(const npy::NpyFile file, npy::NpyFile::Open(from));
+  return WritePt(file.view(), to);
 }
 
 Result<uint64_t> CopyFileBytes(const std::string& from, const std::string& to) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plumbline/result.h"
+#include "plumbline/tensor.h"
 
 namespace plumbline {
 
@@ -15,6 +16,10 @@ struct ConvertedTensor {
   bool widened = false;  // to float32, because the new format lacks the dtype
 };
 
+// Writes a .npy file. bfloat16 and float8 become float32, which holds all of their values. kIo.
+Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to);
+// Writes a .pt file. kIo.
+Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to);
 // Reads the .pt file `from` and writes the .npy file `to`. bfloat16 and float8 become float32,
 // which holds all of their values. Errors as PtFile::Open, kIo.
 Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to);

@@ -1,0 +1,25 @@
+// Single elements of a contiguous array, for people to read.
+
+#ifndef PLUMBLINE_PIPELINE_ARRAYS_ARRAY_ELEMENTS_H_
+#define PLUMBLINE_PIPELINE_ARRAYS_ARRAY_ELEMENTS_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "plumbline/tensor.h"
+
+namespace plumbline {
+
+// Value of element `i` in row-major order; exact for every real type of NumPy, 64-bit integers
+// included. The modulus of a complex one. Requires: `view` is contiguous and holds it.
+long double ElementValue(const TensorView& view, size_t i);
+// As NumPy prints it: "True", "-3", "0.1", "nan", "(1.5-2j)".
+std::string ElementText(const TensorView& view, size_t i);
+
+// "(2, 3)", "(4,)", "()".
+std::string ShapeTuple(std::span<const int64_t> sizes);
+
+}  // namespace plumbline
+
+#endif  // PLUMBLINE_PIPELINE_ARRAYS_ARRAY_ELEMENTS_H_

@@ -1,0 +1,205 @@
+#include "pipeline/arrays/compare_npy_trees.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/number_text.h"
+#include "base/text_parts.h"
+#include "formats/npy.h"
+#include "measure/array_verdict.h"
+#include "pipeline/arrays/array_elements.h"
+#include "pipeline/operators/array_pair.h"
+
+namespace plumbline {
+namespace {
+
+constexpr int kMostLevels = 5;
+
+using Files = std::map<std::string, std::string>;  // path by "input.0"
+struct Row {
+  std::string target, golden;
+  std::vector<std::string> cells;  // Mean to Max Relative Error
+  measure::ArrayVerdict verdict;
+  std::string problem;
+};
+
+bool HasOnlyArrays(const std::string& directory, int level, bool& any) {
+  const auto names = ListDirectory(directory);
+  if (!names || level > kMostLevels) return false;
+  return std::ranges::all_of(*names, [&](const std::string& name) {
+    const std::string path = JoinPath(directory, name);
+    if (KindOf(path) == PathKind::kDirectory) return HasOnlyArrays(path, level + 1, any);
+    any = true;
+    return name.ends_with(".npy");
+  });
+}
+
+std::vector<std::string> DirectoriesIn(const std::string& path) {
+  std::vector<std::string> names;
+  for (const std::string& name : ListDirectory(path).value_or(std::vector<std::string>())) {
+    if (KindOf(JoinPath(path, name)) == PathKind::kDirectory) names.push_back(name);
+  }
+  return names;
+}
+
+// The part of a name from "input" or "output" on; the whole name where it has neither.
+Files ArraysIn(const std::string& directory) {
+  Files files;
+  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    const std::vector<std::string_view> parts = SplitAt(name, '.');
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      if (parts[i] == "input" || parts[i] == "output") at = i;
+    }
+    const std::string key = at == 0 ? name : fmt::format("{}.{}", parts[at], parts[at + 1]);
+    files.emplace(key, JoinPath(directory, name));
+  }
+  return files;
+}
+
+double MeanOf(const TensorView& view) {
+  long double sum = 0;
+  const auto count = static_cast<size_t>(view.element_count());
+  for (size_t i = 0; i < count; ++i) sum += ElementValue(view, i);
+  return static_cast<double>(sum / static_cast<long double>(count));
+}
+
+// Smallest step of the golden's type at 1, which stands for a golden 0.
+long double EpsilonOf(DType dtype) {
+  const bool is_float = InfoOf(dtype).kind == DTypeKind::kFloat;
+  return is_float ? 2.0L * UnitRoundoff(dtype) : std::numeric_limits<double>::epsilon();
+}
+
+void Measure(const TensorView& a, const TensorView& b, Row& row) {
+  long double most_absolute = 0, most_relative = 0;
+  bool any_nan = false;
+  const auto count = static_cast<size_t>(a.element_count());
+  for (size_t i = 0; i < count; ++i) {
+    const long double x = ElementValue(a, i), y = ElementValue(b, i);
+    const long double diff = x == y ? 0 : std::abs(x - y);
+    any_nan = any_nan || std::isnan(diff);
+    most_absolute = std::max(most_absolute, diff);
+    most_relative = std::max(most_relative, diff / std::abs(y == 0 ? EpsilonOf(b.dtype) : y));
+  }
+  const bool equal = std::equal(a.data, a.data + a.size_bytes(), b.data, b.data + b.size_bytes());
+  const auto text = [&](long double value) {
+    return any_nan ? std::string("nan") : PythonFloat(static_cast<double>(value));
+  };
+  row.cells = {PythonFloat(MeanOf(a)), PythonFloat(MeanOf(b)), equal ? "True" : "False",
+               text(most_absolute), text(most_relative)};
+  row.verdict = pipeline::JudgePair(a, b);
+}
+
+void CompareFiles(Row& row) {
+  const auto left = npy::NpyFile::Open(row.target), right = npy::NpyFile::Open(row.golden);
+  const auto a = left ? Tensor::Copy(left->view()) : Result<Tensor>(left.error());
+  const auto b = right ? Tensor::Copy(right->view()) : Result<Tensor>(right.error());
+  if (!a || !b) {
+    row.verdict = measure::NotComparable("unreadable");
+    row.problem = (a ? b.error() : a.error()).message();
+  } else if (!std::ranges::equal(a->view().sizes, b->view().sizes)) {
+    row.verdict = {Verdict::kBroken, "shape-differs", 0, 0};
+    row.problem =
+        fmt::format("shapes {} and {}", ShapeTuple(a->view().sizes), ShapeTuple(b->view().sizes));
+  } else if (a->view().dtype != b->view().dtype) {
+    row.verdict = {Verdict::kBroken, "type-differs", 0, 0};
+    row.problem =
+        fmt::format("types {} and {}", InfoOf(a->view().dtype).name, InfoOf(b->view().dtype).name);
+  } else if (a->view().element_count() == 0) {
+    row.verdict = measure::NotComparable("empty");
+  } else {
+    Measure(a->view(), b->view(), row);
+  }
+}
+
+// Adds rows of two directories of arrays; a missing one is an empty path.
+void CompareDirectories(const std::string& target, const std::string& golden,
+                        std::vector<Row>& rows) {
+  const Files mine = target.empty() ? Files() : ArraysIn(target);
+  const Files theirs = golden.empty() ? Files() : ArraysIn(golden);
+  std::set<std::string> keys;
+  for (const auto& [key, path] : mine) keys.insert(key);
+  for (const auto& [key, path] : theirs) keys.insert(key);
+  for (const std::string& key : keys) {
+    Row& row = rows.emplace_back();
+    if (const auto found = mine.find(key); found != mine.end()) row.target = found->second;
+    if (const auto found = theirs.find(key); found != theirs.end()) row.golden = found->second;
+    if (!row.target.empty() && !row.golden.empty()) {
+      CompareFiles(row);
+      continue;
+    }
+    row.verdict = measure::NotComparable(row.golden.empty() ? "only-target" : "only-golden");
+    row.problem = "there is no counterpart";
+  }
+}
+
+std::string TableText(const std::vector<Row>& rows) {
+  std::string text =
+      "\xEF\xBB\xBFNPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consistency,Max Abs Error,"
+      "Max Relative Error,Verdict,Reason,Problem\n";
+  for (const Row& row : rows) {
+    csv::Row cells = {row.target, row.golden};
+    const size_t measured = 5;
+    for (size_t i = 0; i < measured; ++i) {
+      cells.push_back(row.cells.empty() ? std::string() : row.cells[i]);
+    }
+    cells.emplace_back(VerdictName(row.verdict.verdict));
+    cells.emplace_back(row.verdict.reason);
+    cells.push_back(row.problem);
+    csv::AppendRow(cells, text);
+  }
+  std::string lines;
+  for (const char c : text) lines += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  return lines;
+}
+
+}  // namespace
+
+bool IsNpyTree(const std::string& directory) {
+  bool any = false;
+  return HasOnlyArrays(directory, 1, any) && any;
+}
+
+Result<NpyTreeReport> CompareNpyTrees(const std::string& target, const std::string& golden,
+                                      const std::string& output) {
+  PL_TRY_ASSIGN(const std::string left, RealPath(target));
+  PL_TRY_ASSIGN(const std::string right, RealPath(golden));
+  if (left == right) {
+    return Error(ErrorCode::kInvalidArgument, target + ": is given on both sides");
+  }
+  std::set<std::string> operators;
+  for (const std::string& root : {left, right}) {
+    for (const std::string& name : DirectoriesIn(root)) operators.insert(name);
+  }
+  std::vector<Row> rows;
+  for (const std::string& name : operators) {
+    const std::string mine = JoinPath(left, name), theirs = JoinPath(right, name);
+    const auto times = DirectoriesIn(mine), golden_times = DirectoriesIn(theirs);
+    for (size_t i = 0; i < std::max(times.size(), golden_times.size()); ++i) {
+      CompareDirectories(i < times.size() ? JoinPath(mine, times[i]) : "",
+                         i < golden_times.size() ? JoinPath(theirs, golden_times[i]) : "", rows);
+    }
+  }
+  PL_TRY(MakeDirectories(output));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  NpyTreeReport report{JoinPath(output, fmt::format("batch_compare_{}.csv", seconds)), rows.size()};
+  for (const Row& row : rows) {
+    const bool is_good =
+        row.verdict.verdict == Verdict::kSame || row.verdict.verdict == Verdict::kWithinNoise;
+    if (!is_good) ++report.differing;
+  }
+  PL_TRY(WriteFileAtomically(report.path, TableText(rows), /*durable=*/false));
+  return report;
+}
+
+}  // namespace plumbline

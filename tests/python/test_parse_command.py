@@ -1,0 +1,197 @@
+"""plumb parse: its verbs one by one, and the shell."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchair_dumps
+
+PLUMB = os.environ.get("PLUMB", "plumb")
+
+
+def parse(*words: Any, cwd: Path, lines: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PLUMB, "parse", *map(str, words)], cwd=cwd, capture_output=True, text=True, input=lines
+    )
+
+
+def save(path: Path, array: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.asarray(array))
+    return path
+
+
+def save_dump(path: Path, values: np.ndarray) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(torchair_dumps.ge_bytes([], [values]))
+    return path
+
+
+@pytest.mark.parametrize("array, facts, rows", [
+    (np.arange(6, dtype=np.float32).reshape(2, 3),
+     "[Shape: (2, 3)] [Dtype: float32] [Max: 5.0] [Min: 0.0] [Mean: 2.5]", 1),
+    (np.array(7), "[Shape: ()] [Dtype: int64] [Max: 7] [Min: 7] [Mean: 7]", 1),
+    (np.arange(200), "[Shape: (200,)] [Dtype: int64] [Max: 199.0] [Min: 0.0] [Mean: 99.5]", 16),
+    (np.array([2**60 + 1]), "[Shape: (1,)] [Dtype: int64]", 1),
+])
+def test_pt(array: np.ndarray, facts: str, rows: int, tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", array)
+    done = parse("pt", "-n", path, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[0].startswith(facts), done.stdout + done.stderr
+    assert lines[1:3] == [f"Path: {path}", f"TextFile: {path}.txt"]
+    assert len(lines) == 4 + rows
+    assert lines[4].split("|")[1].split() == [str(value) for value in array.flatten()[:8]]
+    text = Path(f"{path}.txt").read_text()
+    assert np.allclose(np.loadtxt(f"{path}.txt").reshape(array.shape), array, rtol=1e-5)
+    assert text.count("\n") == array.size // (array.shape[-1] if array.shape else 1)
+    Path(f"{path}.txt").write_text("kept")
+    parse("pt", "-n", path, cwd=tmp_path)
+    assert Path(f"{path}.txt").read_text() == "kept"
+
+
+def test_pt_of_bool_and_nothing(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", [True, False])
+    assert "       0 | True False\n" in parse("pt", "-n", path, cwd=tmp_path).stdout
+    empty = parse("pt", "-n", save(tmp_path / "b.npy", np.zeros((0, 2))), cwd=tmp_path)
+    assert empty.returncode == 2 and "b.npy: the array has no elements" in empty.stderr
+    assert parse("pt", "-n", tmp_path / "none.npy", cwd=tmp_path).returncode == 3
+
+
+def test_cn(tmp_path: Path) -> None:
+    ones, zeros = save(tmp_path / "1.npy", np.ones(4)), save(tmp_path / "0.npy", np.zeros(4))
+    text = parse("cn", "-m", ones, "-g", zeros, "-s", cwd=tmp_path).stdout
+    counts = "NumCnt: 4\nAllClose: False\nCosSim: nan\nErrorPer: 1.0  (rl= 0.001, al= 0.001)\n"
+    assert counts in text
+    assert Path(f"{ones}.txt").exists()
+    wrong = text.split("Top Item Table")[0].splitlines()[2:]
+    assert wrong == [f"{i:8} | 1.0 | 0.0 | 1.0" for i in range(4)]
+
+
+def test_cn_of_nan_and_large_integers(tmp_path: Path) -> None:
+    nan = float("nan")
+    left = save(tmp_path / "l.npy", [nan, nan, 1.0])
+    right = save(tmp_path / "r.npy", [nan, 1.0, 1.0])
+    text = parse("cn", "-m", left, "-g", right, cwd=tmp_path).stdout
+    assert "AllClose: False" in text and "ErrorPer: 0.3333333333333333 " in text
+    big = save(tmp_path / "a.npy", [2**53]), save(tmp_path / "b.npy", [2**53 + 1])
+    limits = ("-al", "0.5", "-rl", "1e-20")
+    text = parse("cn", "-m", big[0], "-g", big[1], *limits, cwd=tmp_path).stdout
+    assert "ErrorPer: 1.0" in text and f"{2**53} | {2**53 + 1} | 1.0" in text
+    other = parse("cn", "-m", left, "-g", big[0], cwd=tmp_path)
+    assert other.returncode == 2 and "expected equally many elements, got 3 and 1" in other.stderr
+    assert parse("cn", "-m", left, "-g", right, "-al", "0", cwd=tmp_path).returncode == 2
+
+
+def test_vc_of_arrays(tmp_path: Path) -> None:
+    base = np.array([1.0, 0.0, 4.0], np.float32)
+    for root, factor in (("a", 1.0), ("b", 1.5)):
+        stamp = "100" if root == "a" else "200"
+        add, mul = tmp_path / root / "add" / stamp, tmp_path / root / "mul" / stamp
+        save(add / "Add.add.1.100.input.0.npy", base)
+        save(add / "Add.add.1.100.output.0.npy", base * factor)
+        save(mul / "Mul.mul.1.100.output.0.npy", base[: int(factor * 2)])
+    save(tmp_path / "a" / "mul" / "100" / "Mul.mul.1.100.output.1.npy", base)
+    done = parse("vc", "-m", "a", "-g", "b", "-out", "out", cwd=tmp_path)
+    assert done.returncode == 0 and "4 rows, 3 differ" in done.stdout, done.stderr
+    (table,) = (tmp_path / "out").glob("batch_compare_*.csv")
+    raw = table.read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbfNPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consis")
+    assert raw.count(b"\r\n") == raw.count(b"\n") == 5
+    same, changed, shape, alone = csv.reader(raw.decode("utf-8-sig").splitlines()[1:])
+    assert same[4:8] == ["True", "0.0", "0.0", "same"]
+    assert changed[4:7] == ["False", "2.0", "0.3333333333333333"] and changed[7] == "broken"
+    assert shape[8] == "shape-differs" and alone[8] == "only-target" and alone[1] == ""
+    assert parse("vc", "-m", "a", "-g", "a", cwd=tmp_path).returncode == 2
+
+
+def test_dc_and_cad(tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32)
+    name = "Relu.relu1.3.7.1735011096426349"
+    save_dump(tmp_path / "dump/0" / name, values)
+    done = parse("dc", "-n", f"dump/0/{name}", "-cmp_path", "/usr/local/x.py", cwd=tmp_path)
+    assert done.returncode == 0 and "was ignored" in done.stderr
+    (listed,) = [line.strip() for line in done.stdout.splitlines()[1:]]
+    assert listed.startswith("parse_data/dump_convert/")
+    assert np.array_equal(np.load(tmp_path / listed), values)
+    save_dump(tmp_path / "dump/0/Relu.relu1.3.7.1735011096426350", values)
+    (tmp_path / "dump/0/Relu.bad.3.7.1735011096426351").write_bytes(b"no dump")
+    done = parse("cad", "-m", "dump/0", "-out", "all", cwd=tmp_path)
+    assert done.returncode == 5 and "2 dump files converted, 1 failed" in done.stdout
+    assert "Relu.bad.3.7.1735011096426351" in done.stderr
+    root = tmp_path / "all"
+    trees = sorted(path.relative_to(root).parent for path in root.glob("*/*/*"))
+    assert list(map(str, trees)) == ["relu1/1735011096426349", "relu1/1735011096426350"]
+    assert parse("cad", "-m", "none", cwd=tmp_path).returncode == 3
+
+
+def test_files_by_what_they_are(tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32)
+    name = "Relu.relu1.3.7.1735011096426349"
+    save_dump(tmp_path / "mixed" / name, values)
+    brain = b"format=2\ndtype=27\ndims=2\n$Version=1.0\n$Object.Count=1\n$Object.data=0,4\n$End=1\n"
+    (tmp_path / "mixed" / "x.BIN").write_bytes(brain + bytes([0xC0, 0x3F, 0x00, 0xC0]))
+    done = parse("-d", "mixed", "-t", "npy", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "out/x.BIN.npy").tolist() == [1.5, -2.0]
+    assert np.array_equal(np.load(tmp_path / f"out/{name}.output.0.npy"), values)
+    done = parse("-d", "mixed/x.BIN", cwd=tmp_path)
+    tensor = torch.load(tmp_path / "output/x.BIN.pt")
+    assert tensor.dtype == torch.bfloat16 and tensor.tolist() == [1.5, -2.0]
+    assert parse("-d", "none", cwd=tmp_path).returncode == 3
+    assert parse("-d", "mixed", "-t", "bin", cwd=tmp_path).returncode == 2
+
+
+def test_the_shell_takes_a_script(tmp_path: Path) -> None:
+    save(tmp_path / "with blank.npy", np.ones(2))
+    script = "\n".join([
+        "pt -n 'with blank.npy'", "", "pt -n missing.npy", "pt", "echo  two   words",
+        "run echo forced", "no-such-program x", "pt -n 'never ends", "help",
+    ])
+    done = parse(cwd=tmp_path, lines=script)
+    assert done.returncode == 0
+    out = done.stdout.splitlines()
+    assert out[0].startswith("[Shape: (2,)]") and "two words" in out and "forced" in out
+    assert any(line.startswith("  cad ") for line in out)
+    errors = done.stderr
+    assert "missing.npy" in errors and "-n (--name) is required" in errors
+    assert errors.count("Command execution failed") == 2
+    assert "no-such-program: command not found" in errors and "a quote never ends" in errors
+
+
+def test_the_shell_completes_verbs_and_keeps_history(tmp_path: Path) -> None:
+    save(tmp_path / "only.npy", np.ones(2))
+    main, side = pty.openpty()
+    environment = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm"}
+    process = subprocess.Popen([PLUMB, "parse"], cwd=tmp_path, stdin=side, stdout=side, stderr=side,
+                               env=environment, close_fds=True)
+    os.close(side)
+    os.write(main, b"p\t-n on\t\nexit\n")  # pt -n only.npy
+    shown = b""
+    while True:
+        try:
+            part = os.read(main, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    assert process.wait(timeout=20) == 0
+    assert b"Parse >>> " in shown and b"[Shape: (2,)]" in shown
+    assert "only.npy" in (tmp_path / ".plumb_parse_history").read_text()
+
+
+def test_wrong_words(tmp_path: Path) -> None:
+    wrong = parse("xy", cwd=tmp_path)
+    assert wrong.returncode == 2 and "xy: is no verb" in wrong.stderr
+    assert parse("pt", "-x", cwd=tmp_path).returncode == 2
+    assert "--golden_dump_path" in parse("cn", "-h", cwd=tmp_path).stdout
+    assert parse("--help", cwd=tmp_path).stdout.startswith("plumb parse: a shell")
