@@ -120,8 +120,6 @@ constexpr std::string_view kNoConfigCheck =
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
-    {"parse", "interactive look into dumped tensor files",
-     "not built yet. `plumb inspect PATH` says what a recording holds"},
     {"run_ut", "runs each recorded API alone on the device and on the CPU", kNoApiCheck},
     {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
     {"acc_check", "run_ut in newer releases", kNoApiCheck},
@@ -412,6 +410,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "code_mapping") return TranslateCodeMapping(rest);
   if (command == "merge_result") return TranslateMerge(rest);
   if (command == "config_check") return TranslateConfigCheck(rest);
+  if (command == "parse") return MsprobeCommand{rest};
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -432,6 +431,7 @@ std::string MsprobeHelp() {
       "  data2db                        runs `plumb data2db`\n"
       "  merge_result                   runs `plumb merge`\n"
       "  code_mapping                   runs `plumb code_mapping`\n"
+      "  parse                          runs `plumb parse`: a shell, or -d of one file\n"
       "  config_check -c A B            runs `plumb compare` on two checkpoints, or `plumb "
       "config_check`\n"
       "                                 on two packs\n"

@@ -189,6 +189,13 @@ def test_the_shell_completes_verbs_and_keeps_history(tmp_path: Path) -> None:
     assert "only.npy" in (tmp_path / ".plumb_parse_history").read_text()
 
 
+def test_the_line_of_msprobe(tmp_path: Path) -> None:
+    save(tmp_path / "a.npy", np.ones(2))
+    done = subprocess.run([PLUMB, "msprobe", "-f", "pytorch", "parse"], cwd=tmp_path, text=True,
+                          input="pt -n a.npy\n", capture_output=True)
+    assert done.returncode == 0 and done.stdout.startswith("[Shape: (2,)]"), done.stderr
+
+
 def test_wrong_words(tmp_path: Path) -> None:
     wrong = parse("xy", cwd=tmp_path)
     assert wrong.returncode == 2 and "xy: is no verb" in wrong.stderr
