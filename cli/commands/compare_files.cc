@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "hdf5_functions.h"
 #include "load/checkpoint.h"
 #include "pipeline/arrays/compare_arrays.h"
 #include "pipeline/arrays/compare_checkpoints.h"
@@ -111,9 +112,10 @@ Result<int> CompareOperatorDumps(const std::string& target, const std::string& g
 Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
                              const CompareOptions& options,
                              const std::vector<std::string>& fail_on) {
+  PL_TRY_ASSIGN(const Hdf5Functions* hdf5, LoadHdf5Functions());
   PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
-                pipeline::CompareHdf5(target, golden, {.threads = options.threads}));
-  PL_TRY_ASSIGN(const std::string path, pipeline::WriteHdf5Result(comparison, options.output_dir));
+                hdf5->compare(target, golden, {.threads = options.threads}));
+  PL_TRY_ASSIGN(const std::string path, hdf5->write_result(comparison, options.output_dir));
   std::fputs(pipeline::AnswerText(comparison.answer, "values without elements").c_str(), stdout);
   std::printf("file: %s\n", path.c_str());
   PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));

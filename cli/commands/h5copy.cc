@@ -12,6 +12,7 @@
 #include "base/text_parts.h"
 #include "commands.h"
 #include "formats/hdf5_copy.h"
+#include "hdf5_functions.h"
 
 namespace plumbline::cli {
 namespace {
@@ -48,7 +49,8 @@ Status RunCopy(const Arguments& arguments) {
   } else {
     PL_TRY_ASSIGN(copies, ReadList(arguments.list));
   }
-  PL_TRY(hdf5::CopyObjects(arguments.input, arguments.output, copies));
+  PL_TRY_ASSIGN(const Hdf5Functions* hdf5, LoadHdf5Functions());
+  PL_TRY(hdf5->copy_objects(arguments.input, arguments.output, copies));
   for (const hdf5::ObjectCopy& copy : copies) {
     if (!arguments.is_verbose) break;
     std::printf("Copying file <%s> and object <%s> to file <%s> and object <%s>\n",

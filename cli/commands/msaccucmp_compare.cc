@@ -12,6 +12,7 @@
 #include "base/text_parts.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
+#include "hdf5_functions.h"
 #include "pipeline/graphs/tensor_answer.h"
 #include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/compare_hdf5.h"
@@ -337,20 +338,22 @@ int CompareOperatorFiles(const OptionWords& words) {
   }
   const auto request = RequestOf(words);
   if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
+  const auto hdf5 = LoadHdf5Functions();
+  if (!hdf5) return Fail(hdf5.error());
   const auto comparison =
-      pipeline::CompareHdf5(request->target, request->golden, {.algorithms = request->algorithms});
+      (*hdf5)->compare(request->target, request->golden, {.algorithms = request->algorithms});
   if (!comparison) return Fail(comparison.error());
   if (!comparison->target_is_npu) {
     return ReportMsaccucmp(kCompare, request->target + ": is no dump of an NPU", kInvalidDumpData);
   }
   const std::string output = words.Has("--output") ? words.Get("--output") : ".";
-  const auto path = pipeline::WriteHdf5Result(*comparison, output);
+  const auto path = (*hdf5)->write_result(*comparison, output);
   if (!path) return Fail(path.error());
   std::fputs(pipeline::AnswerText(comparison->answer, "values").c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
   if (words.Get("--post_process") != "1") return 0;
   const auto filtered =
-      pipeline::WriteHdf5Filtered(*comparison, {request->target, request->golden, *path});
+      (*hdf5)->write_filtered(*comparison, {request->target, request->golden, *path});
   if (!filtered) return Fail(filtered.error());
   std::printf("filtered: %s\n", filtered->c_str());
   return 0;

@@ -1,0 +1,33 @@
+// What `plumb` needs of the HDF5 library: a module of its own (hdf5_module.cc), loaded by commands
+// on .h5 files alone. Debian's library brings thirty others, which would take more than half of the
+// start of every command.
+
+#ifndef PLUMBLINE_CLI_HDF5_FUNCTIONS_H_
+#define PLUMBLINE_CLI_HDF5_FUNCTIONS_H_
+
+#include "formats/hdf5_copy.h"
+#include "pipeline/operators/compare_hdf5.h"
+#include "pipeline/operators/hdf5_filtered.h"
+#include "plumbline/result.h"
+
+namespace plumbline::cli {
+
+// The functions of these names. Only the module links them: elsewhere they are called through here.
+struct Hdf5Functions {
+  decltype(&hdf5::CopyObjects) copy_objects;
+  decltype(&pipeline::CompareHdf5) compare;
+  decltype(&pipeline::WriteHdf5Result) write_result;
+  decltype(&pipeline::WriteHdf5Filtered) write_filtered;
+};
+
+// Name of the variable, a Hdf5Functions, that the module exports.
+inline constexpr const char* kHdf5Symbol = "plumb_hdf5_functions";
+
+// Loads the module, which lies where the program's run path says (cli/CMakeLists.txt) and carries
+// the program's version in its name: one of another version is not found. It stays loaded.
+// kUnsupported: the module or a library that it needs is missing.
+Result<const Hdf5Functions*> LoadHdf5Functions();
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_HDF5_FUNCTIONS_H_

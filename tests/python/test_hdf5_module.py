@@ -1,0 +1,45 @@
+"""plumb starts without the HDF5 library: only work on .h5 files loads the module that needs it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from recording import PLUMB
+
+H5_LINES = {
+    "h5copy": (["h5copy", "-i", "a.h5", "-o", "b.h5", "-s", "/relu", "-d", "/relu"], 4),
+    "compare": (["compare", "a.h5", "a.h5"], 4),
+    "msaccucmp compare": (["msaccucmp", "compare", "-m", "a.h5", "-g", "a.h5"], 30),
+}
+
+
+def test_the_program_does_not_load_the_library() -> None:
+    needed = subprocess.run(["ldd", str(PLUMB)], check=True, capture_output=True, text=True).stdout
+    assert "libsqlite3" in needed and "hdf5" not in needed
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """The program without its module, beside a file that starts as HDF5 files do."""
+    (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    return Path(shutil.copy(str(PLUMB), tmp_path / "plumb"))
+
+
+@pytest.mark.parametrize("name", H5_LINES)
+def test_a_missing_module_is_one_clear_error(name: str, alone: Path) -> None:
+    words, status = H5_LINES[name]
+    done = subprocess.run([alone, *words], cwd=alone.parent, capture_output=True, text=True)
+    assert done.returncode == status and not done.stdout, done.stderr
+    (line,) = done.stderr.splitlines()
+    program = name if name.startswith("msaccucmp") else f"plumb {name}"
+    assert line.startswith(f"{program}: .h5 files: the part of plumb that reads them cannot be ")
+    assert "(plumb_hdf5-" in line and line.endswith("Install plumbline and the HDF5 library again")
+    assert sorted(path.name for path in alone.parent.iterdir()) == ["a.h5", "plumb"]
+
+
+def test_help_needs_no_module(alone: Path) -> None:
+    done = subprocess.run([alone, "h5copy", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Copy operators of an HDF5 dump" in done.stdout
