@@ -111,7 +111,15 @@ Result<std::vector<PlainAxis>> AxesBeside(DeviceFormat blocked, const Shape& dev
     }
   }
   for (const char name : wanted) {
-    if (names.find(name) == std::string_view::npos) axes.push_back({name, 1, 1});
+    if (names.find(name) != std::string_view::npos) continue;
+    if (!device.empty() && TellsPlainSizes(blocked)) {
+      PL_TRY_ASSIGN(const int64_t room, RoomAlong(blocked, device, name));
+      if (room != 1) {
+        return WrongSizes(DeviceFormatName(blocked) + " as " + DeviceFormatName(plain),
+                          "1 along " + std::string(1, name), device);
+      }
+    }
+    axes.push_back({name, 1, 1});
   }
   return axes;
 }

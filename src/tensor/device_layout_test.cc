@@ -453,5 +453,12 @@ TEST(DeviceFormats, BlocksOfTypes) {
   EXPECT_EQ(BlockChannels(DType::kFloat16), 16);
 }
 
+TEST(DeviceLayout, AxisWithoutAPlaceIsNotDropped) {
+  const TensorLayout volume{DeviceFormat::kNDC1HWC0, {2, 3, 1, 4, 5, 16}};
+  EXPECT_FALSE(PlanLayout({volume, DeviceFormat::kNCHW}));
+  EXPECT_FALSE(PlanLayout({volume, DeviceFormat::kNCHW, {2, 16, 4, 5}}));
+  EXPECT_TRUE(PlanLayout({{volume.format, {2, 1, 1, 4, 5, 16}}, DeviceFormat::kNCHW}));
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -83,6 +83,63 @@ def test_vectors_and_stacks_of_matrices(tmp_path: pathlib.Path) -> None:
         np.load(tmp_path / "out" / f"{CONV}.input.1.2x1x20x18.npy"), stack)
 
 
+IMAGE = np.arange(2 * 3 * 4 * 5, dtype=np.float16).reshape(2, 3, 4, 5)
+ORDERS = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 2, 3, 1), "HWCN": (2, 3, 1, 0)}
+
+
+@pytest.mark.parametrize("original", ORDERS)
+@pytest.mark.parametrize("wanted", ORDERS)
+def test_original_shape_in_any_order(tmp_path: pathlib.Path, original: str, wanted: str) -> None:
+    """(2, 3, 4, 5) as NHWC has a place in the blocks, and would cut the image."""
+    blocked = dumps.nc1hwc0(IMAGE)
+    plain = dumps.plain(IMAGE.transpose(ORDERS[original]))
+    plain.format = {**dumps.FORMATS, "HWCN": 16}[original]
+    for tensor in (blocked, plain):
+        tensor.original = IMAGE.transpose(ORDERS[original]).shape
+    dumps.Dump([blocked], [plain]).write(tmp_path / CONV)
+    done = convert("-d", tmp_path / CONV, "-out", tmp_path / "out", "-f", wanted)
+    assert done.returncode == 0, done.stderr
+    expected = IMAGE.transpose(ORDERS[wanted])
+    sizes = "x".join(map(str, expected.shape))
+    for side in ("input", "output"):
+        np.testing.assert_array_equal(
+            np.load(tmp_path / "out" / f"{CONV}.{side}.0.{sizes}.npy"), expected)
+
+
+@pytest.mark.parametrize("original", [(2,), (2, 3, 4, 4), (2, 17, 4, 5), (1, 3, 4, 5)])
+def test_original_shape_that_would_cut_elements(tmp_path: pathlib.Path,
+                                                original: tuple[int, ...]) -> None:
+    blocked = dumps.nc1hwc0(IMAGE)
+    plain = dumps.plain(IMAGE)
+    plain.format = dumps.FORMATS["NCHW"]
+    blocked.original = plain.original = original
+    dumps.Dump([blocked], [plain]).write(tmp_path / CONV)
+    done = convert("-d", tmp_path / CONV, "-out", tmp_path / "out", "-f", "NHWC")
+    assert done.returncode == 23 and "original shape" in done.stderr
+    assert names(tmp_path / "out") == ["convert_failed_file_list.txt"]
+
+
+def test_original_shape_in_two_orders(tmp_path: pathlib.Path) -> None:
+    """Weights of 8 channels and a 16 x 8 kernel, or of 16 x 8 in 8 channels: the same blocks."""
+    weight = dumps.Tensor(bytes(128 * 256 * 2), dumps.CODES["float16"], (128, 1, 16, 16),
+                          dumps.FORMATS["FRACTAL_Z"], (2, 8, 16, 8))
+    dumps.Dump([weight]).write(tmp_path / CONV)
+    done = convert("-d", tmp_path / CONV, "-out", tmp_path / "out", "-f", "HWCN")
+    assert done.returncode == 23 and "exactly one order" in done.stderr
+    told = convert("-d", tmp_path / CONV, "-out", tmp_path / "out", "-f", "HWCN", "-s", "16,8,8,2")
+    assert told.returncode == 0
+
+
+def test_empty_original_shape_is_none(tmp_path: pathlib.Path) -> None:
+    blocked = dumps.nc1hwc0(IMAGE)
+    blocked.original = ()
+    dumps.Dump([blocked]).write(tmp_path / CONV)
+    done = convert("-d", tmp_path / CONV, "-out", tmp_path / "out", "-f", "NCHW")
+    assert done.returncode == 0, done.stderr
+    padded = np.load(tmp_path / "out" / f"{CONV}.input.0.2x16x4x5.npy")
+    np.testing.assert_array_equal(padded[:, :3], IMAGE)
+
+
 @pytest.mark.parametrize(("kind", "plain", "converted"), [
     ("bin", "input.0.2_2_5_3_16.float16.NC1HWC0.bin", "input.0.2_17_5_3.float16.NCHW.bin"),
     ("pt", "input.0.pt", "input.0.2x17x5x3.pt"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_dumps import FORMATS, Dump, Tensor
 from msaccucmp_cases import ALGORITHMS, PLUMB, chain, expected_values, normal, rows_of, run
 from operator_dumps import dump_name, pack, write_dump
 
@@ -180,6 +181,20 @@ def test_a_smaller_golden_array_is_no_counterpart(tmp_path: Path) -> None:
     (row,) = [row for row in rows_of(tmp_path) if row["TensorIndex"] == "net/add:output:0"]
     assert row["Reason"] == "shape-differs"
     assert "(1,17,4,6)" in row["CompareFailReason"]
+
+
+def test_an_original_shape_in_two_orders_hides_nothing(tmp_path: Path) -> None:
+    """The blocks of (8, 8, 8, 1) as NHWC and as HWCN are the same, and not what is padding."""
+    for side, wrong in (("mine", 50), ("golden", 0)):
+        weight = np.zeros((64, 1, 16, 16), np.float16)
+        weight[:, 0, 0, :8] = normal((64, 8))  # one filter of 8 channels, 8 x 8
+        weight[13, 0, 0, 5] += wrong
+        (tmp_path / side).mkdir()
+        Dump(outputs=[Tensor(weight.tobytes(), 2, weight.shape, FORMATS["FRACTAL_Z"],
+                             (8, 8, 8, 1))]).write(tmp_path / side / dump_name("A", "a", 1))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert row["Verdict"] == "broken" and float(row["MaxAbsoluteError"]) > 49
 
 
 def test_part_of_a_network_and_mapping(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 
 #include "tensor/device_layout.h"
 #include "tensor/device_shape.h"
+#include "tensor/plain_order.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -115,6 +116,55 @@ DumpResult<LayoutPlan> PlanFor(LayoutRequest request, const std::optional<Shape>
   return *std::move(plan);
 }
 
+// The original sizes in one order, where they need exactly what the tensor holds. Fewer sizes than
+// axes stand where the tensor has more than one.
+std::optional<Shape> ExactSizes(const LayoutRequest& request, DeviceFormat order, Shape original) {
+  if (original.size() != PlainAxes(order).size()) {
+    const Result<LayoutPlan> padded = PlanLayout({request.from, order});
+    if (!padded) return std::nullopt;
+    const std::optional<Shape> spread = SpreadOver(padded->result(), original);
+    if (!spread) return std::nullopt;
+    original = *spread;
+  }
+  if (!IsExactly(request.from, order, original, request.groups)) return std::nullopt;
+  return original;
+}
+
+// What the original sizes are in the order of `to`, if all orders of frameworks that fit say the
+// same; where none fits they may be in the order of `to` itself.
+std::optional<Shape> OriginalIn(const LayoutRequest& request, DeviceFormat to,
+                                const Shape& original) {
+  std::optional<Shape> found;
+  for (const DeviceFormat order : FrameworkOrders()) {
+    const std::optional<Shape> exact = ExactSizes(request, order, original);
+    if (!exact) continue;
+    std::optional<Shape> sizes = SizesIn(order, *exact, to);
+    if (!sizes || (found && *found != *sizes)) return std::nullopt;
+    found = std::move(sizes);
+  }
+  return found ? found : ExactSizes(request, to, original);
+}
+
+// The original shape as sizes of `request.to`. Nothing: the dump does not tell it. kInvalidShape:
+// it would cut elements off, or may be in several orders.
+DumpResult<std::optional<Shape>> OriginalSizes(const LayoutRequest& request,
+                                               const std::optional<Shape>& original) {
+  const DeviceFormat from = request.from.format;
+  if (!original || original->empty()) return std::optional<Shape>();
+  const bool has_axes =
+      !PlainAxes(from).empty() || (!BlockedAxes(from).empty() && from != DeviceFormat::kFractalNZ);
+  const bool is_volume = from == DeviceFormat::kNDC1HWC0 && request.to == DeviceFormat::kND;
+  const DeviceFormat to = is_volume ? DeviceFormat::kNCDHW : request.to;
+  const bool is_empty = std::ranges::find(request.from.sizes, 0) != request.from.sizes.end();
+  if (!has_axes || PlainAxes(to).empty() || is_empty) return original;
+  if (auto sizes = OriginalIn(request, to, *original)) return sizes;
+  return DumpFailure{
+      DumpCode::kInvalidShape,
+      fmt::format("the original shape {} is not that of {} {} in exactly one order of the axes. "
+                  "Name the shape with -s",
+                  TupleText(*original), DeviceFormatName(from), TupleText(request.from.sizes))};
+}
+
 DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, DeviceFormat to) {
   const size_t width = acl::FindType(from.data_type)->bits / 8U;
   if (plan.FromElements() * width > from.bytes.size()) {
@@ -171,13 +221,15 @@ DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::opti
   const bool is_vector = is_nz && from.sizes.size() < kNzBlockAxes && IsMatrixTarget(wanted.format);
   if (is_vector) from.format = wanted.format;
   if (from.format == wanted.format && !wanted.sizes) return from;
-  const std::optional<Shape> sizes =
-      wanted.sizes ? wanted.sizes : acl::KnownShape(tensor.original_shape);
+  const LayoutRequest request = RequestOf(from, tensor.sub_format, wanted.format);
+  std::optional<Shape> sizes = wanted.sizes;
+  if (!sizes) {
+    PL_TRY_ASSIGN(sizes, OriginalSizes(request, acl::KnownShape(tensor.original_shape)));
+  }
   if (from.format == DeviceFormat::kFractalNZ && from.sizes.size() >= kNzBlockAxes) {
     PL_TRY(CheckFractalNz(from.sizes, sizes));
   }
-  PL_TRY_ASSIGN(const LayoutPlan plan,
-                PlanFor(RequestOf(from, tensor.sub_format, wanted.format), sizes));
+  PL_TRY_ASSIGN(const LayoutPlan plan, PlanFor(request, sizes));
   return Run(plan, from, wanted.format);
 }
 

@@ -1,26 +1,13 @@
 #include "pipeline/operators/plain_tensor.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "tensor/device_layout.h"
+#include "tensor/plain_order.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-// Sizes of a plain format in the order of a blocked format's axes; nothing if it lacks one.
-std::optional<Shape> InOrder(DeviceFormat plain, const Shape& sizes, std::string_view axes) {
-  const std::string_view names = PlainAxes(plain);
-  if (names.size() != sizes.size()) return std::nullopt;
-  Shape ordered;
-  for (const char name : axes) {
-    const size_t at = names.find(name);
-    if (at == std::string_view::npos) return std::nullopt;
-    ordered.push_back(sizes[at]);
-  }
-  return ordered;
-}
 
 int64_t GroupsOf(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_format, 1); }
 
@@ -46,14 +33,15 @@ std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor) {
   const std::string_view axes = BlockedAxes(format);
   if (axes.empty() || !device || !original || device->empty()) return std::nullopt;
   if (format == DeviceFormat::kFractalNZ) return PlainLayout{DeviceFormat::kND, *original};
-  constexpr std::array kOrders = {DeviceFormat::kNCHW,  DeviceFormat::kNHWC,  DeviceFormat::kHWCN,
-                                  DeviceFormat::kNCDHW, DeviceFormat::kNDHWC, DeviceFormat::kDHWCN,
-                                  DeviceFormat::kCN,    DeviceFormat::kNC};
-  for (const DeviceFormat order : kOrders) {
+  std::optional<PlainLayout> own;
+  for (const DeviceFormat order : FrameworkOrders()) {
     const PlainLayout layout{order, *original};
-    if (IsExactly(tensor, layout)) return layout;
+    if (!IsExactly(tensor, layout)) continue;
+    // Two orders that leave different elements as padding: none may be left out.
+    if (own && SizesIn(order, *original, own->format) != own->sizes) return std::nullopt;
+    if (!own) own = layout;
   }
-  return std::nullopt;
+  return own;
 }
 
 bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout) {
@@ -63,10 +51,7 @@ bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout) {
   if (format == DeviceFormat::kFractalNZ) {  // the plan checks it
     return PlanLayout({{format, *device}, layout.format, layout.sizes}).has_value();
   }
-  const std::optional<Shape> host = InOrder(layout.format, layout.sizes, BlockedAxes(format));
-  if (!host) return false;
-  const auto expected = DeviceShape(format, *host, device->back(), GroupsOf(tensor));
-  return expected && *expected == *device;
+  return plumbline::IsExactly({format, *device}, layout.format, layout.sizes, GroupsOf(tensor));
 }
 
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,

@@ -20,7 +20,8 @@ struct PlainLayout {
 };
 
 // The plain layout that a dumped tensor stands for by its own facts: the device shape is that of
-// the original shape in exactly this order. Nothing: it is plain already, or no order fits.
+// the original shape in exactly this order. Nothing: it is plain already, no order fits, or several
+// do that differ in what is padding.
 std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor);
 
 // Whether the device shape is that of `layout`: nothing but padding is cropped. Plain tensors:
