@@ -310,6 +310,22 @@ def test_two_dumps_of_one_name_are_not_mixed(tmp_path: pathlib.Path) -> None:
     assert len(set(np.load(tmp_path / "out" / f"{CONV}.output.0.npy"))) == 1
 
 
+def test_names_that_no_file_can_have(tmp_path: pathlib.Path) -> None:
+    """A NUL would cut the names of both to the same."""
+    for end in "bc":
+        dump = dumps.Dump(outputs=[dumps.plain(np.ones(2))], op_name=f"net/a\0{end}")
+        dump.write(tmp_path / "nul" / f"A.{end}.1.2.1612439563338021")
+    done = convert("-d", tmp_path / "nul", "-out", tmp_path / "out", "-t", "msnpy")
+    assert done.returncode == 19 and done.stderr.count("no file name") == 2
+    assert names(tmp_path / "out") == ["convert_failed_file_list.txt"]
+    dump.write(tmp_path / "slash" / "123")
+    (tmp_path / "slash" / "mapping.csv").write_text(f"123,{tmp_path}/A.a.1.2.1612439563338021\n")
+    (tmp_path / "out2" / f".{tmp_path}").mkdir(parents=True)
+    done = convert("-d", tmp_path / "slash", "-out", tmp_path / "out2")
+    assert done.returncode == 19 and "no file name" in done.stderr
+    assert not list(tmp_path.glob("A.*"))
+
+
 @pytest.mark.parametrize(("arguments", "code"), [
     (("-f", "NCHW", "-s", "5"), 23), (("-f", "NCHW", "-s", "1,0"), 23), (("-o", "0"), 6),
     (("-f", "NCHW", "-i", "x"), 6), (("-f", "NCHW", "-i", "99"), 12), (("-f", "FOO"), 6),

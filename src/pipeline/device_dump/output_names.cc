@@ -93,6 +93,12 @@ DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
 }
 
 DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
+  // An operator's name in a file, or a table of names, is anything.
+  if (name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+    return DumpFailure{DumpCode::kWriteError,
+                       fmt::format("{}: \"{}\" is no file name (expected no slash and no NUL)",
+                                   directory_.path(), name.substr(0, name.find('\0')))};
+  }
   const std::lock_guard lock(mutex_);
   if (!placed_.insert(name).second) {
     return DumpFailure{DumpCode::kWriteError,
