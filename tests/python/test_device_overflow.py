@@ -106,3 +106,10 @@ def test_nothing_to_summarise(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "out").exists()
     assert overflow("-d", tmp_path / "missing", "-out", tmp_path / "out").returncode == 3
     assert overflow("-d", tmp_path / "in", "-n", 6).returncode == 2
+
+
+def test_a_record_file_without_records_is_no_silence(tmp_path: pathlib.Path) -> None:
+    kernel(tmp_path / "dump")
+    dumps.Dump(outputs=[]).write(tmp_path / "dump" / RECORD)
+    done = overflow("-d", tmp_path / "dump", "-out", tmp_path / "out")
+    assert done.returncode == 11 and "no overflow record" in done.stderr

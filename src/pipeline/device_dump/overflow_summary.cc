@@ -101,6 +101,9 @@ class Summary {
     Convert(*candidate.file);
     const Result<acl::DumpFile> file = acl::DumpFile::Open(path);
     if (!file) return;  // said by Convert()
+    if (file->message().outputs.empty()) {
+      Fail(path, DumpCode::kInvalidDumpData, "the file holds no overflow record");
+    }
     for (const acl::DumpedTensor& output : file->message().outputs) {
       const Result<acl::OverflowRecord> record = acl::ReadOverflow(output.data);
       if (record) AddRecord(candidate, *record);
