@@ -170,6 +170,30 @@ def test_against_a_framework_the_culprit_is_named(tmp_path: Path) -> None:
     assert answer == "first wrong call: net/conv_relu"
 
 
+@pytest.mark.parametrize(("gap", "reason"), [
+    ("operator", "The rule file has no operator net_add."),
+    ("output", "The rule file does not name this output."),
+    ("dump", "The dump file has only 0 of them."),
+])
+def test_what_the_rule_file_or_the_dump_lacks_is_no_pass(tmp_path: Path, gap: str,
+                                                         reason: str) -> None:
+    """A wrong output that meets nothing, and an output that was not dumped."""
+    rule = fused_model(tmp_path)
+    wrong = [(normal(SHAPE, 9), "NC1HWC0")]
+    outputs = {"operator": wrong, "output": [(normal(SHAPE, 3), "NC1HWC0"), *wrong], "dump": []}
+    write_dump(tmp_path / "mine" / dump_name("Add", "net_add", 3),
+               [(normal(SHAPE, 2), "NC1HWC0")], outputs[gap])
+    if gap == "operator":
+        content = json.loads(rule.read_text())
+        content["graph"][0]["op"].pop()
+        rule.write_text(json.dumps(content))
+    answer = first_line("-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f", rule, "-out",
+                        tmp_path)
+    assert answer.startswith("not judged completely")
+    assert [row["CompareFailReason"] for row in rows_of(tmp_path)
+            if row["Reason"].startswith("only-")] == [reason]
+
+
 def test_a_smaller_golden_array_is_no_counterpart(tmp_path: Path) -> None:
     """Only padding is cropped; data is not cut until the sizes fit."""
     rule = fused_model(tmp_path)

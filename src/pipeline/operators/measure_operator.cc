@@ -118,6 +118,8 @@ class PairMeasurer {
   void AddFailure(const std::string& reason, std::string_view code, bool paired);
   void MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden, bool inputs);
   void MeasureTask(const acl::DumpFile& target, const TensorTask& task);
+  // Outputs of the dump behind those that the tasks name.
+  void AddUnnamedOutputs(const acl::DumpFile& target);
   // Values, verdict and facts of two tensors of equally many elements.
   void Fill(acl::Elements target, acl::Elements golden, OperatorRow& row);
   Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row);
@@ -240,7 +242,8 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
 
 void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& task) {
   const auto& tensors = TensorsOf(target, task.target.is_input);
-  if (tensors.empty()) return;  // this side was not recorded
+  // This side was not recorded. Inputs are other operators' outputs; outputs are nothing else.
+  if (tensors.empty() && (task.target.is_input || !task.golden)) return;
   if (task.target.index >= tensors.size()) {
     OperatorRow row = NewRow(task.target);
     row.reason = fmt::format("The dump file has only {} of them.", tensors.size());
@@ -284,6 +287,23 @@ void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& ta
   rows_.push_back(std::move(row));
 }
 
+void PairMeasurer::AddUnnamedOutputs(const acl::DumpFile& target) {
+  size_t named = 0;
+  for (const TensorTask& task : *pair_.tasks) {
+    if (task.stands_for_nothing) return;
+    if (!task.target.is_input) named = std::max(named, task.target.index + 1);
+  }
+  if (named == 0) return;  // they are not wanted
+  for (size_t i = named; i < target.message().outputs.size(); ++i) {
+    OperatorRow row = NewRow({/*is_input=*/false, i});
+    row.golden_name = "*";
+    row.reason = "The rule file does not name this output.";
+    row.paired = false;
+    row.verdict = measure::NotComparable("only-target");
+    rows_.push_back(std::move(row));
+  }
+}
+
 std::vector<OperatorRow> PairMeasurer::Run() {
   if (!pair_.reason.empty()) {
     const bool has_target = !pair_.target_path.empty();
@@ -297,6 +317,7 @@ std::vector<OperatorRow> PairMeasurer::Run() {
   }
   if (pair_.tasks) {
     for (const TensorTask& task : *pair_.tasks) MeasureTask(*target, task);
+    AddUnnamedOutputs(*target);
     if (rows_.empty()) AddFailure("The operator has no tensor to compare.", "empty", true);
     return std::move(rows_);
   }

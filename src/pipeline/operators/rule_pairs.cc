@@ -58,6 +58,8 @@ class RulePairer {
 
  private:
   void AddGroup(const FusionGroup& group, size_t index);
+  // My files whose operators the rule file does not have, as rows from `index` on.
+  void AddUnknown(size_t index);
   // Tensors of an operator of a group: which ones, and what they are compared with.
   std::vector<TensorTask> TasksOf(const fusion::Operator& op, const FusionGroup& group) const;
   bool WantsInput(const fusion::Operator& op, size_t input, const FusionGroup& group) const;
@@ -214,9 +216,25 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
   }
 }
 
+void RulePairer::AddUnknown(size_t index) {
+  std::set<std::string> known;
+  for (const fusion::Operator& op : inputs_.rule.operators) known.insert(FileName(op.name));
+  for (const load::OperatorDump& dump : inputs_.target.files) {
+    if (!known.insert(dump.op_name).second) continue;
+    PairedOperator pair;
+    pair.index = index++;
+    pair.op_type = dump.op_type;
+    pair.target_name = dump.op_name;
+    pair.target_path = dump.path;
+    pair.reason = "The rule file has no operator " + dump.op_name + ".";
+    result_.pairs.push_back(std::move(pair));
+  }
+}
+
 RulePairs RulePairer::Run() {
   const std::vector<FusionGroup> groups = GroupsOf(inputs_.rule);
   for (size_t i = 0; i < groups.size(); ++i) AddGroup(groups[i], i);
+  AddUnknown(groups.size());
   for (const fusion::Operator& op : inputs_.rule.operators) {
     if (op.type == "Data") result_.input_nodes.push_back(op.name);
   }

@@ -29,7 +29,8 @@ struct RulePairs {
 };
 
 // Of several executions the newest is compared. Operators without a file on my side are pairs only
-// if the golden side has what they stand for.
+// if the golden side has what they stand for; those of my side that the rule file lacks are pairs
+// with a reason.
 RulePairs PairByRule(const RuleInputs& inputs);
 
 }  // namespace plumbline::pipeline

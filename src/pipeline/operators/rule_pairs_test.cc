@@ -111,9 +111,10 @@ TEST(RulePairs, NamesWithSlashesAndTheNewestFile) {
   fusion::Rule rule;
   rule.operators = {Op("net/conv.1", {}, {"net/conv"}, "net/conv")};
   const RulePairs pairs = Pair(rule, {"net_conv_1", "other", "net_conv_1"}, {"net_conv"});
-  ASSERT_EQ(pairs.pairs.size(), 1U);
+  ASSERT_EQ(pairs.pairs.size(), 2U);
   EXPECT_EQ(pairs.pairs[0].target_path, "/net_conv_1");
-  EXPECT_EQ(Found(pairs), Names{"net/conv.1:output:0=net/conv"});
+  EXPECT_EQ(Found(pairs),
+            (Names{"net/conv.1:output:0=net/conv", "other The rule file has no operator other."}));
   EXPECT_FALSE(Pair(rule, {"other"}, {"net_conv"}).has_target_file);
 }
 
