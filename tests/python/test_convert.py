@@ -293,6 +293,18 @@ def test_tree_keeps_its_directories(tmp_path: pathlib.Path) -> None:
         assert names(tmp_path / "out" / below) == [f"{MATMUL}.output.0.npy"]
 
 
+def test_directory_of_a_run(tmp_path: pathlib.Path) -> None:
+    """`-d {dump_path}`: time, device, model and step lie between it and the dumps."""
+    dump, _ = conv2d()
+    dump.write(tmp_path / "dump" / "20200808163566" / "0" / "1" / "0" / CONV)
+    done = convert("-d", tmp_path / "dump", "-out", tmp_path / "out", "-v", 2)
+    assert done.returncode == 0, done.stderr
+    assert len(names(tmp_path / "out" / "20200808163566" / "0" / "1" / "0")) == 5
+    dump.write(tmp_path / "dump" / CONV)
+    assert "1 dump file" in convert("-d", tmp_path / "dump", "-out", tmp_path / "top").stdout
+    assert not (tmp_path / "top" / "20200808163566").exists()
+
+
 def test_list_of_files(tmp_path: pathlib.Path) -> None:
     dump = dumps.Dump(outputs=[dumps.plain(np.ones(2))])
     one, two = dump.write(tmp_path / CONV), dump.write(tmp_path / "with blank, and comma")

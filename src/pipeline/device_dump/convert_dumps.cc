@@ -32,6 +32,8 @@ DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
   Inputs inputs;
   if (KindOf(request.dump_path) == PathKind::kDirectory) {
     Result<DumpFiles> found = FindDumpFiles(request.dump_path, request.recursive);
+    // The directory of a run holds its dumps some levels below.
+    if (found && found->files.empty()) found = FindDumpFiles(request.dump_path, /*recursive=*/true);
     if (!found) return Failed(DumpCode::kInvalidPath, found.error());
     if (found->files.empty() && found->left_out.empty()) {
       return DumpFailure{DumpCode::kInvalidParameter,
