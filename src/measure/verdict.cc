@@ -1,9 +1,12 @@
 #include "measure/verdict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/text_parts.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
@@ -302,6 +305,19 @@ Difference DifferenceOf(const Item& target, const Item& golden, const PairContex
   }
   return context.mode == CompareMode::kDigest ? OfDigests(target, golden, context)
                                               : OfStatistics(target, golden, context);
+}
+
+bool AreWrittenNumbers(const Item& target, const Item& golden) {
+  const std::optional<double> a = NumberOf(target.statistics[0]);
+  const std::optional<double> b = NumberOf(golden.statistics[0]);
+  if (target.is_tensor || golden.is_tensor || !a || !b) return false;
+  const auto has_few_digits = [](double number) {
+    return std::isfinite(number) && ParseReal(fmt::format("{:.7e}", number)) == number;
+  };
+  const auto is_float32 = [](double number) {
+    return static_cast<double>(static_cast<float>(number)) == number;
+  };
+  return has_few_digits(*a) && has_few_digits(*b) && !(is_float32(*a) && is_float32(*b));
 }
 
 bool IsExact(const Item& target, const Item& golden) {

@@ -54,6 +54,11 @@ Verdict VerdictOfRatio(double error, double expected);
 // Whether rounding cannot touch the values: integers and truth values on both sides.
 bool IsExact(const Item& target, const Item& golden);
 
+// Whether two scalar arguments are numbers that somebody wrote, as 0.1 and 0.103: at most eight
+// digits each, and float32 does not hold both of them. What is read back from tensors of float32 or
+// narrower types is a float32 number, and what is computed of it has more digits.
+bool AreWrittenNumbers(const Item& target, const Item& golden);
+
 // The larger unit roundoff of the two items; 0 for integers, truth values and scalars.
 double RoundoffOf(const Item& target, const Item& golden);
 

@@ -184,6 +184,22 @@ TEST(Verdict, ScalarArgumentsCompareByValueAndType) {
   EXPECT_EQ(Of(Scalar(std::string("mean"), "a"), Scalar(std::string("sum"), "b")).error, kInf);
 }
 
+TEST(Verdict, NumbersThatSomebodyWrote) {
+  const auto are_written = [](double a, double b) {
+    return AreWrittenNumbers(Scalar(a, "a"), Scalar(b, "b"));
+  };
+  EXPECT_TRUE(are_written(0.103, 0.1));
+  EXPECT_TRUE(are_written(0.127, 0.125));
+  EXPECT_TRUE(are_written(-1.02e-8, 1e-8));
+  EXPECT_FALSE(are_written(0.10009765625, 0.1));                     // a bfloat16 number
+  EXPECT_FALSE(are_written(1.5, 1.25));                              // of any type
+  EXPECT_FALSE(are_written(0.11180339887498948, 0.11180338));        // computed
+  EXPECT_FALSE(are_written(0.10000000149011612, 0.10000000149012));  // float32
+  EXPECT_FALSE(are_written(kInf, 0.1));
+  EXPECT_FALSE(are_written(kNan, 0.1));
+  EXPECT_FALSE(AreWrittenNumbers(Scalar(std::string("sum"), "a"), Scalar(0.1, "b")));
+}
+
 TEST(Verdict, TensorMetricsDecideInTensorMode) {
   const Item item = Tensor({1.0, -1.0, 0.0, 1.5});
   const auto reason = [&](Absent absent) {

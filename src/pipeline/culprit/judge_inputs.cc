@@ -24,9 +24,10 @@ double HiddenError(const WalkState& state, const ComparedRow& row) {
 
 void JudgeArgument(WalkState& state, uint32_t call, const Difference& difference, ComparedRow& row,
                    CallInputs& inputs) {
-  // Values read back from tensors carry the noise of the run.
-  const double noise =
-      std::max(state.noise.AtMost(state.noise.level()), UnitRoundoff(DType::kFloat32));
+  // Values read back from tensors carry the noise of the run; those that somebody wrote do not.
+  const bool is_written = measure::AreWrittenNumbers(*row.target, *row.golden);
+  const double of_run = is_written ? 0 : state.noise.AtMost(state.noise.level());
+  const double noise = std::max(of_run, UnitRoundoff(DType::kFloat32));
   const bool is_choice = state.types.is_narrower && IsNarrowerType(*row.target, *row.golden);
   if (is_choice || difference.error <= measure::kNoiseFactor * noise) {
     row.verdict = Verdict::kWithinNoise;
