@@ -169,6 +169,8 @@ struct CompareCounts {
   uint64_t unreadable_files = 0;
   uint64_t recomputed = 0;  // calls that only one side runs a second time; they count as no loss
   uint64_t missing_values = 0;  // rows of paired calls of which one side has no or other data
+  // A static graph against recorded calls: lines of the data mapping whose values neither side has.
+  uint64_t unknown_mappings = 0;
 };
 
 // The result of one comparison. A plain value, independent of the runs it came from.

@@ -325,7 +325,8 @@ struct pipeline::RunPair::Impl {
                                                     {golden.run, golden.calls}, !mapping.empty()));
     Describe();
     if (has_graphs() && !comparison.of_graphs()) {
-      PL_TRY(KeepMapped(mapping, target.calls, golden.calls, comparison.warnings));
+      PL_TRY_ASSIGN(comparison.counts.unknown_mappings,
+                    KeepMapped(mapping, target.calls, golden.calls, comparison.warnings));
     }
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
     if (comparison.of_graphs()) DescribeGraphs();

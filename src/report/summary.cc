@@ -65,6 +65,8 @@ std::string MissingText(const Comparison& comparison) {
   AppendPart(text, golden.truncated ? 1 : 0, "truncated golden dump", "");
   AppendPart(text, comparison.counts.missing_values, "value", "values",
              " without data or of another shape");
+  AppendPart(text, comparison.counts.unknown_mappings, "line", "lines",
+             " of the data mapping with values that neither side has");
   AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
   AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
   AppendPart(text, UnexplainedRows(comparison), "row differs", "rows differ",
@@ -174,8 +176,9 @@ bool Comparison::is_complete() const {
     return !loss.truncated && loss.recorder_drops == 0 && !loss.unfinished;
   };
   return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
-         counts.unreadable_files == 0 && counts.missing_values == 0 && is_whole(target_loss) &&
-         is_whole(golden_loss) && UnexplainedRows(*this) == 0;
+         counts.unreadable_files == 0 && counts.missing_values == 0 &&
+         counts.unknown_mappings == 0 && is_whole(target_loss) && is_whole(golden_loss) &&
+         UnexplainedRows(*this) == 0;
 }
 
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {

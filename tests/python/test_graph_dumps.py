@@ -352,6 +352,11 @@ def test_a_mapping_sets_a_graph_against_calls(tmp_path: pathlib.Path) -> None:
     mapping.write_text(": ".join(names) + "\n")
     done = compare(graph, wrong, "-dm", mapping, "--fail-on", "suspicious", out=tmp_path / "w")
     assert done.returncode == 1 and "Default_MatMul-op1.MatMul.0.forward" in done.stdout
+    mapping.write_text(": ".join(names) + "\nDefault_Abs-op9.Abs.0.forward.output.0: "
+                       "Torch.abs.0.forward.output.0\n")
+    done = compare(graph, calls, "-dm", mapping, "--fail-on", "unmatched", out=tmp_path / "u")
+    assert done.returncode == 1 and done.stdout.startswith(
+        "not judged completely: 1 line of the data mapping with values that neither side has; ")
     mapping.write_text("a: b\n")
     done = compare(graph, calls, "-dm", mapping, out=tmp_path / "none")
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -27,10 +28,19 @@ void Keep(const Names& names, std::string_view side, std::vector<match::CallItem
                   CountText(before, "call"), side));
 }
 
+Names NamesOf(const std::vector<match::CallItems>& calls) {
+  Names names;
+  for (const match::CallItems& call : calls) {
+    for (const Item& item : call.items) names.insert(item.name);
+  }
+  return names;
+}
+
 }  // namespace
 
-Status KeepMapped(const std::string& mapping_path, std::vector<match::CallItems>& target,
-                  std::vector<match::CallItems>& golden, std::vector<std::string>& warnings) {
+Result<uint64_t> KeepMapped(const std::string& mapping_path, std::vector<match::CallItems>& target,
+                            std::vector<match::CallItems>& golden,
+                            std::vector<std::string>& warnings) {
   PL_TRY_ASSIGN(const match::TextPairs mapping, match::ReadDataMapping(mapping_path));
   Names targets, goldens;
   for (const auto& [ours, theirs] : mapping) {
@@ -39,11 +49,16 @@ Status KeepMapped(const std::string& mapping_path, std::vector<match::CallItems>
   }
   Keep(targets, "target", target, warnings);
   Keep(goldens, "golden side", golden, warnings);
-  if (!target.empty() && !golden.empty()) return {};
-  return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: names no value of the {} (expected names as in the result tables, "
-                           "such as Default_MatMul-op0.MatMul.0.forward.output.0)",
-                           mapping_path, target.empty() ? "target" : "golden side"));
+  if (target.empty() || golden.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: names no value of the {} (expected names as in the result "
+                             "tables, such as Default_MatMul-op0.MatMul.0.forward.output.0)",
+                             mapping_path, target.empty() ? "target" : "golden side"));
+  }
+  const Names ours = NamesOf(target), theirs = NamesOf(golden);
+  return static_cast<uint64_t>(std::ranges::count_if(mapping, [&](const auto& line) {
+    return !ours.contains(line.first) && !theirs.contains(line.second);
+  }));
 }
 
 }  // namespace plumbline::pipeline
