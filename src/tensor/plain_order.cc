@@ -7,10 +7,14 @@
 namespace plumbline {
 namespace {
 
-// Sizes of a plain format by the names in `axes`; nothing if it lacks one.
+// Sizes of a plain format by the names in `axes`; nothing if it lacks one, or has another axis of
+// more than one.
 std::optional<Shape> InOrder(DeviceFormat plain, const Shape& sizes, std::string_view axes) {
   const std::string_view names = PlainAxes(plain);
   if (names.size() != sizes.size()) return std::nullopt;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (sizes[i] != 1 && axes.find(names[i]) == std::string_view::npos) return std::nullopt;
+  }
   Shape ordered;
   for (const char name : axes) {
     const size_t at = names.find(name);

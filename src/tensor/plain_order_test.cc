@@ -28,6 +28,12 @@ TEST(PlainOrder, OnlyPaddingLiesBetween) {
   EXPECT_FALSE(IsExactly(blocked, DeviceFormat::kNCHW, {}, 1));
 }
 
+TEST(PlainOrder, AxesThatTheTensorLacksAreOne) {
+  const TensorLayout blocked{DeviceFormat::kNC1HWC0, {2, 1, 4, 5, 16}};
+  EXPECT_TRUE(IsExactly(blocked, DeviceFormat::kNCDHW, {2, 3, 1, 4, 5}, 1));
+  EXPECT_FALSE(IsExactly(blocked, DeviceFormat::kNCDHW, {2, 3, 7, 4, 5}, 1));
+}
+
 TEST(PlainOrder, PlainTensorsHaveNoPadding) {
   const TensorLayout plain{DeviceFormat::kNHWC, {1, 8, 8, 3}};
   EXPECT_TRUE(IsExactly(plain, DeviceFormat::kNHWC, {1, 8, 8, 3}, 1));
