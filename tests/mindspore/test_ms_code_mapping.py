@@ -47,5 +47,5 @@ def test_every_kernel_has_its_lines(tmp_path: pathlib.Path) -> None:
     products = [row for row in rows if row["Scope Name"].startswith("Default/")
                 and "MatMul.Default" in row["File Path"]]
     assert products and all("graph_training.py" in row["Code Stack"] and
-                            "self.fc2(ops.mul(self.relu(self.fc1(x))" in row["Code Stack"]
+                            "self.fc2(ops.mul(self.cube(self.relu(self.fc1(x))" in row["Code Stack"]
                             for row in products)

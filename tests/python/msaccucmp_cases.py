@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from operator_dumps import dump_name, write_dump
+from recording import PLUMB
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 ALGORITHMS = ["CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
               "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
               "MeanAbsoluteError", "RootMeanSquareError", "MaxRelativeError", "MeanRelativeError"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from recording import PLUMB
 
 from plumbline.pytorch import dumper
 
-PLUMB = os.environ.get("PLUMB", "plumb")
 DATA_TYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "float16": 10, "float64": 11}
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 import torchair_dumps
-
-PLUMB = os.environ.get("PLUMB", "plumb")
+from recording import PLUMB
 
 
 def parse(*words: Any, cwd: Path, lines: str | None = None) -> subprocess.CompletedProcess[str]:
