@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import pty
+import select
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,21 @@ def test_the_shell_takes_a_script(tmp_path: Path) -> None:
     assert "no-such-program: command not found" in errors and "a quote never ends" in errors
 
 
+def shown_until(terminal: int, text: bytes | None) -> bytes:
+    """What appears on a terminal up to a line that begins with `text`, or to its end."""
+    shown = b""
+    while text is None or shown.rfind(text) <= shown.rfind(b"\n"):
+        assert select.select([terminal], [], [], 60)[0], shown
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # how Linux says that the other side is closed
+            return shown
+        if not part:
+            return shown
+        shown += part
+    return shown
+
+
 def test_the_shell_completes_verbs_and_keeps_history(tmp_path: Path) -> None:
     save(tmp_path / "only.npy", np.ones(2))
     main, side = pty.openpty()
@@ -173,16 +189,11 @@ def test_the_shell_completes_verbs_and_keeps_history(tmp_path: Path) -> None:
     process = subprocess.Popen([PLUMB, "parse"], cwd=tmp_path, stdin=side, stdout=side, stderr=side,
                                env=environment, close_fds=True)
     os.close(side)
-    os.write(main, b"p\t-n on\t\nexit\n")  # pt -n only.npy
-    shown = b""
-    while True:
-        try:
-            part = os.read(main, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
+    shown = shown_until(main, b"Parse >>> ")  # before that the terminal would take the tab
+    os.write(main, b"p\t-n on\t\n")  # pt -n only.npy
+    shown += shown_until(main, b"Parse >>> ")
+    os.write(main, b"exit\n")
+    shown += shown_until(main, None)
     assert process.wait(timeout=20) == 0
     assert b"Parse >>> " in shown and b"[Shape: (2,)]" in shown
     assert "only.npy" in (tmp_path / ".plumb_parse_history").read_text()
