@@ -84,7 +84,7 @@ void ExpectBothWays(const Case& c) {
   const Result<Shape> device = DeviceShape(c.format, c.host, c.c0, c.groups);
   ASSERT_TRUE(device) << device.error().message();
   ASSERT_EQ(*device, c.device);
-  for (const size_t bytes : {1, 2, 4, 8, 16}) {
+  for (const size_t bytes : {1U, 2U, 4U, 8U, 16U}) {
     const Bytes host = Elements(Count(c.host), bytes);
     const Bytes packed = Packed(host, c.host, c.device, bytes, c.place);
     const auto to_host = Convert({{c.format, c.device}, c.plain, c.host, c.groups}, packed, bytes);
@@ -313,7 +313,7 @@ TEST(DeviceLayout, PlainFormatsAndTheirBlocks) {
   const Shape nchw = {17, 33, 3, 70};
   const std::vector<DeviceFormat> plain = {DeviceFormat::kNCHW, DeviceFormat::kNHWC,
                                            DeviceFormat::kHWCN, DeviceFormat::kCHWN};
-  for (const size_t bytes : {1, 2, 4, 8, 16}) {
+  for (const size_t bytes : {1U, 2U, 4U, 8U, 16U}) {
     const Bytes first = Elements(Count(nchw), bytes);
     for (const DeviceFormat from : plain) {
       const std::string axes(PlainAxes(from));
