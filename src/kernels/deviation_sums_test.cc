@@ -34,7 +34,7 @@ Both RunOn(CpuTarget target, const std::vector<double>& x, const std::vector<dou
 }
 
 TEST(DeviationSums, EveryTargetGivesTheSameBits) {
-  for (const size_t count : {0, 1, 7, 16, 31, 64, 1000, 1024}) {
+  for (const size_t count : {0U, 1U, 7U, 16U, 31U, 64U, 1000U, 1024U}) {
     std::vector<double> x = Values(count, 1), y = Values(count, 2);
     for (const bool has_nan : {false, true}) {
       if (has_nan && count > 9) {

@@ -70,9 +70,9 @@ TEST(DumpAlgorithms, NotFiniteElementsGoThrough) {
     const Texts values = OfFloats({1, bad, 3}, {1, 2, 3});
     const std::string text = std::isnan(bad) ? "nan" : "inf";
     EXPECT_EQ(values[0], "nan");
-    for (const size_t i : {1, 2, 3, 6, 7, 8, 9}) EXPECT_EQ(values[i], text) << i;
+    for (const size_t i : {1U, 2U, 3U, 6U, 7U, 8U, 9U}) EXPECT_EQ(values[i], text) << i;
   }
-  for (const size_t i : {1, 2, 6, 8}) EXPECT_EQ(OfFloats({kInf, 1}, {kInf, 1})[i], "nan") << i;
+  for (const size_t i : {1U, 2U, 6U, 8U}) EXPECT_EQ(OfFloats({kInf, 1}, {kInf, 1})[i], "nan") << i;
   for (size_t i = 0; i < kDumpAlgorithmCount; ++i) {
     EXPECT_NE(OfFloats({kNaN, 1}, {kNaN, 1})[i].find("nan"), std::string::npos) << i;
   }
@@ -92,7 +92,7 @@ TEST(DumpAlgorithms, BoolHasTwo) {
   const Texts values = Values<uint8_t>(DType::kBool, {1, 0, 1, 1}, {1, 1, 1, 1});
   EXPECT_EQ(values[0], "0.866025");
   EXPECT_EQ(values[3], "0.500000");
-  for (const size_t i : {1, 2, 4, 5, 6, 7, 8, 9}) EXPECT_EQ(values[i], "NaN") << i;
+  for (const size_t i : {1U, 2U, 4U, 5U, 6U, 7U, 8U, 9U}) EXPECT_EQ(values[i], "NaN") << i;
 }
 
 // A tail that does not fill the lanes, and more than one block.
