@@ -105,7 +105,7 @@ template <class T>
 std::vector<T> DecodeAs(int32_t type, const std::optional<Shape>& sizes, std::string_view data) {
   const auto elements = Decode(type, sizes, std::as_bytes(std::span(data)));
   EXPECT_TRUE(elements) << elements.error().message();
-  if (!elements) return {};
+  if (!elements || elements->bytes.empty()) return {};
   std::vector<T> values(elements->bytes.size() / sizeof(T));
   std::memcpy(values.data(), elements->bytes.data(), values.size() * sizeof(T));
   return values;
