@@ -11,8 +11,8 @@
 #include "formats/hdf5_reader.h"
 #include "formats/hdf5_writer.h"
 
-// The leak checker asks for this: HDF5 1.10 loses a few blocks of its own when it closes a file with
-// damaged headers. Blocks that our code allocates and loses are reported all the same.
+// The leak checker asks for this: HDF5 1.10 loses a few blocks of its own when it closes a file
+// with damaged headers. Blocks that our code allocates and loses are reported all the same.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5_serial"; }
 
