@@ -1,17 +1,10 @@
 #include "base/kept_buffer.h"
 
-#include <sys/mman.h>
-
-#include <cstdlib>
-#include <new>
 #include <utility>
 
+#include "base/huge_pages.h"
+
 namespace plumbline {
-namespace {
-
-constexpr size_t kHugePage = size_t{2} << 20;
-
-}  // namespace
 
 struct KeptBuffer::Kept {
   Memory memory;
@@ -23,7 +16,7 @@ KeptBuffer::Kept& KeptBuffer::KeptOfThread() {
   return kept;
 }
 
-void KeptBuffer::Free::operator()(std::byte* memory) const { std::free(memory); }
+void KeptBuffer::Free::operator()(std::byte* memory) const { FreeHugePages(memory); }
 
 KeptBuffer::KeptBuffer(size_t bytes) : size_(bytes) {
   Kept& kept = KeptOfThread();
@@ -34,10 +27,8 @@ KeptBuffer::KeptBuffer(size_t bytes) : size_(bytes) {
   }
   kept.memory.reset();  // too small: never two at a time
   kept.capacity = 0;
-  capacity_ = (bytes / kHugePage + 1) * kHugePage;
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, capacity_)));
-  if (memory_ == nullptr) throw std::bad_alloc();
-  (void)::madvise(memory_.get(), capacity_, MADV_HUGEPAGE);  // a wish
+  capacity_ = (bytes / kHugePageBytes + 1) * kHugePageBytes;
+  memory_.reset(static_cast<std::byte*>(AllocateHugePages(capacity_)));
 }
 
 KeptBuffer::KeptBuffer(KeptBuffer&& other) noexcept
