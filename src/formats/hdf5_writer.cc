@@ -9,7 +9,7 @@
 
 #include "formats/hdf5_element_type.h"
 #include "formats/hdf5_handle.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::hdf5 {
 namespace {
@@ -32,19 +32,6 @@ std::span<const std::byte> BytesOf(const T& number) {
 bool IsName(std::string_view name) {
   return !name.empty() && name != "." && name.find('/') == std::string_view::npos &&
          name.find('\0') == std::string_view::npos;
-}
-
-std::vector<std::byte> WidenedToFloat(const TensorView& view, NarrowFormat format) {
-  const size_t width = InfoOf(view.dtype).size_bytes;
-  const auto count = static_cast<size_t>(view.element_count());
-  std::vector<std::byte> out(count * sizeof(float));
-  for (size_t i = 0; i < count; ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, view.data + i * width, width);
-    const float value = NarrowToFloat(format, bits);
-    std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
-  }
-  return out;
 }
 
 }  // namespace
@@ -104,12 +91,11 @@ struct DumpWriter::State {
 
   Status AddTensor(const std::string& where, std::string_view relative, const TensorValue& value) {
     if (!value.has_storage) return AddGroup(where, ValueKind::kTensor);
-    std::vector<std::byte> widened;
-    const NarrowFormat* narrow = NarrowFormatOf(value.view.dtype);
-    if (narrow != nullptr) widened = WidenedToFloat(value.view, *narrow);
-    const std::span<const std::byte> bytes =
-        narrow != nullptr ? std::span<const std::byte>(widened)
-                          : std::span(value.view.data, value.view.size_bytes());
+    std::span<const std::byte> bytes(value.view.data, value.view.size_bytes());
+    std::vector<std::byte> floats;
+    if (NarrowFormatOf(value.view.dtype) != nullptr) {
+      bytes = floats = StoredAsFloats(value.view.dtype, bytes);
+    }
     PL_TRY_ASSIGN(Handle type, FileTypeOf(value.view.dtype));
     Contents contents{ValueKind::kTensor, DataTypeNumber(value.view.dtype), std::move(type),
                       std::vector(value.view.sizes.begin(), value.view.sizes.end()), bytes};

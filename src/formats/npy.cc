@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include "base/bytes.h"
 #include "formats/swap_bytes.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::npy {
 namespace {
@@ -236,17 +235,9 @@ Result<Contents> MakeContents(DType dtype, std::span<const int64_t> sizes,
   Contents contents;
   contents.dtype = dtype;
   contents.data = data;
-  const NarrowFormat* narrow = NarrowFormatOf(dtype);
-  if (narrow != nullptr && InfoOf(dtype).numpy_descr.empty()) {
-    const size_t size = InfoOf(dtype).size_bytes;
+  if (NarrowFormatOf(dtype) != nullptr && InfoOf(dtype).numpy_descr.empty()) {
     contents.dtype = DType::kFloat32;
-    contents.widened.resize(data.size() / size * sizeof(float));
-    for (size_t i = 0; i < data.size() / size; ++i) {
-      uint16_t bits = 0;  // little-endian, as all element data
-      std::memcpy(&bits, data.data() + i * size, size);
-      const float value = NarrowToFloat(*narrow, bits);
-      std::memcpy(contents.widened.data() + i * sizeof value, &value, sizeof value);
-    }
+    contents.widened = StoredAsFloats(dtype, data);
     contents.data = contents.widened;
   }
   PL_TRY_ASSIGN(contents.header, MakeHeader(contents.dtype, sizes));

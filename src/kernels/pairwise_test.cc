@@ -20,10 +20,10 @@ bool IsComplex(DType dtype) { return InfoOf(dtype).kind == DTypeKind::kComplex; 
 // Real and imaginary part of element `i`.
 std::pair<double, double> Parts(const Operand& side, size_t i) {
   if (side.dtype == DType::kComplex64) {
-    return {ReadAs<float>(side.data + 8 * i), ReadAs<float>(side.data + 8 * i + 4)};
+    return {LoadAs<float>(side.data + 8 * i), LoadAs<float>(side.data + 8 * i + 4)};
   }
   if (side.dtype == DType::kComplex128) {
-    return {ReadAs<double>(side.data + 16 * i), ReadAs<double>(side.data + 16 * i + 8)};
+    return {LoadAs<double>(side.data + 16 * i), LoadAs<double>(side.data + 16 * i + 8)};
   }
   return {ElementAsDouble(side.dtype, side.data, i), 0.0};
 }
@@ -63,14 +63,14 @@ uint64_t ReferenceUlp(const Operand& target, const Operand& golden, size_t i) {
 // |target - golden| and whether they differ.
 std::pair<double, bool> ReferenceDistance(const Operand& target, const Operand& golden, size_t i) {
   if (target.dtype == golden.dtype && target.dtype == DType::kInt64) {
-    const auto t = ReadAs<int64_t>(target.data + 8 * i);
-    const auto g = ReadAs<int64_t>(golden.data + 8 * i);
+    const auto t = LoadAs<int64_t>(target.data + 8 * i);
+    const auto g = LoadAs<int64_t>(golden.data + 8 * i);
     const uint64_t up = static_cast<uint64_t>(t) - static_cast<uint64_t>(g);
     return {static_cast<double>(t > g ? up : 0 - up), t != g};
   }
   if (target.dtype == golden.dtype && target.dtype == DType::kUInt64) {
-    const auto t = ReadAs<uint64_t>(target.data + 8 * i);
-    const auto g = ReadAs<uint64_t>(golden.data + 8 * i);
+    const auto t = LoadAs<uint64_t>(target.data + 8 * i);
+    const auto g = LoadAs<uint64_t>(golden.data + 8 * i);
     return {static_cast<double>(std::max(t, g) - std::min(t, g)), t != g};
   }
   const auto [t_re, t_im] = Parts(target, i);

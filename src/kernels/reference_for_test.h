@@ -12,18 +12,11 @@
 
 #include "kernels/kernel_table.h"
 #include "plumbline/tensor.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::kernels {
 
 inline constexpr double kReferenceInf = std::numeric_limits<double>::infinity();
-
-template <class T>
-T ReadAs(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
 
 // |re + i im| by the rule of convert.inl: scaled by a power of two outside 2^-500 .. 2^500.
 inline double ReferenceModulus(double re, double im) {
@@ -37,50 +30,19 @@ inline double ReferenceModulus(double re, double im) {
   return std::sqrt(x * x + y * y) / scale;
 }
 
-// Element `i` as the kernels see it; complex by modulus, 64-bit integers rounded.
+// Element `i` as the kernels see it: a bool is 0 or 1, a complex element its modulus.
 inline double ElementAsDouble(DType dtype, const std::byte* data, size_t i) {
   const std::byte* at = data + i * InfoOf(dtype).size_bytes;
   switch (dtype) {
     case DType::kBool:
-      return ReadAs<uint8_t>(at) != 0 ? 1 : 0;
-    case DType::kUInt8:
-      return ReadAs<uint8_t>(at);
-    case DType::kUInt16:
-      return ReadAs<uint16_t>(at);
-    case DType::kUInt32:
-      return ReadAs<uint32_t>(at);
-    case DType::kUInt64:
-      return static_cast<double>(ReadAs<uint64_t>(at));
-    case DType::kInt8:
-      return ReadAs<int8_t>(at);
-    case DType::kInt16:
-      return ReadAs<int16_t>(at);
-    case DType::kInt32:
-      return ReadAs<int32_t>(at);
-    case DType::kInt64:
-      return static_cast<double>(ReadAs<int64_t>(at));
-    case DType::kFloat16:
-      return NarrowToFloat(kFloat16Format, ReadAs<uint16_t>(at));
-    case DType::kBFloat16:
-      return NarrowToFloat(kBFloat16Format, ReadAs<uint16_t>(at));
-    case DType::kFloat32:
-      return ReadAs<float>(at);
-    case DType::kFloat64:
-      return ReadAs<double>(at);
+      return LoadAs<uint8_t>(at) != 0 ? 1 : 0;
     case DType::kComplex64:
-      return ReferenceModulus(ReadAs<float>(at), ReadAs<float>(at + 4));
+      return ReferenceModulus(LoadAs<float>(at), LoadAs<float>(at + 4));
     case DType::kComplex128:
-      return ReferenceModulus(ReadAs<double>(at), ReadAs<double>(at + 8));
-    case DType::kFloat8E4M3FN:
-      return NarrowToFloat(kFloat8E4M3FNFormat, ReadAs<uint8_t>(at));
-    case DType::kFloat8E5M2:
-      return NarrowToFloat(kFloat8E5M2Format, ReadAs<uint8_t>(at));
-    case DType::kFloat8E4M3FNUZ:
-      return NarrowToFloat(kFloat8E4M3FNUZFormat, ReadAs<uint8_t>(at));
-    case DType::kFloat8E5M2FNUZ:
-      return NarrowToFloat(kFloat8E5M2FNUZFormat, ReadAs<uint8_t>(at));
+      return ReferenceModulus(LoadAs<double>(at), LoadAs<double>(at + 8));
+    default:
+      return plumbline::ElementAsDouble(dtype, at);
   }
-  return 0;
 }
 
 // The lane rule: element i to lane i mod 16 inside a block, lanes halved, blocks in order.
@@ -138,13 +100,13 @@ inline Moments ReferenceMoments(DType dtype, const std::byte* data, size_t count
     if (std::isfinite(x) && ReferenceAbove(m.finite_min, x)) m.finite_min = x;
     if (kind == DTypeKind::kSigned) {
       const int64_t v =
-          dtype == DType::kInt64 ? ReadAs<int64_t>(data + 8 * i) : static_cast<int64_t>(x);
+          dtype == DType::kInt64 ? LoadAs<int64_t>(data + 8 * i) : static_cast<int64_t>(x);
       m.int_max = std::max(m.int_max, v);
       m.int_min = std::min(m.int_min, v);
     }
     if (kind == DTypeKind::kUnsigned || kind == DTypeKind::kBool) {
       const uint64_t v =
-          dtype == DType::kUInt64 ? ReadAs<uint64_t>(data + 8 * i) : static_cast<uint64_t>(x);
+          dtype == DType::kUInt64 ? LoadAs<uint64_t>(data + 8 * i) : static_cast<uint64_t>(x);
       m.uint_max = std::max(m.uint_max, v);
       m.uint_min = std::min(m.uint_min, v);
     }

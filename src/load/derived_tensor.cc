@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::load {
 namespace {
@@ -26,22 +26,12 @@ struct Piece {
 };
 
 float FloatAt(DType dtype, const std::byte* at) {
-  if (dtype == DType::kFloat32) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof(bits));
-  return NarrowToFloat(*NarrowFormatOf(dtype), bits);
+  return dtype == DType::kFloat32 ? LoadAs<float>(at) : LoadNarrow(dtype, at);
 }
 
 void AddElement(DType dtype, const std::byte* term, std::byte* sum) {
   if (dtype == DType::kFloat64) {
-    double a = 0, b = 0;
-    std::memcpy(&a, sum, sizeof(a));
-    std::memcpy(&b, term, sizeof(b));
-    a += b;
+    const double a = LoadAs<double>(sum) + LoadAs<double>(term);
     std::memcpy(sum, &a, sizeof(a));
     return;
   }

@@ -8,49 +8,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/kernel_table.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::measure {
 namespace {
-
-template <class T>
-double Load(const std::byte* data) {
-  T value;
-  std::memcpy(&value, data, sizeof(value));
-  return static_cast<double>(value);
-}
-
-// The element at `data`, widened exactly but for 64-bit integers beyond 2^53.
-double ValueAt(DType dtype, const std::byte* data) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUInt8:
-      return Load<uint8_t>(data);
-    case DType::kUInt16:
-      return Load<uint16_t>(data);
-    case DType::kUInt32:
-      return Load<uint32_t>(data);
-    case DType::kUInt64:
-      return Load<uint64_t>(data);
-    case DType::kInt8:
-      return Load<int8_t>(data);
-    case DType::kInt16:
-      return Load<int16_t>(data);
-    case DType::kInt32:
-      return Load<int32_t>(data);
-    case DType::kInt64:
-      return Load<int64_t>(data);
-    case DType::kFloat32:
-      return Load<float>(data);
-    case DType::kFloat64:
-      return Load<double>(data);
-    default: {
-      float value = 0;
-      kernels::ActiveTable().to_float(dtype, data, 1, &value);
-      return value;
-    }
-  }
-}
 
 // Integers of 64 bits on both sides are equal by their bytes: a double has fewer digits.
 bool AreWide(DType a, DType b) {
@@ -106,7 +67,7 @@ Result<ElementMatch> MatchElements(const TensorView& a, const TensorView& b) {
   for (size_t i = 0; i < count; ++i) {
     const std::byte* const p = x.data + i * x_size;
     const std::byte* const q = y.data + i * y_size;
-    const double u = ValueAt(x.dtype, p), v = ValueAt(y.dtype, q);
+    const double u = ElementAsDouble(x.dtype, p), v = ElementAsDouble(y.dtype, q);
     const bool equal = is_wide ? std::memcmp(p, q, sizeof(int64_t)) == 0 : u == v;
     Add(u, v, equal, match);
   }

@@ -1,7 +1,7 @@
 #include "pipeline/inventory_tensor.h"
 
 #include <algorithm>
-#include <cstring>
+#include <type_traits>
 #include <variant>
 
 #include "base/number_text.h"
@@ -10,66 +10,27 @@
 #include "kernels/tensor_scan.h"
 #include "record/tensor_stats.h"
 #include "tensor/block_gather.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline {
 namespace {
 
 constexpr size_t kFewValues = 8;
 
-template <class T>
-T ReadAs(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-template <class T>
-std::string Complex(const std::byte* at) {
-  const T imaginary = ReadAs<T>(at + sizeof(T));
-  std::string text = PythonFloat(static_cast<double>(ReadAs<T>(at)));
-  if (!(imaginary < 0)) text += '+';
-  return text + PythonFloat(static_cast<double>(imaginary)) + "j";
-}
-
-std::string ElementText(DType dtype, const std::byte* at) {
-  if (const NarrowFormat* narrow = NarrowFormatOf(dtype)) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, at, InfoOf(dtype).size_bytes);
-    return PythonFloat(static_cast<double>(NarrowToFloat(*narrow, bits)));
+struct ToText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  template <class T>
+  std::string operator()(T value) const {
+    if constexpr (std::is_integral_v<T>) return std::to_string(value);
+    return PythonFloat(static_cast<double>(value));
   }
-  switch (dtype) {
-    case DType::kBool:
-      return ReadAs<uint8_t>(at) != 0 ? "true" : "false";
-    case DType::kUInt8:
-      return std::to_string(ReadAs<uint8_t>(at));
-    case DType::kUInt16:
-      return std::to_string(ReadAs<uint16_t>(at));
-    case DType::kUInt32:
-      return std::to_string(ReadAs<uint32_t>(at));
-    case DType::kUInt64:
-      return std::to_string(ReadAs<uint64_t>(at));
-    case DType::kInt8:
-      return std::to_string(ReadAs<int8_t>(at));
-    case DType::kInt16:
-      return std::to_string(ReadAs<int16_t>(at));
-    case DType::kInt32:
-      return std::to_string(ReadAs<int32_t>(at));
-    case DType::kInt64:
-      return std::to_string(ReadAs<int64_t>(at));
-    case DType::kFloat32:
-      return PythonFloat(static_cast<double>(ReadAs<float>(at)));
-    case DType::kFloat64:
-      return PythonFloat(ReadAs<double>(at));
-    case DType::kComplex64:
-      return Complex<float>(at);
-    case DType::kComplex128:
-      return Complex<double>(at);
-    default:
-      break;
+  template <class T>
+  std::string operator()(T real, T imaginary) const {
+    std::string text = (*this)(real);
+    if (!(imaginary < 0)) text += '+';
+    return text + (*this)(imaginary) + "j";
   }
-  return {};
-}
+};
 
 void AddStatistic(const char* name, const Statistic& value, TensorFacts& facts) {
   std::string text;
@@ -106,7 +67,7 @@ void Describe(const TensorView& view, TensorFacts& facts) {
   const std::span<const std::byte> bytes = gather.Next();
   for (size_t i = 0; i < few; ++i) {
     const std::byte* at = bytes.data() + i * InfoOf(view.dtype).size_bytes;
-    facts.values.push_back(ElementText(view.dtype, at));
+    facts.values.push_back(VisitElement(view.dtype, at, ToText()));
   }
 }
 

@@ -3,59 +3,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstring>
 #include <type_traits>
 
 #include "pipeline/device_dump/host_tensor.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline {
 namespace {
 
-template <class T>
-T Load(const TensorView& view, size_t i) {
-  T value;
-  std::memcpy(&value, view.data + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-// Calls `use` with the element as a number of C++; complex ones with both parts.
-template <class Use>
-auto WithElement(const TensorView& view, size_t i, const Use& use) {
-  switch (view.dtype) {
-    case DType::kBool:
-      return use(Load<uint8_t>(view, i) != 0);
-    case DType::kUInt8:
-      return use(Load<uint8_t>(view, i));
-    case DType::kUInt16:
-      return use(Load<uint16_t>(view, i));
-    case DType::kUInt32:
-      return use(Load<uint32_t>(view, i));
-    case DType::kUInt64:
-      return use(Load<uint64_t>(view, i));
-    case DType::kInt8:
-      return use(Load<int8_t>(view, i));
-    case DType::kInt16:
-      return use(Load<int16_t>(view, i));
-    case DType::kInt32:
-      return use(Load<int32_t>(view, i));
-    case DType::kInt64:
-      return use(Load<int64_t>(view, i));
-    case DType::kFloat32:
-      return use(Load<float>(view, i));
-    case DType::kFloat64:
-      return use(Load<double>(view, i));
-    case DType::kComplex64:
-      return use(Load<float>(view, 2 * i), Load<float>(view, 2 * i + 1));
-    case DType::kComplex128:
-      return use(Load<double>(view, 2 * i), Load<double>(view, 2 * i + 1));
-    default: {  // float16, bfloat16, float8
-      uint16_t bits = 0;
-      const size_t width = InfoOf(view.dtype).size_bytes;
-      std::memcpy(&bits, view.data + i * width, width);
-      return use(NarrowToFloat(*NarrowFormatOf(view.dtype), bits));
-    }
-  }
+const std::byte* AddressOf(const TensorView& view, size_t i) {
+  return view.data + i * InfoOf(view.dtype).size_bytes;
 }
 
 struct ToValue {
@@ -87,10 +44,12 @@ struct ToText {
 }  // namespace
 
 long double ElementValue(const TensorView& view, size_t i) {
-  return WithElement(view, i, ToValue());
+  return VisitElement(view.dtype, AddressOf(view, i), ToValue());
 }
 
-std::string ElementText(const TensorView& view, size_t i) { return WithElement(view, i, ToText()); }
+std::string ElementText(const TensorView& view, size_t i) {
+  return VisitElement(view.dtype, AddressOf(view, i), ToText());
+}
 
 std::string ShapeTuple(std::span<const int64_t> sizes) {
   return pipeline::TupleText(Shape(sizes.begin(), sizes.end()));

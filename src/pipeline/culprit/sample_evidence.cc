@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,7 +11,7 @@
 #include "load/graph_dump.h"
 #include "load/recorded_tensor.h"
 #include "record/run_files.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -26,51 +25,6 @@ constexpr size_t kPairs = 300;
 constexpr size_t kWorstPairs = 60;  // of these
 constexpr size_t kListedWorst = 12;
 constexpr size_t kProfileParts = 200;
-
-template <class T>
-T Load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(value));
-  return value;
-}
-
-double ElementAsDouble(DType dtype, const std::byte* at) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUInt8:
-      return Load<uint8_t>(at);
-    case DType::kUInt16:
-      return Load<uint16_t>(at);
-    case DType::kUInt32:
-      return Load<uint32_t>(at);
-    case DType::kUInt64:
-      return static_cast<double>(Load<uint64_t>(at));
-    case DType::kInt8:
-      return Load<int8_t>(at);
-    case DType::kInt16:
-      return Load<int16_t>(at);
-    case DType::kInt32:
-      return Load<int32_t>(at);
-    case DType::kInt64:
-      return static_cast<double>(Load<int64_t>(at));
-    case DType::kFloat32:
-      return Load<float>(at);
-    case DType::kFloat64:
-      return Load<double>(at);
-    case DType::kComplex64:
-    case DType::kComplex128:
-      return std::numeric_limits<double>::quiet_NaN();  // SampleTensors() takes none
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return NarrowToFloat(*NarrowFormatOf(dtype), Load<uint16_t>(at));
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-      return NarrowToFloat(*NarrowFormatOf(dtype), Load<uint8_t>(at));
-  }
-  return 0;
-}
 
 // Bytes from the first element to the element at a row-major index.
 int64_t OffsetOf(const TensorView& view, uint64_t index) {

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 
 #include "base/digest.h"
 #include "formats/npy.h"
 #include "formats/torch_pt.h"
-#include "tensor/half.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -89,49 +88,12 @@ DumpStatus WritePt(const HostTensor& tensor, Counted& out) {
   return out.Write(frame.tail);
 }
 
-template <class T>
-T Load(const std::byte* data) {
-  T value;
-  std::memcpy(&value, data, sizeof(value));
-  return value;
-}
-
 // As numpy.savetxt prints it: "%.18e", and no sign for NaN.
 void AppendReal(double value, std::string& out) {
   if (std::isnan(value)) {
     out += "nan";
   } else {
     fmt::format_to(std::back_inserter(out), "{:.18e}", value);
-  }
-}
-
-double RealOf(DType dtype, const std::byte* data) {
-  if (const NarrowFormat* narrow = NarrowFormatOf(dtype)) {
-    const bool is_byte = InfoOf(dtype).size_bytes == 1;
-    return double{NarrowToFloat(*narrow, is_byte ? Load<uint8_t>(data) : Load<uint16_t>(data))};
-  }
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kUInt8:
-      return Load<uint8_t>(data);
-    case DType::kUInt16:
-      return Load<uint16_t>(data);
-    case DType::kUInt32:
-      return Load<uint32_t>(data);
-    case DType::kUInt64:
-      return static_cast<double>(Load<uint64_t>(data));
-    case DType::kInt8:
-      return Load<int8_t>(data);
-    case DType::kInt16:
-      return Load<int16_t>(data);
-    case DType::kInt32:
-      return Load<int32_t>(data);
-    case DType::kInt64:
-      return static_cast<double>(Load<int64_t>(data));
-    case DType::kFloat32:
-      return double{Load<float>(data)};
-    default:
-      return Load<double>(data);
   }
 }
 
@@ -146,11 +108,11 @@ void AppendComplex(std::complex<double> value, std::string& out) {
 
 void AppendLine(DType dtype, const std::byte* data, std::string& out) {
   if (dtype == DType::kComplex64) {
-    AppendComplex({Load<float>(data), Load<float>(data + sizeof(float))}, out);
+    AppendComplex({LoadAs<float>(data), LoadAs<float>(data + sizeof(float))}, out);
   } else if (dtype == DType::kComplex128) {
-    AppendComplex({Load<double>(data), Load<double>(data + sizeof(double))}, out);
+    AppendComplex({LoadAs<double>(data), LoadAs<double>(data + sizeof(double))}, out);
   } else {
-    AppendReal(RealOf(dtype, data), out);
+    AppendReal(ElementAsDouble(dtype, data), out);
   }
   out += '\n';
 }
