@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/parallel.h"
 #include "kernels/kernel_table.h"
+#include "measure/widened.h"
 
 namespace plumbline::measure {
 namespace {
@@ -47,54 +47,6 @@ Window WindowAround(std::span<const int64_t> sizes, int64_t index) {
   return window;
 }
 
-template <class T, class Values>
-Values WidenedFrom(const std::byte* data, size_t count) {
-  // Made from what is there, as zeros first would cost as much again.
-  if (reinterpret_cast<uintptr_t>(data) % alignof(T) == 0) {
-    const T* const values = reinterpret_cast<const T*>(data);
-    return {values, values + count};
-  }
-  Values out(count);
-  for (size_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<double>(value);
-  }
-  return out;
-}
-
-template <class Values>
-Values WidenedByFloat(DType dtype, const std::byte* data, size_t count) {
-  std::vector<float> floats(count);
-  kernels::ActiveTable().to_float(dtype, data, count, floats.data());
-  return {floats.begin(), floats.end()};
-}
-
-// Contiguous elements; complex ones give two values each. Values: a vector of double.
-template <class Values>
-Values Widened(DType dtype, const std::byte* data, size_t elements) {
-  const bool complex = InfoOf(dtype).kind == DTypeKind::kComplex;
-  const size_t count = complex ? 2 * elements : elements;
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return WidenedFrom<double, Values>(data, count);
-    case DType::kFloat32:
-    case DType::kComplex64:
-      return WidenedFrom<float, Values>(data, count);
-    case DType::kInt32:
-      return WidenedFrom<int32_t, Values>(data, count);
-    case DType::kUInt32:
-      return WidenedFrom<uint32_t, Values>(data, count);
-    case DType::kInt64:
-      return WidenedFrom<int64_t, Values>(data, count);
-    case DType::kUInt64:
-      return WidenedFrom<uint64_t, Values>(data, count);
-    default:
-      return WidenedByFloat<Values>(dtype, data, count);
-  }
-}
-
 template <class Values>
 Result<Values> Load(TensorView view, const Window& window) {
   int64_t offset = 0;
@@ -102,10 +54,10 @@ Result<Values> Load(TensorView view, const Window& window) {
   view.data += offset * InfoOf(view.dtype).size_bytes;
   view.sizes = window.count;
   if (view.dtype == DType::kFloat32 && view.is_contiguous()) {  // nearly always
-    return Widened<Values>(view.dtype, view.data, static_cast<size_t>(view.element_count()));
+    return WidenAll<Values>(view.dtype, view.data, static_cast<size_t>(view.element_count()));
   }
   PL_TRY_ASSIGN(const Tensor copy, Tensor::Copy(view));
-  return Widened<Values>(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
+  return WidenAll<Values>(view.dtype, copy.view().data, static_cast<size_t>(view.element_count()));
 }
 
 // Sizes and strides of `view` seen in `shape` (strides 0 where it repeats), or nothing. Trailing

@@ -48,9 +48,10 @@ void ForBlocks(const DumpPair& pair, const F& body) {
   const auto count = static_cast<size_t>(pair.target.element_count());
   const size_t target_bytes = InfoOf(pair.target.dtype).size_bytes;
   const size_t golden_bytes = InfoOf(pair.golden.dtype).size_bytes;
-  std::array<double, kWidenedBlock> x, y;
-  for (size_t at = 0; at < count; at += kWidenedBlock) {
-    const size_t size = std::min(kWidenedBlock, count - at);
+  constexpr size_t kBlock = 1024;
+  std::array<double, kBlock> x, y;
+  for (size_t at = 0; at < count; at += kBlock) {
+    const size_t size = std::min(kBlock, count - at);
     Widen(pair.target.dtype, pair.target.data + at * target_bytes, size, x.data());
     Widen(pair.golden.dtype, pair.golden.data + at * golden_bytes, size, y.data());
     body(x.data(), y.data(), size);

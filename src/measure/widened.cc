@@ -1,10 +1,11 @@
 #include "measure/widened.h"
 
+#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstring>
 
 #include "kernels/kernel_table.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::measure {
 namespace {
@@ -12,9 +13,18 @@ namespace {
 template <class T>
 void WidenFrom(const std::byte* data, size_t count, double* out) {
   for (size_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<double>(value);
+    out[i] = static_cast<double>(LoadAs<T>(data + i * sizeof(T)));
+  }
+}
+
+void WidenByFloat(DType dtype, const std::byte* data, size_t count, double* out) {
+  constexpr size_t kBlock = 1024;
+  std::array<float, kBlock> floats;
+  for (size_t at = 0; at < count; at += kBlock) {
+    const size_t size = std::min(kBlock, count - at);
+    kernels::ActiveTable().to_float(dtype, data + at * InfoOf(dtype).size_bytes, size,
+                                    floats.data());
+    for (size_t i = 0; i < size; ++i) out[at + i] = static_cast<double>(floats[i]);
   }
 }
 
@@ -35,11 +45,8 @@ void Widen(DType dtype, const std::byte* data, size_t count, double* out) {
       return WidenFrom<int64_t>(data, count, out);
     case DType::kUInt64:
       return WidenFrom<uint64_t>(data, count, out);
-    default: {
-      std::array<float, kWidenedBlock> floats;
-      kernels::ActiveTable().to_float(dtype, data, count, floats.data());
-      for (size_t i = 0; i < count; ++i) out[i] = static_cast<double>(floats[i]);
-    }
+    default:
+      WidenByFloat(dtype, data, count, out);
   }
 }
 

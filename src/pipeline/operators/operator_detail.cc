@@ -33,12 +33,8 @@ struct Values {
 };
 
 std::vector<double> WidenedAll(const acl::Elements& elements) {
-  const size_t width = InfoOf(elements.dtype).size_bytes;
-  std::vector<double> values(elements.bytes.size() / width);
-  for (size_t at = 0; at < values.size(); at += measure::kWidenedBlock) {
-    const size_t count = std::min(measure::kWidenedBlock, values.size() - at);
-    measure::Widen(elements.dtype, elements.bytes.data() + at * width, count, &values[at]);
-  }
+  std::vector<double> values(elements.bytes.size() / InfoOf(elements.dtype).size_bytes);
+  measure::Widen(elements.dtype, elements.bytes.data(), values.size(), values.data());
   return values;
 }
 
