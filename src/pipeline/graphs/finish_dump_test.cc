@@ -1,7 +1,11 @@
 #include "pipeline/graphs/finish_dump.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -146,6 +150,88 @@ TEST_F(FinishDump, TensorsStayWhenTheTableCannotBeWritten) {
   Syscalls() = real;
   EXPECT_TRUE(Has(name));
   EXPECT_EQ(Table(), "");
+}
+
+// Dies as by SIGKILL at the n-th call that changes the disk.
+int g_calls_left = 0;
+SyscallTable g_real;
+void Count() {
+  if (--g_calls_left == 0) ::kill(::getpid(), SIGKILL);
+}
+
+// Runs a pass in a process that dies so. Returns whether it was killed.
+bool KillPass(const std::string& root, const FinishOptions& options, int call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    g_calls_left = call;
+    g_real = Syscalls();
+    Syscalls().openat = [](int directory, const char* path, int flags, mode_t mode) {
+      if ((flags & O_CREAT) != 0) Count();
+      return g_real.openat(directory, path, flags, mode);
+    };
+    Syscalls().write = [](int fd, const void* bytes, size_t size) {
+      Count();
+      // Half of it is on the disk when the kill comes in between.
+      const ssize_t half = g_real.write(fd, bytes, (size + 1) / 2);
+      if (half < 0) return half;
+      Count();
+      return half;
+    };
+    Syscalls().fsync = [](int fd) {
+      Count();
+      return g_real.fsync(fd);
+    };
+    Syscalls().renameat = [](int from, const char* old_name, int to, const char* new_name) {
+      Count();
+      return g_real.renameat(from, old_name, to, new_name);
+    };
+    Syscalls().unlinkat = [](int directory, const char* path, int flags) {
+      Count();
+      return g_real.unlinkat(directory, path, flags);
+    };
+    ::_exit(DumpFinisher(root, options).Pass(false) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << call;
+  return WIFSIGNALED(status);
+}
+
+TEST_F(FinishDump, AKillAtAnyCallLosesNothing) {
+  constexpr int kTensors = 6;
+  drop_.drops_tensors = true;
+  drop_.threads = 1;  // none of a pool is in a forked process
+  std::string rows = kHeader;
+  for (int i = 1; i <= kTensors; ++i) rows += RowOf(i, std::to_string(i).c_str());
+  int kills = 0;
+  for (bool is_killed = true; is_killed; kills += is_killed ? 1 : 0) {
+    std::filesystem::remove_all(root_.Path(kPlace));
+    std::filesystem::create_directories(root_.Path(kPlace));
+    // Half of it was done by an earlier pass.
+    for (int i = 1; i <= kTensors / 2; ++i) AddTensor(i, static_cast<float>(i));
+    Finish({});
+    for (int i = kTensors / 2 + 1; i <= kTensors; ++i) AddTensor(i, static_cast<float>(i));
+    const std::string before = Table();
+    is_killed = KillPass(root_.path(), drop_, kills + 1);
+    // The table is the old one or the new one, and what has no row in it has its file.
+    const std::string table = Table();
+    ASSERT_TRUE(table == before || table == rows) << kills << table;
+    for (int i = 1; i <= kTensors; ++i) {
+      const std::string name =
+          "Add.Default_Add-op0.0.0." + std::to_string(i) + ".output.0.DefaultFormat.Float32.npy";
+      const auto file = npy::NpyFile::Open(At(name));
+      ASSERT_TRUE(file || (table == rows && !Has(name))) << kills << name;
+    }
+    const FinishReport after = Finish(drop_);
+    EXPECT_EQ(after.unreadable + after.contradicted, 0U) << kills;
+    EXPECT_EQ(Table(), rows) << kills;
+    EXPECT_FALSE(Has(std::string(run_files::kFinishLock)));
+    for (const auto& entry : std::filesystem::directory_iterator(root_.Path(kPlace))) {
+      EXPECT_NE(entry.path().extension(), ".npy") << kills << entry.path();
+    }
+  }
+  // The lock, the temporary, its bytes, two syncs, the rename, and each tensor.
+  EXPECT_GT(kills, 5 + kTensors);
 }
 
 TEST_F(FinishDump, WhatIsStillWrittenWaits) {
