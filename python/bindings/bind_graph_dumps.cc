@@ -16,6 +16,7 @@
 #include "errors.h"
 #include "file_path.h"
 #include "load/graph_index.h"
+#include "pipeline/device_dump/convert_tree.h"
 #include "pipeline/graphs/graph_run.h"
 #include "pipeline/graphs/graph_sheets.h"
 #include "pipeline/graphs/source_tensors.h"
@@ -89,6 +90,14 @@ Result<std::vector<FoundTensor>> FindUnlocked(const std::string& root,
   return out;
 }
 
+Result<std::vector<TextWithPaths>> ConvertUnlocked(const std::string& root) {
+  const nb::gil_scoped_release release;
+  PL_TRY_ASSIGN(std::vector<std::string> failed, pipeline::ConvertTreeToHost(root));
+  std::vector<TextWithPaths> out;
+  for (std::string& line : failed) out.push_back({std::move(line)});
+  return out;
+}
+
 void BindReaders(nb::module_& m) {
   nb::class_<load::GraphIndex>(m, "GraphIndex", "Every tensor of a static-graph dump.")
       .def_prop_ro("left_out", [](const load::GraphIndex& self) { return self.left_out(); })
@@ -132,6 +141,12 @@ void BindReaders(nb::module_& m) {
       },
       nb::arg("root"), nb::arg("directory"),
       "Writes the compiled graphs of a dump as a workbook; returns its path.");
+  m.def(
+      "convert_tree_to_host",
+      [](const FilePath& root) { return ValueOrRaise(ConvertUnlocked(root.bytes)); },
+      nb::arg("root"),
+      "Writes the tensors of every device file below a directory as arrays beside it; returns a "
+      "line for each file that failed.");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace plumbline::python {
 
-// Adds GraphDumpPlan, plan_graph_dump, GraphFinisher, GraphIndex and find_source_tensors.
+// Adds plan_graph_dump, GraphRun, GraphIndex and the functions of plumbline.graph_dumps.
 void BindGraphDumps(nanobind::module_& m);
 
 }  // namespace plumbline::python

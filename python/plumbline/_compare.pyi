@@ -251,3 +251,8 @@ def find_source_tensors(root: str | bytes | os.PathLike, text: str, is_regex: bo
 
 def write_graph_sheets(root: str, directory: str) -> str:
     """Writes the compiled graphs of a dump as a workbook; returns its path."""
+
+def convert_tree_to_host(root: str | bytes | os.PathLike) -> list[str]:
+    """
+    Writes the tensors of every device file below a directory as arrays beside it; returns a line for each file that failed.
+    """

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import _compare, _core
+from plumbline import _compare
 
 _RANK = "rank_"
 _METADATA = ".dump_metadata"
@@ -111,14 +111,24 @@ class DumpParser:
     def convert_all_data_to_host(self) -> list[str]:
         """Converts what an asynchronous dump left in the layout of the device.
 
+        Beside each device file a `.npy` for every tensor of it, in the layout NCHW; a tensor
+        without that layout keeps its own, which its name tells. Nothing is removed. What was
+        interrupted goes on with the next call.
+
+        Returns:
+            A line for each file with tensors that cannot be converted: its path, `,input:0` or
+            `,output:2` for each of them, and behind a tab the first reason. They are also in
+            `convert_failed_files_summary.txt` in the dump directory.
+
         Raises:
             ValueError: the dump is synchronous: its tensors are in the layout of the host.
-            plumbline.UnsupportedError: it is asynchronous; such files are not read yet.
+            FileNotFoundError: there is neither a device file nor an array.
+            OSError: the directory cannot be written.
         """
         if self._is_sync:
             raise ValueError(f"{self._dump_dir}: is a synchronous dump (expected an asynchronous "
                              "one). Its tensors need no conversion")
-        raise _core.UnsupportedError(f"{self._dump_dir}: files of devices are not converted yet")
+        return _compare.convert_tree_to_host(self._dump_dir)
 
 
 def _ranks_below(root: Path) -> Iterable[tuple[int, Path]]:

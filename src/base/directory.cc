@@ -163,6 +163,11 @@ Status Directory::Link(std::string_view from, std::string_view to) const {
   return LinkError(errno, from, JoinPath(path_, to));
 }
 
+Status Directory::MakeReadOnly(std::string_view name) const {
+  if (::fchmodat(fd_, std::string(name).c_str(), S_IRUSR, 0) == 0) return {};
+  return ErrnoError(errno, JoinPath(path_, name), "set the mode of");
+}
+
 Status Directory::Sync() const {
   // Some network file systems cannot sync a directory; the rename itself is still ordered.
   if (Syscalls().fsync(fd_) == 0 || errno == EINVAL) return {};

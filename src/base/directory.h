@@ -45,6 +45,7 @@ class Directory {
   Status Remove(std::string_view name) const;  // a file; absent is success
   Status Rename(std::string_view from, std::string_view to) const;
   Status Link(std::string_view from, std::string_view to) const;  // errors as LinkFile
+  Status MakeReadOnly(std::string_view name) const;               // a file: mode 0400
   Status Sync() const;
   Status SyncFileSystem() const;  // everything written so far to the file system it is on
 

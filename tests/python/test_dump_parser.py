@@ -10,9 +10,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from device_dumps import Dump, fractal_nz, nc1hwc0, new_record, plain, record_file
 from recording import PLUMB
 
-from plumbline import CorruptDataError, UnsupportedError
+from plumbline import CorruptDataError
 from plumbline.graph_dumps import DumpParser, RankDirNotFound
 
 KERNELS = {"Default/net/conv1-Conv2d/Conv2D-op1": "# In file net.py:12/    x = self.conv1(x)/\n",
@@ -85,11 +86,127 @@ def test_wrong_use_says_what_is_wrong(tree: pathlib.Path, tmp_path: pathlib.Path
     (tree / "rank_0/.dump_metadata/config.json").unlink()
     settings = tree / "rank_0/.dump_metadata/data_dump.json"
     settings.write_text('{"common_dump_settings": {"net_name": "Net", "input_output": 0}}')
-    with pytest.raises(UnsupportedError):
+    assert DumpParser(str(tree)).convert_all_data_to_host() == [], "arrays are there already"
+    for path in tree.rglob("*.npy"):
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match="no file of a device"):
         DumpParser(str(tree)).convert_all_data_to_host()
     settings.write_text('{"common_dump_settings": {"net_name": "Net"}}')
     with pytest.raises(ValueError, match="no dump configuration"):
         DumpParser(str(tree))
+
+
+def device_tree(tree: pathlib.Path) -> dict[str, np.ndarray]:
+    """Makes the dump an asynchronous one of two iterations; the arrays by what is to be their
+    files' names below rank_0/Net."""
+    rank = tree / "rank_0"
+    (rank / ".dump_metadata/data_dump.json").write_text(json.dumps(
+        {"common_dump_settings": {"net_name": "Net", "input_output": 0, "file_format": "bin"}}))
+    (rank / ".dump_metadata/config.json").write_text(json.dumps({"device_target": "Ascend"}))
+    for path in tree.rglob("*.npy"):
+        path.unlink()
+    arrays = {}
+    for step in (3, 4):
+        random = np.random.default_rng(step)
+        images = random.standard_normal((2, 18, 3, 5)).astype("f4")
+        matrix = random.standard_normal((20, 17)).astype("f2")
+        vector = random.standard_normal(7).astype("f4")
+        for i, name in enumerate(KERNELS):
+            place = f"0/{step}/Conv2D.{name.replace('/', '_')}.{i}.10.163659579473109{i}"
+            Dump([nc1hwc0(images), plain(vector)], [fractal_nz(matrix)],
+                 op_name=name).write(rank / "Net" / place)
+            arrays |= {f"{place}.input.0.NCHW.npy": images, f"{place}.input.1.ND.npy": vector,
+                       f"{place}.output.0.NCHW.npy": matrix}
+    return arrays
+
+
+def test_files_of_devices_become_arrays_of_the_host(tree: pathlib.Path) -> None:
+    arrays = device_tree(tree)
+    net = tree / "rank_0/Net"
+    record_file(new_record()).write(net / "0/3/Opdebug.Node_OpDebug.7.10.1636595794731200")
+    kept = net / "0/3/kept.npy"
+    kept.write_bytes(b"of somebody else")
+    before = sorted(str(path) for path in tree.rglob("*"))
+    parser = DumpParser(str(tree))
+    assert parser.convert_all_data_to_host() == []
+    for name, expected in arrays.items():
+        found = np.load(net / name)
+        assert found.dtype == expected.dtype and np.array_equal(found, expected), name
+        assert (net / name).stat().st_mode & 0o777 == 0o400
+    record = "0/3/Opdebug.Node_OpDebug.7.10.1636595794731200.output.0.json"
+    assert json.loads((net / record).read_text())
+    added = {str(path) for path in tree.rglob("*")} - set(before)
+    assert added == {str(net / name) for name in [*arrays, record]}, "nothing else is left"
+    assert kept.read_bytes() == b"of somebody else"
+    # The kernels are found again by their full names.
+    kernel = next(iter(KERNELS))
+    files = parser.get_tensor_files("self.conv1")[kernel].to_dict()["rank_0"]
+    start = f"Conv2D.{kernel.replace('/', '_')}.0.10.1636595794731090"
+    assert files[4] == {"input": [str(net / f"0/4/{start}.input.0.NCHW.npy"),
+                                  str(net / f"0/4/{start}.input.1.ND.npy")],
+                        "output": [str(net / f"0/4/{start}.output.0.NCHW.npy")]}
+    # Once more: what an earlier call wrote is written anew.
+    wrong = net / next(iter(arrays))
+    wrong.unlink()
+    wrong.write_bytes(b"cut")
+    assert parser.convert_all_data_to_host() == []
+    assert np.array_equal(np.load(wrong), next(iter(arrays.values())))
+
+
+def test_damaged_device_files_are_listed(tree: pathlib.Path) -> None:
+    arrays = device_tree(tree)
+    first = next(iter(arrays)).removesuffix(".input.0.NCHW.npy")
+    path = tree / "rank_0/Net" / first
+    path.write_bytes(path.read_bytes()[:-5])
+    other = tree / "rank_0/Net/0/4/Add.none.1.2.1636595794731099"
+    other.write_bytes(b"")
+    failed = DumpParser(str(tree)).convert_all_data_to_host()
+    assert [line.split("\t")[0] for line in failed] == [f"{path},output:0", str(other)]
+    assert "cut" in failed[0]
+    summary = tree / "convert_failed_files_summary.txt"
+    assert summary.read_text().splitlines() == failed
+    # Everything in front of the cut, and every other file.
+    missing = {f"{first}.output.0.NCHW.npy"}
+    for name, expected in arrays.items():
+        if name not in missing:
+            assert np.array_equal(np.load(tree / "rank_0/Net" / name), expected)
+    assert not (tree / "rank_0/Net" / missing.pop()).exists()
+    path.unlink()
+    other.unlink()
+    assert DumpParser(str(tree)).convert_all_data_to_host() == []
+    assert not summary.exists()
+
+
+def test_device_files_with_numbers_for_names(tree: pathlib.Path) -> None:
+    """mapping.csv has their names, which are too long for those of the arrays, too."""
+    device_tree(tree)
+    place = tree / "rank_0/Net/0/3"
+    for path in place.iterdir():
+        path.unlink()
+    long_name = f"Conv2D.{'Default_' * 40}Conv2D-op1.0.10.1636595794731090"
+    values = np.arange(24, dtype="f4").reshape(1, 2, 3, 4)
+    Dump([], [nc1hwc0(values)]).write(place / "4711")
+    table = place / "mapping.csv"
+    table.write_text(f"4711,{long_name}\n")
+    table.chmod(0o400)
+    assert DumpParser(str(tree)).convert_all_data_to_host() == []
+    rows = dict(line.split(",") for line in table.read_text().splitlines())
+    [array] = place.glob("*.npy")
+    assert rows == {"4711": long_name, array.name: f"{long_name}.output.0.NCHW.npy"}
+    assert np.array_equal(np.load(array), values)
+
+
+def test_trees_of_whole_graphs_are_converted(tree: pathlib.Path) -> None:
+    """{path}/{time}/{device}/{model}/{model id}/{iteration}, beside rank_0/.dump_metadata."""
+    device_tree(tree)
+    for path in (tree / "rank_0/Net").rglob("*.1*"):
+        path.unlink()
+    place = tree / "20260101010101/0/kernel_graph_0/1/2"
+    values = np.arange(340, dtype="f2").reshape(20, 17)
+    name = "MatMul.Default_fc_MatMul-op7.7.10.1636595794731099"
+    Dump([fractal_nz(values)]).write(place / name)
+    assert DumpParser(str(tree)).convert_all_data_to_host() == []
+    assert np.array_equal(np.load(place / f"{name}.input.0.NCHW.npy"), values)
 
 
 def test_index_is_a_table(tree: pathlib.Path, tmp_path: pathlib.Path) -> None:

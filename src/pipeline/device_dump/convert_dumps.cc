@@ -19,8 +19,6 @@
 namespace plumbline::pipeline {
 namespace {
 
-constexpr std::string_view kFailureList = "convert_failed_file_list.txt";
-
 struct Inputs {
   std::vector<DumpPath> files;
   size_t left_out = 0;
@@ -77,7 +75,7 @@ class Run {
 
   DumpResult<ConvertReport> Convert() {
     PL_TRY(OpenOutputs());
-    const std::string list = JoinPath(request_.output_directory, kFailureList);
+    const std::string list = JoinPath(request_.output_directory, request_.failure_list);
     const Status removed = RemoveFile(list);
     if (!removed) return Failed(DumpCode::kWriteError, removed.error());
     PL_TRY_ASSIGN(ConvertJournal journal,
@@ -151,18 +149,18 @@ class Run {
 
   // One line a file: path, parts that failed, and behind a tab the first reason.
   DumpStatus WriteFailures(const std::string& list) {
-    std::string text;
     for (size_t i = 0; i < outcomes_.size(); ++i) {
       const std::vector<ConvertFailure>& failures = outcomes_[i].conversion.failures;
       if (failures.empty()) continue;
-      text += inputs_.files[i].path;
+      std::string& line = report_.failed_files.emplace_back(inputs_.files[i].path);
       for (const ConvertFailure& one : failures) {
-        if (!one.part.empty()) text += "," + one.part;
+        if (!one.part.empty()) line += "," + one.part;
       }
-      text += fmt::format("\t{}\n", failures.front().failure.text);
+      line += "\t" + failures.front().failure.text;
     }
-    if (text.empty()) return {};
-    const Status written = WriteFileAtomically(list, text, /*durable=*/false);
+    if (report_.failed_files.empty()) return {};
+    const Status written = WriteFileAtomically(
+        list, fmt::format("{}\n", fmt::join(report_.failed_files, "\n")), /*durable=*/false);
     if (!written) return Failed(DumpCode::kWriteError, written.error());
     report_.failure_list = list;
     return {};

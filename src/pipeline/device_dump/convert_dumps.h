@@ -19,8 +19,9 @@ struct ConvertReport {
   size_t failed = 0;       // of these, with at least one failure
   size_t outputs = 0;      // files written now
   uint64_t output_bytes = 0;
-  size_t left_out = 0;             // files of the directory that are no dumps by their names
-  std::vector<std::string> lines;  // "path: output 1: what happened (error 21)", in order
+  size_t left_out = 0;                    // files of the directory that are no dumps by their names
+  std::vector<std::string> lines;         // "path: output 1: what happened (error 21)", in order
+  std::vector<std::string> failed_files;  // lines of the list: "path,output:1\treason"
   std::vector<std::string> notes;
   std::optional<DumpCode> code;  // of the first failure
   std::string failure_list;      // path of the list of failed files; empty: none was needed
@@ -28,7 +29,7 @@ struct ConvertReport {
 
 // Converts all dumps; one that fails stops no other. Every output appears when it is complete. When
 // the process is killed, a hidden journal in the output directory lets the next run with the same
-// options do the rest. The failures of this run are in convert_failed_file_list.txt there.
+// options do the rest. The failures of this run are in a list there.
 // kInvalidParameter (also an empty directory), kInvalidPath, kWriteError: nothing was converted.
 DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request);
 

@@ -67,6 +67,10 @@ class Conversion {
     PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
     const Status committed = file.Commit(/*durable=*/false);
     if (!committed) return Failed(DumpCode::kWriteError, committed.error());
+    // As MindSpore leaves what is finished; a file system without modes keeps it all the same.
+    if (options_.kind == OutputKind::kGraphNpy) {
+      (void)directory_.directory().MakeReadOnly(placed);
+    }
     result_.output_bytes += bytes;
     result_.outputs.push_back(JoinPath(directory_.directory().path(), placed));
     return {};
@@ -128,12 +132,13 @@ class Conversion {
     DumpResult<HostTensor> host =
         options_.layout ? InLayout(tensor, slice, *options_.layout) : AsDumped(tensor, slice);
     if (host) return WriteHost(stem, *host, options_.layout.has_value());
-    if (options_.layout && options_.kind == OutputKind::kMsNpy) {
-      // Better in its own layout, which the name tells, than not at all.
-      const DumpResult<HostTensor> dumped = AsDumped(tensor, slice);
-      if (dumped) (void)WriteHost(stem, *dumped, false);
-    }
-    return host.error();
+    const bool is_graph = options_.kind == OutputKind::kGraphNpy;
+    if (!options_.layout || (options_.kind != OutputKind::kMsNpy && !is_graph)) return host.error();
+    // Better in its own layout, which the name tells, than not at all.
+    const DumpResult<HostTensor> dumped = AsDumped(tensor, slice);
+    const DumpStatus written =
+        dumped ? WriteHost(stem, *dumped, false) : DumpStatus(dumped.error());
+    return is_graph ? written : host.error();
   }
 
   DumpStatus WriteHost(const std::string& stem, const HostTensor& tensor, bool is_converted) {

@@ -21,6 +21,8 @@ struct ConvertRequest {
   std::string output_index, input_index;
   std::string custom_script_path;
   bool recursive = false;
+  // Name in the output directory of the list of failures.
+  std::string failure_list = "convert_failed_file_list.txt";
   OutputKind kind = OutputKind::kNpy;
   int threads = 0;  // 0: one per core
   // Called from any thread, one at a time; bytes of dumps and their number.

@@ -27,6 +27,7 @@ std::string_view Suffix(OutputKind kind) {
   switch (kind) {
     case OutputKind::kNpy:
     case OutputKind::kMsNpy:
+    case OutputKind::kGraphNpy:
       return "npy";
     case OutputKind::kBin:
       return "bin";
@@ -39,6 +40,16 @@ std::string_view Suffix(OutputKind kind) {
 }
 
 DumpFailure CannotWrite(const Error& error) { return Failed(DumpCode::kWriteError, error); }
+
+// MindSpore makes its tables read-only: such a one is replaced by its copy.
+Result<File> OpenMapping(const Directory& directory) {
+  Result<File> file = File::OpenAppend(directory, run_files::kMappingCsv);
+  if (file || directory.KindOf(run_files::kMappingCsv) != PathKind::kFile) return file;
+  PL_TRY_ASSIGN(const std::string text,
+                ReadFile(JoinPath(directory.path(), run_files::kMappingCsv)));
+  PL_TRY(WriteFileAtomically(directory, run_files::kMappingCsv, text, /*durable=*/false));
+  return File::OpenAppend(directory, run_files::kMappingCsv);
+}
 
 }  // namespace
 
@@ -55,7 +66,7 @@ std::string OutputStem(std::string_view file_name, std::string_view op_name, Out
 
 std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKind kind,
                        bool is_converted) {
-  if (kind == OutputKind::kMsNpy) {
+  if (kind == OutputKind::kMsNpy || kind == OutputKind::kGraphNpy) {
     return fmt::format("{}.{}.npy", stem, DeviceFormatName(tensor.format));
   }
   if (kind == OutputKind::kBin) {
@@ -111,7 +122,7 @@ DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
   const auto [entry, is_new] = mapping_.emplace(placed, name);
   if (!is_new && entry->second == name) return placed;
   // The name is not quoted, as readers of this file expect.
-  Result<File> file = File::OpenAppend(directory_, run_files::kMappingCsv);
+  Result<File> file = OpenMapping(directory_);
   if (!file) return CannotWrite(file.error());
   const Status written = file->Write(fmt::format("{},{}\n", placed, name));
   if (!written) return CannotWrite(written.error());

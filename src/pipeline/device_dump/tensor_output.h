@@ -14,8 +14,9 @@ namespace plumbline::pipeline {
 
 enum class OutputKind : uint8_t {
   kNpy,
-  kMsNpy,  // the same bytes under MindSpore's names
-  kBin,    // the stored bytes
+  kMsNpy,     // the same bytes under MindSpore's names
+  kGraphNpy,  // under those of static-graph dumps; a tensor without the layout keeps its own
+  kBin,       // the stored bytes
   kPt,
   kTxt,  // a value a line, as numpy.savetxt writes a flattened array
 };

@@ -1,0 +1,54 @@
+#include "pipeline/device_dump/output_names.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <string>
+
+#include "base/file.h"
+#include "base/test_directory.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using testing::TestDirectory;
+
+SyscallTable& Real() {
+  static SyscallTable table;
+  return table;
+}
+
+// For root, too, whom a mode without permission to write does not hinder.
+int OpenWhatIsWritable(int directory, const char* path, int flags, mode_t mode) {
+  struct stat facts {};
+  const bool is_there = ::fstatat(directory, path, &facts, 0) == 0;
+  if (is_there && S_ISREG(facts.st_mode) && (flags & O_ACCMODE) != O_RDONLY &&
+      (facts.st_mode & S_IWUSR) == 0) {
+    errno = EACCES;
+    return -1;
+  }
+  return Real().openat(directory, path, flags, mode);
+}
+
+// MindSpore's own table is read-only, and a row could not be added to it.
+TEST(OutputDirectory, AReadOnlyMappingGetsRows) {
+  const TestDirectory dir;
+  const std::string table = dir.Path("mapping.csv");
+  ASSERT_TRUE(WriteFileAtomically(table, "4711,a.b.1.2.3\n", /*durable=*/false));
+  ASSERT_EQ(::chmod(table.c_str(), S_IRUSR), 0);
+  Real() = Syscalls();
+  Syscalls().openat = OpenWhatIsWritable;
+  const std::string first = std::string(300, 'a') + ".npy", second = std::string(300, 'b') + ".npy";
+  DumpResult<OutputDirectory> out = OutputDirectory::Open(dir.path());
+  ASSERT_TRUE(out);
+  const DumpResult<std::string> one = out->Place(first), two = out->Place(second);
+  Syscalls() = Real();
+  ASSERT_TRUE(one && two) << one.error().text;
+  EXPECT_EQ(*ReadFile(table),
+            "4711,a.b.1.2.3\n" + *one + "," + first + "\n" + *two + "," + second + "\n");
+}
+
+}  // namespace
+}  // namespace plumbline::pipeline
