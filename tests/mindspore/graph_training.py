@@ -1,10 +1,10 @@
 """Trains a small network in GRAPH_MODE with a debugger; run in a process of its own.
 
-    python graph_training.py CONFIG FACTOR STEPS [kill] [mark] [first=N]
+    python graph_training.py CONFIG FACTOR STEPS [kill] [mark] [mark=CELL] [first=N]
 
 FACTOR scales what the activation puts out: 1.5 instead of 1 is a fault. `kill` ends the process
-with SIGKILL after the last step. `mark` gives set_dump() the last dense layer and a primitive;
-first=N numbers the first iteration N.
+with SIGKILL after the last step. `mark` gives set_dump() the last dense layer and a primitive,
+`mark=CELL` one cell; first=N numbers the first iteration N.
 """
 
 import os
@@ -45,6 +45,8 @@ def main() -> None:
         set_dump(net.fc1, False)
         set_dump(net.cube)
     for word in sys.argv:
+        if word.startswith("mark="):
+            set_dump(getattr(net, word.removeprefix("mark=")))
         if word.startswith("first="):
             debugger.set_init_step(int(word.removeprefix("first=")))
     train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()),

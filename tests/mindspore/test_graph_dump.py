@@ -147,6 +147,22 @@ def test_marked_cells_and_primitives_alone(tmp_path: pathlib.Path) -> None:
     assert sorted(path.name for path in (root / "rank_0/Net/0").glob("[0-9]*")) == ["7", "8"]
 
 
+@pytest.mark.parametrize(("cell", "kernels", "features"), [("fc1", 2, 16), ("fc2", 3, 4)])
+def test_gradients_of_a_marked_cell_are_all_there(tmp_path: pathlib.Path, cell: str, kernels: int,
+                                                  features: int) -> None:
+    """Two dense layers have equal primitives, and MindSpore named the gradients of both after the
+    last one: those of the first were not dumped, and with the last came those of the first."""
+    root = tmp_path / cell
+    done = train(root, "tensor", 1.0, f"mark={cell}", data_mode=["output"])
+    assert done.returncode == 0, done.stderr
+    gradients = sorted((root / "rank_0/Net/0/0").glob("*.Gradients_*.output.0.*.npy"))
+    # Of the weight, of the bias, and of the input unless that is the data.
+    assert len(gradients) == kernels, [path.name for path in gradients]
+    assert all(f"_{cell}-Dense_" in path.name for path in gradients)
+    [bias] = [np.load(path) for path in gradients if path.name.startswith("BiasAddGrad.")]
+    assert bias.shape == (features,)
+
+
 def test_wrong_settings_stop_before_the_training(tmp_path: pathlib.Path) -> None:
     done = train(tmp_path / "dump", "tensor", 1.0, data_mode=["input", "output"])
     assert done.returncode != 0 and "ValueError" in done.stderr

@@ -35,6 +35,17 @@ def place() -> _compare.GraphPlace:
     return _compare.GraphPlace(execution_mode(), device, mindspore.__version__)
 
 
+def _keep_apart(targets: list[Any]) -> None:
+    """Makes every primitive of the targets unlike all others. Of equal ones MindSpore derives one
+    gradient, and names it after the cell of any."""
+    cells = [cell for one in targets if isinstance(one, mindspore.nn.Cell)
+             for _, cell in one.cells_and_names()]  # fmt: skip
+    alone = [one for one in targets if not isinstance(one, mindspore.nn.Cell)]
+    held = [primitive for cell in cells for primitive in cell._primitives.values()]
+    for number, primitive in enumerate([*held, *alone]):
+        primitive.add_prim_attr("plumbline_dump", str(number))
+
+
 def set_first_iteration(number: int) -> bool:
     """Iterations of graphs are counted from `number` on. False: not here; on CPU MindSpore 2.10
     would give every later iteration that number."""
@@ -48,7 +59,11 @@ def set_first_iteration(number: int) -> bool:
 def scopes_of(model: Any, targets: list[Any]) -> list[str]:
     """How full names of kernels begin that cells and primitives of `model` run, below its own
     scope: "block-Block/fc1-Dense/", "relu-ReLU/ReLU-op" and "relu-ReLU/Grad_ReLU/"; "" for itself.
+
+    The graphs that MindSpore compiles from here on name the gradients of these primitives after
+    their own cells.
     """
+    _keep_apart(targets)
     names, found = {"": ""}, []
     for name, cell in model.cells_and_names():
         if name:
