@@ -45,7 +45,8 @@ constexpr WordOption kCompareOptions[] = {
     {"-p", "--post_process", TakesWords::kOne, "0 or 1; for .h5 files only"},
     {"-max", "--max_cmp_size", TakesWords::kOne, "compare only the first elements (default: all)"},
     {"-advisor", "--advisor", TakesWords::kNone, "write advisor_summary.txt"},
-    {"-ffts", "--ffts", TakesWords::kNone, "accepted: slices are always compared one by one"},
+    {"-ffts", "--ffts", TakesWords::kNone,
+     "compare the parts of operators that FFTS+ cut one by one"},
     {"-op", "--op_name", TakesWords::kOne, "one operator in detail"},
     {"-o", "--output_index", TakesWords::kOne, "its output (default: 0)"},
     {"-i", "--input_index", TakesWords::kOne, "its input"},
@@ -203,6 +204,7 @@ Checked<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
     if (!most) return Refuse("-max: expected a natural number");
     request.most_elements = static_cast<uint64_t>(*most);
   }
+  request.slice_by_slice = words.Has("--ffts");
   for (const std::string& path : {request.target, request.golden, request.fusion_rule,
                                   request.quant_rule, request.unfused_rule}) {
     if (!path.empty() && KindOf(path) == PathKind::kMissing) {

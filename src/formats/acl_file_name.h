@@ -11,6 +11,9 @@
 
 namespace plumbline::acl {
 
+// The task type of operators that FFTS+ cut.
+inline constexpr uint64_t kFftsTask = 4;
+
 // One thread's part of an operator (FFTS+).
 struct DumpedThread {
   uint64_t task_type = 0;  // 0 AI core, 1 AI CPU, 2 debug, 3 HCCL, 4 FFTS+

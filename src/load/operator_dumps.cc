@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "formats/acl_file_name.h"
+#include "load/operator_slices.h"
 
 namespace plumbline::load {
 namespace {
@@ -45,6 +46,10 @@ std::optional<OperatorDump> ParseDevice(std::string_view file_name) {
   dump.op_name = name->op_name;
   dump.timestamp = name->sort_time();
   if (name->thread) dump.thread_id = static_cast<int64_t>(name->thread->thread_id);
+  if (name->thread && name->thread->task_type == acl::kFftsTask) {
+    const std::optional<SliceName> by_hand = ParseSliceName(dump.op_name);
+    dump.slices.files.push_back({"", by_hand ? by_hand->number : *dump.thread_id, dump.timestamp});
+  }
   return dump;
 }
 
@@ -144,6 +149,7 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
       continue;
     }
     dump->path = path;
+    for (OperatorSlice& slice : dump->slices.files) slice.path = path;
     dumps.is_quantised = dumps.is_quantised || IsQuantisedName(dump->op_name);
     if (!dumps.files.empty() && has_arrays != dump->output.has_value()) {
       return Error(ErrorCode::kInvalidArgument,

@@ -14,7 +14,20 @@
 
 namespace plumbline::load {
 
-// One file.
+// The file of one of the tasks of an operator that FFTS+ cut.
+struct OperatorSlice {
+  std::string path;
+  int64_t number = 0;      // of the thread, or of the slice that was cut by hand
+  uint64_t timestamp = 0;  // as of the dump
+};
+
+// Where the tensors of such an operator are. No files: it was not cut.
+struct OperatorSlices {
+  std::vector<OperatorSlice> files;  // by number
+  bool are_joined = false;           // the whole operator; else one task's part of it
+};
+
+// One file, or those of one operator (operator_slices.h).
 struct OperatorDump {
   std::string path;
   std::string op_type;               // empty for arrays
@@ -22,6 +35,7 @@ struct OperatorDump {
   uint64_t timestamp = 0;            // microseconds; 0 if the name has none of 16 digits
   std::optional<int64_t> output;     // of an array: which output of the operator it is
   std::optional<int64_t> thread_id;  // of an operator split into several tasks
+  OperatorSlices slices;
 };
 
 enum class OperatorDumpKind : uint8_t {

@@ -44,7 +44,8 @@ def normal(shape: tuple[int, ...], seed: int = 1) -> Array:
 def expected_values(x: Array, y: Array) -> dict[str, str]:
     """The measures by NumPy, in double."""
     x, y = x.astype(np.float64).ravel(), y.astype(np.float64).ravel()
-    relative = np.where(np.abs(y) > 2.220446e-16, np.abs(x / y - 1), 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(np.abs(y) > 2.220446e-16, np.abs(x / y - 1), 0)
     p, q = ((v - v.min()) / (v.max() - v.min()) for v in (x, y))
     p, q = (np.maximum(v, np.finfo(np.float32).eps) for v in (p, q))
     p, q = p / p.sum(), q / q.sum()

@@ -28,7 +28,8 @@ struct OperatorRequest {
   std::string fusion_rule, quant_rule, unfused_rule;  // JSON files; empty: none
   std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
   OperatorRange range;
-  uint64_t most_elements = 0;  // compare only the first; 0: all
+  uint64_t most_elements = 0;   // compare only the first; 0: all
+  bool slice_by_slice = false;  // operators that FFTS+ cut are not put together
   int threads = 0;
 };
 

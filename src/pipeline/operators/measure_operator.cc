@@ -8,6 +8,7 @@
 
 #include "kernels/kernel_table.h"
 #include "pipeline/operators/array_pair.h"
+#include "pipeline/operators/operator_tensors.h"
 #include "pipeline/operators/plain_tensor.h"
 #include "tensor/device_shape.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 constexpr double kLargestHalf = 65504;
 
-const std::vector<acl::DumpedTensor>& TensorsOf(const acl::DumpFile& file, bool is_input) {
-  return is_input ? file.message().inputs : file.message().outputs;
+const std::vector<acl::DumpedTensor>& TensorsOf(const OperatorTensors& tensors, bool is_input) {
+  return is_input ? tensors.message().inputs : tensors.message().outputs;
 }
 
 std::string ShapeCell(const Shape& sizes) {
@@ -106,6 +107,26 @@ void Limit(acl::Elements& elements, uint64_t most) {
   elements.strides = {1};
 }
 
+// What is odd about the parts of operators that FFTS+ cut.
+struct PartsNote {
+  std::string text;
+  bool is_whole = true;
+
+  void Add(const OperatorTensors& tensors) {
+    const std::string& remark = tensors.remark();
+    if (text.find(remark) == std::string::npos) text += (text.empty() ? "" : ",") + remark;
+    is_whole = is_whole && tensors.is_whole();
+  }
+  // Outputs are the ones that are put together; one that lacks a part never passes.
+  void Apply(OperatorRow& row) const {
+    if (row.is_input) return;
+    if (!text.empty()) row.reason += (row.reason.empty() ? "" : ",") + text;
+    const Verdict verdict = row.verdict.verdict;
+    const bool passes = verdict == Verdict::kSame || verdict == Verdict::kWithinNoise;
+    if (!is_whole && passes) row.verdict = measure::NotComparable("parts-missing");
+  }
+};
+
 class PairMeasurer {
  public:
   PairMeasurer(const PairedOperator& pair, size_t pair_index, const MeasureSettings& settings)
@@ -116,13 +137,13 @@ class PairMeasurer {
  private:
   OperatorRow NewRow(const TensorPlace& place) const;
   void AddFailure(const std::string& reason, std::string_view code, bool paired);
-  void MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden, bool inputs);
-  void MeasureTask(const acl::DumpFile& target, const TensorTask& task);
+  void MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden, bool inputs);
+  void MeasureTask(const OperatorTensors& target, const TensorTask& task);
   // Outputs of the dump behind those that the tasks name.
-  void AddUnnamedOutputs(const acl::DumpFile& target);
+  void AddUnnamedOutputs(const OperatorTensors& target);
   // Values, verdict and facts of two tensors of equally many elements.
   void Fill(acl::Elements target, acl::Elements golden, OperatorRow& row);
-  Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row);
+  Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row, PartsNote& parts);
 
   const PairedOperator& pair_;
   size_t pair_index_;
@@ -170,8 +191,11 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
   row.verdict = JudgePair(pair.target, pair.golden);
 }
 
-void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::DumpFile& golden,
+void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden,
                                      bool inputs) {
+  PartsNote parts;
+  parts.Add(target);
+  parts.Add(golden);
   const auto& mine = TensorsOf(target, inputs);
   const auto& theirs = TensorsOf(golden, inputs);
   if (mine.size() != theirs.size()) {
@@ -213,13 +237,16 @@ void PairMeasurer::MeasureByPosition(const acl::DumpFile& target, const acl::Dum
       row.format = DeviceFormatName(target_layout ? target_layout->format : format);
       Fill(std::move(*a), std::move(*b), row);
     }
+    parts.Apply(row);
     rows_.push_back(std::move(row));
   }
 }
 
 // The golden tensor in the layout of the rule file, as far as it says one.
-Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, OperatorRow& row) {
-  PL_TRY_ASSIGN(const acl::DumpFile file, acl::DumpFile::Open(golden.path));
+Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, OperatorRow& row,
+                                             PartsNote& parts) {
+  PL_TRY_ASSIGN(const OperatorTensors file, OperatorTensors::Open(golden.path, golden.slices));
+  parts.Add(file);
   const auto& tensors = TensorsOf(file, golden.place.is_input);
   const size_t index = golden.is_array ? 0 : golden.place.index;
   if (index >= tensors.size()) {
@@ -240,7 +267,7 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
   return elements;
 }
 
-void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& task) {
+void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& task) {
   const auto& tensors = TensorsOf(target, task.target.is_input);
   // This side was not recorded. Inputs are other operators' outputs; outputs are nothing else.
   if (tensors.empty() && (task.target.is_input || !task.golden)) return;
@@ -264,7 +291,9 @@ void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& ta
     rows_.push_back(std::move(row));
     return;
   }
-  Result<acl::Elements> golden = GoldenOf(*task.golden, row);
+  PartsNote parts;
+  parts.Add(target);
+  Result<acl::Elements> golden = GoldenOf(*task.golden, row, parts);
   Result<acl::Elements> plain = LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{});
   if (plain) row.target_type = NumpyName(plain->dtype);
   if (!plain || !golden) {
@@ -284,10 +313,11 @@ void PairMeasurer::MeasureTask(const acl::DumpFile& target, const TensorTask& ta
     row.format = DeviceFormatName(own ? own->format : DeviceFormat::kND);
     Fill(std::move(*plain), std::move(*golden), row);
   }
+  parts.Apply(row);
   rows_.push_back(std::move(row));
 }
 
-void PairMeasurer::AddUnnamedOutputs(const acl::DumpFile& target) {
+void PairMeasurer::AddUnnamedOutputs(const OperatorTensors& target) {
   size_t named = 0;
   for (const TensorTask& task : *pair_.tasks) {
     if (task.stands_for_nothing) return;
@@ -310,7 +340,8 @@ std::vector<OperatorRow> PairMeasurer::Run() {
     AddFailure(pair_.reason, has_target ? "only-target" : "only-golden", false);
     return std::move(rows_);
   }
-  const Result<acl::DumpFile> target = acl::DumpFile::Open(pair_.target_path);
+  const Result<OperatorTensors> target =
+      OperatorTensors::Open(pair_.target_path, pair_.target_slices);
   if (!target) {
     AddFailure(target.error().message(), "unreadable", true);
     return std::move(rows_);
@@ -321,7 +352,8 @@ std::vector<OperatorRow> PairMeasurer::Run() {
     if (rows_.empty()) AddFailure("The operator has no tensor to compare.", "empty", true);
     return std::move(rows_);
   }
-  const Result<acl::DumpFile> golden = acl::DumpFile::Open(pair_.golden_path);
+  const Result<OperatorTensors> golden =
+      OperatorTensors::Open(pair_.golden_path, pair_.golden_slices);
   if (!golden) {
     AddFailure(golden.error().message(), "unreadable", true);
     return std::move(rows_);

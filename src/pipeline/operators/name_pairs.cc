@@ -29,12 +29,14 @@ std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
     pair.op_type = mine.op_type;
     pair.target_name = mine.op_name;
     pair.target_path = mine.path;
+    pair.target_slices = mine.slices;
     const auto found = waiting.find(KeyOf(mine));
     if (found == waiting.end() || found->second.empty()) {
       pair.reason = "There is no the ground truth dump file for the op " + mine.op_name + ".";
     } else {
       pair.golden_name = mine.op_name;
       pair.golden_path = found->second.front()->path;
+      pair.golden_slices = found->second.front()->slices;
       found->second.pop_front();
     }
     pairs.push_back(std::move(pair));
@@ -48,6 +50,7 @@ std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
     pair.op_type = theirs.op_type;
     pair.golden_name = theirs.op_name;
     pair.golden_path = theirs.path;
+    pair.golden_slices = theirs.slices;
     pair.reason = "There is no the my output dump file for the op " + theirs.op_name + ".";
     pairs.push_back(std::move(pair));
   }

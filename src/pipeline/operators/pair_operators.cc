@@ -6,6 +6,7 @@
 
 #include "formats/fusion_rule.h"
 #include "load/operator_dumps.h"
+#include "load/operator_slices.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/name_pairs.h"
 #include "pipeline/operators/rule_pairs.h"
@@ -74,6 +75,21 @@ void NumberOperators(fusion::Rule& rule) {
   }
 }
 
+// Gives the parts of an operator that was cut by hand the name of the whole, and leaves one of
+// them.
+void JoinSlicedOperators(fusion::Rule& rule) {
+  const auto join = [](std::string& name) {
+    const std::optional<load::SliceName> slice = load::ParseSliceName(name);
+    if (slice) name = slice->whole;
+    return slice.has_value();
+  };
+  std::set<std::string> joined;
+  std::erase_if(rule.operators, [&](fusion::Operator& op) {
+    for (fusion::InputRef& input : op.inputs) join(input.producer);
+    return join(op.name) && !joined.insert(op.name).second;
+  });
+}
+
 Status CheckSpan(std::array<int64_t, 3>& span, int64_t count) {
   auto& [start, end, step] = span;
   if (end == -1) end = count;
@@ -122,6 +138,7 @@ Status PairWithRule(const OperatorRequest& request, const OperatorDumps& target,
   PL_TRY_ASSIGN(const std::optional<fusion::Rule> unfused, ReadIfGiven(request.unfused_rule));
   if (!rule) rule = std::exchange(quant, std::nullopt);  // the quantised model is my side
   NumberOperators(*rule);
+  if (!request.slice_by_slice) JoinSlicedOperators(*rule);
   RulePairs found =
       PairByRule({*rule, quant ? &*quant : nullptr, unfused ? &*unfused : nullptr, target, golden});
   if (!found.has_target_file) {
@@ -145,6 +162,10 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   PL_TRY_ASSIGN(OperatorDumps target, load::ReadOperatorDumps(request.target));
   PL_TRY_ASSIGN(OperatorDumps golden, load::ReadOperatorDumps(request.golden));
   PL_TRY(CheckKinds(request, target, golden));
+  if (!request.slice_by_slice) {
+    load::JoinSlices(target);
+    load::JoinSlices(golden);
+  }
   if (request.most_elements > 0) {
     comparison.notes.push_back(fmt::format(
         "only the first {} elements of each tensor were compared", request.most_elements));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "load/operator_dumps.h"
 #include "measure/array_verdict.h"
 #include "plumbline/tensor.h"
 #include "tensor/device_format.h"
@@ -25,6 +26,7 @@ struct TensorPlace {
 // Where the golden side of one tensor lies.
 struct GoldenTensor {
   std::string path;
+  load::OperatorSlices slices;
   std::string name;       // of the operator
   bool is_array = false;  // the file is one array; otherwise `place` says which tensor it is
   TensorPlace place;
@@ -48,6 +50,7 @@ struct PairedOperator {
   std::string op_type;
   std::string target_name = "*", golden_name = "*";
   std::string target_path, golden_path;  // empty: none on that side
+  load::OperatorSlices target_slices, golden_slices;
   // By a rule file: the tensors that have a counterpart somewhere. Nothing: all, by position.
   std::optional<std::vector<TensorTask>> tasks;
   std::string reason;  // why nothing is compared; empty: it is

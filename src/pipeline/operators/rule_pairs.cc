@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "load/operator_slices.h"
 #include "pipeline/operators/fusion_groups.h"
 
 namespace plumbline::pipeline {
@@ -32,7 +33,9 @@ class NewestFiles {
 
   [[nodiscard]] bool is_array() const { return is_array_; }
   [[nodiscard]] const load::OperatorDump* Find(const std::string& name, size_t output) const {
-    const auto found = files_.find({FileName(name), is_array_ ? static_cast<int64_t>(output) : 0});
+    const int64_t index = is_array_ ? static_cast<int64_t>(output) : 0;
+    auto found = files_.find({FileName(name), index});
+    if (found == files_.end()) found = files_.find({load::NameInModel(FileName(name)), index});
     return found == files_.end() ? nullptr : found->second;
   }
 
@@ -107,7 +110,8 @@ TensorTask RulePairer::TaskFor(const TensorPlace& place,
         fmt::format("There is no the ground truth dump file for the op {}:{}.", name, output);
     return task;
   }
-  task.golden = GoldenTensor{file->path, name, golden_.is_array(), {false, output}, {}, {}};
+  task.golden =
+      GoldenTensor{file->path, file->slices, name, golden_.is_array(), {false, output}, {}, {}};
   task.golden->format = ParseDeviceFormat(origin->format);
   task.golden->sizes = origin->shape;
   return task;
@@ -201,6 +205,7 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
     if (file != nullptr) {
       result_.has_target_file = true;
       pair.target_path = file->path;
+      pair.target_slices = file->slices;
       if (!tasks.empty()) {
         pair.tasks = std::move(tasks);
         result_.pairs.push_back(std::move(pair));
@@ -218,7 +223,10 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
 
 void RulePairer::AddUnknown(size_t index) {
   std::set<std::string> known;
-  for (const fusion::Operator& op : inputs_.rule.operators) known.insert(FileName(op.name));
+  for (const fusion::Operator& op : inputs_.rule.operators) {
+    known.insert(FileName(op.name));
+    known.insert(load::NameInModel(FileName(op.name)));
+  }
   for (const load::OperatorDump& dump : inputs_.target.files) {
     if (!known.insert(dump.op_name).second) continue;
     PairedOperator pair;

@@ -1,0 +1,229 @@
+"""Operators that FFTS+ cut into tasks: files of parts put together, against the whole in NumPy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from device_dumps import Dump, Tensor
+from msaccucmp_cases import ALGORITHMS, Array, expected_values, normal, rows_of, run
+from operator_dumps import device_tensor, dump_name, pack, write_dump
+
+TIME = 1_612_439_563_000_000
+THREADS = 3
+NUMBER = "The number of files does not match the number of thread"
+
+
+def bounds(parts: list[Array], axis: int) -> list[list[dict[str, int]]]:
+    """Where each part lies in the whole."""
+    found, start = [], 0
+    for part in parts:
+        box = [{"lower": 0, "higher": size} for size in part.shape]
+        box[axis] = {"lower": start, "higher": start + part.shape[axis]}
+        start += part.shape[axis]
+        found.append(box)
+    return found
+
+
+def attribute(parts: list[Array], axis: int | None, automatic: bool, **other: Any) -> str:
+    """The text of the first attribute."""
+    cuts = [1] * parts[0].ndim
+    if axis is not None:
+        cuts[axis] = len(parts)
+    text: dict[str, Any] = {"threadMode": automatic, "slice_instance_num": len(parts),
+                            "outputCutList": [cuts]}
+    if automatic:
+        boxes = bounds(parts, axis or 0)
+        text |= {"input_tensor_slice": [[] for _ in boxes],
+                 "output_tensor_slice": [[box] for box in boxes]}
+    return json.dumps(text | other)
+
+
+def write_threads(directory: Path, whole: Array, layout: str, axis: int, *, name: str = "conv1",
+                  leave_out: tuple[int, ...] = (), **other: Any) -> list[Path]:
+    """A file of each thread; the message has the sizes of the whole."""
+    tensor = device_tensor(whole, layout)
+    packed = np.ascontiguousarray(pack(whole, layout))
+    parts = np.array_split(packed, THREADS, axis)
+    files = []
+    for thread, part in enumerate(parts):
+        if thread in leave_out:
+            continue
+        output = Tensor(part.tobytes(), tensor.code, tensor.shape, tensor.format, whole.shape)
+        file = directory / f"Conv2D.{name}.3.7.{TIME + 10 - thread}.4.9.{thread}.0"
+        Dump(outputs=[output], op_name=name,
+             attribute=attribute(parts, axis, True, **other)).write(file)
+        files.append(file)
+    return files
+
+
+CASES = [("ND", (7, 5), 0), ("ND", (4, 9, 3), 1), ("NC1HWC0", (2, 19, 9, 4), 2),
+         ("NC1HWC0", (5, 19, 3, 4), 0), ("NC1HWC0", (2, 50, 3, 4), 1),
+         ("FRACTAL_NZ", (3, 20, 70), 1), ("FRACTAL_Z", (17, 33, 3, 2), 0)]
+
+
+@pytest.mark.parametrize(("layout", "shape", "axis"), CASES)
+def test_threads_are_put_together(tmp_path: Path, layout: str, shape: tuple[int, ...],
+                                  axis: int) -> None:
+    """A cut operator compares with one that was not cut: values are NumPy's of the whole."""
+    x, y = normal(shape), normal(shape, 2)
+    write_threads(tmp_path / "mine", x, layout, axis)
+    write_dump(tmp_path / "golden" / dump_name("Conv2D", "conv1", 1), [], [(y, layout)])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(x, y)
+    assert row["Shape"] == "[" + ",".join(map(str, shape)) + "]"
+    assert row["TensorIndex"] == "conv1:output:0"
+    assert row["Verdict"] == "broken"
+    assert row["CompareFailReason"] == ""
+    (tmp_path / "both").mkdir()
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "mine", "-out", tmp_path / "both")
+    assert [row["Verdict"] for row in rows_of(tmp_path / "both")] == ["same"]
+
+
+def write_slices(directory: Path, whole: Array, layout: str, host_axis: int, axis: int,
+                 *, numbers: range = range(11), name: str = "g_sgt_graph_0_net_conv") -> None:
+    """Slices cut by hand: each file has its own sizes and its number in the operator's name."""
+    parts = np.array_split(whole, len(numbers), host_axis)
+    packed = [pack(part, layout) for part in parts]
+    for number, part, device in zip(numbers, parts, packed, strict=True):
+        Dump(outputs=[device_tensor(part, layout)], attribute=attribute(packed, axis, False)
+             ).write(directory / f"Conv2D.{name}_lxslice{number}.{number}.7.{TIME + 40 - number}"
+                                 f".4.{number}.0.0")
+        assert device.shape == device_tensor(part, layout).shape
+
+
+@pytest.mark.parametrize(("layout", "shape", "host_axis", "axis"), [
+    ("ND", (23, 4), 0, 0), ("NC1HWC0", (2, 19, 23, 3), 2, 2), ("NC1HWC0", (12, 5, 2, 3), 0, 0),
+    ("NDC1HWC0", (2, 17, 12, 3, 2), 2, 1)])
+def test_slices_cut_by_hand(tmp_path: Path, layout: str, shape: tuple[int, ...], host_axis: int,
+                            axis: int) -> None:
+    """Eleven slices in the order of numbers, not of texts; the graph's name is left out."""
+    x, y = normal(shape), normal(shape, 2)
+    write_slices(tmp_path / "mine", x, layout, host_axis, axis)
+    write_dump(tmp_path / "golden" / dump_name("Conv2D", "net_conv", 1), [], [(y, layout)])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(x, y)
+    assert (row["NPUDump"], row["GroundTruth"]) == ("net_conv", "net_conv")
+    assert row["Shape"] == "[" + ",".join(map(str, shape)) + "]"
+
+
+def test_each_execution_by_itself(tmp_path: Path) -> None:
+    """A thread that comes again is one of the next execution."""
+    wholes = [normal((6, 4), seed) for seed in (1, 2)]
+    for step, whole in enumerate(wholes):
+        parts = np.array_split(whole, 2, 0)
+        for thread, part in enumerate(parts):
+            Dump(outputs=[Tensor(part.tobytes(), 2, (6, 4), 2)],
+                 attribute=attribute(parts, 0, True)).write(
+                tmp_path / "mine" / f"Add.a.3.7.{TIME + 10 * step + thread}.4.9.{thread}.0")
+        write_dump(tmp_path / "golden" / dump_name("Add", "a", step), [], [(whole, "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    assert [row["Verdict"] for row in rows_of(tmp_path)] == ["same", "same"]
+
+
+def test_missing_parts_never_pass(tmp_path: Path) -> None:
+    """Equal rests of two operators are no equal operators."""
+    x = normal((7, 5))
+    for side in ("mine", "golden"):
+        write_threads(tmp_path / side, x, "ND", 0, leave_out=(1,))
+    done = run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "parts-missing")
+    assert NUMBER in row["CompareFailReason"]
+    assert "(2 vs 3)" in row["CompareFailReason"]
+    assert done.stdout.startswith("not judged: no row could be compared")
+    (tmp_path / "whole").mkdir()
+    write_threads(tmp_path / "whole" / "golden", x, "ND", 0)
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "whole" / "golden", "-out",
+        tmp_path / "whole")
+    (row,) = rows_of(tmp_path / "whole")
+    assert row["Reason"] == "shape-differs"
+    assert NUMBER in row["CompareFailReason"]
+
+
+def test_one_by_one(tmp_path: Path) -> None:
+    """-ffts compares each thread's part with the part of the other side."""
+    x, y = normal((2, 19, 9, 4)), normal((2, 19, 9, 4))
+    y[:, :, 4] += np.float16(1)
+    write_threads(tmp_path / "mine", x, "NC1HWC0", 2)
+    write_threads(tmp_path / "golden", y, "NC1HWC0", 2)
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path, "-ffts")
+    rows = rows_of(tmp_path)
+    # The files come in the order of their times: the last thread first.
+    assert [row["Verdict"] for row in rows] == ["same", "broken", "same"]
+    parts = [np.array_split(pack(one, "NC1HWC0"), THREADS, 2)[1] for one in (x, y)]
+    assert {name: rows[1][name] for name in ALGORITHMS} == expected_values(*parts)
+    assert rows[1]["Shape"] == "[2,2,3,4,16]"
+
+
+def test_nothing_cut(tmp_path: Path) -> None:
+    """The newest of several files whose outputs are not cut is the operator's."""
+    x = [normal((3, 4), seed) for seed in range(2)]
+    for thread, array in enumerate(x):
+        Dump(outputs=[Tensor(array.tobytes(), 2, (3, 4), 2)],
+             attribute=attribute(x, None, False)).write(
+            tmp_path / "mine" / f"Add.a.3.7.{TIME - thread}.4.9.{thread}.0")
+    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(x[0], "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert row["Verdict"] == "same"
+    assert "of 2 files the newest" in row["CompareFailReason"]
+
+
+def damaged(directory: Path, how: str) -> None:
+    """Three threads of which the second is wrong."""
+    files = write_threads(directory, normal((7, 5)), "ND", 0)
+    second = files[1].read_bytes()
+    if how == "cut":
+        files[1].write_bytes(second[:-3])
+    elif how == "empty":
+        files[1].write_bytes(b"")
+    elif how == "text":
+        files[1].write_bytes(second.replace(b'"threadMode": true', b'"threadMode": t ue'))
+    elif how == "type":
+        whole = normal((7, 5)).astype(np.float32)
+        write_threads(directory / "other", whole, "ND", 0)[1].rename(files[1])
+    else:
+        cuts = {"axis": [1, 3], "axes": [3, 2], "dimension": [1, 1, 3]}[how]
+        write_threads(directory, normal((7, 5)), "ND", 0, outputCutList=[cuts])
+
+
+@pytest.mark.parametrize(("how", "word"), [
+    ("cut", "the file is cut"), ("empty", "empty"), ("text", "attribute 0"), ("type", "types"),
+    ("axis", "part 1 is"), ("axes", "2 dimensions"), ("dimension", "dimension 2")])
+def test_damaged_parts(tmp_path: Path, how: str, word: str) -> None:
+    """One bad part makes its operator unreadable, says why, and harms no other operator."""
+    damaged(tmp_path / "mine", how)
+    write_dump(tmp_path / "golden" / dump_name("Conv2D", "conv1", 1), [],
+               [(normal((7, 5)), "ND")])
+    for side in ("mine", "golden"):
+        write_dump(tmp_path / side / dump_name("Relu", "other", 2), [], [(normal((2, 3)), "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    cut, other = sorted(rows_of(tmp_path), key=lambda row: row["NPUDump"])
+    assert (cut["Verdict"], cut["Reason"]) == ("not comparable", "unreadable")
+    assert word in cut["CompareFailReason"]
+    assert other["Verdict"] == "same"
+
+
+def test_with_a_rule_file(tmp_path: Path) -> None:
+    """Operators of a rule file find the parts of theirs; parts in the file are one operator."""
+    x, y = normal((12, 4)), normal((12, 4), 2)
+    write_slices(tmp_path / "mine", x, "ND", 0, 0, numbers=range(4))
+    np.save(tmp_path / f"conv.0.{TIME}.npy", y)
+    (tmp_path / "golden").mkdir()
+    (tmp_path / f"conv.0.{TIME}.npy").rename(tmp_path / "golden" / f"conv.0.{TIME}.npy")
+    names = [f"g_sgt_graph_0/net/conv_lxslice{i}" for i in range(4)]
+    operators = [{"name": name, "type": "Conv2D", "id": i + 1, "input": [], "attr": [
+        {"key": "_datadump_original_op_names", "value": {"list": {"s": ["conv"]}}}],
+        "output_desc": [{"dtype": "DT_FLOAT16", "attr": []}]} for i, name in enumerate(names)]
+    (tmp_path / "rule.json").write_text(json.dumps({"graph": [{"name": "g", "op": operators}]}))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f",
+        tmp_path / "rule.json", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(x, y)
+    assert row["GroundTruth"] == "conv"
