@@ -144,16 +144,14 @@ Comparison& Kept(Comparison comparison) {
 
 // Two recordings of one rank.
 Result<Comparison> Compared(const Arguments& arguments) {
-  if (!arguments.consistent_check) {
+  if (!arguments.ranks.training) {
     return CompareRuns(arguments.target_path, arguments.golden_path, arguments.options);
   }
-  PL_TRY_ASSIGN(const match::TrainingRules rules,
-                pipeline::TrainingRulesOf(arguments.backend, arguments.module_map));
-  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path, rules,
-                                   arguments.options);
+  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path,
+                                   *arguments.ranks.training, arguments.options);
 }
 
-Status CheckConsistentOptions(const Arguments& arguments) {
+Status ReadTrainingRules(Arguments& arguments) {
   const bool has_backend = !arguments.backend.empty();
   if (arguments.consistent_check && !has_backend) {
     return Error(ErrorCode::kInvalidArgument,
@@ -163,6 +161,9 @@ Status CheckConsistentOptions(const Arguments& arguments) {
     return Error(ErrorCode::kInvalidArgument,
                  "--backend, --module-map: belong to --consistent_check");
   }
+  if (!arguments.consistent_check) return {};
+  PL_TRY_ASSIGN(arguments.ranks.training,
+                pipeline::TrainingRulesOf(arguments.backend, arguments.module_map));
   return {};
 }
 
@@ -184,8 +185,24 @@ Result<int> CompareRecordings(const Arguments& arguments) {
   return fails ? kDifferencesFound : 0;
 }
 
+// --consistent_check is about modules, which only recordings of calls have.
+Status CheckTrainingPaths(const Arguments& arguments) {
+  for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
+    const bool has_calls = !load::IsAtbDump(path) && !hdf5::IsHdf5(path) &&
+                           !load::LooksLikeTorchair(path) && !load::IsGraphDump(path);
+    if (!has_calls || AreFiles(path, path)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("{}: is no recording of modules (--consistent_check expects two "
+                               "dump.json, or directories with them)",
+                               path));
+    }
+  }
+  return {};
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
+  if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
   if (arguments.mode == "atb" ||
       (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {
     return CompareAtbDumps(arguments.target_path, arguments.golden_path, arguments.options,
@@ -222,9 +239,8 @@ Result<int> CompareByKind(Arguments& arguments) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                         arguments.fail_on, arguments.machine);
   }
-  if (!is_mapped_graph && !arguments.consistent_check &&
-      MeansRanks(arguments.target_path, arguments.golden_path, !arguments.request_path.empty(),
-                 arguments.ranks)) {
+  if (!is_mapped_graph && MeansRanks(arguments.target_path, arguments.golden_path,
+                                     !arguments.request_path.empty(), arguments.ranks)) {
     if (!arguments.next_config.empty()) {
       return Error(ErrorCode::kInvalidArgument,
                    "--next-config: is about one rank (expected two dump.json or rank directories)");
@@ -251,8 +267,8 @@ Result<int> RunCompare(Arguments& arguments) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
-  PL_TRY(CheckConsistentOptions(arguments));
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
+  PL_TRY(ReadTrainingRules(arguments));
   PL_TRY_ASSIGN(arguments.options.formats, ReportFormatsOf(arguments.formats));
   arguments.options.on_progress = TerminalProgress();
   if (!arguments.consistent_check && AreMixed(arguments.target_path, arguments.golden_path)) {
@@ -287,7 +303,6 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                   "result files: xlsx, csv, json, jsonl, html, sqlite, junit, sarif")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a path
-      ->allow_extra_args(false)  // what follows is a path
       ->capture_default_str();
   command.add_flag("-s,--stack_mode", arguments.stack_mode,
                    "with a stack_path in compare.json: show the call-stack column");
@@ -316,7 +331,6 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                    "compare the complete records of a truncated dump.json");
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
       ->delimiter(',')
-      ->allow_extra_args(false)
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"suspicious", "broken", "unmatched", "any"}));
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")

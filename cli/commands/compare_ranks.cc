@@ -29,11 +29,9 @@ void AddRankOptions(CLI::App& command, RankArguments& arguments) {
   command.add_option("--rank", arguments.ranks, "only these ranks, e.g. 0,2")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a path
-      ->allow_extra_args(false)  // what follows is a path
       ->check(NaturalNumber());
   command.add_option("--step", arguments.steps, "only these steps, e.g. 0,2")
       ->delimiter(',')
-      ->allow_extra_args(false)  // what follows is a path
       ->allow_extra_args(false)  // what follows is a path
       ->check(NaturalNumber());
   command.add_flag("--diff_analyze", arguments.diff_analyze,
@@ -59,6 +57,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
   options.resume = !arguments.no_resume;
   options.diff_analyze = arguments.diff_analyze;
   options.of_graphs = arguments.of_graphs;
+  options.training = arguments.training;
   PL_TRY_ASSIGN(const pipeline::RanksReport report,
                 pipeline::CompareRanks(request.target_path, request.golden_path, options));
   std::string text;

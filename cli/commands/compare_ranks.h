@@ -5,9 +5,11 @@
 
 #include <CLI/App.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "match/training_match.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::cli {
@@ -17,7 +19,9 @@ struct RankArguments {
   std::vector<int64_t> ranks, steps;
   bool no_resume = false;
   bool diff_analyze = false;
-  bool of_graphs = false;  // not an option: the paths are static-graph dumps
+  // Not options of their own: what the paths are.
+  bool of_graphs = false;                          // static-graph dumps
+  std::optional<match::TrainingRules> training{};  // a training and an inference
 };
 
 void AddRankOptions(CLI::App& command, RankArguments& arguments);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
+#include "match/training_match.h"
 #include "pipeline/ranks/compare_ranks.h"
 
 namespace nb = nanobind;
@@ -26,6 +28,7 @@ struct RankOptions {
   pipeline::RankFilter filter;
   bool resume = true;
   bool diff_analyze = false;
+  std::optional<match::TrainingRules> training;
   std::vector<std::string> fail_on;
 };
 
@@ -36,6 +39,7 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
   const pipeline::CompareRanksOptions all{.compare = options,
                                           .filter = ranks.filter,
                                           .resume = ranks.resume,
+                                          .training = ranks.training,
                                           .diff_analyze = ranks.diff_analyze};
   PL_TRY_ASSIGN(const pipeline::RanksReport report, pipeline::CompareRanks(target, golden, all));
   PL_TRY_ASSIGN(std::string machine, pipeline::RanksSummaryJson(report));
@@ -56,7 +60,11 @@ void BindCompareRanks(nb::module_& m) {
           [](RankOptions& self, std::vector<int64_t> v) { self.filter.steps = std::move(v); })
       .def_rw("resume", &RankOptions::resume)
       .def_rw("diff_analyze", &RankOptions::diff_analyze)
-      .def_rw("fail_on", &RankOptions::fail_on);
+      .def_rw("fail_on", &RankOptions::fail_on)
+      .def(
+          "pair_training",
+          [](RankOptions& self, const match::TrainingRules& rules) { self.training = rules; },
+          nb::arg("rules"), "The target is a training, the golden side an inference.");
   m.def(
       "compare_ranks",
       [](const FilePath& target, const FilePath& golden, const CompareOptions& options,

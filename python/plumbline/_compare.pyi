@@ -179,6 +179,9 @@ class RankOptions:
     @fail_on.setter
     def fail_on(self, arg: Sequence[str], /) -> None: ...
 
+    def pair_training(self, rules: TrainingRules) -> None:
+        """The target is a training, the golden side an inference."""
+
 def compare_ranks(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions, ranks: RankOptions) -> tuple[str, str, bool]:
     """
     Compares all ranks and writes their files: JSON, text, whether a condition is met.

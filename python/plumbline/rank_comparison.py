@@ -10,6 +10,7 @@ from typing import Any
 
 from plumbline import _compare, arguments
 from plumbline.comparison import _conditions, _options
+from plumbline.training_comparison import _training_rules
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def compare_ranks(
     diff_analyze: bool = False,
     resume: bool = True,
     threads: int = 0,
+    backend: str | None = None,
+    module_map: str | os.PathLike[str] | None = None,
 ) -> RanksResult:
     """Compares two step directories or two dump directories rank by rank.
 
@@ -77,6 +80,8 @@ def compare_ranks(
         diff_analyze: also write upstream's files of the first difference over ranks.
         resume: take over results of an earlier run that are up to date.
         threads: of all ranks together; 0: one per core.
+        backend, module_map: as for plumbline.compare_training(): `target` is a training and
+            `golden` an inference.
 
     Raises:
         ValueError, FileNotFoundError, OSError: as plumbline.compare(), where it concerns all
@@ -93,6 +98,10 @@ def compare_ranks(
     chosen.resume = arguments.flag("resume", resume)
     chosen.diff_analyze = arguments.flag("diff_analyze", diff_analyze)
     chosen.fail_on = _conditions(fail_on)
+    if backend is not None:
+        chosen.pair_training(_training_rules(backend, module_map))
+    elif module_map is not None:
+        raise ValueError("module_map: belongs to backend (expected fsdp or megatron)")
     machine, summary, fails = _compare.compare_ranks(
         arguments.path("target", target), arguments.path("golden", golden), options, chosen)
     facts = json.loads(machine)

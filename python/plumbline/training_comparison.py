@@ -9,6 +9,13 @@ from plumbline import _compare, arguments
 from plumbline.comparison import _FORMATS, ComparisonResult, _conditions, _options, _result
 
 
+def _training_rules(
+    backend: str, module_map: str | os.PathLike[str] | None
+) -> _compare.TrainingRules:
+    modules = "" if module_map is None else arguments.path("module_map", module_map)
+    return _compare.TrainingRules(arguments.text("backend", backend), modules)
+
+
 def compare_training(
     training: str | os.PathLike[str],
     inference: str | os.PathLike[str],
@@ -39,10 +46,9 @@ def compare_training(
     if output_dir is not None:
         options.output_dir = arguments.path("output_dir", output_dir)
     conditions = _conditions(fail_on)
-    modules = "" if module_map is None else arguments.path("module_map", module_map)
-    rules = _compare.TrainingRules(arguments.text("backend", backend), modules)
     native = _compare.compare_training(arguments.path("training", training),
-                                       arguments.path("inference", inference), rules, options)
+                                       arguments.path("inference", inference),
+                                       _training_rules(backend, module_map), options)
     if output_dir is not None:
         _compare.write_comparison(native, options)
     return _result(native, conditions)

@@ -390,4 +390,8 @@ TrainingMatch MatchTraining(const TrainingRules& rules, std::vector<CallItems>& 
   return Matcher(rules, training, inference).Run();
 }
 
+std::string_view FirstOfShown(std::string_view shown) {
+  return shown.substr(0, shown.find(kBetweenNames));
+}
+
 }  // namespace plumbline::match

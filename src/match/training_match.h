@@ -58,6 +58,9 @@ struct TrainingMatch {
 TrainingMatch MatchTraining(const TrainingRules& rules, std::vector<CallItems>& training,
                             std::vector<CallItems>& inference);
 
+// The name that stood for several before they were shown: the first of a name to show.
+std::string_view FirstOfShown(std::string_view shown);
+
 }  // namespace plumbline::match
 
 #endif  // PLUMBLINE_MATCH_TRAINING_MATCH_H_

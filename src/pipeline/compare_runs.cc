@@ -287,7 +287,8 @@ struct pipeline::RunPair::Impl {
   const std::string golden_path;
   const CompareOptions& options;
   Side target, golden;
-  Comparison comparison;
+  Pairing pairing;
+  Comparison comparison{};
   bool digest_bases_differ = false;
 
   // Whether a side is a dump of static graphs.
@@ -319,7 +320,7 @@ struct pipeline::RunPair::Impl {
     LendShapes(target.calls, golden.calls);
   }
 
-  Status Pair(const Pairing& pairing) {
+  Status Pair() {
     const std::string& mapping = options.mappings.data;
     PL_TRY_ASSIGN(comparison.mode, pipeline::ModeOf({target.run, target.calls},
                                                     {golden.run, golden.calls}, !mapping.empty()));
@@ -331,9 +332,9 @@ struct pipeline::RunPair::Impl {
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
     if (comparison.of_graphs()) DescribeGraphs();
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
-    PL_TRY_ASSIGN(
-        const std::vector<CallPair> pairs,
-        pairing ? pairing(left, right, comparison) : PairCalls(left, right, options, comparison));
+    PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
+                  pairing.pair ? pairing.pair(left, right, comparison)
+                               : PairCalls(left, right, options, comparison));
     RunWithThreads(options.threads,
                    [&] { BuildRows(pairs, target.calls, golden.calls, comparison); });
     return {};
@@ -368,8 +369,8 @@ Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
   auto impl = std::make_unique<Impl>(
-      Impl{golden_path, options, std::move(target), std::move(golden), {}, false});
-  PL_TRY(impl->Pair(pairing));
+      Impl{golden_path, options, std::move(target), std::move(golden), pairing});
+  PL_TRY(impl->Pair());
   impl->Measure();
   return RunPair(std::move(impl));
 }
@@ -410,6 +411,7 @@ Status pipeline::RunPair::Explain() {
   CountRows(comparison);
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
+  if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
   return {};
 }
 

@@ -14,15 +14,21 @@
 
 namespace plumbline::pipeline {
 
-// Pairs the calls in place of PairCalls(); may replace the lists of calls by others.
-using Pairing = std::function<Result<std::vector<match::CallPair>>(
-    const PairingSide& target, const PairingSide& golden, Comparison& comparison)>;
+// Pairs the calls in place of PairCalls(). Of one comparison.
+struct Pairing {
+  // May replace the lists of calls by others. Empty: PairCalls().
+  std::function<Result<std::vector<match::CallPair>>(
+      const PairingSide& target, const PairingSide& golden, Comparison& comparison)>
+      pair{};
+  // Puts the names to show into the finished comparison; may be empty.
+  std::function<void(Comparison& comparison)> show_names{};
+};
 
 // Sees the finished comparison while the target's run is still open. The run holds the names of all
 // calls, and the arguments only of those that communicate.
 using ComparisonVisitor = std::function<void(const Run& target, const Comparison& comparison)>;
 
-// As CompareRuns(); `visit` and `pairing` may be empty.
+// As CompareRuns(); `visit` may be empty.
 Result<Comparison> CompareRunsVisited(const std::string& target, const std::string& golden,
                                       const CompareOptions& options, const ComparisonVisitor& visit,
                                       const Pairing& pairing = {});
@@ -32,7 +38,7 @@ class RunPair {
  public:
   // Reads both runs, pairs their calls and measures their tensors: the rows have no verdicts yet.
   // `keep_names`: as ComparisonVisitor needs the target. Errors: those of CompareRuns(). The
-  // options must outlive the pair. `pairing` may be empty.
+  // options must outlive the pair.
   static Result<RunPair> Load(const std::string& target, const std::string& golden,
                               const CompareOptions& options, bool keep_names = false,
                               const Pairing& pairing = {});
@@ -45,7 +51,8 @@ class RunPair {
   // The verdicts of all rows and calls, and the first wrong call; compares the run that
   // options.noise_path names first. `received`: what other ranks of the target sent.
   Status Judge(const SentValues& received = {});
-  // The cause of the first wrong call, what to record next, stacks, counts and warnings.
+  // The cause of the first wrong call, what to record next, stacks, counts, warnings, and the names
+  // to show.
   Status Explain();
   [[nodiscard]] const Run& target() const;
   [[nodiscard]] const Comparison& comparison() const;

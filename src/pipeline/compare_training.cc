@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
-
-#include "pipeline/compare_runs.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -64,9 +63,7 @@ Result<match::TrainingRules> TrainingRulesOf(const std::string& backend,
       std::move(modules));
 }
 
-Result<Comparison> CompareTraining(const std::string& target, const std::string& golden,
-                                   const match::TrainingRules& rules,
-                                   const CompareOptions& options) {
+Status CheckTrainingOptions(const CompareOptions& options) {
   const MappingFiles& files = options.mappings;
   if (!files.data.empty() || files.api || files.cell || files.layer || options.fuzzy_match) {
     return Error(
@@ -74,22 +71,33 @@ Result<Comparison> CompareTraining(const std::string& target, const std::string&
         "--consistent_check: has pairing rules of its own (expected no mapping file and no "
         "--fuzzy_match). Name modules with --module-map");
   }
-  TrainingMatch found;
-  const Pairing pair = [&](const PairingSide& left, const PairingSide& right,
-                           Comparison& comparison) -> Result<std::vector<CallPair>> {
-    found = match::MatchTraining(rules, left.calls, right.calls);
-    if (std::ranges::none_of(found.pairs, &CallPair::paired)) {
+  return {};
+}
+
+Pairing TrainingPairing(const match::TrainingRules& rules) {
+  const auto found = std::make_shared<TrainingMatch>();
+  Pairing pairing;
+  pairing.pair = [rules, found](const PairingSide& left, const PairingSide& right,
+                                Comparison& comparison) -> Result<std::vector<CallPair>> {
+    *found = match::MatchTraining(rules, left.calls, right.calls);
+    if (std::ranges::none_of(found->pairs, &CallPair::paired)) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("{}: no module in common with {} (expected two recordings of one "
                                "model at level L0). Name modules with --module-map",
                                left.run.dump_json_path(), right.run.dump_json_path()));
     }
-    WarnOfTheRest(found, comparison);
-    return found.pairs;
+    WarnOfTheRest(*found, comparison);
+    return found->pairs;
   };
-  PL_TRY_ASSIGN(Comparison comparison, CompareRunsVisited(target, golden, options, {}, pair));
-  ShowAllNames(found, comparison);
-  return comparison;
+  pairing.show_names = [found](Comparison& comparison) { ShowAllNames(*found, comparison); };
+  return pairing;
+}
+
+Result<Comparison> CompareTraining(const std::string& target, const std::string& golden,
+                                   const match::TrainingRules& rules,
+                                   const CompareOptions& options) {
+  PL_TRY(CheckTrainingOptions(options));
+  return CompareRunsVisited(target, golden, options, {}, TrainingPairing(rules));
 }
 
 }  // namespace plumbline::pipeline

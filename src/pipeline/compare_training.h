@@ -6,6 +6,7 @@
 #include <string>
 
 #include "match/training_match.h"
+#include "pipeline/compare_runs.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -15,8 +16,14 @@ namespace plumbline::pipeline {
 Result<match::TrainingRules> TrainingRulesOf(const std::string& backend,
                                              const std::string& module_map);
 
+// How CompareTraining() pairs, for one comparison; fails when the two have no module in common.
+Pairing TrainingPairing(const match::TrainingRules& rules);
+
+// kInvalidArgument when `options` say otherwise how calls are paired.
+Status CheckTrainingOptions(const CompareOptions& options);
+
 // As CompareRuns(): `target` is the training, `golden` the inference. kInvalidArgument when the two
-// have no module in common, or a mapping file of `options` is named.
+// have no module in common; errors of CheckTrainingOptions().
 Result<Comparison> CompareTraining(const std::string& target, const std::string& golden,
                                    const match::TrainingRules& rules,
                                    const CompareOptions& options);

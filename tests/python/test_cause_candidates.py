@@ -219,6 +219,15 @@ def test_parameters_that_differ_at_the_start_are_said(tmp_path: Path) -> None:
     found = details(with_parameters(tmp_path / "all", drawn_anew, x), golden)
     assert found["cause"] == "earlier-step", found["cause_text"]
     assert "(4 of 4)" in found["cause_text"] and "step before" in found["cause_text"]
+    # Where the directories say which step it is; fused and foreach optimizers record no calls.
+    for step, earlier, text in ((5, None, "between step 4 and step 5 (no calls of it are"),
+                                (5, 2, "between step 2 and step 5 (no calls of it are"),
+                                (0, None, "look at how they are initialised")):
+        run = tmp_path / f"run{step}{earlier}"
+        if earlier is not None:
+            with_parameters(run / f"step{earlier}/rank0", weights, x)
+        found = details(with_parameters(run / f"step{step}/rank0", drawn_anew, x), golden)
+        assert found["cause"] == "earlier-step" and text in found["cause_text"], found
     scaled = [weights[0] * 1.5, *weights[1:]]
     found = details(with_parameters(tmp_path / "one", scaled, x), golden)
     assert found["cause"] == "scale" and "(1 of 4)" in found["cause_text"], found["cause_text"]

@@ -179,3 +179,92 @@ def test_wrong_arguments_from_python(good: Path, tmp_path: Path) -> None:
     found, without = (plumbline.compare_training(*sides, backend="fsdp", module_map=modules)
                       for modules in (table, None))
     assert found.counts["unmatched target"] > without.counts["unmatched target"]
+
+
+@pytest.fixture
+def of_ranks(recorded: Path, tmp_path: Path) -> Path:
+    """Two steps of two ranks; of the second step rank 1 has a fault."""
+    for step, cases in enumerate((("none", "none"), ("none", "norm"))):
+        for rank, case in enumerate(cases):
+            for side in ("train", "infer"):
+                shutil.copytree(recorded / case / side / "rank",
+                                tmp_path / side / f"step{step}" / f"rank{rank}")
+    return tmp_path
+
+
+def test_every_rank_and_step(of_ranks: Path) -> None:
+    answer = json.loads(compare(of_ranks, *CHECK, "--json", "--format", "csv,html").stdout)
+    first = answer["first_wrong_call"]
+    assert (first["step"], first["rank"]) == (1, 1)
+    assert first["name"] == f"{LAYER}.post_attention_layernorm.RMSNorm.forward.0"
+    assert [rank["state"] for rank in answer["ranks"]] == ["compared"] * 4
+    assert "rank 1" in answer["answer"]
+    # Each has the table that a comparison of it alone has.
+    for step, rank in ((0, 0), (1, 1)):
+        (table,) = (of_ranks / f"out/step{step}").glob(f"*rank{rank}-rank{rank}_*.csv")
+        alone = plumbline.compare_training(
+            of_ranks / f"train/step{step}/rank{rank}", of_ranks / f"infer/step{step}/rank{rank}",
+            of_ranks / f"alone{step}", backend="fsdp", formats="csv")
+        assert Path(alone.files[0]).read_bytes() == table.read_bytes()
+        assert ";  " in table.read_text()
+    again = json.loads(compare(of_ranks, *CHECK, "--json", "--format", "csv,html").stdout)
+    assert {rank["state"] for rank in again["ranks"]} == {"taken over"}
+    assert again["first_wrong_call"] == first
+
+
+def test_another_table_of_names_is_another_comparison(of_ranks: Path, tmp_path: Path) -> None:
+    compare(of_ranks, *CHECK)
+    modules = tmp_path / "map.yaml"
+    modules.write_text("o_proj: other\n")
+    words = (*CHECK, "--module-map", modules, "--json")
+    mapped = json.loads(compare(of_ranks, *words).stdout)
+    assert {rank["state"] for rank in mapped["ranks"]} == {"compared"}
+    modules.write_text("o_proj: o_proj\n")
+    assert {rank["state"] for rank in json.loads(compare(of_ranks, *words).stdout)["ranks"]} == {
+        "compared"}
+
+
+def test_a_call_of_several_modules_is_placed_in_time(recorded: Path, tmp_path: Path) -> None:
+    """The wrong call of rank 1 stands for two modules; rank 0 goes wrong in a later one."""
+    for rank, case in enumerate(("norm", "swapped")):
+        for side in ("train", "infer"):
+            shutil.copytree(recorded / case / side / "rank", tmp_path / side / f"rank{rank}")
+    answer = json.loads(compare(tmp_path, *CHECK, "--json").stdout)
+    calls = {origin["rank"]: origin for origin in answer["origins"]}
+    assert ";  " in calls[1]["name"] and ".mlp.gate_proj." in calls[1]["name"]
+    assert 0 < calls[0]["index"] < calls[1]["index"]
+    assert answer["first_wrong_call"]["rank"] == 0
+
+
+def test_a_rank_of_one_side_alone(of_ranks: Path) -> None:
+    shutil.rmtree(of_ranks / "infer/step0/rank1")
+    answer = json.loads(compare(of_ranks, *CHECK, "--step", "0", "--json", status=3).stdout)
+    assert [rank["state"] for rank in answer["ranks"]] == ["compared", "missing"]
+    assert not answer["complete"]
+
+
+def test_ranks_with_wrong_options(of_ranks: Path) -> None:
+    done = compare(of_ranks, *CHECK, "-f", status=2)
+    assert done.stderr.count("has pairing rules of its own") == 1
+    assert not (of_ranks / "out").exists()
+
+
+def test_ranks_from_python(of_ranks: Path, tmp_path: Path) -> None:
+    found = plumbline.compare_ranks(of_ranks / "train", of_ranks / "infer", tmp_path / "out",
+                                    backend="fsdp", formats="csv", steps=[1])
+    assert found.first_wrong_call is not None and found.first_wrong_call["rank"] == 1
+    with pytest.raises(ValueError, match="belongs to backend"):
+        plumbline.compare_ranks(of_ranks / "train", of_ranks / "infer", tmp_path / "other",
+                                module_map="map.yaml")
+    with pytest.raises(ValueError, match="expected fsdp or megatron"):
+        plumbline.compare_ranks(of_ranks / "train", of_ranks / "infer", tmp_path / "other",
+                                backend="other")
+
+
+def test_what_is_no_recording_of_modules(good: Path, tmp_path: Path) -> None:
+    array = next(good.glob("train/rank/dump_tensor_data/*.pt"))
+    for words in ([good / "train", array], [array, array]):
+        done = subprocess.run([PLUMB, "compare", *words, *CHECK, "-o", tmp_path / "out"],
+                              text=True, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 2 and "is no recording of modules" in done.stderr, done
+        assert done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()

@@ -11,6 +11,7 @@
 #include "load/recorded_tensor.h"
 #include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
+#include "pipeline/culprit/step_history.h"
 #include "record/run_files.h"
 #include "record/value.h"
 
@@ -95,30 +96,19 @@ class Collector {
     }
   }
 
-  static std::string DumpPathOf(const Run& run) {
-    return std::string(DirectoryOf(DirectoryOf(RankPathOf(run))));
-  }
-
   // The same item of the same rank at the nearest earlier steps of both sides. Steps of one dump
   // that are compared with each other are variants, not the history of one run.
   void AddSteps() {
-    if (DumpPathOf(context_.target) == DumpPathOf(context_.golden)) return;
+    if (PlaceOf(context_.target).dump_path == PlaceOf(context_.golden).dump_path) return;
     for (const Run* run : {&context_.target, &context_.golden}) {
       const Item& item = run == &context_.target ? *row_.target : *row_.golden;
-      const std::string rank_path = RankPathOf(*run);
-      const std::string step_path(DirectoryOf(rank_path));
-      const auto steps = load::ListStepDirectories(std::string(DirectoryOf(step_path)));
-      if (!steps) continue;
-      const auto here =
-          std::find_if(steps->begin(), steps->end(), [&](const load::StepDirectory& each) {
-            return BaseName(each.path) == BaseName(step_path);
-          });
-      if (here == steps->end()) continue;
-      constexpr std::ptrdiff_t kMostSteps = 3;
-      const auto first = here - std::min<std::ptrdiff_t>(here - steps->begin(), kMostSteps);
-      for (auto step = first; step != here; ++step) {
-        AddFile(JoinPath(step->path, BaseName(rank_path)), item,
-                fmt::format("{} of step {} of the {}", item.name, step->step,
+      const std::optional<StepHistory> history = StepHistoryOf(*run);
+      if (!history) continue;
+      constexpr size_t kMostSteps = 3;
+      const std::span steps = history->earlier;
+      for (const load::StepDirectory& step : steps.last(std::min(steps.size(), kMostSteps))) {
+        AddFile(JoinPath(step.path, history->rank_name), item,
+                fmt::format("{} of step {} of the {}", item.name, step.step,
                             run == &context_.target ? "target" : "golden run"),
                 CauseCandidate::Role::kEarlierStep);
       }
@@ -128,12 +118,12 @@ class Collector {
   // The other ranks of a run.
   std::vector<load::RankDirectory> OtherRanks(const Run& run) const {
     constexpr double kMostElements = 1 << 25;  // of all ranks together
-    const std::string rank_path = RankPathOf(run);
-    auto ranks = load::ListRankDirectories(std::string(DirectoryOf(rank_path)));
+    const RunPlace place = PlaceOf(run);
+    auto ranks = load::ListRankDirectories(place.step_path);
     if (!ranks || ranks->size() < 2) return {};
     if (static_cast<double>(ranks->size()) * measure::ElementsOf(*row_.target) > kMostElements)
       return {};
-    std::erase_if(*ranks, [&](const auto& rank) { return rank.name == BaseName(rank_path); });
+    std::erase_if(*ranks, [&](const auto& rank) { return rank.name == BaseName(place.rank_path); });
     return std::move(*ranks);
   }
 
@@ -174,12 +164,6 @@ class Collector {
     auto file =
         load::OpenTensorIn(JoinPath(directory, run_files::kTensorDirectory), item.data_name);
     if (file) files_.Add(std::move(name), role, std::move(*file));
-  }
-
-  // Absolute, so that the directories above it have names.
-  static std::string RankPathOf(const Run& run) {
-    const Result<std::string> path = AbsolutePath(run.dump_json_path());
-    return std::string(DirectoryOf(path ? *path : run.dump_json_path()));
   }
 
   const CauseContext& context_;

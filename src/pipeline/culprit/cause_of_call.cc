@@ -19,6 +19,7 @@
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/step_history.h"
 #include "pipeline/culprit/value_source.h"
 #include "record/call_name.h"
 
@@ -312,15 +313,30 @@ class CauseFinder {
     return true;
   }
 
+  // What can have made parameters differ before the recording begins. Fused and foreach optimizers
+  // make no calls that are recorded, so that nothing before points at them.
+  std::string WhatChangesParameters() const {
+    const std::optional<StepHistory> history = StepHistoryOf(target_);
+    // Steps of one dump that are compared with each other are variants, not the history of one run.
+    if (!history || PlaceOf(target_).dump_path == PlaceOf(golden_).dump_path) {
+      return "the step before (optimizer), or at what was loaded";
+    }
+    const std::optional<int64_t> before = history->step_before();
+    if (!before) return "how they are initialised, or at what was loaded";
+    return fmt::format(
+        "the optimizer step between step {} and step {} (no calls of it are recorded here), or at "
+        "what was loaded",
+        *before, history->own.step);
+  }
+
   // A parameter is as the step before left it, or as it was loaded.
   void AddEarlierStep(const ComparedRow& row, Cause& cause) const {
     if (!measure::IsInput(row)) return;
     const ParameterCounts parameters = CountParameters(comparison_);
     if (parameters.differing == 0) return;
-    const std::string text = fmt::format(
-        "before the step computes, parameters differ already ({} of {}): look at the step "
-        "before (optimizer), or at what was loaded",
-        parameters.differing, parameters.all);
+    const std::string text =
+        fmt::format("before the step computes, parameters differ already ({} of {}): look at {}",
+                    parameters.differing, parameters.all, WhatChangesParameters());
     const bool is_parameter = row.target->role == ItemRole::kParameter;
     const bool are_many = parameters.differing > 1 && 2 * parameters.differing >= parameters.all;
     const bool is_guess = cause.confidence != CauseConfidence::kHigh;

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "pipeline/compare_runs.h"
+#include "pipeline/compare_training.h"
 #include "pipeline/culprit/sample_evidence.h"
 #include "pipeline/graphs/graph_pairs.h"
 #include "pipeline/ranks/diff_analyze.h"
@@ -187,7 +188,7 @@ class RankWork {
     options.on_progress = {};
     options.threads = threads_per_rank_;
     const size_t page_rows = report::kHtmlRows / todo_.size();
-    const RankStore store(options.output_dir, rank.pair, options, options_.diff_analyze, page_rows);
+    const RankStore store(options.output_dir, rank.pair, options, StoredWork(page_rows));
     rank.page_path = store.page_path();
     if (options_.resume && received.empty()) {
       rank.outcome = store.Load();
@@ -213,6 +214,10 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
+  [[nodiscard]] RankWorkFacts StoredWork(size_t page_rows) const {
+    return {options_.diff_analyze, page_rows, options_.training ? &*options_.training : nullptr};
+  }
+
   // The result files of this run's first look at the rank.
   static void DropFiles(const ComparedRank& rank) {
     for (const std::string& file : rank.outcome->files) (void)RemoveFile(file);
@@ -221,7 +226,9 @@ class RankWork {
   Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
                               const SentValues& received, size_t page_rows) const {
     const RankPair& pair = rank.pair;
-    PL_TRY_ASSIGN(RunPair runs, RunPair::Load(pair.target->path, pair.golden->path, options, true));
+    const Pairing pairing = options_.training ? TrainingPairing(*options_.training) : Pairing();
+    PL_TRY_ASSIGN(RunPair runs,
+                  RunPair::Load(pair.target->path, pair.golden->path, options, true, pairing));
     runs.FillTable();
     PL_TRY(runs.Judge(received));
     PL_TRY(runs.Explain());
@@ -294,6 +301,7 @@ Status WriteSummary(const CompareOptions& options, RanksReport& report) {
 
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options) {
+  if (options.training) PL_TRY(CheckTrainingOptions(options.compare));
   PL_TRY_ASSIGN(RankPairs found, options.of_graphs ? FindGraphPairs(target, golden, options.filter)
                                                    : FindRankPairs(target, golden, options.filter));
   PL_TRY(MakeDirectories(options.compare.output_dir));

@@ -4,8 +4,10 @@
 #define PLUMBLINE_PIPELINE_RANKS_COMPARE_RANKS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "match/training_match.h"
 #include "pipeline/ranks/rank_summary.h"
 
 namespace plumbline::pipeline {
@@ -20,6 +22,8 @@ struct CompareRanksOptions {
   bool resume = true;
   // The paths are static-graph dumps (pipeline/graph_pairs.h).
   bool of_graphs = false;
+  // `target` is a training and `golden` an inference (pipeline/compare_training.h).
+  std::optional<match::TrainingRules> training{};
   // Also write upstream's files of its search for the first difference (pipeline/diff_analyze.h).
   bool diff_analyze = false;
   // Ranks are worked on side by side as long as the estimate of their memory stays below this.
@@ -32,7 +36,8 @@ struct CompareRanksOptions {
 // compare_result_rankn-rankn_<time>.*, those of step s in its folder step<s>, and the summary as
 // compare_ranks_<time>.json. A rank that cannot be read or written is a state of the report and
 // stops no other one; its finished files stay.
-// Errors: those of FindRankPairs(); kIo when the summary cannot be written.
+// Errors: those of FindRankPairs() and, with `training`, CheckTrainingOptions(); kIo when the
+// summary cannot be written.
 Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
                                  const CompareRanksOptions& options);
 

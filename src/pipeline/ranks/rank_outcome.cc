@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "match/training_match.h"
 #include "measure/compared_row.h"
 #include "pipeline/ranks/comm_call.h"
 #include "report/fail_conditions.h"
@@ -35,8 +36,9 @@ class Places {
     }
   }
 
+  // Of several modules that are one on the other side: the first one's.
   [[nodiscard]] const EntryPlace* Find(const std::string& name) const {
-    const auto found = places_.find(name);
+    const auto found = places_.find(match::FirstOfShown(name));
     return found == places_.end() ? nullptr : &found->second;
   }
   [[nodiscard]] std::optional<size_t> CommOf(const std::string& name) const {

@@ -83,6 +83,11 @@ void AppendOptions(const CompareOptions& options, std::string& facts) {
   AppendRank({is_file ? std::string(DirectoryOf(noise)) : noise, noise, std::nullopt}, facts);
 }
 
+void AppendTraining(const match::TrainingRules& rules, std::string& facts) {
+  facts += fmt::format("training {}\n", static_cast<int>(rules.backend));
+  for (const auto& [name, mapped] : rules.modules) facts += fmt::format("{}\t{}\n", name, mapped);
+}
+
 std::string ResultsDigest(const std::vector<std::string>& files, const std::string& page_path) {
   std::string facts;
   if (!page_path.empty()) AppendFile(page_path, facts);
@@ -96,7 +101,7 @@ std::string ResultsDigest(const std::vector<std::string>& files, const std::stri
 }  // namespace
 
 RankStore::RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
-                     bool with_verdicts, size_t page_rows)
+                     const RankWorkFacts& work)
     : directory_(std::move(directory)) {
   const std::string stem = JoinPath(JoinPath(directory_, kStoreName),
                                     fmt::format("{}-{}", pair.target->name, pair.golden->name));
@@ -104,8 +109,9 @@ RankStore::RankStore(std::string directory, const RankPair& pair, const CompareO
   const bool has_page =
       std::ranges::find(options.formats, ReportFormat::kHtml) != options.formats.end();
   if (has_page) page_path_ = stem + ".page";
-  std::string facts = with_verdicts ? "verdicts\n" : "";
-  if (has_page) facts += fmt::format("{} {} rows\n", pair.label(), page_rows);
+  std::string facts = work.with_verdicts ? "verdicts\n" : "";
+  if (has_page) facts += fmt::format("{} {} rows\n", pair.label(), work.page_rows);
+  if (work.training != nullptr) AppendTraining(*work.training, facts);
   AppendOptions(options, facts);
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);

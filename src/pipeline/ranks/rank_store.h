@@ -7,19 +7,26 @@
 #include <optional>
 #include <string>
 
+#include "match/training_match.h"
 #include "pipeline/ranks/rank_outcome.h"
 #include "pipeline/ranks/rank_pairs.h"
 
 namespace plumbline::pipeline {
 
+// What decides the results of a rank besides its inputs and the options of its comparison.
+struct RankWorkFacts {
+  bool with_verdicts = false;  // the files of pipeline/diff_analyze.h belong to it
+  size_t page_rows = 0;        // how many rows of this rank the page over all ranks shows
+  const match::TrainingRules* training = nullptr;  // null: the calls pair by name
+};
+
 // The stored outcome of one rank pair in `directory`, which holds its result files.
 class RankStore {
  public:
   // Looks at the inputs: names, sizes and times of the files of both ranks, and the options that
-  // decide what the result is. `with_verdicts`: the files of pipeline/diff_analyze.h belong to it.
-  // `page_rows`: how many rows of this rank the page over all ranks shows.
+  // decide what the result is.
   RankStore(std::string directory, const RankPair& pair, const CompareOptions& options,
-            bool with_verdicts, size_t page_rows);
+            const RankWorkFacts& work);
 
   // This rank's part of the page over all ranks; empty when no page is asked for.
   [[nodiscard]] const std::string& page_path() const { return page_path_; }
