@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plumbline import _core
-from plumbline._core import UnsupportedError
 from plumbline.config_check.pack import PackFile, RandomStacks, packages_text, tree_of
 
 _RANDOM = {
@@ -21,6 +20,9 @@ _RANDOM = {
     "np.random": "rand randint choice normal",
     "torch": "rand randint randn rand_like randint_like randn_like manual_seed",
     "torch.Tensor": "exponential_ geometric_ log_normal_ cauchy_",
+    "mindspore": "set_seed manual_seed",
+    "mindspore.ops": "rand randint randn rand_like randint_like randn_like",
+    "mindspore.mint": "rand randint randn rand_like randint_like randn_like",
 }
 
 
@@ -32,18 +34,17 @@ class ConfigChecker:
     functions are the originals again after the first call of the model.
 
     Args:
-        model: a torch.nn.Module, or a list whose first element counts; None: only what can be
-            seen without one.
+        model: a torch.nn.Module or mindspore.nn.Cell, or a list whose first element counts; None:
+            only what can be seen without one.
         shell_path: `.sh` and `.yaml` files that started the training.
         output_zip_path: the pack; several ranks write into one.
-        fmk: "pytorch".
+        fmk: "pytorch" or "mindspore".
         max_steps: how many calls of the model are collected.
         all_env: store every environment variable, not only those that are compared.
         digests: also store a checksum per tensor, which tells permuted values apart.
 
     Raises:
         ValueError: an argument is of the wrong type.
-        UnsupportedError: fmk is "mindspore".
 
     Example:
         >>> ConfigChecker.apply_patches("pytorch")  # doctest: +SKIP
@@ -69,8 +70,8 @@ class ConfigChecker:
             model = model[0] if model else None
         if model is not None and not self._framework.is_module(model):
             raise ValueError(
-                f"ConfigChecker: model is a {type(model).__name__} (expected a torch.nn.Module "
-                "or a list of them)"
+                f"ConfigChecker: model is a {type(model).__name__} (expected a "
+                f"{self._framework.MODEL_TYPE} or a list of them)"
             )
         if not isinstance(output_zip_path, str) or not output_zip_path.endswith(".zip"):
             raise ValueError(
@@ -90,6 +91,9 @@ class ConfigChecker:
         if self._framework.rank() == 0:
             self._try("start", lambda: self._add_static(list(shell_path or []), all_env))
         if model is not None:
+            unseen = self._framework.unseen_calls()
+            if unseen:
+                _core.log_warning(f"config_check: {unseen}")
             self._handle = self._framework.watch(model, self._before)
 
     @staticmethod
@@ -99,7 +103,6 @@ class ConfigChecker:
 
         Raises:
             ValueError: fmk is no framework.
-            UnsupportedError: fmk is "mindspore".
         """
         framework = _framework(fmk)
         if ConfigChecker._stacks is not None:
@@ -189,11 +192,9 @@ class ConfigChecker:
 
 def _framework(name: Any) -> Any:
     """The module with what is different between frameworks."""
-    if name == "mindspore":
-        raise UnsupportedError("ConfigChecker: MindSpore is not supported yet (expected pytorch)")
-    if name != "pytorch":
-        raise ValueError(f"ConfigChecker: fmk is {name!r} (expected pytorch)")
-    return importlib.import_module("plumbline.config_check.on_pytorch")
+    if name not in ("pytorch", "mindspore"):
+        raise ValueError(f"ConfigChecker: fmk is {name!r} (expected pytorch or mindspore)")
+    return importlib.import_module(f"plumbline.config_check.on_{name}")
 
 
 def _outside(files: list[str], all_env: bool) -> dict[str, str]:

@@ -19,12 +19,19 @@ from plumbline import _core
 from plumbline.config_check.pack import RandomStacks
 from plumbline.pytorch.values import describe_tensor
 
+MODEL_TYPE = "torch.nn.Module"
+
 _aten = torch.ops.aten
 
 
 def is_module(value: object) -> bool:
     """Whether `value` is a model."""
     return isinstance(value, torch.nn.Module)
+
+
+def unseen_calls() -> str:
+    """Which calls of a model `watch` cannot see; empty: none."""
+    return ""
 
 
 def is_compiling() -> bool:

@@ -313,22 +313,6 @@ class CauseFinder {
     return true;
   }
 
-  // What can have made parameters differ before the recording begins. Fused and foreach optimizers
-  // make no calls that are recorded, so that nothing before points at them.
-  std::string WhatChangesParameters() const {
-    const std::optional<StepHistory> history = StepHistoryOf(target_);
-    // Steps of one dump that are compared with each other are variants, not the history of one run.
-    if (!history || PlaceOf(target_).dump_path == PlaceOf(golden_).dump_path) {
-      return "the step before (optimizer), or at what was loaded";
-    }
-    const std::optional<int64_t> before = history->step_before();
-    if (!before) return "how they are initialised, or at what was loaded";
-    return fmt::format(
-        "the optimizer step between step {} and step {} (no calls of it are recorded here), or at "
-        "what was loaded",
-        *before, history->own.step);
-  }
-
   // A parameter is as the step before left it, or as it was loaded.
   void AddEarlierStep(const ComparedRow& row, Cause& cause) const {
     if (!measure::IsInput(row)) return;
@@ -336,7 +320,7 @@ class CauseFinder {
     if (parameters.differing == 0) return;
     const std::string text =
         fmt::format("before the step computes, parameters differ already ({} of {}): look at {}",
-                    parameters.differing, parameters.all, WhatChangesParameters());
+                    parameters.differing, parameters.all, BeforeTheStep(target_, golden_));
     const bool is_parameter = row.target->role == ItemRole::kParameter;
     const bool are_many = parameters.differing > 1 && 2 * parameters.differing >= parameters.all;
     const bool is_guess = cause.confidence != CauseConfidence::kHigh;

@@ -1,5 +1,7 @@
 #include "pipeline/culprit/step_history.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/file.h"
@@ -29,6 +31,20 @@ std::optional<StepHistory> StepHistoryOf(const Run& run) {
 std::optional<int64_t> StepHistory::step_before() const {
   if (!earlier.empty()) return earlier.back().step;
   return own.step > 0 ? std::optional(own.step - 1) : std::nullopt;
+}
+
+std::string BeforeTheStep(const Run& target, const Run& golden) {
+  const std::optional<StepHistory> history = StepHistoryOf(target);
+  // Steps of one dump that are compared with each other are variants, not the history of one run.
+  if (!history || PlaceOf(target).dump_path == PlaceOf(golden).dump_path) {
+    return "the step before (optimizer), or at what was loaded";
+  }
+  const std::optional<int64_t> before = history->step_before();
+  if (!before) return "how they are initialised, or at what was loaded";
+  return fmt::format(
+      "the optimizer step between step {} and step {} (no calls of it are recorded here), or at "
+      "what was loaded",
+      *before, history->own.step);
 }
 
 }  // namespace plumbline::pipeline

@@ -32,6 +32,10 @@ struct RunPlace {
 };
 RunPlace PlaceOf(const Run& run);
 
+// What can have made parameters differ before the recording of a step begins, in words. Fused and
+// foreach optimizers make no calls that are recorded, so that nothing before points at them.
+std::string BeforeTheStep(const Run& target, const Run& golden);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_STEP_HISTORY_H_
