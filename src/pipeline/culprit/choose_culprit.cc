@@ -76,8 +76,7 @@ const CulpritEvent* FirstOtherForm(const Comparison& comparison,
                                    const std::vector<CulpritEvent>& forms, Evidence& evidence) {
   for (const CulpritEvent& form : forms) {
     if (form.call >= evidence.end) break;
-    const Excuse* excuse = FindExcuse(FormExcuses(), evidence, form);
-    if (excuse == nullptr) return &form;
+    if (!IsExcused(FormExcuses(), evidence, form)) return &form;
     evidence.met_forms.insert(comparison.calls[form.call].target_name);
   }
   return nullptr;
@@ -90,11 +89,11 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
   Evidence evidence{comparison, unpaired, findings.noise, {}, false, 0, {}};
   std::vector<CulpritEvent> events = findings.events;
   std::erase_if(events, [&](const CulpritEvent& event) {
-    return FindExcuse(GradientExcuses(), evidence, event) != nullptr;
+    return IsExcused(GradientExcuses(), evidence, event);
   });
   evidence.met = DirectionsThatMeet(comparison, events, unpaired, findings.noise);
   std::erase_if(events, [&](const CulpritEvent& event) {
-    return FindExcuse(NumberExcuses(), evidence, event) != nullptr;
+    return IsExcused(NumberExcuses(), evidence, event);
   });
   const CulpritEvent* culprit = events.empty() ? nullptr : Innermost(target, comparison, events);
   if (culprit != nullptr) culprit = FirstInTime(comparison, culprit, events);

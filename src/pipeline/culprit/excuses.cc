@@ -95,28 +95,23 @@ bool IsFollowedByAgreement(const Evidence& evidence, const CulpritEvent& event) 
 }
 
 constexpr Excuse kGradientExcuses[] = {
-    {"symmetric-value", "only the symmetric part of a symmetric matrix's gradient acts",
-     IsOfSymmetricValue},
+    IsOfSymmetricValue,  // only the symmetric part of a symmetric matrix's gradient acts
 };
 
 constexpr Excuse kNumberExcuses[] = {
-    {"another-way", "the sides part and meet again where nothing wrong is left", DirectionMeets},
+    DirectionMeets,  // the sides part and meet again where nothing wrong is left
 };
 
 constexpr Excuse kFormExcuses[] = {
-    {"forms-meet", "no number is wrong, and what the forms lead to agrees", FormsMeetAgain},
-    {"gradient-of-form", "decided with the forward call, which has another form itself",
-     IsGradientOfMetForm},
-    {"another-way", "the sides part and meet again where nothing wrong is left", DirectionMeets},
-    {"result-arrived", "a paired call takes the result and agrees", ResultArrived},
-    {"gradient-of-another-way", "the gradient of a value that only one side has",
-     IsGradientOfOtherWay},
-    {"gradient-of-another", "stands against the gradient of another forward call",
-     IsGradientOfAnother},
-    {"needless-gradient", "lacks only gradients that nobody asks for", LacksNeedlessGradients},
-    {"same-elements", "the results hold the same elements in another shape", HoldsTheSameElements},
-    {"followed-by-agreement", "most of what follows, up to the first wrong number, agrees",
-     IsFollowedByAgreement},
+    FormsMeetAgain,          // no number is wrong, and what the forms lead to agrees
+    IsGradientOfMetForm,     // decided with the forward call, which has another form itself
+    DirectionMeets,          // as for numbers
+    ResultArrived,           // a paired call takes the result and agrees
+    IsGradientOfOtherWay,    // the gradient of a value that only one side has
+    IsGradientOfAnother,     // stands against the gradient of another forward call
+    LacksNeedlessGradients,  // lacks only gradients that nobody asks for
+    HoldsTheSameElements,    // the results hold the same elements in another shape
+    IsFollowedByAgreement,   // most of what follows, up to the first wrong number, agrees
 };
 
 }  // namespace
@@ -125,11 +120,8 @@ std::span<const Excuse> GradientExcuses() { return kGradientExcuses; }
 std::span<const Excuse> NumberExcuses() { return kNumberExcuses; }
 std::span<const Excuse> FormExcuses() { return kFormExcuses; }
 
-const Excuse* FindExcuse(std::span<const Excuse> rules, const Evidence& evidence,
-                         const CulpritEvent& event) {
-  const auto found =
-      std::ranges::find_if(rules, [&](const Excuse& rule) { return rule.holds(evidence, event); });
-  return found == rules.end() ? nullptr : &*found;
+bool IsExcused(std::span<const Excuse> rules, const Evidence& evidence, const CulpritEvent& event) {
+  return std::ranges::any_of(rules, [&](Excuse holds) { return holds(evidence, event); });
 }
 
 }  // namespace plumbline::pipeline

@@ -1,4 +1,4 @@
-// Why what looks wrong may be no fault: every rule that takes an event back after the walk, by name
+// Why what looks wrong may be no fault: every rule that takes an event back after the walk
 // (docs/design/verdict.md, "From rows to the first wrong call").
 
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_EXCUSES_H_
@@ -28,11 +28,7 @@ struct Evidence {
   std::unordered_set<std::string_view> met_forms;  // target calls of another form before this one
 };
 
-struct Excuse {
-  std::string_view name;
-  std::string_view reason;
-  bool (*holds)(const Evidence& evidence, const CulpritEvent& event);
-};
+using Excuse = bool (*)(const Evidence& evidence, const CulpritEvent& event);
 
 // For an event that is a gradient alone, before the events are looked at together.
 std::span<const Excuse> GradientExcuses();
@@ -41,9 +37,8 @@ std::span<const Excuse> NumberExcuses();
 // For calls of one name whose shapes, data types or arguments do not fit.
 std::span<const Excuse> FormExcuses();
 
-// The first rule that holds, or null.
-const Excuse* FindExcuse(std::span<const Excuse> rules, const Evidence& evidence,
-                         const CulpritEvent& event);
+// Whether one of the rules holds.
+bool IsExcused(std::span<const Excuse> rules, const Evidence& evidence, const CulpritEvent& event);
 
 }  // namespace plumbline::pipeline
 
