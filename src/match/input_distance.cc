@@ -5,6 +5,8 @@
 #include <cmath>
 #include <variant>
 
+#include "record/recorded_number.h"
+
 namespace plumbline::match {
 namespace {
 
@@ -31,12 +33,6 @@ double DistanceOf(const Item& a, const Item& b) {
 }
 
 }  // namespace
-
-std::optional<double> NumberOf(const Recorded& recorded) {
-  if (const auto* number = std::get_if<double>(&recorded)) return *number;
-  if (const auto* number = std::get_if<int64_t>(&recorded)) return static_cast<double>(*number);
-  return std::nullopt;
-}
 
 double InputDistance(const CallItems& a, const CallItems& b) {
   if (a.items.size() != b.items.size()) return INFINITY;

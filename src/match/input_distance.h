@@ -3,17 +3,12 @@
 #ifndef PLUMBLINE_MATCH_INPUT_DISTANCE_H_
 #define PLUMBLINE_MATCH_INPUT_DISTANCE_H_
 
-#include <optional>
-
 #include "match/expand.h"
 
 namespace plumbline::match {
 
 // Two inputs whose statistics differ by less than this are taken for one value of both runs.
 inline constexpr double kSameValue = 0.02;
-
-// A recorded statistic as a number; nothing for what is none.
-std::optional<double> NumberOf(const Recorded& recorded);
 
 // The largest relative distance of the tensors that go in; infinity when none do or they do not
 // pair.

@@ -14,6 +14,7 @@
 #include "match/call_key.h"
 #include "match/input_distance.h"
 #include "match/item_match.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::match {
 namespace {

@@ -1,6 +1,7 @@
 #include "match/python_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/number_text.h"
 
@@ -95,22 +96,12 @@ std::string_view PythonTypeText(const Value& value) {
   return std::visit(TypeVisitor{}, value.storage());
 }
 
-std::string ShapeText(const Shape& shape) {
-  std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) out += ", ";
-    out += std::to_string(shape[i]);
-  }
-  return out + "]";
+std::string ShapeText(std::span<const int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-std::string TupleText(const Shape& shape) {
-  std::string out = "(";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) out += ", ";
-    out += std::to_string(shape[i]);
-  }
-  return out + (shape.size() == 1 ? ",)" : ")");
+std::string TupleText(std::span<const int64_t> shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
 std::string ListText(const std::vector<std::string>& texts) {

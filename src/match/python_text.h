@@ -3,6 +3,8 @@
 #ifndef PLUMBLINE_MATCH_PYTHON_TEXT_H_
 #define PLUMBLINE_MATCH_PYTHON_TEXT_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +18,8 @@ std::string PythonText(const Value& value);
 // str(type(value)): "<class 'int'>". Tensors give "<class 'dict'>", as they stand in the file.
 std::string_view PythonTypeText(const Value& value);
 // "[2, 8]", and "(3,)" for the tuple form.
-std::string ShapeText(const Shape& shape);
-std::string TupleText(const Shape& shape);
+std::string ShapeText(std::span<const int64_t> shape);
+std::string TupleText(std::span<const int64_t> shape);
 // str() of a list of texts, such as the frames of a call stack.
 std::string ListText(const std::vector<std::string>& texts);
 

@@ -31,10 +31,10 @@ TEST(PythonText, MapsAndTypes) {
 }
 
 TEST(PythonText, ShapesAndTuples) {
-  EXPECT_EQ(ShapeText({}), "[]");
-  EXPECT_EQ(ShapeText({2, 8}), "[2, 8]");
-  EXPECT_EQ(TupleText({3}), "(3,)");
-  EXPECT_EQ(TupleText({}), "()");
+  EXPECT_EQ(ShapeText(Shape{}), "[]");
+  EXPECT_EQ(ShapeText(Shape{2, 8}), "[2, 8]");
+  EXPECT_EQ(TupleText(Shape{3}), "(3,)");
+  EXPECT_EQ(TupleText(Shape{}), "()");
 }
 
 }  // namespace

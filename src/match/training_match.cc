@@ -12,7 +12,9 @@
 #include <unordered_map>
 
 #include "load/derived_tensor.h"
+#include "match/python_text.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::match {
 namespace {
@@ -36,7 +38,7 @@ std::string_view PartOf(const Item& item, const CallItems& call) {
 }
 
 void SetShape(Shape shape, Item& item) {
-  item.shape_text = fmt::format("[{}]", fmt::join(shape, ", "));
+  item.shape_text = ShapeText(shape);
   item.shape = std::move(shape);
 }
 
@@ -56,12 +58,6 @@ void DropOnes(Item& item) {
 std::string FileOf(const Item& item) {
   const auto derived = load::ParseDerivedName(item.data_name);
   return derived ? derived->files.front() : std::string(item.data_name);
-}
-
-std::optional<double> NumberOf(const Recorded& recorded) {
-  if (const auto* v = std::get_if<double>(&recorded)) return *v;
-  if (const auto* v = std::get_if<int64_t>(&recorded)) return static_cast<double>(*v);
-  return std::nullopt;
 }
 
 // Of all elements together; nothing where a piece has none.

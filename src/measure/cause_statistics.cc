@@ -7,8 +7,8 @@
 
 #include "measure/cause_arithmetic.h"
 #include "measure/cause_nonfinite.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::measure {
 namespace {

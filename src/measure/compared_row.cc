@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "measure/stats_metrics.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::measure {
 

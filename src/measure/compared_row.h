@@ -4,6 +4,7 @@
 #define PLUMBLINE_MEASURE_COMPARED_ROW_H_
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "plumbline/compare.h"
@@ -40,6 +41,11 @@ std::string_view ShortName(const Item& item, std::string_view call_name);
 // What stands in a row on one of the sides.
 inline const Slot<Item>& SideOf(const ComparedRow& row, bool of_target) {
   return of_target ? row.target : row.golden;
+}
+
+// How the call is named on one of the sides; empty where that side has none.
+inline const std::string& NameOn(const ComparedCall& call, bool of_target) {
+  return of_target ? call.target_name : call.golden_name;
 }
 
 // Whether maximum and minimum are the same: a cast to a wider type keeps them.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "measure/standards.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::measure {
 namespace {

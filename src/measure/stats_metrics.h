@@ -33,13 +33,6 @@ inline constexpr double kSixDigitError = 1.5e-5;
 double StatisticError(const std::array<Recorded, 4>& target, const std::array<Recorded, 4>& golden,
                       int64_t element_count);
 
-// The number in a recorded value, or nothing for null, truth values and texts.
-inline std::optional<double> NumberOf(const Recorded& recorded) {
-  if (const auto* v = std::get_if<double>(&recorded)) return *v;
-  if (const auto* v = std::get_if<int64_t>(&recorded)) return static_cast<double>(*v);
-  return std::nullopt;
-}
-
 }  // namespace plumbline::measure
 
 #endif  // PLUMBLINE_MEASURE_STATS_METRICS_H_

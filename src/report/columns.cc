@@ -40,13 +40,6 @@ Cell RecordedCell(const Recorded& recorded) {
   return Word(kNone);
 }
 
-enum class Side : uint8_t { kTarget, kGolden };
-
-const Item* ItemOn(const RowContext& context, Side side) {
-  const Slot<Item>& item = side == Side::kTarget ? context.row.target : context.row.golden;
-  return item ? &*item : nullptr;
-}
-
 template <Side side>
 Cell Name(const RowContext& context) {
   const Item* item = ItemOn(context, side);

@@ -11,11 +11,10 @@
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::report {
 namespace {
-
-using measure::NumberOf;
 
 constexpr size_t kBlock = 4096;  // of rows or calls that one thread looks at in one go
 

@@ -9,15 +9,15 @@
 
 #include "base/file.h"
 #include "base/number_text.h"
+#include "match/python_text.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "record/graph_name.h"
+#include "record/recorded_number.h"
 #include "record/run_files.h"
 
 namespace plumbline::report {
 namespace {
 
-enum class Side : uint8_t { kTarget, kGolden };
 constexpr Side kT = Side::kTarget;
 constexpr Side kG = Side::kGolden;
 
@@ -28,11 +28,6 @@ Cell NumberCell(double value) {
   if (std::isnan(value)) return TextCell("nan\t");
   if (std::isinf(value)) return TextCell(value > 0 ? "inf\t" : "-inf\t");
   return value;
-}
-
-const Item* ItemOn(const RowContext& context, Side side) {
-  const Slot<Item>& item = side == kT ? context.row.target : context.row.golden;
-  return item ? &*item : nullptr;
 }
 
 const std::vector<std::string>& GraphsOn(const RowContext& context, Side side) {
@@ -109,8 +104,7 @@ template <Side side>
 Cell TupleCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
-  if (item->shape.size() == 1) return fmt::format("({},)", item->shape[0]);
-  return fmt::format("({})", fmt::join(item->shape, ", "));
+  return match::TupleText(*item->shape);
 }
 
 // As statistic.csv has it: "(2,3)", "(3)".
@@ -125,7 +119,7 @@ template <Side side>
 Cell ListCell(const RowContext& context) {
   const Item* item = ItemOn(context, side);
   if (item == nullptr) return {};
-  return fmt::format("[{}]", fmt::join(item->shape, ", "));
+  return match::ShapeText(*item->shape);
 }
 
 template <Side side, size_t index>
@@ -228,8 +222,8 @@ void AddNames(bool has_tensors, bool newest, std::vector<Column>& columns) {
 
 // Upstream's rule on the maxima alone.
 std::string AccuracyOf(const ComparedRow& row) {
-  const auto target = measure::NumberOf(row.target->statistics[0]);
-  const auto golden = measure::NumberOf(row.golden->statistics[0]);
+  const auto target = NumberOf(row.target->statistics[0]);
+  const auto golden = NumberOf(row.golden->statistics[0]);
   if (!target || !golden) return {};
   if (std::isnan(*target) && std::isnan(*golden)) return "Yes";
   if (*target == *golden) return "Yes";  // also equal infinities

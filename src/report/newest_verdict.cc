@@ -11,12 +11,10 @@
 #include "base/number_text.h"
 #include "base/text_parts.h"
 #include "measure/compared_row.h"
-#include "measure/stats_metrics.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::report {
 namespace {
-
-using measure::NumberOf;
 
 constexpr size_t kNorm = 3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

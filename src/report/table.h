@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/xlsx.h"
+#include "measure/compared_row.h"
 #include "plumbline/compare.h"
 #include "report/stack_texts.h"
 
@@ -27,6 +28,14 @@ struct RowContext {
   StatisticDifferences differences = row.statistics();
   const StackTexts* stacks = nullptr;  // spelled ahead; null: none are
 };
+
+enum class Side : uint8_t { kTarget, kGolden };
+
+// What stands in the row on a side; null where nothing does.
+inline const Item* ItemOn(const RowContext& context, Side side) {
+  const Slot<Item>& item = measure::SideOf(context.row, side == Side::kTarget);
+  return item ? &*item : nullptr;
+}
 
 struct Column {
   std::string_view name;

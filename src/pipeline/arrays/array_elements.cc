@@ -5,7 +5,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "pipeline/device_dump/host_tensor.h"
 #include "tensor/element_value.h"
 
 namespace plumbline {
@@ -49,10 +48,6 @@ long double ElementValue(const TensorView& view, size_t i) {
 
 std::string ElementText(const TensorView& view, size_t i) {
   return VisitElement(view.dtype, AddressOf(view, i), ToText());
-}
-
-std::string ShapeTuple(std::span<const int64_t> sizes) {
-  return pipeline::TupleText(Shape(sizes.begin(), sizes.end()));
 }
 
 }  // namespace plumbline

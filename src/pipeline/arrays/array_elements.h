@@ -4,7 +4,6 @@
 #define PLUMBLINE_PIPELINE_ARRAYS_ARRAY_ELEMENTS_H_
 
 #include <cstddef>
-#include <span>
 #include <string>
 
 #include "plumbline/tensor.h"
@@ -16,9 +15,6 @@ namespace plumbline {
 long double ElementValue(const TensorView& view, size_t i);
 // As NumPy prints it: "True", "-3", "0.1", "nan", "(1.5-2j)".
 std::string ElementText(const TensorView& view, size_t i);
-
-// "(2, 3)", "(4,)", "()".
-std::string ShapeTuple(std::span<const int64_t> sizes);
 
 }  // namespace plumbline
 

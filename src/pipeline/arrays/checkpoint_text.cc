@@ -1,7 +1,6 @@
 // What a comparison of checkpoints says: to people, to scripts, and as upstream's JSON file.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "formats/json_document.h"
+#include "match/python_text.h"
 #include "measure/compared_row.h"
 #include "measure/tensor_metrics.h"
 #include "measure/verdict.h"
@@ -25,7 +25,7 @@ uint64_t CountOf(const CheckpointComparison& comparison, Verdict verdict) {
   return comparison.counts[static_cast<size_t>(verdict)];
 }
 
-std::string ShapeText(const Shape& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+using match::ShapeText;
 
 std::string MetricText(const Metric& metric) {
   if (const auto* number = std::get_if<double>(&metric)) return fmt::format("{:.6g}", *number);

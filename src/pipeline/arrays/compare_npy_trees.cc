@@ -15,6 +15,7 @@
 #include "base/number_text.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
+#include "match/python_text.h"
 #include "measure/array_verdict.h"
 #include "pipeline/arrays/array_elements.h"
 #include "pipeline/operators/array_pair.h"
@@ -108,8 +109,8 @@ void CompareFiles(Row& row) {
     row.problem = (a ? b.error() : a.error()).message();
   } else if (!std::ranges::equal(a->view().sizes, b->view().sizes)) {
     row.verdict = {Verdict::kBroken, "shape-differs", 0, 0};
-    row.problem =
-        fmt::format("shapes {} and {}", ShapeTuple(a->view().sizes), ShapeTuple(b->view().sizes));
+    row.problem = fmt::format("shapes {} and {}", match::TupleText(a->view().sizes),
+                              match::TupleText(b->view().sizes));
   } else if (a->view().dtype != b->view().dtype) {
     row.verdict = {Verdict::kBroken, "type-differs", 0, 0};
     row.problem =

@@ -10,6 +10,7 @@
 #include "base/text_file.h"
 #include "formats/npy.h"
 #include "kernels/tensor_scan.h"
+#include "match/python_text.h"
 #include "pipeline/arrays/array_elements.h"
 #include "record/tensor_stats.h"
 
@@ -32,7 +33,7 @@ std::string ArrayFacts(const TensorView& view) {
   const kernels::TensorScan scan = kernels::ScanTensor(view, {});
   const TensorStats stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
   return fmt::format("[Shape: {}] [Dtype: {}] [Max: {}] [Min: {}] [Mean: {}]",
-                     ShapeTuple(view.sizes), InfoOf(view.dtype).name, FactText(stats.max),
+                     match::TupleText(view.sizes), InfoOf(view.dtype).name, FactText(stats.max),
                      FactText(stats.min), FactText(stats.mean));
 }
 

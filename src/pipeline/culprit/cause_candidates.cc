@@ -10,8 +10,8 @@
 #include "load/rank_directories.h"
 #include "load/recorded_tensor.h"
 #include "measure/compared_row.h"
-#include "measure/stats_metrics.h"
 #include "pipeline/culprit/step_history.h"
+#include "record/recorded_number.h"
 #include "record/run_files.h"
 #include "record/value.h"
 
@@ -23,7 +23,7 @@ using measure::CauseCandidate;
 constexpr size_t kMostOfAKind = 6;
 constexpr double kNormSlack = 0.03;  // norms of a difference and of the addend behind it
 
-std::optional<double> NormOf(const Item& item) { return measure::NumberOf(item.statistics[3]); }
+std::optional<double> NormOf(const Item& item) { return NumberOf(item.statistics[3]); }
 
 class Collector {
  public:
@@ -205,13 +205,13 @@ bool MayMake(const Comparison& comparison, uint32_t maker, const ComparedRow& ro
 
 std::string UnmatchedProducer(const Comparison& comparison, const ComparedRow& row,
                               bool of_target) {
-  const Item& wanted = of_target ? *row.target : *row.golden;
+  const Item& wanted = *measure::SideOf(row, of_target);
   for (const ComparedCall& call : comparison.calls) {
     if (call.paired()) continue;  // nearly all
     const auto index = static_cast<uint32_t>(&call - comparison.calls.data());
     if (!MayMake(comparison, index, row, of_target)) continue;
     for (const ComparedRow& each : measure::RowsOf(comparison, call)) {
-      const Slot<Item>& made = of_target ? each.target : each.golden;
+      const Slot<Item>& made = measure::SideOf(each, of_target);
       if (!made || made->role != ItemRole::kOutput) continue;
       if (HasSameContents(*made, wanted)) return call.name();
     }

@@ -14,7 +14,6 @@
 #include "measure/cause_class.h"
 #include "measure/cause_statistics.h"
 #include "measure/compared_row.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/culprit_text.h"
@@ -22,6 +21,7 @@
 #include "pipeline/culprit/step_history.h"
 #include "pipeline/culprit/value_source.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -135,8 +135,8 @@ class CauseFinder {
         fmt::format("argument {} has another value", measure::ShortName(row.item(), call.name())),
         CauseConfidence::kHigh};
     if (!row.target || !row.golden) return cause;
-    const std::optional<double> t = measure::NumberOf(row.target->statistics[0]);
-    const std::optional<double> g = measure::NumberOf(row.golden->statistics[0]);
+    const std::optional<double> t = NumberOf(row.target->statistics[0]);
+    const std::optional<double> g = NumberOf(row.golden->statistics[0]);
     if (t && g) {
       cause.text += fmt::format(": {:.9g} (golden {:.9g}", *t, *g);
       if (*g != 0 && std::isfinite(*t / *g)) cause.text += fmt::format(", factor {:.6g}", *t / *g);
@@ -259,7 +259,7 @@ class CauseFinder {
   void AddSource(const ComparedRow& row, Cause& cause) const {
     if (!measure::IsInput(row)) return;
     for (const bool of_target : {false, true}) {
-      const Item& wanted = of_target ? *row.target : *row.golden;
+      const Item& wanted = *measure::SideOf(row, of_target);
       std::string source = UnmatchedProducer(comparison_, row, of_target);
       if (source.empty()) source = WriterInto(comparison_, row, of_target);
       if (source.empty() || !wanted.is_tensor) continue;

@@ -7,8 +7,8 @@
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
 
@@ -32,7 +32,7 @@ std::optional<ContentKey> KeyOf(const Item& item) {
   }
   bool any = false;
   for (size_t i = 0; i < key.statistics.size(); ++i) {
-    if (const std::optional<double> value = measure::NumberOf(item.statistics[i])) {
+    if (const std::optional<double> value = NumberOf(item.statistics[i])) {
       key.statistics[i] = std::bit_cast<uint64_t>(*value);
       any = true;
     }
@@ -43,7 +43,7 @@ std::optional<ContentKey> KeyOf(const Item& item) {
 
 ContentKey NegativeOf(const Item& item, const ContentKey& key) {
   const auto negative = [&](size_t i) {
-    const std::optional<double> value = measure::NumberOf(item.statistics[i]);
+    const std::optional<double> value = NumberOf(item.statistics[i]);
     return value ? std::bit_cast<uint64_t>(-*value) : key.statistics[i];
   };
   ContentKey other = key;
@@ -59,8 +59,8 @@ bool IsNumberLess(const Item& item, const Item& other) {
   double largest = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     const std::array<size_t, 3> turned{1, 0, 2};
-    const std::optional<double> a = measure::NumberOf(item.statistics[i]);
-    const std::optional<double> b = measure::NumberOf(other.statistics[turned[i]]);
+    const std::optional<double> a = NumberOf(item.statistics[i]);
+    const std::optional<double> b = NumberOf(other.statistics[turned[i]]);
     if (!a || !b || !std::isfinite(*a) || !std::isfinite(*b)) return false;
     sums[i] = *a + *b;
     largest = std::max({largest, std::abs(*a), std::abs(*b)});
@@ -71,8 +71,8 @@ bool IsNumberLess(const Item& item, const Item& other) {
 
 bool IsTelling(const Item& item) {
   if (!item.is_tensor) return false;
-  const std::optional<double> max = measure::NumberOf(item.statistics[0]);
-  const std::optional<double> min = measure::NumberOf(item.statistics[1]);
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
   if (!max || !min) return item.has_recorded_digest;
   if (*max != *min) return true;  // NaN tells: it came from somewhere
   // One number with a fraction was computed; whole numbers are counts, flags and fills.

@@ -8,8 +8,8 @@
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -32,8 +32,8 @@ struct Side {
 };
 
 std::optional<Side> SideOf(const Item& item) {
-  const std::optional<double> mean = measure::NumberOf(item.statistics[2]);
-  const std::optional<double> norm = measure::NumberOf(item.statistics[3]);
+  const std::optional<double> mean = NumberOf(item.statistics[2]);
+  const std::optional<double> norm = NumberOf(item.statistics[3]);
   if (!mean || !norm || !std::isfinite(*mean) || !std::isfinite(*norm)) return std::nullopt;
   return Side{*mean, std::abs(*norm)};
 }

@@ -11,9 +11,9 @@
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
-#include "measure/stats_metrics.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -31,12 +31,13 @@ class Side {
   Side(const Comparison& comparison, bool of_target)
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
-      const std::string& name = NameOf(comparison.calls[i]);
+      const std::string& name = measure::NameOn(comparison.calls[i], of_target);
       if (!name.empty()) calls_.emplace(name, i);
     }
     for (const ComparedRow& row : comparison.rows) {
-      const Slot<Item>& item = ItemOf(row);
-      const bool is_forward = KindOfCall(NameOf(comparison.calls[row.call])) == CallKind::kForward;
+      const Slot<Item>& item = measure::SideOf(row, of_target_);
+      const bool is_forward =
+          KindOfCall(measure::NameOn(comparison.calls[row.call], of_target)) == CallKind::kForward;
       const auto key = item && is_forward ? KeyOf(*item) : std::nullopt;
       if (!key) continue;
       if (measure::IsInput(row)) {
@@ -53,11 +54,11 @@ class Side {
   [[nodiscard]] std::optional<Totals> Add() const {
     Totals totals;
     for (const ComparedCall& call : comparison_.calls) {
-      const auto forward = calls_.find(ForwardNameOf(NameOf(call)));
+      const auto forward = calls_.find(ForwardNameOf(measure::NameOn(call, of_target_)));
       if (forward == calls_.end()) continue;
       std::vector<const Item*> leaves = Leaves(comparison_.calls[forward->second]);
       for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
-        const Slot<Item>& gradient = ItemOf(row);
+        const Slot<Item>& gradient = measure::SideOf(row, of_target_);
         if (!gradient || measure::IsInput(row) || !gradient->is_tensor) continue;
         const auto leaf = std::ranges::find_if(leaves, [&](const Item* each) {
           return measure::ElementsOf(*each) == measure::ElementsOf(*gradient);
@@ -71,23 +72,17 @@ class Side {
   }
 
  private:
-  const Slot<Item>& ItemOf(const ComparedRow& row) const {
-    return of_target_ ? row.target : row.golden;
-  }
-  const std::string& NameOf(const ComparedCall& call) const {
-    return of_target_ ? call.target_name : call.golden_name;
-  }
-
   // Where a sum cancels, what is left carries the rounding of its terms.
   [[nodiscard]] bool AddTo(Total& total, const Item& gradient, const ComparedCall& call) const {
-    const std::optional<double> mean = measure::NumberOf(gradient.statistics[2]);
+    const std::optional<double> mean = NumberOf(gradient.statistics[2]);
     if (!mean || !std::isfinite(*mean)) return false;
     std::vector<measure::InputError> incoming;
     for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
-      const Slot<Item>& item = ItemOf(row);
+      const Slot<Item>& item = measure::SideOf(row, of_target_);
       if (item && measure::IsInput(row) && item->is_tensor) incoming.push_back({&*item, 0});
     }
-    const double terms = measure::PropagationTo(gradient, NameOf(call), incoming).cancellation;
+    const double terms =
+        measure::PropagationTo(gradient, measure::NameOn(call, of_target_), incoming).cancellation;
     total.mean += *mean;
     total.size += measure::RmsOf(gradient).value_or(0) * terms;
     return true;
@@ -97,7 +92,7 @@ class Side {
   [[nodiscard]] std::vector<const Item*> Leaves(const ComparedCall& call) const {
     std::vector<const Item*> leaves;
     for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
-      const Slot<Item>& item = ItemOf(row);
+      const Slot<Item>& item = measure::SideOf(row, of_target_);
       if (!item || !measure::IsInput(row) || item->requires_grad == false) continue;
       if (!IsTelling(*item)) continue;  // zeros of one layer are those of another
       const std::optional<ContentKey> key = KeyOf(*item);

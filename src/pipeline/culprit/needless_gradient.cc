@@ -11,6 +11,7 @@
 #include "measure/stats_metrics.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -87,7 +88,7 @@ std::vector<const Item*> ResultsOf(const Comparison& comparison, const ComparedC
 bool Agree(const Item& target, const Item& golden, double noise) {
   const Result<int64_t> count = ElementCount(golden.shape);
   if (!count || *count < 1 || target.shape != golden.shape) return false;
-  if (!measure::NumberOf(target.statistics[0]) || !measure::NumberOf(golden.statistics[0])) {
+  if (!NumberOf(target.statistics[0]) || !NumberOf(golden.statistics[0])) {
     return false;
   }
   return measure::StatisticError(target.statistics, golden.statistics, *count) <= noise;

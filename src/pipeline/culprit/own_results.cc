@@ -28,7 +28,7 @@ std::vector<const ComparedRow*> UnreadResults(const Comparison& comparison, bool
   std::vector<const ComparedRow*> unread;
   for (const ComparedRow& row : comparison.rows) {
     const ComparedCall& call = comparison.calls[row.call];
-    const std::string& name = of_target ? call.target_name : call.golden_name;
+    const std::string& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const Slot<Item>& item = measure::SideOf(row, of_target);
     if (!item || measure::IsInput(*item) || !item->is_tensor) continue;

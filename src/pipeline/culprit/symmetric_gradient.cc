@@ -11,8 +11,8 @@
 #include "measure/cause_values.h"
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
-#include "measure/stats_metrics.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "record/recorded_number.h"
 #include "record/run_files.h"
 
 namespace plumbline::pipeline {
@@ -75,8 +75,8 @@ double ErrorOfSymmetricPart(const Matrices& target, const Matrices& golden) {
 // Whether the means agree, which antisymmetric parts do not touch: dear files stay closed for most
 // faults.
 bool HaveOneMean(const Item& target, const Item& golden, double noise) {
-  const std::optional<double> a = measure::NumberOf(target.statistics[2]);
-  const std::optional<double> b = measure::NumberOf(golden.statistics[2]);
+  const std::optional<double> a = NumberOf(target.statistics[2]);
+  const std::optional<double> b = NumberOf(golden.statistics[2]);
   const std::optional<double> size = measure::RmsOf(golden);
   return a && b && size && std::abs(*a - *b) <= noise * *size;
 }

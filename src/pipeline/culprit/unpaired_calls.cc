@@ -7,6 +7,7 @@
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -26,7 +27,7 @@ std::vector<const Item*> TensorResults(const Comparison& comparison, uint32_t in
 }
 
 // What is not there cannot agree.
-bool HasStatistics(const Item& item) { return measure::NumberOf(item.statistics[0]).has_value(); }
+bool HasStatistics(const Item& item) { return NumberOf(item.statistics[0]).has_value(); }
 
 bool ReturnsWholeNumbers(const std::vector<const Item*>& results) {
   return std::all_of(results.begin(), results.end(),

@@ -10,19 +10,15 @@
 #include <vector>
 
 #include "measure/compared_row.h"
-#include "measure/stats_metrics.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-const std::string& NameOn(const ComparedCall& call, bool of_target) {
-  return of_target ? call.target_name : call.golden_name;
-}
 
 // Calls of one side without counterpart, by what they return.
 class LoneResults {
@@ -71,7 +67,7 @@ bool IsRepeatOf(const Item& item, const Item& made) {
   if (!made.is_tensor || own < 2 || count <= own || std::fmod(count, own) != 0) return false;
   return std::equal(made.statistics.begin(), made.statistics.begin() + 3,
                     item.statistics.begin()) &&
-         measure::NumberOf(made.statistics[2]);
+         NumberOf(made.statistics[2]);
 }
 
 // The last call before the row that returned what the target reads there.
@@ -110,7 +106,7 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
   size_t count = 0;
   bool is_of_series = false;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& own = NameOn(call, of_target);
+    const std::string& own = measure::NameOn(call, of_target);
     if (call.paired() || own.empty() || KindOfCall(own) != KindOfCall(name)) continue;
     ++count;
     is_of_series = is_of_series || SeriesOf(own) == series;
@@ -131,7 +127,7 @@ std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, boo
     const Slot<Item>& made = measure::SideOf(each, of_target);
     if (!made || made->role != ItemRole::kOutput || !HasSameContents(*made, wanted)) continue;
     if (!MayMake(comparison, each.call, row, of_target)) continue;
-    found = NameOn(comparison.calls[each.call], of_target);
+    found = measure::NameOn(comparison.calls[each.call], of_target);
   }
   return found;
 }
@@ -154,7 +150,7 @@ std::string WriterInto(const Comparison& comparison, const ComparedRow& row, boo
   };
   for (uint32_t i = row.call; i-- > 0;) {
     const ComparedCall& call = comparison.calls[i];
-    const std::string& name = NameOn(call, of_target);
+    const std::string& name = measure::NameOn(call, of_target);
     if (!call.paired() && WritesInPlace(name) && writes(i)) return name;
   }
   return {};
@@ -185,7 +181,7 @@ std::string LoneCallLeadingTo(const Comparison& comparison, uint32_t call) {
 LoneCalls LoneCallsBefore(const Comparison& comparison, const std::string& source, bool of_target) {
   const auto at =
       std::find_if(comparison.calls.begin(), comparison.calls.end(), [&](const ComparedCall& call) {
-        return !call.paired() && NameOn(call, of_target) == source;
+        return !call.paired() && measure::NameOn(call, of_target) == source;
       });
   if (at == comparison.calls.end()) return {};
   const CallKind kind = KindOfCall(source);
@@ -212,7 +208,7 @@ std::string HarmlessTwinOf(const Comparison& comparison, const std::string& sour
   const std::string series = SeriesOf(source);
   int tries = 0;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = NameOn(call, of_target);
+    const std::string& name = measure::NameOn(call, of_target);
     if (call.paired() || series.empty() || name == source || SeriesOf(name) != series) continue;
     if (!ArrivesWell(comparison, call, of_target)) continue;
     if (++tries > kMostTries) break;
@@ -227,14 +223,14 @@ std::optional<SkippedCalls> FindSkippedCalls(const Comparison& comparison, const
   for (const bool by_target : {true, false}) {
     // The shorter side's value, looked for in the calls of the longer side.
     const Item& wanted = *measure::SideOf(row, by_target);
-    const std::string& place = NameOn(call, !by_target);
+    const std::string& place = measure::NameOn(call, !by_target);
     const size_t lone = CountLone(comparison, place, /*of_target=*/!by_target);
     if (lone == 0 || !IsTelling(wanted)) continue;
     for (const ComparedRow& each : comparison.rows) {
       const Slot<Item>& other = measure::SideOf(each, !by_target);
       if (!other || each.call == row.call || !HasSameContents(*other, wanted)) continue;
       const ComparedCall& found = comparison.calls[each.call];
-      const std::string& name = NameOn(found, !by_target);
+      const std::string& name = measure::NameOn(found, !by_target);
       const bool is_alike = SeriesOf(name) == SeriesOf(place) &&
                             measure::ShortName(*other, name) ==
                                 measure::ShortName(*measure::SideOf(row, !by_target), place);

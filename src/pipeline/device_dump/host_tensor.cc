@@ -1,11 +1,11 @@
 #include "pipeline/device_dump/host_tensor.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "match/python_text.h"
 #include "tensor/device_layout.h"
 #include "tensor/device_shape.h"
 #include "tensor/plain_order.h"
@@ -62,9 +62,10 @@ DumpStatus CheckFractalNz(const Shape& device, const std::optional<Shape>& wante
     fits = (*wanted)[i] <= recommended[i] && (*wanted)[i] > recommended[i] - block;
   }
   if (fits) return {};
-  return DumpFailure{DumpCode::kInvalidParameter,
-                     fmt::format("The target shape {} is invalid. The recommended shape is {}.",
-                                 TupleText(wanted.value_or(Shape())), TupleText(recommended))};
+  return DumpFailure{
+      DumpCode::kInvalidParameter,
+      fmt::format("The target shape {} is invalid. The recommended shape is {}.",
+                  match::TupleText(wanted.value_or(Shape())), match::TupleText(recommended))};
 }
 
 // A shape of another number of dimensions than `padded`: its sizes stand where those of `padded`
@@ -105,9 +106,9 @@ DumpResult<LayoutPlan> PlanFor(LayoutRequest request, const std::optional<Shape>
     if (!padded) return DumpFailure{CodeOfPlan(padded.error()), padded.error().message()};
     const std::optional<Shape> spread = SpreadOver(padded->result(), *wanted);
     if (!spread) {
-      return DumpFailure{DumpCode::kInvalidShape,
-                         fmt::format("{} has no place for shape {}", TupleText(padded->result()),
-                                     TupleText(*wanted))};
+      return DumpFailure{DumpCode::kInvalidShape, fmt::format("{} has no place for shape {}",
+                                                              match::TupleText(padded->result()),
+                                                              match::TupleText(*wanted))};
     }
     request.wanted = *spread;
   }
@@ -162,7 +163,8 @@ DumpResult<std::optional<Shape>> OriginalSizes(const LayoutRequest& request,
       DumpCode::kInvalidShape,
       fmt::format("the original shape {} is not that of {} {} in exactly one order of the axes. "
                   "Name the shape with -s",
-                  TupleText(*original), DeviceFormatName(from), TupleText(request.from.sizes))};
+                  match::TupleText(*original), DeviceFormatName(from),
+                  match::TupleText(request.from.sizes))};
 }
 
 DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, DeviceFormat to) {
@@ -171,7 +173,7 @@ DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, Devic
     return DumpFailure{
         DumpCode::kInvalidDumpData,
         fmt::format("{} bytes of elements (expected {} for shape {})", from.bytes.size(),
-                    plan.FromElements() * width, TupleText(from.sizes))};
+                    plan.FromElements() * width, match::TupleText(from.sizes))};
   }
   HostTensor result;
   result.data_type = from.data_type;
@@ -184,10 +186,6 @@ DumpResult<HostTensor> Run(const LayoutPlan& plan, const HostTensor& from, Devic
 }
 
 }  // namespace
-
-std::string TupleText(const Shape& sizes) {
-  return fmt::format("({}{})", fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
-}
 
 DumpResult<HostTensor> AsDumped(const acl::DumpedTensor& tensor,
                                 const std::optional<Shape>& slice) {

@@ -17,9 +17,6 @@
 
 namespace plumbline::pipeline {
 
-// A shape as Python prints a tuple: "(4, 2)", "(4,)".
-std::string TupleText(const Shape& sizes);
-
 // Stored elements, not decoded. Move-only; `bytes` lie in the dump or in `owned`.
 struct HostTensor {
   int32_t data_type = 0;  // of acl::FindType()

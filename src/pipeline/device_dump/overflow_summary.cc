@@ -12,6 +12,7 @@
 #include "formats/acl_dump.h"
 #include "formats/acl_file_name.h"
 #include "formats/acl_overflow.h"
+#include "match/python_text.h"
 #include "pipeline/device_dump/convert_file.h"
 #include "pipeline/device_dump/dump_files.h"
 #include "pipeline/device_dump/tensor_extremes.h"
@@ -199,7 +200,7 @@ class Summary {
     const std::string_view dtype = info.numpy_descr.empty() ? "float32" : info.name;
     text_ += fmt::format(
         " {}.{}.npy\n -[Format: {}] [Shape: {}] [Dtype: {}] [Max: {}] [Min: {}] [Mean: {}]\n",
-        file.name, place, DeviceFormatName(tensor.format), TupleText(elements->sizes), dtype,
+        file.name, place, DeviceFormatName(tensor.format), match::TupleText(elements->sizes), dtype,
         extremes.max, extremes.min, extremes.mean);
   }
 

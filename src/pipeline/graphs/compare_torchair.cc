@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "formats/acl_dump.h"
 #include "formats/npy.h"
+#include "match/python_text.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/graphs/torchair_pairs.h"
 
@@ -87,7 +88,7 @@ class Elements {
 // Fills the cells of one side; whether all elements are finite.
 bool Describe(const TensorView& view, TorchairTensor& tensor) {
   tensor.dtype = InfoOf(view.dtype).torch_name;
-  tensor.shape = fmt::format("[{}]", fmt::join(view.sizes, ", "));
+  tensor.shape = match::ShapeText(view.sizes);
   if (view.element_count() == 0) return true;
   const measure::FloatStatistics statistics = measure::StatisticsAsFloat(view);
   tensor.statistics = {PythonFloat(statistics.max), PythonFloat(statistics.min),

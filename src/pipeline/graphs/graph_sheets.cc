@@ -19,6 +19,7 @@
 #include "formats/graph_pb.h"
 #include "formats/xlsx.h"
 #include "load/compiled_graphs.h"
+#include "match/python_text.h"
 #include "pipeline/result_names.h"
 
 namespace plumbline::pipeline {
@@ -56,10 +57,8 @@ std::string LabelOf(const Node& node) {
   return fmt::format("{}_{}", node.op_type, node.op_type == "Load" ? node.name : OpIdOf(node));
 }
 
-// "(2, 3)", "(2,)", "()" as Python prints tuples.
 std::string ShapeText(const std::optional<Shape>& shape) {
-  if (!shape) return std::string(kUnknown);
-  return fmt::format("({}{})", fmt::join(*shape, ", "), shape->size() == 1 ? "," : "");
+  return shape ? match::TupleText(*shape) : std::string(kUnknown);
 }
 
 std::string DTypeText(const TensorType& type) {
