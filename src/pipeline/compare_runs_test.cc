@@ -1,15 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <span>
 
 #include "base/digest.h"
 #include "base/file.h"
 #include "formats/torch_pt.h"
-#include "pipeline/dump_for_test.h"
-#include "plumbline/compare.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
@@ -20,28 +18,7 @@ const std::string kYWrong = TensorJson(2.5, -2.0, 3.2);
 const std::string kZ = TensorJson(3.0, -3.0, 4.5);
 const std::string kZWrong = TensorJson(3.9, -3.0, 5.0);
 
-class CompareRunsTest : public testing::Test {
- protected:
-  CompareRunsTest()
-      : root_((std::filesystem::path(testing::TempDir()) /
-               testing::UnitTest::GetInstance()->current_test_info()->name())
-                  .string()),
-        target_(root_ + "/target"),
-        golden_(root_ + "/golden") {}
-  ~CompareRunsTest() override { std::filesystem::remove_all(root_); }
-
-  Result<Comparison> Try(const CompareOptions& options = {}) {
-    return CompareRuns(target_.Write(), golden_.Write(), options);
-  }
-  Comparison Compare() {
-    Result<Comparison> result = Try();
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result ? std::move(*result) : Comparison();
-  }
-
-  std::string root_;
-  DumpForTest target_, golden_;
-};
+using CompareRunsTest = TwoDumpsTest;
 
 std::string FirstLine(const Comparison& comparison) {
   const std::string text = SummaryText(comparison);
@@ -73,8 +50,8 @@ TEST_F(CompareRunsTest, ModuleIsNotBlamedForItsChild) {
   const std::string module = "Module.m.M.forward.0";
   // Release 1.2.2 lists a module after its children; other recorders may list it before.
   for (const bool first : {false, true}) {
-    DumpForTest target(root_ + "/t");
-    DumpForTest golden(root_ + "/g");
+    DumpForTest target(directory_.Path("t"));
+    DumpForTest golden(directory_.Path("g"));
     if (first) target.Add(module, kX, kYWrong);
     target.Add("Torch.g.0.forward", kX, kYWrong, module);
     if (!first) target.Add(module, kX, kYWrong);
@@ -282,7 +259,8 @@ TEST_F(CompareRunsTest, LinkedTensorFilesGiveTheSameRowsAsCopies) {
     ASSERT_TRUE(LinkFile(files + "b.pt", files + "c.pt"));
     WritePt(files + "d.pt", {1, 2, 3, is_target ? 5.0f : 4.0f});
   }
-  const Result<Comparison> result = CompareRuns(root_ + "/target", root_ + "/golden");
+  const Result<Comparison> result =
+      CompareRuns(directory_.Path("target"), directory_.Path("golden"));
   ASSERT_TRUE(result);
   EXPECT_EQ(std::get<double>(result->rows[0].tensor->max_abs_error), 0.0);
   for (const size_t row : {size_t{1}, size_t{2}, size_t{3}}) {
@@ -317,7 +295,7 @@ TEST_F(CompareRunsTest, TruncatedDumpNeedsSalvage) {
 TEST_F(CompareRunsTest, ResultsOfOneSecondDoNotOverwriteEachOther) {
   for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
   CompareOptions options;
-  options.output_dir = root_ + "/out";
+  options.output_dir = directory_.Path("out");
   for (int i = 0; i < 3; ++i) {
     Comparison comparison = Compare();
     ASSERT_TRUE(WriteComparison(comparison, options));
@@ -330,7 +308,7 @@ TEST_F(CompareRunsTest, OutputPathThatIsAFileIsAnError) {
   for (DumpForTest* side : {&target_, &golden_}) side->Add("Torch.f.0.forward", kX, kY);
   Comparison comparison = Compare();
   CompareOptions options;
-  options.output_dir = root_ + "/file";
+  options.output_dir = directory_.Path("file");
   std::ofstream(options.output_dir) << "x";
   EXPECT_FALSE(WriteComparison(comparison, options));
 }

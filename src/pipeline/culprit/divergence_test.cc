@@ -4,38 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <limits>
 #include <string>
 
-#include "pipeline/dump_for_test.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
 
-class DivergenceTest : public testing::Test {
- protected:
-  DivergenceTest()
-      : root_((std::filesystem::path(testing::TempDir()) /
-               testing::UnitTest::GetInstance()->current_test_info()->name())
-                  .string()),
-        target_(root_ + "/target"),
-        golden_(root_ + "/golden") {}
-  ~DivergenceTest() override { std::filesystem::remove_all(root_); }
-
-  Comparison Compare() {
-    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result ? std::move(*result) : Comparison();
-  }
-  std::string Named() {
-    const Comparison comparison = Compare();
-    return comparison.first_wrong_call ? comparison.first_wrong_call->name : "";
-  }
-
-  std::string root_;
-  DumpForTest target_, golden_;
-};
+using DivergenceTest = TwoDumpsTest;
 
 std::string TensorOf(double scale, const std::string& shape) {
   return TensorJson(1.0 * scale, -1.0 * scale, 1.5 * scale, shape);

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 
 #include "pipeline/culprit/divergence.h"
-#include "pipeline/dump_for_test.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
@@ -25,22 +24,8 @@ std::string Values(double max, double min, double mean, double norm,
                      shape, max, min, mean, norm);
 }
 
-class GradientVerdictTest : public testing::Test {
+class GradientVerdictTest : public TwoDumpsTest {
  protected:
-  GradientVerdictTest()
-      : root_((std::filesystem::path(testing::TempDir()) /
-               testing::UnitTest::GetInstance()->current_test_info()->name())
-                  .string()),
-        target_(root_ + "/target"),
-        golden_(root_ + "/golden") {}
-  ~GradientVerdictTest() override { std::filesystem::remove_all(root_); }
-
-  std::string Named() {
-    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result && result->first_wrong_call ? result->first_wrong_call->name : "";
-  }
-
   // A mean that is zero but for rounding, negated unseen, and added to something.
   void RecordNegation(double target_sum) {
     for (DumpForTest* side : {&target_, &golden_}) {
@@ -191,9 +176,6 @@ class GradientVerdictTest : public testing::Test {
       }
     }
   }
-
-  std::string root_;
-  DumpForTest target_, golden_;
 };
 
 TEST_F(GradientVerdictTest, NegationIsFollowed) {

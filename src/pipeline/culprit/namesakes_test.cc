@@ -6,8 +6,7 @@
 
 #include <string>
 
-#include "base/test_directory.h"
-#include "pipeline/dump_for_test.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
@@ -29,10 +28,8 @@ std::string Indices(int max) {
 
 // A step that keeps a value in `mul.0` on golden's side, and an average there on the target's; both
 // then read the new value and the new average.
-class NamesakesTest : public ::testing::Test {
+class NamesakesTest : public TwoDumpsTest {
  protected:
-  NamesakesTest() : target_(directory_.path() + "/t"), golden_(directory_.path() + "/g") {}
-
   // `average` and `value` are the target's when they are read.
   void Record(double average, double value, std::string (*values)(double) = Bare) {
     const std::string factor = "," + ScalarJson("float", "0.5");
@@ -46,18 +43,6 @@ class NamesakesTest : public ::testing::Test {
   }
   static std::string Bare(double scale) { return Values(scale); }
 
-  Comparison Compare() {
-    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result ? std::move(*result) : Comparison();
-  }
-  std::string Named() {
-    const Comparison comparison = Compare();
-    return comparison.first_wrong_call ? comparison.first_wrong_call->name : "";
-  }
-
-  testing::TestDirectory directory_;
-  DumpForTest target_, golden_;
   double size_ = 11;  // of the average, as it is kept
 };
 

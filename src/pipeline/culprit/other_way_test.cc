@@ -7,8 +7,7 @@
 
 #include <string>
 
-#include "base/test_directory.h"
-#include "pipeline/dump_for_test.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
@@ -26,9 +25,9 @@ std::string Mask(const std::string& shape) {
 }
 
 // Golden takes a softmax of eight numbers under a mask, the target of its halves.
-class FormsTest : public ::testing::Test {
+class FormsTest : public TwoDumpsTest {
  protected:
-  FormsTest() : target_(directory_.path() + "/t"), golden_(directory_.path() + "/g") {
+  FormsTest() {
     for (DumpForTest* side : {&golden_, &target_}) {
       side->Add("Torch.exp.0.forward", Values(1), Values(2));
     }
@@ -46,15 +45,6 @@ class FormsTest : public ::testing::Test {
     golden_.Add("Torch.tanh.0.forward", Values(3), Values(0.9));
     target_.Add("Torch.tanh.0.forward", Values(joined), Values(0.3 * joined));
   }
-
-  Comparison Compare() {
-    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result ? std::move(*result) : Comparison();
-  }
-
-  testing::TestDirectory directory_;
-  DumpForTest target_, golden_;
 };
 
 TEST_F(FormsTest, PartsThatComeToTheSameValuesAreNoAlarm) {
