@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
+from sixth_text import WIDTH, TextModel
 from small_models import Subject
 from torch import nn
 from torch.nn import functional
 
-WIDTH, HEADS = 32, 4
+HEADS = 4
 
 
 class Looking(nn.Module):
@@ -333,26 +334,8 @@ class Retention(nn.Module):
         return self.out(self.opened(self.gate(values), mixed.unflatten(0, values.shape[:2])))
 
 
-class Retain(nn.Module):
-    """A language model of two such layers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.head = nn.Embedding(50, WIDTH), nn.Linear(WIDTH, 50)
-        self.layers = nn.ModuleList((Retention(), Retention()))
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The loss of the next word."""
-        values = self.embed(tokens)
-        for layer, norm in zip(self.layers, self.norms, strict=False):
-            values = values + layer(norm(values))
-        scores = self.head(self.norms[-1](values))
-        return functional.cross_entropy(scores[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
-
-
 def retain() -> Subject:
     """Three texts of twelve words."""
-    model = Retain().train()
+    model = TextModel(50, Retention, lambda: nn.LayerNorm(WIDTH), has_bias=True).train()
     tokens = torch.randint(0, 50, (3, 12))
     return Subject(model, lambda: model(tokens))

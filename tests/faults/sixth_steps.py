@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 
 import torch
+from sixth_text import WIDTH, TextModel
 from small_models import Subject
 from torch import nn
 from torch.nn import functional
 from transformers import AlbertConfig, AlbertForMaskedLM
-
-WIDTH = 32
 
 
 class Selective(nn.Module):
@@ -76,27 +75,9 @@ class Root(nn.Module):
         return values * torch.rsqrt(values.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
-class Select(nn.Module):
-    """A language model of two such layers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.head = nn.Embedding(40, WIDTH), nn.Linear(WIDTH, 40, bias=False)
-        self.layers = nn.ModuleList((Selective(), Selective()))
-        self.norms = nn.ModuleList(Root() for _ in range(3))
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The loss of the next word."""
-        values = self.embed(tokens)
-        for layer, norm in zip(self.layers, self.norms, strict=False):
-            values = values + layer(norm(values))
-        scores = self.head(self.norms[-1](values))
-        return functional.cross_entropy(scores[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
-
-
 def select() -> Subject:
     """Three texts of ten words."""
-    model = Select().train()
+    model = TextModel(40, Selective, Root, has_bias=False).train()
     tokens = torch.randint(0, 40, (3, 10))
     return Subject(model, lambda: model(tokens))
 
