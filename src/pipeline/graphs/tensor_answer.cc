@@ -56,6 +56,12 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
                        tensor.verdict.expected);
   } else if (GoodOf(answer) == 0) {
     text = "not judged: no row could be compared\n";
+  } else if (const uint64_t doubtful = answer.CountOf(Verdict::kSuspicious); doubtful > 0) {
+    // Good tensors beside them clear nothing.
+    text =
+        fmt::format("not judged completely: {} suspicious and {} not cleared; nothing is broken\n",
+                    doubtful == 1 ? "1 tensor is" : fmt::format("{} tensors are", doubtful),
+                    doubtful == 1 ? "was" : "were");
   } else if (answer.unpaired > 0 || answer.unreadable > 0 || answer.left_out > 0) {
     text = "not judged completely: the paired tensors show no wrong call\n";
   } else {

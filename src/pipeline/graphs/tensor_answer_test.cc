@@ -1,0 +1,46 @@
+#include "pipeline/graphs/tensor_answer.h"
+
+#include <gtest/gtest.h>
+
+namespace plumbline::pipeline {
+namespace {
+
+JudgedTensor Judged(std::string_view operation, Verdict verdict) {
+  JudgedTensor tensor{std::string(operation), std::string(operation) + ".output.0", true, true, {}};
+  tensor.verdict.verdict = verdict;
+  return tensor;
+}
+
+std::string FirstLine(const TensorAnswer& answer) {
+  const std::string text = AnswerText(answer, "rows");
+  return text.substr(0, text.find('\n'));
+}
+
+TEST(TensorAnswer, GoodTensorsAlonePass) {
+  const std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSame),
+                                          Judged("b", Verdict::kWithinNoise)};
+  EXPECT_EQ(FirstLine(AnswerOf(tensors, 0)), "no wrong call");
+}
+
+TEST(TensorAnswer, SuspiciousTensorsAreNotClearedByGoodOnes) {
+  std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSame), Judged("b", Verdict::kSuspicious)};
+  EXPECT_EQ(FirstLine(AnswerOf(tensors, 0)),
+            "not judged completely: 1 tensor is suspicious and was not cleared; nothing is broken");
+  tensors.push_back(Judged("c", Verdict::kSuspicious));
+  const TensorAnswer answer = AnswerOf(tensors, 1);
+  EXPECT_EQ(
+      FirstLine(answer),
+      "not judged completely: 2 tensors are suspicious and were not cleared; nothing is broken");
+  EXPECT_TRUE(AnswerFailsOn(answer, {"suspicious"}).value());
+  EXPECT_TRUE(AnswerFailsOn(answer, {"any"}).value());
+  EXPECT_FALSE(AnswerFailsOn(answer, {"broken"}).value());
+}
+
+TEST(TensorAnswer, ABrokenTensorIsNamedBesideSuspiciousOnes) {
+  const std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSuspicious),
+                                          Judged("b", Verdict::kBroken)};
+  EXPECT_EQ(FirstLine(AnswerOf(tensors, 0)), "first wrong call: b");
+}
+
+}  // namespace
+}  // namespace plumbline::pipeline
