@@ -1,31 +1,18 @@
 // Sums of kernels/deviation_sums.h. Each loop runs over one vector of lanes, so that all of its
-// sums stay in registers; the runs are short enough to stay in L1 for the next vector.
+// sums stay in registers; the slices are short enough to stay in L1 for the next vector.
+//
+// Both sides are taken as T: float where that is exact for the types of both (complex numbers count
+// by their modulus, rounded to it), else double.
 
 // The same operations on one element, for the end of a run.
 static inline double Abs(double x) { return __builtin_fabs(x); }
 static inline double Max(double x, double best) { return x > best ? x : best; }
 static inline double Min(double x, double best) { return x < best ? x : best; }
 static inline bool Less(double x, double y) { return x < y; }
-static inline bool Equal(double x, double y) { return x == y; }
-static inline bool Either(bool a, bool b) { return a || b; }
 static inline double Select(bool where, double yes, double no) { return where ? yes : no; }
-
-template <class V>
-struct WordsOf;
-template <>
-struct WordsOf<VD> {
-  typedef VUnsignedLong Type;
-};
-template <>
-struct WordsOf<double> {
-  typedef uint64_t Type;
-};
-
-template <class To, class From>
-static inline To BitsAs(From from) {
-  To to;
-  __builtin_memcpy(&to, &from, sizeof(to));
-  return to;
+template <bool exact>
+static inline double AddProduct(double sum, double x, double y) {
+  return sum + x * y;
 }
 
 template <class V>
@@ -39,39 +26,10 @@ static inline void StoreLanes(V v, double* to) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
-// ln(r) of a normal number between 2^-60 and 2^60: r = 2^e m with m in [sqrt(1/2), sqrt(2)), and
-// ln(m) = 2 artanh((m - 1) / (m + 1)) by its series.
-template <class V>
-static inline V Logarithm(V r) {
-  typedef typename WordsOf<V>::Type Words;
-  constexpr uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD;
-  constexpr uint64_t kBias = 64;  // keeps the shifted exponent positive
-  constexpr uint64_t kTwo52 = 0x4330000000000000;
-  const Words bits = BitsAs<Words>(r);
-  const Words exponent = (bits - kRootOfHalf + (kBias << 52)) >> 52;
-  const V m = BitsAs<V>(Words(bits - ((exponent - kBias) << 52)));
-  const V e = BitsAs<V>(Words(exponent | kTwo52)) - (4503599627370496.0 + 64.0);
-  const V f = m - 1.0;
-  const V s = f / (f + 2.0);
-  const V z = s * s;
-  V series = z * (2.0 / 21) + 2.0 / 19;
-  series = series * z + 2.0 / 17;
-  series = series * z + 2.0 / 15;
-  series = series * z + 2.0 / 13;
-  series = series * z + 2.0 / 11;
-  series = series * z + 2.0 / 9;
-  series = series * z + 2.0 / 7;
-  series = series * z + 2.0 / 5;
-  series = series * z + 2.0 / 3;
-  const V of_m = s * 2.0 + s * z * series;
-  return e * 6.93147180369123816490e-01 + (of_m + e * 1.90821492927058770002e-10);
-}
-
-// Lanes of a DeviationSums that one loop works on.
+// Lanes of a DeviationSums that one loop works on, but for the extremes.
 template <class V>
 struct DeviationLanes {
   V x, y, xx, yy, xy, absolute, squares, relative, max_absolute, max_relative;
-  V min_x, max_x, min_y, max_y;
 
   DeviationLanes(const DeviationSums& sums, size_t lane)
       : x(LoadLanes<V>(sums.x + lane)),
@@ -83,32 +41,25 @@ struct DeviationLanes {
         squares(LoadLanes<V>(sums.squares + lane)),
         relative(LoadLanes<V>(sums.relative + lane)),
         max_absolute(LoadLanes<V>(sums.max_absolute + lane)),
-        max_relative(LoadLanes<V>(sums.max_relative + lane)),
-        min_x(LoadLanes<V>(sums.min_x + lane)),
-        max_x(LoadLanes<V>(sums.max_x + lane)),
-        min_y(LoadLanes<V>(sums.min_y + lane)),
-        max_y(LoadLanes<V>(sums.max_y + lane)) {}
+        max_relative(LoadLanes<V>(sums.max_relative + lane)) {}
 
+  // `exact`: the product of any two values is a double.
+  template <bool exact>
   void Add(V a, V b) {
     const V difference = Abs(a - b);
-    const V size = Abs(b);
-    const V least = V{} + kSmallestDivisor;
-    // NaN is neither below nor equal, and goes through.
-    const V ratio = Select(Either(Less(size, least), Equal(size, least)), V{}, Abs(a / b - 1.0));
+    const V above_least = V{} + kAboveSmallestDivisor;
+    // NaN is not below, and goes through.
+    const V ratio = Select(Less(Abs(b), above_least), V{}, Abs(a / b - 1.0));
     x += a;
     y += b;
-    xx += a * a;
-    yy += b * b;
-    xy += a * b;
+    xx = AddProduct<exact>(xx, a, a);
+    yy = AddProduct<exact>(yy, b, b);
+    xy = AddProduct<exact>(xy, a, b);
     absolute += difference;
     squares += difference * difference;
     relative += ratio;
     max_absolute = Max(difference, max_absolute);
     max_relative = Max(ratio, max_relative);
-    min_x = Min(a, min_x);
-    max_x = Max(a, max_x);
-    min_y = Min(b, min_y);
-    max_y = Max(b, max_y);
   }
 
   void Store(DeviationSums* sums, size_t lane) const {
@@ -122,11 +73,12 @@ struct DeviationLanes {
     StoreLanes(relative, sums->relative + lane);
     StoreLanes(max_absolute, sums->max_absolute + lane);
     StoreLanes(max_relative, sums->max_relative + lane);
-    StoreLanes(min_x, sums->min_x + lane);
-    StoreLanes(max_x, sums->max_x + lane);
-    StoreLanes(min_y, sums->min_y + lane);
-    StoreLanes(max_y, sums->max_y + lane);
   }
+
+ private:
+  // The next double: |y| below it is |y| not above the limit.
+  static constexpr double kAboveSmallestDivisor =
+      __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, kSmallestDivisor) + 1);
 };
 
 template <class V>
@@ -149,7 +101,7 @@ struct SpreadLanes {
     squares_y += dy * dy;
     p += of_a;
     q += of_b;
-    divergence += of_a * Logarithm<V>(of_a / of_b);
+    divergence += of_a * LogRatio<V>(of_a, of_b);
   }
 
   void Store(SpreadSums* sums, size_t lane) const {
@@ -161,35 +113,120 @@ struct SpreadLanes {
   }
 };
 
-static void Deviations(const double* x, const double* y, size_t count, DeviationSums* sums) {
+// Smallest and largest of whole groups of lanes. NaN is left out.
+template <class T>
+static void AddExtremes(const T* data, size_t whole, double* min, double* max) {
+  typedef typename VectorOf<T>::Type Vector;
+  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
+  for (size_t v = 0; v < kLanes; v += kPerVector) {
+    Vector least = Vector{} + static_cast<T>(__builtin_inf());
+    Vector most = -least;
+    for (size_t i = v; i < whole; i += kLanes) {
+      const Vector value = LoadVector<T>(data + i);
+      least = Min(value, least);
+      most = Max(value, most);
+    }
+    for (size_t l = 0; l < kPerVector; ++l) {
+      min[v + l] = Min(static_cast<double>(least[l]), min[v + l]);
+      max[v + l] = Max(static_cast<double>(most[l]), max[v + l]);
+    }
+  }
+}
+
+template <class T>
+static void AddDeviationSlice(const T* x, const T* y, size_t count, DeviationSums* sums) {
   const size_t whole = count / kLanes * kLanes;
   for (size_t v = 0; v < kLanes; v += kDoublesPerVector) {
     DeviationLanes<VD> lanes(*sums, v);
     for (size_t i = v; i < whole; i += kLanes) {
-      lanes.Add(LoadLanes<VD>(x + i), LoadLanes<VD>(y + i));
+      lanes.template Add<sizeof(T) == 4>(LoadWide(x + i), LoadWide(y + i));
     }
     lanes.Store(sums, v);
   }
-  for (size_t i = whole; i < count; ++i) {
-    DeviationLanes<double> lane(*sums, i - whole);
-    lane.Add(x[i], y[i]);
-    lane.Store(sums, i - whole);
+  AddExtremes(x, whole, sums->min_x, sums->max_x);
+  AddExtremes(y, whole, sums->min_y, sums->max_y);
+  for (size_t i = whole, l = 0; i < count; ++i, ++l) {
+    const double a = static_cast<double>(x[i]), b = static_cast<double>(y[i]);
+    DeviationLanes<double> lane(*sums, l);
+    lane.Add<false>(a, b);
+    lane.Store(sums, l);
+    sums->min_x[l] = Min(a, sums->min_x[l]);
+    sums->max_x[l] = Max(a, sums->max_x[l]);
+    sums->min_y[l] = Min(b, sums->min_y[l]);
+    sums->max_y[l] = Max(b, sums->max_y[l]);
   }
 }
 
-static void Spreads(const SpreadCenter& center, const double* x, const double* y, size_t count,
-                    SpreadSums* sums) {
+template <class T>
+static void AddSpreadSlice(const SpreadCenter& center, const T* x, const T* y, size_t count,
+                           SpreadSums* sums) {
   const size_t whole = count / kLanes * kLanes;
   for (size_t v = 0; v < kLanes; v += kDoublesPerVector) {
     SpreadLanes<VD> lanes(*sums, v);
     for (size_t i = v; i < whole; i += kLanes) {
-      lanes.Add(center, LoadLanes<VD>(x + i), LoadLanes<VD>(y + i));
+      lanes.Add(center, LoadWide(x + i), LoadWide(y + i));
     }
     lanes.Store(sums, v);
   }
-  for (size_t i = whole; i < count; ++i) {
-    SpreadLanes<double> lane(*sums, i - whole);
-    lane.Add(center, x[i], y[i]);
-    lane.Store(sums, i - whole);
+  for (size_t i = whole, l = 0; i < count; ++i, ++l) {
+    SpreadLanes<double> lane(*sums, l);
+    lane.Add(center, static_cast<double>(x[i]), static_cast<double>(y[i]));
+    lane.Store(sums, l);
   }
+}
+
+// Calls body(x, y, count) for slices of both sides as T.
+template <class T, class F>
+static inline void ForSlicesAs(const PairOfRuns& runs, F body) {
+  constexpr DType kForm = sizeof(T) == 4 ? DType::kFloat32 : DType::kFloat64;
+  constexpr size_t kDeviationSlice = 4096 / sizeof(T);
+  alignas(64) T x[kDeviationSlice];
+  alignas(64) T y[kDeviationSlice];
+  const char* target = static_cast<const char*>(runs.target);
+  const char* golden = static_cast<const char*>(runs.golden);
+  const size_t target_bytes = ElementBytes(runs.target_dtype);
+  const size_t golden_bytes = ElementBytes(runs.golden_dtype);
+  for (size_t i = 0; i < runs.count; i += kDeviationSlice) {
+    const size_t n = runs.count - i < kDeviationSlice ? runs.count - i : kDeviationSlice;
+    body(SliceAs(runs.target_dtype, kForm, target + i * target_bytes, n, x),
+         SliceAs(runs.golden_dtype, kForm, golden + i * golden_bytes, n, y), n);
+  }
+}
+
+static inline bool IsTakenAsFloat(DType dtype) {
+  return FitsFloat(dtype) || dtype == DType::kComplex64 || dtype == DType::kComplex128;
+}
+
+template <class F>
+static inline void ForSlices(const PairOfRuns& runs, F body) {
+  if (IsTakenAsFloat(runs.target_dtype) && IsTakenAsFloat(runs.golden_dtype)) {
+    ForSlicesAs<float>(runs, body);
+  } else {
+    ForSlicesAs<double>(runs, body);
+  }
+}
+
+// Bodies of ForSlices: what a lambda captures is not compiled for the target by every compiler.
+struct DeviationAdder {
+  DeviationSums* sums;
+  template <class T>
+  void operator()(const T* x, const T* y, size_t count) const {
+    AddDeviationSlice(x, y, count, sums);
+  }
+};
+struct SpreadAdder {
+  const SpreadCenter& center;
+  SpreadSums* sums;
+  template <class T>
+  void operator()(const T* x, const T* y, size_t count) const {
+    AddSpreadSlice(center, x, y, count, sums);
+  }
+};
+
+static void Deviations(const PairOfRuns& runs, DeviationSums* sums) {
+  ForSlices(runs, DeviationAdder{sums});
+}
+
+static void Spreads(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums) {
+  ForSlices(runs, SpreadAdder{center, sums});
 }

@@ -12,13 +12,12 @@ DeviationSums::DeviationSums() {
   std::fill_n(max_y, kLanes, -std::numeric_limits<double>::infinity());
 }
 
-void AddDeviations(const double* x, const double* y, size_t count, DeviationSums* sums) {
-  ActiveTable().deviations(x, y, count, sums);
+void AddDeviations(const PairOfRuns& runs, DeviationSums* sums) {
+  ActiveTable().deviations(runs, sums);
 }
 
-void AddSpreads(const SpreadCenter& center, const double* x, const double* y, size_t count,
-                SpreadSums* sums) {
-  ActiveTable().spreads(center, x, y, count, sums);
+void AddSpreads(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums) {
+  ActiveTable().spreads(center, runs, sums);
 }
 
 double SumOfLanes(const double* lanes) {

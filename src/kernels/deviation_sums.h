@@ -1,8 +1,9 @@
-// Sums over two runs of doubles that describe how the one deviates from the other: relative errors,
-// spreads and the divergence of the two as distributions.
+// Sums over two runs of elements that describe how the one deviates from the other: relative
+// errors, spreads and the divergence of the two as distributions.
 //
-// Bit-identical on every CPU target: element i goes to lane i mod kLanes, and logarithms are
-// computed by the same operations everywhere.
+// Elements of all types are taken as doubles: 64-bit integers above 2^53 are rounded, bool counts
+// as 0 and 1, complex numbers by modulus. Bit-identical on every CPU target: element i goes to lane
+// i mod kLanes, and logarithms are computed by the same operations everywhere.
 
 #ifndef PLUMBLINE_KERNELS_DEVIATION_SUMS_H_
 #define PLUMBLINE_KERNELS_DEVIATION_SUMS_H_
@@ -43,13 +44,11 @@ struct SpreadSums {
   alignas(64) double p[kLanes] = {}, q[kLanes] = {}, divergence[kLanes] = {};
 };
 
-// Adds `count` pairs with the active table. Requires: every earlier `count` was a multiple of
-// kLanes.
-void AddDeviations(const double* x, const double* y, size_t count, DeviationSums* sums);
-// The same. `divergence` is meaningful only if the floor is positive and p / q stays between 2^-60
-// and 2^60; the logarithm is right to a few units of the last place.
-void AddSpreads(const SpreadCenter& center, const double* x, const double* y, size_t count,
-                SpreadSums* sums);
+// Adds the pairs with the active table. Requires: every earlier count was a multiple of kLanes.
+void AddDeviations(const PairOfRuns& runs, DeviationSums* sums);
+// The same. `divergence` is meaningful only if p and q are positive normal numbers; each logarithm
+// is right to 3 units of the last place.
+void AddSpreads(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
 
 // Sum of lanes in a fixed order.
 double SumOfLanes(const double* lanes);

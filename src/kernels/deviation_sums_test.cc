@@ -6,7 +6,12 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "kernels/inputs_for_test.h"
+#include "kernels/reference_for_test.h"
 
 namespace plumbline::kernels {
 namespace {
@@ -20,6 +25,10 @@ std::vector<double> Values(size_t count, uint64_t seed) {
   return values;
 }
 
+PairOfRuns RunsOf(const std::vector<double>& x, const std::vector<double>& y) {
+  return {DType::kFloat64, x.data(), DType::kFloat64, y.data(), x.size()};
+}
+
 struct Both {
   DeviationSums deviations;
   SpreadSums spreads;
@@ -28,8 +37,8 @@ struct Both {
 Both RunOn(CpuTarget target, const std::vector<double>& x, const std::vector<double>& y) {
   const SpreadCenter center{0.25, -0.5, -6, 0.07, -5, 0.08, 1e-7};
   Both both;
-  TableFor(target).deviations(x.data(), y.data(), x.size(), &both.deviations);
-  TableFor(target).spreads(center, x.data(), y.data(), x.size(), &both.spreads);
+  TableFor(target).deviations(RunsOf(x, y), &both.deviations);
+  TableFor(target).spreads(center, RunsOf(x, y), &both.spreads);
   return both;
 }
 
@@ -53,6 +62,25 @@ TEST(DeviationSums, EveryTargetGivesTheSameBits) {
   }
 }
 
+// Narrow types and doubles of the same values.
+TEST(DeviationSums, SpreadsDoNotDependOnTheType) {
+  const auto x = MakeInput(DType::kFloat16, 1500, Fill::kModerate, 1);
+  const auto y = MakeInput(DType::kFloat16, 1500, Fill::kModerate, 2);
+  std::vector<double> wide_x, wide_y;
+  for (size_t i = 0; i < 1500; ++i) {
+    wide_x.push_back(ElementAsDouble(DType::kFloat16, x.data(), i));
+    wide_y.push_back(ElementAsDouble(DType::kFloat16, y.data(), i));
+  }
+  const SpreadCenter center{0.25, -0.5, -101, 0.005, -102, 0.005, 1e-7};
+  for (const CpuTarget target : UsableTargets()) {
+    SpreadSums narrow, wide;
+    TableFor(target).spreads(center, {DType::kFloat16, x.data(), DType::kFloat16, y.data(), 1500},
+                             &narrow);
+    TableFor(target).spreads(center, RunsOf(wide_x, wide_y), &wide);
+    EXPECT_EQ(std::memcmp(&narrow, &wide, sizeof(SpreadSums)), 0);
+  }
+}
+
 TEST(DeviationSums, EqualAPlainLoop) {
   const std::vector<double> x = Values(1000, 3), y = Values(1000, 4);
   double relative = 0, largest = 0, squares = 0;
@@ -63,7 +91,7 @@ TEST(DeviationSums, EqualAPlainLoop) {
     squares += (x[i] - y[i]) * (x[i] - y[i]);
   }
   DeviationSums sums;
-  AddDeviations(x.data(), y.data(), x.size(), &sums);
+  AddDeviations(RunsOf(x, y), &sums);
   EXPECT_NEAR(SumOfLanes(sums.relative), relative, relative * 1e-13);
   EXPECT_NEAR(SumOfLanes(sums.squares), squares, squares * 1e-13);
   EXPECT_EQ(*std::max_element(sums.max_relative, sums.max_relative + kLanes), largest);
@@ -71,21 +99,130 @@ TEST(DeviationSums, EqualAPlainLoop) {
             *std::min_element(x.begin(), x.end()));
 }
 
-// One pair at a time: the divergence is then p ln(p / q).
-TEST(DeviationSums, LogarithmsAreRightOverTheWholeRange) {
-  std::mt19937_64 random(5);
-  std::uniform_real_distribution<double> exponents(-60, 60);
-  std::vector<double> ratios = {1, 0.5, 2, std::sqrt(0.5), std::sqrt(2.0), 1 + 1e-15, 1 - 1e-15};
-  for (int i = 0; i < 20000; ++i) ratios.push_back(std::exp2(exponents(random)));
-  SpreadCenter center;
-  center.floor = 1e-300;
-  for (const double ratio : ratios) {
-    const double one = 1;
-    SpreadSums sums;
-    AddSpreads(center, &ratio, &one, 1, &sums);
-    const double expected = ratio * std::log(ratio);
-    ASSERT_NEAR(sums.divergence[0], expected, std::fabs(expected) * 1e-15) << ratio;
+// What the sums are by their definition, lane by lane.
+DeviationSums Plain(const PairOfRuns& runs) {
+  const auto value = [&runs](DType dtype, const void* data, size_t i) {
+    const double wide = ElementAsDouble(dtype, static_cast<const std::byte*>(data), i);
+    return InfoOf(dtype).kind == DTypeKind::kComplex && runs.golden_dtype != DType::kFloat64
+               ? static_cast<double>(static_cast<float>(wide))
+               : wide;
+  };
+  DeviationSums sums;
+  for (size_t i = 0; i < runs.count; ++i) {
+    const size_t l = i % kLanes;
+    const double x = value(runs.target_dtype, runs.target, i);
+    const double y = value(runs.golden_dtype, runs.golden, i);
+    const double ratio = std::fabs(y) <= kSmallestDivisor ? 0 : std::fabs(x / y - 1);
+    sums.x[l] += x;
+    sums.y[l] += y;
+    sums.xx[l] += x * x;
+    sums.yy[l] += y * y;
+    sums.xy[l] += x * y;
+    sums.absolute[l] += std::fabs(x - y);
+    sums.squares[l] += (x - y) * (x - y);
+    sums.relative[l] += ratio;
+    if (std::fabs(x - y) > sums.max_absolute[l]) sums.max_absolute[l] = std::fabs(x - y);
+    if (ratio > sums.max_relative[l]) sums.max_relative[l] = ratio;
+    if (x < sums.min_x[l]) sums.min_x[l] = x;
+    if (x > sums.max_x[l]) sums.max_x[l] = x;
+    if (y < sums.min_y[l]) sums.min_y[l] = y;
+    if (y > sums.max_y[l]) sums.max_y[l] = y;
   }
+  return sums;
+}
+
+// Equal lanes, any NaN for any other.
+void ExpectSame(const DeviationSums& got, const DeviationSums& expected, const std::string& what) {
+  constexpr size_t kNumbers = sizeof(DeviationSums) / sizeof(double);
+  double a[kNumbers], b[kNumbers];
+  std::memcpy(a, &got, sizeof(a));
+  std::memcpy(b, &expected, sizeof(b));
+  for (size_t i = 0; i < kNumbers; ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    ASSERT_EQ(a[i], b[i]) << what << ": sum " << i / kLanes << ", lane " << i % kLanes;
+  }
+}
+
+TEST(DeviationSums, EveryTypeEqualsAPlainLoop) {
+  std::vector<std::pair<DType, DType>> types = {{DType::kFloat16, DType::kFloat64},
+                                                {DType::kBFloat16, DType::kFloat32},
+                                                {DType::kInt64, DType::kFloat32},
+                                                {DType::kFloat32, DType::kComplex64},
+                                                {DType::kComplex128, DType::kFloat64}};
+  for (int d = 0; d < kDTypeCount; ++d) {
+    types.emplace_back(static_cast<DType>(d), static_cast<DType>(d));
+  }
+  for (const auto& [target, golden] : types) {
+    for (const Fill fill : kAllFills) {
+      for (const size_t count : {size_t{1}, size_t{16}, size_t{37}, size_t{2100}}) {
+        const auto x = MakeInput(target, count, fill, 1), y = MakeInput(golden, count, fill, 2);
+        const PairOfRuns runs{target, x.data(), golden, y.data(), count};
+        const DeviationSums expected = Plain(runs);
+        for (const CpuTarget cpu : UsableTargets()) {
+          DeviationSums sums;
+          TableFor(cpu).deviations(runs, &sums);
+          ExpectSame(sums, expected,
+                     std::string(InfoOf(target).name) + " " + std::string(InfoOf(golden).name));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// The logarithm of 2^power / b, by itself: the factor in front of it is a power of two.
+double LogarithmOf(CpuTarget cpu, int power, double b, size_t place) {
+  std::vector<double> p(place + 1, 1.0), q(place + 1, 1.0);
+  p[place] = std::ldexp(1.0, power);
+  q[place] = b;
+  SpreadCenter center;
+  center.floor = std::numeric_limits<double>::min();
+  SpreadSums sums;
+  TableFor(cpu).spreads(center, RunsOf(p, q), &sums);
+  return sums.divergence[place % kLanes] / p[place];
+}
+
+double UnitsOff(double got, long double expected) {
+  if (expected == 0) return got == 0 ? 0 : std::numeric_limits<double>::infinity();
+  const long double unit = std::ldexp(1.0L, std::ilogb(static_cast<double>(expected)) - 52);
+  return static_cast<double>(std::fabs(static_cast<long double>(got) - expected) / unit);
+}
+
+// All exponents of normal numbers, quotients next to 1 and next to where the exponent changes.
+TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
+  std::mt19937_64 random(5);
+  std::uniform_int_distribution<int> powers(-900, 900), exponents(-1022, 1023);
+  std::uniform_real_distribution<double> mantissas(1, 2);
+  std::vector<std::pair<int, double>> inputs = {{0, 1.0}, {900, 0x1p900}, {-900, 0x1p-900}};
+  for (const double end :
+       {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()}) {
+    for (const int power : {-900, -1, 0, 1, 900}) inputs.emplace_back(power, end);
+  }
+  for (int i = 1; i < 2000; ++i) {
+    for (const double root : {1.0, std::sqrt(0.5), std::sqrt(2.0), 0.75, 1.5, 0x1p-3, 0x1p+3}) {
+      inputs.emplace_back(0, root * (1 + i * 0x1p-52));
+      inputs.emplace_back(0, root * (1 - i * 0x1p-52));
+      inputs.emplace_back(i % 9 - 4, root * (1 + i * 0x1p-12));
+    }
+  }
+  for (int i = 0; i < 20000; ++i) {
+    inputs.emplace_back(powers(random), std::ldexp(mantissas(random), exponents(random)));
+    inputs.emplace_back(0, mantissas(random) / mantissas(random));
+  }
+  double worst = 0;
+  for (const CpuTarget cpu : UsableTargets()) {
+    for (const auto& [power, b] : inputs) {
+      const long double expected = -std::log(std::ldexp(static_cast<long double>(b), -power));
+      // Alone, and inside of a vector.
+      for (const size_t place : {size_t{0}, size_t{15}}) {
+        const double got = LogarithmOf(cpu, power, b, place);
+        worst = std::max(worst, UnitsOff(got, expected));
+        ASSERT_LT(UnitsOff(got, expected), 3) << "2^" << power << " / " << b;
+        ASSERT_EQ(got == 0, std::ldexp(1.0, power) == b);
+      }
+    }
+  }
+  RecordProperty("worst_units", std::to_string(worst));
 }
 
 }  // namespace

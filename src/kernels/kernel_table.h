@@ -106,10 +106,9 @@ struct KernelTable {
   // Widens to float32: exact for bool, bfloat16, float16, float8 and integers of at most 16 bits,
   // rounded to nearest for others. Complex elements give their modulus.
   void (*to_float)(DType dtype, const void* data, size_t count, float* out);
-  // See kernels/deviation_sums.h: use AddDeviations() and AddSpreads().
-  void (*deviations)(const double* x, const double* y, size_t count, DeviationSums* sums);
-  void (*spreads)(const SpreadCenter& center, const double* x, const double* y, size_t count,
-                  SpreadSums* sums);
+  // See kernels/deviation_sums.h.
+  void (*deviations)(const PairOfRuns& runs, DeviationSums* sums);
+  void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

@@ -29,6 +29,7 @@ namespace {
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
 // clang-format on
 }  // namespace

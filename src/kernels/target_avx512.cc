@@ -35,6 +35,7 @@ namespace {
 #include "kernels/convert.inl"
 #include "kernels/moments.inl"
 #include "kernels/pairwise.inl"
+#include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
 // clang-format on
 }  // namespace

@@ -45,9 +45,9 @@ ArrayVerdict NotComparable(std::string_view reason) {
   return {Verdict::kNotComparable, reason, std::numeric_limits<double>::quiet_NaN(), 0};
 }
 
-ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
+ArrayVerdict JudgeDifference(const ArrayDifference& sums, DType target, DType golden) {
   if (sums.nonfinite_mismatch > 0) return Of(Verdict::kBroken, "nonfinite-position");
-  const bool agrees = sums.mismatch_count == 0;
+  const bool agrees = !sums.differs;
   if (agrees && sums.nonfinite_count > 0) return Of(Verdict::kNotComparable, "nonfinite-both");
   if (sums.target_max == 0 && sums.golden_max == 0) {
     return Of(Verdict::kNotComparable, sums.nonfinite_count > 0 ? "nonfinite-both" : "zero-both");
@@ -76,6 +76,13 @@ ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType gold
     result.verdict = Verdict::kWithinNoise;
   }
   return result;
+}
+
+ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
+  return JudgeDifference(
+      {sums.nonfinite_count, sums.nonfinite_mismatch, sums.mismatch_count > 0, sums.target_max,
+       sums.golden_max, sums.max_abs, sums.difference_squares, sums.golden_squares},
+      target, golden);
 }
 
 ArrayVerdict JudgeEqualArrays(const TensorView& view) {

@@ -4,6 +4,7 @@
 #ifndef PLUMBLINE_MEASURE_ARRAY_VERDICT_H_
 #define PLUMBLINE_MEASURE_ARRAY_VERDICT_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "kernels/kernel_table.h"
@@ -29,7 +30,16 @@ struct ArrayVerdict {
 
 // Of a pair of which there is nothing to measure, for a reason of the list above or the caller's.
 ArrayVerdict NotComparable(std::string_view reason);
-// Of two arrays of equal shape with elements, from the sums of one pass over both.
+// What the verdict on two arrays of equal shape with elements depends on.
+struct ArrayDifference {
+  uint64_t nonfinite_count = 0, nonfinite_mismatch = 0;  // as of kernels::Pairwise
+  bool differs = false;                                  // any pair of values
+  double target_max = 0, golden_max = 0;                 // the rest: over finite pairs; magnitudes
+  double max_abs = 0;                                    // of the differences
+  double difference_squares = 0, golden_squares = 0;
+};
+ArrayVerdict JudgeDifference(const ArrayDifference& difference, DType target, DType golden);
+// The same from the sums of one pass over both.
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden);
 // Of two arrays whose dtype, shape and bytes are equal.
 ArrayVerdict JudgeEqualArrays(const TensorView& view);

@@ -42,27 +42,14 @@ struct SecondPass {
 double Largest(const double* lanes) { return *std::max_element(lanes, lanes + kernels::kLanes); }
 double Smallest(const double* lanes) { return *std::min_element(lanes, lanes + kernels::kLanes); }
 
-// Calls body(x, y, count) for all elements, widened a block at a time.
-template <class F>
-void ForBlocks(const DumpPair& pair, const F& body) {
-  const auto count = static_cast<size_t>(pair.target.element_count());
-  const size_t target_bytes = InfoOf(pair.target.dtype).size_bytes;
-  const size_t golden_bytes = InfoOf(pair.golden.dtype).size_bytes;
-  constexpr size_t kBlock = 1024;
-  std::array<double, kBlock> x, y;
-  for (size_t at = 0; at < count; at += kBlock) {
-    const size_t size = std::min(kBlock, count - at);
-    Widen(pair.target.dtype, pair.target.data + at * target_bytes, size, x.data());
-    Widen(pair.golden.dtype, pair.golden.data + at * golden_bytes, size, y.data());
-    body(x.data(), y.data(), size);
-  }
+kernels::PairOfRuns RunsOf(const DumpPair& pair) {
+  return {pair.target.dtype, pair.target.data, pair.golden.dtype, pair.golden.data,
+          static_cast<size_t>(pair.target.element_count())};
 }
 
 FirstPass SumsOf(const DumpPair& pair) {
   kernels::DeviationSums lanes;
-  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
-    kernels::AddDeviations(x, y, size, &lanes);
-  });
+  kernels::AddDeviations(RunsOf(pair), &lanes);
   FirstPass sums;
   sums.count = static_cast<size_t>(pair.target.element_count());
   sums.x = kernels::SumOfLanes(lanes.x);
@@ -89,17 +76,41 @@ void SetScale(double min, double max, double& offset, double& scale) {
   scale = 1 / (max - min);
 }
 
-// sum p ln(p / q) where the ratio is beyond what the kernel takes: constant tensors of any size.
-double SlowDivergence(const kernels::SpreadCenter& center, const DumpPair& pair) {
-  double sum = 0;
-  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
+// A side as a distribution, where the extremes are no ordinary numbers.
+double Probability(double value, double min, double max) {
+  return std::max(max > min ? (value - min) / (max - min) : value, kFloor);
+}
+
+// Whether the kernel can bring the values of a side to 0..1: it multiplies by a reciprocal.
+bool HasOrdinaryScale(double max, double scale) {
+  return std::isfinite(max) && std::isnormal(scale);
+}
+
+// Sums over both sides as distributions.
+struct Distributions {
+  double p = 0, q = 0, divergence = 0;  // of p, q and p ln(p / q)
+};
+
+// The same for infinities and for extremes whose distance has no reciprocal.
+Distributions SlowDistributions(const FirstPass& sums, const DumpPair& pair) {
+  const kernels::PairOfRuns runs = RunsOf(pair);
+  const auto* target = static_cast<const std::byte*>(runs.target);
+  const auto* golden = static_cast<const std::byte*>(runs.golden);
+  std::array<double, kWidenedBlock> x, y;
+  Distributions result;
+  for (size_t at = 0; at < runs.count; at += kWidenedBlock) {
+    const size_t size = std::min(kWidenedBlock, runs.count - at);
+    Widen(runs.target_dtype, target + at * InfoOf(runs.target_dtype).size_bytes, size, x.data());
+    Widen(runs.golden_dtype, golden + at * InfoOf(runs.golden_dtype).size_bytes, size, y.data());
     for (size_t i = 0; i < size; ++i) {
-      const double p = std::max((x[i] - center.offset_x) * center.scale_x, center.floor);
-      const double q = std::max((y[i] - center.offset_y) * center.scale_y, center.floor);
-      sum += p * std::log(p / q);
+      const double p = Probability(x[i], sums.min_x, sums.max_x);
+      const double q = Probability(y[i], sums.min_y, sums.max_y);
+      result.p += p;
+      result.q += q;
+      result.divergence += p * std::log(p / q);
     }
-  });
-  return sum;
+  }
+  return result;
 }
 
 // With P and Q the sums of p and q:
@@ -113,19 +124,18 @@ SecondPass SpreadsOf(const FirstPass& sums, const DumpPair& pair) {
   SetScale(sums.min_y, sums.max_y, center.offset_y, center.scale_y);
   center.floor = kFloor;
   kernels::SpreadSums lanes;
-  ForBlocks(pair, [&](const double* x, const double* y, size_t size) {
-    kernels::AddSpreads(center, x, y, size, &lanes);
-  });
+  kernels::AddSpreads(center, RunsOf(pair), &lanes);
   SecondPass spreads;
   spreads.squares_x = kernels::SumOfLanes(lanes.squares_x);
   spreads.squares_y = kernels::SumOfLanes(lanes.squares_y);
   if (std::isnan(sums.x + sums.y)) return spreads;
-  const bool is_normal = sums.max_x > sums.min_x && sums.max_y > sums.min_y &&
-                         std::isfinite(1 / center.scale_x) && std::isfinite(1 / center.scale_y);
-  const double p_sum = kernels::SumOfLanes(lanes.p);
-  const double ratio_sum =
-      is_normal ? kernels::SumOfLanes(lanes.divergence) : SlowDivergence(center, pair);
-  const double result = ratio_sum / p_sum + std::log(kernels::SumOfLanes(lanes.q) / p_sum);
+  const bool is_ordinary =
+      HasOrdinaryScale(sums.max_x, center.scale_x) && HasOrdinaryScale(sums.max_y, center.scale_y);
+  const Distributions found =
+      is_ordinary ? Distributions{kernels::SumOfLanes(lanes.p), kernels::SumOfLanes(lanes.q),
+                                  kernels::SumOfLanes(lanes.divergence)}
+                  : SlowDistributions(sums, pair);
+  const double result = found.divergence / found.p + std::log(found.q / found.p);
   spreads.divergence = std::fabs(result) < kEpsilon ? 0 : result;
   return spreads;
 }
@@ -217,6 +227,28 @@ AlgorithmText Run(DumpAlgorithm algorithm, const Passes& passes, const DumpPair&
   return {"NaN", ""};
 }
 
+// Whether doubles hold every value, so that the sums tell what the elements would.
+bool IsExactAsDouble(DType dtype) {
+  return InfoOf(dtype).kind != DTypeKind::kComplex && dtype != DType::kInt64 &&
+         dtype != DType::kUInt64;
+}
+
+// Nothing where an element is not finite, or a square was none.
+std::optional<ArrayDifference> DifferenceOf(const FirstPass& sums, const DumpPair& pair) {
+  const bool is_known = sums.count > 0 && IsExactAsDouble(pair.target.dtype) &&
+                        IsExactAsDouble(pair.golden.dtype) && std::isfinite(sums.xx) &&
+                        std::isfinite(sums.yy);
+  if (!is_known) return std::nullopt;
+  ArrayDifference difference;
+  difference.differs = sums.max_absolute > 0;
+  difference.target_max = std::max(std::fabs(sums.min_x), std::fabs(sums.max_x));
+  difference.golden_max = std::max(std::fabs(sums.min_y), std::fabs(sums.max_y));
+  difference.max_abs = sums.max_absolute;
+  difference.difference_squares = sums.squares;
+  difference.golden_squares = sums.yy;
+  return difference;
+}
+
 // Why an algorithm is not defined for a pair; empty: it is.
 std::string WhyNot(DumpAlgorithm algorithm, const DumpPair& pair) {
   const std::string_view name = DumpAlgorithmName(algorithm);
@@ -253,8 +285,7 @@ std::vector<DumpAlgorithm> AllDumpAlgorithms() {
   return all;
 }
 
-std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,
-                                             const DumpPair& pair) {
+DumpMeasures MeasureDumps(std::span<const DumpAlgorithm> algorithms, const DumpPair& pair) {
   Passes passes;
   passes.sums = SumsOf(pair);
   const bool needs_spreads = std::any_of(algorithms.begin(), algorithms.end(), [](auto algorithm) {
@@ -262,12 +293,19 @@ std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algo
            algorithm == DumpAlgorithm::kKullbackLeiblerDivergence;
   });
   if (needs_spreads) passes.spreads = SpreadsOf(passes.sums, pair);
-  std::vector<AlgorithmText> texts;
+  DumpMeasures measures;
   for (const DumpAlgorithm algorithm : algorithms) {
     const std::string why_not = WhyNot(algorithm, pair);
-    texts.push_back(why_not.empty() ? Run(algorithm, passes, pair) : AlgorithmText{"NaN", why_not});
+    measures.texts.push_back(why_not.empty() ? Run(algorithm, passes, pair)
+                                             : AlgorithmText{"NaN", why_not});
   }
-  return texts;
+  measures.difference = DifferenceOf(passes.sums, pair);
+  return measures;
+}
+
+std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,
+                                             const DumpPair& pair) {
+  return MeasureDumps(algorithms, pair).texts;
 }
 
 }  // namespace plumbline::measure

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "measure/array_verdict.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::measure {
@@ -47,12 +48,19 @@ struct AlgorithmText {
   std::string message;  // why there is no number, or empty
 };
 
-// One text per algorithm. Elements are taken as doubles, sums are in double; NaN and infinities go
-// through the formulas as IEEE arithmetic has it. Pairs of bool have only the cosine and the
-// relative Euclidean distance; tensors without elements have nothing. Two texts look better than
-// the tensors are, as readers of the files know them: the cosine of two tensors that are all zero
-// is "1.0", the relative Euclidean distance from a golden that is all zero is 0. The verdict
-// (array_verdict.h) tells these apart.
+struct DumpMeasures {
+  std::vector<AlgorithmText> texts;  // one per algorithm
+  // What a verdict needs, from the same pass. Nothing: JudgeArrays() must look at the elements.
+  std::optional<ArrayDifference> difference;
+};
+
+// Elements are taken as doubles, sums are in double; NaN and infinities go through the formulas as
+// IEEE arithmetic has it. Pairs of bool have only the cosine and the relative Euclidean distance;
+// tensors without elements have nothing. Two texts look better than the tensors are, as readers of
+// the files know them: the cosine of two tensors that are all zero is "1.0", the relative Euclidean
+// distance from a golden that is all zero is 0. The verdict (array_verdict.h) tells these apart.
+DumpMeasures MeasureDumps(std::span<const DumpAlgorithm> algorithms, const DumpPair& pair);
+// The texts alone.
 std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,
                                              const DumpPair& pair);
 

@@ -181,14 +181,18 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
   golden.Align();
   if (settings_.on_pair) settings_.on_pair(row, target, golden);
   const measure::DumpPair pair{target.view(), golden.view(), row.target_path, row.golden_path};
-  for (auto& text : measure::RunDumpAlgorithms(settings_.algorithms, pair)) {
+  measure::DumpMeasures measures = measure::MeasureDumps(settings_.algorithms, pair);
+  for (measure::AlgorithmText& text : measures.texts) {
     row.values.push_back(std::move(text.value));
     const bool is_new = row.reason.find(text.message) == std::string::npos;
     if (!text.message.empty() && is_new) {
       row.reason += (row.reason.empty() ? "" : ",") + text.message;
     }
   }
-  row.verdict = JudgePair(pair.target, pair.golden);
+  row.verdict = measures.difference
+                    ? measure::JudgeDifference(*measures.difference, pair.target.dtype,
+                                               pair.golden.dtype)
+                    : JudgePair(pair.target, pair.golden);
 }
 
 void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden,
