@@ -9,12 +9,15 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/directory.h"
 
 namespace plumbline {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr std::string_view kMagic = "PLCHANGE";
+// How often to start over when other processes remove the file of changes at the same time.
+constexpr int kLockAttempts = 16;
 
 // A file of changes: the magic, inode and least size of the file they belong to, the number of
 // pages, of each its number, length and contents; then the CRC-32C of all that.
@@ -49,6 +52,12 @@ Result<Changes> DecodeChanges(std::string_view text) {
   return changes;
 }
 
+// Whether its path leads to the file that is open, which another process may have removed.
+bool IsInPlace(const File& file) {
+  const Result<Directory> directory = Directory::Open(std::string(DirectoryOf(file.path())));
+  return directory && directory->Holds(BaseName(file.path()), file);
+}
+
 }  // namespace
 
 std::string CommitFile::ChangesPath(const std::string& path) {
@@ -58,13 +67,23 @@ std::string CommitFile::ChangesPath(const std::string& path) {
 CommitFile::CommitFile(std::string path) : path_(std::move(path)), process_(::getpid()) {}
 
 Status CommitFile::LockForWriting() {
-  PL_TRY_ASSIGN(changes_, File::OpenUpdate(ChangesPath(path_)));
-  PL_TRY_ASSIGN(const bool locked, changes_.TryLock());
-  if (locked) return {};
-  changes_ = File();
-  return Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{}: another process is writing it. Choose another name, or wait", path_));
+  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+    PL_TRY_ASSIGN(File file, File::OpenUpdate(ChangesPath(path_)));
+    PL_TRY_ASSIGN(const bool locked, file.TryLock());
+    if (!locked) {
+      return Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: another process is writing it. Choose another name, or wait", path_));
+    }
+    // Between open and lock the writer before may have removed the file.
+    if (!IsInPlace(file)) continue;
+    PL_TRY_ASSIGN(const uint64_t size, FileSize(file.path()));
+    in_doubt_ = size > 0;
+    changes_ = std::move(file);
+    return {};
+  }
+  return Error(ErrorCode::kIo,
+               fmt::format("{}: other processes keep replacing it", ChangesPath(path_)));
 }
 
 Result<CommitFile> CommitFile::Create(const std::string& path) {
@@ -77,6 +96,7 @@ Result<CommitFile> CommitFile::Create(const std::string& path) {
     PL_TRY(file.CarryOut());
   }
   PL_TRY(file.changes_.Resize(0));
+  file.in_doubt_ = false;
   file.temporary_ = JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path)));
   PL_TRY(RemoveFile(file.temporary_));
   PL_TRY_ASSIGN(file.file_, File::OpenUpdate(file.temporary_));
@@ -109,7 +129,7 @@ CommitFile::~CommitFile() {
   if (!temporary_.empty()) static_cast<void>(RemoveFile(temporary_));
   if (in_doubt_) return;  // the next one to open the file needs the changes
   if (temporary_.empty() && size_ > committed_) static_cast<void>(file_.Resize(committed_));
-  static_cast<void>(RemoveFile(ChangesPath(path_)));
+  if (IsInPlace(changes_)) static_cast<void>(RemoveFile(changes_.path()));
 }
 
 Status CommitFile::LoadChanges() {

@@ -65,7 +65,7 @@ class CommitFile {
   std::string temporary_;                  // name of the file until the first commit
   uint64_t size_ = 0;                      // with what is not committed
   uint64_t committed_ = 0;                 // bytes that the last commit covers
-  bool in_doubt_ = false;                  // carrying the changes out failed
+  bool in_doubt_ = false;                  // there are changes that are not carried out
   std::map<uint64_t, std::string> pages_;  // changed, by number; the last one may be short
 };
 

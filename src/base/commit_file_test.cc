@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/test_directory.h"
 
@@ -28,6 +30,16 @@ class CommitFileTest : public ::testing::Test {
     Result<CommitFile> file = CommitFile::Create(path_);
     EXPECT_TRUE(file && file->Write(0, BytesOf("aaaa")) && file->Commit());
     return *std::move(file);
+  }
+
+  // "aaaa", and a complete file of changes that make it "bbbb" but were not carried out.
+  void MakeInterrupted() {
+    { MakeFile(); }
+    ASSERT_TRUE(testing::DiesInWrite(1, [&] {
+      Result<CommitFile> file = CommitFile::OpenUpdate(path_);
+      if (!file->Write(0, BytesOf("bbbb")) || !file->Commit()) ::abort();
+    }));
+    ASSERT_GT(FileSize(changes_).value(), 0U);
   }
 
   testing::TestDirectory directory_;
@@ -142,16 +154,58 @@ TEST_F(CommitFileTest, AForkedProcessWritesNothing) {
 }
 
 TEST_F(CommitFileTest, ChangesOfAnotherFileAreLeftAlone) {
-  { MakeFile(); }
-  ASSERT_TRUE(testing::DiesInWrite(1, [&] {
-    Result<CommitFile> file = CommitFile::OpenUpdate(path_);
-    if (!file->Write(0, BytesOf("bbbb")) || !file->Commit()) ::abort();
-  }));
-  ASSERT_GT(FileSize(CommitFile::ChangesPath(path_)).value(), 0U);
+  MakeInterrupted();
   ASSERT_TRUE(WriteFileAtomically(path_, "another file", false));
   const Result<CommitFile> other = CommitFile::OpenRead(path_);
   ASSERT_TRUE(other);
   EXPECT_EQ(ReadAll(*other), "another file");
+}
+
+// A writer that gives up before it has carried the changes of a killed one out leaves them.
+TEST_F(CommitFileTest, AFailedOpeningKeepsInterruptedChanges) {
+  for (const bool creates : {false, true}) {
+    MakeInterrupted();
+    for (int call = 0;; ++call) {
+      ASSERT_LT(call, 100);
+      const bool opened = [&] {
+        const testing::FailingCalls faults(call);
+        return creates ? CommitFile::Create(path_).has_value()
+                       : CommitFile::OpenUpdate(path_).has_value();
+      }();
+      const Result<CommitFile> file = CommitFile::OpenRead(path_);
+      ASSERT_TRUE(file) << "call " << call;
+      EXPECT_EQ(ReadAll(*file), "bbbb") << "call " << call;
+      if (opened) break;
+    }
+  }
+}
+
+TEST_F(CommitFileTest, ALockOfARemovedFileIsNone) {
+  static std::optional<CommitFile> first;
+  static SyscallTable real;
+  first.emplace(MakeFile());
+  real = Syscalls();
+  // The first writer ends, and removes its file of changes, when the second one has just opened it.
+  Syscalls().openat = [](int from, const char* path, int flags, mode_t mode) {
+    const int fd = real.openat(from, path, flags, mode);
+    if (std::string_view(path).ends_with(".commit")) first.reset();
+    return fd;
+  };
+  const Result<CommitFile> second = CommitFile::OpenUpdate(path_);
+  Syscalls() = real;
+  ASSERT_TRUE(second) << second.error().message();
+  EXPECT_TRUE(fs::exists(changes_));
+  const Result<CommitFile> third = CommitFile::OpenUpdate(path_);
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CommitFileTest, RemovesOnlyItsOwnFileOfChanges) {
+  {
+    const CommitFile file = MakeFile();
+    ASSERT_TRUE(WriteFileAtomically(changes_, "another writer's", false));
+  }
+  EXPECT_EQ(ReadFile(changes_).value(), "another writer's");
 }
 
 }  // namespace
