@@ -19,8 +19,10 @@ Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std
   std::array<char, NAME_MAX + 1> text;  // ends in 0
   if (name.size() >= text.size()) return fail(ENAMETOOLONG, "open");
   *std::ranges::copy(name, text.begin()).out = '\0';
-  const int fd =
-      Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  int fd = -1;
+  do {
+    fd = Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+  } while (fd < 0 && errno == EINTR);
   if (fd < 0) return fail(errno, "open");
   ssize_t count = 0;
   do {
