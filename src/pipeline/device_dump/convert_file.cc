@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -59,20 +58,11 @@ class Conversion {
     result_.failures.push_back({part, std::move(failure)});
   }
 
-  // Creates, fills and commits one output.
-  DumpStatus Write(const std::string& name,
-                   const std::function<DumpResult<uint64_t>(AtomicFile&)>& fill) {
-    PL_TRY_ASSIGN(const std::string placed, directory_.Place(name));
-    PL_TRY_ASSIGN(AtomicFile file, directory_.Create(placed));
-    PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
-    const Status committed = file.Commit(/*durable=*/false);
-    if (!committed) return Failed(DumpCode::kWriteError, committed.error());
-    // As MindSpore leaves what is finished; a file system without modes keeps it all the same.
-    if (options_.kind == OutputKind::kGraphNpy) {
-      (void)directory_.directory().MakeReadOnly(placed);
-    }
-    result_.output_bytes += bytes;
-    result_.outputs.push_back(JoinPath(directory_.directory().path(), placed));
+  DumpStatus Write(const std::string& name, const OutputDirectory::Fill& fill) {
+    PL_TRY_ASSIGN(PlacedFile written,
+                  directory_.Write(name, fill, options_.kind == OutputKind::kGraphNpy));
+    result_.output_bytes += written.bytes;
+    result_.outputs.push_back(std::move(written.path));
     return {};
   }
 

@@ -103,6 +103,17 @@ DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
   return OutputDirectory(*std::move(directory), *std::move(mapping));
 }
 
+DumpResult<PlacedFile> OutputDirectory::Write(const std::string& name, const Fill& fill,
+                                              bool is_read_only) {
+  PL_TRY_ASSIGN(const std::string placed, Place(name));
+  PL_TRY_ASSIGN(AtomicFile file, Create(placed));
+  PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
+  const Status committed = file.Commit(/*durable=*/false);
+  if (!committed) return CannotWrite(committed.error());
+  if (is_read_only) (void)directory_.MakeReadOnly(placed);
+  return PlacedFile{JoinPath(directory_.path(), placed), bytes};
+}
+
 DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
   // An operator's name in a file, or a table of names, is anything.
   if (name.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {

@@ -4,6 +4,8 @@
 #define PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -27,9 +29,18 @@ std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKi
 // 32 hexadecimal digits that stand for a name: uuid3 in the namespace of DNS.
 std::string HashedName(std::string_view name);
 
+// A finished file.
+struct PlacedFile {
+  std::string path;
+  uint64_t bytes = 0;
+};
+
 // A directory that files are written to. Thread-safe.
 class OutputDirectory {
  public:
+  // Writes the contents into the file it is given; returns their bytes.
+  using Fill = std::function<DumpResult<uint64_t>(AtomicFile&)>;
+
   // Makes it if it is missing.
   static DumpResult<OutputDirectory> Open(const std::string& path);
   OutputDirectory(OutputDirectory&& other) noexcept
@@ -37,16 +48,19 @@ class OutputDirectory {
         mapping_(std::move(other.mapping_)),
         placed_(std::move(other.placed_)) {}
 
-  // The name under which a file of that name can stand: itself, or for 255 bytes and more a hash,
-  // which gets a line in mapping.csv. Each name can be placed once: files that two threads write
-  // must not be the same. kWriteError.
-  DumpResult<std::string> Place(const std::string& name);
-  // Starts a file; nothing stands under its name until it is committed.
-  DumpResult<AtomicFile> Create(const std::string& placed_name) const;
-
-  [[nodiscard]] const Directory& directory() const { return directory_; }
+  // Writes a file, which appears when it is complete. A name of 255 bytes and more becomes a hash,
+  // which gets a line in mapping.csv. Each name can be written once: files that two threads write
+  // must not be the same. `is_read_only`: nobody may write the finished file, as MindSpore leaves
+  // its own; a file system without modes keeps it all the same. kWriteError, and what `fill`
+  // returns.
+  DumpResult<PlacedFile> Write(const std::string& name, const Fill& fill,
+                               bool is_read_only = false);
 
  private:
+  // The name under which a file of that name can stand.
+  DumpResult<std::string> Place(const std::string& name);
+  [[nodiscard]] DumpResult<AtomicFile> Create(const std::string& placed_name) const;
+
   OutputDirectory(Directory directory, std::map<std::string, std::string> mapping)
       : directory_(std::move(directory)), mapping_(std::move(mapping)) {}
 

@@ -52,7 +52,7 @@ class Received {
 
   void Write(const acl::DumpedTensor& tensor, std::string_view side, size_t slot) {
     if (tensor.size == 0) return;
-    const DumpStatus written = TryWrite(tensor, fmt::format("{}.{}.{}", name_, side, slot));
+    const auto written = TryWrite(tensor, fmt::format("{}.{}.{}", name_, side, slot));
     if (written) {
       ++result_.outputs;
     } else {
@@ -71,23 +71,17 @@ class Received {
     return AsDumped(tensor, std::nullopt);
   }
 
-  DumpStatus TryWrite(const acl::DumpedTensor& tensor, const std::string& stem) {
+  DumpResult<PlacedFile> TryWrite(const acl::DumpedTensor& tensor, const std::string& stem) {
     PL_TRY_ASSIGN(const HostTensor host, OnHost(tensor));
     const std::string name =
         fmt::format("{}.{}.{}", stem, DeviceFormatName(host.format), acl::TypeName(host.data_type));
-    const DumpStatus written = WriteAs(host, OutputKind::kNpy, name + ".npy");
+    DumpResult<PlacedFile> written = WriteAs(host, OutputKind::kNpy, name + ".npy");
     if (written || written.error().code != DumpCode::kInvalidDataType) return written;
     return WriteAs(host, OutputKind::kBin, name);
   }
 
-  DumpStatus WriteAs(const HostTensor& host, OutputKind kind, const std::string& name) {
-    PL_TRY_ASSIGN(const std::string placed, directory_.Place(name));
-    PL_TRY_ASSIGN(AtomicFile file, directory_.Create(placed));
-    const auto bytes = WriteTensor(host, kind, file);
-    if (!bytes) return bytes.error();
-    const Status committed = file.Commit(/*durable=*/false);
-    if (!committed) return Failed(DumpCode::kWriteError, committed.error());
-    return {};
+  DumpResult<PlacedFile> WriteAs(const HostTensor& host, OutputKind kind, const std::string& name) {
+    return directory_.Write(name, [&](AtomicFile& file) { return WriteTensor(host, kind, file); });
   }
 
   const std::string& piece_;

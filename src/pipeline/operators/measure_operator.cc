@@ -189,10 +189,9 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
       row.reason += (row.reason.empty() ? "" : ",") + text.message;
     }
   }
-  row.verdict = measures.difference
-                    ? measure::JudgeDifference(*measures.difference, pair.target.dtype,
-                                               pair.golden.dtype)
-                    : JudgePair(pair.target, pair.golden);
+  row.verdict = measures.difference ? measure::JudgeDifference(*measures.difference,
+                                                               pair.target.dtype, pair.golden.dtype)
+                                    : JudgePair(pair.target, pair.golden);
 }
 
 void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden,
