@@ -56,15 +56,10 @@ std::optional<std::string> CutPart(const std::vector<Part>& parts, std::string_v
   return fmt::format("{} {}", name, found - parts.begin());
 }
 
-bool HasParts(const Message& message) {
-  return !message.inputs.empty() || !message.outputs.empty() || !message.buffers.empty() ||
-         !message.spaces.empty();
-}
-
 // Operator and time in the name of a nano dump's file.
-Status NameNano(const std::string& path, Message& message) {
+Status NameNano(std::string_view name, Message& message) {
   constexpr size_t kParts = 5;
-  const auto parts = SplitAt(BaseName(path), '.');
+  const auto parts = SplitAt(name, '.');
   if (parts.size() < kParts) {
     return Corrupt(
         fmt::format("a file name of {} parts (expected at least {}, as "
@@ -132,7 +127,7 @@ Result<DumpFile> DumpFile::Parse(Bytes bytes) {
   if (file) return file;
   Result<DumpFile> version1 = ParseVersion1(bytes);
   const bool is_version1 =
-      version1 && version1->message_.version != kVersion2Name && HasParts(version1->message_);
+      version1 && version1->message_.version != kVersion2Name && version1->message_.has_parts();
   return is_version1 ? std::move(version1) : std::move(file);
 }
 
@@ -162,13 +157,13 @@ Result<DumpFile> DumpFile::OpenArray(const std::string& path) {
   return file;
 }
 
-Result<DumpFile> DumpFile::Open(const std::string& path) {
-  if (path.ends_with(".npy")) return OpenArray(path);
+Result<DumpFile> DumpFile::Open(const std::string& path, std::string_view name) {
+  if (name.ends_with(".npy")) return OpenArray(path);
   PL_TRY_ASSIGN(auto mapped, MappedFile::Open(path));
   Result<DumpFile> file = Parse(mapped->bytes());
   if (!file) return file.error().In(path);
   if (file->container_ == Container::kNano) {
-    const Status named = NameNano(path, file->message_);
+    const Status named = NameNano(name, file->message_);
     if (!named) return named.error().In(path);
   }
   file->file_ = std::move(mapped);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -72,6 +73,11 @@ struct Attribute {
 
 // The whole message. Fields that are not named here are stepped over.
 struct Message {
+  // Whether it describes any data.
+  [[nodiscard]] bool has_parts() const {
+    return !inputs.empty() || !outputs.empty() || !buffers.empty() || !spaces.empty();
+  }
+
   std::string version;
   uint64_t dump_time = 0;
   std::string op_name;
@@ -92,9 +98,11 @@ class DumpFile {
  public:
   // Finds out which container it is. kNotFound, kIo; kCorrupt: empty, no message, a length beyond
   // the file. A file that is cut behind its header is read: FirstCutPart() and is_cut() of its
-  // parts. A path that ends in .npy is an array. Of a nano dump the name of the file gives op_name
-  // and dump_time: kCorrupt if it has less than five parts.
-  static Result<DumpFile> Open(const std::string& path);
+  // parts. `name` is the one that the recorder gave the file, which another one may stand for at
+  // `path` (mapping.csv, pieces). One that ends in .npy is an array; of a nano dump it gives
+  // op_name and dump_time: kCorrupt if it has less than five parts.
+  static Result<DumpFile> Open(const std::string& path, std::string_view name);
+  static Result<DumpFile> Open(const std::string& path) { return Open(path, BaseName(path)); }
   // The same for bytes in memory, which must outlive the object; no array.
   static Result<DumpFile> Parse(std::span<const std::byte> bytes);
   DumpFile(DumpFile&&) = default;

@@ -218,6 +218,16 @@ TEST(AclDump, NanoRecordsAreRead) {
   EXPECT_FALSE(DumpFile::Open(Write(directory, "Conv2D.conv1.3.4", Nano())));
 }
 
+TEST(AclDump, NanoIsNamedAsTheRecorderNamedIt) {
+  const testing::TestDirectory directory;
+  const std::string path = Write(directory, "17", Nano());
+  const auto file = DumpFile::Open(path, "Conv2D.conv1.3.4.1700000000000001");
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->message().op_name, "conv1");
+  EXPECT_EQ(file->message().dump_time, 1700000000000001U);
+  EXPECT_FALSE(DumpFile::Open(path));
+}
+
 TEST(AclDump, DamagedNanoIsCorrupt) {
   const std::string text = Nano();
   for (size_t size = 13; size < text.size(); ++size) {

@@ -130,3 +130,14 @@ def new_record(kind: int = 1, status: int = 16, context: int = 65535,
 def record_file(*records: bytes) -> Dump:
     """The dump whose outputs are these records."""
     return Dump(outputs=[Tensor(one, 0, (len(one),)) for one in records])
+
+
+def nano(array: np.ndarray) -> bytes:
+    """A nano dump whose one output is an array of int32 (type 3 there), ND."""
+    assert array.dtype == np.int32
+    data = array.tobytes()
+    shape = b"".join(struct.pack("<Q", size) for size in array.shape)
+    tail = struct.pack("<II", 0, len(shape)) + shape + struct.pack("<II", 1, len(shape)) + shape
+    record = struct.pack("<6I3QI", 3, 2, 1, 0, 3, 2, 0x1000, 0, len(data), len(tail)) + tail
+    header = struct.pack("<5I", 0x5A5A5A5A, 1, 5, len(record) + 4, 1) + record
+    return struct.pack("<Q", len(header)) + header + data

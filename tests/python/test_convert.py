@@ -454,3 +454,14 @@ def test_another_request_does_not_continue(tmp_path: pathlib.Path) -> None:
     done = convert("-d", path, "-out", out, "-f", "NCHW")
     assert done.returncode == 0 and "already" not in done.stdout
     assert np.load(out / f"{CONV}.input.0.3x3x3x3.npy").shape == (3, 3, 3, 3)
+
+
+def test_a_nano_dump_behind_digits_has_the_name_of_the_table(tmp_path: pathlib.Path) -> None:
+    values = np.array([[3, -1, 7]], np.int32)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "12345").write_bytes(dumps.nano(values))
+    (tmp_path / "in" / "mapping.csv").write_text(f"12345,{MATMUL}\n")
+    done = convert("-d", tmp_path / "in", "-out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "out") == [f"{MATMUL}.output.0.npy"]
+    assert np.array_equal(np.load(tmp_path / "out" / f"{MATMUL}.output.0.npy"), values)

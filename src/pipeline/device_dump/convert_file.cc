@@ -15,13 +15,13 @@ namespace plumbline::pipeline {
 namespace {
 
 // Why a file could not be opened, in upstream's numbers.
-DumpFailure OpenFailure(const std::string& path, const Error& error) {
+DumpFailure OpenFailure(const std::string& path, std::string_view name, const Error& error) {
   constexpr uint64_t kLengthBytes = 8;
   DumpCode code = DumpCode::kInvalidDumpData;
   if (error.code() == ErrorCode::kNotFound) code = DumpCode::kInvalidPath;
   if (error.code() == ErrorCode::kIo) code = DumpCode::kCannotOpen;
   if (error.code() == ErrorCode::kUnsupported) code = DumpCode::kInvalidDataType;
-  if (error.code() == ErrorCode::kCorrupt && !path.ends_with(".npy")) {
+  if (error.code() == ErrorCode::kCorrupt && !name.ends_with(".npy")) {
     const Result<uint64_t> size = FileSize(path);
     if (size && *size > 0 && *size <= kLengthBytes) code = DumpCode::kSizeDoesNotMatch;
     const Result<std::string> start = ReadStart(path, 2 * kLengthBytes);
@@ -37,9 +37,9 @@ class Conversion {
       : path_(path), name_(name), options_(options), directory_(directory) {}
 
   FileConversion Run() {
-    Result<acl::DumpFile> file = acl::DumpFile::Open(path_);
+    Result<acl::DumpFile> file = acl::DumpFile::Open(path_, name_);
     if (!file) {
-      Fail("", OpenFailure(path_, file.error()));
+      Fail("", OpenFailure(path_, name_, file.error()));
       return std::move(result_);
     }
     if (acl::IsOverflowFileName(name_)) {
@@ -179,14 +179,11 @@ class Conversion {
                             path_, cut)});
     }
     if (file.surplus_bytes() == 0) return;
-    const acl::Message& message = file.message();
     const std::string surplus =
         fmt::format("{} bytes behind the last part are described by nothing", file.surplus_bytes());
-    const bool is_empty = message.inputs.empty() && message.outputs.empty() &&
-                          message.buffers.empty() && message.spaces.empty();
     if (file.container() == acl::Container::kNano) {
       Fail("", {DumpCode::kSizeDoesNotMatch, fmt::format("{}: {}", path_, surplus)});
-    } else if (is_empty) {
+    } else if (!file.message().has_parts()) {
       Fail("", {DumpCode::kInvalidDumpData, fmt::format("{}: {}", path_, surplus)});
     } else {
       result_.notes.push_back(surplus);

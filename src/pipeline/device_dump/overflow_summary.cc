@@ -100,7 +100,7 @@ class Summary {
   void Add(const Candidate& candidate) {
     const std::string& path = candidate.file->path;
     Convert(*candidate.file);
-    const Result<acl::DumpFile> file = acl::DumpFile::Open(path);
+    const Result<acl::DumpFile> file = acl::DumpFile::Open(path, candidate.file->name);
     if (!file) return;  // said by Convert()
     if (file->message().outputs.empty()) {
       Fail(path, DumpCode::kInvalidDumpData, "the file holds no overflow record");
@@ -172,7 +172,7 @@ class Summary {
 
   std::optional<acl::DumpFile> OpenOperator(const Candidate& kernel) {
     Convert(*kernel.file);
-    Result<acl::DumpFile> file = acl::DumpFile::Open(kernel.file->path);
+    Result<acl::DumpFile> file = acl::DumpFile::Open(kernel.file->path, kernel.file->name);
     if (!file) return std::nullopt;  // said by Convert()
     return *std::move(file);
   }

@@ -25,7 +25,7 @@ class Received {
 
   ReceivedFile Run() {
     if (acl::IsOverflowFileName(name_)) return ConvertRecords();
-    const Result<acl::DumpFile> file = acl::DumpFile::Open(piece_);
+    const Result<acl::DumpFile> file = acl::DumpFile::Open(piece_, name_);
     if (!file) {
       Fail(file.error().message());
       return std::move(result_);
