@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import device_dumps
 import numpy as np
 import pytest
 import torchair_dumps
@@ -163,6 +164,35 @@ def test_offsets_beyond_4_gib(receiver: Receiver) -> None:
     assert receiver.close() == 0, receiver.problems()
     path = receiver.root / f"{name_of(1)}.output.0.ND.FLOAT.npy"
     assert np.array_equal(np.load(path), values)
+
+
+def test_nano_dumps(receiver: Receiver) -> None:
+    # Their own name is only in the path; one comes without a last chunk.
+    values = np.array([[3, -1, 7]], np.int32)
+    for number, last in ((1, True), (2, False)):
+        assert receiver.send(name_of(number), device_dumps.nano(values), last) == 0
+    assert receiver.close() == 0, receiver.problems()
+    for number in (1, 2):
+        path = receiver.root / f"{name_of(number)}.output.0.ND.INT32.npy"
+        assert np.array_equal(np.load(path), values)
+
+
+def test_tables_of_many_threads(receiver: Receiver) -> None:
+    table = (b"Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\n"
+             b"Input,0,24,float32,ND,(2,3),1.5\nOutput,0,4,float32,ND,(1),2\n")
+
+    def send(first: int) -> None:
+        for number in range(first, first + 25):
+            receiver.send(name_of(number), table, last=True)
+
+    threads = [threading.Thread(target=send, args=(25 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert receiver.close() == 0, receiver.problems()
+    lines = (receiver.root / "statistic.csv").read_text().splitlines()
+    assert len(set(lines)) == len(lines) == 201
 
 
 def test_a_missing_last_chunk(receiver: Receiver) -> None:

@@ -33,11 +33,15 @@ Status RemoveDirectory(const std::string& path) {
 
 // One file on its way.
 struct ChunkReceiver::Assembly {
-  std::mutex mutex;  // of the members below; taken before the receiver's
-  std::string piece;
-  File file;  // closed while others are at work
+  std::mutex mutex;  // of the next members; not waited for while the receiver's is held
+  File file;         // closed while others are at work
   uint64_t end = 0;
+  std::string lost;  // why a chunk is not in the piece; empty: all are
+  std::string piece;
   std::atomic<uint64_t> last_use = 0;
+  // Of the receiver's mutex.
+  size_t deliveries = 0;  // chunks that are being written
+  bool has_ended = false;
 };
 
 Result<std::string> ReceivedPath(const std::string& dump_path, std::string_view path) {
@@ -88,10 +92,9 @@ Status ChunkReceiver::RemoveAbandoned() const {
 
 ChunkReceiver::~ChunkReceiver() { Close(); }
 
-Result<std::shared_ptr<ChunkReceiver::Assembly>> ChunkReceiver::AssemblyOf(
-    const std::string& file) {
+Result<std::shared_ptr<ChunkReceiver::Assembly>> ChunkReceiver::Begin(const std::string& file) {
   const std::scoped_lock lock(mutex_);
-  if (pieces_.empty()) {
+  if (is_closing_) {
     return Error(ErrorCode::kInvalidArgument, file + ": came after the receiver was closed");
   }
   std::shared_ptr<Assembly>& assembly = assemblies_[file];
@@ -100,6 +103,8 @@ Result<std::shared_ptr<ChunkReceiver::Assembly>> ChunkReceiver::AssemblyOf(
     assembly->piece = JoinPath(pieces_, std::to_string(next_piece_++));
   }
   assembly->last_use = ++uses_;
+  ++assembly->deliveries;
+  ++deliveries_;
   return assembly;
 }
 
@@ -125,39 +130,64 @@ Status ChunkReceiver::Receive(const Chunk& chunk) {
   if (chunk.bytes.empty() && !chunk.is_last) {
     return Error(ErrorCode::kInvalidArgument, fmt::format("{}: a chunk has no bytes", chunk.file));
   }
-  PL_TRY_ASSIGN(const std::shared_ptr<Assembly> assembly, AssemblyOf(std::string(chunk.file)));
+  PL_TRY_ASSIGN(const std::shared_ptr<Assembly> assembly, Begin(std::string(chunk.file)));
+  const Status written = Put(chunk, *assembly);
+  if (Ends(chunk, *assembly)) Finish(target, *assembly);
+  const std::scoped_lock lock(mutex_);
+  --deliveries_;
+  changed_.notify_all();
+  return written;
+}
+
+Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
   bool was_closed = false;
-  {
-    const std::scoped_lock own(assembly->mutex);
-    was_closed = !assembly->file.is_open();
+  const auto write = [&]() -> Status {
+    was_closed = !assembly.file.is_open();
     if (was_closed) {
-      PL_TRY_ASSIGN(assembly->file, File::OpenUpdate(assembly->piece));
+      PL_TRY_ASSIGN(assembly.file, File::OpenUpdate(assembly.piece));
     }
-    const uint64_t place = chunk.offset < 0 ? assembly->end : static_cast<uint64_t>(chunk.offset);
+    const uint64_t place = chunk.offset < 0 ? assembly.end : static_cast<uint64_t>(chunk.offset);
     const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
-    PL_TRY(assembly->file.WriteAt({text, chunk.bytes.size()}, place));
-    assembly->end = std::max(assembly->end, place + chunk.bytes.size());
+    PL_TRY(assembly.file.WriteAt({text, chunk.bytes.size()}, place));
+    assembly.end = std::max(assembly.end, place + chunk.bytes.size());
+    return {};
+  };
+  {
+    const std::scoped_lock own(assembly.mutex);
+    const Status written = write();
+    if (!written) {
+      assembly.lost = written.error().message();
+      return written;
+    }
   }
   if (was_closed) LimitOpenFiles();
-  if (!chunk.is_last) return {};
-  {
-    // From here on chunks of this name belong to another file.
-    const std::scoped_lock lock(mutex_);
-    assemblies_.erase(std::string(chunk.file));
-  }
-  Finish(target, *assembly);
   return {};
 }
 
+// Whether `chunk`, which was written, is the last one of its file; waits for those that other
+// threads are writing. From here on chunks of this name belong to another file.
+bool ChunkReceiver::Ends(const Chunk& chunk, Assembly& assembly) {
+  std::unique_lock lock(mutex_);
+  --assembly.deliveries;
+  changed_.notify_all();
+  if (!chunk.is_last || assembly.has_ended) return false;
+  assembly.has_ended = true;
+  assemblies_.erase(std::string(chunk.file));
+  changed_.wait(lock, [&] { return assembly.deliveries == 0; });
+  return true;
+}
+
+// Requires: nobody else is at work in it.
 void ChunkReceiver::Finish(const std::string& file, Assembly& assembly) {
-  const std::scoped_lock own(assembly.mutex);
   const Status closed = assembly.file.Close();
+  if (!closed) assembly.lost = closed.error().message();
   const ReceivedFile received =
-      closed ? ConvertReceived(assembly.piece, JoinPath(dump_path_, file), table_mutex_)
-             : ReceivedFile{0, {closed.error().message()}};
+      assembly.lost.empty()
+          ? ConvertReceived(assembly.piece, JoinPath(dump_path_, file))
+          : ReceivedFile{0, {fmt::format("{}: a chunk is lost: {}", file, assembly.lost)}};
   static_cast<void>(RemoveFile(assembly.piece));
   const std::scoped_lock lock(mutex_);
-  ++report_.files;
+  if (assembly.lost.empty()) ++report_.files;
   report_.outputs += received.outputs;
   if (!received.problems.empty()) ++report_.failed;
   for (const std::string& problem : received.problems) Fail(problem);
@@ -169,15 +199,19 @@ void ChunkReceiver::Fail(std::string problem) {
 }
 
 ReceiverReport ChunkReceiver::Close() {
-  std::map<std::string, std::shared_ptr<Assembly>> left;
   {
-    const std::scoped_lock lock(mutex_);
-    if (pieces_.empty()) return report_;
-    left.swap(assemblies_);
+    std::unique_lock lock(mutex_);
+    if (std::exchange(is_closing_, true)) {
+      changed_.wait(lock, [&] { return is_closed_; });
+      return report_;
+    }
+    changed_.wait(lock, [&] { return deliveries_ == 0; });
   }
-  for (const auto& [file, assembly] : left) {
+  // Nobody else is at work from here on.
+  for (const auto& [file, assembly] : std::exchange(assemblies_, {})) {
     const Result<std::string> target = ReceivedPath(dump_path_, file);
-    if (target && IsWhole(assembly->piece)) {
+    const bool is_lost = !assembly->lost.empty();
+    if (target && (is_lost || IsWhole(assembly->piece, BaseName(*target)))) {
       Finish(*target, *assembly);
       continue;
     }
@@ -185,10 +219,11 @@ ReceiverReport ChunkReceiver::Close() {
     ++report_.unended;
     Fail(fmt::format("{}: its last chunk never came ({} bytes did)", file, assembly->end));
   }
-  const std::scoped_lock lock(mutex_);
   const Status removed = RemoveDirectory(pieces_);
+  const std::scoped_lock lock(mutex_);
   if (!removed) Fail(removed.error().message());
-  pieces_.clear();
+  is_closed_ = true;
+  changed_.notify_all();
   return report_;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_CHUNK_RECEIVER_H_
 #define PLUMBLINE_PIPELINE_DEVICE_DUMP_CHUNK_RECEIVER_H_
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -28,7 +29,7 @@ struct Chunk {
 struct ReceiverReport {
   uint64_t files = 0;    // that were complete
   uint64_t outputs = 0;  // files written, rows of statistic.csv
-  uint64_t failed = 0;   // files of which something could not be written
+  uint64_t failed = 0;   // files of which something is missing or could not be written
   uint64_t unended = 0;  // files whose last chunk never came and that are not whole; discarded
   std::vector<std::string> problems;  // one sentence each; at most 20
 };
@@ -45,10 +46,12 @@ class ChunkReceiver {
   static Result<std::unique_ptr<ChunkReceiver>> Open(const std::string& dump_path);
   ~ChunkReceiver();
 
-  // kInvalidArgument: a file outside of the dump path, no bytes in a chunk that is not the last;
-  // kIo. What is wrong with a complete file is in the report.
+  // kInvalidArgument: a file outside of the dump path, no bytes in a chunk that is not the last, a
+  // chunk behind Close(); kIo, after which the file counts as failed. What is wrong with a complete
+  // file is in the report.
   Status Receive(const Chunk& chunk);
-  // Ends files whose last chunk is missing and removes the pieces.
+  // Waits for the chunks that other threads deliver, ends files whose last chunk is missing and
+  // removes the pieces.
   ReceiverReport Close();
 
  private:
@@ -56,7 +59,9 @@ class ChunkReceiver {
 
   ChunkReceiver(std::string dump_path, std::string pieces, File lock);
   Status RemoveAbandoned() const;
-  Result<std::shared_ptr<Assembly>> AssemblyOf(const std::string& file);
+  Result<std::shared_ptr<Assembly>> Begin(const std::string& file);
+  Status Put(const Chunk& chunk, Assembly& assembly);
+  bool Ends(const Chunk& chunk, Assembly& assembly);
   void LimitOpenFiles();
   void Finish(const std::string& file, Assembly& assembly);
   void Fail(std::string problem);
@@ -65,11 +70,13 @@ class ChunkReceiver {
   std::string pieces_;  // directory of this receiver
   File lock_;           // held in it while this lives
   std::mutex mutex_;    // of what follows
+  std::condition_variable changed_;
   std::map<std::string, std::shared_ptr<Assembly>> assemblies_;
+  size_t deliveries_ = 0;  // calls of Receive() that are at work
+  bool is_closing_ = false, is_closed_ = false;
   uint64_t next_piece_ = 0;
   uint64_t uses_ = 0;
   ReceiverReport report_;
-  std::mutex table_mutex_;  // of statistic.csv
 };
 
 // Where the file at `path` belongs: "rank_0/t/step_1/name" for nine and more components below

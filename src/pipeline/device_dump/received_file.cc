@@ -92,18 +92,16 @@ class Received {
 
 }  // namespace
 
-bool IsWhole(const std::string& piece) {
-  const Result<acl::DumpFile> file = acl::DumpFile::Open(piece);
+bool IsWhole(const std::string& piece, std::string_view name) {
+  const Result<acl::DumpFile> file = acl::DumpFile::Open(piece, name);
   return file && file->FirstCutPart().empty() && file->surplus_bytes() == 0;
 }
 
-ReceivedFile ConvertReceived(const std::string& piece, const std::string& target,
-                             std::mutex& table_mutex) {
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target) {
   const std::string parent(DirectoryOf(target));
   const Status made = MakeDirectories(parent);
   if (!made) return {0, {made.error().message()}};
   if (IsDeviceTable(piece)) {
-    const std::scoped_lock lock(table_mutex);
     const Result<uint64_t> rows = AddDeviceTable(piece, target);
     if (!rows) return {0, {rows.error().message()}};
     return {*rows, {}};

@@ -4,8 +4,8 @@
 #define PLUMBLINE_PIPELINE_DEVICE_DUMP_RECEIVED_FILE_H_
 
 #include <cstdint>
-#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumbline::pipeline {
@@ -20,12 +20,11 @@ struct ReceivedFile {
 // statistic.csv, everything else to arrays. Tensors of four dimensions become NCHW, others ND,
 // where the layout can be converted; otherwise they stay in the layout and shape of the device,
 // which their name tells. Types that NumPy does not have are written as their bytes, without
-// ".npy". `table_mutex` guards statistic.csv in this process.
-ReceivedFile ConvertReceived(const std::string& piece, const std::string& target,
-                             std::mutex& table_mutex);
+// ".npy". Thread-safe for different targets.
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target);
 
-// Whether a file whose end nobody announced is a dump that has all its parts.
-bool IsWhole(const std::string& piece);
+// Whether a file `name` whose end nobody announced is a dump that has all its parts.
+bool IsWhole(const std::string& piece, std::string_view name);
 
 }  // namespace plumbline::pipeline
 

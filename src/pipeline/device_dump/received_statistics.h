@@ -14,9 +14,10 @@ namespace plumbline::pipeline {
 bool IsDeviceTable(const std::string& piece);
 
 // Appends the rows of `piece`, which the runtime would have called `target`, to statistic.csv
-// beside it, whose header is written first; waits while another process appends. Columns of a
-// device count whatever their case and blanks. Returns the number of rows. kCorrupt: a name that is
-// none of a dump, a row without its cells; kInvalidArgument: a table with other columns is there.
+// beside it, whose header is written first; waits while another thread or process appends. Columns
+// of a device count whatever their case and blanks. Returns the number of rows. kCorrupt: a name
+// that is none of a dump, a row without its cells; kInvalidArgument: a table with other columns is
+// there.
 Result<uint64_t> AddDeviceTable(const std::string& piece, const std::string& target);
 
 }  // namespace plumbline::pipeline
