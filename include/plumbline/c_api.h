@@ -36,8 +36,9 @@ PLUMBLINE_EXPORT int32_t plumbline_dump_open(const char* dump_path);
 PLUMBLINE_EXPORT int32_t plumbline_dump_chunk(const struct acldumpChunk* chunk, int32_t length);
 /* Ends. Returns 0, or the number of files of which something is missing. */
 PLUMBLINE_EXPORT int32_t plumbline_dump_close(void);
-/* What was wrong in the calls above, a line each, until the next plumbline_dump_open(). Copies at
-   most `size` - 1 bytes and a NUL; returns the length of the whole text. */
+/* What was wrong in the calls above, a line each, until plumbline_dump_open() is called next while
+   no receiver is open. Copies at most `size` - 1 bytes and a NUL; returns the length of the whole
+   text. */
 PLUMBLINE_EXPORT uint64_t plumbline_dump_problems(char* out, uint64_t size);
 
 #ifdef __cplusplus

@@ -219,12 +219,14 @@ def test_statistics_of_the_device(receiver: Receiver) -> None:
 
 
 def test_wrong_calls(receiver: Receiver, tmp_path: Path) -> None:
-    assert receiver.native.plumbline_dump_open(os.fsencode(tmp_path / "other")) == 1  # one only
     assert receiver.send("../outside/Add.a.1.2.3", b"x", last=False) == 1
+    assert receiver.native.plumbline_dump_open(os.fsencode(tmp_path / "other")) == 1  # one only
+    assert not (tmp_path / "other").exists()
     assert receiver.send(name_of(1), b"", last=False) == 1
     assert receiver.send(name_of(1), b"damaged file", last=True) == 0
     assert receiver.close() == 1
-    assert "not below the dump path" in receiver.problems()
+    assert "not below the dump path" in receiver.problems()  # before the second open
+    assert f"{tmp_path / 'other'}: another receiver is open" in receiver.problems()
     assert name_of(1) in receiver.problems()
     assert receiver.send(name_of(1), b"x", last=True) == 1
 
