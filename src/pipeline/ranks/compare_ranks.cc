@@ -74,17 +74,18 @@ class RankWork {
       : options_(options),
         has_steps_(has_steps),
         report_(report),
+        received_(report.ranks.size()),
         budget_(std::max<uint64_t>(options.memory_bytes, 1)) {
     for (size_t i = 0; i < report.ranks.size(); ++i) {
       if (report.ranks[i].pair.paired()) todo_.push_back(i);
     }
+    if (!todo_.empty()) page_rows_ = report::kHtmlRows / todo_.size();
   }
 
   // A value that another rank sent and that is within noise there is within noise where it arrives:
   // ranks that took one for wrong are judged again, until none learns more.
   void Run() {
     RunAll();
-    received_.resize(report_.ranks.size());
     for (size_t round = 1; round < report_.ranks.size(); ++round) {
       todo_ = RanksThatLearn();
       if (todo_.empty()) return;
@@ -153,7 +154,7 @@ class RankWork {
       }
       ComparedRank& rank = report_.ranks[next];
       const uint64_t taken = budget_.Acquire(EstimateOf(rank.pair));
-      CompareOne(rank, received_.empty() ? SentValues() : received_[next]);
+      CompareOne(rank, received_[next]);
       budget_.Release(taken);
     }
   }
@@ -187,8 +188,7 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    const size_t page_rows = report::kHtmlRows / todo_.size();
-    const RankStore store(options.output_dir, rank.pair, options, StoredWork(page_rows));
+    const RankStore store(options.output_dir, rank.pair, options, StoredWork());
     rank.page_path = store.page_path();
     if (options_.resume && received.empty()) {
       rank.outcome = store.Load();
@@ -199,7 +199,7 @@ class RankWork {
     }
     store.Drop();
     if (rank.state == RankState::kCompared) DropFiles(rank);
-    Result<RankOutcome> outcome = Compare(rank, options, received, page_rows);
+    Result<RankOutcome> outcome = Compare(rank, options, received);
     // What rests on another rank is made again when either may have changed.
     if (outcome && received.empty()) {
       const Status saved = store.Save(*outcome);
@@ -208,14 +208,15 @@ class RankWork {
     if (!outcome) {
       rank.state = RankState::kFailed;
       rank.error = outcome.error();
+      rank.outcome.reset();  // of an earlier round, whose files are gone
       return;
     }
     rank.state = RankState::kCompared;
     rank.outcome = std::move(*outcome);
   }
 
-  [[nodiscard]] RankWorkFacts StoredWork(size_t page_rows) const {
-    return {options_.diff_analyze, page_rows, options_.training ? &*options_.training : nullptr};
+  [[nodiscard]] RankWorkFacts StoredWork() const {
+    return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr};
   }
 
   // The result files of this run's first look at the rank.
@@ -224,7 +225,7 @@ class RankWork {
   }
 
   Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
-                              const SentValues& received, size_t page_rows) const {
+                              const SentValues& received) const {
     const RankPair& pair = rank.pair;
     const Pairing pairing = options_.training ? TrainingPairing(*options_.training) : Pairing();
     PL_TRY_ASSIGN(RunPair runs,
@@ -235,7 +236,7 @@ class RankWork {
     RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
     Comparison comparison = std::move(runs).Take();
     PL_TRY(WriteComparison(comparison, options));
-    if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison, page_rows));
+    if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
       const FreeName name = FreePath(options.output_dir, stem, ".json");
@@ -246,22 +247,22 @@ class RankWork {
     return outcome;
   }
 
-  static Status WritePagePart(const ComparedRank& rank, const Comparison& comparison,
-                              size_t page_rows) {
+  Status WritePagePart(const ComparedRank& rank, const Comparison& comparison) const {
     const std::optional<report::Evidence> evidence = SampleEvidence(comparison);
     const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr};
     PL_TRY(MakeDirectories(std::string(DirectoryOf(rank.page_path))));
-    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows), false);
+    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows_), false);
   }
 
   const CompareRanksOptions& options_;
   const bool has_steps_;
   RanksReport& report_;
-  std::vector<size_t> todo_;
+  std::vector<size_t> todo_;  // of this round
+  size_t page_rows_ = 0;      // of each rank, in every round
   int threads_per_rank_ = 1;
   std::mutex mutex_;
   size_t next_ = 0;                   // guarded by mutex_
-  std::vector<SentValues> received_;  // by rank, from other ranks; empty in the first round
+  std::vector<SentValues> received_;  // by rank, from other ranks; all empty in the first round
   Budget budget_;
 };
 

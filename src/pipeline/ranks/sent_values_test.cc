@@ -2,12 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/test_directory.h"
 #include "pipeline/dump_for_test.h"
 #include "pipeline/ranks/compare_ranks.h"
+#include "report/html_report.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -52,11 +57,15 @@ class SentValuesTest : public ::testing::Test {
     return AnswerAgain();
   }
 
-  std::string AnswerAgain() {
+  [[nodiscard]] CompareRanksOptions Options() const {
     CompareRanksOptions options;
     options.compare.output_dir = Path("out");
     options.compare.formats = {ReportFormat::kCsv};
-    const auto report = CompareRanks(Path("target"), Path("golden"), options);
+    return options;
+  }
+
+  std::string AnswerAgain() {
+    const auto report = CompareRanks(Path("target"), Path("golden"), Options());
     if (!report) return report.error().message();
     if (report->origins.empty()) return {};
     const auto& rank = report->ranks[report->origins[0].rank];
@@ -107,6 +116,86 @@ TEST_F(SentValuesTest, OwnResultIsNotExplainedByAnotherRank) {
   EXPECT_EQ(Answer({kRounded, 1.0001, 1.0001, "Torch.abs.1.forward"},
                    {1000, 1, 1, "Torch.abs.1.forward"}),
             "0 Torch.abs.1.forward");
+}
+
+// What was found before another rank explained a value is not the answer when the comparison with
+// that fails.
+TEST_F(SentValuesTest, FailedSecondLookLeavesNoOutcome) {
+  Write(Path("golden"), {});
+  Write(Path("target"), {kRounded, 1.0001, 1.0001});
+  static std::string lost;
+  static SyscallTable real;
+  lost = Path("target") + "/rank0/dump.json";
+  real = Syscalls();
+  // The recording is gone once the first results of its rank are there.
+  Syscalls().renameat = [](int from, const char* source, int to, const char* target) {
+    const bool is_result = std::string_view(target).find("rank0-rank0_") != std::string_view::npos;
+    if (is_result) std::filesystem::remove(lost);
+    return real.renameat(from, source, to, target);
+  };
+  CompareRanksOptions options = Options();
+  options.compare.threads = 1;
+  const auto report = CompareRanks(Path("target"), Path("golden"), options);
+  Syscalls() = real;
+  ASSERT_TRUE(report) << report.error().message();
+  const ComparedRank& rank = report->ranks[0];
+  EXPECT_EQ(rank.state, RankState::kFailed);
+  EXPECT_FALSE(rank.outcome);
+  EXPECT_FALSE(report->is_complete());
+  EXPECT_TRUE(FailsOn(*report, {"unmatched"}).value());
+  EXPECT_TRUE(report->origins.empty());
+  EXPECT_EQ(ResultFiles(), 1U);
+}
+
+// Rows of the part of a page over all ranks.
+size_t RowsOfPage(const std::string& path) {
+  const Result<std::string> text = ReadFile(path);
+  EXPECT_TRUE(text);
+  if (!text) return 0;
+  json::Reader in(*text, 16);
+  std::string_view key;
+  size_t rows = 0;
+  in.EnterObject();
+  while (in.NextMember(key)) {
+    if (key != "rows") {
+      in.SkipValue();
+      continue;
+    }
+    in.EnterArray();
+    for (; in.NextElement(); ++rows) in.SkipValue();
+  }
+  EXPECT_FALSE(in.failed());
+  return rows;
+}
+
+// The page holds so many rows over all ranks, however often and with how many others each of them
+// was looked at.
+TEST_F(SentValuesTest, SecondLookKeepsItsShareOfThePage) {
+  constexpr size_t kRanks = 50, kCalls = 1500;
+  const size_t share = report::kHtmlRows / kRanks;
+  for (const bool is_target : {false, true}) {
+    const std::string side = Path(is_target ? "target" : "golden");
+    Write(side, is_target ? Values{kRounded, 1.0001, 1.0001} : Values{});
+    for (size_t rank = 2; rank < kRanks; ++rank) {
+      DumpForTest(fmt::format("{}/rank{}", side, rank))
+          .Add("Torch.abs.0.forward", Tensor(1), Tensor(1))
+          .Write();
+    }
+    const std::string arrived = Tensor(is_target ? 1.0001 : 1);
+    DumpForTest many(side + "/rank0");
+    many.Add("Distributed.recv.0.forward", "null, " + ScalarJson("int", "1"), arrived);
+    for (size_t i = 0; i < kCalls; ++i) {
+      many.Add(fmt::format("Torch.abs.{}.forward", i), arrived, arrived);
+    }
+    many.Write();
+  }
+  CompareRanksOptions options = Options();
+  options.compare.formats = {ReportFormat::kHtml};
+  const auto report = CompareRanks(Path("target"), Path("golden"), options);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->origins.empty());  // rank 0 had its second look
+  ASSERT_EQ(report->ranks.size(), kRanks);
+  EXPECT_EQ(RowsOfPage(report->ranks[0].page_path), share);
 }
 
 }  // namespace
