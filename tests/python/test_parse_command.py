@@ -113,6 +113,20 @@ def test_vc_of_arrays(tmp_path: Path) -> None:
     assert parse("vc", "-m", "a", "-g", "a", cwd=tmp_path).returncode == 2
 
 
+def test_vc_keeps_line_breaks_in_names(tmp_path: Path) -> None:
+    paths = []
+    for root in ("a", "b"):
+        name = tmp_path / root / "two\nlines\r\n" / "100" / "Add.add.1.100.output.0.npy"
+        paths.append(str(save(name, np.ones(3, np.float32))))
+    done = parse("vc", "-m", "a", "-g", "b", "-out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (table,) = (tmp_path / "out").glob("batch_compare_*.csv")
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        _, row = csv.reader(file)
+    assert row[:2] == paths
+    assert table.read_bytes().endswith(b",same,,\r\n")
+
+
 def test_dc_and_cad(tmp_path: Path) -> None:
     values = np.arange(6, dtype=np.float32)
     name = "Relu.relu1.3.7.1735011096426349"

@@ -143,10 +143,11 @@ void CompareDirectories(const std::string& target, const std::string& golden,
   }
 }
 
+// Lines end in CR LF, as upstream's do; line breaks within a cell stay as they are.
 std::string TableText(const std::vector<Row>& rows) {
   std::string text =
       "\xEF\xBB\xBFNPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consistency,Max Abs Error,"
-      "Max Relative Error,Verdict,Reason,Problem\n";
+      "Max Relative Error,Verdict,Reason,Problem\r\n";
   for (const Row& row : rows) {
     csv::Row cells = {row.target, row.golden};
     const size_t measured = 5;
@@ -157,10 +158,9 @@ std::string TableText(const std::vector<Row>& rows) {
     cells.emplace_back(row.verdict.reason);
     cells.push_back(row.problem);
     csv::AppendRow(cells, text);
+    text.insert(text.size() - 1, 1, '\r');
   }
-  std::string lines;
-  for (const char c : text) lines += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  return lines;
+  return text;
 }
 
 }  // namespace
