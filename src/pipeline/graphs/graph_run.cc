@@ -92,23 +92,23 @@ bool GraphRun::SetFirstIteration(int64_t number) {
   return true;
 }
 
-Status GraphRun::Write(std::string& path) {
-  PL_TRY_ASSIGN(path, graph_dump::WriteDumpPlan(plan_));
-  if (place_.device != kAscend) return {};  // elsewhere MindSpore writes it
+Result<std::string> GraphRun::WriteConfiguration() {
+  PL_TRY_ASSIGN(std::string path, graph_dump::WriteDumpPlan(plan_));
+  if (place_.device != kAscend) return path;  // elsewhere MindSpore writes the metadata
   std::string table = Environment("MINDSPORE_HCCL_CONFIG_PATH");
   if (table.empty()) table = Environment("RANK_TABLE_FILE");
   const Status status = graph_dump::WriteDumpMetadata(
       tree(), {DumpSettingsText(plan_.settings), place_.device, place_.version, table});
   if (!status) problems_.push_back(status.error().message());  // the dump is none the worse
-  return {};
+  return path;
 }
 
 DumpEnvironment GraphRun::Start() {
   if (is_started_ || !plan_.is_on || !is_own()) return {};
   is_started_ = true;
-  std::string path;
-  if (const Status status = Write(path); !status) {
-    problems_.push_back(status.error().message() + ". Graphs are not dumped");
+  const Result<std::string> path = WriteConfiguration();
+  if (!path) {
+    problems_.push_back(path.error().message() + ". Graphs are not dumped");
     return {};
   }
   if (!plan_.finish_items.empty()) {
@@ -117,7 +117,7 @@ DumpEnvironment GraphRun::Start() {
     options.drops_tensors = !plan_.keeps_tensors;
     finisher_ = std::make_unique<BackgroundFinisher>(tree(), std::move(options));
   }
-  return EnvironmentOf(plan_, path);
+  return EnvironmentOf(plan_, *path);
 }
 
 void GraphRun::Step() {

@@ -50,8 +50,8 @@ class GraphRun {
 
  private:
   GraphRun(graph_dump::DumpPlan plan, GraphPlace place, std::optional<int64_t> rank);
-  [[nodiscard]] bool is_own() const;  // not forked
-  Status Write(std::string& path);
+  [[nodiscard]] bool is_own() const;         // not forked
+  Result<std::string> WriteConfiguration();  // its path
 
   graph_dump::DumpPlan plan_;
   GraphPlace place_;
