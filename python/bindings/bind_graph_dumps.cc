@@ -132,12 +132,12 @@ void BindReaders(nb::module_& m) {
       "path.");
   m.def(
       "write_graph_sheets",
-      [](const std::string& root, const std::string& directory) {
+      [](const FilePath& root, const FilePath& directory) {
         Result<std::string> path = [&] {
           const nb::gil_scoped_release release;
-          return pipeline::WriteGraphSheets(root, directory);
+          return pipeline::WriteGraphSheets(root.bytes, directory.bytes);
         }();
-        return ValueOrRaise(std::move(path));
+        return FilePath{ValueOrRaise(std::move(path))};
       },
       nb::arg("root"), nb::arg("directory"),
       "Writes the compiled graphs of a dump as a workbook; returns its path.");

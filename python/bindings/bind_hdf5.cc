@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "file_path.h"
 #include "formats/hdf5_names.h"
 #include "formats/hdf5_writer.h"
 #include "load/operator_replay.h"
@@ -121,8 +122,8 @@ void BindWriter(nb::module_& m) {
   nb::class_<hdf5::DumpWriter>(m, "DumpWriter", "An operator dump that is being written.")
       .def(
           "__init__",
-          [](hdf5::DumpWriter* self, const std::string& path) {
-            new (self) hdf5::DumpWriter(ValueOrRaise(hdf5::DumpWriter::Create(path)));
+          [](hdf5::DumpWriter* self, const FilePath& path) {
+            new (self) hdf5::DumpWriter(ValueOrRaise(hdf5::DumpWriter::Create(path.bytes)));
           },
           nb::arg("path"), "The file appears with the first commit.")
       .def(
@@ -195,8 +196,8 @@ void BindReplay(nb::module_& m) {
   nb::class_<load::OperatorReplay>(m, "OperatorReplay", "An operator dump to replay.")
       .def(
           "__init__",
-          [](load::OperatorReplay* self, const std::string& path) {
-            new (self) load::OperatorReplay(ValueOrRaise(load::OperatorReplay::Open(path)));
+          [](load::OperatorReplay* self, const FilePath& path) {
+            new (self) load::OperatorReplay(ValueOrRaise(load::OperatorReplay::Open(path.bytes)));
           },
           nb::arg("path"))
       .def(

@@ -252,7 +252,7 @@ def find_source_tensors(root: str | bytes | os.PathLike, text: str, is_regex: bo
     Tensors of the kernels whose source trace holds a text: kernel, rank, step, is_output, path.
     """
 
-def write_graph_sheets(root: str, directory: str) -> str:
+def write_graph_sheets(root: str | bytes | os.PathLike, directory: str | bytes | os.PathLike) -> str:
     """Writes the compiled graphs of a dump as a workbook; returns its path."""
 
 def convert_tree_to_host(root: str | bytes | os.PathLike) -> list[str]:

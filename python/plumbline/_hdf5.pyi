@@ -1,6 +1,7 @@
 """Operator dumps of plumbline."""
 
 from collections.abc import Sequence
+import os
 
 
 class Arguments:
@@ -32,7 +33,7 @@ class Arguments:
 class DumpWriter:
     """An operator dump that is being written."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | bytes | os.PathLike) -> None:
         """The file appears with the first commit."""
 
     def write(self, operation: str, call: int, is_output: bool, arguments: Arguments) -> None: ...
@@ -63,7 +64,7 @@ class Match:
 class OperatorReplay:
     """An operator dump to replay."""
 
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, path: str | bytes | os.PathLike) -> None: ...
 
     def match(self, operation: str, arguments: Arguments) -> Match | None:
         """The first unused recorded call that fits, or None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -367,6 +368,17 @@ def test_graphs_become_a_workbook(tree: pathlib.Path, tmp_path: pathlib.Path) ->
     assert sheet.freeze_panes == "B2" and sheet.auto_filter.ref == "A1:N6"
     assert sheet["C1"].font.b and sheet["C1"].fill.fgColor.rgb == "FFD9D9D9"
     assert sheet["B3"].alignment.wrap_text and not sheet["B2"].alignment.wrap_text
+
+
+def test_a_workbook_below_a_name_that_is_not_utf8(tree: pathlib.Path,
+                                                  tmp_path: pathlib.Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    root = pathlib.Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff"))
+    tree.rename(root)
+    path = pathlib.Path(DumpParser(str(root)).export_xlsx(str(root / "out")))
+    assert path.parent == root / "out"
+    with path.open("rb") as file:
+        assert openpyxl.load_workbook(file)["info"]["B2"].value == f"{tmp_path}/run\ufffd"
 
 
 def test_a_damaged_graph_gives_no_workbook(tree: pathlib.Path, tmp_path: pathlib.Path,

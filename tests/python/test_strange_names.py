@@ -20,6 +20,7 @@ import pytest
 from recording import PLUMB
 
 import plumbline
+from plumbline import _hdf5
 
 FORMATS = ("xlsx", "csv", "json", "jsonl", "html", "sqlite", "junit", "sarif")
 # What JSON can name and other files cannot hold.
@@ -80,6 +81,22 @@ def test_ranks_are_compared_below_such_a_name(tmp_path: Path) -> None:
     result = plumbline.compare_ranks(root / "a", root / "b", root / "out", formats="csv")
     assert len(result.ranks) == 2
     assert all(Path(path).exists() for rank in result.ranks for path in rank["files"])
+
+
+def test_operator_dumps_below_such_a_name(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/run\xff"))
+    root.mkdir()
+    arguments = _hdf5.Arguments()
+    arguments.real("eps", 5, 0.5)
+    for path in (root / "a.h5", str(root / "b.h5"), os.fsencode(root / "c.h5")):
+        writer = _hdf5.DumpWriter(path)
+        writer.write("Add", 1, False, arguments)
+        writer.commit()
+        match = _hdf5.OperatorReplay(path).match("Add", arguments)
+        assert match is not None and (match.operation, match.call) == ("Add", 1)
+    assert {"a.h5", "b.h5", "c.h5"} <= {path.name for path in root.iterdir()}
+    with pytest.raises(FileNotFoundError, match="run\udcff/none"):
+        _hdf5.OperatorReplay(root / "none.h5")
 
 
 class Text(HTMLParser):
