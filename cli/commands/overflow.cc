@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "commands.h"
@@ -31,10 +33,11 @@ constexpr const char* kFooter =
     "  plumb overflow -d dump/20240101000000/0 -out result -n 3\n"
     "\n"
     "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 not the whole truth:\n"
-    "a rank could not be judged or a dump.json is truncated, whether or not something was found,\n"
-    "or nothing was found and not everything could be judged (0 with --allow-partial), 6 the\n"
-    "result could not be written. Overflow records of a device: 0 done, 3 found and\n"
-    "--fail-on-anomaly, else the number of the first failure as msaccucmp has them.";
+    "a rank could not be judged, a directory could not be listed or a dump.json is truncated,\n"
+    "whether or not something was found, or nothing was found and not everything could be judged\n"
+    "(0 with --allow-partial), 6 the result could not be written. Overflow records of a device:\n"
+    "0 done, 3 found and --fail-on-anomaly, else the number of the first failure as msaccucmp has\n"
+    "them.";
 
 struct Arguments {
   std::string path, input_path, dump_path;
@@ -86,10 +89,22 @@ int StatusOf(const OverflowReport& report, const Arguments& arguments) {
   return complete && !bad ? 0 : kNotAllJudged;
 }
 
-Result<int> RunOverflow(const Arguments& arguments) {
-  PL_TRY_ASSIGN(const OverflowReport report,
-                CheckOverflow(arguments.path.empty() ? arguments.input_path : arguments.path,
-                              arguments.options));
+void PrintNotJudged(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    std::fprintf(stderr, "plumb overflow: not judged: %s\n", OneLine(note).c_str());
+  }
+}
+
+// `unreadable`: what nobody has looked into.
+Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
+                        const std::vector<std::string>& unreadable) {
+  Result<OverflowReport> checked = CheckOverflow(path, arguments.options);
+  if (!checked) {
+    PrintNotJudged(unreadable);
+    return checked.error();
+  }
+  OverflowReport& report = *checked;
+  report.not_judged.insert(report.not_judged.end(), unreadable.begin(), unreadable.end());
   if (arguments.machine) {
     PL_TRY_ASSIGN(const std::string text, FormatOverflowResult(report));
     Print(text + "\n");
@@ -97,38 +112,68 @@ Result<int> RunOverflow(const Arguments& arguments) {
     Print(OneLine(OverflowAnswer(report)) + "\n");
     if (report.found()) PrintFinding(report);
   }
-  for (const std::string& note : report.not_judged) {
-    std::fprintf(stderr, "plumb overflow: not judged: %s\n", OneLine(note).c_str());
-  }
-  return StatusOf(report, arguments);
+  PrintNotJudged(report.not_judged);
+  const int status = StatusOf(report, arguments);
+  const bool is_partial = !unreadable.empty() && !arguments.allow_partial;
+  return status == 0 && is_partial ? kNotAllJudged : status;
+}
+
+int TellFailure(const pipeline::DumpFailure& failure) {
+  std::fprintf(stderr, "plumb overflow: %s (error %d)\n", failure.text.c_str(),
+               static_cast<int>(failure.code));
+  return static_cast<int>(failure.code);
 }
 
 // Records of a device: those of -d as upstream's program has it, one of them unless -n says more;
 // without -d all.
-int RunDeviceOverflow(const Arguments& arguments, const std::string& directory) {
-  pipeline::OverflowRequest request{directory, arguments.options.output_directory};
+int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
   const size_t all = std::numeric_limits<size_t>::max();
-  request.count = arguments.count.value_or(arguments.dump_path.empty() ? all : 1);
-  const auto summary = pipeline::SummarizeOverflows(request);
-  if (!summary) {
-    std::fprintf(stderr, "plumb overflow: %s (error %d)\n", summary.error().text.c_str(),
-                 static_cast<int>(summary.error().code));
-    return static_cast<int>(summary.error().code);
-  }
-  for (const auto* lines : {&summary->notes, &summary->failures}) {
+  const auto made = pipeline::SummarizeOverflows(
+      {arguments.options.output_directory,
+       arguments.count.value_or(arguments.dump_path.empty() ? all : 1)},
+      std::move(found));
+  if (!made) return TellFailure(made.error());
+  const pipeline::OverflowSummary& summary = *made;
+  for (const auto* lines : {&summary.notes, &summary.failures}) {
     for (const std::string& line : *lines) {
       std::fprintf(stderr, "plumb overflow: %s\n", OneLine(line).c_str());
     }
   }
-  if (summary->found == 0) {
+  if (summary.found == 0) {
     std::fputs("plumb overflow: [Overflow] Find [0] overflow node!\n", stderr);
   }
-  if (!summary->first.empty()) {
-    Print(fmt::format("first overflow: {}\n  records: {}\n  written: {}\n", OneLine(summary->first),
-                      summary->found, OneLine(summary->summary_path)));
+  if (!summary.first.empty()) {
+    Print(fmt::format("first overflow: {}\n  records: {}\n  written: {}\n", OneLine(summary.first),
+                      summary.found, OneLine(summary.summary_path)));
   }
-  if (!summary->failures.empty()) return static_cast<int>(summary->code);
-  return summary->found > 0 && arguments.fail_on_anomaly ? kAnomalyFound : 0;
+  if (!summary.failures.empty()) return static_cast<int>(summary.code);
+  return summary.found > 0 && arguments.fail_on_anomaly ? kAnomalyFound : 0;
+}
+
+// A tree with records of a device, or else a recording.
+int RunOnTree(const Arguments& arguments, const std::string& path) {
+  Result<pipeline::DumpFiles> found = pipeline::FindDumpFiles(path, /*recursive=*/true);
+  if (found && pipeline::HasOverflowRecords(*found)) {
+    return RunDeviceOverflow(arguments, *std::move(found));
+  }
+  std::vector<std::string> unreadable;
+  if (found) {
+    for (const Error& one : found->unreadable) unreadable.push_back(one.message());
+  }
+  const Result<int> status = RunOverflow(arguments, path, unreadable);
+  if (status) return *status;
+  const ErrorCode code = status.error().code();
+  const int reported = ReportError("overflow", status.error());
+  const bool is_unusable = code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported ||
+                           code == ErrorCode::kCorrupt;
+  return is_unusable ? kUnusable : reported;
+}
+
+int RunOnDevice(const Arguments& arguments) {
+  Result<pipeline::DumpFiles> found =
+      pipeline::FindDumpFiles(arguments.dump_path, /*recursive=*/true);
+  if (found) return RunDeviceOverflow(arguments, *std::move(found));
+  return TellFailure(pipeline::Failed(pipeline::DumpCode::kInvalidPath, found.error()));
 }
 
 }  // namespace
@@ -160,7 +205,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     if (!arguments->dump_path.empty()) {
-      exit_status = RunDeviceOverflow(*arguments, arguments->dump_path);
+      exit_status = RunOnDevice(*arguments);
       return;
     }
     if (arguments->path.empty() == arguments->input_path.empty()) {
@@ -169,16 +214,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
       return;
     }
     const std::string& path = arguments->path.empty() ? arguments->input_path : arguments->path;
-    if (pipeline::HasOverflowRecords(path)) {
-      exit_status = RunDeviceOverflow(*arguments, path);
-      return;
-    }
-    const Result<int> status = RunOverflow(*arguments);
-    exit_status = status ? *status : ReportError("overflow", status.error());
-    const bool unusable = !status && (status.error().code() == ErrorCode::kNotFound ||
-                                      status.error().code() == ErrorCode::kUnsupported ||
-                                      status.error().code() == ErrorCode::kCorrupt);
-    if (unusable) exit_status = kUnusable;
+    exit_status = RunOnTree(*arguments, path);
   });
 }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
 import subprocess
+from typing import Any
 
 import device_dumps as dumps
 import numpy as np
+import pytest
 from recording import PLUMB
 
 KERNEL = "MatMul.network_fc1_MatMul.7.10.1636595794731099"
@@ -113,3 +117,50 @@ def test_a_record_file_without_records_is_no_silence(tmp_path: pathlib.Path) -> 
     dumps.Dump(outputs=[]).write(tmp_path / "dump" / RECORD)
     done = overflow("-d", tmp_path / "dump", "-out", tmp_path / "out")
     assert done.returncode == 11 and "no overflow record" in done.stderr
+
+
+def overflow_as_nobody(tmp_path: pathlib.Path, locked: pathlib.Path,
+                       *arguments: object) -> subprocess.CompletedProcess[str]:
+    """With a directory that cannot be listed; root could list it."""
+    locked.mkdir(parents=True)
+    locked.chmod(0o000)
+    options: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        options = {"user": 65534, "group": 65534, "extra_groups": []}
+        for parent in [tmp_path, *tmp_path.parents[:-2]]:
+            parent.chmod(0o755)
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out").chmod(0o777)
+    command = [str(PLUMB), "overflow", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("option", [["-d"], []])
+def test_a_directory_that_cannot_be_listed_is_told(tmp_path: pathlib.Path,
+                                                   option: list[str]) -> None:
+    kernel(tmp_path / "in" / "0")
+    dumps.record_file(dumps.old_record()).write(tmp_path / "in" / "0" / RECORD)
+    locked = tmp_path / "in" / "1"
+    done = overflow_as_nobody(tmp_path, locked, *option, tmp_path / "in", "-o", tmp_path / "out")
+    assert done.returncode == 3, done.stderr  # upstream's invalid path
+    assert f"{locked}: " in done.stderr and "(error 3)" in done.stderr
+    assert summary(tmp_path / "out") == EXPECTED  # the rest is made
+
+
+def test_a_directory_that_may_hold_records_is_told(tmp_path: pathlib.Path) -> None:
+    step = tmp_path / "step0"
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": 1.0,
+              "Min": 1.0, "Mean": 1.0, "Norm": 2.0, "requires_grad": False}
+    (step / "rank0").mkdir(parents=True)
+    (step / "rank0" / "dump.json").write_text(json.dumps(
+        {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+         "data": {"Torch.a.0.forward": {"input_args": [tensor], "input_kwargs": {},
+                                        "output": [tensor]}}}))
+    for name in ("stack.json", "construct.json"):
+        (step / "rank0" / name).write_text("{}")
+    assert overflow(step, "-o", tmp_path / "out").returncode == 0
+    locked = step / "device"
+    done = overflow_as_nobody(tmp_path, locked, step, "-o", tmp_path / "out")
+    assert done.returncode == 4, done.stderr
+    assert f"not judged: {locked}: " in done.stderr
+    assert done.stdout.startswith("no NaN/Inf found, but not everything could be judged: ")

@@ -33,6 +33,9 @@ DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
     // The directory of a run holds its dumps some levels below.
     if (found && found->files.empty()) found = FindDumpFiles(request.dump_path, /*recursive=*/true);
     if (!found) return Failed(DumpCode::kInvalidPath, found.error());
+    if (!found->unreadable.empty()) {
+      return Failed(DumpCode::kInvalidPath, found->unreadable.front());
+    }
     if (found->files.empty() && found->left_out.empty()) {
       return DumpFailure{DumpCode::kInvalidParameter,
                          fmt::format("{}: The dump path is empty.", request.dump_path)};

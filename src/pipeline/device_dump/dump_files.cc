@@ -32,7 +32,9 @@ Status Search(const std::string& directory, const std::string& below, int depth_
     const Result<PathFacts> facts = Inspect(path);
     if (facts && facts->kind == PathKind::kDirectory) {
       if (depth_left > 0) {
-        PL_TRY(Search(path, below.empty() ? name : JoinPath(below, name), depth_left - 1, found));
+        const Status searched =
+            Search(path, below.empty() ? name : JoinPath(below, name), depth_left - 1, found);
+        if (!searched) found.unreadable.push_back(searched.error());
       }
       continue;
     }

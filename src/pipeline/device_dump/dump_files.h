@@ -19,10 +19,11 @@ struct DumpPath {
 struct DumpFiles {
   std::vector<DumpPath> files;        // by directory and name
   std::vector<std::string> left_out;  // paths of other files; hidden ones do not count
+  std::vector<Error> unreadable;      // directories below that could not be listed
 };
 
 // The regular files whose names are those of dumps (formats/acl_file_name.h), also in directories
-// below if `recursive`; links to directories are not followed. kNotFound, kIo.
+// below if `recursive`; links to directories are not followed. kNotFound, kIo: of `directory`.
 Result<DumpFiles> FindDumpFiles(const std::string& directory, bool recursive);
 
 }  // namespace plumbline::pipeline

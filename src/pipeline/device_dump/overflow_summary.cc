@@ -14,7 +14,6 @@
 #include "formats/acl_overflow.h"
 #include "match/python_text.h"
 #include "pipeline/device_dump/convert_file.h"
-#include "pipeline/device_dump/dump_files.h"
 #include "pipeline/device_dump/tensor_extremes.h"
 #include "pipeline/result_names.h"
 
@@ -67,6 +66,7 @@ class Summary {
     std::ranges::stable_sort(records, {},
                              [](const Candidate& one) { return one.name.sort_time(); });
     summary_.found = records.size();
+    for (const Error& one : found_.unreadable) AddFailure(DumpCode::kInvalidPath, one.message());
     if (records.empty()) return std::move(summary_);
     PL_TRY_ASSIGN(OutputDirectory output, OutputDirectory::Open(request_.output_directory));
     output_.emplace(std::move(output));
@@ -80,10 +80,13 @@ class Summary {
   }
 
  private:
-  void Fail(const std::string& where, DumpCode code, const std::string& what) {
+  void AddFailure(DumpCode code, const std::string& sentence) {
     if (summary_.failures.empty()) summary_.code = code;
-    summary_.failures.push_back(
-        fmt::format("{}: {} (error {})", where, what, static_cast<int>(code)));
+    summary_.failures.push_back(fmt::format("{} (error {})", sentence, static_cast<int>(code)));
+  }
+
+  void Fail(const std::string& where, DumpCode code, const std::string& what) {
+    AddFailure(code, fmt::format("{}: {}", where, what));
   }
 
   // All tensors of an operator's file as arrays, or the records as JSON; once a file.
@@ -216,18 +219,13 @@ class Summary {
 
 }  // namespace
 
-DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request) {
-  Result<DumpFiles> found = FindDumpFiles(request.directory, /*recursive=*/true);
-  if (!found) return Failed(DumpCode::kInvalidPath, found.error());
-  return Summary(request, *std::move(found)).Make();
+DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request, DumpFiles found) {
+  return Summary(request, std::move(found)).Make();
 }
 
-bool HasOverflowRecords(const std::string& directory) {
-  if (KindOf(directory) != PathKind::kDirectory) return false;
-  const Result<DumpFiles> found = FindDumpFiles(directory, /*recursive=*/true);
-  return found && std::ranges::any_of(found->files, [](const DumpPath& file) {
-           return acl::IsOverflowFileName(file.name);
-         });
+bool HasOverflowRecords(const DumpFiles& found) {
+  return std::ranges::any_of(
+      found.files, [](const DumpPath& file) { return acl::IsOverflowFileName(file.name); });
 }
 
 }  // namespace plumbline::pipeline

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/device_dump/dump_files.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
 
 namespace plumbline::pipeline {
 
 struct OverflowRequest {
-  std::string directory;  // searched with those below
   std::string output_directory;
   size_t count = 1;  // records, the earliest first
 };
@@ -28,11 +28,11 @@ struct OverflowSummary {
 };
 
 // Writes overflow_summary_{time}.txt, the records as JSON and the tensors of their operators as
-// arrays. A bad record or tensor is a failure, and the others follow. kInvalidPath, kWriteError.
-DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request);
+// arrays; nothing where `found` has no record. A bad record or tensor, or a directory that could
+// not be listed, is a failure, and the others follow. kInvalidPath, kWriteError.
+DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request, DumpFiles found);
 
-// Whether a directory or one below it has records. False for what is no directory.
-bool HasOverflowRecords(const std::string& directory);
+bool HasOverflowRecords(const DumpFiles& found);
 
 }  // namespace plumbline::pipeline
 
