@@ -223,3 +223,21 @@ def test_run_tests_counts_reports(tmp_path):
               {"result": "COMPLETED", "failures": [{"failure": "x"}]}]}]}))
     assert str(run_tests.count_junit(tmp_path / "junit.xml")) == "1 passed, 1 failed, 1 skipped"
     assert str(run_tests.count_gtest(tmp_path / "gtest.json")) == "1 passed, 1 failed, 1 skipped"
+
+
+# ---- CMakeLists.txt
+
+@pytest.mark.parametrize("options, places", [
+    (["-DSKBUILD=ON", "-DSKBUILD_SCRIPTS_DIR=/scripts", "-DSKBUILD_DATA_DIR=/data"],
+     {'"/scripts"', '"/data/lib/plumbline"'}),
+    ([], {'"${CMAKE_INSTALL_PREFIX}/bin"', '"${CMAKE_INSTALL_PREFIX}/lib/plumbline"'})])
+def test_programs_are_installed_once(options: list[str], places: set[str], tmp_path: Path) -> None:
+    """A wheel that is built from here held the program twice."""
+    subprocess.run(["cmake", "-S", ROOT, "-B", tmp_path, *options], check=True,
+                   capture_output=True)
+    installs = [line.split(" TYPE ")[0].split("DESTINATION ")[1]
+                for file in tmp_path.rglob("cmake_install.cmake")
+                for line in file.read_text().splitlines()
+                if "file(INSTALL DESTINATION" in line and "/cli/plumb" in line
+                and not line.endswith('/msaccucmp")')]
+    assert sorted(installs) == sorted(places)
