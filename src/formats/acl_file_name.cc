@@ -1,5 +1,6 @@
 #include "formats/acl_file_name.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/text_parts.h"
@@ -22,10 +23,14 @@ size_t PlaceNumbers(const std::vector<std::string_view>& parts, size_t count) {
 
 }  // namespace
 
-uint64_t DumpFileName::sort_time() const {
+uint64_t SortTime(std::string_view timestamp) {
   if (timestamp.size() != kTimeDigits) return 0;
   return static_cast<uint64_t>(ParseNatural(timestamp).value_or(0));
 }
+
+uint64_t DumpFileName::sort_time() const { return SortTime(timestamp); }
+
+uint64_t ArrayFileName::sort_time() const { return SortTime(timestamp); }
 
 std::optional<DumpFileName> ParseDumpFileName(std::string_view text) {
   const std::vector<std::string_view> parts = SplitAt(text, '.');
@@ -53,6 +58,31 @@ std::optional<DumpFileName> ParseDumpFileName(std::string_view text) {
     return std::nullopt;
   }
   return name;
+}
+
+std::optional<ArrayFileName> ParseArrayFileName(std::string_view text) {
+  constexpr size_t kBehindName = 3;  // output, time, "npy"
+  const std::vector<std::string_view> parts = SplitAt(text, '.');
+  if (parts.size() <= kBehindName || parts.back() != "npy") return std::nullopt;
+  const size_t names = parts.size() - kBehindName;
+  ArrayFileName name;
+  for (size_t i = 0; i < names; ++i) {
+    if (!IsOperatorName(parts[i])) return std::nullopt;
+    name.op_name += (i == 0 ? "" : "_") + std::string(parts[i]);
+  }
+  const std::optional<int64_t> output = ParseNatural(parts[names]);
+  if (!output || !IsDigits(parts[names + 1])) return std::nullopt;
+  name.output = *output;
+  name.timestamp = parts[names + 1];
+  return name;
+}
+
+bool IsOperatorName(std::string_view text) {
+  const auto is_part = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-';
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_part);
 }
 
 bool IsOverflowFileName(std::string_view name) { return name.starts_with("Opdebug.Node_OpDebug."); }

@@ -1,5 +1,6 @@
 // Names of device dump files: {op_type}.{op_name}.{task_id}[.{stream_id}].{timestamp}, of operators
-// that are cut into threads followed by .{task_type}.{context_id}.{thread_id}[.{n}].
+// that are cut into threads followed by .{task_type}.{context_id}.{thread_id}[.{n}]; and of the
+// arrays that stand for them on a framework's side: {op_name}.{output}.{timestamp}.npy.
 
 #ifndef PLUMBLINE_FORMATS_ACL_FILE_NAME_H_
 #define PLUMBLINE_FORMATS_ACL_FILE_NAME_H_
@@ -29,12 +30,27 @@ struct DumpFileName {
   std::string timestamp;              // as it stands in the name
   std::optional<DumpedThread> thread;
 
-  // Microseconds, for sorting; 0 unless the text has 16 digits, as upstream counts it.
+  [[nodiscard]] uint64_t sort_time() const;  // SortTime() of the timestamp
+};
+
+struct ArrayFileName {
+  std::string op_name;  // the points in it as '_'
+  int64_t output = 0;   // of the operator
+  std::string timestamp;
+
   [[nodiscard]] uint64_t sort_time() const;
 };
 
+// Microseconds, for sorting; 0 unless the text is 16 digits, as upstream counts it.
+uint64_t SortTime(std::string_view timestamp);
+
 // Nothing for a name of another form.
 std::optional<DumpFileName> ParseDumpFileName(std::string_view name);
+std::optional<ArrayFileName> ParseArrayFileName(std::string_view name);
+
+// Whether the text is the name of an operator, or of its type, in a file name: letters, digits, '_'
+// and '-'.
+bool IsOperatorName(std::string_view text);
 
 // Whether the outputs of the file are records of an overflow (formats/acl_overflow.h).
 bool IsOverflowFileName(std::string_view name);

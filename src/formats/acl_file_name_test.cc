@@ -50,6 +50,26 @@ TEST(AclFileName, OtherForms) {
   }
 }
 
+TEST(AclFileName, Arrays) {
+  const auto name = ParseArrayFileName("net.conv1.2.1612439563338020.npy");
+  ASSERT_TRUE(name);
+  EXPECT_EQ(name->op_name, "net_conv1");
+  EXPECT_EQ(name->output, 2);
+  EXPECT_EQ(name->sort_time(), 1612439563338020U);
+  EXPECT_EQ(ParseArrayFileName("a.0.161.npy")->sort_time(), 0U);
+  for (const char* text : {"", "npy", "0.1.npy", "conv.npy", "a.x.1.npy", "a.0.x.npy", "a.0..npy",
+                           "a b.0.1612439563338020.npy", "a.0.1612439563338020.npz"}) {
+    EXPECT_FALSE(ParseArrayFileName(text)) << text;
+  }
+}
+
+TEST(AclFileName, TimesForSortingHave16Digits) {
+  EXPECT_EQ(SortTime("1612439563338020"), 1612439563338020U);
+  for (const char* text : {"", "161243956333802", "16124395633380201", "161243956333802x"}) {
+    EXPECT_EQ(SortTime(text), 0U) << text;
+  }
+}
+
 TEST(AclFileName, OverflowRecords) {
   const char* text = "Opdebug.Node_OpDebug.7.10.1636595794731103";
   EXPECT_TRUE(IsOverflowFileName(text));

@@ -66,18 +66,19 @@ class Reader {
     records_.has_tensors = has_tensors;
     prefix_ = GraphNamePrefix(index);
     if (!has_tensors) return ReadStatistics(JoinPath(directory, run_files::kStatisticCsv));
-    PL_TRY_ASSIGN(const auto mapping, ReadNameMapping(directory));
-    const auto missing = std::ranges::count_if(mapping, [&](const auto& row) {
+    PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
+    for (const std::string& note : mapping.notes()) Problem(note);
+    const auto missing = std::ranges::count_if(mapping.rows(), [&](const auto& row) {
       return !std::ranges::binary_search(names, row.first);  // names come sorted
     });
     if (missing > 0) {
       Problem(fmt::format("{}: {} of its {} files not there",
-                          JoinPath(directory, run_files::kMappingCsv), missing, mapping.size()));
+                          JoinPath(directory, run_files::kMappingCsv), missing,
+                          mapping.rows().size()));
     }
     for (const std::string& name : names) {
       if (!name.ends_with(".npy")) continue;
-      const auto mapped = mapping.find(name);
-      AddFile(directory, name, mapped == mapping.end() ? name : mapped->second);
+      AddFile(directory, name, mapping.NameOf(name));
     }
     return {};
   }

@@ -13,7 +13,6 @@
 #include "base/text_parts.h"
 #include "formats/npy.h"
 #include "load/execution_order.h"
-#include "load/name_mapping.h"
 #include "load/statistic_table.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
@@ -113,15 +112,13 @@ Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
   const std::string& path = directory.place.path;
   std::erase_if(directory.names, [](const std::string& name) { return !name.ends_with(kNpy); });
   if (directory.names.empty()) return AddTable(number);
-  PL_TRY_ASSIGN(directory.mapping, ReadNameMapping(path));
+  PL_TRY_ASSIGN(directory.mapping, NameMapping::Read(path));
   const size_t first = tensors_.size();
   tensors_.resize(first + directory.names.size());
   constexpr size_t kBlock = 256;
   ParallelBlocks(directory.names.size(), kBlock, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const auto mapped = directory.mapping.find(directory.names[i]);
-      const auto parts =
-          ParseKernelFile(mapped == directory.mapping.end() ? directory.names[i] : mapped->second);
+      const auto parts = ParseKernelFile(directory.mapping.NameOf(directory.names[i]));
       if (!parts) continue;
       tensors_[first + i] = {number,
                              parts->op_name,

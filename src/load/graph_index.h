@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "load/graph_dump.h"
+#include "load/name_mapping.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::load {
@@ -52,8 +52,8 @@ class GraphIndex {
  private:
   struct Directory {
     GraphDirectory place;
-    std::vector<std::string> names;              // of files; storage of views
-    std::map<std::string, std::string> mapping;  // full names of files with numbers for names
+    std::vector<std::string> names;  // of files; storage of views
+    NameMapping mapping;             // the same
   };
 
   void AddConstants();

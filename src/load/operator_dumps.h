@@ -59,7 +59,7 @@ std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
 // Whether the name of an operator marks it as one that quantises or takes that back.
 bool IsQuantisedName(std::string_view op_name);
 
-// The files of a directory (its top level); names of digits are looked up in its mapping.csv.
+// The files of a directory (its top level), by their names or what mapping.csv says for them.
 // kNotFound: no directory, or no file in it is a dump. kInvalidArgument: dumps and arrays mixed.
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory);
 

@@ -57,6 +57,30 @@ TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
   EXPECT_EQ(dumps->kind, OperatorDumpKind::kOffline);
 }
 
+// mapping.csv is as every other reader takes it: not quoted, with commas in names, for arrays too.
+TEST(OperatorDumps, NamesBehindNumbers) {
+  const TestDirectory devices, arrays;
+  const auto write = [](const TestDirectory& directory, const char* name, std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(directory.Path(name), text, false));
+  };
+  write(devices, "1", "");
+  write(devices, "2", "");
+  write(devices, "mapping.csv", "1,A.a.1.1.1612439563338023\n2,B.\"b\n");
+  const auto dumps = ReadOperatorDumps(devices.path());
+  ASSERT_TRUE(dumps) << dumps.error().message();
+  ASSERT_EQ(dumps->files.size(), 1U);
+  EXPECT_EQ(dumps->files[0].op_name, "a");
+  ASSERT_EQ(dumps->notes.size(), 1U);
+  EXPECT_NE(dumps->notes[0].find("2: not the name of a dump"), std::string::npos);
+  // As convert names them.
+  write(arrays, "0123456789abcdef0123456789abcdef.npy", "");
+  write(arrays, "mapping.csv",
+        "0123456789abcdef0123456789abcdef.npy,conv1.0.1612439563338020.npy\n");
+  const auto long_names = ReadOperatorDumps(arrays.path());
+  ASSERT_TRUE(long_names) << long_names.error().message();
+  EXPECT_EQ(long_names->files[0].op_name, "conv1");
+}
+
 TEST(OperatorDumps, KindsOfDirectories) {
   const TestDirectory standard, quant, mixed, empty;
   const auto touch = [](const TestDirectory& directory, const char* name) {

@@ -21,8 +21,17 @@ inline constexpr std::string_view kRunMark = ".run";  // one line of JSON: who r
 // Of other recorders: MindSpore's static graphs (both) and ATB (the first).
 inline constexpr std::string_view kStatisticCsv = "statistic.csv";
 inline constexpr std::string_view kMappingCsv = "mapping.csv";
+// Of programs that convert device dumps: the files that failed, in a directory or in place.
+inline constexpr std::string_view kConvertFailures = "convert_failed_file_list.txt";
+inline constexpr std::string_view kConvertTreeFailures = "convert_failed_files_summary.txt";
 // Of plumbline beside statistic.csv: held while it is made from tensors.
 inline constexpr std::string_view kFinishLock = ".plumb_finish.lock";
+
+// Whether a file in a directory of dumps or arrays is none of these: hidden, or about the others.
+constexpr bool IsAboutDumps(std::string_view name) {
+  return name.starts_with('.') || name == kMappingCsv || name == kConvertFailures ||
+         name == kConvertTreeFailures;
+}
 
 }  // namespace plumbline::run_files
 

@@ -15,6 +15,7 @@
 #include "pipeline/device_dump/convert_file.h"
 #include "pipeline/device_dump/convert_journal.h"
 #include "pipeline/device_dump/dump_files.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "pipeline/device_dump/host_tensor.h"
 #include "pipeline/device_dump/tensor_output.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 
@@ -22,7 +23,7 @@ struct ConvertRequest {
   std::string custom_script_path;
   bool recursive = false;
   // Name in the output directory of the list of failures.
-  std::string failure_list = "convert_failed_file_list.txt";
+  std::string failure_list{run_files::kConvertFailures};
   OutputKind kind = OutputKind::kNpy;
   int threads = 0;  // 0: one per core
   // Called from any thread, one at a time; bytes of dumps and their number.

@@ -6,6 +6,7 @@
 
 #include "pipeline/device_dump/convert_dumps.h"
 #include "pipeline/device_dump/dump_files.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 
@@ -28,7 +29,7 @@ Result<std::vector<std::string>> ConvertTreeToHost(const std::string& root) {
   request.format = "NCHW";
   request.recursive = true;
   request.kind = OutputKind::kGraphNpy;
-  request.failure_list = "convert_failed_files_summary.txt";
+  request.failure_list = run_files::kConvertTreeFailures;
   DumpResult<ConvertReport> report = ConvertDumps(request);
   if (!report) return Error(ErrorCode::kIo, report.error().text);
   return std::move(report->failed_files);

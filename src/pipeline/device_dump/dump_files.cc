@@ -1,10 +1,8 @@
 #include "pipeline/device_dump/dump_files.h"
 
-#include <string_view>
 #include <utility>
 
 #include "base/file.h"
-#include "base/text_parts.h"
 #include "formats/acl_file_name.h"
 #include "load/name_mapping.h"
 #include "record/run_files.h"
@@ -13,21 +11,13 @@ namespace plumbline::pipeline {
 namespace {
 
 constexpr int kMaxDepth = 30;
-// What `convert` itself leaves, and the tables of other writers.
-constexpr std::string_view kFailures = "convert_failed_file_list.txt";
-
-using Mapping = std::map<std::string, std::string>;
-
-bool IsOurs(std::string_view name) {
-  return name.starts_with('.') || name == run_files::kMappingCsv || name == kFailures;
-}
 
 Status Search(const std::string& directory, const std::string& below, int depth_left,
               DumpFiles& found) {
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
-  PL_TRY_ASSIGN(const Mapping mapping, load::ReadNameMapping(directory));
+  PL_TRY_ASSIGN(const load::NameMapping mapping, load::NameMapping::Read(directory));
   for (const std::string& name : names) {
-    if (IsOurs(name)) continue;
+    if (run_files::IsAboutDumps(name)) continue;
     const std::string path = JoinPath(directory, name);
     const Result<PathFacts> facts = Inspect(path);
     if (facts && facts->kind == PathKind::kDirectory) {
@@ -38,8 +28,7 @@ Status Search(const std::string& directory, const std::string& below, int depth_
       }
       continue;
     }
-    const auto mapped = IsDigits(name) ? mapping.find(name) : mapping.end();
-    const std::string& full_name = mapped == mapping.end() ? name : mapped->second;
+    const std::string& full_name = mapping.NameOf(name);
     if (KindOf(path) == PathKind::kFile && acl::ParseDumpFileName(full_name)) {
       found.files.push_back({path, full_name, below});
     } else {

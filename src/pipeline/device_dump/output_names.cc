@@ -98,9 +98,9 @@ DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
   if (!made) return Failed(DumpCode::kInvalidPath, made.error());
   Result<Directory> directory = Directory::Open(path);
   if (!directory) return Failed(DumpCode::kInvalidPath, directory.error());
-  Result<std::map<std::string, std::string>> mapping = load::ReadNameMapping(path);
+  const Result<load::NameMapping> mapping = load::NameMapping::Read(path);
   if (!mapping) return Failed(DumpCode::kInvalidPath, mapping.error());
-  return OutputDirectory(*std::move(directory), *std::move(mapping));
+  return OutputDirectory(*std::move(directory), mapping->rows());
 }
 
 DumpResult<PlacedFile> OutputDirectory::Write(const std::string& name, const Fill& fill,

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "formats/acl_file_name.h"
+#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -124,7 +125,7 @@ Result<uint64_t> AddDeviceTable(const std::string& piece, const std::string& tar
   PL_TRY_ASSIGN(const std::vector<csv::Row> table, csv::ReadRows(piece));
   PL_TRY_ASSIGN(const Layout layout, LayoutOf(table.front(), target));
   PL_TRY_ASSIGN(const std::string rows, RowsText(table, layout, target, *name));
-  const std::string path = JoinPath(DirectoryOf(target), "statistic.csv");
+  const std::string path = JoinPath(DirectoryOf(target), run_files::kStatisticCsv);
   PL_TRY_ASSIGN(File out, File::OpenAppend(path));
   for (;;) {
     PL_TRY_ASSIGN(const bool locked, out.TryLock());

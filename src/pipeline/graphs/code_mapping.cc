@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -124,14 +123,13 @@ class Mapper {
   // The name of a tensor's file, or the one that was too long for it.
   Result<std::string> TensorName(const std::string& path) {
     const std::string name(BaseName(path));
-    if (!IsDigits(name.substr(0, name.size() - kNpy.size()))) return name;
     const std::string directory(DirectoryOf(path));
     if (mapped_directory_ != directory) {
-      PL_TRY_ASSIGN(mapping_, load::ReadNameMapping(directory));
+      PL_TRY_ASSIGN(mapping_, load::NameMapping::Read(directory));
       mapped_directory_ = directory;
     }
-    const auto found = mapping_.find(name);
-    if (found != mapping_.end()) return found->second;
+    const std::string& full = mapping_.NameOf(name);
+    if (full != name || !IsDigits(name.substr(0, name.size() - kNpy.size()))) return full;
     report_.notes.push_back(fmt::format("{}: {} does not name this file", path,
                                         JoinPath(directory, run_files::kMappingCsv)));
     return name;
@@ -156,7 +154,7 @@ class Mapper {
   const SourceLines& lines_;
   CodeMappingReport& report_;
   std::string mapped_directory_;  // whose mapping.csv is in mapping_
-  std::map<std::string, std::string> mapping_;
+  load::NameMapping mapping_;
 };
 
 }  // namespace

@@ -195,14 +195,14 @@ class DirectoryPass {
   }
 
   Status ListFiles() {
-    PL_TRY_ASSIGN(mapping_, load::ReadNameMapping(directory_));
+    PL_TRY_ASSIGN(mapping_, load::NameMapping::Read(directory_));
+    for (const std::string& note : mapping_.notes()) Problem(note);
     files_.reserve(names_.size());  // names are views into elements
     for (std::string& file : names_) {
       if (!file.ends_with(kNpy)) continue;
       TensorFile& one = files_.emplace_back();
-      const auto mapped = mapping_.find(file);
       one.file = std::move(file);
-      one.name = mapped == mapping_.end() ? std::string_view(one.file) : mapped->second;
+      one.name = mapping_.NameOf(one.file);
     }
     return {};
   }
@@ -330,7 +330,7 @@ class DirectoryPass {
   const bool is_live_;
   FinishReport& report_;
   std::vector<std::string> names_;
-  std::map<std::string, std::string> mapping_;
+  load::NameMapping mapping_;
   std::vector<TensorFile> files_;
   OldRows old_;
   uint64_t unfinished_ = 0;

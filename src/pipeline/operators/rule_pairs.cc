@@ -9,17 +9,10 @@
 
 #include "load/operator_slices.h"
 #include "pipeline/operators/fusion_groups.h"
+#include "record/graph_name.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-// Names in files: '/', '.', '\' and blanks became '_'.
-std::string FileName(std::string name) {
-  for (char& c : name) {
-    if (c == '/' || c == '.' || c == '\\' || c == ' ') c = '_';
-  }
-  return name;
-}
 
 // The newest file of each operator, or of each of its outputs.
 class NewestFiles {
@@ -34,8 +27,8 @@ class NewestFiles {
   [[nodiscard]] bool is_array() const { return is_array_; }
   [[nodiscard]] const load::OperatorDump* Find(const std::string& name, size_t output) const {
     const int64_t index = is_array_ ? static_cast<int64_t>(output) : 0;
-    auto found = files_.find({FileName(name), index});
-    if (found == files_.end()) found = files_.find({load::NameInModel(FileName(name)), index});
+    auto found = files_.find({MangledKernel(name), index});
+    if (found == files_.end()) found = files_.find({load::NameInModel(MangledKernel(name)), index});
     return found == files_.end() ? nullptr : found->second;
   }
 
@@ -224,8 +217,8 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
 void RulePairer::AddUnknown(size_t index) {
   std::set<std::string> known;
   for (const fusion::Operator& op : inputs_.rule.operators) {
-    known.insert(FileName(op.name));
-    known.insert(load::NameInModel(FileName(op.name)));
+    known.insert(MangledKernel(op.name));
+    known.insert(load::NameInModel(MangledKernel(op.name)));
   }
   for (const load::OperatorDump& dump : inputs_.target.files) {
     if (!known.insert(dump.op_name).second) continue;

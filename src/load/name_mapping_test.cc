@@ -1,0 +1,63 @@
+#include "load/name_mapping.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/test_directory.h"
+
+namespace plumbline::load {
+namespace {
+
+using testing::TestDirectory;
+
+NameMapping MappingOf(std::string_view text) {
+  const TestDirectory directory;
+  EXPECT_TRUE(WriteFileAtomically(directory.Path("mapping.csv"), text, false));
+  return NameMapping::Read(directory.path()).value();
+}
+
+TEST(DumpNameMapping, WithoutATableNamesAreTheirOwn) {
+  const TestDirectory directory;
+  const auto mapping = NameMapping::Read(directory.path());
+  ASSERT_TRUE(mapping);
+  EXPECT_TRUE(mapping->rows().empty());
+  const std::string file = "4711";
+  EXPECT_EQ(mapping->NameOf(file), "4711");
+}
+
+TEST(DumpNameMapping, NamesMayHoldCommasAndQuotes) {
+  const NameMapping mapping = MappingOf("1.npy,a,b.npy\r\n2.npy,\"x\".npy\n");
+  const std::string one = "1.npy", two = "2.npy";
+  EXPECT_EQ(mapping.NameOf(one), "a,b.npy");
+  EXPECT_EQ(mapping.NameOf(two), "\"x\".npy");
+  EXPECT_TRUE(mapping.notes().empty());
+}
+
+TEST(DumpNameMapping, TheSuffixOfArraysMayBeMissing) {
+  const NameMapping mapping = MappingOf("1,a\n2.npy,b\n3,c.npy\n");
+  for (const auto& [file, name] : std::map<std::string, std::string>{{"1", "a"},
+                                                                     {"1.npy", "a.npy"},
+                                                                     {"2.npy", "b.npy"},
+                                                                     {"3", "c.npy"},
+                                                                     {"3.npy", "c.npy"}}) {
+    EXPECT_EQ(mapping.NameOf(file), name) << file;
+  }
+  EXPECT_EQ(mapping.rows().size(), 3U);
+}
+
+// The file was written over: its later name is the name of what it holds.
+TEST(DumpNameMapping, TheLaterRowOfAFileCounts) {
+  const std::string file = "1";
+  EXPECT_EQ(MappingOf("1,early\n1,late\n").NameOf(file), "late");
+}
+
+TEST(DumpNameMapping, OtherLinesAreNotes) {
+  const NameMapping mapping = MappingOf("no comma\n1,a\n,name\n2,\n\n");
+  EXPECT_EQ(mapping.rows().size(), 1U);
+  ASSERT_EQ(mapping.notes().size(), 3U);
+  EXPECT_NE(mapping.notes()[0].find("mapping.csv: line 1 is no row"), std::string::npos);
+  EXPECT_NE(mapping.notes()[2].find("line 4"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumbline::load
