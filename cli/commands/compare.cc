@@ -200,6 +200,13 @@ Status CheckTrainingPaths(const Arguments& arguments) {
   return {};
 }
 
+// Options about recorded calls, for dumps that have none.
+Status RefuseOptionsOfCalls(const Arguments& arguments, std::string_view dumps) {
+  if (!arguments.machine && arguments.next_config.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("--json, --next-config: not for {}", dumps));
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
@@ -209,16 +216,12 @@ Result<int> CompareByKind(Arguments& arguments) {
                            arguments.fail_on);
   }
   if (hdf5::IsHdf5(arguments.target_path) || hdf5::IsHdf5(arguments.golden_path)) {
-    if (arguments.machine || !arguments.next_config.empty()) {
-      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for operator dumps");
-    }
+    PL_TRY(RefuseOptionsOfCalls(arguments, "operator dumps"));
     return CompareHdf5Dumps(arguments.target_path, arguments.golden_path, arguments.options,
                             arguments.fail_on);
   }
   if (arguments.mode == "torchair" || load::LooksLikeTorchair(arguments.target_path)) {
-    if (arguments.machine || !arguments.next_config.empty()) {
-      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for dumps of torchair");
-    }
+    PL_TRY(RefuseOptionsOfCalls(arguments, "dumps of torchair"));
     return CompareTorchairDumps(arguments.target_path, arguments.golden_path, arguments.options,
                                 arguments.fail_on, arguments.ranks.ranks);
   }
@@ -227,13 +230,13 @@ Result<int> CompareByKind(Arguments& arguments) {
   // A graph against calls: one rank and step of either, where a mapping says what is the same.
   const bool is_mapped_graph = graphs == 1 && !arguments.options.mappings.data.empty();
   arguments.ranks.of_graphs = !is_mapped_graph && (arguments.ranks.of_graphs || graphs > 0);
-  if (!arguments.ranks.of_graphs && pipeline::HoldsOperatorDumps(arguments.target_path) &&
-      pipeline::HoldsOperatorDumps(arguments.golden_path)) {
-    if (arguments.machine || !arguments.next_config.empty()) {
-      return Error(ErrorCode::kInvalidArgument, "--json, --next-config: not for device dumps");
+  if (!arguments.ranks.of_graphs) {
+    PL_TRY_ASSIGN(const std::vector<pipeline::OperatorTree> trees,
+                  pipeline::FindOperatorTrees(arguments.target_path, arguments.golden_path));
+    if (!trees.empty()) {
+      PL_TRY(RefuseOptionsOfCalls(arguments, "device dumps"));
+      return CompareOperatorDumps(trees, arguments.options, arguments.fail_on);
     }
-    return CompareOperatorDumps(arguments.target_path, arguments.golden_path, arguments.options,
-                                arguments.fail_on);
   }
   if (!arguments.ranks.of_graphs && AreFiles(arguments.target_path, arguments.golden_path)) {
     return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,

@@ -20,7 +20,6 @@
 #include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_csv.h"
-#include "pipeline/operators/operator_trees.h"
 #include "pipeline/result_names.h"
 
 namespace plumbline::cli {
@@ -78,11 +77,11 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
   return fails ? kDifferencesFound : 0;
 }
 
-Result<int> CompareOperatorDumps(const std::string& target, const std::string& golden,
+Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& trees,
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on) {
   bool fails = false;
-  for (const pipeline::OperatorTree& tree : pipeline::PairOperatorTrees(target, golden)) {
+  for (const pipeline::OperatorTree& tree : trees) {
     if (!tree.name.empty()) std::printf("%s:\n", tree.name.c_str());
     pipeline::TensorAnswer answer;
     if (tree.target.empty() || tree.golden.empty()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/operators/operator_trees.h"
 #include "plumbline/compare.h"
 #include "plumbline/result.h"
 
@@ -25,8 +26,8 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
                                  const std::vector<std::string>& fail_on,
                                  const std::vector<int64_t>& ranks);
 
-// The same of device dumps, in directories or trees of them: a result_*.csv per directory.
-Result<int> CompareOperatorDumps(const std::string& target, const std::string& golden,
+// The same of device dumps: a result_*.csv per pair of directories.
+Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& trees,
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on);
 

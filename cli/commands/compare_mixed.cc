@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/file.h"
+#include "commands.h"
 #include "load/detect.h"
 
 namespace plumbline::cli {
 namespace {
-
-constexpr int kDifferencesFound = 1;
 
 void PrintAlone(const std::vector<std::string>& parts, const char* side) {
   for (const std::string& part : parts) std::printf("%s: only in %s\n", part.c_str(), side);

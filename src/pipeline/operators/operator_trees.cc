@@ -21,16 +21,23 @@ bool IsDump(const std::string& path, const std::string& name) {
   return dump && !dump->output && KindOf(JoinPath(path, name)) == PathKind::kFile;
 }
 
-// Directories with dumps by their paths without times; later ones replace earlier ones.
-using Found = std::map<std::string, std::string>;
+struct Found {
+  // Directories with dumps by their paths without times; later ones replace earlier ones.
+  std::map<std::string, std::string> directories;
+  Status searched;  // the first directory that cannot be read
+};
 
 void Search(const std::string& path, const std::string& name, int depth, Found& found) {
   const auto names = ListDirectory(path);
+  if (!names) {
+    if (found.searched) found.searched = names.error();
+    return;
+  }
   // A recording of a framework has thousands of files that are none of these.
-  if (!names || std::binary_search(names->begin(), names->end(), "dump.json")) return;
+  if (std::binary_search(names->begin(), names->end(), "dump.json")) return;
   if (std::any_of(names->begin(), names->end(),
                   [&](const std::string& file) { return IsDump(path, file); })) {
-    found[name] = path;
+    found.directories[name] = path;
   }
   if (depth == kDeepest) return;
   for (const std::string& entry : *names) {
@@ -44,29 +51,32 @@ void Search(const std::string& path, const std::string& name, int depth, Found& 
 
 Found DumpDirectories(const std::string& tree) {
   Found found;
-  Search(tree, "", 0, found);
+  if (KindOf(tree) == PathKind::kDirectory) Search(tree, "", 0, found);
   return found;
 }
 
 }  // namespace
 
-bool HoldsOperatorDumps(const std::string& directory) {
-  return KindOf(directory) == PathKind::kDirectory && !DumpDirectories(directory).empty();
-}
-
-std::vector<OperatorTree> PairOperatorTrees(const std::string& target, const std::string& golden) {
-  const Found mine = DumpDirectories(target);
-  Found theirs = DumpDirectories(golden);
-  if (mine.size() == 1 && theirs.size() == 1) {
-    return {{"", mine.begin()->second, theirs.begin()->second}};
-  }
+Result<std::vector<OperatorTree>> FindOperatorTrees(const std::string& target,
+                                                    const std::string& golden) {
   std::vector<OperatorTree> trees;
-  for (const auto& [name, path] : mine) {
-    const auto found = theirs.find(name);
-    trees.push_back({name, path, found == theirs.end() ? "" : found->second});
-    if (found != theirs.end()) theirs.erase(found);
+  const Found mine = DumpDirectories(target);
+  if (mine.directories.empty()) return trees;
+  Found theirs = DumpDirectories(golden);
+  if (theirs.directories.empty()) return trees;
+  PL_TRY(mine.searched);
+  PL_TRY(theirs.searched);
+  if (mine.directories.size() == 1 && theirs.directories.size() == 1) {
+    trees.push_back({"", mine.directories.begin()->second, theirs.directories.begin()->second});
+    return trees;
   }
-  for (const auto& [name, path] : theirs) trees.push_back({name, "", path});
+  for (const auto& [name, path] : mine.directories) {
+    const auto found = theirs.directories.find(name);
+    const bool is_paired = found != theirs.directories.end();
+    trees.push_back({name, path, is_paired ? found->second : ""});
+    if (is_paired) theirs.directories.erase(found);
+  }
+  for (const auto& [name, path] : theirs.directories) trees.push_back({name, "", path});
   return trees;
 }
 

@@ -16,13 +16,12 @@ struct OperatorTree {
   std::string target, golden;
 };
 
-// Whether device dumps lie in the directory or below it.
-bool HoldsOperatorDumps(const std::string& directory);
-
 // Directories with dumps, paired by their paths below the two trees; times (14 digits) do not
 // count, the newest wins where they leave two of a name. Where each side has one directory, these
-// two are a pair whatever their paths are.
-std::vector<OperatorTree> PairOperatorTrees(const std::string& target, const std::string& golden);
+// two are a pair whatever their paths are. Empty: a side has no device dumps, and may be anything.
+// kIo: both have some, and a directory between them cannot be read.
+Result<std::vector<OperatorTree>> FindOperatorTrees(const std::string& target,
+                                                    const std::string& golden);
 
 }  // namespace plumbline::pipeline
 

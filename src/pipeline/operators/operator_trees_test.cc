@@ -1,0 +1,62 @@
+#include "pipeline/operators/operator_trees.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/test_directory.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using testing::TestDirectory;
+
+void AddDump(const TestDirectory& directory, const std::string& below) {
+  ASSERT_TRUE(MakeDirectories(directory.Path(below)));
+  ASSERT_TRUE(
+      WriteFileAtomically(directory.Path(below + "/Add.a.1.1.1612439563338021"), "", false));
+}
+
+TEST(OperatorTrees, PairsByPathsWithoutTimes) {
+  const TestDirectory target, golden;
+  for (const char* below : {"20260101000000/0/m", "20260101000000/1"}) AddDump(target, below);
+  for (const char* below : {"20260202000000/0/m", "20260202000000/2"}) AddDump(golden, below);
+  const auto trees = FindOperatorTrees(target.path(), golden.path());
+  ASSERT_TRUE(trees) << trees.error().message();
+  ASSERT_EQ(trees->size(), 3U);
+  EXPECT_EQ((*trees)[0].name, "0/m");
+  EXPECT_EQ((*trees)[0].target, target.Path("20260101000000/0/m"));
+  EXPECT_EQ((*trees)[0].golden, golden.Path("20260202000000/0/m"));
+  EXPECT_EQ((*trees)[1].name, "1");
+  EXPECT_EQ((*trees)[1].golden, "");
+  EXPECT_EQ((*trees)[2].name, "2");
+  EXPECT_EQ((*trees)[2].target, "");
+}
+
+TEST(OperatorTrees, OneDirectoryOnEachSideIsAPair) {
+  const TestDirectory target, golden;
+  AddDump(target, "a/b");
+  AddDump(golden, "c");
+  const auto trees = FindOperatorTrees(target.path(), golden.path());
+  ASSERT_TRUE(trees);
+  ASSERT_EQ(trees->size(), 1U);
+  EXPECT_EQ((*trees)[0].target, target.Path("a/b"));
+  EXPECT_EQ((*trees)[0].golden, golden.Path("c"));
+}
+
+// Whatever else the other side is: it is compared as that.
+TEST(OperatorTrees, WithoutDumpsOnASideThereAreNone) {
+  const TestDirectory target, golden, recording;
+  AddDump(target, "a");
+  ASSERT_TRUE(WriteFileAtomically(recording.Path("dump.json"), "{}", false));
+  AddDump(recording, "below");  // files of a framework's recording are none of these
+  for (const std::string& other :
+       {golden.path(), recording.path(), golden.Path("missing"), recording.Path("dump.json")}) {
+    const auto one = FindOperatorTrees(target.path(), other);
+    const auto two = FindOperatorTrees(other, target.path());
+    ASSERT_TRUE(one && two) << other;
+    EXPECT_TRUE(one->empty() && two->empty()) << other;
+  }
+}
+
+}  // namespace
+}  // namespace plumbline::pipeline
