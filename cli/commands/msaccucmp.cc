@@ -8,6 +8,8 @@
 namespace plumbline::cli {
 namespace {
 
+using pipeline::DumpCode;
+
 constexpr const char* kHelp =
     "Runs command lines written for upstream's program msaccucmp.\n"
     "\n"
@@ -48,15 +50,15 @@ constexpr Verb kVerbs[] = {
 
 }  // namespace
 
-int ReportMsaccucmp(const char* verb, const std::string& message, int code) {
+int ReportMsaccucmp(const char* verb, const std::string& message, DumpCode code) {
   std::fprintf(stderr, "msaccucmp %s: %s\n", verb, message.c_str());
-  return code;
+  return static_cast<int>(code);
 }
 
 int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
     std::fputs(kHelp, stdout);
-    return words.empty() ? kInvalidParameter : 0;
+    return words.empty() ? static_cast<int>(DumpCode::kInvalidParameter) : 0;
   }
   for (const Verb& verb : kVerbs) {
     if (verb.name != words[0]) continue;
@@ -70,7 +72,7 @@ int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   std::fprintf(stderr, "msaccucmp: unknown verb \"%s\" (expected one of", words[0].c_str());
   for (const Verb& verb : kVerbs) std::fprintf(stderr, " %s", std::string(verb.name).c_str());
   std::fputs(")\n", stderr);
-  return kNoDumpFile;
+  return static_cast<int>(DumpCode::kNoDumpFile);
 }
 
 }  // namespace plumbline::cli

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/device_dump/msaccucmp_code.h"
+
 namespace plumbline::cli {
 
 using Words = std::vector<std::string>;
@@ -29,26 +31,8 @@ int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb);
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output);
 
-// Prints "msaccucmp <verb>: <message>" on stderr and returns `code`.
-int ReportMsaccucmp(const char* verb, const std::string& message, int code);
-
-// Exit codes of upstream's program that scripts rely on.
-enum MsaccucmpCode : int {
-  kNoDumpFile = 2,  // also wrong usage, as Python's argument parser has it
-  kInvalidPath = 3,
-  kInvalidParameter = 6,
-  kInvalidDumpData = 11,
-  kIndexOutOfBounds = 12,
-  kDumpFileError = 18,
-  kWriteError = 19,
-  kInvalidShape = 23,
-  kInvalidType = 24,
-  kInvalidJson = 29,
-  kNotSupported = 30,
-  kInvalidAlgorithm = 31,
-  kInvalidFile = 33,
-  kNoSpace = 35,
-};
+// Prints "msaccucmp <verb>: <message>" on stderr and returns `code` as an exit status.
+int ReportMsaccucmp(const char* verb, const std::string& message, pipeline::DumpCode code);
 
 }  // namespace plumbline::cli
 

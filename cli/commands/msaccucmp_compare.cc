@@ -25,6 +25,11 @@
 namespace plumbline::cli {
 namespace {
 
+using pipeline::DumpCode;
+using pipeline::DumpFailure;
+using pipeline::DumpResult;
+using pipeline::DumpStatus;
+
 constexpr const char* kCompare = "compare";
 constexpr const char* kFileCompare = "file_compare";
 
@@ -64,38 +69,30 @@ constexpr WordOption kFileCompareOptions[] = {
     {"-h", "--help", TakesWords::kNone, "this text"},
 };
 
-// A failure with upstream's number.
-struct Failure {
-  std::string text;
-  int code = kInvalidParameter;
-};
-template <class T>
-using Checked = tl::expected<T, Failure>;
-
-tl::unexpected<Failure> Refuse(std::string text, int code = kInvalidParameter) {
-  return tl::unexpected(Failure{std::move(text), code});
+DumpFailure Refusal(std::string text, DumpCode code = DumpCode::kInvalidParameter) {
+  return {code, std::move(text)};
 }
 
 // What happened while reading and pairing, by upstream's numbers.
-int CodeOf(const Error& error) {
+DumpCode CodeOf(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kInvalidArgument:
-      return kInvalidParameter;
+      return DumpCode::kInvalidParameter;
     case ErrorCode::kNotFound:
-      return kNoDumpFile;
+      return DumpCode::kNoDumpFile;
     case ErrorCode::kUnsupported:
-      return kNotSupported;
+      return DumpCode::kNotSupported;
     case ErrorCode::kCorrupt:
-      return kInvalidJson;
+      return DumpCode::kInvalidJson;
     case ErrorCode::kIo:
-      return kWriteError;
+      return DumpCode::kWriteError;
     case ErrorCode::kInternal:
-      return 1;
+      return DumpCode::kUnknown;
   }
-  return 1;
+  return DumpCode::kUnknown;
 }
 
-Checked<std::vector<measure::DumpAlgorithm>> AlgorithmsOf(const OptionWords& words) {
+DumpResult<std::vector<measure::DumpAlgorithm>> AlgorithmsOf(const OptionWords& words) {
   std::vector<std::string> names;
   for (const std::string& word : words.All("--algorithm")) {
     for (const std::string_view name : SplitAt(word, ',')) names.emplace_back(name);
@@ -114,79 +111,81 @@ Checked<std::vector<measure::DumpAlgorithm>> AlgorithmsOf(const OptionWords& wor
     }
   }
   if (algorithms.empty()) {
-    return Refuse("-alg: no known algorithm (expected names or numbers 0 to 9)", kInvalidAlgorithm);
+    return Refusal("-alg: no known algorithm (expected names or numbers 0 to 9)",
+                   DumpCode::kInvalidAlgorithm);
   }
   return algorithms;
 }
 
 // "start,end,step", fields may be empty.
-Checked<std::array<int64_t, 3>> SpanOf(const std::string& text) {
+DumpResult<std::array<int64_t, 3>> SpanOf(const std::string& text) {
   std::array<int64_t, 3> span = {1, -1, 1};
   const std::vector<std::string_view> parts = SplitAt(text, ',');
   if (parts.size() != span.size()) {
-    return Refuse(fmt::format("-r {}: expected start,end,step", text));
+    return Refusal(fmt::format("-r {}: expected start,end,step", text));
   }
   for (size_t i = 0; i < span.size(); ++i) {
     if (parts[i].empty()) continue;
     const auto number = ParseInteger(parts[i]);
-    if (!number) return Refuse(fmt::format("-r {}: expected three integers", text));
+    if (!number) return Refusal(fmt::format("-r {}: expected three integers", text));
     span[i] = *number;
   }
   return span;
 }
 
-Checked<pipeline::OperatorRange> RangeOf(const OptionWords& words) {
+DumpResult<pipeline::OperatorRange> RangeOf(const OptionWords& words) {
   pipeline::OperatorRange range;
-  if (words.Has("--range") && words.Has("--select")) return Refuse("-r and -s exclude each other");
+  if (words.Has("--range") && words.Has("--select")) return Refusal("-r and -s exclude each other");
   if (words.Has("--range")) {
     const auto span = SpanOf(words.Get("--range"));
-    if (!span) return tl::unexpected(span.error());
+    if (!span) return span.error();
     range.span = *span;
   }
   for (const std::string_view part : SplitAt(words.Get("--select"), ',')) {
     if (!words.Has("--select")) break;
     const auto number = ParseNatural(part);
-    if (!number) return Refuse("-s: expected numbers of operators between commas");
+    if (!number) return Refusal("-s: expected numbers of operators between commas");
     range.chosen.push_back(*number);
   }
   return range;
 }
 
 // Rules about which options go together.
-std::optional<Failure> CheckOptions(const OptionWords& words) {
+DumpStatus CheckOptions(const OptionWords& words) {
   const bool has_rule = words.Has("--fusion_rule_file");
   const auto needs = [](const char* option, const char* other) {
-    return Failure{fmt::format("The argument \"{}\" takes effect only when the \"{}\" exists.",
-                               option, other)};
+    return Refusal(fmt::format("The argument \"{}\" takes effect only when the \"{}\" exists.",
+                               option, other));
   };
   for (const char* side : {"--my_dump_path", "--golden_dump_path"}) {
-    if (!words.Has(side)) return Failure{fmt::format("{} is required", side), kNoDumpFile};
+    if (!words.Has(side))
+      return Refusal(fmt::format("{} is required", side), DumpCode::kNoDumpFile);
   }
   if (words.Has("--custom_script_path")) {
-    return Failure{"-c: Python algorithms and converters are not run by this program",
-                   kNotSupported};
+    return Refusal("-c: Python algorithms and converters are not run by this program",
+                   DumpCode::kNotSupported);
   }
   if (words.Has("--algorithm_options")) {
-    return Failure{"-a: the built-in algorithms take no parameters"};
+    return Refusal("-a: the built-in algorithms take no parameters");
   }
-  if (words.Has("--post_process")) return Failure{"param -p only used in pytorch session."};
+  if (words.Has("--post_process")) return Refusal("param -p only used in pytorch session.");
   if (words.Has("--mapping") && !has_rule && !words.Has("--quant_fusion_rule_file")) {
     return needs("-map", "-f or -q");
   }
   const bool has_index = words.Has("--output_index") || words.Has("--input_index");
   if (has_index && !words.Has("--op_name")) return needs("-o or -i", "-op");
   if (words.Has("--output_index") && words.Has("--input_index")) {
-    return Failure{"-o and -i exclude each other"};
+    return Refusal("-o and -i exclude each other");
   }
   const bool has_range = words.Has("--range") || words.Has("--select");
   if (words.Has("--op_name") && (has_range || words.Has("--mapping"))) {
-    return Failure{"-op: not with -r, -s and -map"};
+    return Refusal("-op: not with -r, -s and -map");
   }
   if (has_range && !has_rule) return needs("-r or -s", "-f");
-  return std::nullopt;
+  return {};
 }
 
-Checked<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
+DumpResult<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
   pipeline::OperatorRequest request;
   request.target = words.Get("--my_dump_path");
   request.golden = words.Get("--golden_dump_path");
@@ -194,21 +193,21 @@ Checked<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
   request.quant_rule = words.Get("--quant_fusion_rule_file");
   request.unfused_rule = words.Get("--close_fusion_rule_file");
   auto algorithms = AlgorithmsOf(words);
-  if (!algorithms) return tl::unexpected(algorithms.error());
+  if (!algorithms) return algorithms.error();
   request.algorithms = *std::move(algorithms);
   auto range = RangeOf(words);
-  if (!range) return tl::unexpected(range.error());
+  if (!range) return range.error();
   request.range = *std::move(range);
   if (words.Has("--max_cmp_size")) {
     const auto most = ParseNatural(words.Get("--max_cmp_size"));
-    if (!most) return Refuse("-max: expected a natural number");
+    if (!most) return Refusal("-max: expected a natural number");
     request.most_elements = static_cast<uint64_t>(*most);
   }
   request.slice_by_slice = words.Has("--ffts");
   for (const std::string& path : {request.target, request.golden, request.fusion_rule,
                                   request.quant_rule, request.unfused_rule}) {
     if (!path.empty() && KindOf(path) == PathKind::kMissing) {
-      return Refuse(path + ": there is no such path", kInvalidPath);
+      return Refusal(path + ": there is no such path", DumpCode::kInvalidPath);
     }
   }
   return request;
@@ -220,7 +219,7 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
   for (const std::string& path : {request.target, request.golden}) {
     if (!path.ends_with(".npy")) {
       return ReportMsaccucmp(kCompare, path + ": not compared as a file (expected .npy)",
-                             kInvalidType);
+                             DumpCode::kInvalidType);
     }
   }
   const auto pair = pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms);
@@ -230,7 +229,7 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
 }
 
 int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest& request) {
-  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  const std::string output = words.Get("--output", ".");
   if (words.Has("--mapping")) {
     const auto pairs = pipeline::PairOperators(request);
     if (!pairs) return Fail(pairs.error());
@@ -255,13 +254,13 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
 }
 
 // A natural number from `least` to `most` behind an option, or its default.
-Checked<uint64_t> NumberOf(const OptionWords& words, const char* name,
-                           std::array<uint64_t, 3> default_least_most) {
+DumpResult<uint64_t> NumberOf(const OptionWords& words, const char* name,
+                              std::array<uint64_t, 3> default_least_most) {
   const auto [otherwise, least, most] = default_least_most;
   if (!words.Has(name)) return otherwise;
   const auto number = ParseNatural(words.Get(name));
   if (!number || static_cast<uint64_t>(*number) < least || static_cast<uint64_t>(*number) > most) {
-    return Refuse(fmt::format("{}: expected a natural number from {} to {}", name, least, most));
+    return Refusal(fmt::format("{}: expected a natural number from {} to {}", name, least, most));
   }
   return static_cast<uint64_t>(*number);
 }
@@ -284,12 +283,12 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
   request.largest = static_cast<size_t>(*largest);
   request.lines_per_file = *lines;
   request.all_elements = !words.Has("--ignore_single_op_result");
-  request.output_directory = words.Has("--output") ? words.Get("--output") : ".";
+  request.output_directory = words.Get("--output", ".");
   const auto detail = pipeline::DetailOperator(request);
   if (!detail) {
     const bool does_not_fit = detail.error().code() == ErrorCode::kInvalidArgument;
     return ReportMsaccucmp(kCompare, detail.error().message(),
-                           does_not_fit ? kInvalidDumpData : CodeOf(detail.error()));
+                           does_not_fit ? DumpCode::kInvalidDumpData : CodeOf(detail.error()));
   }
   std::printf("%s: %s%s%s\n%s", detail->row.tensor.c_str(),
               std::string(VerdictName(detail->row.verdict.verdict)).c_str(),
@@ -303,7 +302,7 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
 int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& request) {
   const auto batch = pipeline::FindBatch(request.target, request.fusion_rule);
   if (!batch) return Fail(batch.error());
-  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  const std::string output = words.Get("--output", ".");
   for (const std::string& note : batch->notes) std::printf("note: %s\n", note.c_str());
   int status = 0;
   for (const pipeline::BatchModel& model : batch->models) {
@@ -336,7 +335,8 @@ int CompareOperatorFiles(const OptionWords& words) {
   for (const char* name : {"--fusion_rule_file", "--quant_fusion_rule_file", "--op_name",
                            "--custom_script_path", "--mapping"}) {
     if (!words.Has(name)) continue;
-    return ReportMsaccucmp(kCompare, fmt::format("{}: not for .h5 files", name), kInvalidParameter);
+    return ReportMsaccucmp(kCompare, fmt::format("{}: not for .h5 files", name),
+                           DumpCode::kInvalidParameter);
   }
   const auto request = RequestOf(words);
   if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
@@ -346,9 +346,10 @@ int CompareOperatorFiles(const OptionWords& words) {
       (*hdf5)->compare(request->target, request->golden, {.algorithms = request->algorithms});
   if (!comparison) return Fail(comparison.error());
   if (!comparison->target_is_npu) {
-    return ReportMsaccucmp(kCompare, request->target + ": is no dump of an NPU", kInvalidDumpData);
+    return ReportMsaccucmp(kCompare, request->target + ": is no dump of an NPU",
+                           DumpCode::kInvalidDumpData);
   }
-  const std::string output = words.Has("--output") ? words.Get("--output") : ".";
+  const std::string output = words.Get("--output", ".");
   const auto path = (*hdf5)->write_result(*comparison, output);
   if (!path) return Fail(path.error());
   std::fputs(pipeline::AnswerText(comparison->answer, "values").c_str(), stdout);
@@ -365,14 +366,14 @@ int CompareOperatorFiles(const OptionWords& words) {
 
 int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kCompareOptions, words);
-  if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), kNoDumpFile);
+  if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), DumpCode::kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kCompareOptions).c_str(), stdout);
     return 0;
   }
   if (AreOperatorFiles(*parsed)) return CompareOperatorFiles(*parsed);
-  if (const auto wrong = CheckOptions(*parsed)) {
-    return ReportMsaccucmp(kCompare, wrong->text, wrong->code);
+  if (const DumpStatus options = CheckOptions(*parsed); !options) {
+    return ReportMsaccucmp(kCompare, options.error().text, options.error().code);
   }
   const auto request = RequestOf(*parsed);
   if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
@@ -382,30 +383,35 @@ int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
   const bool is_batch = KindOf(request->fusion_rule) == PathKind::kDirectory;
   if (parsed->Has("--op_name")) {
     if (!is_batch) return CompareOperator(*parsed, *request);
-    return ReportMsaccucmp(kCompare, "-op: not with a directory of rule files", kInvalidParameter);
+    return ReportMsaccucmp(kCompare, "-op: not with a directory of rule files",
+                           DumpCode::kInvalidParameter);
   }
   return is_batch ? CompareBatch(*parsed, *request) : CompareDirectories(*parsed, *request);
 }
 
 int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kFileCompareOptions, words);
-  if (!parsed) return ReportMsaccucmp(kFileCompare, parsed.error().message(), kNoDumpFile);
+  if (!parsed)
+    return ReportMsaccucmp(kFileCompare, parsed.error().message(), DumpCode::kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kFileCompareOptions).c_str(), stdout);
     return 0;
   }
   for (const char* name : {"--my_dump_path", "--golden_dump_path", "--output"}) {
     if (!parsed->Has(name)) {
-      return ReportMsaccucmp(kFileCompare, fmt::format("{} is required", name), kNoDumpFile);
+      return ReportMsaccucmp(kFileCompare, fmt::format("{} is required", name),
+                             DumpCode::kNoDumpFile);
     }
   }
   for (const char* name : {"--my_dump_path", "--golden_dump_path"}) {
     const std::string path = parsed->Get(name);
     if (!path.ends_with(".npy")) {
-      return ReportMsaccucmp(kFileCompare, path + ": wrong type (expected .npy)", kInvalidType);
+      return ReportMsaccucmp(kFileCompare, path + ": wrong type (expected .npy)",
+                             DumpCode::kInvalidType);
     }
     if (KindOf(path) == PathKind::kMissing) {
-      return ReportMsaccucmp(kFileCompare, path + ": there is no such path", kInvalidPath);
+      return ReportMsaccucmp(kFileCompare, path + ": there is no such path",
+                             DumpCode::kInvalidPath);
     }
   }
   std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
@@ -416,10 +422,10 @@ int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   if (!pair) {
     const bool is_shape = pair.error().code() == ErrorCode::kInvalidArgument;
     return ReportMsaccucmp(kFileCompare, pair.error().message(),
-                           is_shape ? kInvalidShape : kInvalidDumpData);
+                           is_shape ? DumpCode::kInvalidShape : DumpCode::kInvalidDumpData);
   }
   const auto path = pipeline::WriteArrayPair(*pair, parsed->Get("--output"));
-  if (!path) return ReportMsaccucmp(kFileCompare, path.error().message(), kWriteError);
+  if (!path) return ReportMsaccucmp(kFileCompare, path.error().message(), DumpCode::kWriteError);
   std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
   return 0;

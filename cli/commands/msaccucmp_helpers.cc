@@ -15,6 +15,8 @@
 namespace plumbline::cli {
 namespace {
 
+using pipeline::DumpCode;
+
 constexpr const char* kAdvisor = "advisor";
 constexpr const char* kSaveLog = "save_log";
 constexpr const char* kShape = "shape_conversion";
@@ -49,12 +51,12 @@ constexpr WordOption kShapeOptions[] = {
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output) {
   const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
-  if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), kInvalidFile);
+  if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), DumpCode::kInvalidFile);
   for (const std::string& note : advice->notes) {
     std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
   }
   const auto path = pipeline::WriteAdvice(*advice, output);
-  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), kWriteError);
+  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), DumpCode::kWriteError);
   std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
   std::printf("advice: %s\n", path->c_str());
   return 0;
@@ -62,60 +64,58 @@ int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& in
 
 int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
-  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), kNoDumpFile);
+  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), DumpCode::kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kAdvisorOptions).c_str(), stdout);
     return 0;
   }
   if (!parsed->Has("--input_file")) {
-    return ReportMsaccucmp(kAdvisor, "-i is required", kNoDumpFile);
+    return ReportMsaccucmp(kAdvisor, "-i is required", DumpCode::kNoDumpFile);
   }
   std::vector<std::string> nodes;
   for (const std::string_view node : SplitAt(parsed->Get("--input_nodes"), ';')) {
     if (!node.empty()) nodes.emplace_back(node);
   }
-  return ReportAdvice(parsed->Get("--input_file"), nodes,
-                      parsed->Has("--out_path") ? parsed->Get("--out_path") : ".");
+  return ReportAdvice(parsed->Get("--input_file"), nodes, parsed->Get("--out_path", "."));
 }
 
 int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = OptionWords::Parse(kSaveLogOptions, words);
-  if (!parsed) return ReportMsaccucmp(kSaveLog, parsed.error().message(), kNoDumpFile);
+  if (!parsed) return ReportMsaccucmp(kSaveLog, parsed.error().message(), DumpCode::kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kSaveLogOptions).c_str(), stdout);
     return 0;
   }
   const std::string path = parsed->Get("--dump_file");
-  if (path.empty()) return ReportMsaccucmp(kSaveLog, "-d is required", kNoDumpFile);
-  const auto logs =
-      pipeline::SaveSpaceLogs(path, parsed->Has("--output") ? parsed->Get("--output") : ".");
+  if (path.empty()) return ReportMsaccucmp(kSaveLog, "-d is required", DumpCode::kNoDumpFile);
+  const auto logs = pipeline::SaveSpaceLogs(path, parsed->Get("--output", "."));
   if (!logs) {
     const bool is_missing = logs.error().code() == ErrorCode::kNotFound;
     return ReportMsaccucmp(kSaveLog, logs.error().message(),
-                           is_missing ? kInvalidPath : kInvalidDumpData);
+                           is_missing ? DumpCode::kInvalidPath : DumpCode::kInvalidDumpData);
   }
-  if (logs->empty()) return ReportMsaccucmp(kSaveLog, path + ": there is no space", kNoSpace);
+  if (logs->empty())
+    return ReportMsaccucmp(kSaveLog, path + ": there is no space", DumpCode::kNoWorkspace);
   for (const std::string& log : *logs) std::printf("file: %s\n", log.c_str());
   return 0;
 }
 
 int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb) {
   const auto parsed = OptionWords::Parse(kShapeOptions, words);
-  if (!parsed) return ReportMsaccucmp(kShape, parsed.error().message(), kNoDumpFile);
+  if (!parsed) return ReportMsaccucmp(kShape, parsed.error().message(), DumpCode::kNoDumpFile);
   if (parsed->Has("--help")) {
     std::fputs(OptionHelp(kShapeOptions).c_str(), stdout);
     return 0;
   }
-  const std::string tensor = parsed->Has("--tensor") ? parsed->Get("--tensor") : "output";
+  const std::string tensor = parsed->Get("--tensor", "output");
   if (!parsed->Has("--input") || !parsed->Has("--format") ||
       (tensor != "input" && tensor != "output")) {
     return ReportMsaccucmp(kShape, "expected -i FILE -format FORMAT [-tensor input|output]",
-                           kNoDumpFile);
+                           DumpCode::kNoDumpFile);
   }
   Words all = {"convert", "-d", parsed->Get("--input"), "-f", parsed->Get("--format")};
-  all.insert(all.end(), {"-out", parsed->Has("--output") ? parsed->Get("--output") : "."});
-  all.insert(all.end(), {tensor == "input" ? "-i" : "-o",
-                         parsed->Has("--index") ? parsed->Get("--index") : "0"});
+  all.insert(all.end(), {"-out", parsed->Get("--output", ".")});
+  all.insert(all.end(), {tensor == "input" ? "-i" : "-o", parsed->Get("--index", "0")});
   if (parsed->Has("--shape")) all.insert(all.end(), {"-s", parsed->Get("--shape")});
   if (parsed->Has("--custom")) all.insert(all.end(), {"-c", parsed->Get("--custom")});
   return run_plumb(std::move(all));

@@ -62,9 +62,10 @@ Result<OptionWords> OptionWords::Parse(std::span<const WordOption> options,
 
 bool OptionWords::Has(std::string_view name) const { return values_.contains(name); }
 
-std::string OptionWords::Get(std::string_view name) const {
+std::string OptionWords::Get(std::string_view name, std::string_view otherwise) const {
   const auto found = values_.find(name);
-  return found == values_.end() || found->second.empty() ? "" : found->second.front();
+  return found == values_.end() || found->second.empty() ? std::string(otherwise)
+                                                         : found->second.front();
 }
 
 const std::vector<std::string>& OptionWords::All(std::string_view name) const {

@@ -31,7 +31,7 @@ class OptionWords {
                                    std::span<const std::string> words);
 
   [[nodiscard]] bool Has(std::string_view name) const;
-  [[nodiscard]] std::string Get(std::string_view name) const;  // "" if it was not given
+  [[nodiscard]] std::string Get(std::string_view name, std::string_view otherwise = "") const;
   [[nodiscard]] const std::vector<std::string>& All(std::string_view name) const;
 
  private:

@@ -1,5 +1,5 @@
 // Failures of commands that stand in for upstream's program msaccucmp: its error numbers, on which
-// scripts rely as exit codes.
+// scripts rely as exit codes. Those of every verb are here.
 
 #ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_MSACCUCMP_CODE_H_
 #define PLUMBLINE_PIPELINE_DEVICE_DUMP_MSACCUCMP_CODE_H_
@@ -16,6 +16,7 @@ namespace plumbline::pipeline {
 // Those that are used here, by upstream's numbers.
 enum class DumpCode : uint8_t {
   kUnknown = 1,
+  kNoDumpFile = 2,  // also wrong usage, as Python's argument parser has it
   kInvalidPath = 3,
   kInvalidParameter = 6,
   kCannotOpen = 7,
@@ -25,8 +26,14 @@ enum class DumpCode : uint8_t {
   kInvalidDataType = 21,
   kInvalidFormat = 22,
   kInvalidShape = 23,
+  kInvalidType = 24,
   kConverterFailed = 26,
+  kInvalidJson = 29,
+  kNotSupported = 30,
+  kInvalidAlgorithm = 31,
+  kInvalidFile = 33,
   kInvalidOverflowType = 35,
+  kNoWorkspace = kInvalidOverflowType,  // upstream has no number of its own for it
   kInvalidOverflowStatus = 36,
   kSizeDoesNotMatch = 39,
   kNanoParse = 47,
@@ -47,6 +54,9 @@ class [[nodiscard]] DumpResult : public tl::expected<T, DumpFailure> {
       : Base(tl::unexpect, std::move(failure)) {}
 };
 using DumpStatus = DumpResult<void>;
+
+// What a number means to commands that have plumbline's own exit codes.
+ErrorCode ErrorCodeOf(DumpCode code);
 
 // An error that happened where only `code` can be meant.
 inline DumpFailure Failed(DumpCode code, const Error& error) { return {code, error.message()}; }
