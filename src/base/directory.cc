@@ -186,4 +186,12 @@ Result<Directory::Space> Directory::SpaceLeft() const {
   return Space{uint64_t{info.f_bavail} * info.f_frsize, uint64_t{info.f_blocks} * info.f_frsize};
 }
 
+Result<std::vector<std::string>> ListDirectories(const std::string& path) {
+  PL_TRY_ASSIGN(std::vector<std::string> names, ListDirectory(path));
+  std::erase_if(names, [&](const std::string& name) {
+    return KindOf(JoinPath(path, name)) != PathKind::kDirectory;
+  });
+  return names;
+}
+
 }  // namespace plumbline

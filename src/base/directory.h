@@ -1,4 +1,5 @@
-// An open directory, for writers that must not follow what its path comes to name later.
+// An open directory, for writers that must not follow what its path comes to name later; and the
+// directories in one.
 
 #ifndef PLUMBLINE_BASE_DIRECTORY_H_
 #define PLUMBLINE_BASE_DIRECTORY_H_
@@ -65,6 +66,9 @@ class Directory {
   std::string path_;   // as it was given
   std::string place_;  // absolute: the process may change its working directory
 };
+
+// Names of the directories in a directory, and of links to such, as ListDirectory.
+Result<std::vector<std::string>> ListDirectories(const std::string& path);
 
 }  // namespace plumbline
 

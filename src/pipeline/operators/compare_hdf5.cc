@@ -68,23 +68,14 @@ void Fail(Hdf5Row& row, measure::ArrayVerdict verdict, std::string reason) {
   row.fail_reason = std::move(reason);
 }
 
-// Flat where the shapes differ: equally many elements are compared in their order.
-Result<Tensor> Flat(const StoredTensor& tensor, const Shape& sizes) {
-  PL_TRY_ASSIGN(const Tensor contiguous, Tensor::Copy(tensor.view()));
-  const TensorView view = contiguous.view();
-  const std::vector<int64_t> strides = ContiguousStrides(sizes);
-  return Tensor::Copy({view.dtype, view.data, sizes, strides});
-}
-
 using Algorithms = std::span<const measure::DumpAlgorithm>;
 
+// Equally many elements, in their order where the shapes differ.
 Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Algorithms algorithms,
                       Hdf5Row& row) {
-  const Shape flat{ElementCount(target.sizes).value_or(0)};
-  const Shape& sizes = target.sizes == golden.sizes ? target.sizes : flat;
-  PL_TRY_ASSIGN(const Tensor a, Flat(target, sizes));
-  PL_TRY_ASSIGN(const Tensor b, Flat(golden, sizes));
-  if (flat[0] == 0) {
+  PL_TRY_ASSIGN(const Tensor a, Tensor::Copy(target.view()));
+  PL_TRY_ASSIGN(const Tensor b, Tensor::Copy(golden.view()));
+  if (a.view().element_count() == 0) {
     Fail(row, measure::NotComparable("empty"), "the tensors are empty");
     return {};
   }

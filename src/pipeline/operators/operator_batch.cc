@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "formats/fusion_rule.h"
@@ -29,17 +30,6 @@ std::string SecondNumber(std::string_view name) {
     if (number == 2) return std::string(name.substr(at, end - at));
     at = end;
   }
-}
-
-// Names of the directories in a directory; none if it is no directory.
-std::vector<std::string> DirectoriesIn(const std::string& path) {
-  std::vector<std::string> found;
-  const auto names = ListDirectory(path);
-  if (!names) return found;
-  for (const std::string& name : *names) {
-    if (KindOf(JoinPath(path, name)) == PathKind::kDirectory) found.push_back(name);
-  }
-  return found;
 }
 
 Result<std::vector<NamedRule>> RulesIn(const std::string& directory) {
@@ -72,9 +62,10 @@ const NamedRule* RuleOf(const std::string& model, const std::vector<NamedRule>& 
 }
 
 // The step of the highest number below a model.
-std::optional<std::string> HighestStep(const std::string& model_id) {
+Result<std::optional<std::string>> HighestStep(const std::string& model_id) {
   std::optional<std::string> highest;
-  for (std::string& step : DirectoriesIn(model_id)) {
+  PL_TRY_ASSIGN(std::vector<std::string> steps, ListDirectories(model_id));
+  for (std::string& step : steps) {
     const auto number = ParseNatural(step);
     if (!number) continue;
     if (!highest || *number > *ParseNatural(*highest)) highest = std::move(step);
@@ -95,9 +86,11 @@ Result<OperatorBatch> FindBatch(const std::string& recording, const std::string&
   }
   OperatorBatch batch;
   PL_TRY_ASSIGN(const std::vector<NamedRule> known, RulesIn(rules));
-  for (const std::string& device : DirectoriesIn(recording)) {
+  PL_TRY_ASSIGN(const std::vector<std::string> devices, ListDirectories(recording));
+  for (const std::string& device : devices) {
     const std::string on_device = JoinPath(recording, device);
-    for (const std::string& model : DirectoriesIn(on_device)) {
+    PL_TRY_ASSIGN(const std::vector<std::string> models, ListDirectories(on_device));
+    for (const std::string& model : models) {
       const NamedRule* rule = RuleOf(model, known, batch.notes);
       if (rule == nullptr) {
         batch.notes.push_back(
@@ -105,9 +98,10 @@ Result<OperatorBatch> FindBatch(const std::string& recording, const std::string&
         continue;
       }
       const std::string of_model = JoinPath(on_device, model);
-      for (const std::string& id : DirectoriesIn(of_model)) {
+      PL_TRY_ASSIGN(const std::vector<std::string> ids, ListDirectories(of_model));
+      for (const std::string& id : ids) {
         const std::string path = JoinPath(of_model, id);
-        const auto step = HighestStep(path);
+        PL_TRY_ASSIGN(const std::optional<std::string> step, HighestStep(path));
         if (!step) continue;
         batch.models.push_back({device, model, *step, JoinPath(path, *step), rule->path});
       }

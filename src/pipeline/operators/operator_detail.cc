@@ -10,10 +10,11 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/text_file.h"
-#include "formats/npy.h"
 #include "measure/widened.h"
 #include "pipeline/device_dump/output_names.h"
 #include "pipeline/operators/measure_operator.h"
+#include "pipeline/tensor_convert.h"
+#include "record/graph_name.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -36,12 +37,6 @@ std::vector<double> WidenedAll(const acl::Elements& elements) {
   std::vector<double> values(elements.bytes.size() / InfoOf(elements.dtype).size_bytes);
   measure::Widen(elements.dtype, elements.bytes.data(), values.size(), values.data());
   return values;
-}
-
-// The name of a file: '/' became '_'.
-std::string Mangled(std::string name) {
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name;
 }
 
 // Letters of the axes: those of the format, or N C H W and N C D H W by the number of axes.
@@ -117,7 +112,8 @@ class DetailWriter {
 Result<std::string> DetailWriter::Prefix() {
   const std::string tensor =
       fmt::format("_{}_{}", request_.place.is_input ? "input" : "output", request_.place.index);
-  std::string prefix = Mangled(request_.op_name) + tensor;
+  std::string prefix = request_.op_name + tensor;
+  std::replace(prefix.begin(), prefix.end(), '/', '_');  // as upstream, and nothing else
   const std::string wanted = prefix;
   const size_t room = kLongestName - std::string_view(kLongest).size();
   if (prefix.size() >= room) {
@@ -198,13 +194,8 @@ Status DetailWriter::Run(const acl::Elements& target, OperatorDetail& detail) {
   PL_TRY(MakeDirectories(request_.output_directory));
   PL_TRY_ASSIGN(prefix_, Prefix());
   PL_TRY(RemoveOld());
-  PL_TRY_ASSIGN(const npy::Contents npy,
-                npy::MakeContents(target.dtype, target.sizes, target.bytes));
   files_.push_back(PathOf(".npy"));
-  PL_TRY_ASSIGN(TextFile array, TextFile::Create(files_.back()));
-  PL_TRY(array.Write(npy.header));
-  PL_TRY(array.Write({reinterpret_cast<const char*>(npy.data.data()), npy.data.size()}));
-  PL_TRY(array.Close());
+  PL_TRY(WriteNpy(target.view(), files_.back()));
   detail.summary = Summary();
   files_.push_back(PathOf("_summary.txt"));
   PL_TRY(WriteFileAtomically(files_.back(), detail.summary, false));
@@ -233,11 +224,13 @@ Values ValuesOf(const acl::Elements& target, const acl::Elements& golden) {
 
 Result<OperatorDetail> DetailOperator(const DetailRequest& request) {
   PL_TRY_ASSIGN(const OperatorComparison pairs, PairOperators(request.recordings));
-  const auto is_wanted = [&](const PairedOperator& pair) {
-    return pair.target_name == request.op_name ||
-           Mangled(pair.target_name) == Mangled(request.op_name);
-  };
-  const auto pair = std::find_if(pairs.pairs.begin(), pairs.pairs.end(), is_wanted);
+  auto pair = std::ranges::find(pairs.pairs, request.op_name, &PairedOperator::target_name);
+  if (pair == pairs.pairs.end()) {
+    const std::string mangled = MangledKernel(request.op_name);
+    pair = std::ranges::find_if(pairs.pairs, [&](const PairedOperator& one) {
+      return MangledKernel(one.target_name) == mangled;
+    });
+  }
   if (pair == pairs.pairs.end()) {
     return Error(ErrorCode::kNotFound, request.op_name + ": there is no such operator");
   }
