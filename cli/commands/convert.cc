@@ -74,7 +74,7 @@ class Progress {
 
 std::string Summary(const ConvertRequest& request, const ConvertReport& report) {
   std::string text = fmt::format("{}: {} of {}, {}\n", OneLine(request.output_directory),
-                                 CountText(report.outputs, "output"),
+                                 CountText(report.outputs.size(), "output"),
                                  CountText(report.files - report.done_before, "dump file"),
                                  CountText(report.output_bytes, "byte"));
   if (report.done_before > 0) {

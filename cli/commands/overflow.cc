@@ -152,7 +152,7 @@ int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
 
 // A tree with records of a device, or else a recording.
 int RunOnTree(const Arguments& arguments, const std::string& path) {
-  Result<pipeline::DumpFiles> found = pipeline::FindDumpFiles(path, /*recursive=*/true);
+  Result<pipeline::DumpFiles> found = pipeline::FindDumpFiles(path, {.recursive = true});
   if (found && pipeline::HasOverflowRecords(*found)) {
     return RunDeviceOverflow(arguments, *std::move(found));
   }
@@ -171,7 +171,7 @@ int RunOnTree(const Arguments& arguments, const std::string& path) {
 
 int RunOnDevice(const Arguments& arguments) {
   Result<pipeline::DumpFiles> found =
-      pipeline::FindDumpFiles(arguments.dump_path, /*recursive=*/true);
+      pipeline::FindDumpFiles(arguments.dump_path, {.recursive = true});
   if (found) return RunDeviceOverflow(arguments, *std::move(found));
   return TellFailure(pipeline::Failed(pipeline::DumpCode::kInvalidPath, found.error()));
 }

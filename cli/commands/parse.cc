@@ -6,33 +6,25 @@
 
 #include <CLI/App.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <optional>
-#include <set>
 
-#include "base/file.h"
-#include "base/parallel.h"
+#include "base/log.h"
+#include "base/number_text.h"
 #include "base/text_parts.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
-#include "formats/acl_file_name.h"
-#include "formats/atb_bin.h"
 #include "pipeline/arrays/compare_npy_trees.h"
 #include "pipeline/arrays/element_report.h"
 #include "pipeline/arrays/print_array.h"
 #include "pipeline/device_dump/convert_dumps.h"
-#include "pipeline/device_dump/convert_file.h"
-#include "pipeline/device_dump/output_names.h"
-#include "pipeline/tensor_convert.h"
+#include "pipeline/result_names.h"
 
 namespace plumbline::cli {
 namespace {
 
 constexpr const char* kCommand = "parse";
-constexpr int kMostLevels = 5;
 
 constexpr WordOption kHelp = {"-h", "--help", TakesWords::kNone, "this text"};
 constexpr WordOption kOutput = {"-out", "--output_path", TakesWords::kOne,
@@ -107,10 +99,6 @@ std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOp
   return *std::move(parsed);
 }
 
-std::string OutputOf(const OptionWords& options, const char* otherwise) {
-  return options.Has("--output_path") ? options.Get("--output_path") : otherwise;
-}
-
 int RunPt(const std::vector<std::string>& words) {
   int status = 0;
   const auto options = Options("pt", kPtOptions, words, status);
@@ -156,12 +144,12 @@ int RunVc(const std::vector<std::string>& words) {
   const std::string mine = options->Get("--my_dump_path");
   const std::string golden = options->Get("--golden_dump_path");
   if (!IsNpyTree(mine) || !IsNpyTree(golden)) {
-    return RunMsaccucmpCompare(
-        {"-m", mine, "-g", golden, "-out", OutputOf(*options, "parse_data/compare_result")},
-        nullptr);
+    return RunMsaccucmpCompare({"-m", mine, "-g", golden, "-out",
+                                options->Get("--output_path", "parse_data/compare_result")},
+                               nullptr);
   }
-  const Result<NpyTreeReport> report =
-      CompareNpyTrees(mine, golden, OutputOf(*options, "parse_data/batch_compare_result"));
+  const Result<NpyTreeReport> report = CompareNpyTrees(
+      mine, golden, options->Get("--output_path", "parse_data/batch_compare_result"));
   if (!report) return Fail("vc", report.error());
   std::printf("%s: %llu rows, %llu differ or could not be compared\n", report->path.c_str(),
               static_cast<unsigned long long>(report->rows),
@@ -169,23 +157,38 @@ int RunVc(const std::vector<std::string>& words) {
   return 0;
 }
 
-// Converts and lists what was not there before.
-int Convert(std::string_view verb, const pipeline::ConvertRequest& request) {
-  const auto list = [&] {
-    const auto names = ListDirectory(request.output_directory);
-    return names ? std::set<std::string>(names->begin(), names->end()) : std::set<std::string>();
-  };
-  const std::set<std::string> before = list();
-  const auto report = pipeline::ConvertDumps(request);
-  if (!report) return Fail(verb, Error(ErrorCode::kInvalidArgument, report.error().text));
-  for (const std::string& line : report->lines) std::fprintf(stderr, "%s\n", line.c_str());
-  std::printf("%s\n", request.dump_path.c_str());
-  for (const std::string& name : list()) {
-    if (!before.contains(name)) {
-      std::printf("  %s\n", JoinPath(request.output_directory, name).c_str());
-    }
+// Converts, and says what failed and what is odd; nothing after `status` was set to the error's.
+std::optional<pipeline::ConvertReport> Converted(std::string_view verb,
+                                                 const pipeline::ConvertRequest& request,
+                                                 int& status) {
+  auto report = pipeline::ConvertDumps(request);
+  if (!report) {
+    status = Fail(verb, Error(pipeline::ErrorCodeOf(report.error().code), report.error().text));
+    return std::nullopt;
   }
-  return report->failed == 0 ? 0 : ExitStatus(ErrorCode::kCorrupt);
+  const auto say = [&](const std::string& line) {
+    std::fprintf(stderr, "plumb parse %s: %s\n", std::string(verb).c_str(), OneLine(line).c_str());
+  };
+  for (const std::string& note : report->notes) say(note);
+  for (const std::string& line : report->lines) say(line);
+  if (report->left_out > 0) {
+    say(CountText(report->left_out, "file") + " left out: no names of dumps");
+  }
+  if (report->failed > 0) {
+    say(CountText(report->failed, "file") + " failed: " + report->failure_list);
+  }
+  status = report->code ? ExitStatus(pipeline::ErrorCodeOf(*report->code)) : 0;
+  return *std::move(report);
+}
+
+// The same, and lists the outputs.
+int ConvertAndList(std::string_view verb, const pipeline::ConvertRequest& request) {
+  int status = 0;
+  const auto report = Converted(verb, request, status);
+  if (!report) return status;
+  std::printf("%s\n", request.dump_path.c_str());
+  for (const std::string& output : report->outputs) std::printf("  %s\n", output.c_str());
+  return status;
 }
 
 int RunDc(const std::vector<std::string>& words) {
@@ -194,79 +197,26 @@ int RunDc(const std::vector<std::string>& words) {
   if (!options) return status;
   pipeline::ConvertRequest request;
   request.dump_path = options->Get("--name");
-  request.output_directory = OutputOf(*options, "parse_data/dump_convert");
+  request.output_directory = options->Get("--output_path", "parse_data/dump_convert");
   request.format = options->Get("--format");
-  return Convert("dc", request);
-}
-
-void FindDumps(const std::string& directory, int level, std::vector<std::string>& found) {
-  if (level > kMostLevels) return;
-  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
-    const std::string path = JoinPath(directory, name);
-    if (KindOf(path) == PathKind::kDirectory) {
-      FindDumps(path, level + 1, found);
-    } else if (acl::ParseDumpFileName(name)) {
-      found.push_back(path);
-    }
-  }
-}
-
-// One file to {output}/{op_name}/{timestamp}/; the first problem, or nothing.
-std::optional<std::string> ConvertOne(const std::string& path, const std::string& output) {
-  const std::string name(BaseName(path));
-  const auto parts = acl::ParseDumpFileName(name);
-  const std::string place = JoinPath(JoinPath(output, parts->op_name), parts->timestamp);
-  const Status made = MakeDirectories(place);
-  if (!made) return made.error().message();
-  auto directory = pipeline::OutputDirectory::Open(place);
-  if (!directory) return directory.error().text;
-  const pipeline::FileConversion done = pipeline::ConvertFile(path, name, {}, *directory);
-  if (done.failures.empty()) return std::nullopt;
-  return fmt::format("{}: {}", path, done.failures.front().failure.text);
-}
-
-std::string TimeStamp() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  char text[16];
-  return std::string(text, std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local));
+  return ConvertAndList("dc", request);
 }
 
 int RunCad(const std::vector<std::string>& words) {
   int status = 0;
   const auto options = Options("cad", kCadOptions, words, status);
   if (!options) return status;
-  std::vector<std::string> files;
-  FindDumps(options->Get("--my_dump_path"), 1, files);
-  if (files.empty()) {
-    return Fail("cad", Error(ErrorCode::kNotFound,
-                             options->Get("--my_dump_path") + ": holds no dump file"));
-  }
-  const std::string output =
-      OutputOf(*options, ("parse_data/batch_dump_convert/" + TimeStamp()).c_str());
-  std::vector<std::optional<std::string>> problems(files.size());
-  ParallelFor(files.size(), [&](size_t i) { problems[i] = ConvertOne(files[i], output); });
-  size_t failed = 0;
-  for (const std::optional<std::string>& problem : problems) {
-    if (!problem) continue;
-    ++failed;
-    std::fprintf(stderr, "%s\n", problem->c_str());
-  }
-  std::printf("%s: %zu dump files converted, %zu failed\n", output.c_str(), files.size() - failed,
-              failed);
-  return failed == 0 ? 0 : ExitStatus(ErrorCode::kCorrupt);
-}
-
-// A tensor file of ATB keeps its whole name: several may differ in their ends alone.
-Status ConvertAtb(const std::string& path, const std::string& output, bool is_pt) {
-  PL_TRY_ASSIGN(const atb::BinFile file, atb::BinFile::Open(path));
-  PL_TRY(MakeDirectories(output));
-  const std::string to =
-      JoinPath(output, fmt::format("{}.{}", BaseName(path), is_pt ? "pt" : "npy"));
-  PL_TRY(is_pt ? WritePt(file.view(), to) : WriteNpy(file.view(), to));
-  std::printf("%s\n", to.c_str());
-  return {};
+  pipeline::ConvertRequest request;
+  request.dump_path = options->Get("--my_dump_path");
+  request.output_directory = options->Has("--output_path")
+                                 ? options->Get("--output_path")
+                                 : pipeline::FreeDirectory("parse_data/batch_dump_convert");
+  request.by_operator = true;
+  const auto report = Converted("cad", request, status);
+  if (!report) return status;
+  std::printf("%s: %zu dump files converted, %zu failed\n", request.output_directory.c_str(),
+              report->files - report->failed, report->failed);
+  return status;
 }
 
 // Files directly in a directory, or the file itself, by what each of them is.
@@ -274,39 +224,16 @@ int RunFiles(const std::vector<std::string>& words) {
   int status = 0;
   const auto options = Options("", kFileOptions, words, status);
   if (!options) return status;
-  const std::string path = options->Get("--dump_path");
-  const std::string type = options->Has("--type") ? options->Get("--type") : "pt";
+  const std::string type = options->Get("--type", "pt");
   if (type != "pt" && type != "npy") {
     return Fail("-t", Error(ErrorCode::kInvalidArgument, type + ": expected npy or pt"));
   }
-  const std::string output = OutputOf(*options, "./output");
-  std::vector<std::string> files;
-  if (KindOf(path) == PathKind::kDirectory) {
-    for (const std::string& name : ListDirectory(path).value_or(std::vector<std::string>())) {
-      const std::string file = JoinPath(path, name);
-      if (KindOf(file) == PathKind::kFile) files.push_back(file);
-    }
-  } else if (KindOf(path) == PathKind::kFile) {
-    files.push_back(path);
-  }
-  if (files.empty()) {
-    return Fail("-d", Error(ErrorCode::kNotFound, path + ": is no file or directory of files"));
-  }
   pipeline::ConvertRequest request;
-  request.output_directory = output;
+  request.dump_path = options->Get("--dump_path");
+  request.output_directory = options->Get("--output_path", "./output");
   request.kind = type == "pt" ? pipeline::OutputKind::kPt : pipeline::OutputKind::kNpy;
-  for (const std::string& file : files) {
-    int one = 0;
-    if (LowerCase(file).ends_with(".bin")) {
-      const Status converted = ConvertAtb(file, output, type == "pt");
-      if (!converted) one = Fail("-d", converted.error());
-    } else {
-      request.dump_path = file;
-      one = Convert("-d", request);
-    }
-    if (status == 0) status = one;
-  }
-  return status;
+  request.takes_atb = true;
+  return ConvertAndList("-d", request);
 }
 
 constexpr ParseVerb kVerbs[] = {

@@ -91,6 +91,8 @@ Result<Header> ReadHeader(std::string_view text) {
 
 }  // namespace
 
+bool IsBinFileName(std::string_view name) { return LowerCase(name).ends_with(".bin"); }
+
 Result<BinFile> BinFile::Parse(std::span<const std::byte> bytes) {
   PL_TRY_ASSIGN(const Header header,
                 ReadHeader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));

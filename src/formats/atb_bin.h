@@ -6,12 +6,16 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::atb {
+
+// Whether a file is one of these by its name: it ends in ".bin", in any case.
+bool IsBinFileName(std::string_view name);
 
 // A mapped file and the tensor in it. Movable; view() stays valid while the object lives.
 class BinFile {

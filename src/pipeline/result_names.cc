@@ -44,4 +44,13 @@ FreeName FreePath(const std::string& directory, std::string_view prefix, std::st
   return name;
 }
 
+std::string FreeDirectory(const std::string& parent) {
+  const std::string time = TimeStamp(StampForm::kDigits);
+  std::string path = JoinPath(parent, time);
+  for (int n = 1; KindOf(path) != PathKind::kMissing; ++n) {
+    path = JoinPath(parent, fmt::format("{}_{}", time, n));
+  }
+  return path;
+}
+
 }  // namespace plumbline::pipeline

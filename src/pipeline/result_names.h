@@ -32,6 +32,9 @@ FreeName FreeStamp(const std::string& directory, std::string_view prefix,
 FreeName FreePath(const std::string& directory, std::string_view prefix, std::string_view extension,
                   StampForm form = StampForm::kDigits);
 
+// The path "<parent>/<time>" or "<parent>/<time>_<n>" of a directory that is not there yet.
+std::string FreeDirectory(const std::string& parent);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_RESULT_NAMES_H_

@@ -3,7 +3,6 @@
 #include <span>
 
 #include "base/digest.h"
-#include "base/file.h"
 #include "formats/npy.h"
 #include "formats/torch_pt.h"
 #include "plumbline/tensor.h"
@@ -18,19 +17,26 @@ Result<std::span<const std::byte>> ContiguousBytes(const TensorView& view, Tenso
   return std::span(copy.view().data, view.size_bytes());
 }
 
-Result<uint64_t> WriteParts(const std::string& path, std::string_view head,
-                            std::span<const std::byte> data, std::string_view tail) {
-  PL_TRY_ASSIGN(AtomicFile out, AtomicFile::Create(path));
+Result<uint64_t> WriteParts(AtomicFile& out, std::string_view head, std::span<const std::byte> data,
+                            std::string_view tail) {
   PL_TRY(out.Write(head));
   PL_TRY(out.Write(data));
   PL_TRY(out.Write(tail));
-  PL_TRY(out.Commit(/*durable=*/false));
   return head.size() + data.size() + tail.size();
+}
+
+// Creates the file, has `write` fill it, and commits it.
+template <class T, class Write>
+Result<T> Whole(const std::string& path, const Write& write) {
+  PL_TRY_ASSIGN(AtomicFile out, AtomicFile::Create(path));
+  Result<T> written = write(out);
+  if (written) PL_TRY(out.Commit(/*durable=*/false));
+  return written;
 }
 
 }  // namespace
 
-Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to) {
+Result<ConvertedTensor> WriteNpy(const TensorView& view, AtomicFile& to) {
   Tensor copy;
   PL_TRY_ASSIGN(const std::span<const std::byte> bytes, ContiguousBytes(view, copy));
   PL_TRY_ASSIGN(const npy::Contents contents, npy::MakeContents(view.dtype, view.sizes, bytes));
@@ -40,7 +46,11 @@ Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to) 
   return converted;
 }
 
-Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to) {
+Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to) {
+  return Whole<ConvertedTensor>(to, [&](AtomicFile& out) { return WriteNpy(view, out); });
+}
+
+Result<ConvertedTensor> WritePt(const TensorView& view, AtomicFile& to) {
   Tensor copy;
   PL_TRY_ASSIGN(const std::span<const std::byte> bytes, ContiguousBytes(view, copy));
   const torch_pt::Frame frame =
@@ -48,6 +58,10 @@ Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to) {
   ConvertedTensor converted;
   PL_TRY_ASSIGN(converted.bytes, WriteParts(to, frame.head, bytes, frame.tail));
   return converted;
+}
+
+Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to) {
+  return Whole<ConvertedTensor>(to, [&](AtomicFile& out) { return WritePt(view, out); });
 }
 
 Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to) {
@@ -62,7 +76,8 @@ Result<ConvertedTensor> NpyToPt(const std::string& from, const std::string& to) 
 
 Result<uint64_t> CopyFileBytes(const std::string& from, const std::string& to) {
   PL_TRY_ASSIGN(const auto file, MappedFile::Open(from));
-  return WriteParts(to, {}, file->bytes(), {});
+  return Whole<uint64_t>(to,
+                         [&](AtomicFile& out) { return WriteParts(out, {}, file->bytes(), {}); });
 }
 
 }  // namespace plumbline

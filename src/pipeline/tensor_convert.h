@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/file.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
 
@@ -18,8 +19,10 @@ struct ConvertedTensor {
 
 // Writes a .npy file. bfloat16 and float8 become float32, which holds all of their values. kIo.
 Result<ConvertedTensor> WriteNpy(const TensorView& view, const std::string& to);
+Result<ConvertedTensor> WriteNpy(const TensorView& view, AtomicFile& to);  // the caller commits it
 // Writes a .pt file. kIo.
 Result<ConvertedTensor> WritePt(const TensorView& view, const std::string& to);
+Result<ConvertedTensor> WritePt(const TensorView& view, AtomicFile& to);
 // Reads the .pt file `from` and writes the .npy file `to`. bfloat16 and float8 become float32,
 // which holds all of their values. Errors as PtFile::Open, kIo.
 Result<ConvertedTensor> PtToNpy(const std::string& from, const std::string& to);

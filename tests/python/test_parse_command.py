@@ -147,6 +147,106 @@ def test_dc_and_cad(tmp_path: Path) -> None:
     assert parse("cad", "-m", "none", cwd=tmp_path).returncode == 3
 
 
+def test_cad_of_two_dumps_with_one_name(tmp_path: Path) -> None:
+    """Outputs of both would have the same names: the second is an error, and nothing is mixed."""
+    name = "Relu.relu1.3.7.1735011096426349"
+    for i in range(2):
+        save_dump(tmp_path / "dump" / str(i) / name, np.full(3, i, np.float32))
+    done = parse("cad", "-m", "dump", "-out", "all", cwd=tmp_path)
+    assert done.returncode == 6 and "1 dump files converted, 1 failed" in done.stdout
+    assert f"dump/1/{name}: another dump has an output of this name (dump/0/{name})" in done.stderr
+    (array,) = (tmp_path / "all").glob("*/*/*.npy")
+    assert np.load(array).tolist() == [0, 0, 0]
+    (line,) = (tmp_path / "all/convert_failed_file_list.txt").read_text().splitlines()
+    assert line.startswith(f"dump/1/{name}\t")
+
+
+def test_cad_finds_what_convert_finds(tmp_path: Path) -> None:
+    """Names of digits by mapping.csv, dumps of any depth; what is no dump is counted."""
+    values = np.arange(6, dtype=np.float32)
+    save_dump(tmp_path / "dump/0/4711", values)
+    (tmp_path / "dump/0/mapping.csv").write_text("4711,Relu.relu1.3.7.1735011096426349\nno row\n")
+    save_dump(tmp_path / "dump/a/b/c/d/e/f/Add.add1.3.7.1735011096426350", values)
+    (tmp_path / "dump/0/notes.txt").write_text("other")
+    done = parse("cad", "-m", "dump", "-out", "all", cwd=tmp_path)
+    assert done.returncode == 0 and "2 dump files converted, 0 failed" in done.stdout
+    assert "1 file left out" in done.stderr and "mapping.csv: line 2 is no row" in done.stderr
+    root = tmp_path / "all"
+    trees = sorted(str(path.relative_to(root).parent) for path in root.glob("*/*/*.npy"))
+    assert trees == ["add1/1735011096426350", "relu1/1735011096426349"]
+
+
+def test_an_operator_whose_name_no_directory_can_have(tmp_path: Path) -> None:
+    """Its dump fails, and no other."""
+    values = np.arange(6, dtype=np.float32)
+    save_dump(tmp_path / "dump/1", values)
+    save_dump(tmp_path / "dump/Add.add1.3.7.1735011096426350", values)
+    name = "x" * 300
+    (tmp_path / "dump/mapping.csv").write_text(f"1,Relu.{name}.3.7.1735011096426349\n")
+    done = parse("cad", "-m", "dump", "-out", "all", cwd=tmp_path)
+    assert "1 dump files converted, 1 failed" in done.stdout and "File name too long" in done.stderr
+    assert len(list((tmp_path / "all/add1").glob("*/*.npy"))) == 1
+    assert (tmp_path / "all/convert_failed_file_list.txt").read_text().startswith("dump/1\t")
+
+
+def test_every_error_of_a_conversion_has_its_status(tmp_path: Path) -> None:
+    name = "Relu.relu1.3.7.1735011096426349"
+    dump = save_dump(tmp_path / "dump" / name, np.ones(2, np.float32))
+    assert parse("dc", "-n", "none", cwd=tmp_path).returncode == 3
+    assert parse("dc", "-n", dump, "-f", "FOO", cwd=tmp_path).returncode == 2
+    unsupported = parse("dc", "-n", dump, "-f", "NC1HWC0", cwd=tmp_path)
+    assert unsupported.returncode == 4 and "Not supported" in unsupported.stderr
+    (tmp_path / "full" / f"{name}.output.0.npy").mkdir(parents=True)
+    taken = parse("dc", "-n", dump, "-out", "full", cwd=tmp_path)
+    assert taken.returncode == 6 and f"{name}.output.0.npy" in taken.stderr
+    (tmp_path / "empty").mkdir()
+    assert parse("cad", "-m", "empty", cwd=tmp_path).returncode == 2
+
+
+def test_a_second_conversion_lists_its_outputs_again(tmp_path: Path) -> None:
+    name = "Relu.relu1.3.7.1735011096426349"
+    dump = save_dump(tmp_path / "dump" / name, np.ones(2, np.float32))
+    lines = [parse("dc", "-n", dump, "-out", "out", cwd=tmp_path).stdout for _ in range(2)]
+    assert lines[0] == lines[1] == f"{dump}\n  out/{name}.output.0.npy\n"
+
+
+def test_no_failure_of_many_files_is_lost(tmp_path: Path) -> None:
+    """One list over dumps and tensor files of ATB, whatever fails first."""
+    values = np.arange(6, dtype=np.float32)
+    for i in range(3):
+        save_dump(tmp_path / f"in/Relu.good{i}.3.7.173501109642634{i}", values)
+        (tmp_path / f"in/Relu.bad{i}.3.7.173501109642634{i}").write_bytes(b"no dump")
+    (tmp_path / "in/b.bin").write_bytes(b"no tensor")
+    done = parse("-d", "in", "-t", "npy", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 5
+    listed = (tmp_path / "out/convert_failed_file_list.txt").read_text().splitlines()
+    assert [line.split("\t")[0] for line in listed] == [
+        "in/Relu.bad0.3.7.1735011096426340", "in/Relu.bad1.3.7.1735011096426341",
+        "in/Relu.bad2.3.7.1735011096426342", "in/b.bin"]
+    assert done.stdout.count("good") == 3 and "4 files failed" in done.stderr
+    assert len(list((tmp_path / "out").glob("*.npy"))) == 3
+
+
+def test_vc_takes_what_cad_leaves(tmp_path: Path) -> None:
+    """Lists of failures and of long names beside the arrays, and two arrays of one slot."""
+    values = np.arange(6, dtype=np.float32)
+    long_name = "x" * 220
+    for side, last in (("a", 0.0), ("b", 1.0)):
+        for kind, array in (("Add", values), ("Mul", values + last)):
+            save_dump(tmp_path / side / f"{kind}.both.3.7.1735011096426349", array)
+        save_dump(tmp_path / side / f"Relu.{long_name}.3.7.1735011096426349", values)
+        (tmp_path / side / "Relu.bad.3.7.1735011096426351").write_bytes(b"no dump")
+        assert parse("cad", "-m", side, "-out", f"out_{side}", cwd=tmp_path).returncode == 5
+        assert list((tmp_path / f"out_{side}").glob("*/*/mapping.csv"))
+    done = parse("vc", "-m", "out_a", "-g", "out_b", "-out", "result", cwd=tmp_path)
+    assert done.returncode == 0 and "3 rows, 1 differ" in done.stdout, done.stderr
+    (table,) = (tmp_path / "result").glob("batch_compare_*.csv")
+    rows = list(csv.DictReader(table.read_text("utf-8-sig").splitlines()))
+    verdicts = {Path(row["NPU File Name"]).name: row["Verdict"] for row in rows}
+    assert verdicts["Add.both.3.7.1735011096426349.output.0.npy"] == "same"
+    assert verdicts["Mul.both.3.7.1735011096426349.output.0.npy"] == "broken"
+
+
 def test_files_by_what_they_are(tmp_path: Path) -> None:
     values = np.arange(6, dtype=np.float32)
     name = "Relu.relu1.3.7.1735011096426349"

@@ -11,14 +11,17 @@
 #include <vector>
 
 #include "base/csv.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/number_text.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
+#include "load/name_mapping.h"
 #include "match/python_text.h"
 #include "measure/array_verdict.h"
 #include "pipeline/arrays/array_elements.h"
 #include "pipeline/operators/array_pair.h"
+#include "record/run_files.h"
 
 namespace plumbline {
 namespace {
@@ -37,6 +40,7 @@ bool HasOnlyArrays(const std::string& directory, int level, bool& any) {
   const auto names = ListDirectory(directory);
   if (!names || level > kMostLevels) return false;
   return std::ranges::all_of(*names, [&](const std::string& name) {
+    if (run_files::IsAboutDumps(name)) return true;
     const std::string path = JoinPath(directory, name);
     if (KindOf(path) == PathKind::kDirectory) return HasOnlyArrays(path, level + 1, any);
     any = true;
@@ -44,25 +48,31 @@ bool HasOnlyArrays(const std::string& directory, int level, bool& any) {
   });
 }
 
-std::vector<std::string> DirectoriesIn(const std::string& path) {
-  std::vector<std::string> names;
-  for (const std::string& name : ListDirectory(path).value_or(std::vector<std::string>())) {
-    if (KindOf(JoinPath(path, name)) == PathKind::kDirectory) names.push_back(name);
+// The part of a name from "input" or "output" on; the whole name where it has neither.
+std::string KeyOf(const std::string& name) {
+  const std::vector<std::string_view> parts = SplitAt(name, '.');
+  size_t at = 0;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (parts[i] == "input" || parts[i] == "output") at = i;
   }
-  return names;
+  return at == 0 ? name : fmt::format("{}.{}", parts[at], parts[at + 1]);
 }
 
-// The part of a name from "input" or "output" on; the whole name where it has neither.
-Files ArraysIn(const std::string& directory) {
+// Of several with one key the second has " 2" behind it, in the order of their full names.
+Result<Files> ArraysIn(const std::string& directory) {
+  PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
+  PL_TRY_ASSIGN(const load::NameMapping mapping, load::NameMapping::Read(directory));
+  std::set<std::pair<std::string, std::string>> arrays;  // full name, file
+  for (const std::string& name : names) {
+    if (run_files::IsAboutDumps(name)) continue;
+    arrays.emplace(mapping.NameOf(name), name);
+  }
   Files files;
-  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
-    const std::vector<std::string_view> parts = SplitAt(name, '.');
-    size_t at = 0;
-    for (size_t i = 0; i + 1 < parts.size(); ++i) {
-      if (parts[i] == "input" || parts[i] == "output") at = i;
-    }
-    const std::string key = at == 0 ? name : fmt::format("{}.{}", parts[at], parts[at + 1]);
-    files.emplace(key, JoinPath(directory, name));
+  for (const auto& [full_name, name] : arrays) {
+    const std::string key = KeyOf(full_name);
+    std::string free = key;
+    for (int n = 2; files.contains(free); ++n) free = fmt::format("{} {}", key, n);
+    files.emplace(free, JoinPath(directory, name));
   }
   return files;
 }
@@ -123,10 +133,15 @@ void CompareFiles(Row& row) {
 }
 
 // Adds rows of two directories of arrays; a missing one is an empty path.
-void CompareDirectories(const std::string& target, const std::string& golden,
-                        std::vector<Row>& rows) {
-  const Files mine = target.empty() ? Files() : ArraysIn(target);
-  const Files theirs = golden.empty() ? Files() : ArraysIn(golden);
+Status CompareDirectories(const std::string& target, const std::string& golden,
+                          std::vector<Row>& rows) {
+  Files mine, theirs;
+  if (!target.empty()) {
+    PL_TRY_ASSIGN(mine, ArraysIn(target));
+  }
+  if (!golden.empty()) {
+    PL_TRY_ASSIGN(theirs, ArraysIn(golden));
+  }
   std::set<std::string> keys;
   for (const auto& [key, path] : mine) keys.insert(key);
   for (const auto& [key, path] : theirs) keys.insert(key);
@@ -141,6 +156,13 @@ void CompareDirectories(const std::string& target, const std::string& golden,
     row.verdict = measure::NotComparable(row.golden.empty() ? "only-target" : "only-golden");
     row.problem = "there is no counterpart";
   }
+  return {};
+}
+
+// Directories below one of an operator: its timestamps. Empty where the side lacks the operator.
+Result<std::vector<std::string>> TimesOf(const std::string& path) {
+  if (KindOf(path) != PathKind::kDirectory) return std::vector<std::string>();
+  return ListDirectories(path);
 }
 
 // Lines end in CR LF, as upstream's do; line breaks within a cell stay as they are.
@@ -179,15 +201,18 @@ Result<NpyTreeReport> CompareNpyTrees(const std::string& target, const std::stri
   }
   std::set<std::string> operators;
   for (const std::string& root : {left, right}) {
-    for (const std::string& name : DirectoriesIn(root)) operators.insert(name);
+    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectories(root));
+    operators.insert(names.begin(), names.end());
   }
   std::vector<Row> rows;
   for (const std::string& name : operators) {
     const std::string mine = JoinPath(left, name), theirs = JoinPath(right, name);
-    const auto times = DirectoriesIn(mine), golden_times = DirectoriesIn(theirs);
+    PL_TRY_ASSIGN(const std::vector<std::string> times, TimesOf(mine));
+    PL_TRY_ASSIGN(const std::vector<std::string> golden_times, TimesOf(theirs));
     for (size_t i = 0; i < std::max(times.size(), golden_times.size()); ++i) {
-      CompareDirectories(i < times.size() ? JoinPath(mine, times[i]) : "",
-                         i < golden_times.size() ? JoinPath(theirs, golden_times[i]) : "", rows);
+      PL_TRY(CompareDirectories(i < times.size() ? JoinPath(mine, times[i]) : "",
+                                i < golden_times.size() ? JoinPath(theirs, golden_times[i]) : "",
+                                rows));
     }
   }
   PL_TRY(MakeDirectories(output));

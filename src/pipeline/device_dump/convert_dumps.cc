@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -12,9 +13,11 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text_parts.h"
+#include "formats/acl_file_name.h"
 #include "pipeline/device_dump/convert_file.h"
 #include "pipeline/device_dump/convert_journal.h"
 #include "pipeline/device_dump/dump_files.h"
+#include "record/graph_name.h"
 #include "record/run_files.h"
 
 namespace plumbline::pipeline {
@@ -24,15 +27,20 @@ struct Inputs {
   std::vector<DumpPath> files;
   size_t left_out = 0;
   bool is_single = false;
+  std::vector<std::string> notes;
 };
 
 // A path that exists is taken as it is, also with commas in it.
 DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
   Inputs inputs;
   if (KindOf(request.dump_path) == PathKind::kDirectory) {
-    Result<DumpFiles> found = FindDumpFiles(request.dump_path, request.recursive);
-    // The directory of a run holds its dumps some levels below.
-    if (found && found->files.empty()) found = FindDumpFiles(request.dump_path, /*recursive=*/true);
+    DumpSearch search{request.recursive || request.by_operator, request.takes_atb};
+    Result<DumpFiles> found = FindDumpFiles(request.dump_path, search);
+    if (found && found->files.empty()) {
+      // The directory of a run holds its dumps some levels below.
+      search.recursive = true;
+      found = FindDumpFiles(request.dump_path, search);
+    }
     if (!found) return Failed(DumpCode::kInvalidPath, found.error());
     if (!found->unreadable.empty()) {
       return Failed(DumpCode::kInvalidPath, found->unreadable.front());
@@ -49,6 +57,7 @@ DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
     }
     inputs.files = std::move(found->files);
     inputs.left_out = found->left_out.size();
+    inputs.notes = std::move(found->notes);
     return inputs;
   }
   const bool is_whole = KindOf(request.dump_path) != PathKind::kMissing;
@@ -65,11 +74,21 @@ DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
   return inputs;
 }
 
-// Everything that decides what the outputs hold.
+// Where the outputs of each dump belong: a directory of its operator and time. Other names, of
+// files that were given one by one, have none.
+void PlaceByOperator(std::vector<DumpPath>& files) {
+  for (DumpPath& file : files) {
+    const std::optional<acl::DumpFileName> name = acl::ParseDumpFileName(file.name);
+    file.directory = name ? JoinPath(MangledKernel(name->op_name), name->timestamp) : "";
+  }
+}
+
+// Everything that decides what the outputs hold and where they are.
 std::string WantedText(const ConvertRequest& request) {
-  return fmt::format("plumb convert {} type={} format={} shape={} output={} input={}",
+  return fmt::format("plumb convert {} type={} format={} shape={} output={} input={}{}",
                      request.dump_path, static_cast<int>(request.kind), request.format,
-                     request.shape, request.output_index, request.input_index);
+                     request.shape, request.output_index, request.input_index,
+                     request.by_operator ? " by operator" : "");
 }
 
 class Run {
@@ -93,26 +112,45 @@ class Run {
  private:
   struct Outcome {
     bool done_before = false;
+    bool is_namesake = false;  // of an earlier dump; not converted
     uint64_t size_bytes = 0;
     FileConversion conversion;
   };
 
+  // One below the output directory that cannot be made (a name too long) fails its dumps alone.
   DumpStatus OpenOutputs() {
+    const Status made = MakeDirectories(request_.output_directory);
+    if (!made) return Failed(DumpCode::kInvalidPath, made.error());
     for (const DumpPath& file : inputs_.files) {
       if (directories_.contains(file.directory)) continue;
       const std::string path = file.directory.empty()
                                    ? request_.output_directory
                                    : JoinPath(request_.output_directory, file.directory);
-      PL_TRY_ASSIGN(OutputDirectory directory, OutputDirectory::Open(path));
-      directories_.emplace(file.directory, std::move(directory));
+      directories_.emplace(file.directory, OutputDirectory::Open(path));
     }
-    const Status made = MakeDirectories(request_.output_directory);
-    if (!made) return Failed(DumpCode::kInvalidPath, made.error());
     return {};
+  }
+
+  // Outputs have the name of their dump: of several in one directory none may mix with another.
+  void FindNamesakes() {
+    std::map<std::pair<std::string, std::string>, size_t> first;
+    for (size_t i = 0; i < inputs_.files.size(); ++i) {
+      const DumpPath& file = inputs_.files[i];
+      const auto [entry, is_first] = first.try_emplace({file.directory, file.name}, i);
+      if (is_first) continue;
+      outcomes_[i].is_namesake = true;
+      outcomes_[i].conversion.failures.push_back(
+          {"",
+           {DumpCode::kWriteError,
+            fmt::format("{}: another dump has an output of this name ({}). Convert them into "
+                        "different directories",
+                        file.path, inputs_.files[entry->second].path)}});
+    }
   }
 
   void ConvertAll(ConvertJournal& journal) {
     outcomes_.resize(inputs_.files.size());
+    FindNamesakes();
     for (size_t i = 0; i < outcomes_.size(); ++i) {
       outcomes_[i].size_bytes = FileSize(inputs_.files[i].path).value_or(0);
       progress_.all_bytes += outcomes_[i].size_bytes;
@@ -134,11 +172,13 @@ class Run {
   void ConvertOne(size_t i, ConvertJournal& journal) {
     const DumpPath& file = inputs_.files[i];
     Outcome& outcome = outcomes_[i];
-    outcome.done_before = journal.IsDone(file.path);
-    if (!outcome.done_before) {
+    DumpResult<OutputDirectory>& directory = directories_.at(file.directory);
+    outcome.done_before = !outcome.is_namesake && journal.IsDone(file.path);
+    if (!directory) {
+      outcome.conversion.failures.push_back({"", directory.error()});
+    } else if (!outcome.done_before && !outcome.is_namesake) {
       const int64_t modified_at = ModifiedAt(file.path).value_or(0);
-      outcome.conversion =
-          ConvertFile(file.path, file.name, options_, directories_.at(file.directory));
+      outcome.conversion = ConvertFile(file.path, file.name, options_, *directory);
       if (outcome.conversion.failures.empty()) {
         const DumpStatus noted =
             journal.Add({file.path, outcome.size_bytes, modified_at, outcome.conversion.outputs});
@@ -173,12 +213,13 @@ class Run {
   ConvertReport Report() {
     report_.files = outcomes_.size();
     report_.left_out = inputs_.left_out;
+    report_.notes = std::move(inputs_.notes);
     for (size_t i = 0; i < outcomes_.size(); ++i) {
-      const FileConversion& one = outcomes_[i].conversion;
+      FileConversion& one = outcomes_[i].conversion;
       const std::string& path = inputs_.files[i].path;
       report_.done_before += outcomes_[i].done_before ? 1 : 0;
       report_.failed += one.failures.empty() ? 0 : 1;
-      report_.outputs += one.outputs.size();
+      std::ranges::move(one.outputs, std::back_inserter(report_.outputs));
       report_.output_bytes += one.output_bytes;
       for (const std::string& note : one.notes) report_.notes.push_back(path + ": " + note);
       for (const ConvertFailure& failure : one.failures) AddFailure(path, failure);
@@ -197,7 +238,7 @@ class Run {
   const ConvertRequest& request_;
   ConvertOptions options_;
   Inputs inputs_;
-  std::map<std::string, OutputDirectory> directories_;  // by the directory below the output
+  std::map<std::string, DumpResult<OutputDirectory>> directories_;  // by that below the output
   std::vector<Outcome> outcomes_;
   std::mutex mutex_;
   ConvertRequest::Progress progress_;
@@ -209,6 +250,7 @@ class Run {
 DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
   PL_TRY_ASSIGN(ConvertOptions options, CheckConvert(request));
   PL_TRY_ASSIGN(Inputs inputs, FindInputs(request));
+  if (request.by_operator) PlaceByOperator(inputs.files);
   std::vector<std::string> notes;
   if (!inputs.is_single &&
       (options.only_input || options.only_output || (options.layout && options.layout->sizes))) {

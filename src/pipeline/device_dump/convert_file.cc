@@ -10,6 +10,8 @@
 #include "formats/acl_file_name.h"
 #include "formats/acl_overflow.h"
 #include "formats/acl_threads.h"
+#include "formats/atb_bin.h"
+#include "pipeline/tensor_convert.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -37,6 +39,10 @@ class Conversion {
       : path_(path), name_(name), options_(options), directory_(directory) {}
 
   FileConversion Run() {
+    if (options_.takes_atb && atb::IsBinFileName(name_)) {
+      WriteAtb();
+      return std::move(result_);
+    }
     Result<acl::DumpFile> file = acl::DumpFile::Open(path_, name_);
     if (!file) {
       Fail("", OpenFailure(path_, name_, file.error()));
@@ -72,6 +78,25 @@ class Conversion {
       if (!written) return Failed(DumpCode::kWriteError, written.error());
       return bytes.size();
     });
+  }
+
+  // A tensor file of ATB keeps its whole name: several may differ in their ends alone.
+  void WriteAtb() {
+    const Result<atb::BinFile> file = atb::BinFile::Open(path_);
+    if (!file) return Fail("", OpenFailure(path_, file.error()));
+    const bool is_pt = options_.kind == OutputKind::kPt;
+    const DumpStatus written = Write(
+        fmt::format("{}.{}", name_, is_pt ? "pt" : "npy"),
+        [&](AtomicFile& out) -> DumpResult<uint64_t> {
+          const auto tensor = is_pt ? WritePt(file->view(), out) : WriteNpy(file->view(), out);
+          if (!tensor) {
+            const bool is_type = tensor.error().code() == ErrorCode::kUnsupported;
+            return Failed(is_type ? DumpCode::kInvalidDataType : DumpCode::kWriteError,
+                          tensor.error());
+          }
+          return tensor->bytes;
+        });
+    if (!written) Fail("", written.error());
   }
 
   void ReadSlices(const acl::Message& message) {

@@ -25,8 +25,8 @@ struct FileConversion {
   std::vector<std::string> notes;  // what is odd and did no harm
 };
 
-// Converts the dump at `path`, whose outputs are named after `name`. Whatever can be read is
-// written; each output appears under its name when it is complete.
+// Converts the dump at `path` (or what else the options take), whose outputs are named after
+// `name`. Whatever can be read is written; each output appears under its name when it is complete.
 FileConversion ConvertFile(const std::string& path, const std::string& name,
                            const ConvertOptions& options, OutputDirectory& directory);
 

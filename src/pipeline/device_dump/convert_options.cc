@@ -59,6 +59,7 @@ DumpResult<ConvertOptions> CheckConvert(const ConvertRequest& request) {
   PL_TRY(CheckNeedsFormat(request));
   ConvertOptions options;
   options.kind = request.kind;
+  options.takes_atb = request.takes_atb;
   if (request.format.empty()) return options;
   const std::optional<DeviceFormat> format = ParseDeviceFormat(request.format);
   if (!format) {

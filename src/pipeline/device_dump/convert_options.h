@@ -22,6 +22,8 @@ struct ConvertRequest {
   std::string output_index, input_index;
   std::string custom_script_path;
   bool recursive = false;
+  bool by_operator = false;  // recursive; the outputs of a dump into {op_name}/{timestamp}
+  bool takes_atb = false;    // also tensor files of ATB, by their names; kNpy and kPt only
   // Name in the output directory of the list of failures.
   std::string failure_list{run_files::kConvertFailures};
   OutputKind kind = OutputKind::kNpy;
@@ -39,6 +41,7 @@ struct ConvertOptions {
   std::optional<WantedLayout> layout;
   std::optional<size_t> only_output, only_input;  // at most one of them
   OutputKind kind = OutputKind::kNpy;
+  bool takes_atb = false;
 };
 
 // kInvalidParameter: an option without the one it belongs to, both indices, a format that nobody

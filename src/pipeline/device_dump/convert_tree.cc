@@ -12,7 +12,7 @@ namespace plumbline::pipeline {
 
 Result<std::vector<std::string>> ConvertTreeToHost(const std::string& root) {
   {
-    PL_TRY_ASSIGN(const DumpFiles found, FindDumpFiles(root, /*recursive=*/true));
+    PL_TRY_ASSIGN(const DumpFiles found, FindDumpFiles(root, {.recursive = true}));
     const auto is_array = [](const std::string& path) { return path.ends_with(".npy"); };
     if (found.files.empty() && std::ranges::any_of(found.left_out, is_array)) {
       return std::vector<std::string>();  // the dump was written so (file_format npy)

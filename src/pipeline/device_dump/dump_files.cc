@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "formats/acl_file_name.h"
+#include "formats/atb_bin.h"
 #include "load/name_mapping.h"
 #include "record/run_files.h"
 
@@ -12,24 +13,30 @@ namespace {
 
 constexpr int kMaxDepth = 30;
 
-Status Search(const std::string& directory, const std::string& below, int depth_left,
-              DumpFiles& found) {
+bool IsDumpName(const std::string& name, const DumpSearch& search) {
+  return acl::ParseDumpFileName(name) || (search.takes_atb && atb::IsBinFileName(name));
+}
+
+// One directory and, for `depth_left` levels, those below it.
+Status Search(const std::string& directory, const std::string& below, const DumpSearch& search,
+              int depth_left, DumpFiles& found) {
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   PL_TRY_ASSIGN(const load::NameMapping mapping, load::NameMapping::Read(directory));
+  found.notes.insert(found.notes.end(), mapping.notes().begin(), mapping.notes().end());
   for (const std::string& name : names) {
     if (run_files::IsAboutDumps(name)) continue;
     const std::string path = JoinPath(directory, name);
     const Result<PathFacts> facts = Inspect(path);
     if (facts && facts->kind == PathKind::kDirectory) {
       if (depth_left > 0) {
-        const Status searched =
-            Search(path, below.empty() ? name : JoinPath(below, name), depth_left - 1, found);
+        const std::string inside = below.empty() ? name : JoinPath(below, name);
+        const Status searched = Search(path, inside, search, depth_left - 1, found);
         if (!searched) found.unreadable.push_back(searched.error());
       }
       continue;
     }
     const std::string& full_name = mapping.NameOf(name);
-    if (KindOf(path) == PathKind::kFile && acl::ParseDumpFileName(full_name)) {
+    if (KindOf(path) == PathKind::kFile && IsDumpName(full_name, search)) {
       found.files.push_back({path, full_name, below});
     } else {
       found.left_out.push_back(path);
@@ -40,9 +47,9 @@ Status Search(const std::string& directory, const std::string& below, int depth_
 
 }  // namespace
 
-Result<DumpFiles> FindDumpFiles(const std::string& directory, bool recursive) {
+Result<DumpFiles> FindDumpFiles(const std::string& directory, const DumpSearch& search) {
   DumpFiles found;
-  PL_TRY(Search(directory, "", recursive ? kMaxDepth : 0, found));
+  PL_TRY(Search(directory, "", search, search.recursive ? kMaxDepth : 0, found));
   return found;
 }
 

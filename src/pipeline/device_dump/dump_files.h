@@ -20,11 +20,17 @@ struct DumpFiles {
   std::vector<DumpPath> files;        // by directory and name
   std::vector<std::string> left_out;  // paths of other files; hidden ones do not count
   std::vector<Error> unreadable;      // directories below that could not be listed
+  std::vector<std::string> notes;     // about tables of names
 };
 
-// The regular files whose names are those of dumps (formats/acl_file_name.h), also in directories
-// below if `recursive`; links to directories are not followed. kNotFound, kIo: of `directory`.
-Result<DumpFiles> FindDumpFiles(const std::string& directory, bool recursive);
+struct DumpSearch {
+  bool recursive = false;  // also directories below; links to directories are not followed
+  bool takes_atb = false;  // tensor files of ATB too (formats/atb_bin.h)
+};
+
+// The regular files whose names are those of dumps (formats/acl_file_name.h). kNotFound, kIo: of
+// `directory` itself.
+Result<DumpFiles> FindDumpFiles(const std::string& directory, const DumpSearch& search);
 
 }  // namespace plumbline::pipeline
 

@@ -59,7 +59,9 @@ class Summary {
   Summary(const OverflowRequest& request, DumpFiles found)
       : request_(request),
         found_(std::move(found)),
-        operators_(CandidatesOf(found_, /*records=*/false)) {}
+        operators_(CandidatesOf(found_, /*records=*/false)) {
+    summary_.notes = found_.notes;
+  }
 
   DumpResult<OverflowSummary> Make() {
     std::vector<Candidate> records = CandidatesOf(found_, /*records=*/true);
