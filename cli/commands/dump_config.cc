@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "commands/dump_config_finish.h"
 #include "commands/dump_config_new.h"
+#include "config/acl_json.h"
 #include "config/graph_dump/dump_settings.h"
 #include "pipeline/graphs/kernel_selection.h"
 
@@ -93,6 +94,47 @@ void AddCheck(CLI::App& command, int& exit_status) {
   });
 }
 
+struct AclArguments {
+  std::string file;
+  bool is_lenient = false;
+};
+
+// What the runtime takes goes to stdout, everything else to stderr.
+Status CheckAclFile(const AclArguments& arguments) {
+  PL_TRY_ASSIGN(const std::string text, ReadFile(arguments.file));
+  const Result<acl_json::CheckedAclJson> checked = acl_json::Check(text, arguments.is_lenient);
+  if (!checked) return checked.error().In(arguments.file);
+  const auto say = [](const char* what, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) {
+      std::fprintf(stderr, "%s: %s\n", what, OneLine(line).c_str());
+    }
+  };
+  say("repaired", checked->repairs);
+  say("warning", checked->warnings);
+  say("error", checked->errors);
+  if (!checked->errors.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: {}", arguments.file, CountText(checked->errors.size(), "error")));
+  }
+  std::fputs(checked->text.c_str(), stdout);
+  if (!checked->text.ends_with('\n')) std::fputs("\n", stdout);
+  return {};
+}
+
+void AddCheckAcl(CLI::App& command, int& exit_status) {
+  const auto arguments = std::make_shared<AclArguments>();
+  CLI::App* check = command.add_subcommand(
+      "check-acl", "Check an acl.json, by which the ACL runtime of a device dumps, and print it.");
+  check->add_option("file", arguments->file, "the acl.json")->required();
+  check->add_flag("--lenient", arguments->is_lenient,
+                  "repair comments and commas as documents print them");
+  check->footer("Exit status: 0 valid, 2 an error in the file, 3 no such file, 6 cannot be read.");
+  check->callback([arguments, &exit_status] {
+    const Status status = CheckAclFile(*arguments);
+    exit_status = status ? 0 : ReportError("dump-config check-acl", status.error());
+  });
+}
+
 }  // namespace
 
 void AddDumpConfigCommand(CLI::App& app, int& exit_status) {
@@ -100,6 +142,7 @@ void AddDumpConfigCommand(CLI::App& app, int& exit_status) {
       "dump-config", "Check or write configurations of MindSpore's dump, and finish its trees.");
   command->require_subcommand(1);
   AddCheck(*command, exit_status);
+  AddCheckAcl(*command, exit_status);
   AddDumpConfigNew(*command, exit_status);
   AddDumpConfigFinish(*command, exit_status);
 }

@@ -171,12 +171,16 @@ Result<std::vector<int64_t>> NumberList(std::string_view field, const Json& valu
 Result<Json> ParseJson(std::string_view text) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
-  ErrorFinder finder;
-  (void)Json::sax_parse(text.begin(), text.end(), &finder);
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("not valid JSON at byte {} of {} (expected strict JSON: no comments, no "
                            "trailing commas)",
-                           finder.position(), text.size()));
+                           FindJsonError(text).value_or(0), text.size()));
+}
+
+std::optional<size_t> FindJsonError(std::string_view text) {
+  ErrorFinder finder;
+  if (Json::sax_parse(text.begin(), text.end(), &finder)) return std::nullopt;
+  return finder.position();
 }
 
 }  // namespace plumbline::settings

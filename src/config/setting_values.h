@@ -38,6 +38,8 @@ Result<std::vector<int64_t>> NumberList(std::string_view field, const Json& valu
 
 // Strict JSON; the error names the byte where the text stops being that.
 Result<Json> ParseJson(std::string_view text);
+// That byte; nothing for JSON.
+std::optional<size_t> FindJsonError(std::string_view text);
 
 template <class T, size_t N>
 std::string Join(const T (&names)[N]) {
