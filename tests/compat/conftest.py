@@ -116,6 +116,6 @@ def plumbline(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 @pytest.fixture(scope="session")
 def plumb() -> Path:
     """The installed program."""
-    path = Path(sys.executable).with_name("plumb")
+    path = Path(os.environ.get("PLUMB") or Path(sys.executable).with_name("plumb"))
     assert path.exists(), f"{path} is missing; run tools/bootstrap.sh native"
     return path

@@ -47,9 +47,9 @@ def pack(array: Array, layout: str, c0: int = 16) -> Array:
     return array
 
 
-def device_tensor(array: Array, layout: str) -> Tensor:
+def device_tensor(array: Array, layout: str, c0: int = 16) -> Tensor:
     """A host array as it lies on the device."""
-    packed = np.ascontiguousarray(pack(array, layout))
+    packed = np.ascontiguousarray(pack(array, layout, c0))
     return Tensor(packed.tobytes(), CODES[array.dtype.name], packed.shape, FORMATS[layout],
                   array.shape)
 

@@ -13,6 +13,7 @@ import device_dumps as dumps
 import numpy as np
 import pytest
 import torch
+from operator_dumps import device_tensor
 from recording import PLUMB
 
 CONV = "Conv2D.Default_network_Conv2D-op12.2.7.161243956333802"
@@ -224,6 +225,38 @@ def test_packed_types_over_several_blocks(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(arrays[2].view(np.float32), halves)
     expected = torch.from_numpy(np.tile(stored, 2)).view(torch.float8_e4m3fn).float()
     np.testing.assert_array_equal(arrays[3], expected.numpy())
+
+
+def test_shapes_of_no_and_one_dimension(tmp_path: pathlib.Path) -> None:
+    data = np.array([1.5, -2], np.float32).tobytes()
+    path = dumps.Dump(outputs=[
+        dumps.Tensor(data, 1, ()), dumps.Tensor(data, 1), dumps.Tensor(b"", 1, (0, 3)),
+        dumps.Tensor(data, 1, (2**64 - 1, 2))]).write(tmp_path / MATMUL)
+    done = convert("-d", path, "-out", tmp_path / "out")
+    assert done.returncode == 0 and "a size of its shape is unknown" in done.stderr
+    arrays = [np.load(tmp_path / "out" / f"{MATMUL}.output.{i}.npy") for i in range(4)]
+    assert [array.shape for array in arrays] == [(), (2,), (0, 3), (2,)]
+    assert arrays[0] == 1.5 and arrays[1].tolist() == arrays[3].tolist() == [1.5, -2]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize(("layout", "wanted", "shape"), [
+    ("NC1HWC0", "NCHW", (2, 0, 3, 2)), ("FRACTAL_Z", "NCHW", (0, 0, 3, 2)),
+    ("FRACTAL_NZ", "ND", (3, 0, 0)), ("NDC1HWC0", "NCDHW", (2, 0, 2, 3, 2)),
+    ("FRACTAL_Z_3D", "NCDHW", (0, 0, 2, 1, 3))])
+def test_layouts_packed_by_numpy(layout: str, wanted: str, shape: tuple[int, ...], dtype: str,
+                                 tmp_path: pathlib.Path) -> None:
+    """Sizes that are no multiples of the blocks stand where `shape` has a 0."""
+    random = np.random.default_rng(3)
+    arrays = [random.integers(-100, 100, [size or free for size in shape]).astype(dtype)
+              for free in (1, 15, 16, 17, 33)]
+    c0 = 32 if dtype == "int8" else 16
+    path = dumps.Dump([device_tensor(array, layout, c0) for array in arrays]).write(tmp_path / CONV)
+    done = convert("-d", path, "-out", tmp_path / "out", "-f", wanted)
+    assert done.returncode == 0, done.stderr
+    for i, array in enumerate(arrays):
+        (result,) = (tmp_path / "out").glob(f"{CONV}.input.{i}.*.npy")
+        np.testing.assert_array_equal(np.load(result), array)
 
 
 def test_threads_have_their_own_shapes(tmp_path: pathlib.Path) -> None:

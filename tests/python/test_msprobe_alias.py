@@ -172,3 +172,16 @@ def test_command_runs_plumb(installed: Path, tmp_path: Path) -> None:
         text=True, capture_output=True, timeout=60, check=False,
         env=dict(os.environ, PYTHONPATH=path, PATH=f"{tmp_path}:{os.environ['PATH']}"))
     assert (done.stdout, done.returncode) == ("got msprobe -f pytorch compare -i x\n", 5)
+
+
+def test_the_script_of_upstreams_toolkit_runs_plumb(installed: Path, tmp_path: Path) -> None:
+    """Found by its name, started by its path, from wherever."""
+    plumb = tmp_path / "plumb"
+    plumb.write_text("#!/bin/sh\necho got \"$@\"\nexit 11\n")
+    plumb.chmod(0o755)
+    (script,) = installed.rglob("msaccucmp.py")
+    done = subprocess.run(
+        [sys.executable, str(script), "convert", "-d", "x"], text=True, capture_output=True,
+        timeout=60, check=False, cwd=script.parent,
+        env=dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    assert (done.stdout, done.returncode) == ("got msaccucmp convert -d x\n", 11), done.stderr

@@ -1,0 +1,1 @@
+"""Where upstream's package has its program msaccucmp."""
