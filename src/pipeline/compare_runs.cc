@@ -280,7 +280,7 @@ void Unload(Side target, Side golden, const CompareOptions& options) {
 
 Result<Comparison> CompareRuns(const std::string& target_path, const std::string& golden_path,
                                const CompareOptions& options) {
-  return pipeline::CompareRunsVisited(target_path, golden_path, options, {});
+  return pipeline::ComparePaired(target_path, golden_path, options, {});
 }
 
 struct pipeline::RunPair::Impl {
@@ -426,17 +426,14 @@ Comparison pipeline::RunPair::Take() && {
   return comparison;
 }
 
-Result<Comparison> pipeline::CompareRunsVisited(const std::string& target_path,
-                                                const std::string& golden_path,
-                                                const CompareOptions& options,
-                                                const ComparisonVisitor& visit,
-                                                const Pairing& pairing) {
+Result<Comparison> pipeline::ComparePaired(const std::string& target_path,
+                                           const std::string& golden_path,
+                                           const CompareOptions& options, const Pairing& pairing) {
   PL_TRY_ASSIGN(RunPair pair, RunPair::Load(target_path, golden_path, options,
-                                            static_cast<bool>(visit), pairing));
+                                            /*keep_names=*/false, pairing));
   pair.FillTable();
   PL_TRY(pair.Judge());
   PL_TRY(pair.Explain());
-  if (visit) visit(pair.target(), pair.comparison());
   return std::move(pair).Take();
 }
 

@@ -1,4 +1,4 @@
-// CompareRuns() (plumbline/compare.h) for callers that need the run as well as the rows.
+// CompareRuns() (plumbline/compare.h) for callers that pair calls themselves or need some stages.
 
 #ifndef PLUMBLINE_PIPELINE_COMPARE_RUNS_H_
 #define PLUMBLINE_PIPELINE_COMPARE_RUNS_H_
@@ -24,21 +24,16 @@ struct Pairing {
   std::function<void(Comparison& comparison)> show_names{};
 };
 
-// Sees the finished comparison while the target's run is still open. The run holds the names of all
-// calls, and the arguments only of those that communicate.
-using ComparisonVisitor = std::function<void(const Run& target, const Comparison& comparison)>;
-
-// As CompareRuns(); `visit` may be empty.
-Result<Comparison> CompareRunsVisited(const std::string& target, const std::string& golden,
-                                      const CompareOptions& options, const ComparisonVisitor& visit,
-                                      const Pairing& pairing = {});
+// As CompareRuns().
+Result<Comparison> ComparePaired(const std::string& target, const std::string& golden,
+                                 const CompareOptions& options, const Pairing& pairing);
 
 // The stages of a comparison, for those who need some of them only. Move-only; single-threaded.
 class RunPair {
  public:
   // Reads both runs, pairs their calls and measures their tensors: the rows have no verdicts yet.
-  // `keep_names`: as ComparisonVisitor needs the target. Errors: those of CompareRuns(). The
-  // options must outlive the pair.
+  // `keep_names`: target() holds the names of all calls, and the arguments of those that
+  // communicate. Errors: those of CompareRuns(). The options must outlive the pair.
   static Result<RunPair> Load(const std::string& target, const std::string& golden,
                               const CompareOptions& options, bool keep_names = false,
                               const Pairing& pairing = {});

@@ -97,7 +97,7 @@ Result<Comparison> CompareTraining(const std::string& target, const std::string&
                                    const match::TrainingRules& rules,
                                    const CompareOptions& options) {
   PL_TRY(CheckTrainingOptions(options));
-  return CompareRunsVisited(target, golden, options, {}, TrainingPairing(rules));
+  return ComparePaired(target, golden, options, TrainingPairing(rules));
 }
 
 }  // namespace plumbline::pipeline
