@@ -15,6 +15,7 @@ from mindspore._c_expression import CommHandle
 from mindspore.communication import comm_func
 from ms_recording import entries, new_debugger, read
 
+from plumbline.debugger import DebuggerBase
 from plumbline.mindspore.adapter import MindSporeAdapter
 
 
@@ -182,7 +183,7 @@ def test_mindtorch_may_be_imported_late(torch: Any, monkeypatch: pytest.MonkeyPa
     assert any(prefix == "Mint" for prefix, _, _, _ in adapter.apis())
 
 
-def test_alias_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alias_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "python/msprobe_alias"
     monkeypatch.syspath_prepend(str(folder))
     import msprobe.mindspore as alias
@@ -196,3 +197,9 @@ def test_alias_package(monkeypatch: pytest.MonkeyPatch) -> None:
         alias.seed_all(-1)
     with pytest.raises(ImportError, match="the training monitor is not built yet"):
         _ = alias.TrainerMon
+    monkeypatch.setattr(DebuggerBase, "_instance", None)
+    alias.PrecisionDebugger(dump_path=str(tmp_path))
+    for action in (alias.PrecisionDebugger.register_custom_api,
+                   alias.PrecisionDebugger.restore_custom_api):
+        with pytest.raises(MsprobeException, match="no_such"):
+            action(sys, "no_such")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 # Longest match first wins: upstream's name, then what it is and what to do.
 _NOT_BUILT = {
     "msprobe.mindspore.TrainerMon": "the training monitor is not built yet",
@@ -36,3 +38,11 @@ def explain(name: str) -> str:
         f"{name}: plumbline has no counterpart of this name (it stands in for msprobe here). "
         "Only what docs/how-to/moving-from-msprobe.md lists is provided"
     )
+
+
+def refuse(module: str, name: str) -> NoReturn:
+    """For `__getattr__` of modules: names that only upstream has are refused with what to do."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    # An AttributeError would be replaced by "cannot import name" in `from msprobe.x import`.
+    raise ImportError(explain(f"{module}.{name}"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
-from msprobe.missing import explain
+from msprobe.missing import refuse
 from msprobe.pytorch.common.utils import seed_all
 from msprobe.pytorch.compare.distributed_compare import compare_distributed
 from msprobe.pytorch.compare.pt_compare import compare
@@ -26,9 +26,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Names that only upstream has are refused with what to do; others are not here."""
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # An AttributeError would be replaced by "cannot import name" in `from msprobe.pytorch import`.
-    raise ImportError(explain(f"{__name__}.{name}"))
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

@@ -91,6 +91,11 @@ class ParseJsonException(CodedException, ValueError):
     }
 
 
+def invalid_argument(text: str) -> MsprobeException:
+    """What to raise for an argument that only upstream's form of a function has."""
+    return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Raises plumbline's errors in the block as upstream's classes."""
@@ -106,7 +111,7 @@ def translated() -> Iterator[None]:
         text = str(error)
         if "scope" in text.partition("(")[0]:
             raise ScopeException(ScopeException.InvalidScope, text) from error
-        raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text) from error
+        raise invalid_argument(text) from error
 
 
 def _file_code(error: OSError) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msprobe.core.common.exceptions import MsprobeException, translated
+from msprobe.core.common.exceptions import invalid_argument, translated
 
 
 def compare_distributed(
@@ -34,15 +34,13 @@ def compare_distributed(
     for ignored in ("stack_mode", "is_print_compare_log"):
         kwargs.pop(ignored, None)
     if kwargs.pop("data_mapping", None) is not None:
-        raise _invalid("compare_distributed: data_mapping is for one rank. Use compare()")
+        raise invalid_argument("compare_distributed: data_mapping is for one rank. Use compare()")
     if kwargs.pop("suffix", ""):
-        raise _invalid("compare_distributed: suffix is not allowed; choose another output_path")
+        raise invalid_argument(
+            "compare_distributed: suffix is not allowed; choose another output_path"
+        )
     if kwargs:
-        raise _invalid(f"compare_distributed: unknown argument {sorted(kwargs)[0]}")
+        raise invalid_argument(f"compare_distributed: unknown argument {sorted(kwargs)[0]}")
     with translated():
         return compare_ranks(npu_dump_dir, bench_dump_dir, output_path, formats=("xlsx",),
                              fuzzy_match=fuzzy_match, write_advice=auto_analyze)
-
-
-def _invalid(text: str) -> MsprobeException:
-    return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from msprobe.core.common.exceptions import MsprobeException, translated
+from msprobe.core.common.exceptions import invalid_argument, translated
 
 _KNOWN_KEYS = ("npu_json_path", "bench_json_path", "stack_json_path", "is_print_compare_log")
 
@@ -47,10 +47,10 @@ def compare(
     from plumbline import compare as compare_runs  # loads the analysis half: not while recording
 
     if not isinstance(input_param, dict):
-        raise _invalid(f"input_param is {type(input_param).__name__} (expected a dict)")
+        raise invalid_argument(f"input_param is {type(input_param).__name__} (expected a dict)")
     for key in ("npu_json_path", "bench_json_path"):
         if not input_param.get(key):
-            raise _invalid(f"input_param: {key} is missing (expected one of {_KNOWN_KEYS})")
+            raise invalid_argument(f"input_param: {key} is missing (expected one of {_KNOWN_KEYS})")
     stack = input_param.get("stack_json_path") or None
     with translated(), mapping_file(data_mapping) as mappings:
         return compare_runs(
@@ -79,7 +79,3 @@ def mapping_file(data_mapping: Any) -> Iterator[dict[str, str]]:
             yield {"data": path}
     else:
         raise TypeError(f"data_mapping is {type(data_mapping).__name__} (expected str or dict)")
-
-
-def _invalid(text: str) -> MsprobeException:
-    return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)

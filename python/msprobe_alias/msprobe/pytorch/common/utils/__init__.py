@@ -5,12 +5,4 @@ from __future__ import annotations
 from msprobe.core.common.exceptions import translated
 from plumbline import pytorch as recorder
 
-
-def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = True) -> None:
-    """plumbline.pytorch.seed_all.
-
-    Raises:
-        MsprobeException: an argument is of the wrong type or out of range.
-    """
-    with translated():
-        recorder.seed_all(seed, mode, rm_dropout)
+seed_all = translated()(recorder.seed_all)
