@@ -18,6 +18,9 @@ inline constexpr double kMostAmplification = 1e4;
 struct InputError {
   const Item* golden = nullptr;
   double error = 0;  // relative (L2) error of the target's
+  // The same, where the value is nothing but the rounding of a sum that cancelled, so that no
+  // ceiling holds; may be above one. 0: it is more than that.
+  double residue = 0;
 };
 
 struct Propagation {

@@ -293,6 +293,19 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
   }
 }
 
+Mixing MixingOfCall(std::string_view call_name) {
+  if (!call_name.ends_with(".forward")) return Mixing::kNone;
+  const std::string_view api = Reduced(ApiOf(call_name));
+  if (api == "add" || api == "sub" || api == "rsub" || api == "lerp") return Mixing::kSum;
+  if (api == "mul" || api == "multiply") return Mixing::kFactors;
+  if (api == "div" || api == "truediv" || api == "divide") return Mixing::kQuotient;
+  if (api == "addcmul") return Mixing::kAddedProduct;
+  if (api == "addcdiv") return Mixing::kAddedQuotient;
+  if (api == "linear" || IsConvolution(call_name)) return Mixing::kBias;
+  const bool selects = api == "copy" || (!api.empty() && ClassOfApi(api) == CallClass::kCopy);
+  return selects ? Mixing::kSelection : Mixing::kNone;
+}
+
 bool IsConvolution(std::string_view call_name) {
   return Reduced(ApiOf(call_name)).starts_with("conv");
 }

@@ -81,6 +81,20 @@ enum class Amplifier : uint8_t {
 };
 Amplifier AmplifierOfCall(std::string_view call_name);
 
+// How a call puts several values together; decides what becomes of a residue among them
+// (measure/residue.h).
+enum class Mixing : uint8_t {
+  kNone,           // not known
+  kSum,            // a + s b
+  kFactors,        // a b
+  kQuotient,       // a / b
+  kAddedProduct,   // x + s a b
+  kAddedQuotient,  // x + s a / b
+  kSelection,      // elements of all: cat, stack, where, copy_, maximum
+  kBias,           // a product of two, and a third that is added
+};
+Mixing MixingOfCall(std::string_view call_name);
+
 // What the gradient of a call is made of besides the gradient that comes in.
 enum class GradientKind : uint8_t {
   kOther,

@@ -72,6 +72,21 @@ TEST(Standards, NoiseHasACeiling) {
   EXPECT_DOUBLE_EQ(LargestNoise(0.0625), 0.25);              // float8_e4m3fn
 }
 
+TEST(Standards, HowCallsMixValues) {
+  EXPECT_EQ(MixingOfCall("Tensor.lerp_.0.forward"), Mixing::kSum);
+  EXPECT_EQ(MixingOfCall("Tensor.__iadd__.0.forward"), Mixing::kSum);
+  EXPECT_EQ(MixingOfCall("Tensor.mul_.3.forward"), Mixing::kFactors);
+  EXPECT_EQ(MixingOfCall("Torch.div.0.forward"), Mixing::kQuotient);
+  EXPECT_EQ(MixingOfCall("Tensor.addcmul_.0.forward"), Mixing::kAddedProduct);
+  EXPECT_EQ(MixingOfCall("Tensor.addcdiv_.0.forward"), Mixing::kAddedQuotient);
+  EXPECT_EQ(MixingOfCall("Torch.where.0.forward"), Mixing::kSelection);
+  EXPECT_EQ(MixingOfCall("Tensor.copy_.0.forward"), Mixing::kSelection);
+  EXPECT_EQ(MixingOfCall("Functional.conv2d.0.forward"), Mixing::kBias);
+  EXPECT_EQ(MixingOfCall("Torch.matmul.0.forward"), Mixing::kNone);
+  EXPECT_EQ(MixingOfCall("Tensor.mul_.3.backward"), Mixing::kNone);
+  EXPECT_EQ(MixingOfCall("Module.add.Add.forward.0"), Mixing::kNone);
+}
+
 TEST(Standards, ShapeOnlyCalls) {
   for (const char* name : {"Torch.ones_like.0.forward", "Tensor.new_full.1.forward"}) {
     EXPECT_TRUE(ReadsShapeOnly(name)) << name;

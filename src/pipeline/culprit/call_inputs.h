@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "measure/compared_row.h"
@@ -18,9 +19,10 @@ struct CallInputs {
   double roundoff = 0;
   double largest = 0, second = 0;  // element counts
   bool hide_errors = false;        // next to which the errors of the other elements vanish
-  double cancelled = 0;            // error that cancellation explains in one of them
   bool forward_is_bad = false;     // of a backward call
   bool has_other_fill = false;     // masked with another number that means the same
+  double factor = 1;               // the one number among the arguments, if there is but one
+  size_t numbers = 0;              // arguments that are numbers
   std::vector<measure::InputError> operands;
   std::vector<CulpritEvent> arguments;  // that differ
 };

@@ -7,6 +7,7 @@
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
+#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/row_verdict.h"
 
@@ -136,13 +137,15 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   }
   inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
   if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
-  if (row.verdict == Verdict::kWithinNoise && row.expected > state.noise.AtMost(row.expected)) {
-    inputs.cancelled = std::max(inputs.cancelled, row.expected);
-  }
   if (row.golden->is_tensor) {
     const bool is_known = std::isfinite(row.error) && row.error > 0;
+    const bool is_residue =
+        row.verdict == Verdict::kWithinNoise && row.expected > state.noise.AtMost(row.expected);
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
-    inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row)});
+    inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row),
+                               is_residue ? row.expected : 0});
+  } else if (const auto number = measure::NumberOf(row.golden->statistics[0])) {
+    inputs.factor = ++inputs.numbers == 1 ? *number : 1;
   }
   if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
     inputs.worst = row.verdict;

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
+#include "measure/residue.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/row_verdict.h"
@@ -19,7 +21,7 @@ using measure::CallClass;
 using measure::Difference;
 
 // What the inputs explain: certain where all are measured and the kind of call is known.
-double FromInputs(const WalkState& state, const JudgedInputs& judged,
+double FromInputs(const WalkState& state, const JudgedInputs& judged, double input_error,
                   const measure::Propagation& propagation) {
   const bool is_known_kind =
       judged.call_class == CallClass::kCopy || judged.call_class == CallClass::kElementwise ||
@@ -29,7 +31,7 @@ double FromInputs(const WalkState& state, const JudgedInputs& judged,
       !judged.inputs.hide_errors && KindOfCall(name) == CallKind::kForward) {
     return propagation.from_inputs * measure::kPropagationFactor / measure::kNoiseFactor;
   }
-  double explained = std::max({judged.inputs.error, propagation.from_inputs, state.noise.level()});
+  double explained = std::max({input_error, propagation.from_inputs, state.noise.level()});
   // The derivative jumps: a share of elements as large as the forward error changes sides.
   if (KindOfCall(name) == CallKind::kBackward && measure::HasSteps(name)) {
     explained = std::max(explained, std::sqrt(judged.inputs.error));
@@ -50,12 +52,17 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   const Item& result = measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
   const Item* incoming =
       judged.inputs.operands.empty() ? nullptr : judged.inputs.operands.front().golden;
+  std::vector<measure::InputError> operands = judged.inputs.operands;
+  double input_error = judged.inputs.error;
+  if (measure::ShareResidues(result, name, judged.inputs.factor, operands)) {
+    input_error = std::ranges::max(operands, {}, &measure::InputError::error).error;
+  }
   const measure::Propagation propagation =
-      measure::Joined(measure::PropagationTo(result, name, judged.inputs.operands),
-                      state.forward.ConditionOf(name, incoming, result), judged.inputs.operands);
+      measure::Joined(measure::PropagationTo(result, name, operands),
+                      state.forward.ConditionOf(name, incoming, result), operands);
   const double rounding = measure::OwnError(judged.call_class, roundoff, length);
   const double own = propagation.amplification * propagation.own_factor * rounding;
-  const double explained_error = FromInputs(state, judged, propagation) + own;
+  const double explained_error = FromInputs(state, judged, input_error, propagation) + own;
   Explained errors;
   errors.usual = state.ExplainedFor(row, explained_error);
   errors.alone = state.ExplainedFor(row, own + state.noise.level());
@@ -63,9 +70,9 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
   const double terms = rounding + (measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error);
   errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
-  // What is done to such a value alone changes its size, not its error.
-  if (judged.inputs.operands.size() == 1)
-    errors.cancelled = std::max(errors.cancelled, judged.inputs.cancelled);
+  errors.cancelled =
+      std::max(errors.cancelled,
+               measure::ResidueError(result, name, judged.inputs.operands, judged.inputs.factor));
   return errors;
 }
 

@@ -1,0 +1,28 @@
+// What becomes of a value that is nothing but the rounding of a sum that cancelled.
+
+#ifndef PLUMBLINE_MEASURE_RESIDUE_H_
+#define PLUMBLINE_MEASURE_RESIDUE_H_
+
+#include <span>
+#include <string_view>
+
+#include "measure/propagation.h"
+#include "plumbline/compare.h"
+
+namespace plumbline::measure {
+
+// The relative error of a call's result `output` that the residues among its operands explain
+// (InputError::residue), without a ceiling (docs/design/verdict.md, "Sums that cancel"). Residues
+// count by their share in the result: beside something larger they vanish, beside zeros they are
+// all there is. `factor`: the one number among the arguments, such as the step size of addcdiv.
+double ResidueError(const Item& output, std::string_view call_name,
+                    std::span<const InputError> operands, double factor);
+
+// Lowers the errors of residues that are added to other values to their share in the result, so
+// that they excuse nothing in what is larger. False: there are none, or the call is none that adds.
+bool ShareResidues(const Item& output, std::string_view call_name, double factor,
+                   std::span<InputError> operands);
+
+}  // namespace plumbline::measure
+
+#endif  // PLUMBLINE_MEASURE_RESIDUE_H_
