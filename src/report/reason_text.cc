@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 17> kTexts = {{
+constexpr std::array<CodeAndText, 18> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -19,6 +19,7 @@ constexpr std::array<CodeAndText, 17> kTexts = {{
     {"dtype-differs", "no counterpart: other data types"},
     {"structure-differs", "no counterpart: other arguments or results"},
     {"namesake", "no counterpart: the call of this name does something else"},
+    {"other-batch", "another part of the batch than the other side's calls see"},
     {"unreadable", "a tensor file is missing or damaged"},
     {"no-data", "one side recorded no values"},
     {"uninitialised", "memory that the call leaves unwritten"},

@@ -51,8 +51,18 @@ uint64_t UnexplainedRows(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSuspicious) + RowsOf(comparison, Verdict::kBroken);
 }
 
+// What is said first where the sides cut the batch into other parts.
+std::string PartsText(const Comparison& comparison) {
+  const auto entry = std::ranges::find_if(comparison.calls, [](const ComparedCall& call) {
+    return call.unmatched_reason == "other-batch" && !call.unmatched_detail.empty();
+  });
+  if (entry == comparison.calls.end()) return {};
+  return fmt::format("the batch is cut otherwise from {} on ({})", entry->name(),
+                     entry->unmatched_detail);
+}
+
 std::string MissingText(const Comparison& comparison) {
-  std::string text;
+  std::string text = PartsText(comparison);
   const RunLoss& target = comparison.target_loss;
   const RunLoss& golden = comparison.golden_loss;
   AppendPart(text, comparison.counts.unmatched_target, "target call", "target calls",

@@ -24,8 +24,6 @@ WITHIN_ONE_WITH_STATISTICS = 0.85
 # Rewritten mathematics that the engine takes for a fault (docs/design/verdict.md, "First sight").
 STILL_ALARMING = {
     "filtered-solve", "filtered-one-solve",  # with statistics
-    # Another number of micro batches: counted apart.
-    "scaled-one-part", "scaled-eight-parts", "dpo-two-forwards", "lamb-twice-half",
 }
 # Models and cases that take their time; they are left out without this variable.
 LONG = () if os.environ.get("PLUMBLINE_ALL_FAULTS") else ("t5", "experts", "recurrent", "cached",

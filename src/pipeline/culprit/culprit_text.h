@@ -25,6 +25,7 @@ struct CulpritEvent {
   Kind kind = Kind::kOutput;
   double error = 0, expected = 0;
   bool has_other_source = false;  // an input that one side takes from a call the other has not
+  bool must_agree = false;        // whatever other way a side takes: a gradient of all parts
 };
 
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,

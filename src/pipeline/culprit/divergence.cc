@@ -13,6 +13,7 @@
 #include "pipeline/culprit/judge_inputs.h"
 #include "pipeline/culprit/judge_outputs.h"
 #include "pipeline/culprit/judging_order.h"
+#include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/walk_state.h"
 #include "record/value.h"
@@ -61,10 +62,13 @@ class Judge {
   void JudgeUnmatched(uint32_t index, ComparedCall& call) {
     call.verdict = Verdict::kNotComparable;
     if (KindOfCall(call.target_name) == CallKind::kBackward) state_.sums.RememberAlone(call);
+    const bool is_part = call.unmatched_reason == kOtherBatch;
+    state_.has_parts = state_.has_parts || is_part;
     for (ComparedRow& row : RowsOf(call)) {
       row.verdict = Verdict::kNotComparable;
       row.reason = call.unmatched_reason;
       row.error = std::nan("");
+      if (is_part) state_.noise.Coarsen(measure::RoundoffOf(row.item(), row.item()));
     }
     const bool structural =
         call.unmatched_reason.ends_with("-differs") && !call.unmatched_detail.empty();
@@ -162,7 +166,7 @@ Walk WalkCalls(const Run& target, const measure::PairContext& context, Compariso
   Judge judge(target, context, comparison, measured_noise);
   judge.Run();
   return {ChooseCulprit(target, comparison, judge.findings(), judge.unpaired()),
-          judge.unpaired().right()};
+          judge.unpaired().right(), judge.findings().noise};
 }
 
 }  // namespace plumbline::pipeline

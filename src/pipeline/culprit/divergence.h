@@ -18,6 +18,7 @@ struct Walk {
   std::optional<CulpritEvent> culprit;  // the call to name; none: nothing is wrong
   // Per call: it has no counterpart, and a result of it arrived where both sides agree closely.
   std::vector<bool> is_right;
+  double noise = 0;  // largest relative error that counts as noise
 };
 
 // Fills verdict, reason, error and expected of every row, and the verdict of every call

@@ -10,6 +10,7 @@
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "record/value.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -61,6 +62,18 @@ std::optional<GradientSums::Sum> GradientSumOf(const WalkState& state, const Com
   return state.sums.FindTerms(row);
 }
 
+// Whether a forward call (of an optimizer) reads a gradient, or what nothing recorded made.
+bool IsGradientReadForward(const WalkState& state, const ComparedRow& row,
+                           const std::optional<uint32_t>& producer,
+                           const std::optional<uint32_t>& golden_producer) {
+  const auto& calls = state.comparison.calls;
+  const auto is_forward = [&](const std::optional<uint32_t>& call) {
+    return call && KindOfCall(calls[*call].name()) == CallKind::kForward;
+  };
+  return KindOfCall(calls[row.call].name()) == CallKind::kForward && !is_forward(producer) &&
+         !is_forward(golden_producer);
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -80,8 +93,8 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
         std::max(explained, kUnseenCalls * region.condition *
                                 std::max(state.RoundoffOf(row), state.product_roundoffs.largest()));
   }
-  // So does a gradient, whose sums no recorder sees.
-  if (!state.unpaired.empty() && state.IsGradient(row)) {
+  // So does a gradient, whose sums no recorder sees, and one that was summed over other parts.
+  if (state.has_parts || (!state.unpaired.empty() && state.IsGradient(row))) {
     explained = std::max(explained, kUnseenCalls * state.RoundoffOf(row));
   }
   // It may have been kept in a narrower type since it was last seen.
@@ -104,8 +117,11 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
   }
   if (row.reason.empty()) row.reason = "input-differs";
   CulpritEvent event{call, state.IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
-  event.has_other_source = producer || state.unpaired.GoldenProducer(*row.golden);
-  if (producer) {
+  const std::optional<uint32_t> golden_producer = state.unpaired.GoldenProducer(*row.golden);
+  event.has_other_source = producer || golden_producer;
+  if (state.has_parts && IsGradientReadForward(state, row, producer, golden_producer)) {
+    event.must_agree = true;  // of all parts: the same for every cut
+  } else if (producer) {
     event.call = state.unpaired.ToBlame(*producer);
     event.kind = CulpritEvent::Kind::kUnpaired;
   }

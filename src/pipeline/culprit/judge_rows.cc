@@ -4,10 +4,12 @@
 #include <optional>
 #include <string_view>
 
+#include "measure/compared_row.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/divergence.h"
 #include "pipeline/culprit/lost_gradients.h"
 #include "pipeline/culprit/namesakes.h"
+#include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way.h"
 #include "record/value.h"
 
@@ -25,7 +27,8 @@ class Judgement {
 
   // The call to name.
   std::optional<CulpritEvent> Find() {
-    const std::optional<CulpritEvent> first = WalkAll().culprit;
+    std::optional<CulpritEvent> first = WalkAll().culprit;
+    if (first || AnyIsWrong()) first = FindBesideParts(first);
     if (!first || IsPlain(*first) || CutsAPath(comparison_)) return first;
     const Namesakes maybe = FindNamesakes(comparison_);
     if (maybe.empty() || !(maybe.are_all || IsAmong(*first, maybe))) return first;
@@ -50,6 +53,38 @@ class Judgement {
 
  private:
   Walk WalkAll() { return WalkCalls(target_, context_, comparison_, measured_noise_); }
+
+  bool AnyIsWrong() const {
+    return std::ranges::any_of(comparison_.rows,
+                               [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
+  }
+
+  // Where the sides cut one batch otherwise, what they made of its parts is compared with nothing;
+  // what follows from all parts is. The gradients of parameters must agree, else all stays.
+  std::optional<CulpritEvent> FindBesideParts(const std::optional<CulpritEvent>& first) {
+    const OtherBatch other = FindOtherBatch(comparison_);
+    if (other.empty()) return first;
+    std::vector<ComparedCall> before;
+    size_t pairs = 0;
+    for (const uint32_t each : other.calls) {
+      ComparedCall& call = comparison_.calls[each];
+      before.push_back(call);
+      pairs += call.paired() ? 1 : 0;
+      call.unmatched_reason = kOtherBatch;
+      call.unmatched_detail = each == other.entry ? other.parts : "";
+    }
+    Reset();
+    const Walk walk = WalkAll();
+    if (walk.culprit || GiveTheSameToLeaves(comparison_, walk.noise)) {
+      comparison_.counts.calls -= pairs;
+      comparison_.counts.unmatched_target += pairs;
+      comparison_.counts.unmatched_golden += pairs;
+      return walk.culprit;
+    }
+    for (size_t i = 0; i < before.size(); ++i) comparison_.calls[other.calls[i]] = before[i];
+    Reset();
+    return WalkAll().culprit;
+  }
 
   Walk WalkWithout(const Namesakes& namesakes) {
     SetReason(namesakes, kNamesake);

@@ -112,7 +112,7 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
   std::optional<uint32_t> first;
   for (const CulpritEvent& event : events) {
     if (DirectionOf(comparison, event) != direction) continue;
-    if (!event.has_other_source) return false;
+    if (!event.has_other_source || event.must_agree) return false;
     first = std::min(first.value_or(event.row), event.row);
   }
   if (!first) return false;
@@ -136,6 +136,7 @@ bool IsRewritten(const Comparison& comparison, const std::vector<CulpritEvent>& 
   };
   if (std::ranges::none_of(events, is_here)) return false;
   const bool may_be = std::ranges::all_of(events, [&](const CulpritEvent& event) {
+    if (event.must_agree) return false;
     return !is_here(event) || event.has_other_source || event.kind == CulpritEvent::Kind::kInput;
   });
   if (!may_be || !HasCallWithoutCounterpart(comparison)) return false;

@@ -75,6 +75,7 @@ struct WalkState {
   TypeChoice types;
   UnpairedCalls unpaired;
   Findings found;
+  bool has_parts = false;  // calls that saw other parts of the batch: gradients are other sums
   DifferencesAhead ahead;
 };
 

@@ -1,0 +1,228 @@
+#include "pipeline/culprit/other_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "measure/compared_row.h"
+#include "measure/standards.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/data_parts.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using Keys = std::unordered_set<ContentKey, ContentKeyHash>;
+
+// What the calls of one side have made of parts.
+struct Made {
+  Keys forward, backward;
+  Keys joined;                                 // parts laid together again
+  std::unordered_set<std::string_view> names;  // of forward calls
+};
+
+// Follows the parts through the calls of both sides.
+class Spread {
+ public:
+  Spread(const Comparison& comparison, const std::vector<DataParts>& data)
+      : comparison_(comparison), is_in_(comparison.calls.size()) {
+    for (const DataParts& parts : data) {
+      for (const auto* side : {&parts.target, &parts.golden}) {
+        for (const DataPart& part : *side) Add(part.call);
+      }
+    }
+    // Golden's own calls may stand behind those that read their results.
+    for (bool again = true; again;) {
+      again = false;
+      for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+        if (is_in_[i]) continue;
+        const bool joins = TakeJoin(i, true) || TakeJoin(i, false);
+        if (!joins && !Follows(i)) continue;
+        if (!joins) Add(i);
+        again = true;
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<bool>& is_in() const { return is_in_; }
+
+ private:
+  Made& MadeBy(bool of_target) { return made_[of_target ? 0 : 1]; }
+  [[nodiscard]] const std::string& NameOn(const ComparedCall& call, bool of_target) const {
+    return of_target ? call.target_name : call.golden_name;
+  }
+  static bool Holds(const Keys& keys, const Item& item) {
+    const std::optional<ContentKey> key = IsTelling(item) ? KeyOf(item) : std::nullopt;
+    if (!key || keys.empty()) return false;
+    return keys.contains(*key) || (!key->HasDigest() && keys.contains(NegativeOf(item, *key)));
+  }
+
+  void Add(uint32_t index) {
+    is_in_[index] = true;
+    const ComparedCall& call = comparison_.calls[index];
+    const bool is_forward = KindOfCall(call.name()) == CallKind::kForward;
+    for (const bool of_target : {true, false}) {
+      Made& made = MadeBy(of_target);
+      if (is_forward) made.names.insert(NameOn(call, of_target));
+      for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+        const Slot<Item>& item = measure::SideOf(row, of_target);
+        if (!item || measure::IsInput(*item) || !IsTelling(*item)) continue;
+        if (const auto key = KeyOf(*item)) (is_forward ? made.forward : made.backward).insert(*key);
+      }
+    }
+  }
+
+  // Whether the row reads what one side made of a part. Gradients that a forward call reads are
+  // those of parameters, which are the same for every cut.
+  bool Reads(const ComparedRow& row, bool of_target, bool is_forward) {
+    const Slot<Item>& item = measure::SideOf(row, of_target);
+    if (!item || !measure::IsInput(*item)) return false;
+    const Made& made = MadeBy(of_target);
+    return Holds(made.forward, *item) || (!is_forward && Holds(made.backward, *item));
+  }
+
+  bool Follows(uint32_t index) {
+    const ComparedCall& call = comparison_.calls[index];
+    const CallKind kind = KindOfCall(call.name());
+    if (kind == CallKind::kParametersGrad) return false;
+    const bool is_forward = kind == CallKind::kForward;
+    for (const bool of_target : {true, false}) {
+      if (!is_forward && MadeBy(of_target).names.contains(ForwardNameOf(NameOn(call, of_target))))
+        return true;
+    }
+    return std::ranges::any_of(measure::RowsOf(comparison_, call), [&](const ComparedRow& row) {
+      const bool ours = Reads(row, true, is_forward), theirs = Reads(row, false, is_forward);
+      if (ours == theirs) return ours;
+      // A whole against parts that were laid together: both sides have all of it.
+      const Slot<Item>& other = measure::SideOf(row, !ours);
+      return !other || !Holds(MadeBy(!ours).joined, *other);
+    });
+  }
+
+  // A call of one side alone that lays parts one behind the other.
+  bool TakeJoin(uint32_t index, bool of_target) {
+    const ComparedCall& call = comparison_.calls[index];
+    const std::string& name = NameOn(call, of_target);
+    if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) return false;
+    if (measure::ClassOfCall(name) != measure::CallClass::kCopy) return false;
+    size_t parts = 0;
+    int64_t length = 0;
+    const Item* result = nullptr;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+      const Slot<Item>& item = measure::SideOf(row, of_target);
+      if (!item || !item->is_tensor || item->shape.empty()) continue;
+      if (!measure::IsInput(*item)) {
+        result = &*item;
+      } else if (Reads(row, of_target, true)) {
+        ++parts;
+        length += item->shape[0];
+      }
+    }
+    const auto key = result == nullptr ? std::nullopt : KeyOf(*result);
+    if (!key || parts < 2 || result->shape[0] != length) return false;
+    MadeBy(of_target).joined.insert(*key);
+    is_in_[index] = true;
+    MadeBy(of_target).names.insert(name);  // its gradient is cut again
+    return true;
+  }
+
+  const Comparison& comparison_;
+  std::vector<bool> is_in_;
+  std::array<Made, 2> made_;
+};
+
+// Per place (API and argument), which contents each side reads there.
+class Read {
+ public:
+  explicit Read(const Comparison& comparison) : comparison_(comparison) {
+    for (const ComparedRow& row : comparison.rows) {
+      for (const bool of_target : {true, false}) {
+        const Slot<Item>& item = measure::SideOf(row, of_target);
+        const auto key = item && measure::IsInput(*item) ? KeyOf(*item) : std::nullopt;
+        if (key) SideOf(of_target)[PlaceOf(row, of_target)].insert(*key);
+      }
+    }
+  }
+
+  // Whether what each side reads in the row is what the other reads in another call of that API:
+  // calls that one side makes once per part have other numbers.
+  [[nodiscard]] bool IsElsewhere(const ComparedRow& row) {
+    if (!row.target || !row.golden || !measure::IsInput(row)) return false;
+    const auto ours = KeyOf(*row.target), theirs = KeyOf(*row.golden);
+    if (!ours || !theirs || ours == theirs) return false;
+    if (!IsTelling(*row.target) || !IsTelling(*row.golden)) return false;
+    return SideOf(false)[PlaceOf(row, false)].contains(*ours) &&
+           SideOf(true)[PlaceOf(row, true)].contains(*theirs);
+  }
+
+ private:
+  using Places = std::unordered_map<std::string, Keys>;
+
+  Places& SideOf(bool of_target) { return of_target ? target_ : golden_; }
+  [[nodiscard]] std::string PlaceOf(const ComparedRow& row, bool of_target) const {
+    const ComparedCall& call = comparison_.calls[row.call];
+    const std::string& name = of_target ? call.target_name : call.golden_name;
+    return fmt::format("{} {}", SeriesOf(name),
+                       measure::ShortName(*measure::SideOf(row, of_target), name));
+  }
+
+  const Comparison& comparison_;
+  Places target_, golden_;
+};
+
+// Calls of one name whose sides have other forms, of which one sees a part: neither tells anything
+// of the other.
+std::unordered_set<std::string_view> NamesWithin(const Comparison& comparison,
+                                                 const std::vector<bool>& is_in) {
+  std::unordered_set<std::string_view> names;
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    if (is_in[i] && !comparison.calls[i].paired()) names.insert(comparison.calls[i].name());
+  }
+  return names;
+}
+
+std::string PartsText(const DataParts& parts) {
+  const auto text = [](const std::vector<DataPart>& side) {
+    const Item& first = *side.front().item;
+    return fmt::format("{} of {}", side.size(),
+                       first.shape_text ? first.shape_text->view() : std::string_view());
+  };
+  return fmt::format("{} against {}", text(parts.target), text(parts.golden));
+}
+
+}  // namespace
+
+OtherBatch FindOtherBatch(const Comparison& comparison) {
+  OtherBatch found;
+  const std::vector<DataParts> data = FindDataParts(comparison);
+  if (data.empty()) return found;
+  const auto entry_of = [](const DataParts& parts) { return parts.target.front().call; };
+  const DataParts& first = *std::ranges::min_element(data, {}, entry_of);
+  found.entry = entry_of(first);
+  found.parts = PartsText(first);
+  const Spread spread(comparison, data);
+  const std::unordered_set<std::string_view> names = NamesWithin(comparison, spread.is_in());
+  std::optional<Read> read;
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    bool is_other = spread.is_in()[i] || (!call.paired() && names.contains(call.name()));
+    if (!is_other && call.paired() && KindOfCall(call.target_name) == CallKind::kForward) {
+      if (!read) read.emplace(comparison);
+      is_other =
+          std::ranges::any_of(measure::RowsOf(comparison, call),
+                              [&](const ComparedRow& row) { return read->IsElsewhere(row); });
+    }
+    if (is_other) found.calls.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace plumbline::pipeline

@@ -1,0 +1,37 @@
+// Two runs of the same data that cut their batches into other parts: micro batches of another
+// number (docs/design/verdict.md, "Another cut of the batch").
+
+#ifndef PLUMBLINE_PIPELINE_CULPRIT_OTHER_BATCH_H_
+#define PLUMBLINE_PIPELINE_CULPRIT_OTHER_BATCH_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/compare.h"
+
+namespace plumbline::pipeline {
+
+// ComparedCall::unmatched_reason of calls that see a part of the batch which the other side has
+// not. The first one says in ComparedCall::unmatched_detail what the parts are.
+inline constexpr std::string_view kOtherBatch = "other-batch";
+
+// Calls that cannot be compared one by one, as indices into Comparison::calls.
+struct OtherBatch {
+  std::vector<uint32_t> calls;
+  uint32_t entry = 0;  // among them: where a part of the data is read first
+  std::string parts;   // there: "2 of [4, 16] against 1 of [8, 16]"
+
+  [[nodiscard]] bool empty() const { return calls.empty(); }
+};
+
+// Where both sides read the same data from outside in other parts along its first dimension, by
+// shapes and statistics: the calls that read or return such a part or what was made of one, up to
+// where the parts are joined again and up to the gradients that forward calls read; and pairs that
+// are numbered otherwise because of it. Nothing where the data differ, or samples were dropped.
+OtherBatch FindOtherBatch(const Comparison& comparison);
+
+}  // namespace plumbline::pipeline
+
+#endif  // PLUMBLINE_PIPELINE_CULPRIT_OTHER_BATCH_H_
