@@ -1,10 +1,10 @@
 """Trains a small network in GRAPH_MODE with a debugger; run in a process of its own.
 
-    python graph_training.py CONFIG FACTOR STEPS [kill] [mark] [mark=CELL] [first=N]
+    python graph_training.py CONFIG FACTOR STEPS [kill] [mark] [mark=CELL] [first=N] [O2]
 
 FACTOR scales what the activation puts out: 1.5 instead of 1 is a fault. `kill` ends the process
 with SIGKILL after the last step. `mark` gives set_dump() the last dense layer and a primitive,
-`mark=CELL` one cell; first=N numbers the first iteration N.
+`mark=CELL` one cell; first=N numbers the first iteration N. `O2` is the jit level.
 """
 
 import os
@@ -36,6 +36,8 @@ class Net(nn.Cell):
 def main() -> None:
     config, factor, steps = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     ms.set_context(mode=ms.GRAPH_MODE)
+    if "O2" in sys.argv:
+        ms.set_context(jit_level="O2")
     ms.set_seed(1)
     debugger = PrecisionDebugger(config)
     net = Net(factor)

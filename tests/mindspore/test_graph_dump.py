@@ -163,6 +163,17 @@ def test_gradients_of_a_marked_cell_are_all_there(tmp_path: pathlib.Path, cell: 
     assert bias.shape == (features,)
 
 
+def test_jit_level_o2_runs_kernels_one_by_one_here(dumps: dict[str, pathlib.Path],
+                                                   tmp_path: pathlib.Path) -> None:
+    """Without an Ascend device there is no engine for whole graphs. It was refused."""
+    done = train(tmp_path / "o2", "statistics", 1.0, "O2")
+    assert done.returncode == 0, done.stderr
+    for step in range(STEPS):
+        known = [(row["Op Name"], row["L2Norm Value"]) for row in rows(dumps["statistics"], step)]
+        assert [(row["Op Name"], row["L2Norm Value"])
+                for row in rows(tmp_path / "o2", step)] == known
+
+
 def test_wrong_settings_stop_before_the_training(tmp_path: pathlib.Path) -> None:
     done = train(tmp_path / "dump", "tensor", 1.0, data_mode=["input", "output"])
     assert done.returncode != 0 and "ValueError" in done.stderr

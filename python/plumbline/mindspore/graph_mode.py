@@ -23,10 +23,14 @@ def jit_level() -> str:
 
 
 def execution_mode() -> str:
-    """ "graph_ge" (GRAPH_MODE at jit level O2), "graph_kbyk" (GRAPH_MODE) or "pynative"."""
+    """ "graph_ge" (GRAPH_MODE at jit level O2), "graph_kbyk" (GRAPH_MODE) or "pynative".
+
+    Only Ascend has an engine for whole graphs: at O2 elsewhere kernels run one by one, too.
+    """
     if context.get_context("mode") != context.GRAPH_MODE:
         return "pynative"
-    return "graph_ge" if jit_level() == "O2" else "graph_kbyk"
+    has_engine = context.get_context("device_target") == "Ascend"
+    return "graph_ge" if has_engine and jit_level() == "O2" else "graph_kbyk"
 
 
 def place() -> _compare.GraphPlace:

@@ -94,7 +94,8 @@ bool GraphRun::SetFirstIteration(int64_t number) {
 
 Result<std::string> GraphRun::WriteConfiguration() {
   PL_TRY_ASSIGN(std::string path, graph_dump::WriteDumpPlan(plan_));
-  if (place_.device != kAscend) return path;  // elsewhere MindSpore writes the metadata
+  // Elsewhere MindSpore writes it, and every process that of rank 0.
+  if (place_.device != kAscend && rank_.value_or(0) == 0) return path;
   std::string table = Environment("MINDSPORE_HCCL_CONFIG_PATH");
   if (table.empty()) table = Environment("RANK_TABLE_FILE");
   const Status status = graph_dump::WriteDumpMetadata(

@@ -57,6 +57,15 @@ TEST_F(GraphRunOf, MetadataIsWrittenWhereMindSporeLeavesItOut) {
   const std::string place = root_.Path("dump/rank_3/.dump_metadata");
   EXPECT_EQ(json::parse(*ReadFile(place + "/data_dump.json")), Written());
   EXPECT_EQ(json::parse(*ReadFile(place + "/config.json"))["ms_version"], "2.10.0");
+  // On CPU every process of MindSpore writes that of rank 0.
+  for (const char* rank : {"0", "1"}) {
+    ::setenv("RANK_ID", rank, 1);
+    auto other = Plan("statistics", cpu_);
+    ASSERT_TRUE(other);
+    other->Start();
+    const std::string file = other->tree() + "/.dump_metadata/config.json";
+    EXPECT_EQ(KindOf(file) == PathKind::kFile, std::string(rank) == "1") << file;
+  }
   ::unsetenv("RANK_ID");
 }
 
