@@ -83,6 +83,7 @@ Result<DumpSettings> Plan(const Arguments& arguments) {
   const auto device = graph_dump::DeviceKindNamed(arguments.device);
   PL_TRY_ASSIGN(DumpPlan plan,
                 graph_dump::PlanDump(arguments.from, {}, {.mode = *mode, .device = *device}));
+  if (!plan.is_on) return Error(ErrorCode::kUnsupported, plan.warnings.back()).In(arguments.from);
   for (const std::string& warning : plan.warnings) {
     std::fprintf(stderr, "plumb %s: %s\n", kName, OneLine(warning).c_str());
   }

@@ -96,6 +96,25 @@ def test_level_l2_dumps_what_jit_compiles(place: Path) -> None:
     [table] = (place / "dump").rglob("statistic.csv")
     kernels = {line.split(",")[0] for line in table.read_text().splitlines()[1:]}
     assert "Exp" in kernels and "Abs" not in kernels
-    configure(place, task="tensor", tensor={"list": ["Mint.add.0"]})
+
+
+@pytest.mark.parametrize(("entries", "words"), [
+    ({"task": "statistics", "statistics": {"list": ["Mint.exp.0.forward"]}},
+     "the task must be set to tensor"),
+    ({"tensor": {"list": ["Mint.exp.0.forward"], "scope": ["Mint.exp.0.forward"]}},
+     "the scope cannot be configured"),
+    ({"tensor": {"list": ["Mint.exp.0.forward", "Mint.abs.0.forward"]}},
+     "a list with one api name")])
+def test_kernels_below_one_api(place: Path, entries: dict[str, object], words: str) -> None:
+    """What upstream refuses is refused; what it warns of stops no training."""
+    script = place / "script.py"
+    script.write_text(JIT.replace("plumbline.mindspore", "msprobe.mindspore"))
+    configure(place, **entries)
     done = run(place, str(script))
-    assert done.returncode != 0 and "names an API" in done.stderr
+    assert done.returncode != 0 and words in done.stderr
+    assert "MsprobeException: [msprobe] Invalid parameter" in done.stderr
+    configure(place, tensor={"list": ["Mint.exp.0.forward"]})
+    done = run(place, str(script))
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("kernel dump cannot be used") == 1
+    assert not list((place / "dump").rglob("*.npy"))

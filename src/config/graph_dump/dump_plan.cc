@@ -54,6 +54,32 @@ bool NamesAnApi(const std::vector<std::string>& list) {
   return std::ranges::any_of(list, has_dot) && std::ranges::none_of(list, is_regex);
 }
 
+// The kernels below one API, which no graph has: what upstream demands, and a warning, because none
+// of the devices here can.
+Status PlanApi(const DumpRequest& request, DumpPlan& plan) {
+  const auto refuse = [](const std::string& field, const std::string& value, std::string_view why) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: is {}. When level is set to L2, {}", field, value, why));
+  };
+  if (request.task != "tensor") {
+    return refuse("task", fmt::format("\"{}\" and its list names an API", request.task),
+                  "the task must be set to tensor");
+  }
+  if (!request.scope.empty()) {
+    return refuse("tensor.scope", "not empty", "the scope cannot be configured");
+  }
+  if (request.list.size() != 1) {
+    return refuse("tensor.list", fmt::format("of {} entries", request.list.size()),
+                  "the list must be configured as a list with one api name");
+  }
+  plan.is_on = false;
+  plan.warnings.push_back(
+      fmt::format("kernel dump cannot be used: \"{}\" in tensor.list names an API, whose kernels "
+                  "only CANN's own dump has. Name kernels of graphs, or use level L1",
+                  request.list.front()));
+  return {};
+}
+
 std::vector<std::string> CategoriesOf(const DumpRequest& request, const PlanContext& context) {
   std::vector<std::string> items;
   for (const std::string& mode : request.summary) {
@@ -204,15 +230,17 @@ Result<DumpPlan> PlanDump(const std::optional<std::string>& config_path,
                           const ConfigOverrides& overrides, const PlanContext& context) {
   PL_TRY_ASSIGN(const DumpRequest request, ReadDumpRequest(config_path, overrides));
   PL_TRY(CheckTask(request, context));
-  if (context.mode == ExecutionMode::kPyNative && NamesAnApi(request.list)) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}.list: names an API, whose kernels only an Ascend device dumps "
-                             "(expected kernels of graphs, or nothing)",
-                             request.task));
-  }
   DumpPlan plan;
   plan.dump_path = request.dump_path;
   plan.warnings = request.warnings;
+  if (context.mode == ExecutionMode::kPyNative && NamesAnApi(request.list)) {
+    PL_TRY(PlanApi(request, plan));
+    return plan;
+  }
+  if (!request.scope.empty()) {
+    plan.warnings.push_back(
+        fmt::format("{}.scope: has no effect on graphs; list selects their kernels", request.task));
+  }
   plan.settings = BaseOf(request, context);
   const bool is_own = !context.rank || request.ranks.empty() ||
                       std::ranges::count(request.ranks, *context.rank) > 0;

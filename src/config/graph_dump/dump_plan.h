@@ -33,7 +33,7 @@ struct PlanContext {
 };
 
 struct DumpPlan {
-  bool is_on = true;      // false: this rank is filtered out
+  bool is_on = true;      // false: this rank is filtered out, or the last warning says why
   std::string file_name;  // in dump_path: "kernel_kbyk_dump.json"
   std::string dump_path;  // absolute
   DumpSettings settings;

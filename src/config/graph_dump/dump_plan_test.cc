@@ -140,6 +140,24 @@ TEST_F(DumpPlanOf, ADumpThatIsThereIsAWarning) {
   EXPECT_EQ(Plan(config, cpu_)->warnings.size(), before + 1);
 }
 
+TEST_F(DumpPlanOf, KernelsBelowAnApiAreUpstreamsErrorsAndAWarning) {
+  const Json one = {"Mint.add.0.forward"};
+  const auto has = [&](const Json& config, const char* words) {
+    return ErrorOf(config, pynative_).find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(has({{"task", "statistics"}, {"statistics", {{"list", one}}}},
+                  "the task must be set to tensor"));
+  EXPECT_TRUE(has({{"task", "tensor"}, {"tensor", {{"list", one}, {"scope", one}}}},
+                  "the scope cannot be configured"));
+  EXPECT_TRUE(has({{"task", "tensor"}, {"tensor", {{"list", {"Mint.add.0", "Mint.abs.0"}}}}},
+                  "the list must be configured as a list with one api name"));
+  const auto plan = Plan({{"task", "tensor"}, {"tensor", {{"list", one}}}}, pynative_);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_FALSE(plan->is_on);
+  ASSERT_FALSE(plan->warnings.empty());
+  EXPECT_NE(plan->warnings.back().find("kernel dump cannot be used"), std::string::npos);
+}
+
 TEST_F(DumpPlanOf, WrongEntriesAreNamed) {
   const auto names = [&](const Json& config, const PlanContext& context, const char* entry) {
     return ErrorOf(config, context).find(entry) != std::string::npos;
@@ -153,8 +171,6 @@ TEST_F(DumpPlanOf, WrongEntriesAreNamed) {
   EXPECT_TRUE(names({{"task", "exception_dump"}}, engine_, "task: is \"exception_dump\""));
   EXPECT_TRUE(names({{"task", "statistics"}, {"statistics", {{"summary_mode", "sum"}}}}, by_kernel_,
                     "statistics.summary_mode"));
-  EXPECT_TRUE(names({{"task", "tensor"}, {"tensor", {{"list", {"Mint.add.0.forward"}}}}}, pynative_,
-                    "tensor.list: names an API"));
   EXPECT_TRUE(names({{"task", "tensor"}, {"tensor", {{"list", {"name-regex([)"}}}}}, by_kernel_,
                     "kernels[0]"));
   ::setenv("GRAPH_OP_RUN", "1", 1);

@@ -86,6 +86,7 @@ constexpr Entry kTop[] = {
 
 constexpr Entry kOfTask[] = {
     {"list", Set<&DumpRequest::list, AsStringList>},
+    {"scope", Set<&DumpRequest::scope, AsStringList>},
     {"data_mode", SetDataMode},
     {"summary_mode", SetSummary},
     {"file_format", SetWord<&DumpRequest::file_format, kFileFormats>},
@@ -132,13 +133,7 @@ Status ApplyAll(const Json& json, const ConfigOverrides& overrides, DumpRequest&
   const auto section = json.find(out.task);
   if (section == json.end() || section->is_null()) return {};
   if (!section->is_object()) return Invalid(out.task, *section, "an object { ... }");
-  PL_TRY(ApplyEntries(out.task, *section, kOfTask, out));
-  const auto scope = section->find("scope");
-  if (scope != section->end() && scope->is_array() && !scope->empty()) {
-    out.warnings.push_back(
-        fmt::format("{}.scope: has no effect on graphs; list selects their kernels", out.task));
-  }
-  return {};
+  return ApplyEntries(out.task, *section, kOfTask, out);
 }
 
 }  // namespace

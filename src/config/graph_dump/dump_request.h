@@ -17,7 +17,7 @@ struct DumpRequest {
   std::string dump_path;  // absolute
   std::vector<int64_t> ranks, steps;
   bool async_dump = false;
-  std::vector<std::string> list;
+  std::vector<std::string> list, scope;
   std::string data_mode = "all";  // "all", "input", "output"
   std::vector<std::string> summary = {"statistics"};
   std::string file_format = "npy";
