@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/text_parts.h"
 #include "formats/acl_message.h"
 
@@ -159,14 +160,14 @@ Result<DumpFile> DumpFile::OpenArray(const std::string& path) {
 
 Result<DumpFile> DumpFile::Open(const std::string& path, std::string_view name) {
   if (name.ends_with(".npy")) return OpenArray(path);
-  PL_TRY_ASSIGN(auto mapped, MappedFile::Open(path));
-  Result<DumpFile> file = Parse(mapped->bytes());
+  PL_TRY_ASSIGN(FileBytes content, FileBytes::Open(path));
+  Result<DumpFile> file = Parse(content.bytes());
   if (!file) return file.error().In(path);
   if (file->container_ == Container::kNano) {
     const Status named = NameNano(name, file->message_);
     if (!named) return named.error().In(path);
   }
-  file->file_ = std::move(mapped);
+  file->file_ = std::move(content);
   return file;
 }
 

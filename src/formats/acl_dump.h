@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file_bytes.h"
 #include "formats/acl_types.h"
 #include "formats/npy.h"
 #include "plumbline/tensor.h"
@@ -93,7 +93,7 @@ enum class Container : uint8_t {
   kNpy,       // an array, taken for the output of an operator
 };
 
-// A mapped file. Data of the message lie in it. Move-only.
+// An open file. Data of the message lie in it. Move-only.
 class DumpFile {
  public:
   // Finds out which container it is. kNotFound, kIo; kCorrupt: empty, no message, a length beyond
@@ -123,7 +123,7 @@ class DumpFile {
   static Result<DumpFile> ParseNano(std::span<const std::byte> bytes);
   void PlaceData(std::span<const std::byte> data);
 
-  std::shared_ptr<const MappedFile> file_;
+  FileBytes file_;
   std::unique_ptr<npy::NpyFile> array_;
   Tensor contiguous_;  // elements of an array in another order
   Container container_ = Container::kVersion2;
