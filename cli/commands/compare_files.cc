@@ -92,12 +92,13 @@ Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& tree
       request.target = tree.target;
       request.golden = tree.golden;
       request.threads = options.threads;
+      request.with_overflow = true;
       PL_TRY_ASSIGN(const pipeline::OperatorComparison comparison,
                     pipeline::CompareOperators(request));
       std::string prefix = "result" + (tree.name.empty() ? "" : "_" + tree.name);
       std::replace(prefix.begin(), prefix.end(), '/', '_');
       PL_TRY_ASSIGN(const std::string path,
-                    pipeline::WriteOperatorCsv(comparison, options.output_dir, prefix, true));
+                    pipeline::WriteOperatorCsv(comparison, options.output_dir, prefix));
       std::fputs(pipeline::OperatorText(comparison).c_str(), stdout);
       std::printf("file: %s\n", path.c_str());
       answer = comparison.answer;

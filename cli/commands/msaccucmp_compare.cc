@@ -238,10 +238,11 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
     std::printf("%s\n", path->c_str());
     return 0;
   }
-  const auto comparison = pipeline::CompareOperators(request);
+  pipeline::OperatorRequest looking = request;
+  looking.with_overflow = words.Has("--overflow_detection") || words.Has("--advisor");
+  const auto comparison = pipeline::CompareOperators(looking);
   if (!comparison) return Fail(comparison.error());
-  const bool with_overflow = words.Has("--overflow_detection") || words.Has("--advisor");
-  const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result", with_overflow);
+  const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result");
   if (!path) return Fail(path.error());
   std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
@@ -309,14 +310,14 @@ int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& requ
     pipeline::OperatorRequest of_model = request;
     of_model.target = model.directory;
     of_model.fusion_rule = model.rule_path;
+    of_model.with_overflow = words.Has("--overflow_detection");
     std::printf("%s:\n", model.directory.c_str());
     const auto comparison = pipeline::CompareOperators(of_model);
     if (!comparison) {
       status = Fail(comparison.error());
       continue;
     }
-    const auto path = pipeline::WriteOperatorCsv(*comparison, output, model.ResultPrefix(),
-                                                 words.Has("--overflow_detection"));
+    const auto path = pipeline::WriteOperatorCsv(*comparison, output, model.ResultPrefix());
     if (!path) return Fail(path.error());
     std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
     std::printf("result: %s\n", path->c_str());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/list_entries.h"
 #include "formats/acl_file_name.h"
 #include "load/name_mapping.h"
 #include "load/operator_slices.h"
@@ -81,21 +82,20 @@ std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name) {
 
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
   OperatorDumps dumps;
-  PL_TRY_ASSIGN(const std::vector<std::string> files, ListDirectory(directory));
+  PL_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, ListEntries(directory));
   PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
   dumps.notes = mapping.notes();
   bool has_arrays = false;
-  for (const std::string& file : files) {
-    const std::string path = JoinPath(directory, file);
-    if (run_files::IsAboutDumps(file)) continue;
-    if (KindOf(path) != PathKind::kFile) continue;
+  for (const auto& [file, kind] : entries) {
+    if (kind != PathKind::kFile || run_files::IsAboutDumps(file)) continue;
+    std::string path = JoinPath(directory, file);
     std::optional<OperatorDump> dump = ParseOperatorDumpName(mapping.NameOf(file));
     if (!dump) {
       dumps.notes.push_back(path + ": not the name of a dump; left out");
       continue;
     }
-    dump->path = path;
     for (OperatorSlice& slice : dump->slices.files) slice.path = path;
+    dump->path = std::move(path);
     dumps.is_quantised = dumps.is_quantised || IsQuantisedName(dump->op_name);
     if (!dumps.files.empty() && has_arrays != dump->output.has_value()) {
       return Error(ErrorCode::kInvalidArgument,

@@ -38,11 +38,14 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
 
 Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
   PL_TRY_ASSIGN(OperatorComparison comparison, PairOperators(request));
-  const MeasureSettings settings{request.algorithms, request.most_elements};
+  const MeasureSettings settings{request.algorithms, request.most_elements, request.with_overflow};
+  comparison.with_overflow = request.with_overflow;
+  OwnLayouts layouts;
   std::vector<std::vector<OperatorRow>> rows(comparison.pairs.size());
   RunWithThreads(request.threads, [&] {
-    ParallelFor(rows.size(),
-                [&](size_t i) { rows[i] = MeasureOperator(comparison.pairs[i], i, settings); });
+    ParallelFor(rows.size(), [&](size_t i) {
+      rows[i] = MeasureOperator(comparison.pairs[i], i, settings, layouts);
+    });
   });
   for (std::vector<OperatorRow>& of_pair : rows) {
     std::move(of_pair.begin(), of_pair.end(), std::back_inserter(comparison.rows));

@@ -30,6 +30,7 @@ struct OperatorRequest {
   OperatorRange range;
   uint64_t most_elements = 0;   // compare only the first; 0: all
   bool slice_by_slice = false;  // operators that FFTS+ cut are not put together
+  bool with_overflow = false;   // look for float16 values at the end of their range
   int threads = 0;
 };
 
@@ -39,7 +40,8 @@ struct OperatorComparison {
   std::vector<std::string> input_nodes;  // operators that feed the network, by the rule file
   std::vector<std::string> notes;        // what was left out, one sentence each
   bool is_target_array = false, is_golden_array = false;
-  bool has_sequence = false;  // a range was asked for
+  bool has_sequence = false;   // a range was asked for
+  bool with_overflow = false;  // as the request has it
   std::vector<measure::DumpAlgorithm> algorithms;
   TensorAnswer answer;
 };

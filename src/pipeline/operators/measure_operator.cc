@@ -129,8 +129,9 @@ struct PartsNote {
 
 class PairMeasurer {
  public:
-  PairMeasurer(const PairedOperator& pair, size_t pair_index, const MeasureSettings& settings)
-      : pair_(pair), pair_index_(pair_index), settings_(settings) {}
+  PairMeasurer(const PairedOperator& pair, size_t pair_index, const MeasureSettings& settings,
+               OwnLayouts& layouts)
+      : pair_(pair), pair_index_(pair_index), settings_(settings), layouts_(layouts) {}
 
   std::vector<OperatorRow> Run();
 
@@ -148,6 +149,7 @@ class PairMeasurer {
   const PairedOperator& pair_;
   size_t pair_index_;
   const MeasureSettings& settings_;
+  OwnLayouts& layouts_;
   std::vector<OperatorRow> rows_;
 };
 
@@ -174,7 +176,7 @@ void PairMeasurer::AddFailure(const std::string& reason, std::string_view code, 
 
 void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow& row) {
   row.shape = ShapeCell(target.sizes);
-  row.overflow = Overflow(target);
+  if (settings_.with_overflow) row.overflow = Overflow(target);
   Limit(target, settings_.most_elements);
   Limit(golden, settings_.most_elements);
   target.Align();
@@ -214,9 +216,9 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
     row.target_address = mine[i].address;
     row.golden_address = theirs[i].address;
     // Both in their own plain layout, or both as they lie on the device.
-    auto target_layout = OwnLayout(mine[i]);
-    auto golden_layout = OwnLayout(theirs[i]);
-    if (!target_layout && !golden_layout && mine[i].format != theirs[i].format) {
+    const auto target_layout = layouts_.Of(mine[i]);
+    const auto golden_layout = layouts_.Of(theirs[i]);
+    if (!target_layout->layout && !golden_layout->layout && mine[i].format != theirs[i].format) {
       row.reason =
           fmt::format("The format does not match ({} vs {}) for {}.",
                       DeviceFormatName(static_cast<DeviceFormat>(mine[i].format)),
@@ -225,8 +227,8 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
       rows_.push_back(std::move(row));
       continue;
     }
-    auto a = PlainElements(mine[i], target_layout);
-    auto b = PlainElements(theirs[i], golden_layout);
+    auto a = PlainElements(mine[i], *target_layout);
+    auto b = PlainElements(theirs[i], *golden_layout);
     if (!a || !b) {
       row.reason = a ? row.golden_path + ": " + b.error().message()
                      : row.target_path + ": " + a.error().message();
@@ -237,7 +239,7 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
       row.verdict = measure::NotComparable("shape-differs");
     } else {
       const auto format = static_cast<DeviceFormat>(mine[i].format);
-      row.format = DeviceFormatName(target_layout ? target_layout->format : format);
+      row.format = DeviceFormatName(target_layout->layout ? target_layout->layout->format : format);
       Fill(std::move(*a), std::move(*b), row);
     }
     parts.Apply(row);
@@ -370,8 +372,8 @@ std::vector<OperatorRow> PairMeasurer::Run() {
 }  // namespace
 
 std::vector<OperatorRow> MeasureOperator(const PairedOperator& pair, size_t pair_index,
-                                         const MeasureSettings& settings) {
-  return PairMeasurer(pair, pair_index, settings).Run();
+                                         const MeasureSettings& settings, OwnLayouts& layouts) {
+  return PairMeasurer(pair, pair_index, settings, layouts).Run();
 }
 
 }  // namespace plumbline::pipeline

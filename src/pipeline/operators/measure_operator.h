@@ -10,12 +10,14 @@
 #include "formats/acl_types.h"
 #include "measure/dump_algorithms.h"
 #include "pipeline/operators/paired_operator.h"
+#include "pipeline/operators/plain_tensor.h"
 
 namespace plumbline::pipeline {
 
 struct MeasureSettings {
   std::vector<measure::DumpAlgorithm> algorithms;
   uint64_t most_elements = 0;  // compare only the first; 0: all
+  bool with_overflow = false;  // fill OperatorRow::overflow
   // Called with the elements of each pair that is measured, before its values are there.
   std::function<void(const OperatorRow& row, const acl::Elements& target,
                      const acl::Elements& golden)>
@@ -25,7 +27,7 @@ struct MeasureSettings {
 // The rows of one pair: inputs, then outputs. At least one; what cannot be read or does not fit is
 // a row that says why. `pair_index` goes into the rows.
 std::vector<OperatorRow> MeasureOperator(const PairedOperator& pair, size_t pair_index,
-                                         const MeasureSettings& settings);
+                                         const MeasureSettings& settings, OwnLayouts& layouts);
 
 }  // namespace plumbline::pipeline
 

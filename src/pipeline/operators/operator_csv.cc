@@ -22,7 +22,7 @@ std::string TextOr(const std::string& text, const char* otherwise) {
   return text.empty() ? otherwise : text;
 }
 
-std::vector<std::string> Header(const OperatorComparison& comparison, bool with_overflow) {
+std::vector<std::string> Header(const OperatorComparison& comparison) {
   std::vector<std::string> header = {"Index"};
   if (comparison.has_sequence) header.emplace_back("OpSequence");
   header.insert(header.end(), {"OpType", "NPUDump", "DataType"});
@@ -30,7 +30,7 @@ std::vector<std::string> Header(const OperatorComparison& comparison, bool with_
   header.insert(header.end(), {"GroundTruth", "DataType"});
   if (!comparison.is_golden_array) header.emplace_back("Address");
   header.insert(header.end(), {"TensorIndex", "Shape"});
-  if (with_overflow) header.emplace_back("OverFlow");
+  if (comparison.with_overflow) header.emplace_back("OverFlow");
   for (const measure::DumpAlgorithm algorithm : comparison.algorithms) {
     header.emplace_back(measure::DumpAlgorithmName(algorithm));
   }
@@ -38,8 +38,7 @@ std::vector<std::string> Header(const OperatorComparison& comparison, bool with_
   return header;
 }
 
-std::vector<std::string> CellsOf(const OperatorComparison& comparison, const OperatorRow& row,
-                                 bool with_overflow) {
+std::vector<std::string> CellsOf(const OperatorComparison& comparison, const OperatorRow& row) {
   const PairedOperator& pair = comparison.pairs[row.pair];
   std::vector<std::string> cells = {std::to_string(pair.index)};
   if (comparison.has_sequence) cells.push_back(std::to_string(pair.sequence));
@@ -49,7 +48,7 @@ std::vector<std::string> CellsOf(const OperatorComparison& comparison, const Ope
   cells.insert(cells.end(), {row.golden_name, TextOr(row.golden_type, kNoValue)});
   if (!comparison.is_golden_array) cells.push_back(AddressCell(row.golden_address));
   cells.insert(cells.end(), {TextOr(row.tensor, kNoValue), TextOr(row.shape, kNoValue)});
-  if (with_overflow) cells.push_back(row.overflow);
+  if (comparison.with_overflow) cells.push_back(row.overflow);
   for (size_t i = 0; i < comparison.algorithms.size(); ++i) {
     cells.push_back(row.values.empty() ? kNoValue : row.values[i]);
   }
@@ -63,14 +62,13 @@ std::vector<std::string> CellsOf(const OperatorComparison& comparison, const Ope
 }  // namespace
 
 Result<std::string> WriteOperatorCsv(const OperatorComparison& comparison,
-                                     const std::string& directory, const std::string& prefix,
-                                     bool with_overflow) {
+                                     const std::string& directory, const std::string& prefix) {
   PL_TRY(MakeDirectories(directory));
   const FreeName name = FreePath(directory, prefix, ".csv");
   PL_TRY_ASSIGN(TextFile out, TextFile::Create(name.text));
-  csv::AppendRow(Header(comparison, with_overflow), out.text());
+  csv::AppendRow(Header(comparison), out.text());
   for (const OperatorRow& row : comparison.rows) {
-    csv::AppendRow(CellsOf(comparison, row, with_overflow), out.text());
+    csv::AppendRow(CellsOf(comparison, row), out.text());
     PL_TRY(out.Flush());
   }
   PL_TRY(out.Close());

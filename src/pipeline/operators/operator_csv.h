@@ -9,11 +9,10 @@
 
 namespace plumbline::pipeline {
 
-// {prefix}_{time}.csv in `directory`, one row per tensor; its path. `with_overflow` adds the column
-// OverFlow. Every row has the cells of the header.
+// {prefix}_{time}.csv in `directory`, one row per tensor; its path. Every row has the cells of the
+// header.
 Result<std::string> WriteOperatorCsv(const OperatorComparison& comparison,
-                                     const std::string& directory, const std::string& prefix,
-                                     bool with_overflow);
+                                     const std::string& directory, const std::string& prefix);
 
 // mapping_{time}.csv: which file is compared with which; its path.
 Result<std::string> WriteOperatorMapping(const OperatorComparison& comparison,

@@ -237,7 +237,8 @@ Result<OperatorDetail> DetailOperator(const DetailRequest& request) {
   OperatorDetail detail;
   Status written;
   bool is_found = false;
-  MeasureSettings settings{request.recordings.algorithms, request.recordings.most_elements, {}};
+  MeasureSettings settings{request.recordings.algorithms, request.recordings.most_elements};
+  OwnLayouts layouts;
   const std::string tensor = TensorName(pair->target_name, request.place);
   settings.on_pair = [&](const OperatorRow& row, const acl::Elements& target,
                          const acl::Elements& golden) {
@@ -245,7 +246,7 @@ Result<OperatorDetail> DetailOperator(const DetailRequest& request) {
     is_found = true;
     written = DetailWriter(request, row, ValuesOf(target, golden)).Run(target, detail);
   };
-  for (OperatorRow& row : MeasureOperator(*pair, 0, settings)) {
+  for (OperatorRow& row : MeasureOperator(*pair, 0, settings, layouts)) {
     const bool is_this = row.tensor == tensor;
     if (!is_found && (is_this || row.tensor.empty())) {
       return Error(row.paired ? ErrorCode::kInvalidArgument : ErrorCode::kNotFound, row.reason);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/list_entries.h"
 #include "base/text_parts.h"
 #include "load/operator_dumps.h"
 
@@ -16,9 +17,10 @@ constexpr size_t kTimeDigits = 14;
 
 bool IsTime(std::string_view name) { return name.size() == kTimeDigits && IsDigits(name); }
 
-bool IsDump(const std::string& path, const std::string& name) {
-  const auto dump = load::ParseOperatorDumpName(name);
-  return dump && !dump->output && KindOf(JoinPath(path, name)) == PathKind::kFile;
+bool IsDump(const DirectoryEntry& entry) {
+  if (entry.kind != PathKind::kFile) return false;
+  const auto dump = load::ParseOperatorDumpName(entry.name);
+  return dump && !dump->output;
 }
 
 struct Found {
@@ -28,24 +30,20 @@ struct Found {
 };
 
 void Search(const std::string& path, const std::string& name, int depth, Found& found) {
-  const auto names = ListDirectory(path);
-  if (!names) {
-    if (found.searched) found.searched = names.error();
+  const auto entries = ListEntries(path);
+  if (!entries) {
+    if (found.searched) found.searched = entries.error();
     return;
   }
   // A recording of a framework has thousands of files that are none of these.
-  if (std::binary_search(names->begin(), names->end(), "dump.json")) return;
-  if (std::any_of(names->begin(), names->end(),
-                  [&](const std::string& file) { return IsDump(path, file); })) {
-    found.directories[name] = path;
-  }
+  if (std::ranges::binary_search(*entries, "dump.json", {}, &DirectoryEntry::name)) return;
+  if (std::ranges::any_of(*entries, IsDump)) found.directories[name] = path;
   if (depth == kDeepest) return;
-  for (const std::string& entry : *names) {
-    if (std::count(entry.begin(), entry.end(), '.') > 1) continue;  // a file by its name
-    const std::string below = JoinPath(path, entry);
-    if (KindOf(below) != PathKind::kDirectory) continue;
+  for (const auto& [entry, kind] : *entries) {
+    if (kind != PathKind::kDirectory) continue;
+    if (std::ranges::count(entry, '.') > 1) continue;  // a file by its name
     const std::string step = IsTime(entry) ? name : (name.empty() ? entry : name + "/" + entry);
-    Search(below, step, depth + 1, found);
+    Search(JoinPath(path, entry), step, depth + 1, found);
   }
 }
 

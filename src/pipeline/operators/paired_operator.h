@@ -68,7 +68,7 @@ struct OperatorRow {
   std::string shape;                // "[1,16,8,8]"
   std::string format;               // in which both were measured: "NCHW"; empty: not known
   std::vector<std::string> values;  // one per algorithm; empty: nothing was compared
-  std::string overflow;             // "YES", "NO", "NaN"
+  std::string overflow;             // "YES", "NO", "NaN": not looked for
   std::string reason;
   bool paired = true;
   measure::ArrayVerdict verdict = measure::NotComparable("unreadable");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensor/device_layout.h"
 #include "tensor/plain_order.h"
 
 namespace plumbline::pipeline {
@@ -11,8 +10,7 @@ namespace {
 
 int64_t GroupsOf(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_format, 1); }
 
-Result<acl::Elements> Converted(acl::Elements elements, const LayoutRequest& request) {
-  PL_TRY_ASSIGN(const LayoutPlan plan, PlanLayout(request));
+acl::Elements Converted(const acl::Elements& elements, const LayoutPlan& plan) {
   const size_t width = InfoOf(elements.dtype).size_bytes;
   acl::Elements converted;
   converted.dtype = elements.dtype;
@@ -22,6 +20,16 @@ Result<acl::Elements> Converted(acl::Elements elements, const LayoutRequest& req
   plan.Run(width, elements.bytes, converted.owned);
   converted.bytes = converted.owned;
   return converted;
+}
+
+LayoutRequest RequestOf(const acl::DumpedTensor& tensor, const Shape& sizes,
+                        const PlainLayout& layout) {
+  LayoutRequest request;
+  request.from = {static_cast<DeviceFormat>(tensor.format), sizes};
+  request.to = layout.format;
+  request.wanted = layout.sizes;
+  request.groups = GroupsOf(tensor);
+  return request;
 }
 
 }  // namespace
@@ -59,12 +67,34 @@ Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
   PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(tensor));
   const auto format = static_cast<DeviceFormat>(tensor.format);
   if (!layout || BlockedAxes(format).empty()) return elements;
-  LayoutRequest request;
-  request.from = {format, elements.sizes};
-  request.to = layout->format;
-  request.wanted = layout->sizes;
-  request.groups = GroupsOf(tensor);
-  return Converted(std::move(elements), request);
+  PL_TRY_ASSIGN(const LayoutPlan plan, PlanLayout(RequestOf(tensor, elements.sizes, *layout)));
+  return Converted(elements, plan);
+}
+
+std::shared_ptr<const OwnLayouts::Known> OwnLayouts::Of(const acl::DumpedTensor& tensor) {
+  const Key key{tensor.format, tensor.sub_format, tensor.shape, tensor.original_shape};
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+  }
+  auto known = std::make_shared<Known>();
+  known->layout = OwnLayout(tensor);
+  if (known->layout) {
+    Result<LayoutPlan> plan =
+        PlanLayout(RequestOf(tensor, *acl::KnownShape(tensor.shape), *known->layout));
+    if (plan) known->plan = *std::move(plan);
+  }
+  const std::scoped_lock lock(mutex_);
+  return known_.emplace(key, std::move(known)).first->second;
+}
+
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own) {
+  if (!own.plan) return PlainElements(tensor, own.layout);
+  PL_TRY_ASSIGN(const acl::Elements elements, acl::ElementsOf(tensor));
+  // Types without elements of their own are one run of bytes, whatever the shape.
+  if (elements.sizes != acl::KnownShape(tensor.shape)) return PlainElements(tensor, own.layout);
+  return Converted(elements, *own.plan);
 }
 
 Result<acl::Elements> Reordered(acl::Elements elements, DeviceFormat from, const PlainLayout& to) {
@@ -72,7 +102,8 @@ Result<acl::Elements> Reordered(acl::Elements elements, DeviceFormat from, const
   request.from = {from, elements.sizes};
   request.to = to.format;
   request.wanted = to.sizes;
-  return Converted(std::move(elements), request);
+  PL_TRY_ASSIGN(const LayoutPlan plan, PlanLayout(request));
+  return Converted(elements, plan);
 }
 
 }  // namespace plumbline::pipeline

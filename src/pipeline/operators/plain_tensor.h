@@ -3,13 +3,19 @@
 #ifndef PLUMBLINE_PIPELINE_OPERATORS_PLAIN_TENSOR_H_
 #define PLUMBLINE_PIPELINE_OPERATORS_PLAIN_TENSOR_H_
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "formats/acl_dump.h"
 #include "formats/acl_types.h"
 #include "plumbline/tensor.h"
 #include "tensor/device_format.h"
+#include "tensor/device_layout.h"
 
 namespace plumbline::pipeline {
 
@@ -32,6 +38,25 @@ bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout);
 // PlanLayout(); the messages have no path. The elements may lie in the tensor's data.
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
                                     const std::optional<PlainLayout>& layout);
+
+// Own layouts of dumped tensors and the way to them, found once for all tensors of the same format
+// and sizes: networks repeat them. Thread-safe.
+class OwnLayouts {
+ public:
+  struct Known {
+    std::optional<PlainLayout> layout;  // OwnLayout()
+    std::optional<LayoutPlan> plan;     // from the device shape to it, where there is one
+  };
+  std::shared_ptr<const Known> Of(const acl::DumpedTensor& tensor);
+
+ private:
+  using Key = std::tuple<DeviceFormat, int32_t, std::optional<acl::Dims>, std::optional<acl::Dims>>;
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Known>> known_;  // guarded by mutex_
+};
+
+// The same as with the layout alone. Requires: `own` is that of the tensor.
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own);
 
 // Elements of a plain array in another order of its axes (kNHWC as kNCHW).
 Result<acl::Elements> Reordered(acl::Elements elements, DeviceFormat from, const PlainLayout& to);
