@@ -24,9 +24,9 @@ SIDE_BY_SIDE = ("overhead", "tiny_loop", "compare_speed")
 OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
     [sys.executable, str(END_TO_END / "graph_dumps.py")],
-    [sys.executable, str(END_TO_END / "convert_speed.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
+    [str(NATIVE / "tensor" / "layout_bench")],
     [str(NATIVE / "store" / "long_step_bench")],
 ]
 MINDSPORE = ROOT / "build" / "mindspore" / "bin" / "python"  # tools/bootstrap.sh mindspore
@@ -49,6 +49,12 @@ def comparisons(out: Path, quick: bool) -> list[list[str]]:
     return [rows, ranks, tensors]
 
 
+def device_dumps(out: Path) -> list[list[str]]:
+    """Dump files of devices: converted next to a plain copy, compared next to NumPy."""
+    return [[sys.executable, str(END_TO_END / f"{name}.py"), "--json", str(out)]
+            for name in ("convert_speed", "operator_pairs")]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="plumbline only, no upstream")
@@ -60,7 +66,7 @@ def main() -> int:
     subprocess.run(["cmake", "--preset", "release", "--log-level=WARNING"], cwd=ROOT, check=True)
     subprocess.run(["cmake", "--build", "--preset", "release"], cwd=ROOT, check=True)
     failures = 0
-    for command in commands + comparisons(out, args.quick) + OTHERS:
+    for command in commands + comparisons(out, args.quick) + device_dumps(out) + OTHERS:
         print("\n$", " ".join(command), flush=True)
         failures += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     print(f"\nresults: {out.relative_to(ROOT)}")

@@ -1,16 +1,18 @@
 """Compares two trees of device dumps, next to the same steps in NumPy.
 
-    python benchmarks/end_to_end/operator_pairs.py --plumb PLUMB [--operators 5000] [--samples 3]
+    python benchmarks/end_to_end/operator_pairs.py [--operators 5000] [--samples 3] [--plumb PLUMB]
 
 Both read every file, take the message apart, bring the tensors from their blocked layouts into the
 order NCHW, compute the ten measures of `msaccucmp compare` and write one csv. The values of all
-rows are compared before a time is printed; exit status 1 if one differs by more than rounding.
+rows are compared before a JSON line of times is printed; exit status 1 if one differs by more than
+rounding.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import statistics
 import struct
@@ -22,8 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import overhead
+import tools_under_test as tut
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+sys.path.insert(0, str(tut.ROOT / "tests" / "python"))
 from device_dumps import CODES
 from operator_dumps import FORMATS, dump_name, write_dump
 
@@ -193,9 +197,10 @@ def timed(samples: int, work: Any) -> tuple[float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plumb", required=True)
+    parser.add_argument("--plumb", default=str(Path(sys.executable).with_name("plumb")))
     parser.add_argument("--operators", type=int, default=5000)
     parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="append a JSON line here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
@@ -216,10 +221,16 @@ def main() -> int:
             return 1
         ours = timed(args.samples, native)
         theirs = timed(args.samples, lambda: compare_by_numpy(mine, golden, top))
-        for name, (wall, cpu) in (("plumb", ours), ("numpy", theirs)):
-            print(f"{name}: {wall:.3f} s wall, {cpu:.3f} s CPU")
-        print(f"{args.operators} operators, equal values: {theirs[0] / ours[0]:.1f} times faster "
-              f"(CPU {theirs[1] / ours[1]:.1f})")
+    result = {"benchmark": "operator_pairs", "operators": args.operators,
+              "plumb_s": round(ours[0], 3), "plumb_cpu_s": round(ours[1], 3),
+              "numpy_s": round(theirs[0], 3), "numpy_cpu_s": round(theirs[1], 3),
+              "numpy_over_plumb": round(theirs[0] / ours[0], 1),
+              "numpy_over_plumb_cpu": round(theirs[1] / ours[1], 1)}
+    print(json.dumps(result), flush=True)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        with args.json.open("a") as stream:
+            print(json.dumps({**overhead.machine(), **result}), file=stream)
     return 0
 
 
