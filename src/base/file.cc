@@ -60,6 +60,12 @@ Result<std::optional<int>> OpenNew(const std::string& path, const std::string& n
   }
 }
 
+// Opening a pipe would wait for somebody to write into it.
+Status RefusePipe(const std::string& path) {
+  if (KindOf(path) != PathKind::kOther) return {};
+  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
+}
+
 std::string TemporaryName(std::string_view name) { return fmt::format(".{}.tmp", name); }
 
 // A name that no living writer of this machine uses; cut where the two together are too long.
@@ -222,6 +228,7 @@ Result<bool> File::TryLock() {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  PL_TRY(RefusePipe(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
@@ -268,6 +275,7 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<std::string> ReadStart(const std::string& path, size_t size) {
+  PL_TRY(RefusePipe(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   std::string text(size, '\0');
   size_t filled = 0;

@@ -120,6 +120,15 @@ TEST(MappedFile, EmptyFileMapsToEmptySpan) {
   EXPECT_TRUE((*mapped)->bytes().empty());
 }
 
+// Without the check, opening would wait for a writer for ever.
+TEST(MappedFile, APipeIsRefusedAtOnce) {
+  const TestDirectory dir;
+  const std::string path = dir.Path("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0640), 0);
+  EXPECT_EQ(MappedFile::Open(path).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ReadStart(path, 4).error().code(), ErrorCode::kInvalidArgument);
+}
+
 TEST(MappedFile, DirectoryIsRefused) {
   const TestDirectory dir;
   EXPECT_FALSE(MappedFile::Open(dir.path()));

@@ -74,7 +74,9 @@ Error NothingFound(const std::string& path) {
 // What the recorder itself counted: lines "[time] [ERROR] counter: N (sentence)". Other recorders'
 // lines count one each.
 uint64_t CountedLosses(const std::string& directory) {
-  const Result<std::string> text = ReadFile(JoinPath(directory, run_files::kErrorLog));
+  const std::string path = JoinPath(directory, run_files::kErrorLog);
+  if (KindOf(path) != PathKind::kFile) return 0;  // a pipe would be waited for
+  const Result<std::string> text = ReadFile(path);
   if (!text) return 0;
   constexpr std::string_view kMark = "] [ERROR] ";
   // Kept in memory while the journal could not be written, and published later.

@@ -2,6 +2,8 @@
 
 #include "report/html_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,6 +43,20 @@ bool SameStatistics(const Item& target, const Item& golden) {
   return target.statistics == golden.statistics;  // NaN differs from itself and is spelled out
 }
 
+// Of a character of UTF-8.
+bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+
+// A text given as an argument may have megabytes: the page has how it begins.
+void AppendShown(const Recorded& recorded, std::string& out) {
+  constexpr size_t kMostBytes = 2000;
+  const Text* text = std::get_if<Text>(&recorded);
+  if (text == nullptr || text->size() <= kMostBytes) return AppendRecorded(recorded, out);
+  std::string_view begin = *text;
+  begin = begin.substr(0, kMostBytes);
+  while (!begin.empty() && IsContinuation((*text)[begin.size()])) begin.remove_suffix(1);
+  json::AppendString(fmt::format("{}... ({} bytes)", begin, text->size()), out);
+}
+
 void AppendStatisticsOf(const Slot<Item>& item, std::string& out) {
   if (!item) {
     out += '0';
@@ -49,7 +65,7 @@ void AppendStatisticsOf(const Slot<Item>& item, std::string& out) {
   out += '[';
   for (size_t i = 0; i < item->statistics.size(); ++i) {
     if (i > 0) out += ',';
-    AppendRecorded(item->statistics[i], out);
+    AppendShown(item->statistics[i], out);
   }
   out += ']';
 }

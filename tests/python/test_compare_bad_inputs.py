@@ -233,6 +233,39 @@ def test_ranks_without_counterpart_are_named(tmp_path: Path) -> None:
     assert "rank3" in done.stdout
 
 
+# ---- pipes in a recording
+
+@pytest.mark.parametrize("name", ["stack.json", "construct.json", "dump_error_info.log",
+                                  "journal.bin"])
+def test_a_pipe_beside_the_dump_is_not_waited_for(name: str, pair: Path) -> None:
+    (pair / "target" / name).unlink(missing_ok=True)
+    os.mkfifo(pair / "target" / name)
+    done = plumb(pair, "compare", "target", "golden", "-o", "out", "--json", "--format", "csv")
+    assert done.returncode == 0 and done.stderr == "", done
+    warnings = json.loads(done.stdout)["warnings"]
+    assert [text for text in warnings if "stack.json: not a regular file" in text] == (
+        warnings if name == "stack.json" else [])
+
+
+def test_a_pipe_in_place_of_a_tensor_is_not_waited_for(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    value = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0,
+             "Min": 1.0, "Mean": 1.0, "Norm": 1.4142135, "data_name": "a.pt"}
+    for side in ("target", "golden"):
+        tensors = tmp_path / side / "dump_tensor_data"
+        tensors.mkdir(parents=True)
+        torch.save(torch.ones(2), tensors / "a.pt")
+        call = {"input_args": [], "input_kwargs": {}, "output": [value]}
+        (tmp_path / side / "dump.json").write_text(json.dumps(
+            {"task": "tensor", "level": "L1", "data": {"Torch.a.0.forward": call}}))
+    (tmp_path / "target/dump_tensor_data/a.pt").unlink()
+    os.mkfifo(tmp_path / "target/dump_tensor_data/a.pt")
+    done = plumb(tmp_path, "compare", "target", "golden", "-o", "out", "--format", "json")
+    assert done.returncode == 0 and "not judged" in done.stdout, done
+    (row,) = json.loads(next((tmp_path / "out").iterdir()).read_text())["rows"]
+    assert (row["verdict"], row["reason"]) == ("not comparable", "unreadable")
+
+
 # ---- output
 
 def test_output_is_a_file(pair: Path) -> None:
