@@ -246,3 +246,43 @@ def test_words_tell_equal_from_missing(tmp_path: Path) -> None:
     page.feed(Path(result.files[0]).read_text())
     reasons = json.loads(page.scripts["data"])["parts"][0]["reasons"]
     assert reasons["zero-both"].startswith("equal") and "counterpart" in reasons["no-golden"]
+
+
+@needs_browser
+def test_a_call_of_another_form_shows_each_side(tmp_path: Path) -> None:
+    """The side that has no such value shows nothing, least of all zeros."""
+    for side, size in (("target", 3), ("golden", 2)):
+        dump = Dump()
+        x = torch.arange(4.0 * size).reshape(size, 4) + 1
+        dump.forward("Torch.exp.0.forward", [x], [x.exp()])
+        dump.write(tmp_path / side)
+    result = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html")
+    text = " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"<(script|style).*?</\1>", "", drawn(
+        result.files[0], tmp_path), flags=re.DOTALL)).split())
+    takes, stack = text.split("What the target takes and returns here")[1].split(
+        "What the golden takes and returns here")
+    assert "input.0 input [3, 4] torch.float32 12 1 6.5" in takes
+    assert "input.0 input [2, 4] torch.float32 8 1 4.5" in stack
+    detail = text.split("This call has no counterpart")[1]
+    assert "max 12 min 1 mean 6.5 norm" in detail, detail
+    assert "Where its result is taken" not in text
+    said = text.split("Likely cause: structure")[1].split("Evidence")[0]
+    assert said.count("target [3, 4], golden [2, 4]") == 1, said
+
+
+def test_a_text_of_megabytes_is_cut(tmp_path: Path) -> None:
+    """A prompt given as an argument; the cut is between characters."""
+    prompt = "a" + "\u00e9" * 500_000
+    for side in ("target", "golden"):
+        dump = Dump()
+        dump.forward("Torch.exp.0.forward", [torch.ones(2), prompt], [torch.ones(2)])
+        dump.write(tmp_path / side)
+    result = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html")
+    page = Page()
+    page.feed(Path(result.files[0]).read_text(encoding="ascii"))
+    assert Path(result.files[0]).stat().st_size < 200_000
+    [part] = json.loads(page.scripts["data"])["parts"]
+    shown = part["rows"][1][12][0]
+    assert shown == prompt[:1000] + "... (1000001 bytes)"

@@ -14,7 +14,10 @@ function drawEvidence() {
     cards.append(make("div", { cls: "card w5" }, make("h3", {}, "Where the model makes this call, innermost frame first"), stackList(frames)));
   }
   const evidence = part.evidence;
-  const taken = alone ? part.rows.filter((row) => itemName(row) === item && row[CALL] !== wrong) : [];
+  const own = call[0] ? 0 : 1;  // the side that has the call; the other may have one of its name
+  const other = alone ? part.calls.findIndex((each) => each[3] !== undefined && !each[own] && each[1 - own] === call[own]) : -1;
+  if (other >= 0) cards.append(rowsOfLoneCall(part.calls[other], part.rows.filter((row) => row[CALL] === other), true));
+  const taken = alone ? part.rows.filter((row) => itemName(row) === item && row[CALL] !== wrong && statistics(row, 0) && statistics(row, 1)) : [];
   if (taken.length) cards.append(resultOfLoneCall(taken));
   if (evidence) cards.append(drawPairs(evidence), drawErrors(evidence), drawProfile(evidence), drawWorst(evidence));
   else if (part.header.mode === "statistics" && !alone) cards.append(drawStatistics(rows, item));

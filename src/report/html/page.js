@@ -91,6 +91,7 @@ const both = (row, at) => {
 const ratio = (row) => (typeof row[ERROR] === "number" && row[EXPLAINED] > 0 ? row[ERROR] / row[EXPLAINED] : null);
 function statistics(row, side) {
   const own = row[STATS + side];
+  if (own === 0) return null;  // this side has no such value
   return side === 1 && own === 1 ? row[STATS] : own;
 }
 function stackOf(call) {
@@ -140,7 +141,7 @@ function drawAnswer() {
     const known = answer.cause === "unexplained" ? "Cause not known:" : `Likely cause: ${answer.cause}${sure}`;
     box.append(make("p", {}, make("span", { cls: "cause" }, known), answer.cause_text || ""));
   }
-  box.append(make("p", {}, answer.what));
+  if (answer.what !== answer.cause_text) box.append(make("p", {}, answer.what));
   if (weak) box.append(sure());
   const facts = make("dl", { cls: "facts" });
   const fact = (name, value) => { if (value) facts.append(make("dt", {}, name), make("dd", {}, value)); };

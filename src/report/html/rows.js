@@ -151,7 +151,8 @@ function drawDetail(row) {
     make("p", {}, make("code", {}, both(row, DTYPE) + " " + both(row, SHAPE))));
   if (call[3] !== undefined) box.append(make("p", {}, "This call has no counterpart: " + text(call[3])));
   if (part.header.mode !== "md5") box.append(pairTable(row));
-  box.append(table([{ text: "" }, { text: "", num: true }], facts));
+  const known = facts.filter((fact) => fact.cells[1] !== "");
+  if (statistics(row, 0) && statistics(row, 1) && known.length) box.append(table([{ text: "" }, { text: "", num: true }], known));
   for (const [code, note] of row[NOTES] || []) box.append(make("p", { cls: "note" }, `[${text(code)}] ${text(note)}`));
   const frames = stackOf(row[CALL]);
   if (frames.length) box.append(make("h3", {}, "Call stack, innermost first"), stackList(frames));
