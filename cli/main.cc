@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/lost_mapping.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/msprobe.h"
@@ -135,6 +136,7 @@ int ReportError(const char* command, const Error& error) {
 }  // namespace plumbline::cli
 
 int main(int argc, char** argv) {
+  plumbline::EndWithLineOnLostMapping(plumbline::ExitStatus(plumbline::ErrorCode::kIo));
   const int status = plumbline::cli::Main(argc, argv);
   // An answer that nobody can read is no success.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;

@@ -35,9 +35,10 @@ Result<NewDatabase> NewDatabase::Create(const std::string& path) {
 Status NewDatabase::Check(int code) const {
   if (code == SQLITE_OK || code == SQLITE_DONE) return {};
   const char* reason = sqlite3_errstr(code);
-  const char* detail = database_ ? sqlite3_errmsg(database_.get()) : reason;
+  const std::string_view detail = database_ ? sqlite3_errmsg(database_.get()) : reason;
+  const std::string more = detail == reason ? "" : fmt::format(" ({})", detail);
   return Error(ErrorCode::kIo,
-               fmt::format("{}: cannot write the database: {} ({})", path_, reason, detail));
+               fmt::format("{}: cannot write the database: {}{}", path_, reason, more));
 }
 
 Status NewDatabase::Execute(const std::string& sql) {
