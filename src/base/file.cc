@@ -61,8 +61,8 @@ Result<std::optional<int>> OpenNew(const std::string& path, const std::string& n
 }
 
 // Opening a pipe would wait for somebody to write into it.
-Status RefusePipe(const std::string& path) {
-  if (KindOf(path) != PathKind::kOther) return {};
+Status RefuseOtherKinds(const std::string& path) {
+  if (KindOf(path) <= PathKind::kFile) return {};  // or missing, which the caller says
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
 }
 
@@ -228,13 +228,10 @@ Result<bool> File::TryLock() {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  PL_TRY(RefusePipe(path));
+  PL_TRY(RefuseOtherKinds(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  if (!S_ISREG(info.st_mode)) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
-  }
   std::span<const std::byte> bytes;
   const auto size = static_cast<size_t>(info.st_size);
   if (size > 0) {
@@ -275,7 +272,7 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<std::string> ReadStart(const std::string& path, size_t size) {
-  PL_TRY(RefusePipe(path));
+  PL_TRY(RefuseOtherKinds(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   std::string text(size, '\0');
   size_t filled = 0;
