@@ -26,10 +26,12 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  plumb convert -d dump/20240101000000/0 -out arrays\n"
     "  plumb convert -d dump -R -out arrays -f NCHW -t npy\n"
+    "  plumb convert -d dump -out arrays -f ND -c my_functions\n"
     "\n"
     "Exit status: 0 all converted, 2 wrong usage; else the number of the first failure as\n"
     "msaccucmp has them: 3 path, 6 parameter, 11 damaged dump, 12 no such input or output,\n"
-    "19 cannot write, 21 element type, 22 layout, 23 shape, 35 overflow record, 39 size, 47 nano.";
+    "19 cannot write, 21 element type, 22 layout, 23 shape, 26 converter in Python,\n"
+    "35 overflow record, 39 size, 43 and 46 files beside the converters, 47 nano.";
 
 struct Arguments {
   ConvertRequest request;
@@ -121,7 +123,7 @@ void AddLayoutOptions(CLI::App& command, ConvertRequest& request) {
   command.add_option("-o,--output_tensor", request.output_index, "only that output");
   command.add_option("-i,--input_tensor", request.input_index, "only that input");
   command.add_option("-c,--custom_script_path", request.custom_script_path,
-                     "converters in Python; refused");
+                     "directory with format_convert/convert_FORMAT_to_FORMAT.py of your own");
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text_parts.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
@@ -21,6 +24,7 @@
 #include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/operators/operator_detail.h"
+#include "pipeline/user_code/user_code.h"
 
 namespace plumbline::cli {
 namespace {
@@ -40,9 +44,12 @@ constexpr WordOption kCompareOptions[] = {
     {"-q", "--quant_fusion_rule_file", TakesWords::kOne, "fusion rule of the quantised model"},
     {"-cf", "--close_fusion_rule_file", TakesWords::kOne, "rule of the model built without fusion"},
     {"-out", "--output", TakesWords::kOne, "directory of the result (default: .)"},
-    {"-c", "--custom_script_path", TakesWords::kOne, "refused: Python algorithms are not run"},
-    {"-alg", "--algorithm", TakesWords::kOneOrMore, "names or numbers 0 to 9 (default: all)"},
-    {"-a", "--algorithm_options", TakesWords::kOne, "refused: built-in algorithms have none"},
+    {"-c", "--custom_script_path", TakesWords::kOne,
+     "directory with algorithm/ and format_convert/ of your own"},
+    {"-alg", "--algorithm", TakesWords::kOneOrMore,
+     "names or numbers 0 to 9, your own by name (default: all)"},
+    {"-a", "--algorithm_options", TakesWords::kOne,
+     "parameters: name:key=value,key=value;name:..."},
     {"-map", "--mapping", TakesWords::kNone, "write only which file belongs to which"},
     {"-overflow_detection", "--overflow_detection", TakesWords::kNone, "add column OverFlow"},
     {"-r", "--range", TakesWords::kOne, "start,end,step of the operators; needs -f"},
@@ -92,29 +99,90 @@ DumpCode CodeOf(const Error& error) {
   return DumpCode::kUnknown;
 }
 
-DumpResult<std::vector<measure::DumpAlgorithm>> AlgorithmsOf(const OptionWords& words) {
+struct Algorithms {
+  std::vector<measure::DumpAlgorithm> built_in;
+  std::vector<std::string> own;
+};
+
+// Built-in ones that the user has no algorithm of the same name for.
+std::vector<measure::DumpAlgorithm> NotReplaced(std::vector<measure::DumpAlgorithm> algorithms,
+                                                const std::vector<std::string>& own) {
+  std::erase_if(algorithms, [&](measure::DumpAlgorithm algorithm) {
+    return std::ranges::find(own, measure::DumpAlgorithmName(algorithm)) != own.end();
+  });
+  return algorithms;
+}
+
+// `own`: what the user's directory has.
+DumpResult<Algorithms> AlgorithmsOf(const OptionWords& words, const std::vector<std::string>& own) {
   std::vector<std::string> names;
   for (const std::string& word : words.All("--algorithm")) {
     for (const std::string_view name : SplitAt(word, ',')) names.emplace_back(name);
   }
   if (names.empty() || names == std::vector<std::string>{"all"}) {
-    return measure::AllDumpAlgorithms();
+    return Algorithms{NotReplaced(measure::AllDumpAlgorithms(), own), own};
   }
-  std::vector<measure::DumpAlgorithm> algorithms;
+  Algorithms chosen;
+  std::vector<measure::DumpAlgorithm>& algorithms = chosen.built_in;
   for (const std::string& name : names) {
     const auto algorithm = measure::ParseDumpAlgorithm(name);
-    if (!algorithm) {
+    const std::string full = algorithm ? std::string(measure::DumpAlgorithmName(*algorithm)) : name;
+    if (std::ranges::find(own, full) != own.end()) {
+      if (std::ranges::find(chosen.own, full) == chosen.own.end()) chosen.own.push_back(full);
+    } else if (!algorithm) {
       std::fprintf(stderr, "msaccucmp compare: warning: unknown algorithm \"%s\" is left out\n",
                    name.c_str());
     } else if (std::find(algorithms.begin(), algorithms.end(), *algorithm) == algorithms.end()) {
       algorithms.push_back(*algorithm);
     }
   }
-  if (algorithms.empty()) {
+  if (algorithms.empty() && chosen.own.empty()) {
     return Refusal("-alg: no known algorithm (expected names or numbers 0 to 9)",
                    DumpCode::kInvalidAlgorithm);
   }
-  return algorithms;
+  return chosen;
+}
+
+// "name:key=value,key=value;name:...", names as those of -alg.
+DumpResult<std::map<std::string, std::vector<std::pair<std::string, std::string>>>> ParametersOf(
+    const std::string& text) {
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> parameters;
+  const auto invalid = [&] {
+    return Refusal(
+        fmt::format("-a {}: invalid (expected algorithm:name=value,name=value;...)", text));
+  };
+  for (const std::string_view one : SplitAt(text, ';')) {
+    if (one.empty()) continue;
+    const size_t colon = one.find(':');
+    if (colon == 0 || colon == std::string_view::npos) return invalid();
+    const std::string name(one.substr(0, colon));
+    const auto built_in = measure::ParseDumpAlgorithm(name);
+    auto& of_one = parameters[built_in ? std::string(measure::DumpAlgorithmName(*built_in)) : name];
+    for (const std::string_view part : SplitAt(one.substr(colon + 1), ',')) {
+      if (part.empty()) continue;
+      const std::vector<std::string_view> sides = SplitAt(part, '=');
+      if (sides.size() != 2 || sides[0].empty() || sides[1].empty()) return invalid();
+      of_one.emplace_back(sides[0], sides[1]);
+    }
+  }
+  return parameters;
+}
+
+// The user's own functions; none without -c.
+DumpResult<std::shared_ptr<pipeline::UserCode>> UserCodeOf(const OptionWords& words) {
+  auto parameters = ParametersOf(words.Get("--algorithm_options"));
+  if (!parameters) return parameters.error();
+  if (!words.Has("--custom_script_path")) {
+    if (parameters->empty()) return std::shared_ptr<pipeline::UserCode>();
+    return Refusal("-a: the built-in algorithms take no parameters (expected with -c)");
+  }
+  auto code = pipeline::UserCode::Load(
+      {words.Get("--custom_script_path"), /*with_algorithms=*/true, *std::move(parameters)});
+  if (!code) return code.error();
+  for (const std::string& warning : (*code)->warnings()) {
+    std::fprintf(stderr, "msaccucmp compare: warning: %s\n", OneLine(warning).c_str());
+  }
+  return *std::move(code);
 }
 
 // "start,end,step", fields may be empty.
@@ -161,13 +229,6 @@ DumpStatus CheckOptions(const OptionWords& words) {
     if (!words.Has(side))
       return Refusal(fmt::format("{} is required", side), DumpCode::kNoDumpFile);
   }
-  if (words.Has("--custom_script_path")) {
-    return Refusal("-c: Python algorithms and converters are not run by this program",
-                   DumpCode::kNotSupported);
-  }
-  if (words.Has("--algorithm_options")) {
-    return Refusal("-a: the built-in algorithms take no parameters");
-  }
   if (words.Has("--post_process")) return Refusal("param -p only used in pytorch session.");
   if (words.Has("--mapping") && !has_rule && !words.Has("--quant_fusion_rule_file")) {
     return needs("-map", "-f or -q");
@@ -192,9 +253,6 @@ DumpResult<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
   request.fusion_rule = words.Get("--fusion_rule_file");
   request.quant_rule = words.Get("--quant_fusion_rule_file");
   request.unfused_rule = words.Get("--close_fusion_rule_file");
-  auto algorithms = AlgorithmsOf(words);
-  if (!algorithms) return algorithms.error();
-  request.algorithms = *std::move(algorithms);
   auto range = RangeOf(words);
   if (!range) return range.error();
   request.range = *std::move(range);
@@ -210,6 +268,14 @@ DumpResult<pipeline::OperatorRequest> RequestOf(const OptionWords& words) {
       return Refusal(path + ": there is no such path", DumpCode::kInvalidPath);
     }
   }
+  auto code = UserCodeOf(words);
+  if (!code) return code.error();
+  request.own.code = *std::move(code);
+  auto algorithms = AlgorithmsOf(
+      words, request.own.code ? request.own.code->algorithms() : std::vector<std::string>());
+  if (!algorithms) return algorithms.error();
+  request.algorithms = std::move(algorithms->built_in);
+  request.own.algorithms = std::move(algorithms->own);
   return request;
 }
 
@@ -222,7 +288,8 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
                              DumpCode::kInvalidType);
     }
   }
-  const auto pair = pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms);
+  const auto pair =
+      pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms, request.own);
   if (!pair) return Fail(pair.error());
   std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
   return 0;

@@ -41,7 +41,7 @@ constexpr WordOption kShapeOptions[] = {
     {"-tensor", "--tensor", TakesWords::kOne, "input or output (default)"},
     {"-index", "--index", TakesWords::kOne, "which one (default: 0)"},
     {"-shape", "--shape", TakesWords::kOne, "shape of the result"},
-    {"-custom", "--custom", TakesWords::kOne, "refused: converters in Python are not run"},
+    {"-custom", "--custom", TakesWords::kOne, "directory with format_convert/ of your own"},
     {"-h", "--help", TakesWords::kNone, "this text"},
 };
 

@@ -96,10 +96,11 @@ Distributions SlowDistributions(const FirstPass& sums, const DumpPair& pair) {
   const kernels::PairOfRuns runs = RunsOf(pair);
   const auto* target = static_cast<const std::byte*>(runs.target);
   const auto* golden = static_cast<const std::byte*>(runs.golden);
-  std::array<double, kWidenedBlock> x, y;
+  constexpr size_t kBlock = 1024;  // elements widened at a time
+  std::array<double, kBlock> x, y;
   Distributions result;
-  for (size_t at = 0; at < runs.count; at += kWidenedBlock) {
-    const size_t size = std::min(kWidenedBlock, runs.count - at);
+  for (size_t at = 0; at < runs.count; at += kBlock) {
+    const size_t size = std::min(kBlock, runs.count - at);
     Widen(runs.target_dtype, target + at * InfoOf(runs.target_dtype).size_bytes, size, x.data());
     Widen(runs.golden_dtype, golden + at * InfoOf(runs.golden_dtype).size_bytes, size, y.data());
     for (size_t i = 0; i < size; ++i) {

@@ -7,7 +7,7 @@
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::measure {
 namespace {

@@ -85,10 +85,10 @@ void PlaceByOperator(std::vector<DumpPath>& files) {
 
 // Everything that decides what the outputs hold and where they are.
 std::string WantedText(const ConvertRequest& request) {
-  return fmt::format("plumb convert {} type={} format={} shape={} output={} input={}{}",
+  return fmt::format("plumb convert {} type={} format={} shape={} output={} input={} own={}{}",
                      request.dump_path, static_cast<int>(request.kind), request.format,
                      request.shape, request.output_index, request.input_index,
-                     request.by_operator ? " by operator" : "");
+                     request.custom_script_path, request.by_operator ? " by operator" : "");
 }
 
 class Run {
@@ -252,6 +252,7 @@ DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
   PL_TRY_ASSIGN(Inputs inputs, FindInputs(request));
   if (request.by_operator) PlaceByOperator(inputs.files);
   std::vector<std::string> notes;
+  if (options.own) notes = options.own->warnings();
   if (!inputs.is_single &&
       (options.only_input || options.only_output || (options.layout && options.layout->sizes))) {
     notes.emplace_back("-o, -i and -s are for a single file and were left out");

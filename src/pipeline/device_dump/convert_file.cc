@@ -83,7 +83,7 @@ class Conversion {
   // A tensor file of ATB keeps its whole name: several may differ in their ends alone.
   void WriteAtb() {
     const Result<atb::BinFile> file = atb::BinFile::Open(path_);
-    if (!file) return Fail("", OpenFailure(path_, file.error()));
+    if (!file) return Fail("", OpenFailure(path_, name_, file.error()));
     const bool is_pt = options_.kind == OutputKind::kPt;
     const DumpStatus written = Write(
         fmt::format("{}.{}", name_, is_pt ? "pt" : "npy"),
@@ -145,7 +145,8 @@ class Conversion {
     const std::string stem = fmt::format("{}.{}.{}", stem_, is_input ? "input" : "output", index);
     const std::optional<Shape> slice = SliceOf(is_input, index);
     DumpResult<HostTensor> host =
-        options_.layout ? InLayout(tensor, slice, *options_.layout) : AsDumped(tensor, slice);
+        options_.layout ? InLayout(tensor, slice, *options_.layout, options_.own.get())
+                        : AsDumped(tensor, slice);
     if (host) return WriteHost(stem, *host, options_.layout.has_value());
     const bool is_graph = options_.kind == OutputKind::kGraphNpy;
     if (!options_.layout || (options_.kind != OutputKind::kMsNpy && !is_graph)) return host.error();

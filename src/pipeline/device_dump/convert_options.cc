@@ -76,12 +76,7 @@ DumpResult<ConvertOptions> CheckConvert(const ConvertRequest& request) {
   PL_TRY_ASSIGN(options.only_output, ParseIndex(request.output_index, "-o"));
   PL_TRY_ASSIGN(options.only_input, ParseIndex(request.input_index, "-i"));
   if (!request.custom_script_path.empty()) {
-    return DumpFailure{
-        DumpCode::kConverterFailed,
-        fmt::format("{}: converters in Python are not run by this program. Leave out "
-                    "-c: every layout with a known place for each element is "
-                    "converted without one.",
-                    request.custom_script_path)};
+    PL_TRY_ASSIGN(options.own, UserCode::Load({request.custom_script_path, false, {}}));
   }
   return options;
 }

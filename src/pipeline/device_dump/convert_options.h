@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "pipeline/device_dump/host_tensor.h"
 #include "pipeline/device_dump/tensor_output.h"
+#include "pipeline/user_code/user_code.h"
 #include "record/run_files.h"
 
 namespace plumbline::pipeline {
@@ -42,11 +44,12 @@ struct ConvertOptions {
   std::optional<size_t> only_output, only_input;  // at most one of them
   OutputKind kind = OutputKind::kNpy;
   bool takes_atb = false;
+  std::shared_ptr<UserCode> own;  // converters of the user; null: none
 };
 
 // kInvalidParameter: an option without the one it belongs to, both indices, a format that nobody
 // knows, an index that is no number. kInvalidShape: a shape of one dimension or with a size of 0.
-// kConverterFailed: converters in Python.
+// Errors of UserCode::Load().
 DumpResult<ConvertOptions> CheckConvert(const ConvertRequest& request);
 
 }  // namespace plumbline::pipeline

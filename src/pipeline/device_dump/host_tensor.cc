@@ -205,8 +205,41 @@ DumpResult<HostTensor> AsDumped(const acl::DumpedTensor& tensor,
   return result;
 }
 
+namespace {
+
+// By a converter of the user.
+DumpResult<HostTensor> ByOwnConverter(const HostTensor& from, int32_t groups,
+                                      const std::optional<Shape>& sizes, DeviceFormat to,
+                                      UserCode& own) {
+  const Result<acl::Elements> elements = acl::Decode(from.data_type, from.sizes, from.bytes);
+  if (!elements) return Failed(DumpCode::kInvalidDumpData, elements.error());
+  Result<acl::Elements> converted =
+      own.Convert({from.format, to, sizes.value_or(Shape()), std::max(groups, 1)}, *elements);
+  if (!converted) return Failed(DumpCode::kConverterFailed, converted.error());
+  if (sizes) {
+    converted = CroppedTo(*sizes, *std::move(converted));
+    if (!converted) return Failed(DumpCode::kInvalidShape, converted.error());
+  }
+  const std::optional<int32_t> code = acl::CodeOfDType(converted->dtype);
+  if (!code) {
+    return DumpFailure{DumpCode::kConverterFailed,
+                       fmt::format("the converter gave elements of type {}, which devices lack",
+                                   InfoOf(converted->dtype).name)};
+  }
+  HostTensor result;
+  result.data_type = *code;
+  result.format = to;
+  result.sizes = std::move(converted->sizes);
+  result.owned = KeptBuffer(converted->bytes.size());
+  std::ranges::copy(converted->bytes, result.owned.bytes().begin());
+  result.bytes = result.owned.bytes();
+  return result;
+}
+
+}  // namespace
+
 DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::optional<Shape>& slice,
-                                const WantedLayout& wanted) {
+                                const WantedLayout& wanted, UserCode* own) {
   constexpr size_t kImageAxes = 4;
   DumpResult<HostTensor> dumped = AsDumped(tensor, slice);
   if (!dumped) return dumped;
@@ -214,6 +247,11 @@ DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::opti
   const bool is_image = from.format == DeviceFormat::kNCHW || from.format == DeviceFormat::kNHWC ||
                         from.format == DeviceFormat::kHWCN;
   if (is_image && from.sizes.size() != kImageAxes) from.format = DeviceFormat::kND;
+  if (own != nullptr && own->Converts(from.format, wanted.format)) {
+    const std::optional<Shape> sizes =
+        wanted.sizes ? wanted.sizes : acl::KnownShape(tensor.original_shape);
+    return ByOwnConverter(from, tensor.sub_format, sizes, wanted.format, *own);
+  }
   const bool is_nz = from.format == DeviceFormat::kFractalNZ;
   // Vectors are not cut into blocks.
   const bool is_vector = is_nz && from.sizes.size() < kNzBlockAxes && IsMatrixTarget(wanted.format);

@@ -13,6 +13,7 @@
 #include "base/kept_buffer.h"
 #include "formats/acl_dump.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
+#include "pipeline/user_code/user_code.h"
 #include "tensor/device_format.h"
 
 namespace plumbline::pipeline {
@@ -38,9 +39,10 @@ struct WantedLayout {
 
 // The tensor in that layout, without padding where the shape without it is known. kInvalidParameter
 // (FRACTAL_NZ without a shape that fits), kInvalidDumpData, kInvalidDataType, kInvalidFormat (no
-// such conversion), kInvalidShape.
+// such conversion), kInvalidShape, kConverterFailed. A converter of the user comes before the
+// built-in one; its result is cut to the wanted or original shape where it is larger.
 DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::optional<Shape>& slice,
-                                const WantedLayout& wanted);
+                                const WantedLayout& wanted, UserCode* own = nullptr);
 
 }  // namespace plumbline::pipeline
 

@@ -36,6 +36,8 @@ enum class DumpCode : uint8_t {
   kNoWorkspace = kInvalidOverflowType,  // upstream has no number of its own for it
   kInvalidOverflowStatus = 36,
   kSizeDoesNotMatch = 39,
+  kFileTooLarge = 43,
+  kDangerousFile = 46,
   kNanoParse = 47,
 };
 

@@ -25,7 +25,8 @@ measure::ArrayVerdict JudgePair(const TensorView& target, const TensorView& gold
 }
 
 Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string& golden,
-                                    std::span<const measure::DumpAlgorithm> algorithms) {
+                                    std::span<const measure::DumpAlgorithm> algorithms,
+                                    const OwnFunctions& own) {
   PL_TRY_ASSIGN(const npy::NpyFile mine, npy::NpyFile::Open(target));
   PL_TRY_ASSIGN(const npy::NpyFile theirs, npy::NpyFile::Open(golden));
   PL_TRY_ASSIGN(const Tensor x, Tensor::Copy(mine.view()));
@@ -41,7 +42,11 @@ Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string
   std::vector<measure::AlgorithmText> texts =
       measure::RunDumpAlgorithms(algorithms, {a, b, target, golden});
   for (size_t i = 0; i < texts.size(); ++i) {
-    pair.values.emplace_back(algorithms[i], std::move(texts[i]));
+    pair.values.emplace_back(measure::DumpAlgorithmName(algorithms[i]), std::move(texts[i]));
+  }
+  texts = own.Compare({a, b, target, golden});
+  for (size_t i = 0; i < texts.size(); ++i) {
+    pair.values.emplace_back(own.algorithms[i], std::move(texts[i]));
   }
   pair.verdict = JudgePair(a, b);
   return pair;
@@ -50,7 +55,7 @@ Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string
 std::string ArrayPairText(const ArrayPair& pair) {
   std::string text;
   for (const auto& [algorithm, value] : pair.values) {
-    text += fmt::format("{}: {}\n", measure::DumpAlgorithmName(algorithm), value.value);
+    text += fmt::format("{}: {}\n", algorithm, value.value);
   }
   const std::string_view reason = pair.verdict.reason;
   text += fmt::format("Verdict: {}{}{}\n", VerdictName(pair.verdict.verdict),

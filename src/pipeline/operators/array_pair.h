@@ -10,17 +10,19 @@
 
 #include "measure/array_verdict.h"
 #include "measure/dump_algorithms.h"
+#include "pipeline/user_code/user_code.h"
 
 namespace plumbline::pipeline {
 
 struct ArrayPair {
-  std::vector<std::pair<measure::DumpAlgorithm, measure::AlgorithmText>> values;
+  std::vector<std::pair<std::string, measure::AlgorithmText>> values;  // by algorithm
   measure::ArrayVerdict verdict;
 };
 
 // kInvalidArgument: the shapes differ. Errors of npy::NpyFile::Open().
 Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string& golden,
-                                    std::span<const measure::DumpAlgorithm> algorithms);
+                                    std::span<const measure::DumpAlgorithm> algorithms,
+                                    const OwnFunctions& own = {});
 
 // "{name}: {value}" per algorithm, then the verdict.
 std::string ArrayPairText(const ArrayPair& pair);

@@ -38,9 +38,10 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
 
 Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
   PL_TRY_ASSIGN(OperatorComparison comparison, PairOperators(request));
-  const MeasureSettings settings{request.algorithms, request.most_elements, request.with_overflow};
+  const MeasureSettings settings{request.algorithms, request.most_elements, request.with_overflow,
+                                 request.own};
   comparison.with_overflow = request.with_overflow;
-  OwnLayouts layouts;
+  OwnLayouts layouts(request.own.code.get());
   std::vector<std::vector<OperatorRow>> rows(comparison.pairs.size());
   RunWithThreads(request.threads, [&] {
     ParallelFor(rows.size(), [&](size_t i) {

@@ -12,6 +12,7 @@
 
 #include "measure/dump_algorithms.h"
 #include "pipeline/graphs/tensor_answer.h"
+#include "pipeline/operators/measure_operator.h"
 #include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
@@ -27,6 +28,7 @@ struct OperatorRequest {
   std::string target, golden;                         // directories
   std::string fusion_rule, quant_rule, unfused_rule;  // JSON files; empty: none
   std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
+  OwnFunctions own;
   OperatorRange range;
   uint64_t most_elements = 0;   // compare only the first; 0: all
   bool slice_by_slice = false;  // operators that FFTS+ cut are not put together
@@ -40,9 +42,9 @@ struct OperatorComparison {
   std::vector<std::string> input_nodes;  // operators that feed the network, by the rule file
   std::vector<std::string> notes;        // what was left out, one sentence each
   bool is_target_array = false, is_golden_array = false;
-  bool has_sequence = false;   // a range was asked for
-  bool with_overflow = false;  // as the request has it
-  std::vector<measure::DumpAlgorithm> algorithms;
+  bool has_sequence = false;            // a range was asked for
+  bool with_overflow = false;           // as the request has it
+  std::vector<std::string> algorithms;  // names of the columns
   TensorAnswer answer;
 };
 

@@ -73,18 +73,19 @@ std::optional<PlainLayout> PlainFacts(const acl::DumpedTensor& tensor) {
 
 // My tensor in the layout of the golden one, or in its own where that is not known or cannot be.
 Result<acl::Elements> LikeGolden(const acl::DumpedTensor& mine, const GoldenTensor& golden,
-                                 const Shape& golden_sizes) {
+                                 const Shape& golden_sizes, UserCode* own) {
   const auto format = static_cast<DeviceFormat>(mine.format);
   std::optional<PlainLayout> wanted = LayoutOf(golden, golden_sizes);
+  if (wanted && HasConverter(own, mine, wanted->format)) return PlainElements(mine, wanted, own);
   if (!wanted) {
     // Without a word of the rule file, the golden sizes may still be mine in another order.
-    const std::optional<PlainLayout> own = PlainFacts(mine);
-    if (!own) return acl::ElementsOf(mine);
+    const std::optional<PlainLayout> facts = PlainFacts(mine);
+    if (!facts) return acl::ElementsOf(mine);
     GoldenTensor like_mine;
-    like_mine.format = own->format;
-    like_mine.sizes = own->sizes;
+    like_mine.format = facts->format;
+    like_mine.sizes = facts->sizes;
     wanted = LayoutOf(like_mine, golden_sizes);
-    if (!wanted || wanted->format == own->format) return PlainElements(mine, own);
+    if (!wanted || wanted->format == facts->format) return PlainElements(mine, facts);
   }
   if (!BlockedAxes(format).empty()) {
     // Sizes that would cut more than padding off are no counterpart.
@@ -184,6 +185,9 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
   if (settings_.on_pair) settings_.on_pair(row, target, golden);
   const measure::DumpPair pair{target.view(), golden.view(), row.target_path, row.golden_path};
   measure::DumpMeasures measures = measure::MeasureDumps(settings_.algorithms, pair);
+  for (measure::AlgorithmText& text : settings_.own.Compare(pair)) {
+    measures.texts.push_back(std::move(text));
+  }
   for (measure::AlgorithmText& text : measures.texts) {
     row.values.push_back(std::move(text.value));
     const bool is_new = row.reason.find(text.message) == std::string::npos;
@@ -261,8 +265,9 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
   }
   const acl::DumpedTensor& tensor = tensors[index];
   std::optional<PlainLayout> layout;
-  if (!golden.is_array) layout = OwnLayout(tensor);
-  PL_TRY_ASSIGN(acl::Elements elements, PlainElements(tensor, layout));
+  UserCode* own = settings_.own.code.get();
+  if (!golden.is_array) layout = OwnLayout(tensor, own);
+  PL_TRY_ASSIGN(acl::Elements elements, PlainElements(tensor, layout, own));
   row.golden_type = NumpyName(elements.dtype);
   // The elements may lie in the file that is closed here.
   if (elements.owned.empty()) {
@@ -299,7 +304,8 @@ void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& 
   PartsNote parts;
   parts.Add(target);
   Result<acl::Elements> golden = GoldenOf(*task.golden, row, parts);
-  Result<acl::Elements> plain = LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{});
+  Result<acl::Elements> plain =
+      LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{}, settings_.own.code.get());
   if (plain) row.target_type = NumpyName(plain->dtype);
   if (!plain || !golden) {
     row.reason = plain ? row.golden_path + ": " + golden.error().message()

@@ -11,6 +11,7 @@
 #include "measure/dump_algorithms.h"
 #include "pipeline/operators/paired_operator.h"
 #include "pipeline/operators/plain_tensor.h"
+#include "pipeline/user_code/user_code.h"
 
 namespace plumbline::pipeline {
 
@@ -18,6 +19,7 @@ struct MeasureSettings {
   std::vector<measure::DumpAlgorithm> algorithms;
   uint64_t most_elements = 0;  // compare only the first; 0: all
   bool with_overflow = false;  // fill OperatorRow::overflow
+  OwnFunctions own = {};       // behind the algorithms
   // Called with the elements of each pair that is measured, before its values are there.
   std::function<void(const OperatorRow& row, const acl::Elements& target,
                      const acl::Elements& golden)>

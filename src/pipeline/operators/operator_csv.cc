@@ -31,9 +31,7 @@ std::vector<std::string> Header(const OperatorComparison& comparison) {
   if (!comparison.is_golden_array) header.emplace_back("Address");
   header.insert(header.end(), {"TensorIndex", "Shape"});
   if (comparison.with_overflow) header.emplace_back("OverFlow");
-  for (const measure::DumpAlgorithm algorithm : comparison.algorithms) {
-    header.emplace_back(measure::DumpAlgorithmName(algorithm));
-  }
+  header.insert(header.end(), comparison.algorithms.begin(), comparison.algorithms.end());
   header.insert(header.end(), {"CompareFailReason", "Verdict", "Reason", "RelativeError"});
   return header;
 }

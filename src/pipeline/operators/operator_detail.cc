@@ -237,8 +237,9 @@ Result<OperatorDetail> DetailOperator(const DetailRequest& request) {
   OperatorDetail detail;
   Status written;
   bool is_found = false;
-  MeasureSettings settings{request.recordings.algorithms, request.recordings.most_elements};
-  OwnLayouts layouts;
+  MeasureSettings settings{request.recordings.algorithms, request.recordings.most_elements,
+                           /*with_overflow=*/false, request.recordings.own};
+  OwnLayouts layouts(request.recordings.own.code.get());
   const std::string tensor = TensorName(pair->target_name, request.place);
   settings.on_pair = [&](const OperatorRow& row, const acl::Elements& target,
                          const acl::Elements& golden) {

@@ -158,7 +158,11 @@ Status PairWithRule(const OperatorRequest& request, const OperatorDumps& target,
 
 Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   OperatorComparison comparison;
-  comparison.algorithms = request.algorithms;
+  for (const measure::DumpAlgorithm algorithm : request.algorithms) {
+    comparison.algorithms.emplace_back(measure::DumpAlgorithmName(algorithm));
+  }
+  const std::vector<std::string>& own = request.own.algorithms;
+  comparison.algorithms.insert(comparison.algorithms.end(), own.begin(), own.end());
   PL_TRY_ASSIGN(OperatorDumps target, load::ReadOperatorDumps(request.target));
   PL_TRY_ASSIGN(OperatorDumps golden, load::ReadOperatorDumps(request.golden));
   PL_TRY(CheckKinds(request, target, golden));

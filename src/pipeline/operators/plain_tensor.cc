@@ -10,6 +10,8 @@ namespace {
 
 int64_t GroupsOf(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_format, 1); }
 
+int64_t CountOf(const Shape& sizes) { return ElementCount(sizes).value_or(-1); }
+
 acl::Elements Converted(const acl::Elements& elements, const LayoutPlan& plan) {
   const size_t width = InfoOf(elements.dtype).size_bytes;
   acl::Elements converted;
@@ -52,6 +54,21 @@ std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor) {
   return own;
 }
 
+bool HasConverter(const UserCode* own, const acl::DumpedTensor& tensor, DeviceFormat to) {
+  return own != nullptr && own->Converts(static_cast<DeviceFormat>(tensor.format), to);
+}
+
+std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor, const UserCode* own) {
+  std::optional<PlainLayout> layout = OwnLayout(tensor);
+  const std::optional<Shape> original = acl::KnownShape(tensor.original_shape);
+  if (layout || !original) return layout;
+  const DeviceFormat to = original->size() == 4   ? DeviceFormat::kNCHW
+                          : original->size() == 5 ? DeviceFormat::kNCDHW
+                                                  : DeviceFormat::kND;
+  if (HasConverter(own, tensor, to)) layout = PlainLayout{to, *original};
+  return layout;
+}
+
 bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout) {
   const auto format = static_cast<DeviceFormat>(tensor.format);
   const std::optional<Shape> device = acl::KnownShape(tensor.shape);
@@ -79,8 +96,10 @@ std::shared_ptr<const OwnLayouts::Known> OwnLayouts::Of(const acl::DumpedTensor&
     if (found != known_.end()) return found->second;
   }
   auto known = std::make_shared<Known>();
-  known->layout = OwnLayout(tensor);
-  if (known->layout) {
+  known->layout = OwnLayout(tensor, user_);
+  if (known->layout && HasConverter(user_, tensor, known->layout->format)) {
+    known->converter = user_;
+  } else if (known->layout) {
     Result<LayoutPlan> plan =
         PlanLayout(RequestOf(tensor, *acl::KnownShape(tensor.shape), *known->layout));
     if (plan) known->plan = *std::move(plan);
@@ -90,11 +109,25 @@ std::shared_ptr<const OwnLayouts::Known> OwnLayouts::Of(const acl::DumpedTensor&
 }
 
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own) {
-  if (!own.plan) return PlainElements(tensor, own.layout);
+  if (!own.plan) return PlainElements(tensor, own.layout, own.converter);
   PL_TRY_ASSIGN(const acl::Elements elements, acl::ElementsOf(tensor));
   // Types without elements of their own are one run of bytes, whatever the shape.
   if (elements.sizes != acl::KnownShape(tensor.shape)) return PlainElements(tensor, own.layout);
   return Converted(elements, *own.plan);
+}
+
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
+                                    const std::optional<PlainLayout>& layout, UserCode* own) {
+  if (!layout || !HasConverter(own, tensor, layout->format)) return PlainElements(tensor, layout);
+  PL_TRY_ASSIGN(const acl::Elements elements, acl::ElementsOf(tensor));
+  PL_TRY_ASSIGN(acl::Elements converted,
+                own->Convert({static_cast<DeviceFormat>(tensor.format), layout->format,
+                              layout->sizes, GroupsOf(tensor)},
+                             elements));
+  // What is cut off must be padding: sizes of another count than the original ones hide elements.
+  const std::optional<Shape> original = acl::KnownShape(tensor.original_shape);
+  if (original && CountOf(*original) != CountOf(layout->sizes)) return converted;
+  return CroppedTo(layout->sizes, std::move(converted));
 }
 
 Result<acl::Elements> Reordered(acl::Elements elements, DeviceFormat from, const PlainLayout& to) {

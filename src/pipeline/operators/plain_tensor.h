@@ -13,6 +13,7 @@
 
 #include "formats/acl_dump.h"
 #include "formats/acl_types.h"
+#include "pipeline/user_code/user_code.h"
 #include "plumbline/tensor.h"
 #include "tensor/device_format.h"
 #include "tensor/device_layout.h"
@@ -29,6 +30,11 @@ struct PlainLayout {
 // the original shape in exactly this order. Nothing: it is plain already, no order fits, or several
 // do that differ in what is padding.
 std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor);
+// The same where the user has a converter from the tensor's layout: to what the original shape is
+// by its number of dimensions, as upstream takes it (four NCHW, five NCDHW, others ND).
+std::optional<PlainLayout> OwnLayout(const acl::DumpedTensor& tensor, const UserCode* own);
+// Whether the user has a converter from the tensor's layout.
+bool HasConverter(const UserCode* own, const acl::DumpedTensor& tensor, DeviceFormat to);
 
 // Whether the device shape is that of `layout`: nothing but padding is cropped. Plain tensors:
 // false.
@@ -38,6 +44,9 @@ bool IsExactly(const acl::DumpedTensor& tensor, const PlainLayout& layout);
 // PlanLayout(); the messages have no path. The elements may lie in the tensor's data.
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
                                     const std::optional<PlainLayout>& layout);
+// The same; a converter of the user comes before the built-in one. kInternal: it failed.
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
+                                    const std::optional<PlainLayout>& layout, UserCode* own);
 
 // Own layouts of dumped tensors and the way to them, found once for all tensors of the same format
 // and sizes: networks repeat them. Thread-safe.
@@ -46,11 +55,15 @@ class OwnLayouts {
   struct Known {
     std::optional<PlainLayout> layout;  // OwnLayout()
     std::optional<LayoutPlan> plan;     // from the device shape to it, where there is one
+    UserCode* converter = nullptr;      // the user's own, where there is one
   };
+  // `user` may be null; must outlive this object.
+  explicit OwnLayouts(UserCode* user = nullptr) : user_(user) {}
   std::shared_ptr<const Known> Of(const acl::DumpedTensor& tensor);
 
  private:
   using Key = std::tuple<DeviceFormat, int32_t, std::optional<acl::Dims>, std::optional<acl::Dims>>;
+  UserCode* user_;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Known>> known_;  // guarded by mutex_
 };
