@@ -6,6 +6,7 @@
 #include <map>
 
 #include "formats/hdf5_names.h"
+#include "load/depthwise_rule.h"
 
 namespace plumbline::load {
 namespace {
@@ -124,8 +125,7 @@ Result<std::optional<ReplayMatch>> OperatorReplay::Match(const std::string& oper
   if (reader_.calls().contains(operation)) {
     names.push_back(operation);
   } else {
-    const auto& others = hdf5::OtherNames(hdf5::OperatorNames(), operation);
-    names.assign(others.begin(), others.end());
+    names = CounterpartsOf(operation, arguments);
   }
   for (const std::string& name : names) {
     const auto found = reader_.calls().find(name);

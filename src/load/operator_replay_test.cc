@@ -88,6 +88,23 @@ TEST_F(OperatorReplayTest, NamesOfOtherDevices) {
             1);
 }
 
+TEST_F(OperatorReplayTest, DepthwiseConvolutionsAreNotTakenForCudnns) {
+  const auto call = [](DType dtype) {
+    static const std::vector<std::byte> kZeros(size_t{1} << 16);
+    static const Shape kImage = {8, 2, 4, 4}, kWeight = {2, 1, 3, 3};
+    static const std::vector<int64_t> kImageStrides = {32, 16, 4, 1}, kWeightStrides = {9, 9, 3, 1};
+    return std::vector<Argument>{
+        {"input", ValueKind::kTensor, TensorValue{{dtype, kZeros.data(), kImage, kImageStrides}}},
+        {"weight", ValueKind::kTensor,
+         TensorValue{{dtype, kZeros.data(), kWeight, kWeightStrides}}},
+        {"groups", ValueKind::kInteger, int64_t{2}}};
+  };
+  const std::vector<Argument> arguments = call(DType::kFloat32);
+  Record({{"CudnnConvolutionBackward", arguments}, {"ThnnConvDepthwise2DBackward", arguments}});
+  EXPECT_EQ(Match("NpuConvolutionBackward", arguments), 2);
+  EXPECT_EQ(Match("NpuConvolutionBackward", arguments), 1);  // nothing else is left
+}
+
 TEST_F(OperatorReplayTest, ListsHaveEquallyManyMembers) {
   const TensorValue part = Zeros(DType::kFloat32, 2);
   const auto cat = [&](size_t count) {

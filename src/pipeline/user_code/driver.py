@@ -95,7 +95,8 @@ def load(path, name, function, count):
     if not callable(found):
         raise ValueError(f"'{function}' is no function")
     if parameter_count(found) != count:
-        raise ValueError(f"'{function}' takes {parameter_count(found)} arguments (expected {count})")
+        raise ValueError(
+            f"'{function}' takes {parameter_count(found)} arguments (expected {count})")
     return found
 
 
@@ -211,8 +212,8 @@ except Exception as error:
 numpy.seterr(divide="ignore", invalid="ignore")
 DIRECTORY, WANTED = sys.argv[1:3]
 PARAMETERS = {}
-for algorithm, key, value in zip(*[iter(sys.argv[3:])] * 3):
-    PARAMETERS.setdefault(algorithm, {})[key] = value
+for place in range(3, len(sys.argv), 3):
+    PARAMETERS.setdefault(sys.argv[place], {})[sys.argv[place + 1]] = sys.argv[place + 2]
 sys.path.append(DIRECTORY)
 known_modules()
 ALGORITHMS, WARNINGS = load_all(DIRECTORY, "algorithm", ALGORITHM, "compare") if \
