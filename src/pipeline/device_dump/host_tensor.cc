@@ -259,7 +259,9 @@ DumpResult<HostTensor> InLayout(const acl::DumpedTensor& tensor, const std::opti
   if (from.format == wanted.format && !wanted.sizes) return from;
   const LayoutRequest request = RequestOf(from, tensor.sub_format, wanted.format);
   std::optional<Shape> sizes = wanted.sizes;
-  if (!sizes) {
+  // What lies on a device has its own sizes, which follow from the plain ones.
+  const bool is_for_device = !BlockedAxes(wanted.format).empty();
+  if (!sizes && !is_for_device) {
     PL_TRY_ASSIGN(sizes, OriginalSizes(request, acl::KnownShape(tensor.original_shape)));
   }
   if (from.format == DeviceFormat::kFractalNZ && from.sizes.size() >= kNzBlockAxes) {
