@@ -374,7 +374,8 @@ def test_names_that_no_file_can_have(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(("arguments", "code"), [
     (("-f", "NCHW", "-s", "5"), 23), (("-f", "NCHW", "-s", "1,0"), 23), (("-o", "0"), 6),
     (("-f", "NCHW", "-i", "x"), 6), (("-f", "NCHW", "-i", "99"), 12), (("-f", "FOO"), 6),
-    (("-s", "1,2"), 6), (("-c", "."), 6), (("-f", "ND", "-c", "."), 26), (("-v", "3"), 2),
+    (("-s", "1,2"), 6), (("-c", "."), 6), (("-f", "ND", "-c", "no-such-path"), 3),
+    (("-v", "3"), 2),
     (("-t", "foo"), 2), (("-f", "ND", "-i", "0", "-o", "0"), 6),
     (("-f", "ND", "-o", "0"), 6),  # FRACTAL_NZ without an original shape
     (("-f", "ND", "-o", "0", "-s", "1,16"), 6), (("-f", "ND", "-o", "0", "-s", "17,30"), 0),

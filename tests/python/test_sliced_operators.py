@@ -210,6 +210,19 @@ def test_damaged_parts(tmp_path: Path, how: str, word: str) -> None:
     assert other["Verdict"] == "same"
 
 
+def test_parts_without_elements(tmp_path: Path) -> None:
+    """Any number of rows of nothing takes no time."""
+    part = Tensor(b"", 2, (1 << 40, 0), 2)
+    text = json.dumps({"threadMode": False, "slice_instance_num": 2, "outputCutList": [[1, 2]]})
+    for side in ("mine", "golden"):
+        for i in range(2):
+            Dump(outputs=[part], attribute=text).write(
+                tmp_path / side / f"Add.a_lxslice{i}.{i}.7.{TIME + i}.4.1.0.0")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "empty")
+
+
 def test_with_a_rule_file(tmp_path: Path) -> None:
     """Operators of a rule file find the parts of theirs; parts in the file are one operator."""
     x, y = normal((12, 4)), normal((12, 4), 2)

@@ -187,6 +187,9 @@ def test_own_converter_in_convert(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.npy")
     assert path.name.endswith(".output.0.5x3.npy")
     np.testing.assert_array_equal(np.load(path), x)
+    run("shape_conversion", "-i", file, "-format", "ND", "-o", tmp_path / "shape", "-custom", own)
+    (path,) = (tmp_path / "shape").glob("*.npy")
+    np.testing.assert_array_equal(np.load(path), x)
 
 
 def test_own_converter_in_compare(tmp_path: Path) -> None:

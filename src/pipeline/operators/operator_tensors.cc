@@ -71,6 +71,7 @@ Result<acl::Elements> Concatenate(const std::vector<acl::Elements>& parts, size_
   for (size_t i = 0; i < axis; ++i) rows *= static_cast<size_t>(whole.sizes[i]);
   size_t bytes_of_all = 0;
   for (const acl::Elements& part : parts) bytes_of_all += part.bytes.size();
+  if (bytes_of_all == 0) return whole;  // there may be any number of rows
   whole.owned.reserve(bytes_of_all);
   for (size_t row = 0; row < rows; ++row) {
     for (const acl::Elements& part : parts) {
