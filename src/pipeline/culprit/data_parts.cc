@@ -164,7 +164,7 @@ std::optional<Total> TotalOf(std::span<const DataPart> parts) {
   for (const DataPart& part : parts) {
     std::array<double, 4> numbers{};
     for (size_t i = 0; i < numbers.size(); ++i) {
-      const std::optional<double> number = measure::NumberOf(part.item->statistics[i]);
+      const std::optional<double> number = NumberOf(part.item->statistics[i]);
       if (!number || !std::isfinite(*number)) return std::nullopt;
       numbers[i] = *number;
     }

@@ -160,7 +160,7 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
     inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row),
                                is_residue ? row.expected : 0});
-  } else if (const auto number = measure::NumberOf(row.golden->statistics[0])) {
+  } else if (const auto number = NumberOf(row.golden->statistics[0])) {
     inputs.factor = ++inputs.numbers == 1 ? *number : 1;
   }
   if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
