@@ -18,6 +18,7 @@
 #include "pipeline/arrays/compare_npy_trees.h"
 #include "pipeline/arrays/element_report.h"
 #include "pipeline/arrays/print_array.h"
+#include "pipeline/call_text.h"
 #include "pipeline/device_dump/convert_dumps.h"
 #include "pipeline/result_names.h"
 
@@ -59,6 +60,11 @@ constexpr WordOption kCadOptions[] = {
     {"-asc", "--msaccucmp_path", TakesWords::kOne, "ignored, as -cmp_path of the others"},
     kHelp};
 
+constexpr WordOption kPkOptions[] = {
+    {"-f", "--file", TakesWords::kOne, "a dump.json, or the .pkl of an older release"},
+    {"-n", "--name", TakesWords::kOne, "how the names of the calls start"},
+    kHelp};
+
 // Without a verb.
 constexpr WordOption kFileOptions[] = {
     {"-d", "--dump_path", TakesWords::kOne, "a dump file, or a directory of them"},
@@ -86,7 +92,8 @@ std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOp
     status = 0;
     return std::nullopt;
   }
-  for (const char* name : {"--name", "--dump_path", "--my_dump_path", "--golden_dump_path"}) {
+  for (const char* name :
+       {"--file", "--name", "--dump_path", "--my_dump_path", "--golden_dump_path"}) {
     const auto option = std::ranges::find(options, name, &WordOption::long_name);
     if (option == options.end() || parsed->Has(name)) continue;
     status = Fail(verb, Error(ErrorCode::kInvalidArgument,
@@ -105,6 +112,17 @@ int RunPt(const std::vector<std::string>& words) {
   if (!options) return status;
   const Result<std::string> text = PrintArray(options->Get("--name"));
   if (!text) return Fail("pt", text.error());
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+int RunPk(const std::vector<std::string>& words) {
+  int status = 0;
+  const auto options = Options("pk", kPkOptions, words, status);
+  if (!options) return status;
+  const Result<std::string> text =
+      pipeline::CallText(options->Get("--file"), options->Get("--name"));
+  if (!text) return Fail("pk", text.error());
   std::fputs(text->c_str(), stdout);
   return 0;
 }
@@ -240,6 +258,7 @@ constexpr ParseVerb kVerbs[] = {
     {"cad", "convert all dump files of a device, a directory for each operator", RunCad},
     {"cn", "compare two .npy files element by element", RunCn},
     {"dc", "convert a dump file, or those of a directory", RunDc},
+    {"pk", "print statistics and call stacks of some calls", RunPk},
     {"pt", "print a .npy file", RunPt},
     {"vc", "compare two directories of arrays or of dump files", RunVc},
 };

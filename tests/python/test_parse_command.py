@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import pty
 import select
@@ -304,7 +305,7 @@ def test_the_shell_completes_verbs_and_keeps_history(tmp_path: Path) -> None:
                                env=environment, close_fds=True)
     os.close(side)
     shown = shown_until(main, b"Parse >>> ")  # before that the terminal would take the tab
-    os.write(main, b"p\t-n on\t\n")  # pt -n only.npy
+    os.write(main, b"pt\t-n on\t\n")  # the tabs add a blank, and ly.npy
     shown += shown_until(main, b"Parse >>> ")
     os.write(main, b"exit\n")
     shown += shown_until(main, None)
@@ -326,3 +327,59 @@ def test_wrong_words(tmp_path: Path) -> None:
     assert parse("pt", "-x", cwd=tmp_path).returncode == 2
     assert "--golden_dump_path" in parse("cn", "-h", cwd=tmp_path).stdout
     assert parse("--help", cwd=tmp_path).stdout.startswith("plumb parse: a shell")
+
+
+def test_pk_of_an_old_file(tmp_path: Path) -> None:
+    """Statistics and stacks of the text file that older releases wrote."""
+    lines: list[Any] = [
+        ["Torch_relu_0_forward_input.0", 1, [], "torch.float32", [2, 3], [1.5, -0.25, 1e-05], "x"],
+        ["Torch_relu_0_forward_stack_info", [["/m.py", 12, "run", "y = relu(x)"],
+                                             ["/main.py", 3, "<module>", "run()"]]],
+        ["Torch_add_1_forward_output", 1, [], "torch.int64", [4], [3, 0, 1.5]],
+        ["Torch_relu_2_forward_output", 1, [], "torch.bool", [], [True, False]],
+    ]
+    path = tmp_path / "dump.pkl"
+    text = "\n".join(map(json.dumps, lines)) + "\n"
+    path.write_text(text + "[]\nnot read any more\n")
+    done = parse("pk", "-f", path, "-n", "Torch_relu", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "Statistic Info:\n  [Torch_relu_0_forward_input.0][dtype: torch.float32][shape: [2, 3]]"
+        "[max: 1.5][min: -0.25][mean: 1e-05]\n"
+        "\nTrace back(Torch_relu_0_forward_stack_info):\n"
+        '  File "/main.py", line 3, in <module>\n    run()\n'
+        '  File "/m.py", line 12, in run\n    y = relu(x)\n')
+    path.write_text(text + '["Torch_relu", 1\n')
+    done = parse("pk", "-f", path, "-n", "Torch_relu", cwd=tmp_path)
+    assert (done.returncode, "line 5" in done.stderr) == (5, True)
+    for word in ("Nothing", "relu"):
+        assert parse("pk", "-f", path.with_name("good.pkl"), "-n", word, cwd=tmp_path
+                     ).returncode == 3
+    path.write_text(text)
+    assert "no call whose name" in parse("pk", "-f", path, "-n", "relu", cwd=tmp_path).stderr
+    assert parse("pk", "-f", path, cwd=tmp_path).returncode == 2
+
+
+def test_pk_of_a_dump_json(tmp_path: Path) -> None:
+    """The same of a dump.json, with the stack.json beside it."""
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 3], "Max": 2.0,
+              "Min": -1.0, "Mean": 0.5, "Norm": 3.0, "requires_grad": False}
+    calls = {name: {"input_args": [tensor, {"type": "int", "value": 3}], "input_kwargs": {},
+                    "output": [tensor]} for name in ("Torch.relu.0.forward", "Torch.add.0.forward")}
+    (tmp_path / "dump.json").write_text(json.dumps(
+        {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+         "data": calls}))
+    (tmp_path / "stack.json").write_text(json.dumps(
+        {"Torch.relu.0.forward": ["File /m.py, line 12, in run, \n y = relu(x)",
+                                  "File /main.py, line 3, in <module>, \n run()"]}))
+    (tmp_path / "construct.json").write_text("{}")
+    done = parse("pk", "-f", tmp_path / "dump.json", "-n", "Torch.relu", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    facts = "[dtype: torch.float32][shape: [2, 3]][max: 2.0][min: -1.0][mean: 0.5]"
+    assert lines[:3] == ["Statistic Info:", f"  [Torch.relu.0.forward.input.0]{facts}",
+                         f"  [Torch.relu.0.forward.output.0]{facts}"]
+    assert lines[4] == "Trace back(Torch.relu.0.forward):"
+    assert lines[5].startswith("  File /main.py, line 3")
+    assert lines[6].startswith("  File /m.py, line 12")
+    assert len(lines) == 7
