@@ -15,9 +15,9 @@
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "pipeline/culprit/content_key.h"
 #include "record/call_name.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {

@@ -7,9 +7,9 @@
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
-#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
