@@ -20,6 +20,8 @@ constexpr const char* kHelp =
     "  advisor           advice on a result of compare (upstream's mscmp_advisor)\n"
     "  save_log          texts in the workspaces of a dump (upstream's dump_parser)\n"
     "  shape_conversion  one tensor of a dump in another layout\n"
+    "  compare_vector    compare by its older command line\n"
+    "  dump_data_conversion  arrays as dumps, and dumps as arrays\n"
     "\n"
     "Each verb has --help. Exit status: 0, or upstream's error number.\n";
 
@@ -42,10 +44,15 @@ int RunOverflowRecords(const Words& words, RunPlumb run_plumb) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"compare", RunMsaccucmpCompare},        {"convert", RunConvert},
-    {"overflow", RunOverflowRecords},        {"file_compare", RunMsaccucmpFileCompare},
-    {"advisor", RunMsaccucmpAdvisor},        {"save_log", RunMsaccucmpSaveLog},
+    {"compare", RunMsaccucmpCompare},
+    {"convert", RunConvert},
+    {"overflow", RunOverflowRecords},
+    {"file_compare", RunMsaccucmpFileCompare},
+    {"advisor", RunMsaccucmpAdvisor},
+    {"save_log", RunMsaccucmpSaveLog},
     {"shape_conversion", RunMsaccucmpShape},
+    {"compare_vector", RunMsaccucmpVector},
+    {"dump_data_conversion", RunMsaccucmpConversion},
 };
 
 }  // namespace

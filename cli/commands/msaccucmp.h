@@ -27,6 +27,11 @@ int RunMsaccucmpSaveLog(const Words& words, RunPlumb run_plumb);
 // Upstream's `shape_conversion`: one tensor in another layout.
 int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb);
 
+// Upstream's script `compare_vector`: compare by its older command line.
+int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb);
+// Upstream's script `dump_data_conversion`: arrays as dumps, and back.
+int RunMsaccucmpConversion(const Words& words, RunPlumb run_plumb);
+
 // Prints and writes the advice on a result; the exit status.
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output);

@@ -11,6 +11,7 @@ ErrorCode ErrorCodeOf(DumpCode code) {
     case DumpCode::kIndexOutOfBounds:
     case DumpCode::kInvalidShape:
     case DumpCode::kInvalidType:
+    case DumpCode::kInvalidTarget:
     case DumpCode::kInvalidAlgorithm:
       return ErrorCode::kInvalidArgument;
     case DumpCode::kInvalidDataType:

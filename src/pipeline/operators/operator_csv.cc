@@ -1,6 +1,7 @@
 #include "pipeline/operators/operator_csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <utility>
@@ -59,17 +60,29 @@ std::vector<std::string> CellsOf(const OperatorComparison& comparison, const Ope
 
 }  // namespace
 
+Status WriteOperatorTable(const OperatorComparison& comparison, const std::string& path,
+                          TableForm form) {
+  PL_TRY_ASSIGN(TextFile out, TextFile::Create(path));
+  const auto append = [&](const std::vector<std::string>& cells) {
+    if (is_csv) {
+      csv::AppendRow(cells, out.text());
+    } else {
+      out.text() += fmt::format("{}\n", fmt::join(cells, " "));
+    }
+  };
+  append(Header(comparison));
+  for (const OperatorRow& row : comparison.rows) {
+    append(CellsOf(comparison, row));
+    PL_TRY(out.Flush());
+  }
+  return out.Close();
+}
+
 Result<std::string> WriteOperatorCsv(const OperatorComparison& comparison,
                                      const std::string& directory, const std::string& prefix) {
   PL_TRY(MakeDirectories(directory));
   const FreeName name = FreePath(directory, prefix, ".csv");
-  PL_TRY_ASSIGN(TextFile out, TextFile::Create(name.text));
-  csv::AppendRow(Header(comparison), out.text());
-  for (const OperatorRow& row : comparison.rows) {
-    csv::AppendRow(CellsOf(comparison, row), out.text());
-    PL_TRY(out.Flush());
-  }
-  PL_TRY(out.Close());
+  PL_TRY(WriteOperatorTable(comparison, name.text, /*is_csv=*/true));
   return name.text;
 }
 

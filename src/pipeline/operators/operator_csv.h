@@ -9,8 +9,12 @@
 
 namespace plumbline::pipeline {
 
-// {prefix}_{time}.csv in `directory`, one row per tensor; its path. Every row has the cells of the
-// header.
+// One row per tensor in the file `path`; `is_csv` false: blanks between the cells. Every row has
+// the cells of the header.
+Status WriteOperatorTable(const OperatorComparison& comparison, const std::string& path,
+                          bool is_csv);
+
+// {prefix}_{time}.csv in `directory`, the same; its path.
 Result<std::string> WriteOperatorCsv(const OperatorComparison& comparison,
                                      const std::string& directory, const std::string& prefix);
 
