@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from device_dumps import Dump, Tensor
-from msaccucmp_cases import ALGORITHMS, Array, expected_values, normal, rows_of, run
+from msaccucmp_cases import ALGORITHMS, PLUMB, Array, expected_values, normal, rows_of, run
 from operator_dumps import device_tensor, dump_name, pack, write_dump
 
 TIME = 1_612_439_563_000_000
@@ -159,6 +160,50 @@ def test_one_by_one(tmp_path: Path) -> None:
     parts = [np.array_split(pack(one, "NC1HWC0"), THREADS, 2)[1] for one in (x, y)]
     assert {name: rows[1][name] for name in ALGORITHMS} == expected_values(*parts)
     assert rows[1]["Shape"] == "[2,2,3,4,16]"
+
+
+def test_inputs_are_those_of_the_first_thread(tmp_path: Path) -> None:
+    """In the sizes of that thread's part, which the message has only of the whole."""
+    given, whole = normal((4, 6), 3), normal((4, 6))
+    for side in ("mine", "golden"):
+        parts = [np.ascontiguousarray(part) for part in np.array_split(given, 2, 1)]
+        results = [np.ascontiguousarray(part) for part in np.array_split(whole, 2, 1)]
+        boxes = [[box] for box in bounds(parts, 1)]
+        for thread in range(2):
+            inputs = [Tensor(parts[thread].tobytes(), 2, (4, 6), 2)]
+            outputs = [Tensor(results[thread].tobytes(), 2, (4, 6), 2)]
+            if side == "golden" and thread == 0:
+                inputs = [Tensor((parts[0] * 2).tobytes(), 2, (4, 6), 2)]
+            Dump(inputs, outputs, attribute=attribute(results, 1, True, input_tensor_slice=boxes)
+                 ).write(tmp_path / side / f"Add.a.3.7.{TIME + thread}.4.9.{thread}.0")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    first, result = rows_of(tmp_path)
+    assert first["TensorIndex"] == "a:input:0" and first["Shape"] == "[4,3]"
+    part = np.array_split(given, 2, 1)[0]
+    assert {name: first[name] for name in ALGORITHMS} == expected_values(part, part * 2)
+    assert (result["Shape"], result["Verdict"]) == ("[4,6]", "same")
+
+
+def test_convert_leaves_the_parts(tmp_path: Path) -> None:
+    """Each file becomes an array in the sizes of its thread."""
+    whole = normal((2, 19, 9, 4))
+    write_threads(tmp_path / "mine", whole, "NC1HWC0", 2)
+    subprocess.run([PLUMB, "convert", "-d", tmp_path / "mine", "-out", tmp_path / "npy"],
+                   check=True, capture_output=True)
+    paths = sorted((tmp_path / "npy").glob("*.npy"), key=lambda path: path.name.split(".")[7])
+    packed = np.array_split(pack(whole, "NC1HWC0"), THREADS, 2)
+    for path, part in zip(paths, packed, strict=True):
+        np.testing.assert_array_equal(np.load(path), part)
+
+
+def test_trees_of_cut_operators(tmp_path: Path) -> None:
+    """`plumb compare` puts them together too, and names the first wrong one."""
+    x, y = normal((7, 5)), normal((7, 5), 2)
+    for side, array in (("mine", x), ("golden", y)):
+        write_threads(tmp_path / side / "20260101000000" / "0", array, "ND", 0)
+    done = subprocess.run([PLUMB, "compare", tmp_path / "mine", tmp_path / "golden", "-o",
+                           tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[0] == "first wrong call: conv1", done.stderr
 
 
 def test_nothing_cut(tmp_path: Path) -> None:

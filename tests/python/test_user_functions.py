@@ -133,6 +133,33 @@ def test_files_that_are_no_functions(tmp_path: Path) -> None:
     assert "Two" not in row
 
 
+def test_scripts_written_for_upstream(tmp_path: Path) -> None:
+    """What upstream's own algorithms and converters import is there."""
+    own = functions(tmp_path / "own", algorithm__alg_Imports="""
+from algorithm_manager.algorithm_parameter import AlgorithmParameter
+from cmp_utils import log, utils, utils_type
+from cmp_utils.constant.compare_error import CompareError
+from cmp_utils.constant.const_manager import ConstManager
+from cmp_utils.utils import ceiling_divide as ceil
+from cmp_utils.utils import least_common_multiple as lcm
+
+def compare(my_output_dump_data, ground_truth_dump_data, args):
+    log.print_warn_log("a warning")
+    if args.shape_type == utils_type.ShapeType.Scalar:
+        raise CompareError(CompareError.MSACCUCMP_INDEX_OUT_OF_BOUNDS_ERROR)
+    assert ConstManager.FLOAT_EPSILON < ConstManager.MINIMUM_VALUE and ConstManager.NAN == "NaN"
+    return utils.format_value(ceil(7, 2) + lcm(4, 6)), ""
+""")
+    words = two_sides(tmp_path, normal((4,)), normal((4,)))
+    for side in ("mine", "golden"):
+        write_dump(tmp_path / side / dump_name("Add", "one", 2), [], [(normal((1,)), "ND")])
+    done = run(*words, "-c", own, "-alg", "Imports")
+    many, one = rows_of(tmp_path)
+    assert many["Imports"] == "16.000000"
+    assert one["Imports"] == "NaN" and "error 12" in one["CompareFailReason"]
+    assert "[WARNING] a warning" in done.stderr
+
+
 def test_bool_and_wide_types(tmp_path: Path) -> None:
     """Two bool tensors are not for own algorithms; wide types come as doubles."""
     own = functions(tmp_path / "own", algorithm__alg_Last="def compare(a, b, c):\n"

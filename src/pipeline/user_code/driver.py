@@ -12,6 +12,7 @@ import enum  # noqa: E402
 import importlib.util  # noqa: E402
 import inspect  # noqa: E402
 import json  # noqa: E402
+import math  # noqa: E402
 import mmap  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
@@ -41,6 +42,30 @@ class ShapeType(enum.Enum):
     Tensor = 3
 
 
+class CompareError(Exception):
+    """What scripts raise, with one of upstream's numbers."""
+
+    MSACCUCMP_INVALID_PARAM_ERROR = 6
+    MSACCUCMP_INVALID_DUMP_DATA_ERROR = 11
+    MSACCUCMP_INDEX_OUT_OF_BOUNDS_ERROR = 12
+    MSACCUCMP_INVALID_FORMAT_ERROR = 22
+    MSACCUCMP_INVALID_SHAPE_ERROR = 23
+
+    def __init__(self, code, message=""):
+        """With the number and a text."""
+        super().__init__(message or f"error {code}")
+        self.code = code
+        self.message = message
+
+
+class ConstManager:
+    """Numbers and texts that upstream's own algorithms use."""
+
+    FLOAT_EPSILON = sys.float_info.epsilon
+    MINIMUM_VALUE = 0.001
+    NAN = "NaN"
+
+
 def one_line(value):
     """A text without line breaks."""
     return " ".join(str(value).split())
@@ -57,10 +82,15 @@ def known_modules():
         "algorithm_manager": {},
         "algorithm_manager.algorithm_parameter": {"AlgorithmParameter": AlgorithmParameter},
         "cmp_utils": {},
-        "cmp_utils.utils": {"format_value": "{:.6f}".format},
+        "cmp_utils.utils": {"format_value": "{:.6f}".format,
+                            "ceiling_divide": lambda a, b: -(-a // b),
+                            "least_common_multiple": lambda a, b: a * b // math.gcd(a, b)},
         "cmp_utils.utils_type": {"ShapeType": ShapeType},
         "cmp_utils.log": {f"print_{name}_log": log(level) for name, level in (
             ("info", "INFO"), ("warn", "WARNING"), ("error", "ERROR"))},
+        "cmp_utils.constant": {},
+        "cmp_utils.constant.compare_error": {"CompareError": CompareError},
+        "cmp_utils.constant.const_manager": {"ConstManager": ConstManager},
     }
     if any(map(importlib.util.find_spec, ("algorithm_manager", "cmp_utils"))):
         return  # upstream's program itself can be imported, or the user brought these modules
