@@ -25,8 +25,13 @@ void ReadShape(json::Reader& in, Shape& sizes) {
   while (in.NextElement()) ReadInteger(in, sizes.emplace_back());
 }
 
+// [thread][tensor]: the box of each part.
+struct Boxes {
+  std::vector<std::vector<Shape>> starts, sizes;
+};
+
 // Of one dimension: its bounds.
-void ReadBounds(json::Reader& in, Shape& sizes) {
+void ReadBounds(json::Reader& in, Shape& starts, Shape& sizes) {
   int64_t lower = 0, higher = 0;
   std::string_view key;
   if (!in.EnterObject()) return;
@@ -39,23 +44,29 @@ void ReadBounds(json::Reader& in, Shape& sizes) {
       in.SkipValue();
     }
   }
+  starts.push_back(lower);
   // Bounds that make no part are no size; unsigned, as they may lie anywhere.
   sizes.push_back(
       static_cast<int64_t>(static_cast<uint64_t>(higher) - static_cast<uint64_t>(lower)));
 }
 
-void ReadTensors(json::Reader& in, std::vector<Shape>& tensors) {
+void ReadTensors(json::Reader& in, std::vector<Shape>& starts, std::vector<Shape>& sizes) {
   if (!in.EnterArray()) return;
   while (in.NextElement()) {
-    Shape& sizes = tensors.emplace_back();
+    Shape& start = starts.emplace_back();
+    Shape& size = sizes.emplace_back();
     if (!in.EnterArray()) return;
-    while (in.NextElement()) ReadBounds(in, sizes);
+    while (in.NextElement()) ReadBounds(in, start, size);
   }
 }
 
-void ReadThreads(json::Reader& in, std::vector<std::vector<Shape>>& threads) {
-  if (!in.EnterArray()) return;
-  while (in.NextElement()) ReadTensors(in, threads.emplace_back());
+Boxes ReadThreads(json::Reader& in) {
+  Boxes boxes;
+  if (!in.EnterArray()) return boxes;
+  while (in.NextElement()) {
+    ReadTensors(in, boxes.starts.emplace_back(), boxes.sizes.emplace_back());
+  }
+  return boxes;
 }
 
 void ReadMember(json::Reader& in, std::string_view key, ThreadSlices& slices) {
@@ -73,9 +84,11 @@ void ReadMember(json::Reader& in, std::string_view key, ThreadSlices& slices) {
     if (!in.EnterArray()) return;
     while (in.NextElement()) ReadShape(in, slices.output_cuts.emplace_back());
   } else if (key == kInputs) {
-    ReadThreads(in, slices.inputs);
+    slices.inputs = ReadThreads(in).sizes;
   } else if (key == kOutputs) {
-    ReadThreads(in, slices.outputs);
+    Boxes boxes = ReadThreads(in);
+    slices.outputs = std::move(boxes.sizes);
+    slices.output_starts = std::move(boxes.starts);
   } else {
     in.SkipValue();
   }

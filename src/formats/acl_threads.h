@@ -17,6 +17,8 @@ struct ThreadSlices {
   std::vector<Shape> output_cuts;  // of each output, in how many parts each dimension is cut
   // [thread][tensor]: sizes of its part.
   std::vector<std::vector<Shape>> inputs, outputs;
+  // [thread][tensor]: where its part begins in the whole.
+  std::vector<std::vector<Shape>> output_starts;
 
   // Sizes of one tensor's part; nothing if the attribute does not say.
   [[nodiscard]] std::optional<Shape> InputOf(uint64_t thread, size_t index) const;

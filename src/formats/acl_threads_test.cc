@@ -27,6 +27,7 @@ TEST(AclThreads, SizesOfEachPart) {
   EXPECT_EQ((*slices)->InputOf(1, 0), (Shape{2, 4}));
   EXPECT_EQ((*slices)->OutputOf(0, 0), Shape{1});
   EXPECT_EQ((*slices)->OutputOf(1, 0), std::nullopt);
+  EXPECT_EQ((*slices)->output_starts, (std::vector<std::vector<Shape>>{{{0}}, {}}));
   EXPECT_EQ((*slices)->InputOf(2, 0), std::nullopt);
 }
 

@@ -235,7 +235,50 @@ def damaged(directory: Path, how: str) -> None:
         write_threads(directory / "other", whole, "ND", 0)[1].rename(files[1])
     else:
         cuts = {"axis": [1, 3], "axes": [3, 2], "dimension": [1, 1, 3]}[how]
-        write_threads(directory, normal((7, 5)), "ND", 0, outputCutList=[cuts])
+        other = {"output_tensor_slice": []} if how == "axes" else {}  # nothing says where
+        write_threads(directory, normal((7, 5)), "ND", 0, outputCutList=[cuts], **other)
+
+
+def write_grid(directory: Path, whole: Array, lower: dict[int, tuple[int, int]] | None = None,
+               leave_out: int | None = None) -> None:
+    """Four threads: the whole is cut in two in both of its dimensions."""
+    rows, columns = 4, 3
+    boxes = [((a, rows if a == 0 else whole.shape[0]), (b, columns if b == 0 else whole.shape[1]))
+             for a in (0, rows) for b in (0, columns)]
+    slices = [[[{"lower": low, "higher": high} for low, high in box]] for box in boxes]
+    for thread, place in (lower or {}).items():
+        slices[thread][0][0] = {"lower": place[0], "higher": place[1]}
+    text = json.dumps({"threadMode": True, "slice_instance_num": 4, "outputCutList": [[2, 2]],
+                       "input_tensor_slice": [], "output_tensor_slice": slices})
+    for thread, ((top, bottom), (left, right)) in enumerate(boxes):
+        part = np.ascontiguousarray(whole[top:bottom, left:right])
+        if thread != leave_out:
+            Dump(outputs=[Tensor(part.tobytes(), 2, whole.shape, 2)], attribute=text).write(
+                directory / f"Add.a.3.7.{TIME + thread}.4.9.{thread}.0")
+
+
+def test_threads_of_two_dimensions(tmp_path: Path) -> None:
+    """Parts of a grid lie where their bounds say."""
+    x, y = normal((7, 8)), normal((7, 8), 2)
+    write_grid(tmp_path / "mine", x)
+    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(y, "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(x, y)
+
+
+@pytest.mark.parametrize(("lower", "leave_out", "word"), [
+    ({}, 3, "do not fill"), ({1: (1, 5)}, None, "do not fill"), ({0: (-1, 3)}, None, "outside of"),
+    ({0: (1 << 60, (1 << 60) + 4)}, None, "outside of"), ({3: (3, 6)}, None, "do not fill")])
+def test_grids_that_do_not_fit(tmp_path: Path, lower: dict[int, tuple[int, int]],
+                               leave_out: int | None, word: str) -> None:
+    """Holes, overlaps and places beyond the whole are no operator."""
+    write_grid(tmp_path / "mine", normal((7, 8)), lower, leave_out)
+    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(normal((7, 8)), "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert row["Reason"] == "unreadable"
+    assert word in row["CompareFailReason"]
 
 
 @pytest.mark.parametrize(("how", "word"), [

@@ -9,6 +9,7 @@
 #include "formats/acl_types.h"
 #include "pipeline/operators/plain_tensor.h"
 #include "tensor/device_shape.h"
+#include "tensor/strided_copy.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -83,6 +84,69 @@ Result<acl::Elements> Concatenate(const std::vector<acl::Elements>& parts, size_
   return whole;
 }
 
+// Whether two of the boxes have a point in common.
+bool DoOverlap(const std::vector<Shape>& starts, const std::vector<acl::Elements>& parts) {
+  const auto meet = [&](size_t a, size_t b) {
+    for (size_t i = 0; i < starts[a].size(); ++i) {
+      if (starts[a][i] + parts[a].sizes[i] <= starts[b][i] ||
+          starts[b][i] + parts[b].sizes[i] <= starts[a][i]) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (size_t a = 0; a < parts.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      if (meet(a, b)) return true;
+    }
+  }
+  return false;
+}
+
+// Several parts of one tensor at their places; they must fill it.
+Result<acl::Elements> Assemble(const std::vector<acl::Elements>& parts,
+                               const std::vector<Shape>& starts) {
+  constexpr int64_t kMost = int64_t{1} << 48;  // elements that a device has room for
+  const auto wrong = [](std::string_view what) {
+    return Error(ErrorCode::kCorrupt, fmt::format("the parts {} the output", what));
+  };
+  acl::Elements whole;
+  whole.dtype = parts.front().dtype;
+  whole.sizes = Shape(parts.front().sizes.size(), 0);
+  size_t bytes = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Shape& sizes = parts[i].sizes;
+    if (sizes.size() != whole.sizes.size() || starts[i].size() != sizes.size()) {
+      return wrong("have other dimensions than");
+    }
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (starts[i][axis] < 0 || starts[i][axis] > kMost || sizes[axis] > kMost) {
+        return wrong("begin outside of");
+      }
+      whole.sizes[axis] = std::max(whole.sizes[axis], starts[i][axis] + sizes[axis]);
+    }
+    bytes += parts[i].bytes.size();
+  }
+  const size_t width = InfoOf(whole.dtype).size_bytes;
+  const Result<int64_t> count = ElementCount(whole.sizes);
+  if (!count || static_cast<size_t>(*count) != bytes / width || DoOverlap(starts, parts)) {
+    return wrong("do not fill");
+  }
+  whole.owned.resize(bytes);
+  const std::vector<int64_t> strides = ContiguousStrides(whole.sizes);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].bytes.empty()) continue;
+    const std::vector<int64_t> from = ContiguousStrides(parts[i].sizes);
+    StridedCopy copy;
+    for (size_t axis = 0; axis < strides.size(); ++axis) {
+      copy.to_offset += starts[i][axis] * strides[axis];
+      copy.axes.push_back({parts[i].sizes[axis], from[axis], strides[axis]});
+    }
+    CopyStrided(copy, width, parts[i].bytes.data(), whole.owned.data());
+  }
+  return whole;
+}
+
 // The original shape of the whole: as the first part has it, or that with one dimension summed up
 // over the parts where only this gives the sizes on the device. Nothing where none fits.
 void FindOriginal(const std::vector<const DumpedTensor*>& parts, DumpedTensor& whole) {
@@ -135,6 +199,10 @@ Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
       if (thread < (*read)->inputs.size()) TakePart(part.inputs, (*read)->inputs[thread]);
       if (thread < (*read)->outputs.size()) TakePart(part.outputs, (*read)->outputs[thread]);
     }
+    const bool has_starts =
+        *read && static_cast<size_t>(slice.number) < (*read)->output_starts.size();
+    starts_.push_back(has_starts ? (*read)->output_starts[static_cast<size_t>(slice.number)]
+                                 : std::vector<Shape>());
     if (!facts) facts = *std::move(read);
     parts_.push_back(std::move(part));
   }
@@ -182,21 +250,25 @@ Status OperatorTensors::Join(const load::OperatorSlices& slices, const acl::Thre
   }
   for (size_t i = 0; i < std::min(message_.outputs.size(), facts.output_cuts.size()); ++i) {
     const std::vector<size_t> axes = CutAxes(facts.output_cuts[i]);
-    if (axes.size() > 1) {
-      return Error(ErrorCode::kUnsupported,
-                   fmt::format("output {} is cut in {} dimensions (expected one). Compare the "
-                               "parts one by one, with -ffts",
-                               i, axes.size()));
-    }
     if (!axes.empty() && parts_.size() > 1) {
-      const Status joined = JoinOutput(i, axes.front());
+      const Status joined = JoinOutput(i, axes);
       if (!joined) return joined.error().In(fmt::format("output {}", i));
     }
   }
   return {};
 }
 
-Status OperatorTensors::JoinOutput(size_t index, size_t axis) {
+Status OperatorTensors::JoinOutput(size_t index, const std::vector<size_t>& axes) {
+  std::vector<Shape> starts;
+  for (const std::vector<Shape>& of_part : starts_) {
+    if (index < of_part.size()) starts.push_back(of_part[index]);
+  }
+  if (axes.size() > 1 && starts.size() < parts_.size()) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("cut in {} dimensions, and nothing says where (expected one). Compare "
+                             "the parts one by one, with -ffts",
+                             axes.size()));
+  }
   std::vector<acl::Elements> parts;
   std::vector<const DumpedTensor*> tensors;
   for (const acl::Message& part : parts_) {
@@ -209,7 +281,8 @@ Status OperatorTensors::JoinOutput(size_t index, size_t axis) {
     PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(part.outputs[index]));
     parts.push_back(std::move(elements));
   }
-  PL_TRY_ASSIGN(acl::Elements whole, Concatenate(parts, axis));
+  PL_TRY_ASSIGN(acl::Elements whole,
+                axes.size() > 1 ? Assemble(parts, starts) : Concatenate(parts, axes.front()));
   DumpedTensor& output = message_.outputs[index];
   const acl::TypeInfo* type = acl::FindType(output.data_type);
   if (type == nullptr || type->encoding != acl::Encoding::kPlain) {

@@ -19,10 +19,11 @@ namespace plumbline::pipeline {
 class OperatorTensors {
  public:
   // Without slices the file at `path`. Of joined ones each output that is cut is put together along
-  // the dimension in which it is cut, in the order of the slices; inputs are those of the first. Of
-  // a part by itself the tensors have the sizes of the part. Errors of acl::DumpFile::Open() of any
-  // of the files; kCorrupt: parts that do not fit each other or their own sizes; kUnsupported: an
-  // output that is cut in several dimensions.
+  // the dimension in which it is cut, in the order of the slices, or in several as the attribute
+  // says where each part begins; inputs are those of the first. Of a part by itself the tensors
+  // have the sizes of the part. Errors of acl::DumpFile::Open() of any of the files; kCorrupt:
+  // parts that do not fit each other or their own sizes; kUnsupported: an output that is cut in
+  // several dimensions, and nothing says where.
   static Result<OperatorTensors> Open(const std::string& path, const load::OperatorSlices& slices);
 
   [[nodiscard]] const acl::Message& message() const { return message_; }
@@ -35,10 +36,13 @@ class OperatorTensors {
   OperatorTensors() = default;
   Status OpenSlices(const load::OperatorSlices& slices);
   Status Join(const load::OperatorSlices& slices, const acl::ThreadSlices& facts);
-  Status JoinOutput(size_t index, size_t axis);
+  // `axes`: the dimensions in which the output is cut.
+  Status JoinOutput(size_t index, const std::vector<size_t>& axes);
 
   std::vector<acl::DumpFile> files_;
   std::vector<acl::Message> parts_;  // of the files, with the sizes of the parts
+  // Of each part and output: where it begins in the whole; empty: not said.
+  std::vector<std::vector<Shape>> starts_;
   std::deque<std::vector<std::byte>> joined_;
   acl::Message message_;
   std::string remark_;
