@@ -171,7 +171,12 @@ int CompareOperatorFiles(const OptionWords& words) {
   if (!hdf5) return Fail(hdf5.error());
   const auto comparison =
       (*hdf5)->compare(request->target, request->golden, {.algorithms = request->algorithms});
-  if (!comparison) return Fail(comparison.error());
+  if (!comparison) {
+    const Error& error = comparison.error();
+    const bool is_damaged = error.code() == ErrorCode::kCorrupt;
+    return ReportMsaccucmp(kCompare, error.message(),
+                           is_damaged ? DumpCode::kInvalidDumpData : CodeOf(error));
+  }
   if (!comparison->target_is_npu) {
     return ReportMsaccucmp(kCompare, request->target + ": is no dump of an NPU",
                            DumpCode::kInvalidDumpData);

@@ -208,6 +208,8 @@ def test_files_that_are_none(content: bytes, tmp_path: Path) -> None:
     golden = dump(tmp_path / "b.h5", 1)
     done = run("compare", tmp_path / "a.h5", golden, "-o", tmp_path / "out")
     assert done.returncode == 5 and "a.h5: is no readable HDF5 file" in done.stderr
+    old = run("msaccucmp", "compare", "-m", tmp_path / "a.h5", "-g", golden)
+    assert old.returncode == 11 and old.stderr.count("\n") == 1
     assert run("compare", golden, golden, "--json").returncode == 2
 
 
