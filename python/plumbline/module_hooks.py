@@ -9,8 +9,8 @@ from plumbline import _core
 from plumbline.guards import CopyableHook
 
 
-class ModuleHookTable:
-    """The hooks of one process; registered while a window is open.
+class ModuleHooksBase:
+    """The hooks of one process; installed while a window is open.
 
     What a hook does is native (`python/bindings/module_hook.h`). A module keeps its hook, and with
     it the gradients that still arrive, as long as the recorder is the same.
@@ -28,26 +28,40 @@ class ModuleHookTable:
         self._recorder: _core.Recorder | None = None
         self._autograd: Any = None
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def fill(
+    def install(
         self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
     ) -> None:
-        """Takes modules given as (entry prefix, module); registers nothing yet."""
+        """Hooks modules given as (entry prefix, module); idempotent."""
+        if self._modules:
+            return
         if self._recorder is not recorder:
             self._recorder, self._hooks, self._autograd = recorder, {}, self._make_autograd()
         for prefix, module in modules:
+            if not self._takes_hooks(recorder, prefix, module):
+                continue
             hook = self._hooks.get(prefix)
             if hook is None:
                 hook = _core.ModuleHook(recorder, self._autograd, prefix, wants_backward)
                 self._hooks[prefix] = hook
             self._modules.append((module, hook))
+        self._begin(recorder)
+        self.resume()
 
-    def clear(self) -> None:
-        """Forgets the modules and removes their hooks."""
+    def uninstall(self) -> None:
+        """Removes the hooks around modules; idempotent."""
+        self._end()
         self._modules = []
         self.suspend()
+
+    def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:
+        """Whether hooks of this module see all of its calls."""
+        raise NotImplementedError
+
+    def _begin(self, recorder: _core.Recorder) -> None:
+        """A window opens; no hook is registered yet."""
+
+    def _end(self) -> None:
+        """It closes, or was closed before; the hooks are still registered."""
 
     def resume(self) -> None:
         """Registers the hooks."""

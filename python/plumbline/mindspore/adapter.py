@@ -80,8 +80,8 @@ class MindSporeAdapter:
         self._apis.use_cells(cell for model in models for _, cell in model.cells_and_names())
 
     def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
-        """Starts recording API calls. MindSpore has no hooks around the optimizer."""
-        self._apis.install(recorder)
+        """Starts recording API calls."""
+        self._apis.install(recorder, with_regions)
 
     def uninstall_apis(self) -> None:
         """Restores every replaced attribute."""

@@ -15,8 +15,8 @@ from mindspore import mint, ops
 from mindspore.ops import Primitive
 
 from plumbline import _core
+from plumbline.api_hooks import ApiHooksBase
 from plumbline.api_list import present_apis, read_api_list
-from plumbline.guards import Guards
 from plumbline.mindspore import mindtorch
 from plumbline.mindspore.distributed import DistributedHooks
 from plumbline.mindspore.jit import JitCalls
@@ -41,19 +41,14 @@ def _is_tensor_class(owner: object) -> bool:
     return isinstance(owner, type) and issubclass(owner, ms.Tensor)
 
 
-class ApiHooks:
+class ApiHooks(ApiHooksBase):
     """The probes of one process and the places where they are installed."""
 
     def __init__(self, jit: JitCalls) -> None:
+        super().__init__()
         self._jit = jit
-        self._recorder: _core.Recorder | None = None
-        self._patches = _core.PatchSet()
         self._primitives = _core.PatchSet()
         self._cells: list[Any] = []
-        self._guards = Guards(self)
-        self._distributed: DistributedHooks | None = None
-        self._suspended = 0  # times
-        self._is_installed = False
 
     def use_cells(self, cells: Iterable[Any]) -> None:
         """From the next `install` on, the primitives that `cells` hold are recorded."""
@@ -62,48 +57,16 @@ class ApiHooks:
         self._cells = list(cells)
         self._primitives = _core.PatchSet()
 
-    def install(self, recorder: _core.Recorder) -> None:
-        """Starts recording; idempotent."""
-        if self._is_installed:
-            return
-        if self._recorder is not recorder:
-            self._build(recorder)
+    def _begin(self, recorder: _core.Recorder, with_regions: bool) -> None:
+        """MindSpore has no hooks around the optimizer, and so no regions."""
         if len(self._primitives) == 0:
             self._find_primitives(recorder)
-        self._is_installed = True
-        self._guards.apply()
         self._jit.join(self, recorder)
-        if self._suspended == 0:
-            self._put()
 
-    def uninstall(self) -> None:
-        """Restores everything; idempotent."""
-        if not self._is_installed:
-            return
-        self._is_installed = False
-        if self._suspended == 0:
-            self._take()
+    def _end(self) -> None:
         self._jit.leave(self)
-        if self._distributed is not None:
-            self._distributed.finish()
-        self._guards.restore()
-
-    def suspend(self) -> None:
-        """Restores every function, until `resume`."""
-        self._suspended += 1
-        if self._suspended == 1 and self._is_installed:
-            self._take()
-
-    def resume(self) -> None:
-        """Puts the probes back."""
-        self._suspended -= 1
-        if self._suspended == 0 and self._is_installed:
-            self._put()
 
     def _build(self, recorder: _core.Recorder) -> None:
-        """Makes the probes, once per recorder."""
-        self._recorder = recorder
-        self._patches = _core.PatchSet()
         self._primitives = _core.PatchSet()
         self._distributed = DistributedHooks(recorder)
         for prefix, name, owner, attribute in wrapped_apis():
@@ -125,13 +88,9 @@ class ApiHooks:
                     self._primitives.add(cell, attribute, recorder.probe(value, name, False))
 
     def _put(self) -> None:
-        self._patches.apply()
+        super()._put()
         self._primitives.apply()
-        if self._distributed is not None:
-            self._distributed.resume()
 
     def _take(self) -> None:
-        if self._distributed is not None:
-            self._distributed.suspend()
         self._primitives.restore()
-        self._patches.restore()
+        super()._take()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from typing import Any
 
 from mindspore.common.api import _no_grad, _pynative_executor
 
 from plumbline import _core
 from plumbline.mindspore.jit import JitCalls
-from plumbline.module_hooks import ModuleHookTable
+from plumbline.module_hooks import ModuleHooksBase
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -31,35 +30,23 @@ def _autograd() -> _core.Autograd:
     )
 
 
-class CellHooks:
+class CellHooks(ModuleHooksBase):
     """The hooks of one process; installed while a window is open."""
 
     def __init__(self, jit: JitCalls) -> None:
+        super().__init__(_autograd)
         self._jit = jit
-        self._table = ModuleHookTable(_autograd)
-        self.resume, self.suspend = self._table.resume, self._table.suspend
-        self.end_step = self._table.end_step
 
-    def install(
-        self, recorder: _core.Recorder, cells: Iterable[tuple[str, Any]], wants_backward: bool
-    ) -> None:
-        """Hooks cells given as (entry prefix, cell); idempotent."""
-        if len(self._table) > 0:
-            return
-        plain = []
-        for prefix, cell in cells:
-            if cell.has_bprop:
-                # MindSpore runs no forward hook of it, so the end of its calls cannot be seen.
-                recorder.count_loss("cells_unhooked", f"{prefix}: has a bprop of its own")
-            else:
-                plain.append((prefix, cell))
-        self._table.fill(recorder, plain, wants_backward)
-        if plain:
+    def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:
+        """MindSpore runs no forward hook of a cell with a bprop: the end of a call is not seen."""
+        if module.has_bprop:
+            recorder.count_loss("cells_unhooked", f"{prefix}: has a bprop of its own")
+        return not module.has_bprop
+
+    def _begin(self, recorder: _core.Recorder) -> None:
+        if self._modules:
             self._jit.join(self, None)
-        self.resume()
 
-    def uninstall(self) -> None:
-        """Removes the hooks of cells; idempotent."""
-        if len(self._table) > 0:
+    def _end(self) -> None:
+        if self._modules:
             self._jit.leave(self)
-        self._table.clear()

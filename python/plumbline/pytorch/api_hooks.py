@@ -23,10 +23,10 @@ from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from plumbline import _core
+from plumbline.api_hooks import ApiHooksBase
 from plumbline.api_list import present_apis, read_api_list
 from plumbline.call_regions import CallRegions
 from plumbline.custom_ops_file import is_removed
-from plumbline.guards import Guards
 from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.distributed import DistributedHooks
 
@@ -69,58 +69,38 @@ class _FunctionMode(TorchFunctionMode):
         return self._probes.setdefault(func, func)
 
 
-class ApiHooks:
+class ApiHooks(ApiHooksBase):
     """The probes of one process and the places where they are installed."""
 
     def __init__(self, compiled: CompiledRegions) -> None:
-        self._recorder: _core.Recorder | None = None
-        self._patches = _core.PatchSet()
-        self._guards = Guards(self)
+        super().__init__()
         self._guards.add(torch, "save")
         self._guards.add(torch.jit._script, "_script_impl")  # looks functions up by identity
         self._compiled = compiled
-        self._suspended = 0  # times
         self._thread = 0  # that has the mode
         self._mode: _FunctionMode | None = None
         self._mode_is_due = False  # must be put on the stack
         self._regions: CallRegions | None = None
-        self._distributed: DistributedHooks | None = None
-        self._is_installed = False
 
-    def install(self, recorder: _core.Recorder, with_regions: bool) -> None:
-        """Starts recording; idempotent."""
-        if self._is_installed:
-            return
-        if self._recorder is not recorder:
-            self._build(recorder)
-        self._is_installed = True
-        self._guards.apply()
+    def _begin(self, recorder: _core.Recorder, with_regions: bool) -> None:
         if with_regions and self._regions is not None:
             self._regions.install()
         self._compiled.join(recorder, self, is_traced=False)
         self._thread = threading.get_ident()
         self._mode_is_due = True
-        if self._suspended == 0:
-            self._put()
 
-    def uninstall(self) -> None:
-        """Restores everything; idempotent."""
-        if not self._is_installed:
-            return
-        self._is_installed = False
-        if self._suspended == 0:
-            self._take()
-        if self._distributed is not None:
-            self._distributed.finish()
+    def _end(self) -> None:
         if self._regions is not None:
             self._regions.uninstall()
         self._compiled.leave(self)
-        self._guards.restore()
+
+    def resume(self) -> None:
+        """Puts the probes back; meanwhile the compiler may have been loaded."""
+        super().resume()
+        if self._suspended == 0 and self._is_installed:
+            self._compiled.watch()
 
     def _build(self, recorder: _core.Recorder) -> None:
-        """Makes the probes, once per recorder."""
-        self._recorder = recorder
-        self._patches = _core.PatchSet()
         probes: dict[Any, Any] = {}
         for prefix, name, owner, attribute in wrapped_apis():
             original = getattr(owner, attribute)
@@ -169,23 +149,8 @@ class ApiHooks:
         finally:
             _leave_mode(self._mode)
 
-    def suspend(self) -> None:
-        """Restores every function, until `resume`."""
-        self._suspended += 1
-        if self._suspended == 1 and self._is_installed:
-            self._take()
-
-    def resume(self) -> None:
-        """Puts the probes back."""
-        self._suspended -= 1
-        if self._suspended == 0 and self._is_installed:
-            self._put()
-            self._compiled.watch()
-
     def _put(self) -> None:
-        self._patches.apply()
-        if self._distributed is not None:
-            self._distributed.resume()
+        super()._put()
         # The mode is on the stack of one thread; another one may suspend and resume.
         if threading.get_ident() == self._thread and self._recorder is not None:
             self._recorder.set_function_mode(self._mode)
@@ -198,9 +163,7 @@ class ApiHooks:
             self._recorder.set_function_mode(None)
             # A probe or autograd may have it off the stack, and puts it back itself.
             self._mode_is_due = _leave_mode(self._mode)
-        if self._distributed is not None:
-            self._distributed.suspend()
-        self._patches.restore()
+        super()._take()
 
 
 def _leave_mode(mode: TorchFunctionMode | None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_current_modes
 
 from plumbline import _core
-from plumbline.module_hooks import ModuleHookTable
+from plumbline.module_hooks import ModuleHooksBase
 from plumbline.pytorch.compiled import CompiledRegions
 
 
@@ -45,31 +44,22 @@ def _autograd() -> _core.Autograd:
     )
 
 
-class ModuleHooks:
+class ModuleHooks(ModuleHooksBase):
     """The hooks of one process; installed while a window is open.
 
     Gradients are observed without touching the autograd graph (docs/design/interception.md).
     """
 
     def __init__(self, compiled: CompiledRegions) -> None:
+        super().__init__(_autograd)
         self._compiled = compiled
-        self._table = ModuleHookTable(_autograd)
-        self.resume, self.suspend = self._table.resume, self._table.suspend
-        self.end_step = self._table.end_step
 
-    def install(
-        self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
-    ) -> None:
-        """Hooks modules given as (entry prefix, module); idempotent."""
-        if len(self._table) > 0:
-            return
-        # The hooks of a module that is compiled (module.compile()) would be compiled with it.
-        plain = [one for one in modules if one[1]._compiled_call_impl is None]
-        self._table.fill(recorder, plain, wants_backward)
+    def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:
+        """The hooks of a module that is compiled (module.compile()) would be compiled with it."""
+        return module._compiled_call_impl is None
+
+    def _begin(self, recorder: _core.Recorder) -> None:
         self._compiled.join(recorder, self, is_traced=True)
-        self.resume()
 
-    def uninstall(self) -> None:
-        """Removes the module hooks; idempotent."""
-        self._table.clear()
+    def _end(self) -> None:
         self._compiled.leave(self)
