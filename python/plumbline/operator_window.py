@@ -39,6 +39,21 @@ def write_kernel_config(directory: str, rank: int | None) -> str:
     return str(path)
 
 
+def begin_kernel_dump(device: Any, config_path: str) -> None:
+    """Tells `device`, such as torch_npu.npu, to dump the kernels that run from now on."""
+    device.synchronize()
+    device.init_dump()
+    device.set_dump(config_path)
+    device.synchronize()
+
+
+def end_kernel_dump(device: Any) -> None:
+    """Ends it when they have run."""
+    device.synchronize()
+    device.finalize_dump()
+    device.synchronize()
+
+
 class OperatorWindow:
     """Watches the calls of one API while a window is open.
 
@@ -124,16 +139,11 @@ class OperatorWindow:
             return
         step = str(Path(self._recorder.run_directory).parent)
         path = write_kernel_config(step, self._adapter.rank())
-        device.synchronize()
-        device.init_dump()
-        device.set_dump(path)
-        device.synchronize()
+        begin_kernel_dump(device, path)
         try:
             yield
         finally:
-            device.synchronize()
-            device.finalize_dump()
-            device.synchronize()
+            end_kernel_dump(device)
 
 
 def _around_backward(

@@ -79,13 +79,10 @@ class CallArguments:
         """`result`, or `result0`, `result1` and so on of a tuple."""
         if not isinstance(result, tuple):
             self.add(name, result, "")
-        elif len(result) == 1:
-            self.add(name, result[0], "")
-            self._place(0)
-        else:
-            for position, one in enumerate(result):
-                self.add(f"{name}{position}", one, "")
-                self._place(position)
+            return
+        for position, one in enumerate(result):
+            self.add(name if len(result) == 1 else f"{name}{position}", one, "")
+            self._place(position)
 
     def add(self, name: str, value: Any, declared: str) -> None:
         """One value; nothing where it is None or of no kind that files have."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from plumbline import _hdf5
+from plumbline.operator_window import begin_kernel_dump, end_kernel_dump
 from plumbline.pytorch.operator_dump.autograd_nodes import NodeHooks
 from plumbline.pytorch.operator_dump.call_arguments import CallArguments, operator_name
 from plumbline.pytorch.operator_dump.context import dumper, npu
@@ -80,35 +82,19 @@ class Session:
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[RunningCall | None, tuple[Any, ...], dict[str, Any]]:
         """Before an operator runs; its arguments, changed where recorded scalars replace them."""
-        name = operator_name(func)
-        if not is_dumped(name):
-            return None, args, kwargs
-        call = RunningCall(name, next(_sequence))
-        try:
-            inputs = CallArguments(copies=self._options.check_overflow)
-            inputs.add_call(func, args, kwargs, copied=self._options.check_overflow)
-            if self._replay is not None:
-                args, kwargs = self._begin_replay(self._replay, call, inputs, args, kwargs)
-            else:
-                self._take_inputs(call, inputs)
-        except Exception as error:
-            self._lose(call, error)
-        return call, args, kwargs
+        copied = self._options.check_overflow
+        return self._begin(
+            operator_name(func),
+            lambda inputs: inputs.add_call(func, args, kwargs, copied=copied),
+            args,
+            kwargs,
+        )
 
     def begin_node(self, name: str, gradients: tuple[Any, ...]) -> RunningCall | None:
         """Before a node of the backward pass runs."""
-        if not is_dumped(name):
-            return None
-        call = RunningCall(name, next(_sequence))
-        try:
-            inputs = CallArguments(copies=self._options.check_overflow)
-            inputs.add_results(gradients, "grad")
-            if self._replay is not None:
-                self._begin_replay(self._replay, call, inputs, gradients, {})
-            else:
-                self._take_inputs(call, inputs)
-        except Exception as error:
-            self._lose(call, error)
+        call, _, _ = self._begin(
+            name, lambda inputs: inputs.add_results(gradients, "grad"), gradients, {}
+        )
         return call
 
     def end(self, call: RunningCall | None, result: Any) -> None:
@@ -117,7 +103,7 @@ class Session:
             return
         try:
             if call.has_kernel_dump:
-                _end_kernel_dump()
+                end_kernel_dump(npu())
             if call.inputs is not None:
                 self._check_results(call, call.inputs, result)
             elif call.is_written:
@@ -125,11 +111,28 @@ class Session:
         except Exception as error:
             self._lose(call, error)
 
-    def _take_inputs(self, call: RunningCall, inputs: CallArguments) -> None:
-        if self._options.check_overflow:
-            call.inputs = inputs
-        else:
-            self._write(call, False, inputs, "dump inputs")
+    def _begin(
+        self,
+        name: str,
+        fill: Callable[[CallArguments], None],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> tuple[RunningCall | None, tuple[Any, ...], dict[str, Any]]:
+        if not is_dumped(name):
+            return None, args, kwargs
+        call = RunningCall(name, next(_sequence))
+        try:
+            inputs = CallArguments(copies=self._options.check_overflow)
+            fill(inputs)
+            if self._replay is not None:
+                args, kwargs = self._begin_replay(self._replay, call, inputs, args, kwargs)
+            elif self._options.check_overflow:
+                call.inputs = inputs
+            else:
+                self._write(call, False, inputs, "dump inputs")
+        except Exception as error:
+            self._lose(call, error)
+        return call, args, kwargs
 
     def _begin_replay(
         self,
@@ -148,7 +151,7 @@ class Session:
         call.is_written = True
         print(f"IR: {call.name} load inputs")
         if self._options.load_with_acl_dump:
-            _begin_kernel_dump()
+            begin_kernel_dump(npu(), "acl.json")
             call.has_kernel_dump = True
         return args, kwargs
 
@@ -198,18 +201,3 @@ def _overflows(tensor: torch.Tensor) -> bool:
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.numel() == 0:
         return False
     return not bool(torch.isfinite(to_host(tensor)).all())
-
-
-def _begin_kernel_dump() -> None:
-    device = npu()
-    device.synchronize()
-    device.init_dump()
-    device.set_dump("acl.json")
-    device.synchronize()
-
-
-def _end_kernel_dump() -> None:
-    device = npu()
-    device.synchronize()
-    device.finalize_dump()
-    device.synchronize()
