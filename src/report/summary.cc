@@ -86,6 +86,21 @@ std::string MissingText(const Comparison& comparison) {
   return text;
 }
 
+// The first row that differs although no call is named for it, and how to settle it; empty where
+// there is none.
+std::string UnexplainedText(const Comparison& comparison) {
+  if (UnexplainedRows(comparison) == 0) return {};
+  const auto row = std::ranges::find_if(comparison.rows, [](const ComparedRow& each) {
+    const bool is_bad = each.verdict == Verdict::kSuspicious || each.verdict == Verdict::kBroken;
+    return is_bad && each.reason != "inherited" && (each.target || each.golden);
+  });
+  if (row == comparison.rows.end()) return {};
+  const bool has_elements = comparison.mode == CompareMode::kTensor;
+  return fmt::format(
+      "  the first of them: {} ({}){}\n", row->item().name.view(), row->reason.view(),
+      has_elements ? "" : "; record tensors of such calls to settle it (--next-config)");
+}
+
 // Whether any row says that two values agree; without one there is no good answer.
 bool IsAnythingGood(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSame) + RowsOf(comparison, Verdict::kWithinNoise) > 0;
@@ -104,7 +119,7 @@ std::string AnswerText(const Comparison& comparison) {
     if (!comparison.is_complete()) {
       // Where rows differ, `missing` says it, and nothing is called right.
       if (UnexplainedRows(comparison) > 0) {
-        return fmt::format("not judged completely: {}\n", missing);
+        return fmt::format("not judged completely: {}\n{}", missing, UnexplainedText(comparison));
       }
       return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
                          missing, comparison.counts.calls);

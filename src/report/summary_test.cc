@@ -77,6 +77,22 @@ TEST(SummaryText, NothingIsCalledRightAboveRowsThatDiffer) {
             std::string::npos);
 }
 
+TEST(SummaryText, SaysWhereTheFirstRowDiffersThatNoCallExplains) {
+  Comparison comparison = WithRows({Verdict::kSame, Verdict::kBroken, Verdict::kSuspicious});
+  comparison.first_wrong_call.reset();
+  comparison.counts.unmatched_target = 1;
+  Item item;
+  item.name = "Torch.f.0.backward.output.0";
+  for (ComparedRow& row : comparison.rows) row.target = item;
+  comparison.rows[1].reason = "inherited";
+  comparison.rows[2].reason = "exceeds-noise";
+  EXPECT_NE(SummaryText(comparison)
+                .find("\n  the first of them: Torch.f.0.backward.output.0 (exceeds-noise); record "
+                      "tensors of such calls to settle it (--next-config)\n"),
+            std::string::npos)
+      << SummaryText(comparison);
+}
+
 TEST(FailsOn, UnknownConditionIsRefusedEvenAfterAMatch) {
   const Result<bool> fails = FailsOn(WithRows({Verdict::kBroken}), {"broken", "worse"});
   ASSERT_FALSE(fails);

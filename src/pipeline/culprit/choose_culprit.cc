@@ -5,6 +5,7 @@
 
 #include "measure/compared_row.h"
 #include "pipeline/culprit/excuses.h"
+#include "pipeline/culprit/lost_gradients.h"
 #include "pipeline/culprit/other_way.h"
 #include "record/value.h"
 
@@ -86,12 +87,15 @@ const CulpritEvent* FirstOtherForm(const Comparison& comparison,
 
 std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& comparison,
                                           const Findings& findings, const UnpairedCalls& unpaired) {
-  Evidence evidence{comparison, unpaired, findings.noise, {}, false, 0, {}};
+  Evidence evidence{comparison, unpaired, findings.noise, {}, false, false, 0, {}};
   std::vector<CulpritEvent> events = findings.events;
   std::erase_if(events, [&](const CulpritEvent& event) {
     return IsExcused(GradientExcuses(), evidence, event);
   });
   evidence.met = DirectionsThatMeet(comparison, events, unpaired, findings.noise);
+  // Statistics do not show which part of a gradient acts (GradientExcuses need the elements).
+  evidence.leaves_agree = !events.empty() && comparison.mode == CompareMode::kStatistics &&
+                          !unpaired.empty() && !CutsAPath(comparison) && LeavesAgree(comparison);
   std::erase_if(events, [&](const CulpritEvent& event) {
     return IsExcused(NumberExcuses(), evidence, event);
   });

@@ -197,5 +197,38 @@ TEST_F(ChooseCulpritTest, OtherFormAfterTheFirstWrongNumberIsNotNamed) {
   EXPECT_EQ(Chosen(target, calls, findings), "Torch.abs.0.forward");
 }
 
+// A gradient on the way differs, beside a call that only the target makes; a weight gets one whose
+// mean is `mean`, golden's 0.3.
+ComparisonForTest WithGradients(double mean, CompareMode mode) {
+  const auto gradient = [](double of) { return TensorForTest({of + 1, of - 1, of, 4}); };
+  ComparisonForTest calls(mode);
+  calls.Target("Torch.solve.0.forward").TargetOut(kY);
+  calls.Pair("Torch.f.0.forward").In(kX).Pair("Torch.g.0.forward");
+  calls.Pair("Torch.g.0.backward", Verdict::kBroken).Out(kX, kY);
+  calls.last_row().verdict = Verdict::kBroken;
+  calls.Pair("Torch.f.0.backward").Out(gradient(mean), gradient(0.3));
+  return calls;
+}
+
+TEST_F(ChooseCulpritTest, GradientsOnTheWayAreNotNamedWhereThoseOfParametersAgree) {
+  const plumbline::Run target = Target({{"Torch.f.0.forward", ""}});
+  Findings findings;
+  findings.events = {At(3)};
+  constexpr CompareMode kStatistics = CompareMode::kStatistics;
+  EXPECT_EQ(Chosen(target, WithGradients(0.3, kStatistics), findings), "");
+  EXPECT_EQ(Chosen(target, WithGradients(0.301, kStatistics), findings), "Torch.g.0.backward");
+  // Elements tell more than means.
+  EXPECT_EQ(Chosen(target, WithGradients(0.3, CompareMode::kTensor), findings),
+            "Torch.g.0.backward");
+}
+
+TEST_F(ChooseCulpritTest, ForwardCallsAreNamedWhateverTheGradients) {
+  const plumbline::Run target = Target({{"Torch.f.0.forward", ""}});
+  Findings findings;
+  findings.events = {At(2), At(3)};
+  EXPECT_EQ(Chosen(target, WithGradients(0.3, CompareMode::kStatistics), findings),
+            "Torch.g.0.forward");
+}
+
 }  // namespace
 }  // namespace plumbline::pipeline

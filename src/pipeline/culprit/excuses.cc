@@ -38,6 +38,10 @@ bool DirectionMeets(const Evidence& evidence, const CulpritEvent& event) {
   return evidence.met.contains(DirectionOf(evidence.comparison, event));
 }
 
+bool ReachesNoParameter(const Evidence& evidence, const CulpritEvent& event) {
+  return evidence.leaves_agree && DirectionOf(evidence.comparison, event) == CallKind::kBackward;
+}
+
 bool FormsMeetAgain(const Evidence& evidence, const CulpritEvent& /*event*/) {
   return evidence.forms_meet;
 }
@@ -99,7 +103,8 @@ constexpr Excuse kGradientExcuses[] = {
 };
 
 constexpr Excuse kNumberExcuses[] = {
-    DirectionMeets,  // the sides part and meet again where nothing wrong is left
+    DirectionMeets,      // the sides part and meet again where nothing wrong is left
+    ReachesNoParameter,  // gradients on the way differ, those of all parameters agree
 };
 
 constexpr Excuse kFormExcuses[] = {

@@ -21,10 +21,11 @@ namespace plumbline::pipeline {
 struct Evidence {
   const Comparison& comparison;
   const UnpairedCalls& unpaired;
-  double noise = 0;         // largest relative error that counts as noise
-  std::set<CallKind> met;   // directions in which the sides meet again (DirectionsThatMeet)
-  bool forms_meet = false;  // calls of other forms are another way to the same values (FormsMeet)
-  uint32_t end = 0;         // the call with the first wrong number, or behind all
+  double noise = 0;           // largest relative error that counts as noise
+  std::set<CallKind> met;     // directions in which the sides meet again (DirectionsThatMeet)
+  bool leaves_agree = false;  // every parameter gets the same gradient (LeavesAgree), as seen
+  bool forms_meet = false;    // calls of other forms are another way to the same values (FormsMeet)
+  uint32_t end = 0;           // the call with the first wrong number, or behind all
   std::unordered_set<std::string_view> met_forms;  // target calls of another form before this one
 };
 

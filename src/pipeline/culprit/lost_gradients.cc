@@ -7,10 +7,12 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
+#include "measure/standards.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "record/recorded_number.h"
@@ -21,6 +23,7 @@ namespace {
 
 struct Total {
   double mean = 0, size = 0;  // size: root mean squares added up
+  double roundoff = 0;        // the largest of any term
 };
 
 using Totals = std::unordered_map<ContentKey, Total, ContentKeyHash>;
@@ -42,7 +45,7 @@ class Side {
       if (!key) continue;
       if (measure::IsInput(row)) {
         read_.insert(*key);
-      } else if (made_.insert(*key).second) {
+      } else if (!Reads(comparison.calls[row.call], *key) && made_.insert(*key).second) {
         made_by_size_[key->element_count].push_back(&*item);
       }
     }
@@ -56,22 +59,30 @@ class Side {
     for (const ComparedCall& call : comparison_.calls) {
       const auto forward = calls_.find(ForwardNameOf(measure::NameOn(call, of_target_)));
       if (forward == calls_.end()) continue;
-      std::vector<const Item*> leaves = Leaves(comparison_.calls[forward->second]);
-      for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
-        const Slot<Item>& gradient = measure::SideOf(row, of_target_);
-        if (!gradient || measure::IsInput(row) || !gradient->is_tensor) continue;
-        const auto leaf = std::ranges::find_if(leaves, [&](const Item* each) {
-          return measure::ElementsOf(*each) == measure::ElementsOf(*gradient);
-        });
-        if (leaf == leaves.end()) continue;
-        if (!AddTo(totals[*KeyOf(**leaf)], *gradient, call)) return std::nullopt;
-        leaves.erase(leaf);
+      for (const auto& [leaf, gradient] : Assigned(comparison_.calls[forward->second], call)) {
+        if (!AddTo(totals[*KeyOf(*leaf)], *gradient, call)) return std::nullopt;
       }
     }
     return totals;
   }
 
  private:
+  // Whether a call reads, or returns, these contents: one that does both is a view or a copy, and
+  // makes nothing.
+  [[nodiscard]] bool Reads(const ComparedCall& call, const ContentKey& contents) const {
+    return Holds(call, contents, /*as_input=*/true);
+  }
+  [[nodiscard]] bool Returns(const ComparedCall& call, const ContentKey& contents) const {
+    return Holds(call, contents, /*as_input=*/false);
+  }
+  [[nodiscard]] bool Holds(const ComparedCall& call, const ContentKey& contents,
+                           bool as_input) const {
+    return std::ranges::any_of(measure::RowsOf(comparison_, call), [&](const ComparedRow& row) {
+      const Slot<Item>& item = measure::SideOf(row, of_target_);
+      return item && measure::IsInput(*item) == as_input && KeyOf(*item) == contents;
+    });
+  }
+
   // Where a sum cancels, what is left carries the rounding of its terms.
   [[nodiscard]] bool AddTo(Total& total, const Item& gradient, const ComparedCall& call) const {
     const std::optional<double> mean = NumberOf(gradient.statistics[2]);
@@ -84,23 +95,64 @@ class Side {
     const double terms =
         measure::PropagationTo(gradient, measure::NameOn(call, of_target_), incoming).cancellation;
     total.mean += *mean;
+    total.roundoff = std::max(total.roundoff, measure::RoundoffOf(gradient, gradient));
     total.size += measure::RmsOf(gradient).value_or(0) * terms;
     return true;
   }
 
-  // What a forward call reads and no recorded one made, in its order.
-  [[nodiscard]] std::vector<const Item*> Leaves(const ComparedCall& call) const {
-    std::vector<const Item*> leaves;
+  // What a forward call reads and may be derived for, in its order.
+  [[nodiscard]] std::vector<const Item*> Operands(const ComparedCall& call) const {
+    std::vector<const Item*> operands;
     for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Slot<Item>& item = measure::SideOf(row, of_target_);
-      if (!item || !measure::IsInput(row) || item->requires_grad == false) continue;
-      if (!IsTelling(*item)) continue;  // zeros of one layer are those of another
-      const std::optional<ContentKey> key = KeyOf(*item);
-      if (key && !made_.contains(*key) && !IsLessThanNumber(*item, key->element_count)) {
-        leaves.push_back(&*item);
-      }
+      const bool is_operand = item && measure::IsInput(*item) && item->is_tensor;
+      if (is_operand && item->requires_grad != false) operands.push_back(&*item);
     }
-    return leaves;
+    return operands;
+  }
+  [[nodiscard]] std::vector<const Item*> Gradients(const ComparedCall& backward) const {
+    std::vector<const Item*> gradients;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, backward)) {
+      const Slot<Item>& item = measure::SideOf(row, of_target_);
+      if (item && !measure::IsInput(*item) && item->is_tensor) gradients.push_back(&*item);
+    }
+    return gradients;
+  }
+
+  // Whether no recorded call made an operand of `call`.
+  [[nodiscard]] bool IsLeaf(const ComparedCall& call, const Item& operand) const {
+    if (!IsTelling(operand)) return false;  // zeros of one layer are those of another
+    const std::optional<ContentKey> key = KeyOf(operand);
+    // What a view returns is counted where that is read.
+    return key && !Returns(call, *key) && !made_.contains(*key) &&
+           !IsLessThanNumber(operand, key->element_count);
+  }
+
+  // The leaves that a forward call reads, each with the gradient that its backward call returns
+  // for it: by place where every operand has one, else by size.
+  [[nodiscard]] std::vector<std::pair<const Item*, const Item*>> Assigned(
+      const ComparedCall& forward, const ComparedCall& backward) const {
+    std::vector<const Item*> operands = Operands(forward);
+    const std::vector<const Item*> gradients = Gradients(backward);
+    const auto is_as_large = [](const Item* operand, const Item* gradient) {
+      return measure::ElementsOf(*operand) == measure::ElementsOf(*gradient);
+    };
+    std::vector<std::pair<const Item*, const Item*>> assigned;
+    if (std::ranges::equal(operands, gradients, is_as_large)) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (IsLeaf(forward, *operands[i])) assigned.emplace_back(operands[i], gradients[i]);
+      }
+      return assigned;
+    }
+    std::erase_if(operands, [&](const Item* each) { return !IsLeaf(forward, *each); });
+    for (const Item* gradient : gradients) {
+      const auto leaf = std::ranges::find_if(
+          operands, [&](const Item* each) { return is_as_large(each, gradient); });
+      if (leaf == operands.end()) continue;
+      assigned.emplace_back(*leaf, gradient);
+      operands.erase(leaf);
+    }
+    return assigned;
   }
 
   // `s - x` is not recorded.
@@ -138,20 +190,47 @@ bool CutsAPath(const Comparison& comparison) {
   });
 }
 
-bool GiveTheSameToLeaves(const Comparison& comparison, double noise) {
+namespace {
+
+using Agrees = bool(const Total& one, const Total& other, double noise);
+
+bool AgreeWithinNoise(const Total& one, const Total& other, double noise) {
+  return std::abs(one.mean - other.mean) <= noise * (one.size + other.size);
+}
+
+// As closely as the rounding of the terms explains. Before a normalization means vanish: one that
+// does not stand out by half of the digits tells nothing.
+bool AgreeWithinRounding(const Total& one, const Total& other, double /*noise*/) {
+  const double roundoff = std::max(one.roundoff, other.roundoff);
+  const bool tells = std::abs(other.mean) >= std::sqrt(roundoff) * other.size;
+  return tells && AgreeWithinNoise(one, other, measure::kNoiseFactor * roundoff);
+}
+
+// How many tensors get a gradient on both sides; nothing where one does not get the same.
+std::optional<size_t> CountAgreeing(const Comparison& comparison, double noise, Agrees& agree) {
   const Side target(comparison, true), golden(comparison, false);
   const std::optional<Totals> ours = target.Add(), theirs = golden.Add();
-  if (!ours || !theirs) return false;
+  if (!ours || !theirs) return std::nullopt;
   const auto agrees = [&](const Totals& some, const Side& other_side, const Totals& others) {
     return std::ranges::all_of(some, [&](const auto& leaf) {
       if (!other_side.Reads(leaf.first)) return true;
       const auto found = others.find(leaf.first);
-      const Total other = found == others.end() ? Total() : found->second;
-      const double size = leaf.second.size + other.size;
-      return std::abs(leaf.second.mean - other.mean) <= noise * size;
+      return agree(leaf.second, found == others.end() ? Total() : found->second, noise);
     });
   };
-  return agrees(*ours, golden, *theirs) && agrees(*theirs, target, *ours);
+  if (!agrees(*ours, golden, *theirs) || !agrees(*theirs, target, *ours)) return std::nullopt;
+  return static_cast<size_t>(
+      std::ranges::count_if(*ours, [&](const auto& leaf) { return theirs->contains(leaf.first); }));
+}
+
+}  // namespace
+
+bool GiveTheSameToLeaves(const Comparison& comparison, double noise) {
+  return CountAgreeing(comparison, noise, AgreeWithinNoise).has_value();
+}
+
+bool LeavesAgree(const Comparison& comparison) {
+  return CountAgreeing(comparison, 0, AgreeWithinRounding).value_or(0) > 0;
 }
 
 }  // namespace plumbline::pipeline

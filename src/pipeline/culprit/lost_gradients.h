@@ -19,6 +19,11 @@ bool CutsAPath(const Comparison& comparison);
 // nothing was derived.
 bool GiveTheSameToLeaves(const Comparison& comparison, double noise);
 
+// The same as closely as the rounding of the single gradients explains, where every such mean
+// stands out of that and some tensor got a gradient on both sides: whatever differs among the
+// gradients on the way then reaches no parameter.
+bool LeavesAgree(const Comparison& comparison);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_LOST_GRADIENTS_H_

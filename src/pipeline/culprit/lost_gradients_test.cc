@@ -47,6 +47,46 @@ TEST(LostGradients, OfValuesThatCallsMadeOtherRulesJudge) {
   EXPECT_TRUE(GiveTheSame(0.1, 0.3, 0.1, 0.35, less));
 }
 
+// x w and its gradients for x and w, which are as large as each other. `of_weight`, `of_value`: the
+// means of the target's; golden's are 0.3 and 0.5. `view`: what is read of the weight.
+bool ProductLeavesAgree(double of_value, double of_weight, const Item& view = kWeight) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.make.0.forward").Out(kMade);
+  calls.Pair("Tensor.t.0.forward").In(kWeight).Out(view);
+  calls.Pair("Torch.matmul.0.forward").In(kMade).In(view).Out(TensorForTest({9, -9, 1, 20}));
+  calls.Pair("Torch.matmul.0.backward").Out(Gradient(of_value), Gradient(0.5));
+  calls.Out(Gradient(of_weight), Gradient(0.3));
+  calls.Pair("Tensor.t.0.backward").Out(Gradient(of_weight), Gradient(0.3));
+  return LeavesAgree(calls.get());
+}
+
+TEST(LostGradients, OperandsOfOneSizeGetTheirOwn) {
+  EXPECT_TRUE(ProductLeavesAgree(0.5, 0.3));
+  EXPECT_TRUE(ProductLeavesAgree(0.6, 0.3));  // of a value on the way
+  EXPECT_FALSE(ProductLeavesAgree(0.5, 0.31));
+}
+
+TEST(LostGradients, LeavesAgreeAsCloselyAsRoundingExplains) {
+  EXPECT_TRUE(ProductLeavesAgree(0.5, 0.3 + 1e-7));
+  EXPECT_FALSE(ProductLeavesAgree(0.5, 0.3 + 1e-5));
+}
+
+TEST(LostGradients, MeansThatVanishProveNothing) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.f.0.forward").In(kWeight);
+  calls.Pair("Torch.f.0.backward").Out(Gradient(2e-5), Gradient(2e-5));
+  EXPECT_TRUE(GiveTheSameToLeaves(calls.get(), kNoise));
+  EXPECT_FALSE(LeavesAgree(calls.get()));
+}
+
+TEST(LostGradients, WhereNoLeafGetsAGradientNoneAgrees) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.make.0.forward").Out(kMade);
+  calls.Pair("Torch.f.0.forward").In(kMade).Pair("Torch.f.0.backward").Out(Gradient(0.1));
+  EXPECT_TRUE(GiveTheSameToLeaves(calls.get(), kNoise));
+  EXPECT_FALSE(LeavesAgree(calls.get()));
+}
+
 TEST(LostGradients, WithoutBackwardNothingIsLost) {
   ComparisonForTest calls;
   calls.Pair("Torch.f.0.forward").In(kWeight).Out(kMade);

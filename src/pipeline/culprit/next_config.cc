@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text_parts.h"
+#include "measure/compared_row.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "record/call_name.h"
@@ -79,6 +80,19 @@ std::vector<std::string> NamesAround(const Comparison& comparison, const Compare
   return names;
 }
 
+// Where rows differ and no call is named: those calls with their tensors, which would settle it.
+std::optional<Plan> PlanForUnnamed(const Run& target, const Comparison& comparison) {
+  if (comparison.mode == CompareMode::kTensor || comparison.of_saves) return std::nullopt;
+  const std::string& level = target.header().level;
+  Plan plan{"tensor", level.empty() ? "L1" : level, {}, {}};
+  for (const ComparedRow& row : comparison.rows) {
+    if (!measure::IsBad(row.verdict) || row.reason == "inherited") continue;
+    AddName(comparison.calls[row.call].name(), plan.list);
+    AddName(ForwardNameOf(comparison.calls[row.call].name()), plan.list);
+  }
+  return plan.list.empty() ? std::nullopt : std::optional(plan);
+}
+
 // What is finer than the recording at hand; nothing when it is as fine as it gets.
 std::optional<Plan> PlanFor(const Run& target, const Comparison& comparison) {
   const FirstWrongCall& answer = *comparison.first_wrong_call;
@@ -115,8 +129,8 @@ std::string NumberIn(std::string_view path, std::string_view prefix) {
 }  // namespace
 
 std::string NextConfigText(const Run& target, const Comparison& comparison) {
-  if (!comparison.first_wrong_call) return {};
-  const std::optional<Plan> plan = PlanFor(target, comparison);
+  const std::optional<Plan> plan = comparison.first_wrong_call ? PlanFor(target, comparison)
+                                                               : PlanForUnnamed(target, comparison);
   if (!plan) return {};
   const Result<std::string> path = AbsolutePath(target.dump_json_path());
   const std::string_view rank_path = DirectoryOf(path ? *path : target.dump_json_path());

@@ -11,8 +11,9 @@ namespace plumbline::pipeline {
 
 // Text of the config.json that records what `comparison` lacks around its first wrong call: tensors
 // where there were statistics or digests, the calls inside a module where there were modules, the
-// operators below a call where its tensors explain nothing. Empty when no call is wrong or nothing
-// finer can be recorded. Requires: ExplainCause() was called.
+// operators below a call where its tensors explain nothing. Where rows differ and no call is named:
+// the tensors of those calls. Empty when nothing differs or nothing finer can be recorded.
+// Requires: ExplainCause() was called.
 std::string NextConfigText(const Run& target, const Comparison& comparison);
 
 // Writes comparison.next_config to `path` and adds it to comparison.files, or a warning when there
