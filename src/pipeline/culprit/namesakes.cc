@@ -18,9 +18,6 @@ namespace {
 
 // More pairs that read other values follow from a fault, and to look at them again would take long.
 constexpr size_t kMost = 16384;
-// Two values of unlike meaning seldom come this close (iterates of one loop come within a few
-// hundredths). What does is one value, computed less exactly.
-constexpr double kAnother = 0.01;
 
 // Contents of the target and the last call that reads them.
 using Readers = std::unordered_map<ContentKey, uint32_t, ContentKeyHash>;

@@ -15,6 +15,10 @@ namespace plumbline::pipeline {
 // ComparedCall::unmatched_reason of such a pair.
 inline constexpr std::string_view kNamesake = "namesake";
 
+// Two values of unlike meaning seldom come this close, relative (iterates of one loop come within a
+// few hundredths). What does is one value, computed less exactly.
+inline constexpr double kAnother = 0.01;
+
 // Pairs that may be namesakes, as indices into Comparison::calls.
 struct Namesakes {
   std::vector<uint32_t> forward;

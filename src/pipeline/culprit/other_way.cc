@@ -8,6 +8,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/lost_gradients.h"
+#include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/own_results.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/wrong_results.h"
@@ -153,6 +154,35 @@ bool IsRewritten(const Comparison& comparison, const std::vector<CulpritEvent>& 
   });
 }
 
+bool HasCallOfGoldenAlone(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.calls,
+                             [](const ComparedCall& call) { return call.target_name.empty(); });
+}
+
+// Whether some paired call reads another value altogether and returns what agrees, or a call of the
+// target alone did right. A value that is merely off is damped where it is added to something
+// larger or averaged: where the target only does more than golden, that shows nothing of it.
+bool ShowsAnother(const Comparison& comparison, const UnpairedCalls& unpaired, CallKind direction) {
+  if (HasCallOfGoldenAlone(comparison)) return true;
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (call.target_name.empty() || KindOfCall(call.target_name) != direction) continue;
+    if (!call.paired()) {
+      if (unpaired.IsGood(i)) return true;
+      continue;
+    }
+    const auto rows = measure::RowsOf(comparison, call);
+    const bool returns_wrong = std::ranges::any_of(rows, [](const ComparedRow& row) {
+      return !measure::IsInput(row) && measure::IsBad(row.verdict);
+    });
+    const bool reads_another = std::ranges::any_of(rows, [](const ComparedRow& row) {
+      return measure::IsInput(row) && measure::IsBad(row.verdict) && !(row.error < kAnother);
+    });
+    if (reads_another && !returns_wrong) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
@@ -160,8 +190,9 @@ std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
                                       const UnpairedCalls& unpaired, double noise) {
   std::set<CallKind> met;
   for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
-    if (MeetsAgain(comparison, events, unpaired, direction) ||
-        IsRewritten(comparison, events, direction, noise)) {
+    const bool meets = MeetsAgain(comparison, events, unpaired, direction) ||
+                       IsRewritten(comparison, events, direction, noise);
+    if (meets && ShowsAnother(comparison, unpaired, direction)) {
       met.insert(direction);
     }
   }

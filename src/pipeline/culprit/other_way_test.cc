@@ -125,5 +125,32 @@ TEST_F(FormsTest, NothingBehindThemProvesNothing) {
   EXPECT_TRUE(comparison.first_wrong_call);
 }
 
+// The target alone multiplies a value, which both sides then add to something larger.
+class DampedTest : public ::testing::Test {
+ protected:
+  std::string NamedWith(double value) {
+    DumpForTest target(directory_.path() + "/t"), golden(directory_.path() + "/g");
+    for (DumpForTest* side : {&golden, &target}) {
+      const bool is_target = side == &target;
+      side->Add("Torch.exp.0.forward", Values(1), Values(2));
+      if (is_target) side->Add("Torch.mul.0.forward", Values(2), Values(value));
+      side->Add("Torch.add.0.forward", Values(is_target ? value : 2) + "," + Values(5e5),
+                Values(5.00002e5))
+          .Add("Torch.tanh.0.forward", Values(5.00002e5), Values(0.9));
+    }
+    Result<Comparison> result = CompareRuns(target.Write(), golden.Write(), {});
+    EXPECT_TRUE(result) << (result ? "" : result.error().message());
+    return result && result->first_wrong_call ? result->first_wrong_call->name : "";
+  }
+
+  testing::TestDirectory directory_;
+};
+
+TEST_F(DampedTest, AValueThatIsMerelyOffIsNamedThoughItVanishes) {
+  EXPECT_EQ(NamedWith(2.01), "Torch.mul.0.forward");
+}
+
+TEST_F(DampedTest, AnotherValueThatComesToTheSameIsAnotherWay) { EXPECT_EQ(NamedWith(7), ""); }
+
 }  // namespace
 }  // namespace plumbline
