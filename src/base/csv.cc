@@ -76,20 +76,21 @@ void AppendCells(std::span<const Cell> cells, std::string& out) {
   out += '\n';
 }
 
-// Splits a text into rows; `at_` only moves forward.
+// Splits a text into rows; `at_` only moves forward. `first_byte`: where the text begins in what
+// messages speak of.
 class Splitter {
  public:
-  explicit Splitter(std::string_view text) : text_(text) {}
+  explicit Splitter(std::string_view text, size_t first_byte = 0)
+      : text_(text), first_byte_(first_byte) {}
 
-  Result<std::vector<Row>> Run() {
-    std::vector<Row> rows;
+  Status Run(const std::function<Status(Row& row)>& visit) {
     while (at_ < text_.size()) {
       Row row;
       if (!AtLineEnd()) PL_TRY(ReadRow(row));
       SkipLineEnd();
-      rows.push_back(std::move(row));
+      PL_TRY(visit(row));
     }
-    return rows;
+    return {};
   }
 
  private:
@@ -125,7 +126,8 @@ class Splitter {
     for (;;) {
       const size_t quote = text_.find('"', at_);
       if (quote == std::string_view::npos) {
-        return Error(ErrorCode::kCorrupt, fmt::format("quoted cell at byte {} never ends", start));
+        return Error(ErrorCode::kCorrupt,
+                     fmt::format("quoted cell at byte {} never ends", first_byte_ + start));
       }
       cell += text_.substr(at_, quote - at_);
       at_ = quote + 1;
@@ -135,12 +137,14 @@ class Splitter {
     }
     if (!AtLineEnd() && text_[at_] != ',') {
       return Error(ErrorCode::kCorrupt,
-                   fmt::format("text after the closing quote at byte {} (expected a comma)", at_));
+                   fmt::format("text after the closing quote at byte {} (expected a comma)",
+                               first_byte_ + at_));
     }
     return cell;
   }
 
   std::string_view text_;
+  size_t first_byte_;
   size_t at_ = 0;
 };
 
@@ -182,7 +186,12 @@ void AppendRow(std::span<const std::string> cells, std::string& out) { AppendCel
 
 Result<std::vector<Row>> Parse(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return Splitter(text).Run();
+  std::vector<Row> rows;
+  PL_TRY(Splitter(text).Run([&](Row& row) -> Status {
+    rows.push_back(std::move(row));
+    return {};
+  }));
+  return rows;
 }
 
 Result<std::vector<Row>> ReadRows(const std::string& path) {
@@ -190,6 +199,32 @@ Result<std::vector<Row>> ReadRows(const std::string& path) {
   auto rows = Parse(text);
   if (!rows) return rows.error().In(path);
   return rows;
+}
+
+Status VisitRows(const std::string& path, const std::function<Status(Row& row)>& visit) {
+  constexpr size_t kBlockBytes = size_t{4} << 20;
+  PL_TRY_ASSIGN(const File file, File::OpenRead(path));
+  std::string text;  // whole lines, and the start of one
+  for (size_t offset = 0;;) {
+    const size_t kept = text.size();
+    text.resize(kept + kBlockBytes);
+    PL_TRY_ASSIGN(const size_t got,
+                  file.ReadAt(std::as_writable_bytes(std::span(text).subspan(kept)), offset));
+    text.resize(kept + got);
+    const bool is_end = got < kBlockBytes;
+    std::string_view lines = text;
+    if (!is_end) lines = lines.substr(0, lines.rfind('\n') + 1);
+    const size_t taken = lines.size();
+    size_t first_byte = offset - kept;
+    if (first_byte == 0 && lines.starts_with(kByteOrderMark)) {
+      lines.remove_prefix(first_byte = kByteOrderMark.size());
+    }
+    const Status status = Splitter(lines, first_byte).Run(visit);
+    if (!status) return status.error().In(path);
+    if (is_end) return {};
+    text.erase(0, taken);
+    offset += got;
+  }
 }
 
 }  // namespace plumbline::csv

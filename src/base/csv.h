@@ -4,6 +4,7 @@
 #ifndef PLUMBLINE_BASE_CSV_H_
 #define PLUMBLINE_BASE_CSV_H_
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,11 @@ Result<std::vector<Row>> Parse(std::string_view text);
 
 // The same of a file; the message names it.
 Result<std::vector<Row>> ReadRows(const std::string& path);
+
+// Rows of a file one after the other, which holds a block of it in memory and not the whole.
+// Errors of `visit` end it; every error names the file. kCorrupt as of Parse(), and for a cell with
+// a line break. kNotFound, kIo.
+Status VisitRows(const std::string& path, const std::function<Status(Row& row)>& visit);
 
 }  // namespace plumbline::csv
 

@@ -4,6 +4,9 @@
 
 #include <random>
 
+#include "base/file.h"
+#include "base/test_directory.h"
+
 namespace plumbline::csv {
 namespace {
 
@@ -54,6 +57,33 @@ TEST(Csv, ReadsEveryLineEndAndTheByteOrderMark) {
 TEST(Csv, DamagedQuotesAreCorrupt) {
   EXPECT_EQ(Parse("a,\"b").error().code(), ErrorCode::kCorrupt);
   EXPECT_EQ(Parse("\"a\"b").error().code(), ErrorCode::kCorrupt);
+}
+
+TEST(Csv, RowsOfALongFileComeOneByOne) {
+  const testing::TestDirectory dir;
+  const std::string path = dir.Path("a.csv");
+  // Lines of many lengths across the ends of blocks, and a last one without an end.
+  std::string text = "\xEF\xBB\xBF";
+  for (size_t i = 0; text.size() < (size_t{9} << 20); ++i) {
+    text += std::to_string(i) + ",\"(" + std::string(i % 701, '1') + ",2)\"\r\n";
+    if (i % 1000 == 0) text += '\n';
+  }
+  text += "last,x";
+  const std::vector<Row> expected = Parse(text).value();
+  ASSERT_TRUE(WriteFileAtomically(path, text, /*durable=*/false));
+  size_t at = 0;
+  ASSERT_TRUE(VisitRows(path, [&](const Row& row) -> Status {
+    EXPECT_EQ(row, expected.at(at++));
+    return {};
+  }));
+  EXPECT_EQ(at, expected.size());
+  const auto stop = [](const Row& /*row*/) { return Status(Error(ErrorCode::kIo, "enough")); };
+  EXPECT_EQ(VisitRows(path, stop).error().message(), path + ": enough");
+  EXPECT_EQ(VisitRows(dir.Path("none"), stop).error().code(), ErrorCode::kNotFound);
+  ASSERT_TRUE(WriteFileAtomically(path, text + ",\"y", /*durable=*/false));
+  const auto go_on = [](const Row& /*row*/) { return Status(); };
+  EXPECT_EQ(VisitRows(path, go_on).error().message(),
+            path + ": quoted cell at byte " + std::to_string(text.size() + 1) + " never ends");
 }
 
 TEST(Csv, RandomRowsComeBack) {

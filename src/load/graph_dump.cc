@@ -128,8 +128,7 @@ class Reader {
   }
 
   Status ReadStatistics(const std::string& path) {
-    PL_TRY_ASSIGN(std::vector<StatisticRow> rows, ReadStatisticTable(path));
-    for (StatisticRow& row : rows) {
+    return VisitStatisticTable(path, [&](StatisticRow row) {
       Entry& entry = entries_.emplace_back();
       entry.op_type = std::move(row.op_type);
       entry.op_name = std::move(row.op_name);
@@ -141,8 +140,7 @@ class Reader {
       entry.tensor.data_name =
           fmt::format("{}{}.{}.{}.{}.{}", prefix_, entry.op_name, row.task, row.stream,
                       row.is_output ? "output" : "input", entry.slot);
-    }
-    return {};
+    });
   }
 
   // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file.h"
@@ -137,30 +138,37 @@ Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
                      [](const IndexedTensor& one) { return one.file.empty(); });
   left_out_ += static_cast<uint64_t>(tensors_.end() - others);
   tensors_.erase(others, tensors_.end());
-  std::stable_sort(tensors_.begin() + static_cast<ptrdiff_t>(first), tensors_.end(),
-                   [](const IndexedTensor& a, const IndexedTensor& b) {
-                     return std::tie(a.timestamp, a.is_output, a.slot) <
-                            std::tie(b.timestamp, b.is_output, b.slot);
-                   });
+  SortFrom(first);
   return {};
 }
 
 Status GraphIndex::AddTable(size_t number) {
   const std::string path = JoinPath(directories_[number].place.path, run_files::kStatisticCsv);
   if (KindOf(path) != PathKind::kFile) return {};
-  PL_TRY_ASSIGN(std::vector<StatisticRow> rows, ReadStatisticTable(path));
-  std::ranges::stable_sort(rows, [](const StatisticRow& a, const StatisticRow& b) {
-    return std::tie(a.timestamp, a.is_output, a.slot) < std::tie(b.timestamp, b.is_output, b.slot);
-  });
-  for (StatisticRow& row : rows) {
-    const std::string& kernel = texts_.emplace_back(std::move(row.op_name));
-    const std::string& op_type = texts_.emplace_back(std::move(row.op_type));
+  // A kernel has a row for each of its tensors, and kernels share types.
+  std::unordered_set<std::string_view> known;
+  const auto kept = [&](std::string_view text) {
+    const auto at = known.find(text);
+    return at != known.end() ? *at : *known.insert(texts_.emplace_back(text)).first;
+  };
+  const size_t first = tensors_.size();
+  PL_TRY(VisitStatisticTable(path, [&](StatisticRow row) {
     std::string_view dtype = DTypeNameOf(row.tensor.dtype_text);
-    if (dtype.data() == row.tensor.dtype_text.data()) dtype = texts_.emplace_back(dtype);
-    tensors_.push_back({number, kernel, op_type, row.is_output, row.slot, row.timestamp, dtype,
-                        std::move(row.tensor.shape), run_files::kStatisticCsv});
-  }
+    if (dtype.data() == row.tensor.dtype_text.data()) dtype = kept(dtype);
+    tensors_.push_back({number, kept(row.op_name), kept(row.op_type), row.is_output, row.slot,
+                        row.timestamp, dtype, std::move(row.tensor.shape),
+                        run_files::kStatisticCsv});
+  }));
+  SortFrom(first);
   return {};
+}
+
+void GraphIndex::SortFrom(size_t first) {
+  std::stable_sort(tensors_.begin() + static_cast<ptrdiff_t>(first), tensors_.end(),
+                   [](const IndexedTensor& a, const IndexedTensor& b) {
+                     return std::tie(a.timestamp, a.is_output, a.slot) <
+                            std::tie(b.timestamp, b.is_output, b.slot);
+                   });
 }
 
 void GraphIndex::ResolveKernels(const std::string& root) {

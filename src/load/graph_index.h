@@ -59,6 +59,7 @@ class GraphIndex {
   void AddConstants();
   Status AddDirectory(size_t number, bool reads_headers);
   Status AddTable(size_t number);
+  void SortFrom(size_t first);  // the tensors from that one on, by time
   void ResolveKernels(const std::string& root);
 
   std::deque<Directory> directories_;

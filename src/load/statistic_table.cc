@@ -60,32 +60,34 @@ class Table {
  public:
   explicit Table(const std::string& path) : path_(path) {}
 
-  Result<std::vector<StatisticRow>> Read() {
-    PL_TRY_ASSIGN(const std::vector<csv::Row> rows, csv::ReadRows(path_));
-    const bool has_header = !rows.empty() && rows.front().size() >= statistic_csv::kKeyCount &&
-                            rows.front()[statistic_csv::kOpType] == FixedColumns().front();
-    if (!has_header) return Bad("no header (expected Op Type,Op Name,Task ID,...)");
-    PL_TRY(FindColumns(rows.front()));
-    std::vector<StatisticRow> out;
-    out.reserve(rows.size() - 1);
-    for (size_t i = 1; i < rows.size(); ++i) {
-      if (rows[i].empty()) continue;
-      Result<StatisticRow> row = RowOf(rows[i]);
-      if (!row) return Bad(fmt::format("line {}: {}", i + 1, row.error().message()));
-      out.push_back(*std::move(row));
-    }
-    return out;
+  Status Visit(const std::function<void(StatisticRow row)>& visit) {
+    size_t line = 0;
+    PL_TRY(csv::VisitRows(path_, [&](csv::Row& cells) -> Status {
+      if (++line == 1) return ReadHeader(cells);
+      if (cells.empty()) return {};
+      Result<StatisticRow> row = RowOf(cells);
+      if (!row) return Bad(fmt::format("line {}: {}", line, row.error().message()));
+      visit(*std::move(row));
+      return {};
+    }));
+    if (line > 0) return {};
+    return Bad(std::string(kNoHeader)).In(path_);
   }
 
  private:
+  static constexpr std::string_view kNoHeader = "no header (expected Op Type,Op Name,Task ID,...)";
   static constexpr size_t kNone = static_cast<size_t>(-1);
   struct Columns {
     size_t dtype = kNone, shape = kNone, max = kNone, min = kNone, mean = kNone, norm = kNone,
            digest = kNone;
   };
 
-  [[nodiscard]] Error Bad(std::string_view problem) const {
-    return Error(ErrorCode::kCorrupt, fmt::format("{}: {}", path_, problem));
+  static Error Bad(std::string problem) { return Error(ErrorCode::kCorrupt, std::move(problem)); }
+
+  Status ReadHeader(const csv::Row& cells) {
+    const bool is_header = cells.size() >= statistic_csv::kKeyCount &&
+                           cells[statistic_csv::kOpType] == FixedColumns().front();
+    return is_header ? FindColumns(cells) : Status(Bad(std::string(kNoHeader)));
   }
 
   Status FindColumns(const csv::Row& header) {
@@ -160,8 +162,9 @@ class Table {
 
 }  // namespace
 
-Result<std::vector<StatisticRow>> ReadStatisticTable(const std::string& path) {
-  return Table(path).Read();
+Status VisitStatisticTable(const std::string& path,
+                           const std::function<void(StatisticRow row)>& visit) {
+  return Table(path).Visit(visit);
 }
 
 }  // namespace plumbline::load

@@ -4,8 +4,8 @@
 #define PLUMBLINE_LOAD_STATISTIC_TABLE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <vector>
 
 #include "plumbline/record.h"
 #include "plumbline/result.h"
@@ -23,10 +23,11 @@ struct StatisticRow {
   TensorRecord tensor;  // dtype, shape, statistics; a digest where nothing else is recorded
 };
 
-// Rows may end in a comma that the header has not. "null" is no value. kCorrupt for a file without
-// the columns that every release has, and for a row that is cut or holds something else, with its
-// line.
-Result<std::vector<StatisticRow>> ReadStatisticTable(const std::string& path);
+// The rows one after the other; the file is not held in memory. Rows may end in a comma that the
+// header has not. "null" is no value. kCorrupt for a file without the columns that every release
+// has, and for a row that is cut or holds something else, with its line.
+Status VisitStatisticTable(const std::string& path,
+                           const std::function<void(StatisticRow row)>& visit);
 
 }  // namespace plumbline::load
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -268,6 +269,35 @@ def test_a_killed_pass_leaves_whole_tables(tmp_path: pathlib.Path) -> None:
     assert not list(place.glob("*.npy"))
     names = [line.split(",")[1] for line in (place / "statistic.csv").read_text().splitlines()[1:]]
     assert names == [f"n{i}" for i in range(400)]
+
+
+# Prints the largest memory, in MiB, of the program it runs.
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+sys.exit(status)
+"""
+
+
+def test_a_long_table_is_read_in_little_memory(tmp_path: pathlib.Path) -> None:
+    """A pass over a table held all of its cells, ten times its size; an index did, too."""
+    place = tmp_path / "rank_0/Net/0/0"
+    place.mkdir(parents=True)
+    row = 'MatMul,Default_net_layer_MatMul-op{},0,0,{},output,0,4096,float32,"(32,32)",1.5,-1.5,' \
+          "0.25,8.125,\n"
+    with (place / "statistic.csv").open("w") as table:
+        table.write("Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,"
+                    "Max Value,Min Value,Avg Value,L2Norm Value\n")
+        table.writelines(row.format(i, 1700000000000000 + i) for i in range(300_000))
+    size = (place / "statistic.csv").stat().st_size >> 20
+    assert size > 25
+    for words, limit in ((["dump-config", "finish", tmp_path], 30),
+                         (["inspect", tmp_path, "--index", tmp_path / "index.csv"], 7 * size)):
+        done = subprocess.run([sys.executable, "-c", MEASURED, PLUMB, *words], text=True,
+                              capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) < limit, f"{words}: {done.stdout} MiB for {size} MiB"
 
 
 def varint(value: int) -> bytes:

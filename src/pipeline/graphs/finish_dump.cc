@@ -101,42 +101,43 @@ struct OldRow {
 using OldRows = std::map<std::string, OldRow>;
 
 // kCorrupt for a table of any release that is cut or holds something else.
-Status CheckTable(const std::string& path, std::string_view text) {
-  if (!text.ends_with('\n')) {
+Status CheckTable(const std::string& path) {
+  PL_TRY_ASSIGN(const File file, File::OpenRead(path));
+  PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+  std::byte last{};
+  PL_TRY_ASSIGN(const size_t read, file.ReadAt({&last, 1}, size == 0 ? 0 : size - 1));
+  if (read == 0 || last != std::byte{'\n'}) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: is cut in its last line. Move it away to "
                                                   "have it made anew from the tensors that are "
                                                   "still there",
                                                   path));
   }
-  const Result<std::vector<load::StatisticRow>> rows = load::ReadStatisticTable(path);
-  return rows ? Status() : rows.error();
+  return load::VisitStatisticTable(path, [](const load::StatisticRow& /*row*/) {});
 }
 
 Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
   OldRows out;
   if (KindOf(path) != PathKind::kFile) return out;
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  if (!text.starts_with(header)) {
+  PL_TRY_ASSIGN(const std::string start, ReadStart(path, header.size()));
+  if (start != header) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: has other columns (expected {}). Move it away to have it made "
                              "anew from the tensors that are still there",
                              path, header.substr(0, header.size() - 1)));
   }
-  PL_TRY(CheckTable(path, text));
-  const Result<std::vector<csv::Row>> rows = csv::Parse(text);
-  if (!rows) return rows.error().In(path);
-  const size_t columns = rows->front().size();
-  for (size_t i = 1; i < rows->size(); ++i) {
-    const csv::Row& row = (*rows)[i];
-    if (row.empty()) continue;
+  PL_TRY(CheckTable(path));
+  size_t columns = 0, line = 0;
+  PL_TRY(csv::VisitRows(path, [&](const csv::Row& row) -> Status {
+    if (++line == 1) columns = row.size();
+    if (line == 1 || row.empty()) return {};
     const bool is_whole =
         row.size() == columns || (row.size() == columns + 1 && row.back().empty());
     const auto time = is_whole ? ParseNatural(row[statistic_csv::kTimestamp]) : std::nullopt;
     if (!time) {
       return Error(ErrorCode::kCorrupt,
-                   fmt::format("{}: line {}: no row of a tensor; the file may be cut. Move it away "
-                               "to have it made anew from the tensors that are still there",
-                               path, i + 1));
+                   fmt::format("line {}: no row of a tensor; the file may be cut. Move it away to "
+                               "have it made anew from the tensors that are still there",
+                               line));
     }
     std::vector<std::string_view> cells(row.begin(), row.begin() + static_cast<ptrdiff_t>(columns));
     const std::string shape = '"' + row[statistic_csv::kShape] + '"';
@@ -145,7 +146,8 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
     old.timestamp = *time;
     old.text.clear();
     statistic_csv::AppendRow(cells, old.text);
-  }
+    return {};
+  }));
   return out;
 }
 
@@ -167,8 +169,7 @@ class DirectoryPass {
     PL_TRY(ListFiles());
     if (files_.empty()) {  // the rows are all that is left
       if (KindOf(table_) != PathKind::kFile) return true;
-      PL_TRY_ASSIGN(const std::string text, ReadFile(table_));
-      PL_TRY(CheckTable(table_, text));
+      PL_TRY(CheckTable(table_));
       return true;
     }
     if (options_.sample_num > 0 && !is_live_) PL_TRY(Sample());
