@@ -7,11 +7,16 @@ finish` and by a Python loop over NumPy in the same run. Both tables must agree 
 a figure is printed. Seconds are given twice, by the clock and by the processors, because other
 programs may take the cores; NumPy uses one core and `finish` all of them.
 
-What limits it: on a busy machine with two cores, 100,000 files took 0.80 to 0.85 processor seconds
-(0.53 to 0.60 of them in the kernel) and NumPy 5.7 to 6.7. A loop in C that does nothing but openat,
-read and close of the same files takes 0.42 to 0.45, listing them 0.06: 60 % of `finish`. On one
-core it cannot be more than 14 times as fast as NumPy, and is 7 times; with two cores free 28 and
-14. One file per tensor is what costs, and MindSpore writes them so.
+What limits it: one file per tensor, as MindSpore writes them. For 100,000 files `finish` takes
+0.80 to 0.85 processor seconds, 0.53 to 0.60 of them in the kernel. On a quiet machine with two
+cores it was 11.8 times as fast as NumPy, which took 4.8 s; a loop in C that does nothing but
+openat, read and close took 0.42 to 0.45 s there, the same processor time with two threads, and
+listing them 0.06: nothing that reads these files can be more than 10 times as fast on one core,
+or 17 times on two. 20 times needs more cores. Other ways to read were tried (Linux 6.18, best
+processor seconds of five while other programs used the cores; the loop took 0.59 then): in the
+order of inodes 0.56, by io_uring with batches of 64 linked openat, read and close of fixed files
+0.53, both 0.50. That is a tenth of `finish`, and by the clock io_uring was slower, so it was not
+built.
 
 --files: a tree of that many (empty) files over 10 iterations is
 indexed; the index must hold them all.
