@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/test_directory.h"
+#include "formats/hdf5_handle.h"
 #include "formats/hdf5_reader.h"
 #include "formats/hdf5_writer.h"
 
@@ -238,6 +239,73 @@ TEST_F(Hdf5DumpTest, FlippedBitsGiveNoOtherNumbers) {
     EXPECT_EQ(NumbersOf<float>(*tensor), data.values);
   }
   EXPECT_GT(errors, 20);
+}
+
+// A dataset of a file of PyTorch 1.5 that a tool has packed since.
+void WritePacked(const std::string& path, const std::vector<float>& values) {
+  const Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+  const Handle parents(H5Pcreate(H5P_LINK_CREATE)), properties(H5Pcreate(H5P_DATASET_CREATE));
+  H5Pset_create_intermediate_group(parents, 1);
+  const hsize_t sizes[] = {values.size() / 8, 8}, chunk[] = {5, 3};
+  H5Pset_chunk(properties, 2, chunk);
+  H5Pset_shuffle(properties);
+  H5Pset_deflate(properties, 6);
+  H5Pset_fletcher32(properties);
+  const Handle space(H5Screate_simple(2, sizes, nullptr)), one(H5Screate(H5S_SCALAR));
+  const Handle dataset(H5Dcreate2(file, "/add_Tensor/1/input/self", H5T_IEEE_F32LE, space, parents,
+                                  properties, H5P_DEFAULT));
+  ASSERT_GE(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+  for (const auto& [name, value] :
+       {std::pair("Type", 0), std::pair("DeviceType", 0), std::pair("DataType", 1)}) {
+    const Handle attribute(H5Acreate2(dataset, name, H5T_STD_I32LE, one, H5P_DEFAULT, H5P_DEFAULT));
+    ASSERT_GE(H5Awrite(attribute, H5T_NATIVE_INT, &value), 0);
+  }
+}
+
+TEST_F(Hdf5DumpTest, PackedElementsAreRead) {
+  std::vector<float> values(88);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 4;
+  WritePacked(path_, values);
+  const std::vector<StoredValue> stored = Read();
+  ASSERT_EQ(stored.size(), 1U);
+  EXPECT_EQ(stored[0].sizes, (Shape{11, 8}));
+  EXPECT_EQ(NumbersOf<float>(Load(stored[0])), values);
+}
+
+// The library would read behind the end of the unpacked chunk.
+TEST_F(Hdf5DumpTest, ChunksShorterThanTheirShapeAreErrors) {
+  WritePacked(path_, std::vector<float>(88, 1));
+  std::string bytes = ReadFile(path_).value();
+  const uint32_t chunk[] = {5, 3, 4}, larger[] = {5, 4, 4};  // with the bytes of an element
+  const size_t at = bytes.find(std::string_view(reinterpret_cast<const char*>(chunk), 12));
+  ASSERT_NE(at, std::string::npos);
+  std::memcpy(bytes.data() + at, larger, sizeof(larger));
+  ASSERT_TRUE(WriteFileAtomically(path_, bytes, false));
+  const Result<DumpReader> reader = DumpReader::Open(path_);
+  ASSERT_TRUE(reader) << reader.error().message();
+  const auto values = reader->Values(kInput);
+  ASSERT_FALSE(values);
+  EXPECT_EQ(values.error().code(), ErrorCode::kCorrupt);
+  EXPECT_NE(values.error().message().find("chunk"), std::string::npos) << values.error().message();
+}
+
+// The library would look for the bits of such a number outside of its bytes.
+TEST_F(Hdf5DumpTest, NumbersWithBitsOutsideAreErrors) {
+  const Made<float> data(DType::kFloat32, {2}, {1, 2});
+  Write({{"self", ValueKind::kTensor, data.value()}});
+  std::string bytes = ReadFile(path_).value();
+  const std::string type("\x04\0\0\0\0\0\x20\0", 8);  // four bytes, offset 0, 32 bits
+  size_t damaged = 0;
+  for (size_t at = bytes.find(type); at != std::string::npos; at = bytes.find(type, at + 1)) {
+    bytes[at + 4] = '\x7f';
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0U);
+  ASSERT_TRUE(WriteFileAtomically(path_, bytes, false));
+  const Result<DumpReader> reader = DumpReader::Open(path_);
+  const auto values = reader ? reader->Values(kInput) : reader.error();
+  ASSERT_FALSE(values);
+  EXPECT_EQ(values.error().code(), ErrorCode::kCorrupt);
 }
 
 TEST_F(Hdf5DumpTest, CutFilesAreErrors) {

@@ -50,4 +50,40 @@ Result<Handle> FileTypeOf(DType dtype) {
   return pair;
 }
 
+bool IsPlainType(hid_t type) {
+  const size_t bits = 8 * H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return bits > 0 && bits <= 64 && H5Tget_offset(type) == 0 && H5Tget_precision(type) == bits;
+    case H5T_FLOAT: {
+      size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+      return bits >= 16 && bits <= 64 && H5Tget_offset(type) == 0 &&
+             H5Tget_precision(type) == bits &&
+             H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >=
+                 0 &&
+             sign == bits - 1 && mantissa == 0 && exponent == mantissa_bits &&
+             exponent_bits == (bits == 64   ? 11U
+                               : bits == 32 ? 8U
+                                            : 5U) &&
+             exponent + exponent_bits == sign && H5Tget_order(type) <= H5T_ORDER_BE;
+    }
+    case H5T_ENUM: {
+      const Handle numbers(H5Tget_super(type));
+      return numbers.is_open() && H5Tget_class(numbers) == H5T_INTEGER && IsPlainType(numbers) &&
+             8 * H5Tget_size(numbers) == bits;
+    }
+    case H5T_COMPOUND: {
+      if (H5Tget_nmembers(type) != 2) return false;
+      const Handle first(H5Tget_member_type(type, 0)), second(H5Tget_member_type(type, 1));
+      return first.is_open() && second.is_open() && H5Tget_class(first) == H5T_FLOAT &&
+             H5Tget_class(second) == H5T_FLOAT && IsPlainType(first) && IsPlainType(second) &&
+             H5Tget_member_offset(type, 0) == 0 && 16 * H5Tget_size(first) == bits &&
+             H5Tget_member_offset(type, 1) == H5Tget_size(first) &&
+             16 * H5Tget_size(second) == bits;
+    }
+    default:
+      return false;
+  }
+}
+
 }  // namespace plumbline::hdf5

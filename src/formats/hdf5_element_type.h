@@ -19,6 +19,10 @@ DType StoredDType(DType dtype);
 // them; bool is a signed byte. kInternal.
 Result<Handle> FileTypeOf(DType dtype);
 
+// Whether a file's type is whole numbers, IEEE floats, pairs of these or an enumeration, whose bits
+// are all inside of an element: the library trusts a damaged type and reads outside of it.
+bool IsPlainType(hid_t type);
+
 }  // namespace plumbline::hdf5
 
 #endif  // PLUMBLINE_FORMATS_HDF5_ELEMENT_TYPE_H_

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/text_parts.h"
+#include "formats/hdf5_chunks.h"
 #include "formats/hdf5_element_type.h"
 #include "formats/hdf5_handle.h"
 #include "tensor/half.h"
@@ -113,7 +114,8 @@ struct DumpReader::State {
     const Handle space(attribute.is_open() ? H5Aget_space(attribute) : H5I_INVALID_HID);
     const Handle type(attribute.is_open() ? H5Aget_type(attribute) : H5I_INVALID_HID);
     if (exists < 0 || !space.is_open() || H5Sget_simple_extent_npoints(space) != 1 ||
-        H5Tget_class(type) != H5T_INTEGER || H5Aread(attribute, memory_type, &value) < 0) {
+        H5Tget_class(type) != H5T_INTEGER || !IsPlainType(type) ||
+        H5Aread(attribute, memory_type, &value) < 0) {
       return Damaged(where, fmt::format("has a damaged attribute {}", name));
     }
     return std::optional<T>(value);
@@ -184,11 +186,18 @@ struct DumpReader::State {
     if (H5Dget_space_status(dataset, &status) < 0) return Damaged(where, "has no readable layout");
     if (status == H5D_SPACE_STATUS_NOT_ALLOCATED) return false;
     const Handle layout(H5Dget_create_plist(dataset));
-    const bool is_packed = layout.is_open() && H5Pget_nfilters(layout) > 0;
+    const bool is_chunked = layout.is_open() && H5Pget_layout(layout) == H5D_CHUNKED;
     const hsize_t stored = H5Dget_storage_size(dataset);
-    const bool fits = is_packed ? static_cast<hsize_t>(count) / kMostPacking <= stored
-                                : stored / width == static_cast<hsize_t>(count);
-    if (status == H5D_SPACE_STATUS_ALLOCATED && fits && stored <= storage.size()) return true;
+    // Packed chunks take less than their elements, those at the edges more: CheckChunks() looks.
+    const bool fits = is_chunked ? static_cast<hsize_t>(count) / kMostPacking <= stored
+                                 : status == H5D_SPACE_STATUS_ALLOCATED &&
+                                       stored / width == static_cast<hsize_t>(count);
+    if (fits && stored <= storage.size()) {
+      const Status chunks = CheckChunks(dataset, width, storage.size());
+      if (chunks) return true;
+      return Error(chunks.error().code(),
+                   fmt::format("{}: {} {}", path, where, chunks.error().message()));
+    }
     return Error(ErrorCode::kCorrupt,
                  fmt::format("{}: {} has other elements than its shape needs (expected {} of {} "
                              "bytes, got {} bytes)",
@@ -202,8 +211,12 @@ struct DumpReader::State {
       return {};
     }
     const Handle space(H5Aget_space(attribute));
+    const Handle type(H5Aget_type(attribute));
     const hssize_t count = space.is_open() ? H5Sget_simple_extent_npoints(space) : -1;
-    if (count < 0 || count > kMostDimensions) return Damaged(where, "has damaged strides");
+    const bool is_whole = type.is_open() && H5Tget_class(type) == H5T_INTEGER && IsPlainType(type);
+    if (!is_whole || count < 0 || count > kMostDimensions) {
+      return Damaged(where, "has damaged strides");
+    }
     std::vector<int64_t> strides(static_cast<size_t>(count));
     if (count > 0 && H5Aread(attribute, H5T_NATIVE_INT64, strides.data()) < 0) {
       return Damaged(where, "has damaged strides");
@@ -246,7 +259,7 @@ struct DumpReader::State {
     value.dtype = *dtype;
     value.has_dtype = true;
     const Handle type(H5Dget_type(dataset));
-    if (!type.is_open() || !TypeFits(type, *dtype)) {
+    if (!type.is_open() || !IsPlainType(type) || !TypeFits(type, *dtype)) {
       return Damaged(where, fmt::format("has elements that are not {}", InfoOf(*dtype).name));
     }
     PL_TRY_ASSIGN(value.sizes, SizesOf(dataset, where));
@@ -282,7 +295,8 @@ struct DumpReader::State {
     const bool is_whole = type_class == H5T_INTEGER && (width == 1 || width == 4 || width == 8);
     const bool fits = IsListKind(value.kind) ? is_whole && value.sizes.size() <= 1
                                              : (is_real || is_whole) && count == 1;
-    if (!fits || count > kMostNumbers) return Damaged(where, "does not hold what its Type says");
+    if (!fits || !IsPlainType(type) || count > kMostNumbers)
+      return Damaged(where, "does not hold what its Type says");
     PL_TRY_ASSIGN(const bool has_elements, HasElements(dataset, value.sizes, width, where));
     if (!has_elements) return Damaged(where, "has no value");
     // Converted to the type of the writer: the sum is of that.
