@@ -1,0 +1,32 @@
+"""Damaged operator dumps end with a status, never with a crash of the HDF5 library."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from recording import PLUMB
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "hdf5_dump"
+
+
+# found_heap.h5 has the length of a heap flipped: mutation found that the library crashes on it.
+@pytest.mark.parametrize("name", ["found_heap", "cut", "wide", "signature"])
+def test_damage_is_an_error(name: str, tmp_path: Path) -> None:
+    done = subprocess.run([PLUMB, "compare", DATA / f"{name}.h5", DATA / "old.h5", "-o", tmp_path],
+                          capture_output=True, text=True)
+    assert done.returncode == 5, done.stderr
+    assert f"{name}.h5: " in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# One damaged tensor is a row that says so.
+@pytest.mark.parametrize("name", ["flipped", "short_chunk", "odd"])
+def test_damaged_values_are_rows(name: str, tmp_path: Path) -> None:
+    path = DATA / f"{name}.h5"
+    done = subprocess.run([PLUMB, "compare", path, path, "-o", tmp_path], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("not judged")
+    assert "unreadable files: " in done.stdout
