@@ -261,7 +261,7 @@ def test_a_call_of_another_form_shows_each_side(tmp_path: Path) -> None:
     text = " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"<(script|style).*?</\1>", "", drawn(
         result.files[0], tmp_path), flags=re.DOTALL)).split())
     takes, stack = text.split("What the target takes and returns here")[1].split(
-        "What the golden takes and returns here")
+        "What golden takes and returns here")
     assert "input.0 input [3, 4] torch.float32 12 1 6.5" in takes
     assert "input.0 input [2, 4] torch.float32 8 1 4.5" in stack
     detail = text.split("This call has no counterpart")[1]

@@ -43,13 +43,13 @@ function rowsOfCall(rows, item, wide) {
 
 // A call that one side has alone: there is nothing to compare, so what it takes and returns is shown.
 function rowsOfLoneCall(call, rows, wide) {
-  const side = call[0] ? "target" : "golden", at = call[0] ? 0 : 1;
+  const side = call[0] ? "the target" : "golden", at = call[0] ? 0 : 1;
   const lines = rows.map((row) => ({ cls: "link", on: { click: () => { showCall(row[CALL]); pick(row); } },
     cells: [make("code", {}, row[ITEM].startsWith(".") ? row[ITEM].slice(1) : row[ITEM]), ROLES[row[ROLE]], text(row[SHAPE + at]), text(row[DTYPE + at]),
       ...STATISTICS.map((_, i) => number((statistics(row, at) || [])[i]))] }));
-  return make("div", { cls: "card " + (wide ? "w12" : "w7") }, make("h3", {}, `What the ${side} takes and returns here`),
+  return make("div", { cls: "card " + (wide ? "w12" : "w7") }, make("h3", {}, `What ${side} takes and returns here`),
     table([{ text: "value" }, { text: "" }, { text: "shape" }, { text: "dtype" }, ...STATISTICS.map((name) => ({ text: name, num: true }))], lines),
-    make("p", { cls: "note" }, `The call has ${part.reasons[text(call[3])] || "no counterpart: " + text(call[3])}. Only the ${side}'s values exist.`));
+    make("p", { cls: "note" }, `The call has ${part.reasons[text(call[3])] || "no counterpart: " + text(call[3])}. These are ${side}'s values.`));
 }
 
 // Where both sides have a value again, and they differ.
