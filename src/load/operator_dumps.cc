@@ -89,13 +89,15 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
   for (const auto& [file, kind] : entries) {
     if (kind != PathKind::kFile || run_files::IsAboutDumps(file)) continue;
     std::string path = JoinPath(directory, file);
-    std::optional<OperatorDump> dump = ParseOperatorDumpName(mapping.NameOf(file));
+    std::string name = mapping.NameOf(file);
+    std::optional<OperatorDump> dump = ParseOperatorDumpName(name);
     if (!dump) {
       dumps.notes.push_back(path + ": not the name of a dump; left out");
       continue;
     }
     for (OperatorSlice& slice : dump->slices.files) slice.path = path;
     dump->path = std::move(path);
+    dump->file_name = std::move(name);
     dumps.is_quantised = dumps.is_quantised || IsQuantisedName(dump->op_name);
     if (!dumps.files.empty() && has_arrays != dump->output.has_value()) {
       return Error(ErrorCode::kInvalidArgument,

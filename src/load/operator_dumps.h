@@ -30,6 +30,7 @@ struct OperatorSlices {
 // One file, or those of one operator (operator_slices.h).
 struct OperatorDump {
   std::string path;
+  std::string file_name;             // that its recorder gave it; mapping.csv has it for digits
   std::string op_type;               // empty for arrays
   std::string op_name;               // with '/' and '.' as '_'
   uint64_t timestamp = 0;            // microseconds; 0 if the name has none of 16 digits

@@ -52,6 +52,7 @@ TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
   EXPECT_EQ(dumps->files[0].op_name, "early");
   EXPECT_EQ(dumps->files[2].op_name, "long");
   EXPECT_EQ(dumps->files[2].path, directory.Path("123"));
+  EXPECT_EQ(dumps->files[2].file_name, "C.long.1.1.1612439563338023");
   ASSERT_EQ(dumps->notes.size(), 1U);
   EXPECT_NE(dumps->notes[0].find("notes.txt"), std::string::npos);
   EXPECT_EQ(dumps->kind, OperatorDumpKind::kOffline);

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_dumps import FORMATS, Dump, Tensor
+from device_dumps import FORMATS, Dump, Tensor, nano
 from msaccucmp_cases import ALGORITHMS, PLUMB, chain, expected_values, normal, rows_of, run
 from operator_dumps import dump_name, pack, write_dump
 
@@ -300,6 +300,20 @@ def test_a_directory_of_rule_files(tmp_path: Path) -> None:
         "0_resnet_10_result", "1_resnet_10_result"]
     assert done.stdout.count("no wrong call") == 2
     run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f", rules, code=6)
+
+
+def test_nano_dumps_behind_digits(tmp_path: Path) -> None:
+    """Operator and time are in the name that mapping.csv has."""
+    values = np.array([[3, -1, 7]], np.int32)
+    for side, array in (("mine", values + 1), ("golden", values)):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "12345").write_bytes(nano(array))
+        name = dump_name("MatMul", "op1", 1)
+        (tmp_path / side / "mapping.csv").write_text(f"12345,{name}\n")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["TensorIndex"], row["Verdict"]) == ("op1:output:0", "broken")
+    assert float(row["MaxAbsoluteError"]) == 1
 
 
 def test_damaged_files_are_rows_and_nothing_else(tmp_path: Path) -> None:

@@ -254,7 +254,8 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
 // The golden tensor in the layout of the rule file, as far as it says one.
 Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, OperatorRow& row,
                                              PartsNote& parts) {
-  PL_TRY_ASSIGN(const OperatorTensors file, OperatorTensors::Open(golden.path, golden.slices));
+  PL_TRY_ASSIGN(const OperatorTensors file,
+                OperatorTensors::Open(golden.path, golden.file_name, golden.slices));
   parts.Add(file);
   const auto& tensors = TensorsOf(file, golden.place.is_input);
   const size_t index = golden.is_array ? 0 : golden.place.index;
@@ -352,7 +353,7 @@ std::vector<OperatorRow> PairMeasurer::Run() {
     return std::move(rows_);
   }
   const Result<OperatorTensors> target =
-      OperatorTensors::Open(pair_.target_path, pair_.target_slices);
+      OperatorTensors::Open(pair_.target_path, pair_.target_file_name, pair_.target_slices);
   if (!target) {
     AddFailure(target.error().message(), "unreadable", true);
     return std::move(rows_);
@@ -364,7 +365,7 @@ std::vector<OperatorRow> PairMeasurer::Run() {
     return std::move(rows_);
   }
   const Result<OperatorTensors> golden =
-      OperatorTensors::Open(pair_.golden_path, pair_.golden_slices);
+      OperatorTensors::Open(pair_.golden_path, pair_.golden_file_name, pair_.golden_slices);
   if (!golden) {
     AddFailure(golden.error().message(), "unreadable", true);
     return std::move(rows_);

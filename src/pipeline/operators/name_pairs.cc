@@ -30,6 +30,7 @@ std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
     pair.target_name = mine.op_name;
     pair.target_path = mine.path;
     pair.target_slices = mine.slices;
+    pair.target_file_name = mine.file_name;
     const auto found = waiting.find(KeyOf(mine));
     if (found == waiting.end() || found->second.empty()) {
       pair.reason = "There is no the ground truth dump file for the op " + mine.op_name + ".";
@@ -37,6 +38,7 @@ std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
       pair.golden_name = mine.op_name;
       pair.golden_path = found->second.front()->path;
       pair.golden_slices = found->second.front()->slices;
+      pair.golden_file_name = found->second.front()->file_name;
       found->second.pop_front();
     }
     pairs.push_back(std::move(pair));
@@ -51,6 +53,7 @@ std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
     pair.golden_name = theirs.op_name;
     pair.golden_path = theirs.path;
     pair.golden_slices = theirs.slices;
+    pair.golden_file_name = theirs.file_name;
     pair.reason = "There is no the my output dump file for the op " + theirs.op_name + ".";
     pairs.push_back(std::move(pair));
   }

@@ -173,11 +173,11 @@ void FindOriginal(const std::vector<const DumpedTensor*>& parts, DumpedTensor& w
 
 }  // namespace
 
-Result<OperatorTensors> OperatorTensors::Open(const std::string& path,
+Result<OperatorTensors> OperatorTensors::Open(const std::string& path, const std::string& file_name,
                                               const load::OperatorSlices& slices) {
   OperatorTensors tensors;
   if (slices.files.empty()) {
-    PL_TRY_ASSIGN(acl::DumpFile file, acl::DumpFile::Open(path));
+    PL_TRY_ASSIGN(acl::DumpFile file, acl::DumpFile::Open(path, file_name));
     tensors.files_.push_back(std::move(file));
     tensors.message_ = tensors.files_.front().message();
     return tensors;

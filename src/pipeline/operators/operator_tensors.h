@@ -18,13 +18,14 @@ namespace plumbline::pipeline {
 // Move-only. Tensors lie in the files or in memory of this object.
 class OperatorTensors {
  public:
-  // Without slices the file at `path`. Of joined ones each output that is cut is put together along
-  // the dimension in which it is cut, in the order of the slices, or in several as the attribute
-  // says where each part begins; inputs are those of the first. Of a part by itself the tensors
-  // have the sizes of the part. Errors of acl::DumpFile::Open() of any of the files; kCorrupt:
-  // parts that do not fit each other or their own sizes; kUnsupported: an output that is cut in
-  // several dimensions, and nothing says where.
-  static Result<OperatorTensors> Open(const std::string& path, const load::OperatorSlices& slices);
+  // Without slices the file at `path`, whose recorder called it `file_name`. Of joined ones each
+  // output that is cut is put together along the dimension in which it is cut, in the order of the
+  // slices, or in several as the attribute says where each part begins; inputs are those of the
+  // first. Of a part by itself the tensors have the sizes of the part. Errors of
+  // acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not fit each other or their
+  // own sizes; kUnsupported: an output that is cut in several dimensions, and nothing says where.
+  static Result<OperatorTensors> Open(const std::string& path, const std::string& file_name,
+                                      const load::OperatorSlices& slices);
 
   [[nodiscard]] const acl::Message& message() const { return message_; }
   // What is odd about the parts, for the reason of a row; empty: nothing.

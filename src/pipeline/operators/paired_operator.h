@@ -25,7 +25,7 @@ struct TensorPlace {
 
 // Where the golden side of one tensor lies.
 struct GoldenTensor {
-  std::string path;
+  std::string path, file_name;  // load::OperatorDump
   load::OperatorSlices slices;
   std::string name;       // of the operator
   bool is_array = false;  // the file is one array; otherwise `place` says which tensor it is
@@ -51,6 +51,7 @@ struct PairedOperator {
   std::string target_name = "*", golden_name = "*";
   std::string target_path, golden_path;  // empty: none on that side
   load::OperatorSlices target_slices, golden_slices;
+  std::string target_file_name, golden_file_name;
   // By a rule file: the tensors that have a counterpart somewhere. Nothing: all, by position.
   std::optional<std::vector<TensorTask>> tasks;
   std::string reason;  // why nothing is compared; empty: it is

@@ -103,8 +103,8 @@ TensorTask RulePairer::TaskFor(const TensorPlace& place,
         fmt::format("There is no the ground truth dump file for the op {}:{}.", name, output);
     return task;
   }
-  task.golden =
-      GoldenTensor{file->path, file->slices, name, golden_.is_array(), {false, output}, {}, {}};
+  task.golden = GoldenTensor{file->path,         file->file_name, file->slices, name,
+                             golden_.is_array(), {false, output}, {},           {}};
   task.golden->format = ParseDeviceFormat(origin->format);
   task.golden->sizes = origin->shape;
   return task;
@@ -199,6 +199,7 @@ void RulePairer::AddGroup(const FusionGroup& group, size_t index) {
       result_.has_target_file = true;
       pair.target_path = file->path;
       pair.target_slices = file->slices;
+      pair.target_file_name = file->file_name;
       if (!tasks.empty()) {
         pair.tasks = std::move(tasks);
         result_.pairs.push_back(std::move(pair));
