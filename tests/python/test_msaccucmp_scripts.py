@@ -1,16 +1,14 @@
-"""Scripts beside upstream's program: compare_vector and dump_data_conversion; acl.json."""
+"""Scripts beside upstream's program: compare_vector and dump_data_conversion."""
 
 from __future__ import annotations
 
 import csv
-import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from device_dumps import Dump, plain
-from msaccucmp_cases import ALGORITHMS, PLUMB, chain, expected_values, normal, run
+from msaccucmp_cases import ALGORITHMS, chain, expected_values, normal, run
 
 TIME = 1_612_439_563_000_000
 ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([True, False]),
@@ -119,35 +117,3 @@ def test_conversion_of_bad_files(tmp_path: Path) -> None:
                "-type", "offline", code=18)
     assert "output 0 is missing" in done.stderr
     assert not list((tmp_path / "holes").iterdir())
-
-
-def acl(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Runs plumb dump-config acl."""
-    done = subprocess.run([PLUMB, "dump-config", "acl", *map(str, words)], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done
-
-
-def test_acl_json(tmp_path: Path) -> None:
-    """What people write for JSON becomes JSON; strictly it is refused with its place."""
-    file = tmp_path / "acl.json"
-    text = ('{\n "dump":\n {\n  "dump_list":[]\n  "dump_path":"./out"# where to\n'
-            '  "dump_mode":"all"\n  "dump_op_switch":"on"\n }\n}\n')
-    file.write_text(text)
-    wanted = {"dump": {"dump_list": [], "dump_path": "./out", "dump_mode": "all",
-                       "dump_op_switch": "on"}}
-    done = acl(file)
-    assert json.loads(done.stdout) == wanted
-    assert "mended: line 4, column 17: a comma is missing" in done.stderr
-    assert "line 4, column 17" in acl(file, "--strict", code=5).stderr
-    assert file.read_text() == text
-    acl(file, "--output", file)
-    assert json.loads(file.read_text()) == wanted
-    assert acl(file, "--strict").stderr == ""
-    file.write_text('{"dump": {"dump_list": [], "dump_path": "x", "dump_mode": "both"}}')
-    assert 'error: dump_mode: "both" (expected output, input, all)' in acl(file, code=2).stderr
-    acl(tmp_path / "nothing", code=3)
-    file.write_text('{"dump": {')
-    acl(file, "--output", tmp_path / "other", code=5)
-    assert not (tmp_path / "other").exists()
