@@ -476,14 +476,13 @@ def test_killed_run_leaves_whole_files_and_is_continued(tmp_path: pathlib.Path) 
 
 
 def test_another_request_does_not_continue(tmp_path: pathlib.Path) -> None:
-    dump = dumps.Dump([dumps.nc1hwc0(np.ones((3, 3, 3, 3), np.float16))])
-    path = dump.write(tmp_path / CONV)
+    path = dumps.Dump([dumps.nc1hwc0(np.ones((3,) * 4, np.float16))]).write(tmp_path / CONV)
     out = tmp_path / "out"
     out.mkdir()
     stat = path.stat()
     (out / f"{CONV}.input.0.3x3x3x3.npy").write_bytes(b"of another layout")
     (out / ".plumb_convert_journal").write_text(
-        f"plumb convert {path} type=0 format=NHWC shape= output= input=\n"
+        f"plumb convert {path} type=0 format=NHWC shape= output= input= own=\n"
         f"{path},{stat.st_size},{stat.st_mtime_ns},{out}/{CONV}.input.0.3x3x3x3.npy\n")
     done = convert("-d", path, "-out", out, "-f", "NCHW")
     assert done.returncode == 0 and "already" not in done.stdout

@@ -13,6 +13,7 @@
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
+#include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "record/recorded_number.h"

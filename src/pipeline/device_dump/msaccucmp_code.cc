@@ -5,6 +5,7 @@ namespace plumbline::pipeline {
 ErrorCode ErrorCodeOf(DumpCode code) {
   switch (code) {
     case DumpCode::kInvalidPath:
+    case DumpCode::kDumpFileError:
       return ErrorCode::kNotFound;
     case DumpCode::kNoDumpFile:
     case DumpCode::kInvalidParameter:
@@ -18,6 +19,8 @@ ErrorCode ErrorCodeOf(DumpCode code) {
     case DumpCode::kInvalidFormat:
     case DumpCode::kConverterFailed:
     case DumpCode::kNotSupported:
+    case DumpCode::kFileTooLarge:
+    case DumpCode::kDangerousFile:
       return ErrorCode::kUnsupported;
     case DumpCode::kInvalidDumpData:
     case DumpCode::kInvalidJson:

@@ -61,7 +61,7 @@ std::vector<std::string> CellsOf(const OperatorComparison& comparison, const Ope
 }  // namespace
 
 Status WriteOperatorTable(const OperatorComparison& comparison, const std::string& path,
-                          TableForm form) {
+                          bool is_csv) {
   PL_TRY_ASSIGN(TextFile out, TextFile::Create(path));
   const auto append = [&](const std::vector<std::string>& cells) {
     if (is_csv) {
