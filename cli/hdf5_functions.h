@@ -5,6 +5,9 @@
 #ifndef PLUMBLINE_CLI_HDF5_FUNCTIONS_H_
 #define PLUMBLINE_CLI_HDF5_FUNCTIONS_H_
 
+#include <functional>
+#include <string>
+
 #include "formats/hdf5_copy.h"
 #include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/hdf5_filtered.h"
@@ -27,6 +30,10 @@ inline constexpr const char* kHdf5Symbol = "plumb_hdf5_functions";
 // the program's version in its name: one of another version is not found. It stays loaded.
 // kUnsupported: the module or a library that it needs is missing.
 Result<const Hdf5Functions*> LoadHdf5Functions();
+
+// Runs `work`, which uses these functions and returns an exit status, in a process of its own: the
+// HDF5 library crashes on some damaged files. kCorrupt, with `paths` in the message: it did.
+Result<int> RunOnHdf5(const std::string& paths, const std::function<int()>& work);
 
 }  // namespace plumbline::cli
 

@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "base/isolated_run.h"
 #include "hdf5_functions.h"
 #include "plumbline/c_api.h"
 
@@ -14,6 +15,14 @@ Result<const Hdf5Functions*> LoadHdf5Functions() {
                fmt::format(".h5 files: the part of plumb that reads them cannot be loaded ({}). "
                            "Install plumbline and the HDF5 library again",
                            dlerror()));
+}
+
+Result<int> RunOnHdf5(const std::string& paths, const std::function<int()>& work) {
+  Result<int> status = RunIsolated(work);
+  if (status || status.error().code() != ErrorCode::kCorrupt) return status;
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{}: damaged: the work of the HDF5 library on it {}. Record it again",
+                           paths, status.error().message()));
 }
 
 }  // namespace plumbline::cli

@@ -109,9 +109,11 @@ Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& tree
   return fails ? kDifferencesFound : 0;
 }
 
-Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
-                             const CompareOptions& options,
-                             const std::vector<std::string>& fail_on) {
+namespace {
+
+Result<int> CompareHdf5Here(const std::string& target, const std::string& golden,
+                            const CompareOptions& options,
+                            const std::vector<std::string>& fail_on) {
   PL_TRY_ASSIGN(const Hdf5Functions* hdf5, LoadHdf5Functions());
   PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
                 hdf5->compare(target, golden, {.threads = options.threads}));
@@ -120,6 +122,17 @@ Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golde
   std::printf("file: %s\n", path.c_str());
   PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;
+}
+
+}  // namespace
+
+Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
+                             const CompareOptions& options,
+                             const std::vector<std::string>& fail_on) {
+  return RunOnHdf5(target + ", " + golden, [&] {
+    const Result<int> status = CompareHdf5Here(target, golden, options, fail_on);
+    return status ? *status : ReportError("compare", status.error());
+  });
 }
 
 Result<int> CompareFiles(const std::string& target, const std::string& golden,

@@ -76,8 +76,11 @@ void AddH5copyCommand(CLI::App& app, int& exit_status) {
   command->add_flag("-p,--parents", arguments->makes_parents, "make missing groups above it");
   command->add_flag("-v,--verbose", arguments->is_verbose, "print what was copied");
   command->callback([arguments, &exit_status] {
-    const Status status = RunCopy(*arguments);
-    exit_status = status ? 0 : ReportError("h5copy", status.error());
+    const Result<int> status = RunOnHdf5(arguments->input, [&] {
+      const Status copied = RunCopy(*arguments);
+      return copied ? 0 : ReportError("h5copy", copied.error());
+    });
+    exit_status = status ? *status : ReportError("h5copy", status.error());
   });
 }
 

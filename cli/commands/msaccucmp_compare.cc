@@ -158,7 +158,7 @@ bool AreOperatorFiles(const OptionWords& words) {
 }
 
 // The one under test is of an NPU.
-int CompareOperatorFiles(const OptionWords& words) {
+int CompareOperatorFilesHere(const OptionWords& words) {
   for (const char* name : {"--fusion_rule_file", "--quant_fusion_rule_file", "--op_name",
                            "--custom_script_path", "--mapping"}) {
     if (!words.Has(name)) continue;
@@ -192,6 +192,14 @@ int CompareOperatorFiles(const OptionWords& words) {
   if (!filtered) return Fail(filtered.error());
   std::printf("filtered: %s\n", filtered->c_str());
   return 0;
+}
+
+int CompareOperatorFiles(const OptionWords& words) {
+  const Result<int> status =
+      RunOnHdf5(words.Get("--my_dump_path") + ", " + words.Get("--golden_dump_path"),
+                [&] { return CompareOperatorFilesHere(words); });
+  if (status) return *status;
+  return ReportMsaccucmp(kCompare, status.error().message(), DumpCode::kInvalidDumpData);
 }
 
 }  // namespace

@@ -21,6 +21,19 @@ def test_damage_is_an_error(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+# Mutation found that the library crashes on it in some runs, and reads the same values in others.
+def test_a_crash_of_the_library_ends_nothing_else(tmp_path: Path) -> None:
+    command = [PLUMB, "compare", DATA / "found_crash.h5", DATA / "old.h5", "-o", tmp_path / "out"]
+    for _ in range(5):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode in (0, 5), done.stderr
+        if done.returncode == 5:
+            assert "found_crash.h5" in done.stderr and "signal 11" in done.stderr
+            assert done.stdout == ""
+        else:
+            assert done.stdout.startswith("no wrong call")
+
+
 # One damaged tensor is a row that says so.
 @pytest.mark.parametrize("name", ["flipped", "short_chunk", "odd"])
 def test_damaged_values_are_rows(name: str, tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+#include "base/isolated_run.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+namespace plumbline {
+namespace {
+
+TEST(RunIsolated, GivesTheStatusAndKeepsMemory) {
+  int value = 1;
+  const Result<int> status = RunIsolated([&] {
+    value = 2;
+    return 7;
+  });
+  ASSERT_TRUE(status);
+  EXPECT_EQ(*status, 7);
+  EXPECT_EQ(value, 1);
+}
+
+TEST(RunIsolated, ACrashIsAnError) {
+  const Result<int> status = RunIsolated([]() -> int {
+    ::signal(SIGABRT, SIG_DFL);
+    std::abort();
+  });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(status.error().message(), "ended by signal 6 (Aborted)");
+}
+
+TEST(RunIsolated, AKillIsAnError) {
+  const Result<int> status = RunIsolated([] {
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  });
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message().find("signal 9"), std::string::npos);
+}
+
+TEST(RunIsolatedDeathTest, AnInterruptOfTheWorkEndsTheProgram) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGTERM, SIG_DFL);
+        (void)RunIsolated([] {
+          ::kill(::getpid(), SIGTERM);
+          return 0;
+        });
+        ::_exit(0);
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
+}
+
+}  // namespace
+}  // namespace plumbline
