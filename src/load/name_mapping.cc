@@ -13,6 +13,7 @@ namespace plumbline::load {
 namespace {
 
 constexpr std::string_view kNpy = ".npy";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string AsArray(const std::string& name) {
   return name.ends_with(kNpy) ? name : name + std::string(kNpy);
@@ -27,7 +28,7 @@ Result<NameMapping> NameMapping::Read(const std::string& directory) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   size_t number = 0;
   for (std::string_view line : SplitAt(text, '\n')) {
-    ++number;
+    if (++number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     const size_t comma = line.find(',');

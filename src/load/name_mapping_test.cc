@@ -33,6 +33,14 @@ TEST(DumpNameMapping, NamesMayHoldCommasAndQuotes) {
   EXPECT_TRUE(mapping.notes().empty());
 }
 
+TEST(DumpNameMapping, AByteOrderMarkIsNoPartOfAName) {
+  const std::string file = "123";
+  EXPECT_EQ(MappingOf("\xEF\xBB\xBF"
+                      "123,Add.a.1.2.3\n")
+                .NameOf(file),
+            "Add.a.1.2.3");
+}
+
 TEST(DumpNameMapping, TheSuffixOfArraysMayBeMissing) {
   const NameMapping mapping = MappingOf("1,a\n2.npy,b\n3,c.npy\n");
   for (const auto& [file, name] : std::map<std::string, std::string>{{"1", "a"},

@@ -18,7 +18,7 @@ if importlib.util.find_spec("mindspore") is None:
     pytest.skip("needs MindSpore: run it in that environment", allow_module_level=True)
 
 HERE = pathlib.Path(__file__).resolve().parent
-PLUMB = os.environ.get("PLUMB") or shutil.which("plumb") or "plumb"
+PLUMB = os.environ.get("PLUMB") or str(HERE.parents[1] / ".venv/bin/plumb")
 
 
 def free_port() -> int:

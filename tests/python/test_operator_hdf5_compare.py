@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,21 @@ def test_equal_dumps_and_the_columns(tmp_path: Path) -> None:
     ]
     assert {row["Verdict"] for row in rows} == {"same"}
     assert rows[0]["CosineSimilarity"] == "1.000000" and rows[0]["Shape"] == "[4,4]"
+
+
+@pytest.mark.parametrize("missing_in", [0, 1])
+def test_an_argument_that_one_side_lacks_is_a_row(missing_in: int, tmp_path: Path) -> None:
+    """Numbers as well as tensors: a missing one may be another one."""
+    paths = [tmp_path / "mine.h5", tmp_path / "golden.h5"]
+    for path in paths:
+        shutil.copy(Path(__file__).resolve().parents[1] / "data" / "hdf5_dump" / "old.h5", path)
+    with h5py.File(paths[missing_in], "r+") as file:
+        del file["add/1/input/alpha"]
+    text, rows = compare(*paths, tmp_path / "out")
+    assert "not judged completely" in text.splitlines()[0]
+    (row,) = (row for row in rows if row["Reason"] in ("only-target", "only-golden"))
+    assert row["Reason"] == ("only-golden", "only-target")[missing_in]
+    assert "add/1/input/alpha" in row["CompareFailReason"]
 
 
 def test_a_damaged_value_is_no_number(tmp_path: Path) -> None:

@@ -147,6 +147,19 @@ def test_missing_parts_never_pass(tmp_path: Path) -> None:
     assert NUMBER in row["CompareFailReason"]
 
 
+def test_parts_that_count_differently_never_pass(tmp_path: Path) -> None:
+    """Three files say that there are three, one says nine."""
+    for side in ("mine", "golden"):
+        files = write_threads(tmp_path / side, normal((7, 5)), "ND", 0)
+        text = files[1].read_bytes()
+        assert b'"slice_instance_num": 3' in text
+        files[1].write_bytes(text.replace(b'"slice_instance_num": 3', b'"slice_instance_num": 9'))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "parts-missing")
+    assert "3 and 9 of them" in row["CompareFailReason"]
+
+
 def test_one_by_one(tmp_path: Path) -> None:
     """-ffts compares each thread's part with the part of the other side."""
     x, y = normal((2, 19, 9, 4)), normal((2, 19, 9, 4))

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/text_parts.h"
@@ -36,13 +38,40 @@ struct ChunkReceiver::Assembly {
   std::mutex mutex;  // of the next members; not waited for while the receiver's is held
   File file;         // closed while others are at work
   uint64_t end = 0;
-  std::string lost;  // why a chunk is not in the piece; empty: all are
+  std::map<uint64_t, uint64_t> ranges;  // of the bytes that are there, apart: begin, end
+  std::string lost;                     // why a chunk is not in the piece; empty: all are
   std::string piece;
   std::atomic<uint64_t> last_use = 0;
   // Of the receiver's mutex.
   size_t deliveries = 0;  // chunks that are being written
   bool has_ended = false;
 };
+
+namespace {
+
+void AddRange(std::map<uint64_t, uint64_t>& ranges, uint64_t begin, uint64_t end) {
+  if (begin == end) return;
+  auto next = ranges.upper_bound(begin);
+  if (next != ranges.begin() && std::prev(next)->second >= begin) --next;
+  while (next != ranges.end() && next->first <= end) {
+    begin = std::min(begin, next->first);
+    end = std::max(end, next->second);
+    next = ranges.erase(next);
+  }
+  ranges.emplace(begin, end);
+}
+
+// What lies between chunks and never came; empty: nothing.
+std::string MissingBytes(const std::map<uint64_t, uint64_t>& ranges) {
+  uint64_t end = 0;
+  for (const auto& [begin, behind] : ranges) {
+    if (begin > end) return fmt::format("bytes {} to {} never came", end, begin - 1);
+    end = behind;
+  }
+  return "";
+}
+
+}  // namespace
 
 Result<std::string> ReceivedPath(const std::string& dump_path, std::string_view path) {
   const Error outside(ErrorCode::kInvalidArgument,
@@ -150,6 +179,7 @@ Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
     const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
     PL_TRY(assembly.file.WriteAt({text, chunk.bytes.size()}, place));
     assembly.end = std::max(assembly.end, place + chunk.bytes.size());
+    AddRange(assembly.ranges, place, place + chunk.bytes.size());
     return {};
   };
   {
@@ -181,6 +211,7 @@ bool ChunkReceiver::Ends(const Chunk& chunk, Assembly& assembly) {
 void ChunkReceiver::Finish(const std::string& file, Assembly& assembly) {
   const Status closed = assembly.file.Close();
   if (!closed) assembly.lost = closed.error().message();
+  if (assembly.lost.empty()) assembly.lost = MissingBytes(assembly.ranges);
   const ReceivedFile received =
       assembly.lost.empty()
           ? ConvertReceived(assembly.piece, JoinPath(dump_path_, file))

@@ -106,6 +106,26 @@ class ChunkReceiverTest : public ::testing::Test {
   std::unique_ptr<ChunkReceiver> receiver_;
 };
 
+TEST_F(ChunkReceiverTest, AHoleBetweenChunksIsAFailure) {
+  const std::string dump = DumpOf(2, 64);
+  const std::string_view bytes = dump;
+  // The whole, out of order and with bytes that come twice; then without some in the middle.
+  const auto at = [](size_t place) { return static_cast<int64_t>(place); };
+  EXPECT_TRUE(Send(0, bytes.substr(100), at(100), false));
+  EXPECT_TRUE(Send(0, bytes.substr(40, 80), at(40), false));
+  EXPECT_TRUE(Send(0, bytes.substr(0, 40), 0, true));
+  EXPECT_TRUE(Send(1, bytes.substr(0, 150), 0, false));
+  EXPECT_TRUE(Send(1, bytes.substr(160), at(160), true));
+  const ReceiverReport report = receiver_->Close();
+  EXPECT_EQ(report.files, 1U);
+  EXPECT_EQ(report.failed, 1U);
+  EXPECT_TRUE(Holds(0, 2, 64));
+  EXPECT_EQ(KindOf(OutputOf(1)), PathKind::kMissing);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("bytes 150 to 159 never came"), std::string::npos)
+      << report.problems[0];
+}
+
 TEST_F(ChunkReceiverTest, CloseWaitsForAChunkOnItsWay) {
   const std::string dump = DumpOf(2, 8);
   const SlowWrite slow(/*fails=*/false);

@@ -168,7 +168,7 @@ class SideRows {
       AddValue(value, other);
     }
     for (const auto& [name, value] : *theirs) {
-      if (value.kind == ValueKind::kTensor && !used.contains(&value)) AddGoldenOnly(value);
+      if (!used.contains(&value)) AddGoldenOnly(value);
     }
   }
 
@@ -180,25 +180,35 @@ class SideRows {
 
   void AddValue(const StoredValue& mine, const StoredValue* theirs) {
     const std::string path = target_.PathOf(mine.name);
-    if (mine.kind != ValueKind::kTensor) {
-      const bool differs =
-          theirs != nullptr && theirs->kind == mine.kind && mine.number != theirs->number;
-      if (!differs) return;
+    if (theirs == nullptr) {
+      AddTargetOnly(mine);
+      return;
+    }
+    if (mine.kind != ValueKind::kTensor && theirs->kind != ValueKind::kTensor) {
+      if (mine.number == theirs->number) return;
       Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
       Fail(row, {Verdict::kBroken, "values-differ", 0, 0}, "The numbers on both sides differ.");
       return;
     }
-    if (theirs == nullptr || theirs->kind != ValueKind::kTensor) {
-      Hdf5Row& row = AddRow(path, kNothing);
-      row.dtype = InfoOf(mine.dtype).name;
-      row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
-      row.judged.paired = false;
-      Fail(row, measure::NotComparable("only-target"),
-           fmt::format("No data match with {} in golden dump data.", path));
+    if (mine.kind != theirs->kind) {
+      AddTargetOnly(mine);
+      AddGoldenOnly(*theirs);
       return;
     }
     Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
     CompareTensors({target_, mine}, {golden_, *theirs}, algorithms_, row);
+  }
+
+  void AddTargetOnly(const StoredValue& mine) {
+    const std::string path = target_.PathOf(mine.name);
+    Hdf5Row& row = AddRow(path, kNothing);
+    if (mine.kind == ValueKind::kTensor) {
+      row.dtype = InfoOf(mine.dtype).name;
+      row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
+    }
+    row.judged.paired = false;
+    Fail(row, measure::NotComparable("only-target"),
+         fmt::format("No data match with {} in golden dump data.", path));
   }
 
   void AddGoldenOnly(const StoredValue& theirs) {

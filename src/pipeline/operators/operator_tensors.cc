@@ -203,6 +203,11 @@ Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
         *read && static_cast<size_t>(slice.number) < (*read)->output_starts.size();
     starts_.push_back(has_starts ? (*read)->output_starts[static_cast<size_t>(slice.number)]
                                  : std::vector<Shape>());
+    if (facts && *read && (*read)->instance_count != facts->instance_count) {
+      is_whole_ = false;
+      remark_ = fmt::format("The parts say that there are {} and {} of them.",
+                            facts->instance_count, (*read)->instance_count);
+    }
     if (!facts) facts = *std::move(read);
     parts_.push_back(std::move(part));
   }
