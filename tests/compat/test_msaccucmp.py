@@ -36,7 +36,7 @@ CASES: dict[str, tuple[Any, Any, set[str]]] = {
     "one element": (Y[:1, :1], Y[1:2, 1:2], set()),
     "bool": (np.array([True, False, True, True]), np.array([True] * 4),
              {"RelativeEuclideanDistance"}),
-    "int64": (INTEGER + np.array([0, 1, 1]), INTEGER, set()),
+    "int64": (INTEGER + np.array([0, 1, 1]), INTEGER, {"StandardDeviation"}),
     "large int64": (INTEGER, INTEGER - np.array([1, 0, 0]), {"MaxAbsoluteError",
                                                              "StandardDeviation",
                                                              "MeanAbsoluteError",
