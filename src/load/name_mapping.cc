@@ -28,7 +28,8 @@ Result<NameMapping> NameMapping::Read(const std::string& directory) {
   PL_TRY_ASSIGN(const std::string text, ReadFile(path));
   size_t number = 0;
   for (std::string_view line : SplitAt(text, '\n')) {
-    if (++number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+    if (++number == 1 && line.starts_with(kByteOrderMark))
+      line.remove_prefix(kByteOrderMark.size());
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     const size_t comma = line.find(',');
