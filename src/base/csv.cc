@@ -12,7 +12,6 @@
 namespace plumbline::csv {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kAsciiTriggers = "=+-@%";
 // Full-width = + - @ % (U+FF1D, U+FF0B, U+FF0D, U+FF20, U+FF05).
 constexpr std::array<std::string_view, 5> kWideTriggers = {

@@ -8,10 +8,11 @@
 #include <cstring>
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace plumbline::json {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr uint32_t kHighSurrogate = 0xD800, kLowSurrogate = 0xDC00, kAfterSurrogates = 0xE000;
 // Integers of at most this many digits fit int64_t without a check.
 constexpr std::ptrdiff_t kSafeDigits = 18;

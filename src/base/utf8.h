@@ -9,6 +9,9 @@
 
 namespace plumbline {
 
+// What some programs write before a text.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // U+FFFD, which stands for what cannot be written.
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 

@@ -7,13 +7,13 @@
 
 #include "base/file.h"
 #include "base/text_parts.h"
+#include "base/utf8.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
 namespace {
 
 constexpr std::string_view kNpy = ".npy";
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string AsArray(const std::string& name) {
   return name.ends_with(kNpy) ? name : name + std::string(kNpy);

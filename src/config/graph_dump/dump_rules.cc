@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
 #include "config/graph_dump/dump_keys.h"
 #include "config/graph_dump/kernel_entries.h"
 #include "config/nearest_key.h"
@@ -228,7 +229,7 @@ std::optional<DeviceKind> DeviceKindNamed(std::string_view name) {
 }
 
 Result<CheckedSettings> CheckDumpSettings(std::string_view text, DeviceKind device) {
-  if (text.starts_with("\xEF\xBB\xBF")) {
+  if (text.starts_with(kByteOrderMark)) {
     return Error(ErrorCode::kInvalidArgument,
                  "begins with a byte order mark (expected plain UTF-8 JSON). Save it without");
   }

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/number_text.h"
 #include "base/text_parts.h"
+#include "base/utf8.h"
 #include "formats/npy.h"
 #include "load/name_mapping.h"
 #include "match/python_text.h"
@@ -167,8 +168,9 @@ Result<std::vector<std::string>> TimesOf(const std::string& path) {
 
 // Lines end in CR LF, as upstream's do; line breaks within a cell stay as they are.
 std::string TableText(const std::vector<Row>& rows) {
-  std::string text =
-      "\xEF\xBB\xBFNPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consistency,Max Abs Error,"
+  std::string text(kByteOrderMark);
+  text +=
+      "NPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consistency,Max Abs Error,"
       "Max Relative Error,Verdict,Reason,Problem\r\n";
   for (const Row& row : rows) {
     csv::Row cells = {row.target, row.golden};

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/test_directory.h"
 #include "pipeline/comparison_for_test.h"
 #include "pipeline/culprit/data_parts.h"
-#include "pipeline/dump_for_test.h"
+#include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
 namespace {
@@ -47,10 +46,8 @@ struct Part {
 const std::vector<Part> kInOne{{kWhole, kSum, 8}};
 const std::vector<Part> kInTwo{{kFirst, kOnes, 4}, {kSecond, kOthers, 4}};
 
-class OtherBatchTest : public ::testing::Test {
+class OtherBatchTest : public TwoDumpsTest {
  protected:
-  OtherBatchTest() : target_(directory_.path() + "/t"), golden_(directory_.path() + "/g") {}
-
   // A layer, its loss and their gradients, part by part.
   static void Record(const std::vector<Part>& parts, DumpForTest& side) {
     int k = 0;
@@ -76,19 +73,6 @@ class OtherBatchTest : public ::testing::Test {
     side.Add("Tensor.mul.0.forward", Values(gradient, "[2, 3]") + "," + ScalarJson("float", "0.1"),
              Values(step, "[2, 3]"));
   }
-
-  Comparison Compare() {
-    Result<Comparison> result = CompareRuns(target_.Write(), golden_.Write(), {});
-    EXPECT_TRUE(result) << (result ? "" : result.error().message());
-    return result ? std::move(*result) : Comparison();
-  }
-  std::string Named() {
-    const Comparison comparison = Compare();
-    return comparison.first_wrong_call ? comparison.first_wrong_call->name : "";
-  }
-
-  testing::TestDirectory directory_;
-  DumpForTest target_, golden_;
 };
 
 TEST_F(OtherBatchTest, AnotherCutIsSaidAndIsNoWrongCall) {

@@ -37,9 +37,9 @@ Status RemoveDirectory(const std::string& path) {
 struct ChunkReceiver::Assembly {
   std::mutex mutex;  // of the next members; not waited for while the receiver's is held
   File file;         // closed while others are at work
-  uint64_t end = 0;
   std::map<uint64_t, uint64_t> ranges;  // of the bytes that are there, apart: begin, end
-  std::string lost;                     // why a chunk is not in the piece; empty: all are
+  [[nodiscard]] uint64_t end() const { return ranges.empty() ? 0 : ranges.rbegin()->second; }
+  std::string lost;  // why a chunk is not in the piece; empty: all are
   std::string piece;
   std::atomic<uint64_t> last_use = 0;
   // Of the receiver's mutex.
@@ -175,10 +175,9 @@ Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
     if (was_closed) {
       PL_TRY_ASSIGN(assembly.file, File::OpenUpdate(assembly.piece));
     }
-    const uint64_t place = chunk.offset < 0 ? assembly.end : static_cast<uint64_t>(chunk.offset);
+    const uint64_t place = chunk.offset < 0 ? assembly.end() : static_cast<uint64_t>(chunk.offset);
     const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
     PL_TRY(assembly.file.WriteAt({text, chunk.bytes.size()}, place));
-    assembly.end = std::max(assembly.end, place + chunk.bytes.size());
     AddRange(assembly.ranges, place, place + chunk.bytes.size());
     return {};
   };
@@ -248,7 +247,7 @@ ReceiverReport ChunkReceiver::Close() {
     }
     const std::scoped_lock lock(mutex_);
     ++report_.unended;
-    Fail(fmt::format("{}: its last chunk never came ({} bytes did)", file, assembly->end));
+    Fail(fmt::format("{}: its last chunk never came ({} bytes did)", file, assembly->end()));
   }
   const Status removed = RemoveDirectory(pieces_);
   const std::scoped_lock lock(mutex_);

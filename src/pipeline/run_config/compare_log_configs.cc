@@ -11,6 +11,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "pipeline/run_config/log_config.h"
 
 namespace plumbline::pipeline {
@@ -20,7 +21,6 @@ using Flat = std::map<std::string, Value>;
 using Header = std::array<std::string_view, 4>;
 
 constexpr size_t kMostShown = 50;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kMissing = "NA";
 // "yes", "no", and the names of the columns, as upstream has them.
 constexpr std::string_view kYes = "\u662f", kNo = "\u5426";
