@@ -93,7 +93,8 @@ build_native() {
   fi
   say "plumbline and plumb: building (log in $log)"
   rm -f "$stamps/native"
-  if ! CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
+  # The compiler's name that the presets use: ccache then compiles each source once for both.
+  if ! CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
       --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     fail "the native build failed; the whole log is $log"
