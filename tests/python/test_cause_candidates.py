@@ -71,6 +71,26 @@ def test_weight_of_an_earlier_step_is_stale(tmp_path: Path) -> None:
     assert "of step 0 of the target" in found["cause_text"]
 
 
+def test_exchanged_operands_are_a_fault_only_where_the_result_shows_it(tmp_path: Path) -> None:
+    x, y = numbers(21, 6, 6), numbers(22, 6, 6)
+    symmetric = [torch.mul, torch.add, torch.maximum, torch.logaddexp, torch.hypot, torch.eq]
+    for function in [*symmetric, torch.sub, torch.atan2, torch.matmul, torch.special.xlog1py]:
+        name = f"Torch.{function.__name__}.0.forward"
+        sides = {}
+        for side, inputs in (("target", [y, x]), ("golden", [x, y]), ("stale", [x, x])):
+            dump = Dump(tmp_path / function.__name__ / side)
+            for i, value in enumerate((x, y)):
+                dump.call(f"Torch.asinh.{i}.forward", [value.sinh()], value)
+            sides[side] = dump.call(name, inputs, function(*inputs)).write()
+        if function in symmetric:
+            assert plumbline.compare(sides["target"], sides["golden"]).details is None, name
+        else:
+            found = details(sides["target"], sides["golden"])
+            assert found["item"].startswith(name) and found["cause"] == "operands-exchanged"
+        found = details(sides["stale"], sides["golden"])
+        assert (found["item"], found["cause"]) == (f"{name}.input.1", "stale")
+
+
 def test_gradient_that_one_rank_keeps_is_not_reduced(tmp_path: Path) -> None:
     shares = [numbers(4, 6, 6), numbers(5, 6, 6), numbers(6, 6, 6)]
     for factor, word in ((1.0, "sum"), (1 / 3, "mean")):

@@ -17,6 +17,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/step_history.h"
 #include "pipeline/culprit/value_source.h"
@@ -59,6 +60,7 @@ class CauseFinder {
     }
     if (row.reason == "argument-differs") return ArgumentCause(row, call);
     if (!call.paired()) return StructureCause(call);
+    if (const auto exchange = ExchangeCause(comparison_, row)) return *exchange;
     Cause cause = PairCause(row_index);
     if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
     // A fact before a guess about a few elements.
@@ -164,7 +166,8 @@ class CauseFinder {
       if (!earlier.target || !HasSameContents(*earlier.target, *row.target)) continue;
       if (!comparison_.calls[earlier.call].paired()) continue;  // named by AddSource()
       const bool is_own = earlier.call == row.call;
-      if (!is_own && measure::IsInput(row)) {
+      if (measure::IsInput(row)) {
+        if (is_own) continue;  // read twice; where it comes from tells more
         if (auto cause = OtherSource(row, earlier)) return cause;
       }
       const bool is_share =
@@ -195,7 +198,9 @@ class CauseFinder {
                                  golden_call, target_source.target->name),
                      CauseConfidence::kMedium};
       }
-      if (golden_call == target_call) return std::nullopt;
+      // The target has golden's value and reads another.
+      const bool is_there = measure::IsGood(made.verdict);
+      if (golden_call == target_call || is_there) return std::nullopt;
       return Cause{AddsTwo(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
                    fmt::format("golden's value is the result of {}, the target's that of {}",
                                golden_call, target_call),

@@ -89,6 +89,7 @@ class Judge {
       JudgeUnmatched(index, call);
       return;
     }
+    state_.exchanged.Enter(state_, call);
     CallInputs inputs;
     const JudgedInputs judged{index, ClassOf(call), inputs};
     AddForwardOfBackward(call, inputs);

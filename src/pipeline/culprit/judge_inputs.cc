@@ -139,7 +139,10 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   inputs.second = std::max(inputs.second, std::min(inputs.largest, count));
   inputs.largest = std::max(inputs.largest, count);
   row.error = difference.error;
-  if (difference.kind == Difference::Kind::kArgument) {
+  const bool is_exchanged = state.exchanged.Take(state, row);
+  if (is_exchanged) {
+    // Settled: its true counterpart is another input of the call.
+  } else if (difference.kind == Difference::Kind::kArgument) {
     if (!state.fills.Take(call, state.IndexOf(row), row))
       JudgeArgument(state, call, difference, row, inputs);
   } else if (const ComparedRow* source = state.known.SourceOf(difference, row)) {
@@ -166,7 +169,7 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
     inputs.worst = row.verdict;
   }
-  state.known.Remember(row);
+  if (!is_exchanged) state.known.Remember(row);
 }
 
 }  // namespace plumbline::pipeline

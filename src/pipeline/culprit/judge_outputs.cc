@@ -163,6 +163,7 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
 }  // namespace
 
 void JudgeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
+  if (state.exchanged.Take(state, row)) return;
   GradeOutput(state, judged, row);
   if (state.IsGradient(row)) state.sums.Remember(state.IndexOf(row));
 }

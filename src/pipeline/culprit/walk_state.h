@@ -11,6 +11,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "pipeline/culprit/differences_ahead.h"
+#include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/forward_calls.h"
 #include "pipeline/culprit/gradient_sums.h"
 #include "pipeline/culprit/known_contents.h"
@@ -72,6 +73,7 @@ struct WalkState {
   NoiseLevel noise;
   ProductRoundoffs product_roundoffs;
   OtherFills fills;
+  ExchangedOperands exchanged;
   TypeChoice types;
   UnpairedCalls unpaired;
   Findings found;
