@@ -5,6 +5,7 @@
 #define PLUMBLINE_LOAD_OPERATOR_DUMPS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct OperatorSlice {
 struct OperatorSlices {
   std::vector<OperatorSlice> files;  // by number
   bool are_joined = false;           // the whole operator; else one task's part of it
+  // Numbers of all parts of the execution that were dumped, ascending; null: not looked for.
+  std::shared_ptr<const std::vector<int64_t>> numbers;
 };
 
 // One file, or those of one operator (operator_slices.h).

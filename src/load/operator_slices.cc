@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <set>
 #include <utility>
 
 #include "base/text_parts.h"
@@ -23,19 +23,32 @@ std::string SharedName(const OperatorDump& dump) {
   return slice ? slice->whole : dump.op_name;
 }
 
-// Parts of one execution, as far as they were seen.
+// The parts of one execution.
 struct Execution {
-  size_t entry = 0;  // of the result
-  std::vector<int64_t> numbers;
+  std::vector<size_t> parts;  // which dumps, by time
+  std::set<int64_t> numbers;
 
-  [[nodiscard]] bool Has(int64_t number) const {
-    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+  [[nodiscard]] std::shared_ptr<const std::vector<int64_t>> SharedNumbers() const {
+    return std::make_shared<const std::vector<int64_t>>(numbers.begin(), numbers.end());
   }
 };
 
-void SortByNumber(OperatorSlices& slices) {
-  std::stable_sort(slices.files.begin(), slices.files.end(),
-                   [](const auto& a, const auto& b) { return a.number < b.number; });
+// By time, as the dumps are.
+std::vector<Execution> FindExecutions(const std::vector<OperatorDump>& dumps) {
+  std::vector<Execution> executions;
+  std::map<std::string, size_t> open;  // the last execution of each operator
+  for (size_t i = 0; i < dumps.size(); ++i) {
+    if (dumps[i].slices.files.empty()) continue;
+    const int64_t number = dumps[i].slices.files.front().number;
+    const auto [last, is_first] = open.try_emplace(SharedName(dumps[i]), executions.size());
+    if (is_first || executions[last->second].numbers.contains(number)) {
+      last->second = executions.size();
+      executions.emplace_back();
+    }
+    executions[last->second].parts.push_back(i);
+    executions[last->second].numbers.insert(number);
+  }
+  return executions;
 }
 
 }  // namespace
@@ -64,34 +77,35 @@ std::string NameInModel(std::string_view op_name) {
 }
 
 void JoinSlices(OperatorDumps& dumps) {
-  std::vector<OperatorDump> joined;
-  std::map<std::string, Execution> open;
-  for (OperatorDump& dump : dumps.files) {  // by time
-    const std::string shared = SharedName(dump);
-    const bool is_part = !dump.slices.files.empty();
-    dump.op_name = NameInModel(dump.op_name);
-    if (!is_part) {
-      joined.push_back(std::move(dump));
-      continue;
+  std::vector<bool> is_behind(dumps.files.size(), false);  // in the entry of another dump
+  for (const Execution& execution : FindExecutions(dumps.files)) {
+    OperatorSlices slices;
+    slices.are_joined = true;
+    slices.numbers = execution.SharedNumbers();
+    for (const size_t part : execution.parts) {
+      slices.files.push_back(std::move(dumps.files[part].slices.files.front()));
+      is_behind[part] = part != execution.parts.front();
     }
-    const int64_t number = dump.slices.files.front().number;
-    Execution& execution = open[shared];
-    if (execution.numbers.empty() || execution.Has(number)) {
-      execution = {joined.size(), {}};
-      dump.thread_id.reset();
-      dump.slices.are_joined = true;
-      joined.push_back(std::move(dump));
-    } else {
-      joined[execution.entry].slices.files.push_back(std::move(dump.slices.files.front()));
-    }
-    execution.numbers.push_back(number);
+    std::ranges::sort(slices.files, {}, &OperatorSlice::number);
+    OperatorDump& whole = dumps.files[execution.parts.front()];
+    whole.path = slices.files.front().path;
+    whole.slices = std::move(slices);
+    whole.thread_id.reset();
   }
-  for (OperatorDump& dump : joined) {
-    if (dump.slices.files.empty()) continue;
-    SortByNumber(dump.slices);
-    dump.path = dump.slices.files.front().path;
+  std::vector<OperatorDump> joined;
+  for (size_t i = 0; i < dumps.files.size(); ++i) {
+    if (is_behind[i]) continue;
+    dumps.files[i].op_name = NameInModel(dumps.files[i].op_name);
+    joined.push_back(std::move(dumps.files[i]));
   }
   dumps.files = std::move(joined);
+}
+
+void CountSlices(OperatorDumps& dumps) {
+  for (const Execution& execution : FindExecutions(dumps.files)) {
+    const auto numbers = execution.SharedNumbers();
+    for (const size_t part : execution.parts) dumps.files[part].slices.numbers = numbers;
+  }
 }
 
 }  // namespace plumbline::load

@@ -30,6 +30,9 @@ std::string NameInModel(std::string_view op_name);
 // execution.
 void JoinSlices(OperatorDumps& dumps);
 
+// Tells each part which parts of its execution there are, and leaves them apart.
+void CountSlices(OperatorDumps& dumps);
+
 }  // namespace plumbline::load
 
 #endif  // PLUMBLINE_LOAD_OPERATOR_SLICES_H_

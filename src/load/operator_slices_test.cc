@@ -76,6 +76,28 @@ TEST(OperatorSlices, PartsCutByHandAndGraphsOfTheSameOperators) {
   EXPECT_EQ(NumbersOf(dumps.files[1]), (std::vector<int64_t>{0}));
 }
 
+TEST(OperatorSlices, PartsKnowWhichOthersThereAre) {
+  const TestDirectory directory;
+  const std::vector<std::string> names = {
+      "Add.a.2.7.1612439563338020.4.9.3.0", "Add.a.2.7.1612439563338021.4.9.0.0",
+      "Add.a.2.7.1612439563338030.4.9.0.0", "Relu.b.3.7.1612439563338025"};
+  const OperatorDumps joined = Joined(directory, names);
+  ASSERT_EQ(joined.files.size(), 3U);
+  EXPECT_EQ(*joined.files[0].slices.numbers, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(joined.files[1].slices.numbers, nullptr);
+  EXPECT_EQ(*joined.files[2].slices.numbers, (std::vector<int64_t>{0}));
+  auto apart = ReadOperatorDumps(directory.path());
+  ASSERT_TRUE(apart);
+  CountSlices(*apart);
+  ASSERT_EQ(apart->files.size(), 4U);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    EXPECT_EQ(*apart->files[i].slices.numbers, (std::vector<int64_t>{0, 3}));
+    EXPECT_FALSE(apart->files[i].slices.are_joined);
+    EXPECT_EQ(apart->files[i].slices.files.size(), 1U);
+  }
+  EXPECT_EQ(*apart->files[3].slices.numbers, (std::vector<int64_t>{0}));
+}
+
 TEST(OperatorSlices, OtherTasksWithThreadsAreNoParts) {
   const TestDirectory directory;
   const OperatorDumps dumps = Joined(

@@ -147,6 +147,111 @@ def test_missing_parts_never_pass(tmp_path: Path) -> None:
     assert NUMBER in row["CompareFailReason"]
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_missing_parts_one_by_one(tmp_path: Path, both: bool) -> None:
+    """With -ffts too an operator that lacks a thread on both sides does not pass."""
+    x = normal((7, 5))
+    for side in ("mine", "golden"):
+        write_threads(tmp_path / side, x, "ND", 0, leave_out=(1,) if both else ())
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path, "-ffts")
+    rows = rows_of(tmp_path)
+    if not both:
+        assert [row["Verdict"] for row in rows] == ["same"] * THREADS
+        return
+    assert [(row["Verdict"], row["Reason"]) for row in rows] == [
+        ("not comparable", "parts-missing")] * 2
+    assert all("(2 vs 3). Number 1 is not there." in row["CompareFailReason"] for row in rows)
+
+
+def test_different_missing_parts_are_no_wrong_call(tmp_path: Path) -> None:
+    """Parts of equal sizes at other places are not the same elements."""
+    x = normal((6, 5))
+    write_threads(tmp_path / "mine", x, "ND", 0, leave_out=(1,))
+    write_threads(tmp_path / "golden", x, "ND", 0, leave_out=(2,))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "parts-missing")
+
+
+def test_parts_with_a_number_too_high(tmp_path: Path) -> None:
+    """As many files as there should be, but one stands at another place."""
+    for side in ("mine", "golden"):
+        write_slices(tmp_path / side, normal((23, 4)), "ND", 0, 0)
+    (file,) = (tmp_path / "mine").glob("*_lxslice4.*")
+    file.rename(file.with_name(file.name.replace("_lxslice4.", "_lxslice40.")))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "unreadable")
+    assert "numbers 0 to 40 (expected 0 to 10). Number 4 is not there" in row["CompareFailReason"]
+    assert row["MaxAbsoluteError"] == "NaN"
+
+
+def boxes_of(rows: list[tuple[int, int]]) -> list[list[list[dict[str, int]]]]:
+    """Bounds of threads that have all five columns."""
+    return [[[{"lower": low, "higher": high}, {"lower": 0, "higher": 5}]] for low, high in rows]
+
+
+@pytest.mark.parametrize(("rows", "word"), [
+    ([(0, 3), (1, 3), (2, 4)], "the parts 0 at (0,0) and 1 at (1,0) overlap"),
+    ([(0, 3), (10, 12), (20, 22)], "do not fill the output (22,5): they have 35 elements"),
+    ([(1, 4), (4, 6), (6, 8)], "do not fill the output (8,5)"),
+    ([(-3, 0), (0, 2), (2, 4)], "begin outside of the output: part 0"),
+    ([(0, 3), (0, 3), (0, 3)], "20 bytes of elements (expected 30")])
+@pytest.mark.parametrize("both", [True, False])
+def test_bounds_that_contradict_the_whole(tmp_path: Path, rows: list[tuple[int, int]], word: str,
+                                          both: bool) -> None:
+    """Overlaps, holes and places beyond the end are an error of the operator, without a number."""
+    x = normal((7, 5))
+    for side in ("mine", "golden"):
+        other = {"output_tensor_slice": boxes_of(rows)} if both or side == "mine" else {}
+        write_threads(tmp_path / side, x, "ND", 0, **other)
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "unreadable")
+    assert word in row["CompareFailReason"]
+    assert {row[name] for name in ALGORITHMS} == {"NaN"}
+
+
+def test_bounds_say_where_parts_lie(tmp_path: Path) -> None:
+    """Threads in another order than their numbers."""
+    x, y = normal((6, 5)), normal((6, 5), 2)
+    rows = [(4, 6), (0, 2), (2, 4)]
+    write_threads(tmp_path / "mine", x, "ND", 0, output_tensor_slice=boxes_of(rows))
+    write_dump(tmp_path / "golden" / dump_name("Conv2D", "conv1", 1), [], [(y, "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    placed = np.concatenate([x[2:4], x[4:6], x[0:2]])
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(placed, y)
+
+
+def test_parts_that_do_not_make_the_whole_of_the_message(tmp_path: Path) -> None:
+    """Two threads that say that there are two, of a tensor of which a third had the rest."""
+    for side in ("mine", "golden"):
+        write_threads(tmp_path / side, normal((7, 5)), "ND", 0, leave_out=(2,),
+                      slice_instance_num=2)
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "unreadable")
+    assert "the parts make (5,5) (expected (7,5), the sizes in part 0)" in row["CompareFailReason"]
+
+
+@pytest.mark.parametrize(("key", "old", "new"), [
+    ("outputCutList", "[[3, 1]]", "[[1, 3]]"), ("threadMode", "true", "0")])
+def test_parts_that_are_cut_in_different_ways(tmp_path: Path, key: str, old: str,
+                                              new: str) -> None:
+    for side in ("mine", "golden"):
+        files = write_threads(tmp_path / side, normal((7, 5)), "ND", 0)
+        text = files[2].read_bytes()
+        before = f'"{key}": {old}'.encode()
+        assert before in text
+        after = f'"{key}": {new}'.encode().ljust(len(before))
+        files[2].write_bytes(text.replace(before, after))
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert row["Reason"] == "unreadable"
+    assert "another threadMode or outputCutList" in row["CompareFailReason"]
+
+
 def test_parts_that_count_differently_never_pass(tmp_path: Path) -> None:
     """Three files say that there are three, one says nine."""
     for side in ("mine", "golden"):
@@ -219,18 +324,59 @@ def test_trees_of_cut_operators(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0] == "first wrong call: conv1", done.stderr
 
 
-def test_nothing_cut(tmp_path: Path) -> None:
-    """The newest of several files whose outputs are not cut is the operator's."""
-    x = [normal((3, 4), seed) for seed in range(2)]
-    for thread, array in enumerate(x):
-        Dump(outputs=[Tensor(array.tobytes(), 2, (3, 4), 2)],
-             attribute=attribute(x, None, False)).write(
-            tmp_path / "mine" / f"Add.a.3.7.{TIME - thread}.4.9.{thread}.0")
-    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(x[0], "ND")])
+def write_uncut(directory: Path, arrays: list[Array], **other: Any) -> None:
+    """A file of each thread, none of which cuts its output; the first is the newest."""
+    for thread, array in enumerate(arrays):
+        Dump(outputs=[Tensor(array.tobytes(), 2, array.shape, 2)],
+             attribute=attribute(arrays, None, False, **other)).write(
+            directory / f"Add.a.3.7.{TIME - thread}.4.9.{thread}.0")
+
+
+@pytest.mark.parametrize("cuts", [[[1, 1]], [], [[]]])
+def test_nothing_cut(tmp_path: Path, cuts: list[list[int]]) -> None:
+    """The newest of several equal files whose outputs are not cut is the operator's."""
+    x = normal((3, 4))
+    write_uncut(tmp_path / "mine", [x, x], outputCutList=cuts)
+    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(x, "ND")])
     run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
     (row,) = rows_of(tmp_path)
     assert row["Verdict"] == "same"
     assert "of 2 files the newest" in row["CompareFailReason"]
+
+
+@pytest.mark.parametrize("cuts", [[[1, 1]], []])
+def test_threads_that_disagree_never_pass(tmp_path: Path, cuts: list[list[int]]) -> None:
+    """The newest file counts, as upstream has it, but nothing tells that it is the right one."""
+    x, y = normal((3, 4)), normal((3, 4), 2)
+    write_uncut(tmp_path / "mine", [x, y, x], outputCutList=cuts)
+    write_dump(tmp_path / "golden" / dump_name("Add", "a", 1), [], [(x, "ND")])
+    done = run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert {name: row[name] for name in ALGORITHMS} == expected_values(x, x)
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "parts-differ")
+    assert "part 1 has another one than part 0, which was taken" in row["CompareFailReason"]
+    assert done.stdout.startswith("not judged: no row could be compared")
+    both = tmp_path / "both"
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "mine", "-out", both)
+    assert [row["Reason"] for row in rows_of(both)] == ["parts-differ"]
+
+
+def test_an_output_that_is_not_cut_beside_one_that_is(tmp_path: Path) -> None:
+    """Only the output in which the threads differ does not pass."""
+    x, y = normal((4, 6)), normal((2, 3), 3)
+    parts = [np.ascontiguousarray(part) for part in np.array_split(x, 2, 0)]
+    boxes = [[box, [{"lower": 0, "higher": 2}, {"lower": 0, "higher": 3}]]
+             for box in bounds(parts, 0)]
+    for side in ("mine", "golden"):
+        for thread in range(2):
+            outputs = [Tensor(parts[thread].tobytes(), 2, x.shape, 2),
+                       Tensor((y + np.float16(thread)).tobytes(), 2, y.shape, 2)]
+            Dump([], outputs, attribute=attribute(
+                parts, 0, True, outputCutList=[[2, 1], [1, 1]], output_tensor_slice=boxes)
+                 ).write(tmp_path / side / f"Add.a.3.7.{TIME + thread}.4.9.{thread}.0")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    assert [(row["Verdict"], row["Reason"]) for row in rows_of(tmp_path)] == [
+        ("same", ""), ("not comparable", "parts-differ")]
 
 
 def damaged(directory: Path, how: str) -> None:
@@ -296,7 +442,8 @@ def test_grids_that_do_not_fit(tmp_path: Path, lower: dict[int, tuple[int, int]]
 
 @pytest.mark.parametrize(("how", "word"), [
     ("cut", "the file is cut"), ("empty", "empty"), ("text", "attribute 0"), ("type", "types"),
-    ("axis", "part 1 is"), ("axes", "2 dimensions"), ("dimension", "dimension 2")])
+    ("axis", "part 1 is"), ("dimension", "dimension 2"),
+    ("axes", "output_tensor_slice in attribute 0 has no bounds of part 0, 1, 2")])
 def test_damaged_parts(tmp_path: Path, how: str, word: str) -> None:
     """One bad part makes its operator unreadable, says why, and harms no other operator."""
     damaged(tmp_path / "mine", how)

@@ -108,24 +108,43 @@ void Limit(acl::Elements& elements, uint64_t most) {
   elements.strides = {1};
 }
 
-// What is odd about the parts of operators that FFTS+ cut.
-struct PartsNote {
-  std::string text;
-  bool is_whole = true;
-
-  void Add(const OperatorTensors& tensors) {
-    const std::string& remark = tensors.remark();
-    if (text.find(remark) == std::string::npos) text += (text.empty() ? "" : ",") + remark;
-    is_whole = is_whole && tensors.is_whole();
+// What is odd about the parts of operators that FFTS+ cut, of one tensor.
+class PartsNote {
+ public:
+  void Add(const OperatorTensors& tensors, const TensorPlace& place) {
+    AddText(tensors.remark());
+    const std::string disagreement = place.is_input ? "" : tensors.Disagreement(place.index);
+    AddText(disagreement);
+    do_agree_ = do_agree_ && disagreement.empty();
+    is_whole_ = is_whole_ && tensors.is_whole();
+    if (has_any_ && tensors.numbers() != numbers_) are_same_ = false;
+    numbers_ = tensors.numbers();
+    has_any_ = true;
   }
-  // Outputs are the ones that are put together; one that lacks a part never passes.
+  // Outputs are the ones that are put together. One that lacks a part never passes, and is not
+  // wrong either where the other side lacks another one.
   void Apply(OperatorRow& row) const {
     if (row.is_input) return;
-    if (!text.empty()) row.reason += (row.reason.empty() ? "" : ",") + text;
+    if (!text_.empty()) row.reason += (row.reason.empty() ? "" : ",") + text_;
     const Verdict verdict = row.verdict.verdict;
+    if (verdict == Verdict::kNotComparable) return;
     const bool passes = verdict == Verdict::kSame || verdict == Verdict::kWithinNoise;
-    if (!is_whole && passes) row.verdict = measure::NotComparable("parts-missing");
+    if (!is_whole_ && (passes || !are_same_)) {
+      row.verdict = measure::NotComparable("parts-missing");
+    } else if (!do_agree_ && passes) {
+      row.verdict = measure::NotComparable("parts-differ");
+    }
   }
+
+ private:
+  void AddText(const std::string& sentence) {
+    if (text_.find(sentence) == std::string::npos) text_ += (text_.empty() ? "" : ",") + sentence;
+  }
+
+  std::string text_;
+  bool is_whole_ = true, do_agree_ = true;
+  bool has_any_ = false, are_same_ = true;  // the same parts on both sides
+  std::vector<int64_t> numbers_;
 };
 
 class PairMeasurer {
@@ -202,9 +221,6 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
 
 void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden,
                                      bool inputs) {
-  PartsNote parts;
-  parts.Add(target);
-  parts.Add(golden);
   const auto& mine = TensorsOf(target, inputs);
   const auto& theirs = TensorsOf(golden, inputs);
   if (mine.size() != theirs.size()) {
@@ -215,6 +231,9 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
   }
   for (size_t i = 0; i < mine.size(); ++i) {
     OperatorRow row = NewRow({inputs, i});
+    PartsNote parts;
+    parts.Add(target, {inputs, i});
+    parts.Add(golden, {inputs, i});
     row.target_type = acl::TypeName(mine[i].data_type);
     row.golden_type = acl::TypeName(theirs[i].data_type);
     row.target_address = mine[i].address;
@@ -256,7 +275,7 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
                                              PartsNote& parts) {
   PL_TRY_ASSIGN(const OperatorTensors file,
                 OperatorTensors::Open(golden.path, golden.file_name, golden.slices));
-  parts.Add(file);
+  parts.Add(file, golden.place);
   const auto& tensors = TensorsOf(file, golden.place.is_input);
   const size_t index = golden.is_array ? 0 : golden.place.index;
   if (index >= tensors.size()) {
@@ -303,7 +322,7 @@ void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& 
     return;
   }
   PartsNote parts;
-  parts.Add(target);
+  parts.Add(target, task.target);
   Result<acl::Elements> golden = GoldenOf(*task.golden, row, parts);
   Result<acl::Elements> plain =
       LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{}, settings_.own.code.get());

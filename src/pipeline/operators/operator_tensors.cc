@@ -1,15 +1,15 @@
 #include "pipeline/operators/operator_tensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "formats/acl_types.h"
 #include "pipeline/operators/plain_tensor.h"
+#include "pipeline/operators/slice_assembly.h"
 #include "tensor/device_shape.h"
-#include "tensor/strided_copy.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -34,117 +34,6 @@ void TakePart(std::vector<DumpedTensor>& tensors, const std::vector<Shape>& part
     if (parts[i].empty()) continue;
     tensors[i].shape = DimsOf(parts[i]);
   }
-}
-
-// The dimensions in which an output is cut.
-std::vector<size_t> CutAxes(const Shape& cuts) {
-  std::vector<size_t> axes;
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    if (cuts[i] != 1) axes.push_back(i);
-  }
-  return axes;
-}
-
-// Several parts of one tensor, behind each other along `axis`.
-Result<acl::Elements> Concatenate(const std::vector<acl::Elements>& parts, size_t axis) {
-  const acl::Elements& first = parts.front();
-  acl::Elements whole;
-  whole.dtype = first.dtype;
-  whole.sizes = first.sizes;
-  if (axis >= whole.sizes.size()) {
-    return Error(ErrorCode::kCorrupt,
-                 fmt::format("the parts are cut in dimension {} (expected one below {})", axis,
-                             whole.sizes.size()));
-  }
-  whole.sizes[axis] = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    Shape expected = first.sizes;
-    expected[axis] = parts[i].sizes.size() > axis ? parts[i].sizes[axis] : expected[axis];
-    if (parts[i].sizes != expected || parts[i].dtype != first.dtype) {
-      return Error(
-          ErrorCode::kCorrupt,
-          fmt::format("part {} is {} {} (expected {} {})", i, InfoOf(parts[i].dtype).name,
-                      ShapeText(parts[i].sizes), InfoOf(first.dtype).name, ShapeText(expected)));
-    }
-    whole.sizes[axis] += parts[i].sizes[axis];
-  }
-  size_t rows = 1;
-  for (size_t i = 0; i < axis; ++i) rows *= static_cast<size_t>(whole.sizes[i]);
-  size_t bytes_of_all = 0;
-  for (const acl::Elements& part : parts) bytes_of_all += part.bytes.size();
-  if (bytes_of_all == 0) return whole;  // there may be any number of rows
-  whole.owned.reserve(bytes_of_all);
-  for (size_t row = 0; row < rows; ++row) {
-    for (const acl::Elements& part : parts) {
-      const size_t bytes = part.bytes.size() / rows;
-      const auto run = part.bytes.subspan(row * bytes, bytes);
-      whole.owned.insert(whole.owned.end(), run.begin(), run.end());
-    }
-  }
-  return whole;
-}
-
-// Whether two of the boxes have a point in common.
-bool DoOverlap(const std::vector<Shape>& starts, const std::vector<acl::Elements>& parts) {
-  const auto meet = [&](size_t a, size_t b) {
-    for (size_t i = 0; i < starts[a].size(); ++i) {
-      if (starts[a][i] + parts[a].sizes[i] <= starts[b][i] ||
-          starts[b][i] + parts[b].sizes[i] <= starts[a][i]) {
-        return false;
-      }
-    }
-    return true;
-  };
-  for (size_t a = 0; a < parts.size(); ++a) {
-    for (size_t b = 0; b < a; ++b) {
-      if (meet(a, b)) return true;
-    }
-  }
-  return false;
-}
-
-// Several parts of one tensor at their places; they must fill it.
-Result<acl::Elements> Assemble(const std::vector<acl::Elements>& parts,
-                               const std::vector<Shape>& starts) {
-  constexpr int64_t kMost = int64_t{1} << 48;  // elements that a device has room for
-  const auto wrong = [](std::string_view what) {
-    return Error(ErrorCode::kCorrupt, fmt::format("the parts {} the output", what));
-  };
-  acl::Elements whole;
-  whole.dtype = parts.front().dtype;
-  whole.sizes = Shape(parts.front().sizes.size(), 0);
-  size_t bytes = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Shape& sizes = parts[i].sizes;
-    if (sizes.size() != whole.sizes.size() || starts[i].size() != sizes.size()) {
-      return wrong("have other dimensions than");
-    }
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      if (starts[i][axis] < 0 || starts[i][axis] > kMost || sizes[axis] > kMost) {
-        return wrong("begin outside of");
-      }
-      whole.sizes[axis] = std::max(whole.sizes[axis], starts[i][axis] + sizes[axis]);
-    }
-    bytes += parts[i].bytes.size();
-  }
-  const size_t width = InfoOf(whole.dtype).size_bytes;
-  const Result<int64_t> count = ElementCount(whole.sizes);
-  if (!count || static_cast<size_t>(*count) != bytes / width || DoOverlap(starts, parts)) {
-    return wrong("do not fill");
-  }
-  whole.owned.resize(bytes);
-  const std::vector<int64_t> strides = ContiguousStrides(whole.sizes);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].bytes.empty()) continue;
-    const std::vector<int64_t> from = ContiguousStrides(parts[i].sizes);
-    StridedCopy copy;
-    for (size_t axis = 0; axis < strides.size(); ++axis) {
-      copy.to_offset += starts[i][axis] * strides[axis];
-      copy.axes.push_back({parts[i].sizes[axis], from[axis], strides[axis]});
-    }
-    CopyStrided(copy, width, parts[i].bytes.data(), whole.owned.data());
-  }
-  return whole;
 }
 
 // The original shape of the whole: as the first part has it, or that with one dimension summed up
@@ -187,40 +76,18 @@ Result<OperatorTensors> OperatorTensors::Open(const std::string& path, const std
 }
 
 Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
-  std::optional<acl::ThreadSlices> facts;
-  for (const load::OperatorSlice& slice : slices.files) {
-    PL_TRY_ASSIGN(acl::DumpFile file, acl::DumpFile::Open(slice.path));
-    files_.push_back(std::move(file));
-    acl::Message part = files_.back().message();
-    Result<std::optional<acl::ThreadSlices>> read = acl::ReadThreadSlices(part);
-    if (!read) return read.error().In(slice.path);
-    if (*read && (*read)->is_automatic) {
-      const auto thread = static_cast<size_t>(slice.number);
-      if (thread < (*read)->inputs.size()) TakePart(part.inputs, (*read)->inputs[thread]);
-      if (thread < (*read)->outputs.size()) TakePart(part.outputs, (*read)->outputs[thread]);
-    }
-    const bool has_starts =
-        *read && static_cast<size_t>(slice.number) < (*read)->output_starts.size();
-    starts_.push_back(has_starts ? (*read)->output_starts[static_cast<size_t>(slice.number)]
-                                 : std::vector<Shape>());
-    if (facts && *read && (*read)->instance_count != facts->instance_count) {
-      is_whole_ = false;
-      remark_ = fmt::format("The parts say that there are {} and {} of them.",
-                            facts->instance_count, (*read)->instance_count);
-    }
-    if (!facts) facts = *std::move(read);
-    parts_.push_back(std::move(part));
-  }
-  if (slices.are_joined && facts) {
-    const Status joined = Join(slices, *facts);
+  for (const load::OperatorSlice& slice : slices.files) PL_TRY(OpenPart(slice));
+  const Status counted = CheckNumbers(slices);
+  if (!counted) return counted.error().In(slices.files.front().path);
+  if (slices.are_joined && facts_) {
+    const Status joined = Join(slices);
     if (!joined) return joined.error().In(slices.files.front().path);
   } else {
-    // Without the attribute nothing tells how the parts belong together.
     message_ = parts_.back();
-    if (slices.are_joined && parts_.size() > 1) {
-      is_whole_ = false;
-      remark_ = "The attribute that tells how the parts of the operator fit together is missing.";
-    }
+  }
+  if (slices.are_joined && lacks_attribute_ && parts_.size() > 1) {
+    is_whole_ = false;
+    AddRemark("The attribute that tells how the parts of the operator fit together is missing.");
   }
   for (auto* side : {&message_.inputs, &message_.outputs}) {
     for (DumpedTensor& tensor : *side) {
@@ -230,50 +97,155 @@ Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
   return {};
 }
 
-Status OperatorTensors::Join(const load::OperatorSlices& slices, const acl::ThreadSlices& facts) {
-  if (static_cast<int64_t>(parts_.size()) != facts.instance_count) {
-    is_whole_ = false;
-    remark_ = fmt::format("{} ({} vs {}).", kIncomplete, parts_.size(), facts.instance_count);
-  }
-  const bool is_cut = std::ranges::any_of(facts.output_cuts,
-                                          [](const Shape& cuts) { return !CutAxes(cuts).empty(); });
-  if (!is_cut) {
-    const auto newest = std::ranges::max_element(slices.files, {}, &load::OperatorSlice::timestamp);
-    message_ = parts_[static_cast<size_t>(newest - slices.files.begin())];
-    if (parts_.size() > 1) {
-      remark_ += fmt::format("{}No output is cut: of {} files the newest was taken.",
-                             remark_.empty() ? "" : " ", parts_.size());
-    }
+void OperatorTensors::AddRemark(const std::string& sentence) {
+  remark_ += (remark_.empty() ? "" : " ") + sentence;
+}
+
+Status OperatorTensors::OpenPart(const load::OperatorSlice& slice) {
+  PL_TRY_ASSIGN(acl::DumpFile file, acl::DumpFile::Open(slice.path));
+  files_.push_back(std::move(file));
+  numbers_.push_back(slice.number);
+  acl::Message& part = parts_.emplace_back(files_.back().message());
+  std::vector<Shape>& starts = starts_.emplace_back();
+  Result<std::optional<acl::ThreadSlices>> read = acl::ReadThreadSlices(part);
+  if (!read) return read.error().In(slice.path);
+  part.attributes.clear();  // of thousands of parts, each of which has the places of all
+  if (!*read) {
+    lacks_attribute_ = true;
     return {};
   }
-  message_ = parts_.front();
+  acl::ThreadSlices& facts = **read;
+  const auto thread = static_cast<size_t>(slice.number);
+  if (facts.is_automatic) {
+    if (thread < facts.inputs.size()) TakePart(part.inputs, facts.inputs[thread]);
+    if (thread < facts.outputs.size()) TakePart(part.outputs, facts.outputs[thread]);
+    if (thread < facts.output_starts.size()) starts = std::move(facts.output_starts[thread]);
+  }
+  if (facts_ &&
+      (facts.is_automatic != facts_->is_automatic || facts.output_cuts != facts_->output_cuts)) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: attribute 0: another threadMode or outputCutList than that of "
+                             "part {} (expected the same in all parts of an operator)",
+                             slice.path, numbers_.front()));
+  }
+  if (facts_ && facts.instance_count != facts_->instance_count) {
+    is_whole_ = false;
+    AddRemark(fmt::format("The parts say that there are {} and {} of them.", facts_->instance_count,
+                          facts.instance_count));
+  }
+  if (!facts_) facts_ = std::move(facts);
+  return {};
+}
+
+Status OperatorTensors::CheckNumbers(const load::OperatorSlices& slices) {
+  constexpr size_t kMostNamed = 3;
+  if (!slices.numbers) return {};
+  const std::vector<int64_t>& numbers = *slices.numbers;
+  const auto size = static_cast<int64_t>(numbers.size());
+  const int64_t first = facts_ && facts_->is_automatic ? 0 : numbers.front();
+  const int64_t count = facts_ ? facts_->instance_count : numbers.back() - first + 1;
+  std::vector<int64_t> missing;
+  for (int64_t i = 0; i < count && missing.size() < kMostNamed; ++i) {
+    if (!std::ranges::binary_search(numbers, first + i)) missing.push_back(first + i);
+  }
+  if (size == count && missing.empty()) return {};
+  is_whole_ = false;
+  const std::string absent =
+      missing.empty() ? ""
+                      : fmt::format(" Number {}{} is not there.", fmt::join(missing, ", "),
+                                    missing.size() < kMostNamed ? "" : ", ...");
+  if (size == count && slices.are_joined) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("the parts of the operator have the numbers {} to {} (expected {} to "
+                             "{}).{} Copy the files again, or correct their names",
+                             numbers.front(), numbers.back(), first, first + count - 1, absent));
+  }
+  AddRemark(fmt::format("{} ({} vs {}).{}", kIncomplete, size, count, absent));
+  return {};
+}
+
+Status OperatorTensors::Join(const load::OperatorSlices& slices) {
+  const std::vector<Shape>& cuts = facts_->output_cuts;
+  const bool is_cut =
+      std::ranges::any_of(cuts, [](const Shape& one) { return !CutAxes(one).empty(); });
+  size_t taken = 0;
+  if (!is_cut) {
+    const auto newest = std::ranges::max_element(slices.files, {}, &load::OperatorSlice::timestamp);
+    taken = static_cast<size_t>(newest - slices.files.begin());
+    if (parts_.size() > 1) {
+      AddRemark(fmt::format("No output is cut: of {} files the newest was taken.", parts_.size()));
+    }
+  }
+  message_ = parts_[taken];
   for (const acl::Message& part : parts_) {
-    if (part.outputs.size() == message_.outputs.size()) continue;
+    if (!is_cut || part.outputs.size() == message_.outputs.size()) continue;
     return Error(ErrorCode::kCorrupt,
                  fmt::format("the parts of the operator have {} and {} outputs",
                              message_.outputs.size(), part.outputs.size()));
   }
-  for (size_t i = 0; i < std::min(message_.outputs.size(), facts.output_cuts.size()); ++i) {
-    const std::vector<size_t> axes = CutAxes(facts.output_cuts[i]);
-    if (!axes.empty() && parts_.size() > 1) {
+  for (size_t i = 0; i < message_.outputs.size(); ++i) {
+    const std::vector<size_t> axes = i < cuts.size() ? CutAxes(cuts[i]) : std::vector<size_t>();
+    if (axes.empty()) {
+      CompareUncut(i, taken);
+    } else if (parts_.size() > 1) {
       const Status joined = JoinOutput(i, axes);
       if (!joined) return joined.error().In(fmt::format("output {}", i));
     }
+    if (!is_whole_) continue;
+    const Status fits = CheckSizes(i, taken);
+    if (!fits) return fits.error().In(fmt::format("output {}", i));
   }
   return {};
 }
 
+void OperatorTensors::CompareUncut(size_t index, size_t taken) {
+  constexpr size_t kMostNamed = 3;
+  const DumpedTensor& mine = message_.outputs[index];
+  std::vector<int64_t> others;
+  for (size_t i = 0; i < parts_.size() && others.size() < kMostNamed; ++i) {
+    const std::vector<DumpedTensor>& outputs = parts_[i].outputs;
+    const bool is_same =
+        outputs.size() == message_.outputs.size() && outputs[index].data_type == mine.data_type &&
+        outputs[index].format == mine.format && outputs[index].shape == mine.shape &&
+        std::ranges::equal(outputs[index].data, mine.data);
+    if (!is_same) others.push_back(numbers_[i]);
+  }
+  if (others.empty()) return;
+  disagreements_[index] = fmt::format(
+      "Output {} is not cut, and part {}{} has another one than part {}, which was taken.", index,
+      fmt::join(others, ", "), others.size() < kMostNamed ? "" : ", ...", numbers_[taken]);
+}
+
+Status OperatorTensors::CheckSizes(size_t index, size_t taken) const {
+  const DumpedTensor& joined = message_.outputs[index];
+  const DumpedTensor& stated = files_[taken].message().outputs[index];
+  // The sizes in a message are those of the whole, or those of the part itself.
+  if (stated.shape == joined.shape || stated.shape == parts_[taken].outputs[index].shape) return {};
+  const std::optional<Shape> got = acl::KnownShape(joined.shape);
+  const std::optional<Shape> expected = acl::KnownShape(stated.shape);
+  if (!got || !expected) return {};
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("the parts make {} (expected {}, the sizes in part {})", ShapeText(*got),
+                           ShapeText(*expected), numbers_[taken]));
+}
+
 Status OperatorTensors::JoinOutput(size_t index, const std::vector<size_t>& axes) {
   std::vector<Shape> starts;
-  for (const std::vector<Shape>& of_part : starts_) {
-    if (index < of_part.size()) starts.push_back(of_part[index]);
+  std::vector<int64_t> placeless;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const bool has_start = index < starts_[i].size() && !starts_[i][index].empty();
+    if (has_start) starts.push_back(starts_[i][index]);
+    if (!has_start) placeless.push_back(numbers_[i]);
   }
-  if (axes.size() > 1 && starts.size() < parts_.size()) {
+  if (axes.size() > 1 && !placeless.empty()) {
     return Error(ErrorCode::kUnsupported,
-                 fmt::format("cut in {} dimensions, and nothing says where (expected one). Compare "
-                             "the parts one by one, with -ffts",
-                             axes.size()));
+                 fmt::format("cut in the dimensions {}, and output_tensor_slice in attribute 0 has "
+                             "no bounds of part {} (expected \"lower\" and \"higher\" of each "
+                             "dimension). Compare the parts one by one, with -ffts",
+                             fmt::join(axes, " and "), fmt::join(placeless, ", ")));
   }
+  // With parts missing there are no places to fill; what is there follows each other.
+  const bool has_places = placeless.empty() && (is_whole_ || axes.size() > 1);
   std::vector<acl::Elements> parts;
   std::vector<const DumpedTensor*> tensors;
   for (const acl::Message& part : parts_) {
@@ -286,8 +258,8 @@ Status OperatorTensors::JoinOutput(size_t index, const std::vector<size_t>& axes
     PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(part.outputs[index]));
     parts.push_back(std::move(elements));
   }
-  PL_TRY_ASSIGN(acl::Elements whole,
-                axes.size() > 1 ? Assemble(parts, starts) : Concatenate(parts, axes.front()));
+  PL_TRY_ASSIGN(acl::Elements whole, has_places ? PlaceParts(parts, starts, axes)
+                                                : ConcatenateParts(parts, axes.front()));
   DumpedTensor& output = message_.outputs[index];
   const acl::TypeInfo* type = acl::FindType(output.data_type);
   if (type == nullptr || type->encoding != acl::Encoding::kPlain) {

@@ -5,7 +5,10 @@
 #define PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_TENSORS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +22,12 @@ namespace plumbline::pipeline {
 class OperatorTensors {
  public:
   // Without slices the file at `path`, whose recorder called it `file_name`. Of joined ones each
-  // output that is cut is put together along the dimension in which it is cut, in the order of the
-  // slices, or in several as the attribute says where each part begins; inputs are those of the
-  // first. Of a part by itself the tensors have the sizes of the part. Errors of
-  // acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not fit each other or their
-  // own sizes; kUnsupported: an output that is cut in several dimensions, and nothing says where.
+  // output that is cut is put together: where the attribute says where each part begins, there,
+  // otherwise along the one dimension in which it is cut, in the order of the slices. Inputs are
+  // those of the first part. Of a part by itself the tensors have the sizes of the part. Errors of
+  // acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not fit each other, the
+  // places or the whole sizes that are said, or that have other numbers than there should be;
+  // kUnsupported: an output that is cut in several dimensions, and nothing says where.
   static Result<OperatorTensors> Open(const std::string& path, const std::string& file_name,
                                       const load::OperatorSlices& slices);
 
@@ -32,21 +36,40 @@ class OperatorTensors {
   [[nodiscard]] const std::string& remark() const { return remark_; }
   // False: files of parts are missing, and the outputs are not the whole ones.
   [[nodiscard]] bool is_whole() const { return is_whole_; }
+  // Of the parts that were put together; empty: the operator was not cut.
+  [[nodiscard]] const std::vector<int64_t>& numbers() const { return numbers_; }
+  // Which parts have another output `index` although it is not cut; empty: none.
+  [[nodiscard]] std::string Disagreement(size_t index) const {
+    const auto found = disagreements_.find(index);
+    return found == disagreements_.end() ? "" : found->second;
+  }
 
  private:
   OperatorTensors() = default;
   Status OpenSlices(const load::OperatorSlices& slices);
-  Status Join(const load::OperatorSlices& slices, const acl::ThreadSlices& facts);
+  Status OpenPart(const load::OperatorSlice& slice);
+  void AddRemark(const std::string& sentence);
+  // Which parts there are, against how many there should be.
+  Status CheckNumbers(const load::OperatorSlices& slices);
+  Status Join(const load::OperatorSlices& slices);
   // `axes`: the dimensions in which the output is cut.
   Status JoinOutput(size_t index, const std::vector<size_t>& axes);
+  // An output that no part cuts is the same in all of them; `taken`: the part whose one counts.
+  void CompareUncut(size_t index, size_t taken);
+  // The sizes of an output against those in the message of the part `taken`.
+  [[nodiscard]] Status CheckSizes(size_t index, size_t taken) const;
 
   std::vector<acl::DumpFile> files_;
   std::vector<acl::Message> parts_;  // of the files, with the sizes of the parts
+  std::vector<int64_t> numbers_;     // of the parts
+  std::optional<acl::ThreadSlices> facts_;
+  bool lacks_attribute_ = false;  // some part has no such facts
   // Of each part and output: where it begins in the whole; empty: not said.
   std::vector<std::vector<Shape>> starts_;
   std::deque<std::vector<std::byte>> joined_;
   acl::Message message_;
   std::string remark_;
+  std::map<size_t, std::string> disagreements_;
   bool is_whole_ = true;
 };
 

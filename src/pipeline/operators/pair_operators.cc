@@ -166,9 +166,12 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   PL_TRY_ASSIGN(OperatorDumps target, load::ReadOperatorDumps(request.target));
   PL_TRY_ASSIGN(OperatorDumps golden, load::ReadOperatorDumps(request.golden));
   PL_TRY(CheckKinds(request, target, golden));
-  if (!request.slice_by_slice) {
-    load::JoinSlices(target);
-    load::JoinSlices(golden);
+  for (OperatorDumps* dumps : {&target, &golden}) {
+    if (request.slice_by_slice) {
+      load::CountSlices(*dumps);
+    } else {
+      load::JoinSlices(*dumps);
+    }
   }
   if (request.most_elements > 0) {
     comparison.notes.push_back(fmt::format(
