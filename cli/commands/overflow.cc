@@ -143,8 +143,10 @@ int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
     std::fputs("plumb overflow: [Overflow] Find [0] overflow node!\n", stderr);
   }
   if (!summary.first.empty()) {
-    Print(fmt::format("first overflow: {}\n  records: {}\n  written: {}\n", OneLine(summary.first),
-                      summary.found, OneLine(summary.summary_path)));
+    Print(
+        fmt::format("first overflow: {}\n  records: {}\n", OneLine(summary.first), summary.found));
+    if (summary.damaged > 0) Print(fmt::format("  damaged: {}\n", summary.damaged));
+    Print(fmt::format("  written: {}\n", OneLine(summary.summary_path)));
   }
   if (!summary.failures.empty()) return static_cast<int>(summary.code);
   return summary.found > 0 && arguments.fail_on_anomaly ? kAnomalyFound : 0;

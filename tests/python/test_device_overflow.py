@@ -103,6 +103,42 @@ def test_bad_records_stop_no_other(tmp_path: pathlib.Path) -> None:
     assert summary(tmp_path / "out") == EXPECTED
 
 
+@pytest.mark.parametrize(("time", "count"), [
+    (1636595794731000, 1), (1636595794731000, 5), (1636595794739999, 1), (1636595794739999, None)])
+@pytest.mark.parametrize("content", [b"", b"x", b"cut", b"kind"])
+def test_a_damaged_record_hides_no_sound_one(tmp_path: pathlib.Path, time: int,
+                                             count: int | None, content: bytes) -> None:
+    """In front of it or behind it, wanted or not: it is told with its place, and takes no place."""
+    kernel(tmp_path / "in")
+    dumps.record_file(dumps.old_record()).write(tmp_path / "in" / RECORD)
+    damaged = tmp_path / "in" / f"Opdebug.Node_OpDebug.9.10.{time}"
+    if content == b"cut":
+        content = dumps.record_file(dumps.old_record()).bytes()[:-1]
+    elif content == b"kind":
+        content = dumps.record_file(dumps.new_record(kind=9)).bytes()
+    damaged.write_bytes(content)
+    options = () if count is None else ("-n", count)
+    done = overflow("-d", tmp_path / "in", "-out", tmp_path / "out", *options)
+    assert done.returncode in (11, 35, 39), done.stderr
+    assert f"plumb overflow: {damaged}: " in done.stderr
+    assert f"{damaged}: {damaged}" not in done.stderr
+    assert summary(tmp_path / "out") == EXPECTED
+    assert "\n  records: 2\n  damaged: 1\n" in done.stdout
+    assert [path.name for path in (tmp_path / "out").glob("*.json")] == [f"{RECORD}.output.0.json"]
+
+
+def test_sound_records_beside_damaged_ones_in_a_file(tmp_path: pathlib.Path) -> None:
+    kernel(tmp_path / "in")
+    for time in (1636595794731103, 1636595794731104):
+        dumps.record_file(dumps.new_record(kind=9), dumps.old_record(), bytes(20)).write(
+            tmp_path / "in" / f"Opdebug.Node_OpDebug.7.10.{time}")
+    done = overflow("-d", tmp_path / "in", "-out", tmp_path / "out")
+    assert done.returncode == 35
+    assert summary(tmp_path / "out") == EXPECTED
+    for time in ("103", "104"):
+        assert f"{time}: output:0: " in done.stderr and f"{time}: output:2: " in done.stderr
+
+
 def test_nothing_to_summarise(tmp_path: pathlib.Path) -> None:
     kernel(tmp_path / "in")
     done = overflow("-d", tmp_path / "in", "-out", tmp_path / "out")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -32,10 +33,20 @@ DumpFailure OpenFailure(const std::string& path, std::string_view name, const Er
   return {code, error.message()};
 }
 
+// Of one output of the operator that watches for overflows.
+DumpResult<acl::OverflowRecord> RecordIn(const acl::DumpedTensor& output) {
+  Result<acl::OverflowRecord> record = acl::ReadOverflow(output.data);
+  if (record) return *std::move(record);
+  const bool is_kind = record.error().code() == ErrorCode::kUnsupported;
+  return Failed(is_kind ? DumpCode::kInvalidOverflowType : DumpCode::kInvalidDumpData,
+                record.error());
+}
+
 class Conversion {
  public:
+  // Without a directory nothing can be written.
   Conversion(const std::string& path, const std::string& name, const ConvertOptions& options,
-             OutputDirectory& directory)
+             OutputDirectory* directory)
       : path_(path), name_(name), options_(options), directory_(directory) {}
 
   FileConversion Run() {
@@ -49,7 +60,11 @@ class Conversion {
       return std::move(result_);
     }
     if (acl::IsOverflowFileName(name_)) {
-      WriteRecords(file->message());
+      ReadRecords(*file, [&](size_t i, const acl::OverflowRecord& record) {
+        const std::string json = acl::OverflowJson(record);
+        return WriteBytes(fmt::format("{}.output.{}.json", name_, i),
+                          std::as_bytes(std::span(json)));
+      });
     } else {
       ReadSlices(file->message());
       WriteTensors(file->message());
@@ -59,6 +74,17 @@ class Conversion {
     return std::move(result_);
   }
 
+  std::vector<ConvertFailure> CheckRecords() {
+    const Result<acl::DumpFile> file = acl::DumpFile::Open(path_, name_);
+    if (file) {
+      ReadRecords(*file, [](size_t, const acl::OverflowRecord&) { return DumpStatus(); });
+      CheckWhole(*file);
+    } else {
+      Fail("", OpenFailure(path_, name_, file.error()));
+    }
+    return std::move(result_.failures);
+  }
+
  private:
   void Fail(const std::string& part, DumpFailure failure) {
     result_.failures.push_back({part, std::move(failure)});
@@ -66,7 +92,7 @@ class Conversion {
 
   DumpStatus Write(const std::string& name, const OutputDirectory::Fill& fill) {
     PL_TRY_ASSIGN(PlacedFile written,
-                  directory_.Write(name, fill, options_.kind == OutputKind::kGraphNpy));
+                  directory_->Write(name, fill, options_.kind == OutputKind::kGraphNpy));
     result_.output_bytes += written.bytes;
     result_.outputs.push_back(std::move(written.path));
     return {};
@@ -178,21 +204,17 @@ class Conversion {
   }
 
   // Outputs of the operator that watches for overflows.
-  void WriteRecords(const acl::Message& message) {
-    for (size_t i = 0; i < message.outputs.size(); ++i) {
-      const std::string part = fmt::format("output:{}", i);
-      const Result<acl::OverflowRecord> record = acl::ReadOverflow(message.outputs[i].data);
-      if (!record) {
-        Fail(part, Failed(record.error().code() == ErrorCode::kUnsupported
-                              ? DumpCode::kInvalidOverflowType
-                              : DumpCode::kInvalidDumpData,
-                          record.error()));
-        continue;
-      }
-      const std::string json = acl::OverflowJson(*record);
-      const DumpStatus written =
-          WriteBytes(fmt::format("{}.output.{}.json", name_, i), std::as_bytes(std::span(json)));
-      if (!written) Fail(part, written.error());
+  void ReadRecords(const acl::DumpFile& file,
+                   const std::function<DumpStatus(size_t, const acl::OverflowRecord&)>& take) {
+    const std::vector<acl::DumpedTensor>& outputs = file.message().outputs;
+    if (outputs.empty()) {
+      Fail("", {DumpCode::kInvalidDumpData,
+                fmt::format("{}: the file holds no overflow record", path_)});
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const DumpResult<acl::OverflowRecord> record = RecordIn(outputs[i]);
+      const DumpStatus taken = record ? take(i, *record) : DumpStatus(record.error());
+      if (!taken) Fail(fmt::format("output:{}", i), taken.error());
     }
   }
 
@@ -219,7 +241,7 @@ class Conversion {
   const std::string& path_;
   const std::string& name_;
   const ConvertOptions& options_;
-  OutputDirectory& directory_;
+  OutputDirectory* directory_;
   std::string stem_;
   std::optional<acl::ThreadSlices> slices_;
   uint64_t thread_ = 0;
@@ -230,7 +252,12 @@ class Conversion {
 
 FileConversion ConvertFile(const std::string& path, const std::string& name,
                            const ConvertOptions& options, OutputDirectory& directory) {
-  return Conversion(path, name, options, directory).Run();
+  return Conversion(path, name, options, &directory).Run();
+}
+
+std::vector<ConvertFailure> CheckRecords(const std::string& path, const std::string& name) {
+  const ConvertOptions options;
+  return Conversion(path, name, options, nullptr).CheckRecords();
 }
 
 }  // namespace plumbline::pipeline

@@ -30,6 +30,10 @@ struct FileConversion {
 FileConversion ConvertFile(const std::string& path, const std::string& name,
                            const ConvertOptions& options, OutputDirectory& directory);
 
+// What converting a file of overflow records would fail with, for what lies in the file. Writes
+// nothing.
+std::vector<ConvertFailure> CheckRecords(const std::string& path, const std::string& name);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_DEVICE_DUMP_CONVERT_FILE_H_

@@ -72,7 +72,16 @@ class Summary {
     if (records.empty()) return std::move(summary_);
     PL_TRY_ASSIGN(OutputDirectory output, OutputDirectory::Open(request_.output_directory));
     output_.emplace(std::move(output));
-    for (size_t i = 0; i < std::min(records.size(), request_.count); ++i) Add(records[i]);
+    size_t shown = 0;
+    for (const Candidate& record : records) {
+      const size_t failures = summary_.failures.size();
+      if (shown == request_.count) {
+        Tell(record.file->path, CheckRecords(record.file->path, record.file->name));
+      } else if (Add(record)) {
+        ++shown;
+      }
+      summary_.damaged += summary_.failures.size() > failures ? 1 : 0;
+    }
     if (text_.empty()) return std::move(summary_);
     const FreeName path = FreePath(request_.output_directory, "overflow_summary", ".txt");
     const Status written = WriteFileAtomically(path.text, text_, /*durable=*/false);
@@ -96,34 +105,41 @@ class Summary {
     if (!converted_.insert(file.path).second) return;
     FileConversion converted = ConvertFile(file.path, file.name, {}, *output_);
     std::ranges::move(converted.outputs, std::back_inserter(summary_.outputs));
-    for (const ConvertFailure& one : converted.failures) {
-      Fail(one.part.empty() ? file.path : fmt::format("{}: {}", file.path, one.part),
-           one.failure.code, one.failure.text);
+    Tell(file.path, converted.failures);
+  }
+
+  void Tell(const std::string& path, const std::vector<ConvertFailure>& failures) {
+    for (const ConvertFailure& one : failures) {
+      if (one.part.empty()) {
+        AddFailure(one.failure.code, one.failure.text);
+      } else {
+        Fail(fmt::format("{}: {}", path, one.part), one.failure.code, one.failure.text);
+      }
     }
   }
 
-  void Add(const Candidate& candidate) {
+  // Whether it holds a record of an overflow. What is damaged is told and takes no other's place.
+  bool Add(const Candidate& candidate) {
     const std::string& path = candidate.file->path;
     Convert(*candidate.file);
     const Result<acl::DumpFile> file = acl::DumpFile::Open(path, candidate.file->name);
-    if (!file) return;  // said by Convert()
-    if (file->message().outputs.empty()) {
-      Fail(path, DumpCode::kInvalidDumpData, "the file holds no overflow record");
-    }
+    if (!file) return false;  // said by Convert()
+    bool has_record = false;
     for (const acl::DumpedTensor& output : file->message().outputs) {
       const Result<acl::OverflowRecord> record = acl::ReadOverflow(output.data);
-      if (record) AddRecord(candidate, *record);
+      if (record) has_record = AddRecord(candidate, *record) || has_record;
     }
+    return has_record;
   }
 
-  void AddRecord(const Candidate& candidate, const acl::OverflowRecord& record) {
+  bool AddRecord(const Candidate& candidate, const acl::OverflowRecord& record) {
     const auto is_bad = [](const acl::OverflowPart& part) { return part.has_overflow(); };
     const auto part = std::ranges::find_if(record.parts, is_bad);
     if (part == record.parts.end()) {
       Fail(candidate.file->path,
            record.is_new ? DumpCode::kInvalidOverflowStatus : DumpCode::kInvalidOverflowType,
            "the record has no status that is not 0");
-      return;
+      return false;
     }
     const Candidate* kernel = FindOperator(*candidate.file, *part);
     std::optional<acl::DumpFile> dump = kernel != nullptr ? OpenOperator(*kernel) : std::nullopt;
@@ -148,6 +164,7 @@ class Summary {
       summary_.first = fmt::format("{} ({}, status {})", title, part->kind, StatusText(*part));
     }
     if (dump) AddTensors(*kernel->file, dump->message());
+    return true;
   }
 
   // The operator's file in the record's directory; of several the last one in front of the record.

@@ -14,11 +14,12 @@ namespace plumbline::pipeline {
 
 struct OverflowRequest {
   std::string output_directory;
-  size_t count = 1;  // records, the earliest first
+  size_t count = 1;  // files with sound records, the earliest first
 };
 
 struct OverflowSummary {
   size_t found = 0;          // files with records
+  size_t damaged = 0;        // of them, those of which something is told
   std::string first;         // "[MatMul] network/fc1/MatMul (AI Core, status 16)"; empty: none
   std::string summary_path;  // empty: no record
   std::vector<std::string> outputs;    // records as JSON and operators' tensors as arrays
@@ -29,7 +30,8 @@ struct OverflowSummary {
 
 // Writes overflow_summary_{time}.txt, the records as JSON and the tensors of their operators as
 // arrays; nothing where `found` has no record. A bad record or tensor, or a directory that could
-// not be listed, is a failure, and the others follow. kInvalidPath, kWriteError.
+// not be listed, is a failure, and the others follow; records behind the wanted ones are looked at
+// too. kInvalidPath, kWriteError.
 DumpResult<OverflowSummary> SummarizeOverflows(const OverflowRequest& request, DumpFiles found);
 
 bool HasOverflowRecords(const DumpFiles& found);
