@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/utf8.h"
 #include "config/nearest_key.h"
 #include "config/setting_values.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 using settings::Json;
 
+constexpr std::string_view kOpening = "/*", kClosing = "*/";  // of a comment
 constexpr std::string_view kSection = "dump";
 constexpr std::string_view kKeys[] = {"dump_list",  "dump_path",  "dump_mode", "dump_op_switch",
                                       "dump_data",  "dump_stats", "dump_step", "dump_debug",
@@ -41,6 +43,10 @@ class Copier {
   explicit Copier(std::string_view text) : text_(text) {}
 
   Repaired Run() {
+    if (text_.starts_with(kByteOrderMark)) {
+      Note(0, "a byte order mark");
+      at_ = kByteOrderMark.size();
+    }
     while (at_ < text_.size()) Step();
     return std::move(out_);
   }
@@ -64,6 +70,9 @@ class Copier {
     } else if (c == '#' || text_.substr(at_, 2) == "//") {
       Note(at_, "a comment");
       at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (text_.substr(at_, kOpening.size()) == kOpening) {
+      Note(at_, "a comment");
+      DropComment();
     } else if (c == '}' || c == ']') {
       if (last_ == Last::kComma) {
         Note(last_at_, "a comma in front of no member");
@@ -83,6 +92,15 @@ class Copier {
     } else {
       CopyValue();
     }
+  }
+
+  // Up to its end, or that of the text; the lines behind it keep their numbers.
+  void DropComment() {
+    const size_t closing = text_.find(kClosing, at_ + kOpening.size());
+    const size_t end = closing == std::string_view::npos ? text_.size() : closing + kClosing.size();
+    const std::string_view comment = text_.substr(at_, end - at_);
+    out_.text.append(static_cast<size_t>(std::ranges::count(comment, '\n')), '\n');
+    at_ = end;
   }
 
   // A text, a number, a word, or the start of an object or array.
@@ -109,7 +127,7 @@ class Copier {
     return std::min(end + 1, text_.size()) - at_;
   }
   [[nodiscard]] size_t WordSize() const {
-    const size_t end = text_.find_first_of(" \t\r\n,:]}[{\"#", at_ + 1);
+    const size_t end = text_.find_first_of(" \t\r\n,:]}[{\"#/", at_ + 1);
     return std::min(end, text_.size()) - at_;
   }
 

@@ -12,8 +12,8 @@
 
 namespace plumbline::acl_json {
 
-// A text as JSON: the same lines, without comments ("#" and "//" up to the end of the line) and
-// surplus commas, with the missing ones.
+// A text as JSON: the same lines, without comments ("#" and "//" up to the end of the line,
+// "/*" up to "*/"), surplus commas and a byte order mark, with the missing commas.
 struct Repaired {
   std::string text;
   std::vector<std::string> repairs;  // "line 4, column 17: a comma is missing", in their order

@@ -70,6 +70,25 @@ TEST(AclJson, CommasBehindTheLastMemberGo) {
   EXPECT_EQ(checked->repairs.size(), 3U);
 }
 
+TEST(AclJson, CommentsOfManyLinesAndAByteOrderMarkGo) {
+  const std::string_view text =
+      "\xEF\xBB\xBF{/* one */\"dump\": {\"dump_path\": 5/* two\n \"}, */,\n\"dump_list\": []}}/**/";
+  const auto checked = Check(text, /*is_lenient=*/true);
+  ASSERT_TRUE(checked) << checked.error().message();
+  EXPECT_EQ(checked->text, "{\"dump\": {\"dump_path\": 5\n,\n\"dump_list\": []}}");
+  EXPECT_EQ(checked->repairs,
+            (std::vector<std::string>{"line 1, column 1: a byte order mark",
+                                      "line 1, column 5: a comment", "line 1, column 37: a comment",
+                                      "line 3, column 18: a comment"}));
+  const auto strict = Check(text, /*is_lenient=*/false);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().message().find("line 1, column 1: a byte order mark"), 0U);
+  EXPECT_NE(strict.error().message().find("4 to repair"), std::string::npos);
+  EXPECT_FALSE(Check("{\"dump\": {\"dump_path\": \"a\"} /* never ends *}", true));
+  EXPECT_EQ(Check("{\"dump\": {\"dump_path\": \"/*a*/\"}}", false)->text,
+            "{\"dump\": {\"dump_path\": \"/*a*/\"}}");
+}
+
 TEST(AclJson, WhatIsNoJsonHasItsPlace) {
   for (const auto& [text, place] : std::vector<std::pair<std::string, std::string>>{
            {"", "line 1, column 1"},
