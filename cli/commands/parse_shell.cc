@@ -1,11 +1,9 @@
 #include <editline/readline.h>
 #include <fmt/format.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/child_end.h"
 #include "base/file.h"
 #include "commands/parse.h"
 
@@ -92,10 +91,8 @@ void RunProgram(const std::vector<std::string>& words) {
     std::fprintf(stderr, "%s: command not found\n", words[0].c_str());
     return;
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) std::fputs("Command execution failed\n", stderr);
+  const Result<ChildEnd> end = WaitForChild(child);
+  if (!end || end->by_signal || end->number != 0) std::fputs("Command execution failed\n", stderr);
 }
 
 void RunLine(std::vector<std::string> words) {

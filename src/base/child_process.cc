@@ -2,17 +2,23 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <cstdlib>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
+#include "base/child_end.h"
+#include "base/child_groups.h"
 #include "base/file.h"
 #include "base/text_parts.h"
 
@@ -25,93 +31,137 @@ constexpr int kSocket = 3;       // in the child
 constexpr int kFirstMemory = 4;  // in the child
 // Descriptors that are handed over are moved out of the way of those numbers.
 constexpr int kFirstFree = 64;
+// How long a program may take to end that was told to.
+constexpr std::chrono::seconds kGrace{2};
 
-Error MemoryError(std::string_view action) { return ErrnoError(errno, "shared memory", action); }
-
-void CloseIfOpen(int& descriptor) {
-  if (descriptor >= 0) ::close(descriptor);
-  descriptor = -1;
-}
-
-// The descriptors of a child that is being started.
-class HandedOver {
+// An open descriptor. Move-only.
+class Descriptor {
  public:
-  HandedOver() { ::posix_spawn_file_actions_init(&actions_); }
-  ~HandedOver() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    for (int& copy : copies_) CloseIfOpen(copy);
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
   }
-  HandedOver(const HandedOver&) = delete;
-  HandedOver& operator=(const HandedOver&) = delete;
-
-  Status Add(int descriptor, int as) {
-    const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree);
-    if (copy < 0) return MemoryError("hand a descriptor over");
-    copies_.push_back(copy);
-    ::posix_spawn_file_actions_adddup2(&actions_, copy, as);
-    return {};
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
   }
-  posix_spawn_file_actions_t& actions() { return actions_; }
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] bool is_open() const { return number_ >= 0; }
 
  private:
-  posix_spawn_file_actions_t actions_{};
-  std::vector<int> copies_;
+  int number_;
 };
+
+// All that a child needs between fork() and exec(), where nothing may allocate.
+struct Launch {
+  std::vector<char*> arguments;       // a null behind them
+  std::vector<Descriptor> inherited;  // from descriptor 3 on
+  Descriptor empty_input;
+  Descriptor failure;  // for the reason why it cannot be run; closed by exec()
+  pid_t parent = 0;
+
+  Status Add(int descriptor) {
+    inherited.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree));
+    if (!inherited.back().is_open()) return ErrnoError(errno, arguments[0], "start");
+    return {};
+  }
+};
+
+// In the child.
+[[noreturn]] void Exec(const Launch& launch) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != launch.parent) ::_exit(1);  // it ended before it could be followed
+  ::dup2(launch.empty_input.number(), STDIN_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  for (size_t i = 0; i < launch.inherited.size(); ++i) {
+    ::dup2(launch.inherited[i].number(), kSocket + static_cast<int>(i));
+  }
+  ::execve(launch.arguments[0], launch.arguments.data(), environ);
+  const int reason = errno;
+  (void)!::write(launch.failure.number(), &reason, sizeof(reason));
+  ::_exit(127);
+}
 
 }  // namespace
 
-SharedBytes::SharedBytes(SharedBytes&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-SharedBytes& SharedBytes::operator=(SharedBytes&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-SharedBytes::~SharedBytes() { CloseIfOpen(descriptor_); }
-
-Result<SharedBytes> SharedBytes::Create() {
-  SharedBytes memory;
-  memory.descriptor_ = ::memfd_create("plumbline", MFD_CLOEXEC);
-  if (memory.descriptor_ < 0) return MemoryError("create");
-  return memory;
-}
-
-Status SharedBytes::Reset(size_t size) {
-  const bool done =
-      ::ftruncate(descriptor_, 0) == 0 && ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0;
-  if (!done) return MemoryError(fmt::format("set to {} bytes", size));
-  return {};
-}
-
-Status SharedBytes::WriteAt(std::span<const std::byte> bytes, size_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t written =
-        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return MemoryError(fmt::format("write {} bytes", bytes.size()));
-    bytes = bytes.subspan(static_cast<size_t>(written));
-    offset += static_cast<size_t>(written);
+// A started program and the thread that started it: the kernel ends the program when that thread
+// ends, so the thread lasts as long as the program, and waits for it. Programs that this one left
+// behind hold copies of its socket; the end of the program, not of those, is the end of the lines.
+class ChildProcess::Running {
+ public:
+  explicit Running(Descriptor socket) : socket_(std::move(socket)) {}
+  ~Running() {
+    ::shutdown(socket_.number(), SHUT_RDWR);
+    (void)End();
   }
-  return {};
-}
 
-Result<std::vector<std::byte>> SharedBytes::Read() const {
-  struct stat facts {};
-  if (::fstat(descriptor_, &facts) != 0) return MemoryError("read");
-  std::vector<std::byte> bytes(static_cast<size_t>(facts.st_size));
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t got =
-        ::pread(descriptor_, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return MemoryError("read");
-    if (got == 0) break;
-    at += static_cast<size_t>(got);
+  // 0, or why it cannot be started.
+  int Start(Launch launch) {
+    std::promise<int> started;
+    std::future<int> result = started.get_future();
+    thread_ = std::jthread(
+        [this, started = std::move(started), &launch]() mutable { Follow(launch, started); });
+    return result.get();
   }
-  bytes.resize(at);
-  return bytes;
-}
+
+  // Kills the program if it does not end by itself within the grace; how it ended.
+  std::string End() {
+    if (!thread_.joinable()) return "";
+    bool was_killed = false;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, kGrace, [&] { return has_ended_; })) {
+        was_killed = true;
+        Kill();
+      }
+    }
+    thread_.join();
+    return was_killed ? "a closed channel" : end_;
+  }
+
+  [[nodiscard]] int socket() const { return socket_.number(); }
+
+ private:
+  // `launch` is there until `started` has its value.
+  void Follow(const Launch& launch, std::promise<int>& started) {
+    const pid_t process = ::fork();
+    if (process == 0) Exec(launch);
+    if (process < 0) {
+      has_ended_ = true;
+      started.set_value(errno);
+      return;
+    }
+    ::setpgid(process, process);  // whoever comes first
+    process_ = process;
+    FollowChildGroup(process);
+    started.set_value(0);
+    AwaitEnd(process);
+    const std::scoped_lock lock(mutex_);
+    ForgetChildGroup(process);
+    ::kill(-process, SIGKILL);  // what it left behind
+    const Result<ChildEnd> end = WaitForChild(process);
+    end_ = end ? end->Text() : end.error().message();
+    has_ended_ = true;
+    ::shutdown(socket_.number(), SHUT_RDWR);
+    changed_.notify_all();
+  }
+
+  // Requires: the lock, and has_ended_ is false.
+  void Kill() {
+    ::kill(-process_, SIGKILL);
+    ::kill(process_, SIGKILL);
+  }
+
+  Descriptor socket_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_ended_ = false;  // with mutex_, as the following
+  std::string end_;
+  pid_t process_ = -1;  // before the thread is known to have started, then constant
+  std::jthread thread_;
+};
 
 std::string FindProgram(std::string_view name) {
   const auto can_run = [](const std::string& path) {
@@ -129,73 +179,58 @@ std::string FindProgram(std::string_view name) {
   return {};
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : socket_(std::exchange(other.socket_, -1)),
-      process_(std::exchange(other.process_, -1)),
-      received_(std::move(other.received_)) {}
-
-ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
-  std::swap(socket_, other.socket_);
-  std::swap(process_, other.process_);
-  std::swap(received_, other.received_);
-  return *this;
-}
-
-ChildProcess::~ChildProcess() { Close(); }
-
-void ChildProcess::Close() {
-  CloseIfOpen(socket_);
-  if (process_ > 0) {
-    while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  process_ = -1;
-}
+ChildProcess::ChildProcess() = default;
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept = default;
+ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept = default;
+ChildProcess::~ChildProcess() = default;
 
 Result<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
                                          std::span<const SharedBytes* const> memory) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return ErrnoError(errno, words[0], "start");
+  Launch launch;
+  for (const std::string& word : words) {
+    launch.arguments.push_back(const_cast<char*>(word.c_str()));
   }
+  launch.arguments.push_back(nullptr);
+  launch.parent = ::getpid();
+  const auto failed = [&](int reason) {
+    return Error(ErrorCode::kIo, ErrnoError(reason, words[0], "start").message());
+  };
+  int ends[2], pipe[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return failed(errno);
   ChildProcess child;
-  child.socket_ = ends[0];
-  HandedOver handed;
-  Status added = handed.Add(ends[1], kSocket);
-  ::close(ends[1]);
-  for (size_t i = 0; i < memory.size() && added; ++i) {
-    added = handed.Add(memory[i]->descriptor(), kFirstMemory + static_cast<int>(i));
+  child.running_ = std::make_unique<Running>(Descriptor(ends[0]));
+  const Descriptor theirs(ends[1]);
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return failed(errno);
+  const Descriptor failure(pipe[0]);
+  launch.failure = Descriptor(::fcntl(pipe[1], F_DUPFD_CLOEXEC, kFirstFree));
+  ::close(pipe[1]);
+  launch.empty_input = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!launch.failure.is_open() || !launch.empty_input.is_open()) return failed(errno);
+  PL_TRY(launch.Add(theirs.number()));
+  for (const SharedBytes* bytes : memory) PL_TRY(launch.Add(bytes->descriptor()));
+  if (const int reason = child.running_->Start(std::move(launch)); reason != 0) {
+    return failed(reason);
   }
-  PL_TRY(std::move(added));
-  ::posix_spawn_file_actions_addopen(&handed.actions(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&handed.actions(), STDERR_FILENO, STDOUT_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const int failed = ::posix_spawn(&child.process_, words[0].c_str(), &handed.actions(), nullptr,
-                                   arguments.data(), environ);
-  if (failed != 0) {
-    child.process_ = -1;
-    return Error(ErrorCode::kIo, ErrnoError(failed, words[0], "start").message());
+  int reason = 0;
+  ssize_t got = 0;
+  while ((got = ::read(failure.number(), &reason, sizeof(reason))) < 0 && errno == EINTR) {
   }
+  if (got > 0) return failed(reason);
   return child;
 }
 
 Error ChildProcess::Ended() {
-  CloseIfOpen(socket_);
-  int status = 0;
-  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-  }
-  process_ = -1;
-  return {ErrorCode::kIo, WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
-                                              : fmt::format("exit status {}", WEXITSTATUS(status))};
+  const std::string end = running_->End();
+  running_.reset();
+  received_.clear();
+  return {ErrorCode::kIo, end};
 }
 
 Result<std::string> ChildProcess::Ask(std::string_view line) {
   std::string message(line);
   message += '\n';
   for (std::string_view rest = message; !rest.empty();) {
-    const ssize_t sent = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(running_->socket(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return Ended();
     rest.remove_prefix(static_cast<size_t>(sent));
@@ -214,7 +249,7 @@ Result<std::string> ChildProcess::ReadLine() {
     }
     searched = received_.size();
     char buffer[4096];
-    const ssize_t got = ::recv(socket_, buffer, sizeof(buffer), 0);
+    const ssize_t got = ::recv(running_->socket(), buffer, sizeof(buffer), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Ended();
     received_.append(buffer, static_cast<size_t>(got));

@@ -1,9 +1,16 @@
 #include "base/child_process.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <string>
+#include <thread>
+
+#include "base/file.h"
 
 namespace plumbline {
 namespace {
@@ -16,6 +23,12 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 Result<ChildProcess> Shell(const std::string& script,
                            std::span<const SharedBytes* const> memory = {}) {
   return ChildProcess::Start({FindProgram("sh"), "-c", script}, memory);
+}
+
+// Whether a process is a zombie.
+bool IsEnded(int process) {
+  const auto text = ReadFile("/proc/" + std::to_string(process) + "/stat");
+  return text && text->find(") Z ") != std::string::npos;
 }
 
 TEST(ChildProcess, AnswersLineByLine) {
@@ -45,7 +58,7 @@ TEST(ChildProcess, SeesTheMemoryAndChangesIt) {
 
 TEST(ChildProcess, SaysHowTheProgramEnded) {
   for (const auto& [script, text] :
-       {std::pair{"exit 3", "exit status 3"}, std::pair{"kill -9 $$", "signal 9"},
+       {std::pair{"exit 3", "exit status 3"}, std::pair{"kill -9 $$", "signal 9 (Killed)"},
         std::pair{"read -r line <&3; exit 4", "exit status 4"}}) {
     auto child = Shell(script);
     ASSERT_TRUE(child);
@@ -60,6 +73,40 @@ TEST(ChildProcess, IsWaitedForWhenItIsNoLongerNeeded) {
   auto child = Shell("read -r line <&3");
   ASSERT_TRUE(child);
   *child = ChildProcess();  // ends: the socket is closed
+}
+
+// The lines ended with the last copy of the socket, not with the program.
+TEST(ChildProcess, DoesNotWaitForWhatTheProgramLeftBehind) {
+  auto child = Shell("sleep 60 & exit 3");
+  ASSERT_TRUE(child);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(child->Ask("hello").error().message(), "exit status 3");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST(ChildProcess, EndsTheProgramsOfTheProgram) {
+  auto child = Shell("sleep 60 & echo $! >&3; read -r line <&3");
+  ASSERT_TRUE(child);
+  const int process = std::stoi(*child->ReadLine());
+  ASSERT_EQ(::kill(process, 0), 0);
+  *child = ChildProcess();
+  // Ended, or not yet taken by whoever inherited it.
+  for (int i = 0; i < 1000 && ::kill(process, 0) == 0 && !IsEnded(process); ++i) ::usleep(10000);
+  EXPECT_TRUE(::kill(process, 0) != 0 || IsEnded(process));
+}
+
+TEST(ChildProcess, OneThatOnlyClosesTheSocketIsKilled) {
+  auto child = Shell("exec 3<&-; sleep 60");
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->Ask("hello").error().message(), "a closed channel");
+  EXPECT_FALSE(child->is_running());
+}
+
+// The kernel ends a child with the thread that made it, which must not be the caller's.
+TEST(ChildProcess, OutlivesTheThreadThatStartedIt) {
+  ChildProcess child;
+  std::jthread([&] { child = *Shell("while read -r line <&3; do echo ok >&3; done"); }).join();
+  EXPECT_EQ(*child.Ask("still there?"), "ok");
 }
 
 TEST(ChildProcess, ProgramsThatAreNotThere) {

@@ -1,15 +1,13 @@
 #include "base/isolated_run.h"
 
-#include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 
+#include "base/child_end.h"
 #include "base/file.h"
 
 namespace plumbline {
@@ -34,15 +32,10 @@ Result<int> RunIsolated(const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child < 0) return ErrnoError(errno, "fork", "make a process");
   if (child == 0) RunAndExit(work, parent);
-  int state = 0;
-  while (::waitpid(child, &state, 0) < 0) {
-    if (errno != EINTR) return ErrnoError(errno, "waitpid", "wait for a process");
-  }
-  if (WIFEXITED(state)) return WEXITSTATUS(state);
-  const int signal = WTERMSIG(state);
-  if (IsRequest(signal)) std::raise(signal);
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("ended by signal {} ({})", signal, ::strsignal(signal)));
+  PL_TRY_ASSIGN(const ChildEnd end, WaitForChild(child));
+  if (!end.by_signal) return end.number;
+  if (IsRequest(end.number)) std::raise(end.number);
+  return Error(ErrorCode::kCorrupt, "ended by " + end.Text());
 }
 
 }  // namespace plumbline
