@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text_parts.h"
 #include "commands/msaccucmp.h"
+#include "pipeline/operators/operator_csv.h"
 #include "pipeline/user_code/user_code.h"
 
 namespace plumbline::cli {
@@ -134,6 +135,11 @@ DumpResult<std::shared_ptr<pipeline::UserCode>> UserCodeOf(const OptionWords& wo
   auto code = pipeline::UserCode::Load(
       {words.Get("--custom_script_path"), /*with_algorithms=*/true, *std::move(parameters)});
   if (!code) return code.error();
+  for (const std::string& name : (*code)->algorithms()) {
+    if (!pipeline::IsResultColumn(name)) continue;
+    return Refusal(fmt::format("alg_{}.py: the result has another column of this name", name),
+                   DumpCode::kInvalidAlgorithm);
+  }
   for (const std::string& warning : (*code)->warnings()) {
     std::fprintf(stderr, "msaccucmp compare: warning: %s\n", OneLine(warning).c_str());
   }

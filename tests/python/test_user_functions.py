@@ -90,9 +90,16 @@ FAILING = {
     "Single": "def compare(a, b, c):\n    return 'text'\n",
     "Dies": "import os\ndef compare(a, b, c):\n    os._exit(7)\n",
     "Killed": "import os\ndef compare(a, b, c):\n    os.kill(os.getpid(), 9)\n",
+    "Pair": "def compare(a, b, c):\n    return 'ab'\n",
+    "Lazy": "def compare(a, b, c):\n    return (text for text in 'ab')\n",
+    "Stops": "def compare(a, b, c):\n    raise KeyboardInterrupt('stop')\n",
+    "Odd": "class E(Exception):\n    def __str__(self):\n        raise ValueError\n"
+           "def compare(a, b, c):\n    raise E\n",
+    "Long": "def compare(a, b, c):\n    raise ValueError('y' * 5000000)\n",
 }
-SAID = {"Raises": "no luck", "Leaves": "3", "Number": "not string", "Single": "unpack",
-        "Dies": "exit status 7", "Killed": "signal 9"}
+SAID = {"Raises": "no luck", "Leaves": "3", "Number": "not string", "Single": "two texts",
+        "Pair": "two texts", "Lazy": "a generator (expected two texts)", "Stops": "stop",
+        "Odd": "'Odd'. E", "Long": "yyy...", "Dies": "exit status 7", "Killed": "signal 9"}
 
 
 def test_errors_are_told_per_tensor(tmp_path: Path) -> None:
@@ -114,23 +121,70 @@ def test_errors_are_told_per_tensor(tmp_path: Path) -> None:
     assert [row["Verdict"] for row in rows] == ["broken", "same"]
 
 
-def test_files_that_are_no_functions(tmp_path: Path) -> None:
-    """Each is left out with a warning that says why."""
-    own = functions(
-        tmp_path / "own", algorithm__alg_Broken="def compare(", algorithm__alg_Two="def compare"
-        "(a, b):\n    pass\n", algorithm__alg_None="x = 1\n", algorithm__alg_Value="compare = 1\n",
-        algorithm__Wrong="def compare(a, b, c):\n    pass\n", algorithm__alg_Exit="raise "
-        "SystemExit(1)\n", format_convert__convert_FOO_to_NCHW="def convert(a, b, c):\n    pass\n",
-        algorithm__alg_Good="def compare(a, b, c):\n    return 'x', ''\n")
-    done = run(*two_sides(tmp_path, normal((4,)), normal((4,))), "-c", own)
-    for name, text in {"Broken": "SyntaxError", "Two": "takes 2 arguments (expected 3)",
-                       "None": "has no function", "Value": "is no function", "Exit": "SystemExit",
-                       "Wrong": "is not of the form", "FOO": "layout that is not known"}.items():
-        assert [line for line in done.stderr.splitlines()
-                if name in line and text in line and "warning" in line], name
+def test_texts_of_a_class_of_the_user(tmp_path: Path) -> None:
+    """What such a text holds is taken, not what its class makes of it."""
+    own = functions(tmp_path / "own", algorithm__alg_Text="class S(str):\n    def __str__(self):\n"
+                    "        return 'other'\n    def split(self):\n        return 5\n"
+                    "def compare(a, b, c):\n    return S('real'), ''\n")
+    run(*two_sides(tmp_path, normal((4,)), normal((4,), 2)), "-c", own)
     (row,) = rows_of(tmp_path)
-    assert row["Good"] == "x"
-    assert "Two" not in row
+    assert row["Text"] == "real"
+
+
+BROKEN = {
+    "algorithm__alg_Broken": ("def compare(", "SyntaxError"),
+    "algorithm__alg_Import": ("import no_such_module\n", "no_such_module"),
+    "algorithm__alg_Two": ("def compare(a, b):\n    pass\n", "takes 2 arguments (expected 3)"),
+    "algorithm__alg_None": ("x = 1\n", "has no function"),
+    "algorithm__alg_Value": ("compare = 1\n", "is no function"),
+    "algorithm__alg_Exit": ("raise SystemExit(0)\n", "SystemExit"),
+    "algorithm__alg_Stop": ("raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+    "format_convert__convert_FRACTAL_NZ_to_ND": ("def convert(\n", "SyntaxError"),
+    "format_convert__convert_FOO_to_ND": ("def convert(a, b, c):\n    pass\n",
+                                          "layout that is not known"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_files_that_are_no_functions(name: str, tmp_path: Path) -> None:
+    """They end the run: the built-in function in its place would be another one's answer."""
+    text, said = BROKEN[name]
+    own = functions(tmp_path / "own", algorithm__alg_Good="def compare(a, b, c):\n    return '', ''"
+                    "\n", **{name: text})
+    words = two_sides(tmp_path, normal((4,)), normal((4,)))
+    done = run(*words, "-c", own, code=26)
+    (line,) = done.stderr.splitlines()
+    assert said in line and name.replace("__", "/") in line
+    assert not list(tmp_path.glob("*.csv"))
+    if not name.startswith("format"):
+        return
+    file = next((tmp_path / "mine").iterdir())
+    failed = subprocess.run([PLUMB, "convert", "-d", file, "-out", tmp_path / "out", "-f", "ND",
+                             "-c", own], capture_output=True, text=True, check=False)
+    assert failed.returncode == 26 and said in failed.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_files_are_left_out(tmp_path: Path) -> None:
+    """A name of another form is a warning; several broken files are one line."""
+    good = "def compare(*texts):\n    return str(len(texts)), ''\n"
+    own = functions(tmp_path / "own", algorithm__Wrong="raise ValueError", algorithm__alg_Good=good)
+    words = two_sides(tmp_path, normal((4,)), normal((4,)))
+    done = run(*words, "-c", own)
+    assert "warning" in done.stderr and "Wrong.py: left out" in done.stderr
+    (row,) = rows_of(tmp_path)
+    assert row["Good"] == "3"
+    functions(own, algorithm__alg_A="x", algorithm__alg_B="x", algorithm__alg_C="x")
+    (line,) = run(*words, "-c", own, code=26).stderr.splitlines()
+    assert "alg_A.py" in line and line.endswith("(and 2 more files)")
+
+
+def test_names_of_other_columns(tmp_path: Path) -> None:
+    """A second column of a name would be read in place of plumb's own one."""
+    own = functions(tmp_path / "own", algorithm__alg_Verdict="def compare(a, b, c):\n"
+                    "    return 'same', ''\n")
+    done = run(*two_sides(tmp_path, normal((4,)), normal((4,), 2)), "-c", own, code=31)
+    assert "alg_Verdict.py" in done.stderr
 
 
 def test_scripts_written_for_upstream(tmp_path: Path) -> None:
@@ -256,10 +310,30 @@ def convert(shape_from, shape_to, array, group):
     np.testing.assert_array_equal(np.load(path), np.ones((2, 2), np.float16))
 
 
+SUBCLASS = """class Own(numpy.ndarray):
+        def __getitem__(self, key):
+            return 7
+"""
+
+
 @pytest.mark.parametrize(("body", "text", "code"), [
     ("raise ValueError('no luck')", "no luck", 26), ("return [1]", "not numpy.ndarray", 26),
-    ("import numpy; return numpy.array(['a'])", "elements of type", 26),
-    ("import os; os._exit(5)", "exit status 5", 26),
+    ("return None", "not numpy.ndarray but NoneType", 26),
+    ("return (x for x in array)", "not numpy.ndarray but generator", 26),
+    ("return array[0]", "not numpy.ndarray but float16", 26),
+    ("return numpy.array(['a'])", "elements of type", 26),
+    ("return numpy.full(shape_to, None)", "elements of type object", 26),
+    ("return numpy.zeros(shape_to, 'M8[s]')", "elements of type datetime64", 26),
+    ("return numpy.zeros(shape_to, numpy.longdouble)", "float128, which no file here holds", 26),
+    ("return numpy.ma.masked_all(shape_to, 'f4')", "15 masked elements, which have no value", 26),
+    ("return numpy.ma.masked_less(array.reshape(shape_from), -9e9)", "", 0),
+    (SUBCLASS + "    return array.view(Own)", "of type Own, a subclass of numpy.ndarray", 26),
+    ("raise KeyboardInterrupt", "Failed to execute 'convert'", 26),
+    ("raise SystemExit(0)", "Failed to execute 'convert'", 26),
+    ("import os; os._exit(5)", "exit status 5", 26), ("import os; os._exit(0)", "status 0", 26),
+    ("import os; os.kill(os.getpid(), 11)", "signal 11 (Segmentation fault)", 26),
+    ("return numpy.array(1.0)", "expected at least (5,3)", 23),
+    ("return array.reshape(2, 9)", "expected at least (5,3)", 23),
     ("return array[:1]", "expected at least (5,3)", 23)])
 def test_converters_that_fail(tmp_path: Path, body: str, text: str, code: int) -> None:
     """One line, upstream's number, nothing written; other files of the directory are converted."""
@@ -267,10 +341,13 @@ def test_converters_that_fail(tmp_path: Path, body: str, text: str, code: int) -
     good = normal((2, 2))
     write_dump(tmp_path / "dump" / dump_name("Add", "b", 2), [], [(good, "ND")])
     own = functions(tmp_path / "own", format_convert__convert_FRACTAL_ZZ_to_ND=
-                    f"def convert(shape_from, shape_to, array):\n    {body}\n")
+                    f"import numpy\ndef convert(shape_from, shape_to, array):\n    {body}\n")
     done = subprocess.run([PLUMB, "convert", "-d", tmp_path / "dump", "-out", tmp_path / "out",
                            "-f", "ND", "-c", own], capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
+    if code == 0:  # nothing is masked: all elements have a value
+        assert len(list((tmp_path / "out").glob("*.npy"))) == 2
+        return
     (line,) = [line for line in done.stderr.splitlines() if "(error" in line]
     assert text in line
     (path,) = (tmp_path / "out").glob("*.npy")
@@ -303,6 +380,9 @@ def test_wrong_directories(tmp_path: Path) -> None:
     run(*words, "-c", tmp_path / "nothing", code=3)
     (tmp_path / "own" / "algorithm").mkdir(parents=True)
     assert "holds no function" in run(*words, "-c", tmp_path / "own").stderr
+    # The directory of one kind in place of the one that holds both.
+    done = run(*words, "-c", tmp_path / "own" / "algorithm", code=3)
+    assert "holds no directory algorithm or format_convert" in done.stderr
     for parameters in ("A", ":a=b", "A:b", "A:b=c=d", "A:=c", "A:b="):
         run(*words, "-c", tmp_path / "own", "-a", parameters, code=6)
     run(*words, "-a", "A:b=c", code=6)
@@ -325,3 +405,26 @@ def test_layouts_of_bfloat16_reach_numpy(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.npy")
     assert np.load(path).dtype == np.float32
     np.testing.assert_array_equal(np.load(path), x)
+
+
+@pytest.mark.parametrize(("expression", "dtype"), [
+    ("numpy.asfortranarray(x)", "<f4"), ("x.astype('>f4')", "<f4"), ("x.view(numpy.matrix)", "<f4"),
+    ("numpy.broadcast_to(x[:1], x.shape)", "<f4"), ("x + 1j", "<c8"), ("x > 7", "|b1"),
+    ("numpy.pad(x, 3)[3:, 3:]", "<f4"), ("x[::-1, ::-1]", "<f4")])
+def test_results_of_any_order_and_type(tmp_path: Path, expression: str, dtype: str) -> None:
+    """The elements are those that NumPy has, whatever lies how in its memory."""
+    x = np.arange(15, dtype=np.float32).reshape(5, 3)
+    file = tmp_path / "dump" / dump_name("Add", "a", 1)
+    reversed_dump(file, x.astype(np.float16))
+    own = functions(tmp_path / "own", format_convert__convert_FRACTAL_ZZ_to_ND=f"""
+import numpy
+def convert(shape_from, shape_to, array):
+    x = array.reshape(shape_from)[::-1, ::-1][:5].astype(numpy.float32)
+    return {expression}
+""")
+    subprocess.run([PLUMB, "convert", "-d", file, "-out", tmp_path, "-f", "ND", "-c", own],
+                   check=True, capture_output=True)
+    (path,) = tmp_path.glob("*.npy")
+    expected = np.asarray(eval(expression, {"numpy": np, "x": x}))[:5, :3]
+    assert np.load(path).dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(np.load(path), expected)

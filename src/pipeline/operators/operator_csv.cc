@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -59,6 +60,13 @@ std::vector<std::string> CellsOf(const OperatorComparison& comparison, const Ope
 }
 
 }  // namespace
+
+bool IsResultColumn(std::string_view name) {
+  OperatorComparison widest;
+  widest.has_sequence = widest.with_overflow = true;
+  const std::vector<std::string> header = Header(widest);
+  return std::ranges::find(header, name) != header.end();
+}
 
 Status WriteOperatorTable(const OperatorComparison& comparison, const std::string& path,
                           bool is_csv) {

@@ -4,10 +4,14 @@
 #define PLUMBLINE_PIPELINE_OPERATORS_OPERATOR_CSV_H_
 
 #include <string>
+#include <string_view>
 
 #include "pipeline/operators/compare_operators.h"
 
 namespace plumbline::pipeline {
+
+// Whether every result has a column of this name, so that an algorithm of the user cannot.
+bool IsResultColumn(std::string_view name);
 
 // One row per tensor in the file `path`; `is_csv` false: blanks between the cells. Every row has
 // the cells of the header.

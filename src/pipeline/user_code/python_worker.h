@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/child_process.h"
+#include "base/shared_bytes.h"
 #include "plumbline/result.h"
 
 namespace plumbline::pipeline {

@@ -21,6 +21,15 @@ constexpr size_t kMostFiles = 1000;
 constexpr int kMostLevels = 50;
 constexpr uint64_t kLargestFile = uint64_t{1} << 20;
 
+// What the driver loads functions from.
+constexpr std::array<const char*, 2> kFolders = {"algorithm", "format_convert"};
+
+bool HasFolder(const std::string& directory) {
+  return std::ranges::any_of(kFolders, [&](const char* name) {
+    return KindOf(JoinPath(directory, name)) == PathKind::kDirectory;
+  });
+}
+
 DumpStatus CheckDirectory(const std::string& directory, int level, size_t& files) {
   if (level > kMostLevels) {
     return DumpFailure{DumpCode::kDangerousFile,
@@ -147,6 +156,12 @@ DumpResult<std::shared_ptr<UserCode>> UserCode::Load(const UserCodeRequest& requ
     return DumpFailure{DumpCode::kInvalidPath,
                        request.directory + ": there is no such directory of functions"};
   }
+  if (!HasFolder(request.directory)) {
+    return DumpFailure{DumpCode::kInvalidPath,
+                       fmt::format("{}: holds no directory {} or {} (expected the directory that "
+                                   "they are in)",
+                                   request.directory, kFolders[0], kFolders[1])};
+  }
   size_t files = 0;
   PL_TRY(CheckDirectory(request.directory, 1, files));
   PythonWorker::Texts arguments = {request.directory, request.with_algorithms ? "all" : "convert"};
@@ -163,6 +178,12 @@ DumpResult<std::shared_ptr<UserCode>> UserCode::Load(const UserCodeRequest& requ
   }
   const std::shared_ptr<UserCode> code(new UserCode(std::move(worker)));
   for (size_t i = 1; i < answer.size(); ++i) code->Add(answer[i]);
+  if (!code->broken_.empty()) {
+    const size_t more = code->broken_.size() - 1;
+    return DumpFailure{
+        DumpCode::kConverterFailed,
+        code->broken_.front() + (more == 0 ? "" : fmt::format(" (and {} more files)", more))};
+  }
   if (code->algorithms_.empty() && code->converters_.empty()) {
     code->warnings_.push_back(
         fmt::format("{}: holds no function (expected {}format_convert/convert_FORMAT_to_FORMAT.py)",
@@ -175,12 +196,14 @@ void UserCode::Add(const std::string& entry) {
   const std::string name = entry.substr(1);
   if (entry.starts_with('w')) {
     warnings_.push_back(name);
+  } else if (entry.starts_with('b')) {
+    broken_.push_back(name);
   } else if (entry.starts_with('a')) {
     algorithms_.push_back(name);
   } else if (const auto layouts = LayoutsOf(name)) {
     converters_[*layouts] = name;
   } else {
-    warnings_.push_back(name + ": left out, it names a layout that is not known");
+    broken_.push_back(fmt::format("{}/{}: names a layout that is not known", kFolders[1], name));
   }
 }
 

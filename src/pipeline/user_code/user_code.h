@@ -29,8 +29,10 @@ struct UserCodeRequest {
 // Thread-safe: one call after the other is run.
 class UserCode {
  public:
-  // kInvalidPath: no such directory. kFileTooLarge, kDangerousFile: more, deeper or larger files
-  // than upstream allows. kConverterFailed: no Python with NumPy.
+  // kInvalidPath: no such directory, or one without algorithm/ and format_convert/. kFileTooLarge,
+  // kDangerousFile: more, deeper or larger files than upstream allows. kConverterFailed: no Python
+  // with NumPy; a file with the name of a function that holds none or cannot be loaded: nothing
+  // built in may stand for what the user meant to run.
   static DumpResult<std::shared_ptr<UserCode>> Load(const UserCodeRequest& request);
 
   [[nodiscard]] const std::vector<std::string>& algorithms() const { return algorithms_; }
@@ -56,12 +58,12 @@ class UserCode {
 
  private:
   explicit UserCode(PythonWorker worker) : worker_(std::move(worker)) {}
-  // Takes one text of the interpreter's first answer: a kind and a name.
+  // Takes one text of the interpreter's first answer: a kind and a name or a sentence.
   void Add(const std::string& entry);
 
   std::mutex mutex_;  // of the interpreter
   PythonWorker worker_;
-  std::vector<std::string> algorithms_, warnings_;
+  std::vector<std::string> algorithms_, warnings_, broken_;
   std::map<std::pair<DeviceFormat, DeviceFormat>, std::string> converters_;
 };
 
