@@ -1,5 +1,6 @@
-// Sums of kernels/deviation_sums.h. Each loop runs over one vector of lanes, so that all of its
-// sums stay in registers; the slices are short enough to stay in L1 for the next vector.
+// Sums of kernels/deviation_sums.h. The loops of the first pass run over one vector of lanes each,
+// so that all of its sums stay in registers; the slices are short enough to stay in L1 for the next
+// vector.
 //
 // Both sides are taken as T: float where that is exact for the types of both (complex numbers count
 // by their modulus, rounded to it), else double.
@@ -85,23 +86,24 @@ template <class V>
 struct SpreadLanes {
   V squares_x, squares_y, p, q, divergence;
 
-  SpreadLanes(const SpreadSums& sums, size_t lane)
-      : squares_x(LoadLanes<V>(sums.squares_x + lane)),
-        squares_y(LoadLanes<V>(sums.squares_y + lane)),
-        p(LoadLanes<V>(sums.p + lane)),
-        q(LoadLanes<V>(sums.q + lane)),
-        divergence(LoadLanes<V>(sums.divergence + lane)) {}
+  void Load(const SpreadSums& sums, size_t lane) {
+    squares_x = LoadLanes<V>(sums.squares_x + lane);
+    squares_y = LoadLanes<V>(sums.squares_y + lane);
+    p = LoadLanes<V>(sums.p + lane);
+    q = LoadLanes<V>(sums.q + lane);
+    divergence = LoadLanes<V>(sums.divergence + lane);
+  }
 
-  void Add(const SpreadCenter& center, V a, V b) {
+  // Everything but the divergence; gives the two probabilities that it is of.
+  void Add(const SpreadCenter& center, V a, V b, V* of_a, V* of_b) {
     const V dx = a - center.mean_x, dy = b - center.mean_y;
     const V floor = V{} + center.floor;
-    const V of_a = Max((a - center.offset_x) * center.scale_x, floor);
-    const V of_b = Max((b - center.offset_y) * center.scale_y, floor);
+    *of_a = Max((a - center.offset_x) * center.scale_x, floor);
+    *of_b = Max((b - center.offset_y) * center.scale_y, floor);
     squares_x += dx * dx;
     squares_y += dy * dy;
-    p += of_a;
-    q += of_b;
-    divergence += of_a * LogRatio<V>(of_a, of_b);
+    p += *of_a;
+    q += *of_b;
   }
 
   void Store(SpreadSums* sums, size_t lane) const {
@@ -157,20 +159,44 @@ static void AddDeviationSlice(const T* x, const T* y, size_t count, DeviationSum
   }
 }
 
+// All lanes at a time: whether the short series will do is decided for all of them together, so that
+// the width of a vector does not count.
 template <class T>
 static void AddSpreadSlice(const SpreadCenter& center, const T* x, const T* y, size_t count,
                            SpreadSums* sums) {
   const size_t whole = count / kLanes * kLanes;
-  for (size_t v = 0; v < kLanes; v += kDoublesPerVector) {
-    SpreadLanes<VD> lanes(*sums, v);
-    for (size_t i = v; i < whole; i += kLanes) {
-      lanes.Add(center, LoadWide(x + i), LoadWide(y + i));
+  SpreadLanes<VD> lanes[kWide];
+  PL_UNROLL
+  for (size_t v = 0; v < kWide; ++v) lanes[v].Load(*sums, v * kDoublesPerVector);
+  for (size_t i = 0; i < whole; i += kLanes) {
+    VD p[kWide], q[kWide];
+    TruthD is_far = kNowhere;
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) {
+      const size_t at = i + v * kDoublesPerVector;
+      lanes[v].Add(center, LoadWide(x + at), LoadWide(y + at), &p[v], &q[v]);
+      is_far = Either(is_far, IsFarApart(p[v], q[v]));
     }
-    lanes.Store(sums, v);
+    if (Any(is_far)) {
+      PL_UNROLL
+      for (size_t v = 0; v < kWide; ++v) {
+        lanes[v].divergence += p[v] * LogRatio<VD>(p[v], q[v]);
+      }
+    } else {
+      PL_UNROLL
+      for (size_t v = 0; v < kWide; ++v) {
+        lanes[v].divergence += p[v] * LogRatioOfNear(p[v], q[v]);
+      }
+    }
   }
+  PL_UNROLL
+  for (size_t v = 0; v < kWide; ++v) lanes[v].Store(sums, v * kDoublesPerVector);
   for (size_t i = whole, l = 0; i < count; ++i, ++l) {
-    SpreadLanes<double> lane(*sums, l);
-    lane.Add(center, static_cast<double>(x[i]), static_cast<double>(y[i]));
+    SpreadLanes<double> lane;
+    lane.Load(*sums, l);
+    double p = 0, q = 0;
+    lane.Add(center, static_cast<double>(x[i]), static_cast<double>(y[i]), &p, &q);
+    lane.divergence += p * LogRatio<double>(p, q);
     lane.Store(sums, l);
   }
 }

@@ -3,7 +3,8 @@
 //
 // Elements of all types are taken as doubles: 64-bit integers above 2^53 are rounded, bool counts
 // as 0 and 1, complex numbers by modulus. Bit-identical on every CPU target: element i goes to lane
-// i mod kLanes, and logarithms are computed by the same operations everywhere.
+// i mod kLanes, and logarithms are computed by the same operations everywhere, chosen for kLanes
+// elements at a time.
 
 #ifndef PLUMBLINE_KERNELS_DEVIATION_SUMS_H_
 #define PLUMBLINE_KERNELS_DEVIATION_SUMS_H_

@@ -62,6 +62,27 @@ TEST(DeviationSums, EveryTargetGivesTheSameBits) {
   }
 }
 
+// Of numbers that are near each other but for one in 40, at any place of a vector.
+TEST(DeviationSums, TheSeriesDoesNotDependOnTheTarget) {
+  const std::vector<double> x = Values(5000, 6), noise = Values(5000, 7);
+  std::vector<double> y = x;
+  for (size_t i = 0; i < y.size(); ++i) y[i] += noise[i] * (i % 40 == 17 ? 1 : 0.001);
+  const SpreadCenter center{0.25, -0.5, -6, 0.07, -5.99, 0.071, 1e-7};
+  double plain[kLanes] = {};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double p = std::max((x[i] + 6) * 0.07, 1e-7), q = std::max((y[i] + 5.99) * 0.071, 1e-7);
+    plain[i % kLanes] += p * std::log(p / q);
+  }
+  SpreadSums expected;
+  TableFor(UsableTargets().back()).spreads(center, RunsOf(x, y), &expected);
+  for (size_t l = 0; l < kLanes; ++l) EXPECT_NEAR(expected.divergence[l], plain[l], 1e-12) << l;
+  for (const CpuTarget target : UsableTargets()) {
+    SpreadSums sums;
+    TableFor(target).spreads(center, RunsOf(x, y), &sums);
+    EXPECT_EQ(std::memcmp(&sums, &expected, sizeof(SpreadSums)), 0);
+  }
+}
+
 // Narrow types and doubles of the same values.
 TEST(DeviationSums, SpreadsDoNotDependOnTheType) {
   const auto x = MakeInput(DType::kFloat16, 1500, Fill::kModerate, 1);
@@ -171,8 +192,9 @@ TEST(DeviationSums, EveryTypeEqualsAPlainLoop) {
 }
 
 // The logarithm of 2^power / b, by itself: the factor in front of it is a power of two.
-double LogarithmOf(CpuTarget cpu, int power, double b, size_t place) {
-  std::vector<double> p(place + 1, 1.0), q(place + 1, 1.0);
+// `beside`: of the other numbers of the same vectors, by which the series is chosen.
+double LogarithmOf(CpuTarget cpu, int power, double b, size_t place, double beside = 1) {
+  std::vector<double> p(place + 1, 1.0), q(place + 1, beside);
   p[place] = std::ldexp(1.0, power);
   q[place] = b;
   SpreadCenter center;
@@ -205,6 +227,11 @@ TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
       inputs.emplace_back(i % 9 - 4, root * (1 + i * 0x1p-12));
     }
   }
+  // The short series up to its end, |s| = 2^-6, and beyond.
+  for (int i = 1; i < 3000; ++i) {
+    inputs.emplace_back(0, 1 + i * 0x1p-16);
+    inputs.emplace_back(0, 1 / (1 + i * 0x1p-16));
+  }
   for (int i = 0; i < 20000; ++i) {
     inputs.emplace_back(powers(random), std::ldexp(mantissas(random), exponents(random)));
     inputs.emplace_back(0, mantissas(random) / mantissas(random));
@@ -220,6 +247,9 @@ TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
         ASSERT_LT(UnitsOff(got, expected), 3) << "2^" << power << " / " << b;
         ASSERT_EQ(got == 0, std::ldexp(1.0, power) == b);
       }
+      const double among_others = LogarithmOf(cpu, power, b, 15, 3);
+      worst = std::max(worst, UnitsOff(among_others, expected));
+      ASSERT_LT(UnitsOff(among_others, expected), 3) << "2^" << power << " / " << b;
     }
   }
   RecordProperty("worst_units", std::to_string(worst));

@@ -45,3 +45,16 @@ static inline V LogRatio(V a, V b) {
   const V of_s = (s + s) + s * z * series;
   return e * 6.93147180369123816490e-01 + (of_s + e * 1.90821492927058770002e-10);
 }
+
+// Whether ln(a / b) needs LogRatio(): |a - b| / (a + b) is above 2^-6.
+static inline TruthD IsFarApart(VD a, VD b) { return Less((a + b) * 0x1p-6, Abs(a - b)); }
+
+// LogRatio() of numbers that are not far apart, to the same 3 units: no power of two is between
+// them, and of the series three terms are enough. Those are 1/3, 1/5 and 1/7, twice, changed so that
+// the next one, z^3 / 9, is made up for up to z = 2^-12; what is left is below 2^-55.
+static inline VD LogRatioOfNear(VD a, VD b) {
+  const VD s = (a - b) / (a + b);
+  const VD z = s * s;
+  const VD series = z * (z * 0.28579566592261907 + 0.3999999925494194) + 0.6666666666667678;
+  return (s + s) + s * z * series;
+}

@@ -203,9 +203,15 @@ static inline V Count(V count, V where) {
 static inline VF Select(TruthF where, VF yes, VF no) { return where ? yes : no; }
 static inline VD Select(TruthD where, VD yes, VD no) { return where ? yes : no; }
 static inline bool Any(TruthD where) {
+#if PL_WIDTH == 32
+  return _mm256_movemask_pd((__m256d)where) != 0;
+#elif defined(__x86_64__)
+  return _mm_movemask_pd((__m128d)where) != 0;
+#else
   int64_t any = 0;
   for (size_t i = 0; i < kDoublesPerVector; ++i) any |= where[i];
   return any != 0;
+#endif
 }
 static constexpr TruthD kNowhere = {};
 
