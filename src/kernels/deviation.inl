@@ -159,8 +159,8 @@ static void AddDeviationSlice(const T* x, const T* y, size_t count, DeviationSum
   }
 }
 
-// All lanes at a time: whether the short series will do is decided for all of them together, so that
-// the width of a vector does not count.
+// All lanes at a time: whether the short series will do is decided for all of them together, so
+// that the width of a vector does not count.
 template <class T>
 static void AddSpreadSlice(const SpreadCenter& center, const T* x, const T* y, size_t count,
                            SpreadSums* sums) {

@@ -50,8 +50,8 @@ static inline V LogRatio(V a, V b) {
 static inline TruthD IsFarApart(VD a, VD b) { return Less((a + b) * 0x1p-6, Abs(a - b)); }
 
 // LogRatio() of numbers that are not far apart, to the same 3 units: no power of two is between
-// them, and of the series three terms are enough. Those are 1/3, 1/5 and 1/7, twice, changed so that
-// the next one, z^3 / 9, is made up for up to z = 2^-12; what is left is below 2^-55.
+// them, and of the series three terms are enough. Those are 1/3, 1/5 and 1/7, twice, changed so
+// that the next one, z^3 / 9, is made up for up to z = 2^-12; what is left is below 2^-55.
 static inline VD LogRatioOfNear(VD a, VD b) {
   const VD s = (a - b) / (a + b);
   const VD z = s * s;
