@@ -219,10 +219,11 @@ void BackwardCall::HookConsumersOf(PyObject* node, std::vector<nb::object>* wait
   }
   if (sends.empty()) return;
   ++expected_;
-  Register(node, TheNames().register_hook, recorder_,
-           [self = shared_from_this(), sends = std::move(sends)](PyObject* args) {
-             self->InputReady(sends, PyTuple_GET_ITEM(args, 0));
-           });
+  // PyTorch's nodes have a gradient or None for every edge.
+  EdgeShapes shapes = names_.node_id == nullptr ? EdgeShapes() : EdgeShapes(edges.ptr());
+  auto ready = [self = shared_from_this(), sends = std::move(sends), shapes = std::move(shapes)](
+                   PyObject* args) { self->InputReady(sends, shapes, PyTuple_GET_ITEM(args, 0)); };
+  Register(node, TheNames().register_hook, recorder_, std::move(ready));
 }
 
 void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
@@ -315,13 +316,19 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
   autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
 }
 
-void BackwardCall::InputReady(const Sends& sends, PyObject* grad_inputs) {
+void BackwardCall::InputReady(const Sends& sends, const EdgeShapes& shapes, PyObject* grad_inputs) {
   if (!is_open_ || epoch_ != recorder_.observer().epoch()) return;
   // A result that is used farther on than another one gets its gradient later.
   if (results_arrived_ == watched_) PackOutputs();
+  const GradientPlaces places(shapes, grad_inputs);
   for (const auto& [index, arguments] : sends) {
-    PyObject* gradient = PyTuple_GET_ITEM(grad_inputs, static_cast<Py_ssize_t>(index));
-    if (gradient == Py_None) continue;
+    PyObject* gradient = places.At(index);
+    if (gradient == nullptr) {
+      recorder_.observer().CountLoss(
+          "gradients_unplaced",
+          name_ + ": a compiled function does not say of which of its arguments a gradient is");
+    }
+    if (gradient == nullptr || gradient == Py_None) continue;
     for (const size_t argument : arguments) AddTo(argument, gradient);
   }
   if (++arrived_ == expected_) Record();

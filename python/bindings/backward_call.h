@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "framework.h"
+#include "gradient_places.h"
 #include "kept_tensors.h"
 
 namespace plumbline::python {
@@ -79,7 +80,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   void OutputArrived(size_t position, PyObject* gradient);
   void PackOutputs();
   void OutputsReady(const std::vector<size_t>& positions, const std::vector<PyObject*>& gradients);
-  void InputReady(const Sends& sends, PyObject* grad_inputs);
+  void InputReady(const Sends& sends, const EdgeShapes& shapes, PyObject* grad_inputs);
   void AddTo(size_t argument, PyObject* gradient);
   void Record();
 
