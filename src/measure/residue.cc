@@ -95,12 +95,12 @@ std::vector<Term> TermsOf(Mixing mixing, std::span<const InputError> operands, d
   return terms;
 }
 
+}  // namespace
+
 bool HasResidue(std::span<const InputError> operands) {
   return std::any_of(operands.begin(), operands.end(),
                      [](const InputError& operand) { return operand.residue > 0; });
 }
-
-}  // namespace
 
 double ResidueError(const Item& output, std::string_view call_name,
                     std::span<const InputError> operands, double factor) {
@@ -126,15 +126,18 @@ bool ShareResidues(const Item& output, std::string_view call_name, double factor
                    std::span<InputError> operands) {
   const Mixing mixing = MixingOfCall(call_name);
   const bool adds = mixing == Mixing::kSum || mixing == Mixing::kSelection;
-  if (!adds || operands.size() < 2 || !HasResidue(operands)) return false;
+  const bool adds_two = mixing == Mixing::kAddedProduct || mixing == Mixing::kAddedQuotient;
+  if (!(adds || adds_two) || operands.size() < 2 || !HasResidue(operands)) return false;
   const std::vector<Term> terms = TermsOf(mixing, operands, factor);
+  if (terms.empty()) return false;
   const double result = mixing == Mixing::kSelection ? NormOf(output) : RootMeanSquare(output);
   if (!(result > 0)) return false;
   double all = 0;
   for (const Term& term : terms) all += term.size;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!(operands[i].residue > 0)) continue;
-    operands[i].error = std::min(operands[i].error, ShareOf(terms[i], all, result));
+    const Term& term = terms[adds_two ? std::min<size_t>(i, 1) : i];
+    operands[i].error = std::min(operands[i].error, ShareOf(term, all, result));
   }
   return true;
 }

@@ -11,6 +11,9 @@
 
 namespace plumbline::measure {
 
+// Whether an operand is nothing but rounding (InputError::residue).
+bool HasResidue(std::span<const InputError> operands);
+
 // The relative error of a call's result `output` that the residues among its operands explain
 // (InputError::residue), without a ceiling (docs/design/verdict.md, "Sums that cancel"). Residues
 // count by their share in the result: beside something larger they vanish, beside zeros they are

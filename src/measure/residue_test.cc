@@ -74,6 +74,19 @@ TEST(Residue, OfTheStepsOfAdam) {
   EXPECT_EQ(ResidueError(kValue, "Tensor.div.0.forward", across, 1), 0);
 }
 
+TEST(Residue, AmongAddendsItExcusesItsShare) {
+  const Item divisor = SizedTensor(1.1e-8, 1e-8);
+  std::vector<InputError> step{Exact(kValue), Residue(kResidue), Exact(divisor)};
+  EXPECT_TRUE(ShareResidues(kValue, "Tensor.addcdiv_.0.forward", -0.01, step));
+  EXPECT_NEAR(step[1].error, 0.01, 1e-9);  // 0.01 * 1e-9 / 1e-8 of 0.1
+  EXPECT_EQ(step[0].error, 0);
+  std::vector<InputError> product{Exact(kValue), Exact(kValue), Residue(kResidue)};
+  EXPECT_TRUE(ShareResidues(kValue, "Tensor.addcmul_.0.forward", 1, product));
+  EXPECT_NEAR(product[2].error, 1e-9, 1e-12);
+  std::vector<InputError> factors{Exact(kValue), Residue(kResidue)};
+  EXPECT_FALSE(ShareResidues(kValue, "Tensor.mul_.0.forward", 1, factors));
+}
+
 TEST(Residue, NothingIsKnownOfOtherCallsAndOfTheirGradients) {
   const std::vector<InputError> operands{Exact(kValue), Residue(kResidue)};
   EXPECT_EQ(ResidueError(kValue, "Torch.matmul.0.forward", operands, 1), 0);

@@ -31,6 +31,8 @@ inline constexpr double kRelativeMaxInput = 0.01;
 // plumbline's verdict (docs/design/verdict.md): error divided by the explained error.
 inline constexpr double kNoiseFactor = 8;        // up to here: within noise
 inline constexpr double kPropagationFactor = 3;  // instead of 8 for errors of inputs that are known
+// Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
+inline constexpr double kUnseenCalls = 8;
 inline constexpr double kSuspiciousFactor = 64;  // up to here: suspicious; above: broken
 
 // Largest error of an element in rounding noise, in root mean squares of the golden tensor per unit

@@ -346,6 +346,25 @@ Difference AsResidue(const Difference& difference, double cancelled) {
   return residue;
 }
 
+bool IsMultiple(const Item& target, const Item& golden) {
+  constexpr int64_t kFewest = 8;         // of fewer, rounding leaves but few digits
+  constexpr double kTolerance = 1e-5;    // of statistics in float32
+  constexpr double kLeastFactor = 1e-3;  // further from one
+  if (ElementCountOf(golden) < kFewest) return false;
+  const std::optional<double> size = NumberOf(golden.statistics[3]);
+  const std::optional<double> other = NumberOf(target.statistics[3]);
+  if (!size || !other || !(*size > 0) || !(*other > 0)) return false;
+  const double factor = *other / *size;
+  if (!(std::abs(factor - 1) > kLeastFactor)) return false;
+  const auto is_scaled = [&](size_t of_target, size_t of_golden, double sign) {
+    const std::optional<double> a = NumberOf(target.statistics[of_target]);
+    const std::optional<double> b = NumberOf(golden.statistics[of_golden]);
+    return a && b && std::abs(*a - sign * factor * *b) <= kTolerance * std::abs(*a);
+  };
+  const bool is_same_sign = is_scaled(0, 0, 1) && is_scaled(1, 1, 1) && is_scaled(2, 2, 1);
+  return is_same_sign || (is_scaled(0, 1, -1) && is_scaled(1, 0, -1) && is_scaled(2, 2, -1));
+}
+
 Verdict VerdictOfRatio(double error, double expected) {
   if (error == 0) return Verdict::kSame;
   if (error <= kNoiseFactor * expected) return Verdict::kWithinNoise;

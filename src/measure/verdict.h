@@ -48,6 +48,10 @@ Difference DifferenceOf(const Item& target, const Item& golden, const PairContex
 // error of the whole value (`cancelled`, relative), zero on one side is that error and no verdict.
 Difference AsResidue(const Difference& difference, double cancelled);
 
+// Whether the target is golden times another number than one, as far as the four statistics tell.
+// Rounding of many elements makes no such thing.
+bool IsMultiple(const Item& target, const Item& golden);
+
 // The verdict of a difference of size `error` where `expected` is explained.
 Verdict VerdictOfRatio(double error, double expected);
 

@@ -228,6 +228,23 @@ TEST(Accuracy, ThresholdsOfUpstream) {
   EXPECT_EQ(text(1, kNan), "No");
 }
 
+TEST(Verdict, AMultipleIsToldByItsStatistics) {
+  const auto sized = [](double max, double min, double mean, double norm) {
+    Item item = Tensor({max, min, mean, norm});
+    item.shape = Shape{16};
+    return item;
+  };
+  const Item golden = sized(2, -1, 0.25, 4);
+  EXPECT_TRUE(IsMultiple(sized(6, -3, 0.75, 12), golden));
+  EXPECT_TRUE(IsMultiple(sized(0.5, -1, -0.125, 2), golden));  // of the other sign
+  EXPECT_FALSE(IsMultiple(golden, golden));
+  EXPECT_FALSE(IsMultiple(sized(6, -3, 0.74, 12), golden));
+  EXPECT_FALSE(IsMultiple(sized(0, 0, 0, 0), golden));
+  EXPECT_FALSE(IsMultiple(sized(kNan, -3, 0.75, 12), golden));
+  const Item few = Tensor({2.0, -1.0, 0.25, 4.0});
+  EXPECT_FALSE(IsMultiple(Tensor({6.0, -3.0, 0.75, 12.0}), few));
+}
+
 TEST(Accuracy, ZeroNormEmptyAndScalars) {
   TensorMetrics metrics;
   metrics.cosine = Absent::kZeroNorm;

@@ -106,7 +106,9 @@ class Judge {
     }
     call.verdict = WorstOfResults(RowsOf(call));
     SettleArguments(call, inputs);
-    if (!state_.comparison.of_saves && KindOfCall(call.target_name) == CallKind::kForward) {
+    if (state_.comparison.of_saves) return;
+    state_.biases.Remember(call);
+    if (KindOfCall(call.target_name) == CallKind::kForward) {
       state_.forward.Remember(index, inputs.worst, inputs.error);
     }
   }

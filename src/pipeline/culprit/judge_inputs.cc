@@ -54,12 +54,15 @@ void MarkProducerGood(WalkState& state, uint32_t call, const ComparedRow& row) {
 
 // Gradients of a parameter that several calls read are added up where no recorder sees it; what
 // an optimizer reads is the sum.
-std::optional<GradientSums::Sum> GradientSumOf(const WalkState& state, const ComparedRow& row,
+std::optional<GradientSums::Sum> GradientSumOf(WalkState& state, const ComparedRow& row,
                                                bool has_producer) {
   if (state.IsGradient(row)) return state.sums.Find(row);
   const bool is_made = has_producer || state.unpaired.GoldenProducer(*row.golden);
   if (!row.golden->is_tensor || state.comparison.of_saves || is_made) return std::nullopt;
-  return state.sums.FindTerms(row);
+  if (const auto sum = state.sums.FindTerms(row)) return sum;
+  const std::optional<double> explained = state.biases.ExplainedFor(row);
+  if (!explained || measure::IsMultiple(*row.target, *row.golden)) return std::nullopt;
+  return GradientSums::Sum{Verdict::kSame, *explained};
 }
 
 // Whether a forward call (of an optimizer) reads a gradient, or what nothing recorded made.
@@ -81,7 +84,8 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
   if (const auto sum = GradientSumOf(state, row, producer.has_value())) {
     const bool is_wrong = measure::IsBad(sum->worst);  // then its error explains nothing
     const double usual = state.ExplainedFor(row, explained);
-    ApplyDifference(difference, is_wrong ? usual : std::max(sum->explained, usual), row);
+    const Difference graded = measure::AsResidue(difference, is_wrong ? 0 : sum->explained);
+    ApplyDifference(graded, is_wrong ? usual : std::max(sum->explained, usual), row);
     if (is_wrong && measure::IsBad(row.verdict)) row.reason = "inherited";
     if (is_wrong || !measure::IsBad(row.verdict)) return;
   }

@@ -133,7 +133,9 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   }
   if (!measure::IsBad(row.verdict)) {
     const bool is_usual = row.error <= measure::kNoiseFactor * errors.usual;  // false for NaN
-    if (is_usual && difference.kind == Difference::Kind::kNumeric) {
+    // What becomes of rounding alone says nothing of the noise in other values.
+    const bool is_of_residue = measure::HasResidue(judged.inputs.operands);
+    if (is_usual && !is_of_residue && difference.kind == Difference::Kind::kNumeric) {
       state.noise.Raise(row.error);
     }
     return;

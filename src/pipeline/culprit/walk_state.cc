@@ -16,6 +16,7 @@ WalkState::WalkState(const measure::PairContext& context, Comparison& compared,
       known(compared),
       forward(compared),
       sums(compared),
+      biases(compared),
       exchanged(context),
       unpaired(compared),
       ahead(compared, context) {

@@ -9,6 +9,7 @@
 
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/bias_gradients.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "pipeline/culprit/differences_ahead.h"
 #include "pipeline/culprit/exchanged_operands.h"
@@ -23,8 +24,7 @@
 
 namespace plumbline::pipeline {
 
-// Calls of another kernel whose rounding adds up unseen, as in a module around recorded calls.
-inline constexpr double kUnseenCalls = 8;
+using measure::kUnseenCalls;
 
 // What these two runs are known to differ by. Relative errors.
 class NoiseLevel {
@@ -70,6 +70,7 @@ struct WalkState {
   KnownContents known;
   ForwardCalls forward;
   GradientSums sums;
+  BiasGradients biases;
   NoiseLevel noise;
   ProductRoundoffs product_roundoffs;
   OtherFills fills;

@@ -1,0 +1,125 @@
+// Gradients of biases that no backward call returns, as an optimizer reads them.
+
+#include "pipeline/culprit/bias_gradients.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "pipeline/two_dumps_for_test.h"
+
+namespace plumbline {
+namespace {
+
+struct Numbers {
+  double max = 0, min = 0, mean = 0, norm = 0;
+
+  [[nodiscard]] Numbers Times(double factor) const {
+    return {max * factor, min * factor, mean * factor, norm * factor};
+  }
+};
+
+std::string Tensor(const Numbers& numbers, const std::string& shape = "[16]") {
+  return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": {}, )"
+                     R"("Max": {}, "Min": {}, "Mean": {}, "Norm": {}, "requires_grad": false}})",
+                     shape, numbers.max, numbers.min, numbers.mean, numbers.norm);
+}
+
+constexpr Numbers kValue{2, -2, 0.1, 40};
+constexpr Numbers kBias{0.25, -0.2, 0.03, 0.6};
+constexpr Numbers kTerms{3e-3, -3e-3, 1e-13, 0.015};  // of 80 rows; rounding of a sum: 2e-10
+constexpr Numbers kRounding{6e-10, -14e-10, -2e-10, 2.1e-9};
+constexpr Numbers kOtherRounding{11e-10, -5e-10, 1e-10, 1.9e-9};
+
+class BiasGradientsTest : public TwoDumpsTest {
+ protected:
+  // `linear` of the part of a batch that begins at row 0, as recorded without the bias's gradient.
+  static void AddLinear(DumpForTest& side, int number, int rows, const Numbers& terms = kTerms) {
+    const std::string shape = fmt::format("[{}, 10, 16]", rows);
+    const std::string flat = fmt::format("[{}, 16]", rows * 10);
+    side.Add(fmt::format("Functional.linear.{}.forward", number),
+             Tensor(kValue, shape) + "," + Tensor(kValue, "[16, 16]") + "," + Tensor(kBias),
+             Tensor(kValue, shape));
+    side.Add(fmt::format("Functional.linear.{}.backward", number), Tensor(terms, shape),
+             Tensor(terms, flat));
+  }
+  // A moment that an optimizer keeps of the gradient, and the weight that it moves.
+  static void AddStep(DumpForTest& side, const Numbers& gradient, double weight = 0.6) {
+    side.Add("Tensor.lerp_.0.forward", Tensor({}) + "," + Tensor(gradient),
+             Tensor(gradient.Times(0.1)));
+    side.Add("Tensor.add_.0.forward", Tensor(kBias) + "," + Tensor(gradient.Times(0.1)),
+             Tensor({0.25, -0.2, 0.03, weight}));
+  }
+  void Record(const Numbers& target, const Numbers& golden) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      AddLinear(*side, 0, 8);
+      AddStep(*side, side == &target_ ? target : golden);
+    }
+  }
+};
+
+TEST_F(BiasGradientsTest, WhatIsLeftOfTermsThatCancelIsRounding) {
+  Record(kOtherRounding, kRounding);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(BiasGradientsTest, ZeroIsSuchARounding) {
+  Record(Numbers{}, kRounding);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(BiasGradientsTest, MoreThanTheTermsRoundIsNamed) {
+  Record(kOtherRounding.Times(1e3), kRounding);
+  EXPECT_EQ(Named(), "Tensor.lerp_.0.forward");
+}
+
+TEST_F(BiasGradientsTest, AMultipleIsNoRounding) {
+  Record(kRounding.Times(3), kRounding);
+  EXPECT_EQ(Named(), "Tensor.lerp_.0.forward");
+}
+
+TEST_F(BiasGradientsTest, ASumThatDoesNotCancelIsJudged) {
+  const Numbers terms{3e-3, -3e-3, 1e-3, 0.04};
+  const Numbers gradient{0.1, 0.06, 0.08, 0.33};  // 16 of mean 0.08 for 1280 of mean 1e-3
+  for (DumpForTest* side : {&target_, &golden_}) {
+    AddLinear(*side, 0, 8, terms);
+    AddStep(*side, side == &target_ ? gradient.Times(1.001) : gradient);
+  }
+  EXPECT_EQ(Named(), "Tensor.lerp_.0.forward");
+}
+
+TEST_F(BiasGradientsTest, OfNoRecordedTermsNothingIsKnown) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    AddStep(*side, side == &target_ ? kOtherRounding : kRounding);
+  }
+  EXPECT_EQ(Named(), "Tensor.lerp_.0.forward");
+}
+
+TEST_F(BiasGradientsTest, RoundingDoesNotExcuseItsNeighbours) {
+  Record(kOtherRounding, kRounding);
+  const Numbers gradient{0.1, -0.1, 0.02, 0.3};
+  for (DumpForTest* side : {&target_, &golden_}) {
+    side->Add("Tensor.lerp_.1.forward",
+              Tensor({}) + "," + Tensor(gradient.Times(side == &target_ ? 1.001 : 1)),
+              Tensor(gradient.Times(0.1)));
+  }
+  EXPECT_EQ(Named(), "Tensor.lerp_.1.forward");
+}
+
+TEST_F(BiasGradientsTest, PartsOfABatchAddUp) {
+  AddLinear(golden_, 0, 8);
+  AddLinear(target_, 0, 4, {3e-3, -3e-3, 2e-6, 0.011});
+  AddLinear(target_, 1, 4, {3e-3, -3e-3, -2e-6, 0.011});
+  AddStep(target_, kOtherRounding);
+  AddStep(golden_, kRounding);
+  const Comparison comparison = Compare();
+  const auto read = std::ranges::find_if(comparison.rows, [](const ComparedRow& row) {
+    return row.item().name.view() == "Tensor.lerp_.0.forward.input.1";
+  });
+  ASSERT_NE(read, comparison.rows.end());
+  EXPECT_EQ(read->verdict, Verdict::kWithinNoise);
+}
+
+}  // namespace
+}  // namespace plumbline
