@@ -222,8 +222,8 @@ std::string SummaryJson(const Comparison& comparison);
 // The machine form with every row: the text of compare_result_<time>.json. About 1 KB per row.
 std::string ResultJson(const Comparison& comparison);
 
-// Whether the comparison meets one of `conditions`: "suspicious" (or worse), "broken", "unmatched"
-// (not complete), "any" (one of these, or nothing could be judged). kInvalidArgument: another word.
+// Whether one of `conditions` is met: "suspicious" (or worse), "broken" (also a call named without
+// any number), "unmatched" (something is not judged), "any" of these. Else kInvalidArgument.
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions);
 
 }  // namespace plumbline

@@ -207,12 +207,13 @@ bool Comparison::is_complete() const {
 }
 
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {
-  const bool broken = RowsOf(comparison, Verdict::kBroken) > 0;
-  const bool suspicious = broken || RowsOf(comparison, Verdict::kSuspicious) > 0;
-  const bool unmatched = !comparison.is_complete();
-  const bool any = suspicious || unmatched || comparison.first_wrong_call.has_value() ||
-                   !IsAnythingGood(comparison);
-  return report::MeetsAny({suspicious, broken, unmatched, any}, conditions);
+  const bool has_suspicious = RowsOf(comparison, Verdict::kSuspicious) > 0;
+  // A call may be named of which no number could be measured: it has another form, or is missing.
+  const bool broken =
+      RowsOf(comparison, Verdict::kBroken) > 0 || (comparison.first_wrong_call && !has_suspicious);
+  const bool suspicious = broken || has_suspicious;
+  const bool unmatched = !comparison.is_complete() || !IsAnythingGood(comparison);
+  return report::MeetsAny({suspicious, broken, unmatched, suspicious || unmatched}, conditions);
 }
 
 std::string SummaryText(const Comparison& comparison) {

@@ -58,10 +58,29 @@ TEST(FailsOn, WhatIsMissingIsUnmatched) {
   EXPECT_TRUE(Fails(Comparison(), "unmatched"));
 }
 
-TEST(FailsOn, AnyFailsWhenNothingCouldBeJudged) {
+TEST(FailsOn, WhatCouldNotBeJudgedIsUnmatched) {
   const Comparison unjudged = WithRows({Verdict::kNotComparable, Verdict::kNotComparable});
+  EXPECT_EQ(SummaryText(unjudged).substr(0, 10), "not judged");
   EXPECT_TRUE(Fails(unjudged, "any"));
-  EXPECT_FALSE(Fails(unjudged, "unmatched"));
+  EXPECT_TRUE(Fails(unjudged, "unmatched"));
+  EXPECT_FALSE(Fails(unjudged, "suspicious"));
+}
+
+// A call of another form has no row that could be measured.
+TEST(FailsOn, ANamedCallIsBrokenWhereNothingOfItIsMeasured) {
+  Comparison named = WithRows({Verdict::kSame, Verdict::kNotComparable});
+  named.first_wrong_call.emplace();
+  named.counts.unmatched_target = named.counts.unmatched_golden = 1;
+  EXPECT_EQ(SummaryText(named).substr(0, 16), "first wrong call");
+  for (const char* condition : {"suspicious", "broken", "unmatched", "any"}) {
+    EXPECT_TRUE(Fails(named, condition)) << condition;
+  }
+}
+
+TEST(FailsOn, ANamedCallIsAsBadAsItsRows) {
+  const Comparison named = WithRows({Verdict::kSame, Verdict::kSuspicious});
+  EXPECT_TRUE(Fails(named, "suspicious"));
+  EXPECT_FALSE(Fails(named, "broken"));
 }
 
 TEST(SummaryText, NothingIsCalledRightAboveRowsThatDiffer) {

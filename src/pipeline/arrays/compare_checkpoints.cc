@@ -171,12 +171,15 @@ void CopyWarnings(const Checkpoint& checkpoint, const std::string& path,
   }
 }
 
+uint64_t GoodOf(const CheckpointComparison& comparison) {
+  return comparison.counts[static_cast<size_t>(Verdict::kSame)] +
+         comparison.counts[static_cast<size_t>(Verdict::kWithinNoise)];
+}
+
 }  // namespace
 
 bool CheckpointComparison::is_good() const {
-  const auto count = [&](Verdict verdict) { return counts[static_cast<size_t>(verdict)]; };
-  return count(Verdict::kSame) + count(Verdict::kWithinNoise) > 0 &&
-         count(Verdict::kSame) + count(Verdict::kWithinNoise) + trivial == parameters.size();
+  return GoodOf(*this) > 0 && GoodOf(*this) + trivial == parameters.size();
 }
 
 Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
@@ -227,7 +230,8 @@ Result<bool> FailsOn(const CheckpointComparison& comparison,
       broken || comparison.counts[static_cast<size_t>(Verdict::kSuspicious)] > 0;
   const uint64_t open =
       comparison.counts[static_cast<size_t>(Verdict::kNotComparable)] - comparison.trivial;
-  return report::MeetsAny({suspicious, broken, open > 0, !comparison.is_good()}, conditions);
+  return report::MeetsAny(
+      {suspicious, broken, open > 0 || GoodOf(comparison) == 0, !comparison.is_good()}, conditions);
 }
 
 }  // namespace plumbline

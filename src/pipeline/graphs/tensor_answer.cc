@@ -83,9 +83,9 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
 Result<bool> AnswerFailsOn(const TensorAnswer& answer, const std::vector<std::string>& conditions) {
   const bool broken = answer.CountOf(Verdict::kBroken) > 0;
   const bool suspicious = broken || answer.CountOf(Verdict::kSuspicious) > 0;
-  const bool missing = answer.unpaired > 0 || answer.left_out > 0 || answer.unreadable > 0;
-  return report::MeetsAny(
-      {suspicious, broken, missing, suspicious || missing || GoodOf(answer) == 0}, conditions);
+  const bool missing =
+      answer.unpaired > 0 || answer.left_out > 0 || answer.unreadable > 0 || GoodOf(answer) == 0;
+  return report::MeetsAny({suspicious, broken, missing, suspicious || missing}, conditions);
 }
 
 }  // namespace plumbline::pipeline

@@ -358,11 +358,15 @@ Result<bool> FailsOn(const RanksReport& report, const std::vector<std::string>& 
     if (rank.outcome)
       std::for_each(rank.outcome->fails_on.begin(), rank.outcome->fails_on.end(), add);
   }
-  if (!report.is_complete()) {
+  if (!report.is_complete() || !ShowsSomethingGood(report)) {
     add("unmatched");
     add("any");
   }
-  if (!ShowsSomethingGood(report) || !report.origins.empty()) add("any");
+  // A call may be named of which no number could be measured.
+  const bool is_suspicious = met[0];
+  if (!report.origins.empty() && !is_suspicious) {
+    for (const std::string_view condition : {"suspicious", "broken", "any"}) add(condition);
+  }
   return plumbline::report::MeetsAny(met, conditions);
 }
 
