@@ -464,6 +464,7 @@ class CauseFinder {
 void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) {
   if (!comparison.first_wrong_call) return;
   FirstWrongCall& answer = *comparison.first_wrong_call;
+  if (!answer.cause.empty()) return;  // the event is the cause
   const auto row = std::find_if(
       comparison.rows.begin(), comparison.rows.end(),
       [&](const ComparedRow& each) { return each.target && each.target->name == answer.item; });

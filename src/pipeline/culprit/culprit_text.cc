@@ -202,6 +202,8 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
       return fmt::format("{}; {} is wrong where {} takes it: {}", UnpairedText(call),
                          ResultText(comparison, call, row), row.target->name,
                          NumbersText(comparison, row, event));
+    case CulpritEvent::Kind::kFact:
+      return event.fact.what;
     case CulpritEvent::Kind::kOutput:
       break;
   }
@@ -248,6 +250,9 @@ FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
   answer.item = comparison.rows[event.row].item().name;
   answer.what = WhatText(target, comparison, event);
   answer.enters_with_inputs = event.kind == CulpritEvent::Kind::kInput;
+  answer.cause = event.fact.cause;
+  answer.cause_text = event.fact.cause_text;
+  answer.confidence = event.fact.confidence;
   answer.stack = target.StackOf(call.target_name);
   if (answer.stack.empty()) {
     // Backward calls have no stack of their own; the forward call shows the line of the model.

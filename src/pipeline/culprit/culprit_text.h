@@ -11,6 +11,12 @@
 
 namespace plumbline::pipeline {
 
+// What an event shows where no single row does, and its cause (docs/reference/causes.md).
+struct CulpritFact {
+  std::string what;
+  std::string cause{}, cause_text{}, confidence{};  // empty: to be looked for
+};
+
 // One place where the runs part although everything before it agreed.
 struct CulpritEvent {
   enum class Kind : uint8_t {
@@ -19,6 +25,7 @@ struct CulpritEvent {
     kInput,      // an input differs that no recorded call produced
     kStructure,  // the call has other shapes, dtypes or arguments
     kUnpaired,   // a call without counterpart; `row` is where its wrong result arrives
+    kFact,       // what several rows show together, told by `fact`
   };
   uint32_t call = 0;  // index into Comparison::calls
   uint32_t row = 0;   // index into Comparison::rows
@@ -26,6 +33,7 @@ struct CulpritEvent {
   double error = 0, expected = 0;
   bool has_other_source = false;  // an input that one side takes from a call the other has not
   bool must_agree = false;        // whatever other way a side takes: a gradient of all parts
+  CulpritFact fact{};
 };
 
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,

@@ -11,6 +11,7 @@
 #include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way.h"
+#include "pipeline/culprit/skipped_update.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -138,7 +139,9 @@ class Judgement {
 
 void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {
-  const auto culprit = Judgement(target, context, comparison, measured_noise).Find();
+  auto culprit = Judgement(target, context, comparison, measured_noise).Find();
+  const auto skipped = FindSkippedUpdate(comparison);
+  if (skipped && (!culprit || skipped->call < culprit->call)) culprit = skipped;
   if (culprit) comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 

@@ -47,20 +47,6 @@ class LoneResults {
   std::unordered_map<ContentKey, uint32_t, ContentKeyHash> calls_;
 };
 
-// Whether a call writes into its first input, which no later row of it need show.
-bool WritesInPlace(const std::string& name) {
-  static constexpr std::string_view kOperators[] = {
-      "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
-      "ipow",    "iand", "ior",  "ixor", "imatmul",  "ilshift",   "irshift"};
-  const std::optional<CallName> parts = ParseCallName(name);
-  if (!parts || parts->form != CallName::Form::kApi) return false;
-  const std::string_view api = parts->path;
-  if (!api.ends_with("__")) return api.ends_with('_');
-  return api.starts_with("__") && api.size() > 4 &&
-         std::find(std::begin(kOperators), std::end(kOperators), api.substr(2, api.size() - 4)) !=
-             std::end(kOperators);
-}
-
 // Whether `item` is `made` repeated along an axis, as expand() does, which no recorder sees.
 bool IsRepeatOf(const Item& item, const Item& made) {
   const double count = measure::ElementsOf(item), own = measure::ElementsOf(made);
@@ -115,6 +101,19 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
 }
 
 }  // namespace
+
+bool WritesInPlace(const std::string& name) {
+  static constexpr std::string_view kOperators[] = {
+      "setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod",
+      "ipow",    "iand", "ior",  "ixor", "imatmul",  "ilshift",   "irshift"};
+  const std::optional<CallName> parts = ParseCallName(name);
+  if (!parts || parts->form != CallName::Form::kApi) return false;
+  const std::string_view api = parts->path;
+  if (!api.ends_with("__")) return api.ends_with('_');
+  return api.starts_with("__") && api.size() > 4 &&
+         std::find(std::begin(kOperators), std::end(kOperators), api.substr(2, api.size() - 4)) !=
+             std::end(kOperators);
+}
 
 std::string ProducerOf(const Comparison& comparison, const ComparedRow& row, bool of_target) {
   std::string found = UnmatchedProducer(comparison, row, of_target);

@@ -12,6 +12,9 @@
 
 namespace plumbline::pipeline {
 
+// Whether a call of this name writes into its first input, which no later row of it need show.
+bool WritesInPlace(const std::string& name);
+
 // The call whose result one side of the row is, as far as contents tell: the last before it; where
 // golden has none there, a later one that does not read the value itself. One without counterpart
 // is preferred. Empty: none recorded.
