@@ -75,6 +75,16 @@ void AppendCells(std::span<const Cell> cells, std::string& out) {
   out += '\n';
 }
 
+// With its quotes doubled.
+void AppendQuoted(std::string_view cell, std::string& out) {
+  for (size_t quote = cell.find('"'); quote != std::string_view::npos; quote = cell.find('"')) {
+    out += cell.substr(0, quote + 1);
+    out += '"';
+    cell.remove_prefix(quote + 1);
+  }
+  out += cell;
+}
+
 // Splits a text into rows; `at_` only moves forward. `first_byte`: where the text begins in what
 // messages speak of.
 class Splitter {
@@ -84,13 +94,21 @@ class Splitter {
 
   Status Run(const std::function<Status(Row& row)>& visit) {
     while (at_ < text_.size()) {
-      Row row;
-      if (!AtLineEnd()) PL_TRY(ReadRow(row));
-      SkipLineEnd();
+      PL_TRY_ASSIGN(Row row, Next());
       PL_TRY(visit(row));
     }
     return {};
   }
+
+  // The next row.
+  Result<Row> Next() {
+    Row row;
+    if (!AtLineEnd()) PL_TRY(ReadRow(row));
+    SkipLineEnd();
+    return row;
+  }
+  // How many bytes the rows so far took.
+  [[nodiscard]] size_t taken() const { return at_; }
 
  private:
   [[nodiscard]] bool AtLineEnd() const {
@@ -160,12 +178,17 @@ void AppendCell(std::string_view cell, std::string& out) {
   }
   out += '"';
   if (guard) out += ' ';
-  for (size_t quote = cell.find('"'); quote != std::string_view::npos; quote = cell.find('"')) {
-    out += cell.substr(0, quote + 1);
-    out += '"';
-    cell.remove_prefix(quote + 1);
+  AppendQuoted(cell, out);
+  out += '"';
+}
+
+void AppendExactly(std::string_view cell, std::string& out) {
+  if (!NeedsOf(cell).quotes) {
+    out += cell;
+    return;
   }
-  out += cell;
+  out += '"';
+  AppendQuoted(cell, out);
   out += '"';
 }
 
@@ -191,6 +214,12 @@ Result<std::vector<Row>> Parse(std::string_view text) {
     return {};
   }));
   return rows;
+}
+
+Result<FirstRow> ParseFirst(std::string_view text) {
+  Splitter splitter(text);
+  PL_TRY_ASSIGN(Row cells, splitter.Next());
+  return FirstRow{std::move(cells), splitter.taken()};
 }
 
 Result<std::vector<Row>> ReadRows(const std::string& path) {

@@ -25,6 +25,10 @@ bool LooksLikeFormula(std::string_view cell);
 // and lone surrogates become U+FFFD.
 void AppendCell(std::string_view cell, std::string& out);
 
+// Appends a cell that programs look up and nobody reads: quoted where it must be, otherwise as it
+// is.
+void AppendExactly(std::string_view cell, std::string& out);
+
 // Appends one line that ends in LF. A cell that looks like a formula gets a leading space; cells
 // holding a comma, quote or line break are quoted, quotes are doubled.
 void AppendRow(std::span<const std::string_view> cells, std::string& out);
@@ -37,6 +41,13 @@ Result<std::vector<Row>> Parse(std::string_view text);
 
 // The same of a file; the message names it.
 Result<std::vector<Row>> ReadRows(const std::string& path);
+
+// The first row of a text, and how many bytes it takes with its line end. Errors as of Parse().
+struct FirstRow {
+  Row cells;
+  size_t bytes = 0;
+};
+Result<FirstRow> ParseFirst(std::string_view text);
 
 // Rows of a file one after the other, which holds a block of it in memory and not the whole.
 // Errors of `visit` end it; every error names the file. kCorrupt as of Parse(), and for a cell with

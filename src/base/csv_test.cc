@@ -22,6 +22,19 @@ TEST(Csv, QuotesOnlyWhereNeeded) {
   EXPECT_EQ(Written({""}), "\"\"\n");
 }
 
+TEST(Csv, NamesAreWrittenExactly) {
+  for (const std::string name : {"a", "-a", "=b", "\xFF", "a,b", "a\"b", "a\r\nb", "@\n"}) {
+    std::string text;
+    AppendExactly(name, text);
+    const auto first = ParseFirst(text + "\nnext,row\n");
+    ASSERT_TRUE(first) << name;
+    EXPECT_EQ(first->cells, Row{name});
+    EXPECT_EQ(first->bytes, text.size() + 1);
+  }
+  EXPECT_EQ(ParseFirst("\r\nx")->bytes, 2U);
+  EXPECT_FALSE(ParseFirst("\"a\nb,c\n"));
+}
+
 TEST(Csv, OnlyTextIsWritten) {
   std::string out;
   AppendCell("a\xC3\xA9", out);

@@ -15,7 +15,8 @@ namespace plumbline::load {
 // The table of one directory. Thread-compatible.
 class NameMapping {
  public:
-  // Empty without the table. A name is everything behind the first comma: its writers do not quote.
+  // Empty without the table. A name is everything behind the first comma, as most writers do not
+  // quote; cells that are quoted from end to end are read as csv has them, line breaks included.
   // Of two rows for one file the later one counts, as the file is the later one's.
   static Result<NameMapping> Read(const std::string& directory);
 

@@ -33,6 +33,20 @@ TEST(DumpNameMapping, NamesMayHoldCommasAndQuotes) {
   EXPECT_TRUE(mapping.notes().empty());
 }
 
+TEST(DumpNameMapping, QuotedCellsAreReadAsCsv) {
+  const NameMapping mapping = MappingOf(
+      "1,\"Add.a,b.1.2.3\"\r\n\"2\",\"Add.\"\"x\"\".1.2.3\"\n3,\"Add.a\r\nb.1.2.3\"\r\n\"4\",Add.d."
+      "1.2.3\n"
+      "no row\n5,\"\"\n6,\"x\" y\n7,\"never\n");
+  const std::map<std::string, std::string> expected = {
+      {"1", "Add.a,b.1.2.3"}, {"2", "Add.\"x\".1.2.3"}, {"3", "Add.a\r\nb.1.2.3"},
+      {"4", "Add.d.1.2.3"},   {"6", "\"x\" y"},         {"7", "\"never"}};
+  EXPECT_EQ(mapping.rows(), expected);
+  ASSERT_EQ(mapping.notes().size(), 2U);
+  EXPECT_NE(mapping.notes()[0].find("line 6 is no row"), std::string::npos) << mapping.notes()[0];
+  EXPECT_NE(mapping.notes()[1].find("line 7 is no row"), std::string::npos);
+}
+
 TEST(DumpNameMapping, AByteOrderMarkIsNoPartOfAName) {
   const std::string file = "123";
   EXPECT_EQ(MappingOf("\xEF\xBB\xBF"
