@@ -7,10 +7,13 @@
 #include <atomic>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "base/text_digest.h"
 #include "base/text_parts.h"
 #include "pipeline/device_dump/received_file.h"
+#include "pipeline/device_dump/received_statistics.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -59,6 +62,27 @@ void AddRange(std::map<uint64_t, uint64_t>& ranges, uint64_t begin, uint64_t end
     next = ranges.erase(next);
   }
   ranges.emplace(begin, end);
+}
+
+// The first byte of a chunk for `place` that is there as another one; nothing if there is none.
+Result<std::optional<uint64_t>> FindOther(const File& file,
+                                          const std::map<uint64_t, uint64_t>& ranges,
+                                          std::span<const std::byte> chunk, uint64_t place) {
+  auto range = ranges.upper_bound(place);
+  if (range != ranges.begin()) --range;
+  std::vector<std::byte> there;
+  for (; range != ranges.end() && range->first < place + chunk.size(); ++range) {
+    const uint64_t begin = std::max(range->first, place);
+    const uint64_t end = std::min(range->second, place + chunk.size());
+    if (begin >= end) continue;
+    there.resize(end - begin);
+    PL_TRY_ASSIGN(const size_t count, file.ReadAt(there, begin));
+    const auto given = chunk.subspan(begin - place, end - begin);
+    const auto other = std::ranges::mismatch(given, std::span(there).first(count)).in1;
+    if (other != given.end())
+      return std::optional(begin + static_cast<uint64_t>(other - given.begin()));
+  }
+  return std::optional<uint64_t>();
 }
 
 // What lies between chunks and never came; empty: nothing.
@@ -176,6 +200,13 @@ Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
       PL_TRY_ASSIGN(assembly.file, File::OpenUpdate(assembly.piece));
     }
     const uint64_t place = chunk.offset < 0 ? assembly.end() : static_cast<uint64_t>(chunk.offset);
+    PL_TRY_ASSIGN(const auto other, FindOther(assembly.file, assembly.ranges, chunk.bytes, place));
+    if (other) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("{}: byte {} came twice, as two different ones (expected the same "
+                               "again). The file is not converted",
+                               BaseName(chunk.file), *other));
+    }
     const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
     PL_TRY(assembly.file.WriteAt({text, chunk.bytes.size()}, place));
     AddRange(assembly.ranges, place, place + chunk.bytes.size());
@@ -185,7 +216,7 @@ Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
     const std::scoped_lock own(assembly.mutex);
     const Status written = write();
     if (!written) {
-      assembly.lost = written.error().message();
+      if (assembly.lost.empty()) assembly.lost = written.error().message();
       return written;
     }
   }
@@ -211,16 +242,36 @@ void ChunkReceiver::Finish(const std::string& file, Assembly& assembly) {
   const Status closed = assembly.file.Close();
   if (!closed) assembly.lost = closed.error().message();
   if (assembly.lost.empty()) assembly.lost = MissingBytes(assembly.ranges);
-  const ReceivedFile received =
-      assembly.lost.empty()
-          ? ConvertReceived(assembly.piece, JoinPath(dump_path_, file))
-          : ReceivedFile{0, {fmt::format("{}: a chunk is lost: {}", file, assembly.lost)}};
+  {
+    // Deliveries of one file write the same outputs.
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return finishing_.insert(file).second; });
+  }
+  ReceivedFile received;
+  if (!assembly.lost.empty()) {
+    received.problems.push_back(fmt::format("{}: a chunk is lost: {}", file, assembly.lost));
+  } else if (!IsRepeatedTable(file, assembly.piece)) {
+    received = ConvertReceived(assembly.piece, JoinPath(dump_path_, file));
+  }
   static_cast<void>(RemoveFile(assembly.piece));
   const std::scoped_lock lock(mutex_);
+  finishing_.erase(file);
+  changed_.notify_all();
   if (assembly.lost.empty()) ++report_.files;
   report_.outputs += received.outputs;
   if (!received.problems.empty()) ++report_.failed;
   for (const std::string& problem : received.problems) Fail(problem);
+}
+
+// Rows are added to a table that has them of all operators: those of a file must not come twice.
+bool ChunkReceiver::IsRepeatedTable(const std::string& file, const std::string& piece) {
+  if (!IsDeviceTable(piece)) return false;
+  const Result<std::string> table = ReadFile(piece);
+  if (!table) return false;  // said where it is converted
+  const std::string text = file + '\0' + *table;
+  const std::string digest = Md5Hex(std::as_bytes(std::span(text)));
+  const std::scoped_lock lock(mutex_);
+  return !tables_.insert(digest).second;
 }
 
 // Requires: mutex_ is held.

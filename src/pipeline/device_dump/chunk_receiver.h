@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,11 +36,12 @@ struct ReceiverReport {
 };
 
 // Puts the chunks of any number of files together on the disk, in memory that does not grow with
-// them, and writes each complete file as arrays (docs/formats/acl_dump.md, "Chunks"): below the
-// dump path, `rank_n/time/step_n/{name}.{input|output}.{slot}.{FORMAT}.{DTYPE}.npy`. Work is done
-// in the calling thread, which holds the device back instead of losing data. Outputs appear when
-// they are complete; a killed process leaves besides them a directory `.receiving-{n}` with
-// pieces, which the next receiver of the dump path removes. Thread-safe.
+// them (but for a digest of each table of statistics), and writes each complete file as arrays
+// (docs/formats/acl_dump.md, "Chunks"): below the dump path,
+// `rank_n/time/step_n/{name}.{input|output}.{slot}.{FORMAT}.{DTYPE}.npy`. Work is done in the
+// calling thread, which holds the device back instead of losing data. Outputs appear when they are
+// complete; a killed process leaves besides them a directory `.receiving-{n}` with pieces, which
+// the next receiver of the dump path removes. Thread-safe.
 class ChunkReceiver {
  public:
   // `dump_path` is made if it is missing. kIo.
@@ -47,8 +49,8 @@ class ChunkReceiver {
   ~ChunkReceiver();
 
   // kInvalidArgument: a file outside of the dump path, no bytes in a chunk that is not the last, a
-  // chunk behind Close(); kIo, after which the file counts as failed. What is wrong with a complete
-  // file is in the report.
+  // chunk behind Close(); kIo, and kCorrupt for bytes that came before as others, after which the
+  // file counts as failed. What is wrong with a complete file is in the report.
   Status Receive(const Chunk& chunk);
   // Waits for the chunks that other threads deliver, ends files whose last chunk is missing and
   // removes the pieces.
@@ -64,6 +66,7 @@ class ChunkReceiver {
   bool Ends(const Chunk& chunk, Assembly& assembly);
   void LimitOpenFiles();
   void Finish(const std::string& file, Assembly& assembly);
+  bool IsRepeatedTable(const std::string& file, const std::string& piece);
   void Fail(std::string problem);
 
   std::string dump_path_;
@@ -72,7 +75,9 @@ class ChunkReceiver {
   std::mutex mutex_;    // of what follows
   std::condition_variable changed_;
   std::map<std::string, std::shared_ptr<Assembly>> assemblies_;
-  size_t deliveries_ = 0;  // calls of Receive() that are at work
+  std::set<std::string> finishing_;  // files that are being converted
+  std::set<std::string> tables_;     // digests of the devices' tables that were added
+  size_t deliveries_ = 0;            // calls of Receive() that are at work
   bool is_closing_ = false, is_closed_ = false;
   uint64_t next_piece_ = 0;
   uint64_t uses_ = 0;

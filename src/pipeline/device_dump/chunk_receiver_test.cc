@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -124,6 +125,76 @@ TEST_F(ChunkReceiverTest, AHoleBetweenChunksIsAFailure) {
   ASSERT_EQ(report.problems.size(), 1U);
   EXPECT_NE(report.problems[0].find("bytes 150 to 159 never came"), std::string::npos)
       << report.problems[0];
+}
+
+TEST_F(ChunkReceiverTest, BytesThatComeTwiceAreTheSame) {
+  const std::string dump = DumpOf(2, 64);
+  const std::string_view bytes = dump;
+  std::string other = dump;
+  other[150] = static_cast<char>(other[150] ^ 1);
+  EXPECT_TRUE(Send(0, bytes.substr(0, 200), 0, false));
+  const Status contradicted =
+      Send(0, std::string_view(other).substr(100, 100), /*offset=*/100, false);
+  ASSERT_FALSE(contradicted);
+  EXPECT_EQ(contradicted.error().code(), ErrorCode::kCorrupt);
+  EXPECT_TRUE(Send(0, bytes.substr(200), 200, true));
+  EXPECT_TRUE(Send(1, bytes.substr(0, 200), 0, false));
+  EXPECT_TRUE(Send(1, bytes.substr(100), 100, false));
+  EXPECT_TRUE(Send(1, bytes, 0, true));
+  const ReceiverReport report = receiver_->Close();
+  EXPECT_EQ(report.files, 1U);
+  EXPECT_EQ(report.failed, 1U);
+  EXPECT_TRUE(Holds(1, 2, 64));
+  EXPECT_EQ(KindOf(OutputOf(0)), PathKind::kMissing);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find("byte 150 came twice"), std::string::npos)
+      << report.problems[0];
+}
+
+// Without a place a chunk that comes again moves those behind it.
+TEST_F(ChunkReceiverTest, BytesThatAreTooManyAreTold) {
+  const std::string dump = DumpOf(2, 64);
+  const std::string_view bytes = dump;
+  for (const size_t begin : {size_t{0}, size_t{0}, size_t{100}}) {
+    EXPECT_TRUE(Send(0, bytes.substr(begin, begin == 0 ? 100 : bytes.npos), -1, begin > 0));
+  }
+  EXPECT_TRUE(Send(1, dump + "abc", -1, true));
+  const ReceiverReport report = receiver_->Close();
+  EXPECT_EQ(report.failed, 2U);
+  ASSERT_GE(report.problems.size(), 2U);
+  EXPECT_NE(report.problems.back().find("3 bytes behind the last part"), std::string::npos)
+      << report.problems.back();
+}
+
+TEST_F(ChunkReceiverTest, AFileThatComesAgainTakesNothingAway) {
+  const std::string first = DumpOf(2, 64), other = DumpOf(3, 64);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Send(0, first, -1, true));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Send(0, other, -1, true));
+  EXPECT_TRUE(Send(0, first, -1, true));
+  const ReceiverReport report = receiver_->Close();
+  EXPECT_EQ(report.failed, 2U);
+  EXPECT_TRUE(Holds(0, 2, 64));
+  for (const char* number : {"2", "3"}) {
+    const auto kept = ReadFile(root_.Path(NameOf(0) + ".delivery-" + number));
+    ASSERT_TRUE(kept) << number;
+    EXPECT_EQ(*kept, other);
+  }
+  ASSERT_EQ(report.problems.size(), 4U);
+  EXPECT_NE(report.problems[0].find("is there with other contents, and stays"), std::string::npos);
+  EXPECT_NE(report.problems[1].find(".delivery-2"), std::string::npos) << report.problems[1];
+}
+
+TEST_F(ChunkReceiverTest, RowsOfATableThatComesAgainAreAddedOnce) {
+  const std::string table =
+      "Input/Output,Index,Data Size,Data Type,Format,Shape,Count,Max Value\n"
+      "Input,0,8,DT_FLOAT,ND,(2,),2,1.5\n";
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Send(0, table, -1, true));
+  EXPECT_TRUE(Send(1, table, -1, true));
+  const ReceiverReport report = receiver_->Close();
+  EXPECT_EQ(report.failed, 0U) << (report.problems.empty() ? "" : report.problems[0]);
+  const auto rows = ReadFile(root_.Path("statistic.csv"));
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(std::ranges::count(*rows, '\n'), 3);
 }
 
 TEST_F(ChunkReceiverTest, CloseWaitsForAChunkOnItsWay) {

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
+#include "base/csv.h"
+#include "base/file_bytes.h"
 #include "base/text_digest.h"
 #include "base/text_parts.h"
 #include "load/name_mapping.h"
@@ -40,6 +43,12 @@ std::string_view Suffix(OutputKind kind) {
 }
 
 DumpFailure CannotWrite(const Error& error) { return Failed(DumpCode::kWriteError, error); }
+
+Result<bool> HaveSameBytes(const std::string& one, const std::string& other) {
+  PL_TRY_ASSIGN(const FileBytes a, FileBytes::Open(one));
+  PL_TRY_ASSIGN(const FileBytes b, FileBytes::Open(other));
+  return std::ranges::equal(a.bytes(), b.bytes());
+}
 
 // MindSpore makes its tables read-only: such a one is replaced by its copy.
 Result<File> OpenMapping(const Directory& directory) {
@@ -93,14 +102,14 @@ std::string HashedName(std::string_view name) {
   return hex;
 }
 
-DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path) {
+DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path, IfThere if_there) {
   const Status made = MakeDirectories(path);
   if (!made) return Failed(DumpCode::kInvalidPath, made.error());
   Result<Directory> directory = Directory::Open(path);
   if (!directory) return Failed(DumpCode::kInvalidPath, directory.error());
   const Result<load::NameMapping> mapping = load::NameMapping::Read(path);
   if (!mapping) return Failed(DumpCode::kInvalidPath, mapping.error());
-  return OutputDirectory(*std::move(directory), mapping->rows());
+  return OutputDirectory(*std::move(directory), mapping->rows(), if_there);
 }
 
 DumpResult<PlacedFile> OutputDirectory::Write(const std::string& name, const Fill& fill,
@@ -108,6 +117,15 @@ DumpResult<PlacedFile> OutputDirectory::Write(const std::string& name, const Fil
   PL_TRY_ASSIGN(const std::string placed, Place(name));
   PL_TRY_ASSIGN(AtomicFile file, Create(placed));
   PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
+  if (if_there_ == IfThere::kKeep && directory_.KindOf(placed) == PathKind::kFile) {
+    const std::string path = JoinPath(directory_.path(), placed);
+    const Result<bool> is_same = HaveSameBytes(file.temporary_path(), path);
+    if (!is_same) return CannotWrite(is_same.error());
+    if (*is_same) return PlacedFile{path, bytes};
+    ++kept_;
+    return DumpFailure{DumpCode::kWriteError,
+                       fmt::format("{}: is there with other contents, and stays", path)};
+  }
   const Status committed = file.Commit(/*durable=*/false);
   if (!committed) return CannotWrite(committed.error());
   if (is_read_only) (void)directory_.MakeReadOnly(placed);
@@ -132,10 +150,11 @@ DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
   const std::string placed = HashedName(name) + name.substr(name.rfind('.'));
   const auto [entry, is_new] = mapping_.emplace(placed, name);
   if (!is_new && entry->second == name) return placed;
-  // The name is not quoted, as readers of this file expect.
+  std::string row = placed + ",";
+  csv::AppendExactly(name, row);
   Result<File> file = OpenMapping(directory_);
   if (!file) return CannotWrite(file.error());
-  const Status written = file->Write(fmt::format("{},{}\n", placed, name));
+  const Status written = file->Write(row + "\n");
   if (!written) return CannotWrite(written.error());
   const Status closed = file->Close();
   if (!closed) return CannotWrite(closed.error());

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
 #define PLUMBLINE_PIPELINE_DEVICE_DUMP_OUTPUT_NAMES_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,6 +36,9 @@ struct PlacedFile {
   uint64_t bytes = 0;
 };
 
+// What becomes of a file of that name that is there with other contents.
+enum class IfThere : uint8_t { kReplace, kKeep };
+
 // A directory that files are written to. Thread-safe.
 class OutputDirectory {
  public:
@@ -42,32 +46,38 @@ class OutputDirectory {
   using Fill = std::function<DumpResult<uint64_t>(AtomicFile&)>;
 
   // Makes it if it is missing.
-  static DumpResult<OutputDirectory> Open(const std::string& path);
+  static DumpResult<OutputDirectory> Open(const std::string& path,
+                                          IfThere if_there = IfThere::kReplace);
   OutputDirectory(OutputDirectory&& other) noexcept
       : directory_(std::move(other.directory_)),
         mapping_(std::move(other.mapping_)),
-        placed_(std::move(other.placed_)) {}
+        placed_(std::move(other.placed_)),
+        if_there_(other.if_there_) {}
 
   // Writes a file, which appears when it is complete. A name of 255 bytes and more becomes a hash,
   // which gets a line in mapping.csv. Each name can be written once: files that two threads write
   // must not be the same. `is_read_only`: nobody may write the finished file, as MindSpore leaves
-  // its own; a file system without modes keeps it all the same. kWriteError, and what `fill`
-  // returns.
+  // its own; a file system without modes keeps it all the same. kWriteError (also for a file that
+  // is kept), and what `fill` returns.
   DumpResult<PlacedFile> Write(const std::string& name, const Fill& fill,
                                bool is_read_only = false);
+  // How many files were not written because others of their names are kept.
+  [[nodiscard]] size_t kept() const { return kept_; }
 
  private:
   // The name under which a file of that name can stand.
   DumpResult<std::string> Place(const std::string& name);
   [[nodiscard]] DumpResult<AtomicFile> Create(const std::string& placed_name) const;
 
-  OutputDirectory(Directory directory, std::map<std::string, std::string> mapping)
-      : directory_(std::move(directory)), mapping_(std::move(mapping)) {}
+  OutputDirectory(Directory directory, std::map<std::string, std::string> mapping, IfThere if_there)
+      : directory_(std::move(directory)), mapping_(std::move(mapping)), if_there_(if_there) {}
 
   Directory directory_;
   std::mutex mutex_;
   std::map<std::string, std::string> mapping_;  // that mapping.csv holds
   std::set<std::string> placed_;                // names in full
+  IfThere if_there_;
+  std::atomic<size_t> kept_ = 0;
 };
 
 }  // namespace plumbline::pipeline

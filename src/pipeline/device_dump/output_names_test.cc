@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <map>
 #include <string>
 
 #include "base/file.h"
 #include "base/test_directory.h"
+#include "load/name_mapping.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -51,6 +53,26 @@ TEST(OutputDirectory, AReadOnlyMappingGetsRows) {
     return std::string(BaseName(file.path)) + "," + name + "\n";
   };
   EXPECT_EQ(*ReadFile(table), "4711,a.b.1.2.3\n" + line(*one, first) + line(*two, second));
+}
+
+// Commas, quotes and line breaks in a name are no cells and rows of their own.
+TEST(OutputDirectory, NamesAreReadAsTheyWereWritten) {
+  const TestDirectory dir;
+  std::map<std::string, std::string> names;
+  {
+    DumpResult<OutputDirectory> out = OutputDirectory::Open(dir.path());
+    ASSERT_TRUE(out);
+    for (const char* name : {"a,b", "\"a\"", "a\nb", "-a", "\xff", "a\r"}) {
+      const std::string full = name + std::string(300, 'x') + ".npy";
+      const auto placed = out->Write(full, [](AtomicFile&) -> DumpResult<uint64_t> { return 0; });
+      ASSERT_TRUE(placed);
+      names.emplace(BaseName(placed->path), full);
+    }
+  }
+  const auto mapping = load::NameMapping::Read(dir.path());
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(mapping->rows(), names);
+  EXPECT_TRUE(mapping->notes().empty());
 }
 
 }  // namespace

@@ -32,6 +32,13 @@ class Received {
     }
     const std::string cut = file->FirstCutPart();
     if (!cut.empty()) Fail("the file is cut at " + cut);
+    // A chunk without a place that came twice has moved what is behind it.
+    if (file->surplus_bytes() > 0) {
+      Fail(
+          fmt::format("{} bytes behind the last part are described by nothing; its tensors may be "
+                      "wrong",
+                      file->surplus_bytes()));
+    }
     const acl::Message& message = file->message();
     for (size_t i = 0; i < message.inputs.size(); ++i) Write(message.inputs[i], "input", i);
     for (size_t i = 0; i < message.outputs.size(); ++i) Write(message.outputs[i], "output", i);
@@ -92,6 +99,24 @@ class Received {
 
 }  // namespace
 
+namespace {
+
+// The first delivery of a file stays; another one is nobody's to throw away. Says where it is.
+std::string KeepDelivery(const std::string& piece, const std::string& target) {
+  for (size_t number = 2;; ++number) {
+    const std::string path = fmt::format("{}.delivery-{}", target, number);
+    if (KindOf(path) != PathKind::kMissing) continue;
+    const std::string_view name = BaseName(target);
+    const Status moved = RenameFile(piece, path);
+    if (!moved)
+      return fmt::format("{}: came again, and is lost: {}", name, moved.error().message());
+    return fmt::format("{}: came again with other contents; that is kept as it came, as {}", name,
+                       path);
+  }
+}
+
+}  // namespace
+
 bool IsWhole(const std::string& piece, std::string_view name) {
   const Result<acl::DumpFile> file = acl::DumpFile::Open(piece, name);
   return file && file->FirstCutPart().empty() && file->surplus_bytes() == 0;
@@ -106,9 +131,11 @@ ReceivedFile ConvertReceived(const std::string& piece, const std::string& target
     if (!rows) return {0, {rows.error().message()}};
     return {*rows, {}};
   }
-  DumpResult<OutputDirectory> directory = OutputDirectory::Open(parent);
+  DumpResult<OutputDirectory> directory = OutputDirectory::Open(parent, IfThere::kKeep);
   if (!directory) return {0, {directory.error().text}};
-  return Received(piece, target, *directory).Run();
+  ReceivedFile received = Received(piece, target, *directory).Run();
+  if (directory->kept() > 0) received.problems.push_back(KeepDelivery(piece, target));
+  return received;
 }
 
 }  // namespace plumbline::pipeline

@@ -11,7 +11,7 @@
 namespace plumbline::pipeline {
 
 struct ReceivedFile {
-  uint64_t outputs = 0;
+  uint64_t outputs = 0;               // files that are there now, rows of tables
   std::vector<std::string> problems;  // one sentence each
 };
 
@@ -20,7 +20,8 @@ struct ReceivedFile {
 // statistic.csv, everything else to arrays. Tensors of four dimensions become NCHW, others ND,
 // where the layout can be converted; otherwise they stay in the layout and shape of the device,
 // which their name tells. Types that NumPy does not have are written as their bytes, without
-// ".npy". Thread-safe for different targets.
+// ".npy". A file that is there stays: where the new one is not the same, that is a problem, and the
+// piece becomes `{target}.delivery-{n}`. Thread-safe for different targets.
 ReceivedFile ConvertReceived(const std::string& piece, const std::string& target);
 
 // Whether a file `name` whose end nobody announced is a dump that has all its parts.
