@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -136,6 +137,7 @@ int ReportError(const char* command, const Error& error) {
 }  // namespace plumbline::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   plumbline::EndWithLineOnLostMapping(plumbline::ExitStatus(plumbline::ErrorCode::kIo));
   const int status = plumbline::cli::Main(argc, argv);
   // An answer that nobody can read is no success.

@@ -87,10 +87,14 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
   dumps.notes = mapping.notes();
   bool has_arrays = false;
   for (const auto& [file, kind] : entries) {
-    if (kind != PathKind::kFile || run_files::IsAboutDumps(file)) continue;
+    if (kind == PathKind::kDirectory || run_files::IsAboutDumps(file)) continue;
     std::string path = JoinPath(directory, file);
     std::string name = mapping.NameOf(file);
     std::optional<OperatorDump> dump = ParseOperatorDumpName(name);
+    if (kind == PathKind::kOther) {
+      if (dump) dumps.notes.push_back(path + ": no regular file; left out");
+      continue;
+    }
     if (!dump) {
       dumps.notes.push_back(path + ": not the name of a dump; left out");
       continue;

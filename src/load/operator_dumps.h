@@ -64,7 +64,8 @@ std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
 bool IsQuantisedName(std::string_view op_name);
 
 // The files of a directory (its top level), by their names or what mapping.csv says for them.
-// kNotFound: no directory, or no file in it is a dump. kInvalidArgument: dumps and arrays mixed.
+// A link to nothing is one of them, which cannot be opened. kNotFound: no directory, or no file in
+// it is a dump. kInvalidArgument: dumps and arrays mixed.
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory);
 
 }  // namespace plumbline::load

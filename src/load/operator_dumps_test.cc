@@ -1,6 +1,8 @@
 #include "load/operator_dumps.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/test_directory.h"
@@ -56,6 +58,20 @@ TEST(OperatorDumps, ADirectoryInTheOrderOfTime) {
   ASSERT_EQ(dumps->notes.size(), 1U);
   EXPECT_NE(dumps->notes[0].find("notes.txt"), std::string::npos);
   EXPECT_EQ(dumps->kind, OperatorDumpKind::kOffline);
+}
+
+TEST(OperatorDumps, WhatIsNoRegularFileIsTold) {
+  const TestDirectory directory;
+  const std::string nowhere = directory.Path("Add.a.1.1.1612439563338021");
+  ASSERT_EQ(::symlink("nowhere", nowhere.c_str()), 0);
+  ASSERT_EQ(::mkfifo(directory.Path("Add.b.1.1.1612439563338022").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(directory.Path("other").c_str(), 0600), 0);
+  const auto dumps = ReadOperatorDumps(directory.path());
+  ASSERT_TRUE(dumps);
+  ASSERT_EQ(dumps->files.size(), 1U);
+  EXPECT_EQ(dumps->files[0].path, nowhere);
+  ASSERT_EQ(dumps->notes.size(), 1U);
+  EXPECT_NE(dumps->notes[0].find("Add.b.1.1.1612439563338022: no regular file"), std::string::npos);
 }
 
 // mapping.csv is as every other reader takes it: not quoted, with commas in names, for arrays too.

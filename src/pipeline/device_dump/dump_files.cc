@@ -36,11 +36,15 @@ Status Search(const std::string& directory, const std::string& below, const Dump
       continue;
     }
     const std::string& full_name = mapping.NameOf(name);
-    if (KindOf(path) == PathKind::kFile && IsDumpName(full_name, search)) {
+    const bool is_dump = IsDumpName(full_name, search);
+    const PathKind kind = KindOf(path);  // of what a link leads to
+    // A link to nothing, and a file that was removed since, cannot be opened, which is told there.
+    if (is_dump && (kind == PathKind::kFile || kind == PathKind::kMissing)) {
       found.files.push_back({path, full_name, below});
-    } else {
-      found.left_out.push_back(path);
+      continue;
     }
+    if (is_dump) found.notes.push_back(path + ": no regular file; left out");
+    found.left_out.push_back(path);
   }
   return {};
 }

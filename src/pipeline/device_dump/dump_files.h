@@ -28,8 +28,8 @@ struct DumpSearch {
   bool takes_atb = false;  // tensor files of ATB too (formats/atb_bin.h)
 };
 
-// The regular files whose names are those of dumps (formats/acl_file_name.h). kNotFound, kIo: of
-// `directory` itself.
+// The regular files whose names are those of dumps (formats/acl_file_name.h), and links to nothing
+// of such names. kNotFound, kIo: of `directory` itself.
 Result<DumpFiles> FindDumpFiles(const std::string& directory, const DumpSearch& search);
 
 }  // namespace plumbline::pipeline

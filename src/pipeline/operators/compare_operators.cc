@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/number_text.h"
 #include "base/parallel.h"
 #include "pipeline/operators/measure_operator.h"
@@ -59,7 +60,7 @@ std::string OperatorText(const OperatorComparison& comparison) {
   std::string text = AnswerText(comparison.answer, "tensors without a verdict");
   constexpr size_t kMostNotes = 20;
   for (size_t i = 0; i < std::min(kMostNotes, comparison.notes.size()); ++i) {
-    text += "note: " + comparison.notes[i] + "\n";
+    text += "note: " + OneLine(comparison.notes[i]) + "\n";
   }
   if (comparison.notes.size() > kMostNotes) {
     text += "and " + CountText(comparison.notes.size() - kMostNotes, "note") + " more\n";

@@ -26,25 +26,30 @@ bool IsDump(const DirectoryEntry& entry) {
 struct Found {
   // Directories with dumps by their paths without times; later ones replace earlier ones.
   std::map<std::string, std::string> directories;
-  Status searched;  // the first directory that cannot be read
+  Status searched;                 // the first directory that cannot be read
+  std::vector<std::string> above;  // without links: those that are being searched
 };
 
 void Search(const std::string& path, const std::string& name, int depth, Found& found) {
   const auto entries = ListEntries(path);
-  if (!entries) {
-    if (found.searched) found.searched = entries.error();
+  const auto real = RealPath(path);
+  if (!entries || !real) {
+    if (found.searched) found.searched = entries ? real.error() : entries.error();
     return;
   }
+  if (std::ranges::count(found.above, *real) > 0) return;  // a link leads back
   // A recording of a framework has thousands of files that are none of these.
   if (std::ranges::binary_search(*entries, "dump.json", {}, &DirectoryEntry::name)) return;
   if (std::ranges::any_of(*entries, IsDump)) found.directories[name] = path;
   if (depth == kDeepest) return;
+  found.above.push_back(*real);
   for (const auto& [entry, kind] : *entries) {
     if (kind != PathKind::kDirectory) continue;
     if (std::ranges::count(entry, '.') > 1) continue;  // a file by its name
     const std::string step = IsTime(entry) ? name : (name.empty() ? entry : name + "/" + entry);
     Search(JoinPath(path, entry), step, depth + 1, found);
   }
+  found.above.pop_back();
 }
 
 Found DumpDirectories(const std::string& tree) {

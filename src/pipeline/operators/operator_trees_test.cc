@@ -1,6 +1,7 @@
 #include "pipeline/operators/operator_trees.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/test_directory.h"
@@ -41,6 +42,22 @@ TEST(OperatorTrees, OneDirectoryOnEachSideIsAPair) {
   ASSERT_EQ(trees->size(), 1U);
   EXPECT_EQ((*trees)[0].target, target.Path("a/b"));
   EXPECT_EQ((*trees)[0].golden, golden.Path("c"));
+}
+
+TEST(OperatorTrees, LinksThatLeadBackAreNotFollowed) {
+  const TestDirectory target, golden;
+  for (const TestDirectory* one : {&target, &golden}) {
+    AddDump(*one, "0");
+    AddDump(*one, "1");
+    for (const char* link : {"0/up", "1/up", "1/also_up"}) {
+      ASSERT_EQ(::symlink("..", one->Path(link).c_str()), 0);
+    }
+  }
+  const auto trees = FindOperatorTrees(target.path(), golden.path());
+  ASSERT_TRUE(trees) << trees.error().message();
+  ASSERT_EQ(trees->size(), 2U);
+  EXPECT_EQ((*trees)[0].name, "0");
+  EXPECT_EQ((*trees)[1].name, "1");
 }
 
 // Whatever else the other side is: it is compared as that.
