@@ -57,6 +57,27 @@ constexpr Verb kVerbs[] = {
 
 }  // namespace
 
+std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const WordOption> options,
+                                            std::span<const char* const> required,
+                                            const Words& words, int& status) {
+  auto parsed = OptionWords::Parse(options, words);
+  if (!parsed) {
+    status = ReportMsaccucmp(verb, parsed.error().message(), DumpCode::kNoDumpFile);
+    return std::nullopt;
+  }
+  if (parsed->Has("--help")) {
+    std::fputs(OptionHelp(options).c_str(), stdout);
+    status = 0;
+    return std::nullopt;
+  }
+  for (const char* name : required) {
+    if (parsed->Has(name)) continue;
+    status = ReportMsaccucmp(verb, std::string(name) + " is required", DumpCode::kNoDumpFile);
+    return std::nullopt;
+  }
+  return *std::move(parsed);
+}
+
 int ReportMsaccucmp(const char* verb, const std::string& message, DumpCode code) {
   std::fprintf(stderr, "msaccucmp %s: %s\n", verb, message.c_str());
   return static_cast<int>(code);

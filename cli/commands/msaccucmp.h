@@ -3,9 +3,12 @@
 #ifndef PLUMBLINE_CLI_COMMANDS_MSACCUCMP_H_
 #define PLUMBLINE_CLI_COMMANDS_MSACCUCMP_H_
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "commands/option_words.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
 
 namespace plumbline::cli {
@@ -35,6 +38,12 @@ int RunMsaccucmpConversion(const Words& words, RunPlumb run_plumb);
 // Prints and writes the advice on a result; the exit status.
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output);
+
+// The options of a verb, or nothing after `status` was set: the help text was printed, or what is
+// wrong with them.
+std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const WordOption> options,
+                                            std::span<const char* const> required,
+                                            const Words& words, int& status);
 
 // Prints "msaccucmp <verb>: <message>" on stderr and returns `code` as an exit status.
 int ReportMsaccucmp(const char* verb, const std::string& message, pipeline::DumpCode code);

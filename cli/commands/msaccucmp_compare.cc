@@ -205,12 +205,10 @@ int CompareOperatorFiles(const OptionWords& words) {
 }  // namespace
 
 int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
-  const auto parsed = OptionWords::Parse(CompareOptions(), words);
-  if (!parsed) return ReportMsaccucmp(kCompare, parsed.error().message(), DumpCode::kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(CompareOptions()).c_str(), stdout);
-    return 0;
-  }
+  constexpr const char* kRequired[] = {"--my_dump_path", "--golden_dump_path"};
+  int status = 0;
+  const auto parsed = ParseVerbOptions(kCompare, CompareOptions(), kRequired, words, status);
+  if (!parsed) return status;
   if (AreOperatorFiles(*parsed)) return CompareOperatorFiles(*parsed);
   if (const DumpStatus options = CheckOptions(*parsed); !options) {
     return ReportMsaccucmp(kCompare, options.error().text, options.error().code);
@@ -230,19 +228,10 @@ int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
 }
 
 int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
-  const auto parsed = OptionWords::Parse(kFileCompareOptions, words);
-  if (!parsed)
-    return ReportMsaccucmp(kFileCompare, parsed.error().message(), DumpCode::kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(kFileCompareOptions).c_str(), stdout);
-    return 0;
-  }
-  for (const char* name : {"--my_dump_path", "--golden_dump_path", "--output"}) {
-    if (!parsed->Has(name)) {
-      return ReportMsaccucmp(kFileCompare, fmt::format("{} is required", name),
-                             DumpCode::kNoDumpFile);
-    }
-  }
+  constexpr const char* kRequired[] = {"--my_dump_path", "--golden_dump_path", "--output"};
+  int status = 0;
+  const auto parsed = ParseVerbOptions(kFileCompare, kFileCompareOptions, kRequired, words, status);
+  if (!parsed) return status;
   for (const char* name : {"--my_dump_path", "--golden_dump_path"}) {
     const std::string path = parsed->Get(name);
     if (!path.ends_with(".npy")) {

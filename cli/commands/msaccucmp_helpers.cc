@@ -8,14 +8,13 @@
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "commands/msaccucmp.h"
+#include "commands/msaccucmp_request.h"
 #include "commands/option_words.h"
 #include "pipeline/operators/operator_advice.h"
 #include "pipeline/operators/space_logs.h"
 
 namespace plumbline::cli {
 namespace {
-
-using pipeline::DumpCode;
 
 constexpr const char* kAdvisor = "advisor";
 constexpr const char* kSaveLog = "save_log";
@@ -55,23 +54,18 @@ int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& in
   for (const std::string& note : advice->notes) {
     std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
   }
-  const auto path = pipeline::WriteAdvice(*advice, output);
-  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), DumpCode::kWriteError);
+  const auto path = pipeline::WriteAdvice(*advice, csv_path, output);
+  if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), CodeOf(path.error()));
   std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
   std::printf("advice: %s\n", path->c_str());
   return 0;
 }
 
 int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
-  const auto parsed = OptionWords::Parse(kAdvisorOptions, words);
-  if (!parsed) return ReportMsaccucmp(kAdvisor, parsed.error().message(), DumpCode::kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(kAdvisorOptions).c_str(), stdout);
-    return 0;
-  }
-  if (!parsed->Has("--input_file")) {
-    return ReportMsaccucmp(kAdvisor, "-i is required", DumpCode::kNoDumpFile);
-  }
+  constexpr const char* kRequired[] = {"--input_file"};
+  int status = 0;
+  const auto parsed = ParseVerbOptions(kAdvisor, kAdvisorOptions, kRequired, words, status);
+  if (!parsed) return status;
   std::vector<std::string> nodes;
   for (const std::string_view node : SplitAt(parsed->Get("--input_nodes"), ';')) {
     if (!node.empty()) nodes.emplace_back(node);
@@ -80,14 +74,11 @@ int RunMsaccucmpAdvisor(const Words& words, RunPlumb /*run_plumb*/) {
 }
 
 int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
-  const auto parsed = OptionWords::Parse(kSaveLogOptions, words);
-  if (!parsed) return ReportMsaccucmp(kSaveLog, parsed.error().message(), DumpCode::kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(kSaveLogOptions).c_str(), stdout);
-    return 0;
-  }
+  constexpr const char* kRequired[] = {"--dump_file"};
+  int status = 0;
+  const auto parsed = ParseVerbOptions(kSaveLog, kSaveLogOptions, kRequired, words, status);
+  if (!parsed) return status;
   const std::string path = parsed->Get("--dump_file");
-  if (path.empty()) return ReportMsaccucmp(kSaveLog, "-d is required", DumpCode::kNoDumpFile);
   const auto logs = pipeline::SaveSpaceLogs(path, parsed->Get("--output", "."));
   if (!logs) {
     const bool is_missing = logs.error().code() == ErrorCode::kNotFound;
@@ -101,17 +92,13 @@ int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
 }
 
 int RunMsaccucmpShape(const Words& words, RunPlumb run_plumb) {
-  const auto parsed = OptionWords::Parse(kShapeOptions, words);
-  if (!parsed) return ReportMsaccucmp(kShape, parsed.error().message(), DumpCode::kNoDumpFile);
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(kShapeOptions).c_str(), stdout);
-    return 0;
-  }
+  constexpr const char* kRequired[] = {"--input", "--format"};
+  int status = 0;
+  const auto parsed = ParseVerbOptions(kShape, kShapeOptions, kRequired, words, status);
+  if (!parsed) return status;
   const std::string tensor = parsed->Get("--tensor", "output");
-  if (!parsed->Has("--input") || !parsed->Has("--format") ||
-      (tensor != "input" && tensor != "output")) {
-    return ReportMsaccucmp(kShape, "expected -i FILE -format FORMAT [-tensor input|output]",
-                           DumpCode::kNoDumpFile);
+  if (tensor != "input" && tensor != "output") {
+    return ReportMsaccucmp(kShape, "-tensor: expected input or output", DumpCode::kNoDumpFile);
   }
   Words all = {"convert", "-d", parsed->Get("--input"), "-f", parsed->Get("--format")};
   all.insert(all.end(), {"-out", parsed->Get("--output", ".")});

@@ -189,10 +189,6 @@ DumpStatus CheckOptions(const OptionWords& words) {
     return Refusal(fmt::format("The argument \"{}\" takes effect only when the \"{}\" exists.",
                                option, other));
   };
-  for (const char* side : {"--my_dump_path", "--golden_dump_path"}) {
-    if (!words.Has(side))
-      return Refusal(fmt::format("{} is required", side), DumpCode::kNoDumpFile);
-  }
   if (words.Has("--post_process")) return Refusal("param -p only used in pytorch session.");
   if (words.Has("--mapping") && !has_rule && !words.Has("--quant_fusion_rule_file")) {
     return needs("-map", "-f or -q");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/input_files.h"
 #include "commands/msaccucmp.h"
 #include "commands/msaccucmp_request.h"
 #include "commands/option_words.h"
@@ -40,28 +41,6 @@ constexpr WordOption kConversionOptions[] = {
     {"-o", "--output", TakesWords::kOne, "directory of the result"},
     {"-h", "--help", TakesWords::kNone, "this text"},
 };
-
-// The options, or nothing after `status` was set: the help text, or what is wrong with them.
-std::optional<OptionWords> Parse(const char* verb, std::span<const WordOption> options,
-                                 std::span<const char* const> required, const Words& words,
-                                 int& status) {
-  auto parsed = OptionWords::Parse(options, words);
-  if (!parsed) {
-    status = ReportMsaccucmp(verb, parsed.error().message(), DumpCode::kNoDumpFile);
-    return std::nullopt;
-  }
-  if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(options).c_str(), stdout);
-    status = 0;
-    return std::nullopt;
-  }
-  for (const char* name : required) {
-    if (parsed->Has(name)) continue;
-    status = ReportMsaccucmp(verb, fmt::format("{} is required", name), DumpCode::kNoDumpFile);
-    return std::nullopt;
-  }
-  return *std::move(parsed);
-}
 
 // The same as options of compare.
 Words CompareWords(const OptionWords& options) {
@@ -109,7 +88,7 @@ int RunConversion(const OptionWords& options, RunPlumb run_plumb) {
 int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
   constexpr const char* kRequired[] = {"--left", "--right", "--output"};
   int status = 0;
-  const auto options = Parse(kVector, kVectorOptions, kRequired, words, status);
+  const auto options = ParseVerbOptions(kVector, kVectorOptions, kRequired, words, status);
   if (!options) return status;
   Words all = CompareWords(*options);
   if (options->Has("--detail")) {
@@ -126,11 +105,15 @@ int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
   if (!parsed) return ReportMsaccucmp(kVector, parsed.error().message(), DumpCode::kNoDumpFile);
   const auto request = CompareRequestOf(*parsed);
   if (!request) return ReportMsaccucmp(kVector, request.error().text, request.error().code);
+  const std::string path = options->Get("--output");
+  const Status spared =
+      InputFiles({request->target, request->golden, request->fusion_rule, request->quant_rule})
+          .CheckSpares(path);
+  if (!spared) return ReportMsaccucmp(kVector, spared.error().message(), CodeOf(spared.error()));
   const auto comparison = pipeline::CompareOperators(*request);
   if (!comparison) {
     return ReportMsaccucmp(kVector, comparison.error().message(), CodeOf(comparison.error()));
   }
-  const std::string path = options->Get("--output");
   const Status written = pipeline::WriteOperatorTable(*comparison, path, options->Has("--csv"));
   if (!written) return ReportMsaccucmp(kVector, written.error().message(), DumpCode::kWriteError);
   std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
@@ -141,7 +124,7 @@ int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
 int RunMsaccucmpConversion(const Words& words, RunPlumb run_plumb) {
   constexpr const char* kRequired[] = {"--target", "--type", "--input", "--output"};
   int status = 0;
-  const auto options = Parse(kConversion, kConversionOptions, kRequired, words, status);
+  const auto options = ParseVerbOptions(kConversion, kConversionOptions, kRequired, words, status);
   if (!options) return status;
   const std::string type = options->Get("--type"), target = options->Get("--target");
   if (KindOf(options->Get("--input")) == PathKind::kMissing) {

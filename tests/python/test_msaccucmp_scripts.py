@@ -117,3 +117,100 @@ def test_conversion_of_bad_files(tmp_path: Path) -> None:
                "-type", "offline", code=18)
     assert "output 0 is missing" in done.stderr
     assert not list((tmp_path / "holes").iterdir())
+
+
+def other_names(directory: Path, file: Path) -> list[Path]:
+    """The file itself, and two links to it in a directory of their own."""
+    directory.mkdir()
+    hard, soft = directory / "hard", directory / "soft"
+    hard.hardlink_to(file)
+    soft.symlink_to(file)
+    return [file, hard, soft]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files below a directory."""
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_no_output_takes_the_place_of_an_input(tmp_path: Path) -> None:
+    """compare_vector, also by other names of the input; nothing is written."""
+    for side in ("mine", "golden"):
+        chain(tmp_path / side)
+    words = ["compare_vector", "-l", tmp_path / "mine", "-r", tmp_path / "golden"]
+    for side in ("mine", "golden"):
+        for path in other_names(tmp_path / f"links_{side}", next((tmp_path / side).iterdir())):
+            before = contents(tmp_path)
+            done = run(*words, "-o", path, "-csv", code=6)
+            (line,) = done.stderr.splitlines()
+            assert f"{path}: is one of the inputs" in line and done.stdout == ""
+            assert contents(tmp_path) == before
+    new = tmp_path / "mine" / "new.csv"
+    run(*words, "-o", new, "-csv")
+    run(*words, "-o", tmp_path / "new.csv", "-csv")
+    run(*words, "-o", tmp_path / "new.csv", "-csv")  # its own result it replaces
+
+
+def test_conversion_spares_its_directory(tmp_path: Path) -> None:
+    """Arrays do not replace the dump that they are of, nor dumps the arrays beside them."""
+    name = f"Add.net_add.3.7.{TIME}"
+    Dump(outputs=[plain(normal((2, 3)))]).write(tmp_path / "both" / name)
+    words = ["dump_data_conversion", "-type", "offline", "-i", tmp_path / "both", "-o",
+             tmp_path / "both"]
+    run(*words, "-target", "numpy")
+    before = contents(tmp_path)
+    done = run(*words, "-target", "dump", code=6)
+    assert f"{name}: is one of the inputs" in done.stderr
+    assert contents(tmp_path) == before
+    stem = f"net.conv.0.{TIME}"
+    array = tmp_path / "tf" / f"{stem}.npy"
+    array.parent.mkdir()
+    np.save(array, np.arange(3.0))
+    words = ["dump_data_conversion", "-type", "tf", "-i", tmp_path / "tf"]
+    run(*words, "-target", "dump", "-o", tmp_path / "tf")
+    before = contents(tmp_path)
+    assert "is one of" in run(*words, "-target", "numpy", "-o", tmp_path / "tf", code=6).stderr
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / f"{stem}.npy").symlink_to(tmp_path / "tf" / f"{stem}.pb")
+    run(*words, "-target", "numpy", "-o", tmp_path / "links", code=6)
+    assert contents(tmp_path) == {**before, **contents(tmp_path / "links")}
+
+
+def test_convert_leaves_what_links_lead_to(tmp_path: Path) -> None:
+    """Outputs take the place of links, never of the dump; the list of failures is no input."""
+    name = f"Add.net_add.3.7.{TIME}"
+    dump = tmp_path / "dump" / name
+    Dump(outputs=[plain(normal((2, 3))), plain(normal((2,)))]).write(dump)
+    before = dump.read_bytes()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f"{name}.output.0.npy").symlink_to(dump)
+    (out / f"{name}.output.1.npy").hardlink_to(dump)
+    run("convert", "-d", dump, "-out", out)
+    assert dump.read_bytes() == before
+    np.testing.assert_array_equal(np.load(out / f"{name}.output.0.npy"), normal((2, 3)))
+    np.testing.assert_array_equal(np.load(out / f"{name}.output.1.npy"), normal((2,)))
+    listed = dump.with_name("convert_failed_file_list.txt")
+    dump.rename(listed)
+    done = run("convert", "-d", listed, "-out", dump.parent, code=6)
+    assert "is one of the inputs" in done.stderr
+    assert listed.read_bytes() == before
+
+
+def test_detail_and_advice_spare_their_inputs(tmp_path: Path) -> None:
+    """Files of one operator, and the advice on a result that has its name."""
+    for side in ("mine", "golden"):
+        chain(tmp_path / side)
+    taken = tmp_path / "mine" / "op1_output_0.npy"
+    np.save(taken, np.arange(3))
+    before = contents(tmp_path)
+    words = ["compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden"]
+    done = run(*words, "-op", "op1", "-out", tmp_path / "mine", code=19)
+    assert f"{taken}: is one of the inputs" in done.stderr
+    assert contents(tmp_path) == before
+    run(*words, "-out", tmp_path / "out")
+    (result,) = (tmp_path / "out").glob("result_*.csv")
+    advice = result.rename(result.with_name("advisor_summary.txt"))
+    before = contents(tmp_path)
+    assert "is one of" in run("advisor", "-i", advice, "-o", tmp_path / "out", code=6).stderr
+    assert contents(tmp_path) == before

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/input_files.h"
 #include "base/text_parts.h"
 #include "formats/acl_dump.h"
 #include "formats/acl_file_name.h"
@@ -88,7 +89,14 @@ DumpResult<std::pair<std::string, std::vector<std::string>>> FilesOf(const std::
   return std::pair(input, *std::move(names));
 }
 
-DumpStatus MakeOutput(const std::string& output) {
+// Nothing is written where one of the files would take the place of one in `input`.
+DumpStatus MakeOutput(const std::string& input, const std::string& output,
+                      const std::vector<std::string>& names) {
+  InputFiles inputs({input});
+  for (const std::string& name : names) {
+    const Status spared = inputs.CheckSpares(JoinPath(output, name));
+    if (!spared) return Failed(DumpCode::kInvalidParameter, spared.error());
+  }
   const Status made = MakeDirectories(output);
   if (!made) return Failed(DumpCode::kWriteError, made.error());
   return {};
@@ -192,7 +200,9 @@ DumpResult<ArrayDumpReport> DumpsFromArrays(const std::string& input, const std:
     return NoFile(input, kind == ArrayDumpKind::kDevice ? "type.name.task.stream.time.output.0.npy"
                                                         : "name.output.time.npy");
   }
-  PL_TRY(MakeOutput(output));
+  std::vector<std::string> written;
+  for (const auto& [name, sides] : dumps) written.push_back(name);
+  PL_TRY(MakeOutput(input, output, written));
   for (const auto& [name, sides] : dumps) {
     const std::string path = JoinPath(output, name);
     Note(path, WriteOne(path, sides.inputs, sides.outputs), report);
@@ -216,7 +226,9 @@ DumpResult<ArrayDumpReport> ArraysFromDumps(const std::string& input, const std:
     }
   }
   if (stems.empty()) return NoFile(input, "name.output.time" + suffix);
-  PL_TRY(MakeOutput(output));
+  std::vector<std::string> written;
+  for (const std::string& stem : stems) written.push_back(stem + std::string(kArray));
+  PL_TRY(MakeOutput(input, output, written));
   for (const std::string& stem : stems) {
     const std::string path = JoinPath(output, stem + std::string(kArray));
     Note(path, WriteArray(JoinPath(directory, stem + suffix), path), report);

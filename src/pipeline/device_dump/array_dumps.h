@@ -27,7 +27,8 @@ struct ArrayDumpReport {
 
 // Writes a dump for each array, or for all arrays of an operator, of a file or of the top level of
 // a directory. kInvalidPath: no such file or directory; kDumpFileError: no array of such a name;
-// kWriteError: the output directory. What fails for one file is in the report.
+// kInvalidParameter: an output is a file of the input; kWriteError: the output directory. What
+// fails for one file is in the report.
 DumpResult<ArrayDumpReport> DumpsFromArrays(const std::string& input, const std::string& output,
                                             ArrayDumpKind kind);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/input_files.h"
 #include "base/parallel.h"
 #include "base/text_parts.h"
 #include "formats/acl_file_name.h"
@@ -97,8 +98,9 @@ class Run {
       : request_(request), options_(std::move(options)), inputs_(std::move(inputs)) {}
 
   DumpResult<ConvertReport> Convert() {
-    PL_TRY(OpenOutputs());
     const std::string list = JoinPath(request_.output_directory, request_.failure_list);
+    PL_TRY(CheckSpares(list));
+    PL_TRY(OpenOutputs());
     const Status removed = RemoveFile(list);
     if (!removed) return Failed(DumpCode::kWriteError, removed.error());
     PL_TRY_ASSIGN(ConvertJournal journal,
@@ -116,6 +118,16 @@ class Run {
     uint64_t size_bytes = 0;
     FileConversion conversion;
   };
+
+  // Outputs have the names of their dumps and more, and take the place of links, not of what those
+  // lead to: only the list of failures may have the name of an input.
+  [[nodiscard]] DumpStatus CheckSpares(const std::string& list) const {
+    std::vector<std::string> paths;
+    for (const DumpPath& file : inputs_.files) paths.push_back(file.path);
+    const Status spared = InputFiles(std::move(paths)).CheckSpares(list);
+    if (!spared) return Failed(DumpCode::kInvalidParameter, spared.error());
+    return {};
+  }
 
   // One below the output directory that cannot be made (a name too long) fails its dumps alone.
   DumpStatus OpenOutputs() {

@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/input_files.h"
 #include "base/number_text.h"
 #include "base/text_parts.h"
 
@@ -129,9 +130,11 @@ std::string AdviceText(const OperatorAdvice& advice) {
                      advice.detection_type, advice.index, advice.advice);
 }
 
-Result<std::string> WriteAdvice(const OperatorAdvice& advice, const std::string& directory) {
-  PL_TRY(MakeDirectories(directory));
+Result<std::string> WriteAdvice(const OperatorAdvice& advice, const std::string& csv_path,
+                                const std::string& directory) {
   std::string path = JoinPath(directory, "advisor_summary.txt");
+  PL_TRY(InputFiles({csv_path}).CheckSpares(path));
+  PL_TRY(MakeDirectories(directory));
   PL_TRY(WriteFileAtomically(path, AdviceText(advice), false));
   return path;
 }

@@ -26,8 +26,10 @@ Result<OperatorAdvice> AdviseOn(const std::string& csv_path,
 // Three lines: type, index, advice.
 std::string AdviceText(const OperatorAdvice& advice);
 
-// advisor_summary.txt in `directory`; its path.
-Result<std::string> WriteAdvice(const OperatorAdvice& advice, const std::string& directory);
+// advisor_summary.txt in `directory`; its path. kInvalidArgument: the result at `csv_path`, which
+// the advice is on, is that file.
+Result<std::string> WriteAdvice(const OperatorAdvice& advice, const std::string& csv_path,
+                                const std::string& directory);
 
 }  // namespace plumbline::pipeline
 

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/input_files.h"
 #include "base/text_file.h"
 #include "measure/widened.h"
 #include "pipeline/device_dump/output_names.h"
@@ -132,13 +133,22 @@ Result<std::string> DetailWriter::Prefix() {
 
 Status DetailWriter::RemoveOld() const {
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(request_.output_directory));
+  std::vector<std::string> old;
   for (const std::string& name : names) {
     if (!name.starts_with(prefix_)) continue;
     const std::string rest = name.substr(prefix_.size());
     const bool is_ours = rest == ".npy" || (rest.starts_with("_") && rest.ends_with(".csv")) ||
                          rest == "_summary.txt";
-    if (is_ours) PL_TRY(RemoveFile(JoinPath(request_.output_directory, name)));
+    if (is_ours) old.push_back(JoinPath(request_.output_directory, name));
   }
+  const OperatorRequest& read = request_.recordings;
+  InputFiles inputs(
+      {read.target, read.golden, read.fusion_rule, read.quant_rule, read.unfused_rule});
+  for (const std::string& path : old) {
+    const Status spared = inputs.CheckSpares(path);
+    if (!spared) return Error(ErrorCode::kIo, spared.error().message());
+  }
+  for (const std::string& path : old) PL_TRY(RemoveFile(path));
   return {};
 }
 
