@@ -122,6 +122,30 @@ double ResidueError(const Item& output, std::string_view call_name,
   return std::isfinite(error) ? error : 0;
 }
 
+double HiddenByElements(const Item& output, std::string_view call_name,
+                        std::span<const InputError> operands, double factor) {
+  if (!call_name.ends_with(".forward") || operands.empty()) return 0;
+  if (IsSign(call_name)) {
+    // The largest elements make the norm; all others may be small.
+    const Item& item = *operands.front().golden;
+    const double large = NormOf(item) / LargestMagnitude(item);
+    const double count = ElementsOf(item);
+    const double share = (count - large * large) / count;
+    return share > 0 ? 2 * std::sqrt(share) : 0;
+  }
+  if (MixingOfCall(call_name) != Mixing::kAddedQuotient || operands.size() != 3) return 0;
+  const Item& a = *operands[1].golden;
+  const Item& b = *operands[2].golden;
+  const double least = LeastMagnitude(b);
+  const double size = RootMeanSquare(output);
+  if (!(least > 0) || !(size > 0)) return 0;
+  // The largest quotient is about that of the largest elements: b is the size of a.
+  const double quotient = LargestMagnitude(a) / LargestMagnitude(b);
+  const double error =
+      operands[1].error * RootMeanSquare(a) + quotient * operands[2].error * RootMeanSquare(b);
+  return std::abs(factor) * std::min(error / least, 2 * quotient) / size;
+}
+
 bool ShareResidues(const Item& output, std::string_view call_name, double factor,
                    std::span<InputError> operands) {
   const Mixing mixing = MixingOfCall(call_name);

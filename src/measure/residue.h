@@ -21,6 +21,13 @@ bool HasResidue(std::span<const InputError> operands);
 double ResidueError(const Item& output, std::string_view call_name,
                     std::span<const InputError> operands, double factor);
 
+// The relative error of a result that four statistics of the operands cannot rule out where single
+// elements may be rounding alone: of a sign, of those that may be small beside the largest; of
+// x + s a / b (addcdiv), of quotients by the smallest divisor. 0 for other calls. The error of an
+// operand is one of all elements.
+double HiddenByElements(const Item& output, std::string_view call_name,
+                        std::span<const InputError> operands, double factor);
+
 // Lowers the errors of residues that are added to other values to their share in the result, so
 // that they excuse nothing in what is larger. False: there are none, or the call is none that adds.
 bool ShareResidues(const Item& output, std::string_view call_name, double factor,

@@ -224,17 +224,6 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"cholesky_solve", Amplifier::kSolution},
 };
 
-// "linear" of "Functional.linear.0.forward"; empty for modules and other names.
-std::string_view ApiOf(std::string_view call_name) {
-  if (call_name.starts_with("Module.") || call_name.starts_with("Cell.")) return {};
-  const size_t first = call_name.find('.');
-  const size_t direction = call_name.rfind('.');
-  if (first == std::string_view::npos || direction <= first) return {};
-  const size_t number = call_name.rfind('.', direction - 1);
-  if (number == std::string_view::npos || number <= first) return {};
-  return ApiOfKernel(call_name.substr(first + 1, number - first - 1));
-}
-
 // "__iadd__" -> "add", "mul_" -> "mul", "linalg.norm" -> "norm".
 std::string_view Reduced(std::string_view name) {
   if (name.size() > 4 && name.starts_with("__") && name.ends_with("__")) {
@@ -255,6 +244,16 @@ std::string_view Reduced(std::string_view name) {
 
 }  // namespace
 
+std::string_view ApiOfCall(std::string_view call_name) {
+  if (call_name.starts_with("Module.") || call_name.starts_with("Cell.")) return {};
+  const size_t first = call_name.find('.');
+  const size_t direction = call_name.rfind('.');
+  if (first == std::string_view::npos || direction <= first) return {};
+  const size_t number = call_name.rfind('.', direction - 1);
+  if (number == std::string_view::npos || number <= first) return {};
+  return ApiOfKernel(call_name.substr(first + 1, number - first - 1));
+}
+
 CallClass ClassOfApi(std::string_view api_name) {
   const auto find = [](std::string_view name) {
     const auto found = std::lower_bound(
@@ -271,13 +270,13 @@ CallClass ClassOfApi(std::string_view api_name) {
 }
 
 CallClass ClassOfCall(std::string_view call_name) {
-  const std::string_view api = ApiOf(call_name);
+  const std::string_view api = ApiOfCall(call_name);
   return api.empty() ? CallClass::kDefault : ClassOfApi(api);
 }
 
 Amplifier AmplifierOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Amplifier::kNone;
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   const std::string_view last = api.substr(api.rfind('.') + 1);  // "linalg.solve"; npos + 1 is 0
   const auto found = std::find_if(kAmplifiers.begin(), kAmplifiers.end(),
                                   [&](const ApiAmplifier& entry) { return entry.name == last; });
@@ -295,7 +294,7 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
 
 Mixing MixingOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Mixing::kNone;
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   if (api == "add" || api == "sub" || api == "rsub" || api == "lerp") return Mixing::kSum;
   if (api == "mul" || api == "multiply") return Mixing::kFactors;
   if (api == "div" || api == "truediv" || api == "divide") return Mixing::kQuotient;
@@ -306,15 +305,17 @@ Mixing MixingOfCall(std::string_view call_name) {
   return selects ? Mixing::kSelection : Mixing::kNone;
 }
 
+bool IsSign(std::string_view call_name) { return Reduced(ApiOfCall(call_name)) == "sign"; }
+
 bool IsConvolution(std::string_view call_name) {
-  return Reduced(ApiOf(call_name)).starts_with("conv");
+  return Reduced(ApiOfCall(call_name)).starts_with("conv");
 }
 
 GradientKind GradientKindOf(std::string_view call_name) {
   static constexpr std::string_view kExponentials[] = {"cross_entropy", "exp",       "expm1",
                                                        "log_softmax",   "logsumexp", "sigmoid",
                                                        "softmax",       "softplus",  "softmin"};
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   if (api.empty() || !call_name.ends_with(".backward")) return GradientKind::kOther;
   if (api == "mul" || api == "multiply") return GradientKind::kFactor;
   if (api == "div" || api == "truediv" || api == "divide") return GradientKind::kQuotient;
@@ -326,18 +327,18 @@ GradientKind GradientKindOf(std::string_view call_name) {
 
 bool SumsGradients(std::string_view call_name) {
   if (!call_name.ends_with(".backward")) return false;
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   return api == "linear" || api == "addmm" || IsAddition(call_name) || api.starts_with("conv") ||
          api.ends_with("_norm");
 }
 
 bool IsAddition(std::string_view call_name) {
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   return api == "add" || api == "sub";
 }
 
 bool ReadsShapeOnly(std::string_view call_name) {
-  const std::string_view api = ApiOf(call_name);
+  const std::string_view api = ApiOfCall(call_name);
   return api == "ones_like" || api == "zeros_like" || api == "full_like" || api == "new_ones" ||
          api == "new_zeros" || api == "new_full";
 }
@@ -346,7 +347,7 @@ bool HasSteps(std::string_view call_name) {
   static constexpr std::string_view kStepped[] = {
       "abs", "amax",       "amin",       "clamp",   "clip",    "hardtanh", "leaky_relu", "max",
       "min", "max_pool2d", "max_pool1d", "maximum", "minimum", "relu",     "relu6"};
-  const std::string_view api = Reduced(ApiOf(call_name));
+  const std::string_view api = Reduced(ApiOfCall(call_name));
   return std::find(std::begin(kStepped), std::end(kStepped), api) != std::end(kStepped);
 }
 

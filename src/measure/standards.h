@@ -57,6 +57,8 @@ enum class CallClass : uint8_t {
 
 // The class of an API by its name ("linear", "__add__"); kDefault when it is not in the table.
 CallClass ClassOfApi(std::string_view api_name);
+// "linear" of "Functional.linear.0.forward"; empty for modules and other names.
+std::string_view ApiOfCall(std::string_view call_name);
 // The class of a recorded call by its full name, such as "Functional.linear.0.forward". Modules
 // are kDefault; the caller raises those with recorded children to kComposite.
 CallClass ClassOfCall(std::string_view call_name);
@@ -110,6 +112,9 @@ GradientKind GradientKindOf(std::string_view call_name);
 // Whether a gradient that the call returns for an operand that was spread over others (a bias) is
 // the sum of what it gets.
 bool SumsGradients(std::string_view call_name);
+
+// Whether the call returns the sign of each element.
+bool IsSign(std::string_view call_name);
 
 // Whether the call, forward or backward, adds or subtracts element by element.
 bool IsAddition(std::string_view call_name);

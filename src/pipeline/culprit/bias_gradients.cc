@@ -101,6 +101,7 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
 }
 
 std::optional<double> BiasGradients::ExplainedFor(const ComparedRow& row) {
+  if (row.golden->shape.size() != 1) return std::nullopt;
   if (!is_prepared_) Prepare();
   double rounding = 0;
   for (const bool of_target : {true, false}) {

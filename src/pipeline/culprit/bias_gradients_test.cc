@@ -121,5 +121,69 @@ TEST_F(BiasGradientsTest, PartsOfABatchAddUp) {
   EXPECT_EQ(read->verdict, Verdict::kWithinNoise);
 }
 
+std::string Truths(bool any, bool all) {
+  return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.bool", "shape": [16], )"
+                     R"("Max": {}, "Min": {}, "Mean": null, "Norm": null, )"
+                     R"("requires_grad": false}})",
+                     any, all);
+}
+
+TEST_F(BiasGradientsTest, TruthValuesAndMaskedWritesOfRoundingMayBeAny) {
+  const auto record = [&](DumpForTest& side, const Numbers& gradient, bool any, double written) {
+    AddLinear(side, 0, 8);
+    side.Add("Tensor.gt.0.forward", Tensor(gradient) + "," + ScalarJson("int", "0"),
+             Truths(any, false));
+    side.Add("Tensor.__setitem__.0.forward",
+             Tensor(gradient) + "," + Truths(any, false) + "," + ScalarJson("float", "0.5"),
+             "null");
+    const double norm = any ? 2 * written : gradient.norm;
+    const Numbers left{written, -5e-10, written / 4, norm};
+    side.Add("Tensor.abs.0.forward", Tensor(left), Tensor({norm / 2, 1e-12, norm / 4, norm}));
+  };
+  record(target_, kOtherRounding, true, 0.5);
+  record(golden_, {-1e-10, -5e-10, -2e-10, 1e-9}, false, -1e-10);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(BiasGradientsTest, WhatAMaskedWriteCannotLeaveIsNamed) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const bool is_target = side == &target_;
+    AddLinear(*side, 0, 8);
+    side->Add("Tensor.__setitem__.0.forward",
+              Tensor(is_target ? kOtherRounding : kRounding) + "," + Truths(true, false) + "," +
+                  ScalarJson("float", "0.5"),
+              "null");
+    const double most = is_target ? 0.7 : 0.5;  // more than what was written
+    side->Add("Tensor.abs.0.forward", Tensor({most, -5e-10, 0.25, 1.2}),
+              Tensor({most, 1e-12, 0.25, 1.2}));
+  }
+  EXPECT_EQ(Named(), "Tensor.abs.0.forward");
+}
+
+// A third of the elements of a joint bias is rounding; its sign is not told.
+TEST_F(BiasGradientsTest, SignsOfSmallElementsMayDifferWithStatistics) {
+  const Numbers gradient{0.1, -0.09, 0.004, 0.2};
+  const Numbers terms{3e-3, -3e-3, 0.064 / 1280, 0.05};
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double off = side == &target_ ? 1 + 1e-7 : 1;
+    const double mean = side == &target_ ? 0.25 : 0.125;
+    AddLinear(*side, 0, 8, terms);
+    side->Add("Tensor.sign_.0.forward", Tensor(gradient.Times(off)), Tensor({1, -1, mean, 4}));
+  }
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(BiasGradientsTest, SignsOfLargeElementsAreJudged) {
+  const Numbers gradient{0.1, -0.1, 0.05, 0.4};  // all 16 as large as the largest
+  const Numbers terms{3e-3, -3e-3, 0.8 / 1280, 0.05};
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const double off = side == &target_ ? 1 + 1e-7 : 1;
+    const double mean = side == &target_ ? 0.25 : 0.5;
+    AddLinear(*side, 0, 8, terms);
+    side->Add("Tensor.sign_.0.forward", Tensor(gradient.Times(off)), Tensor({1, -1, mean, 4}));
+  }
+  EXPECT_EQ(Named(), "Tensor.sign_.0.forward");
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -19,6 +19,7 @@ struct CallInputs {
   double roundoff = 0;
   double largest = 0, second = 0;  // element counts
   bool hide_errors = false;        // next to which the errors of the other elements vanish
+  bool is_of_gradient = false;     // an optimizer's: GradientTrail
   bool forward_is_bad = false;     // of a backward call
   bool has_other_fill = false;     // masked with another number that means the same
   double factor = 1;               // the one number among the arguments, if there is but one
@@ -34,6 +35,7 @@ inline double CountOf(const Item& item) { return item.is_tensor ? measure::Eleme
 struct Explained {
   double usual = 0;      // by the call's own rounding and by its inputs
   double cancelled = 0;  // by a sum whose terms cancel, without a ceiling
+  double residue = 0;    // what becomes of operands that are rounding alone; among `cancelled`
   double alone = 0;      // whatever the inputs are
 };
 

@@ -61,7 +61,10 @@ class Judge {
 
   void JudgeUnmatched(uint32_t index, ComparedCall& call) {
     call.verdict = Verdict::kNotComparable;
-    if (KindOfCall(call.target_name) == CallKind::kBackward) state_.sums.RememberAlone(call);
+    if (KindOfCall(call.target_name) == CallKind::kBackward) {
+      state_.sums.RememberAlone(call);
+      state_.has_gradients = true;
+    }
     const bool is_part = call.unmatched_reason == kOtherBatch;
     state_.has_parts = state_.has_parts || is_part;
     for (ComparedRow& row : RowsOf(call)) {
@@ -108,7 +111,9 @@ class Judge {
     SettleArguments(call, inputs);
     if (state_.comparison.of_saves) return;
     state_.biases.Remember(call);
-    if (KindOfCall(call.target_name) == CallKind::kForward) {
+    const CallKind kind = KindOfCall(call.target_name);
+    state_.has_gradients = state_.has_gradients || kind == CallKind::kBackward;
+    if (kind == CallKind::kForward) {
       state_.forward.Remember(index, inputs.worst, inputs.error);
     }
   }

@@ -8,6 +8,7 @@
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
@@ -77,6 +78,70 @@ bool IsGradientReadForward(const WalkState& state, const ComparedRow& row,
          !is_forward(golden_producer);
 }
 
+// Whether a number that stands for the target's or golden's side of `row` lies between what was
+// there before a masked write and the number that was written.
+bool IsBetween(const Item& item, const Item& before, const Item& written) {
+  const std::optional<double> number = NumberOf(written.statistics[0]);
+  const std::optional<double> max = NumberOf(item.statistics[0]),
+                              min = NumberOf(item.statistics[1]);
+  const std::optional<double> high = NumberOf(before.statistics[0]);
+  const std::optional<double> low = NumberOf(before.statistics[1]);
+  if (!number || !max || !min || !high || !low) return false;
+  const double rounding = UnitRoundoff(DType::kFloat32) * std::abs(*number);
+  return *max <= std::max(*high, *number + rounding) && *min >= std::min(*low, *number - rounding);
+}
+
+// What `x[mask] = number` left of an optimizer's value; no call returns it. With tensors it is
+// computed again; else it tells no more than that it lies where it must, of rounding alone.
+bool IsOfMaskedWrite(const WalkState& state, const ComparedRow& row) {
+  const ComparedCall* write = MaskedWriteBefore(state.comparison, row);
+  if (write == nullptr) return false;
+  const auto rows = measure::RowsOf(state.comparison, *write);
+  if (state.comparison.mode == CompareMode::kTensor) {
+    return state.trail.Has(*rows[0].golden) && FollowsFromWrite(state.comparison, *write, row);
+  }
+  return state.IsResidue(rows[0]) && IsBetween(*row.target, *rows[0].target, *rows[2].target) &&
+         IsBetween(*row.golden, *rows[0].golden, *rows[2].golden);
+}
+
+// Whether the row is what an optimizer reads of a gradient, or has made of one.
+bool IsOfGradient(WalkState& state, const ComparedRow& row) {
+  if (!row.golden->is_tensor || !measure::IsGood(row.verdict) || state.comparison.of_saves) {
+    return false;
+  }
+  if (state.trail.Has(*row.golden)) return true;
+  const bool is_forward = KindOfCall(state.comparison.calls[row.call].name()) == CallKind::kForward;
+  if (!is_forward || measure::IsAllZero(*row.golden) || !state.biases.ExplainedFor(row)) {
+    return false;
+  }
+  state.trail.Add(*row.golden);
+  return true;
+}
+
+// Whether what an optimizer reads, which no call returned, follows from what it made of a gradient:
+// truth values of one, or a masked write. Then the row is judged.
+bool IsMadeOfGradient(WalkState& state, const Difference& difference, ComparedRow& row) {
+  if (const ComparedRow* truth = state.trail.TruthOf(row)) {
+    ApplyDifference(difference, truth->expected, row);
+    return true;
+  }
+  if (!IsOfMaskedWrite(state, row)) return false;
+  const Difference graded = measure::AsResidue(difference, 1);
+  const double least = state.comparison.mode == CompareMode::kTensor ? 0 : 1;  // all of it
+  ApplyDifference(graded, std::max(graded.error / measure::kNoiseFactor, least), row);
+  state.trail.Add(*row.golden);
+  return true;
+}
+
+// A gradient that agrees, and that an optimizer reads.
+void FollowGradient(WalkState& state, const ComparedRow& row,
+                    const std::optional<uint32_t>& producer) {
+  if (state.has_gradients && row.error > 0 &&
+      IsGradientReadForward(state, row, producer, state.unpaired.GoldenProducer(*row.golden))) {
+    state.trail.Add(*row.golden);
+  }
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -110,11 +175,13 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
   ApplyDifference(difference, state.ExplainedFor(row, explained), row);
   if (!measure::IsBad(row.verdict)) {
     MarkProducerGood(state, call, row);
+    FollowGradient(state, row, producer);
     if (std::isfinite(row.error) && difference.kind == Difference::Kind::kNumeric && producer) {
       state.noise.Raise(row.error);
     }
     return;
   }
+  if (IsMadeOfGradient(state, difference, row)) return;
   if (forward_is_bad) {  // the gradient of another value is another gradient
     row.reason = "inherited";
     return;
@@ -162,14 +229,14 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
   if (row.golden->is_tensor) {
     const bool is_known = std::isfinite(row.error) && row.error > 0;
-    const bool is_residue =
-        row.verdict == Verdict::kWithinNoise && row.expected > state.noise.AtMost(row.expected);
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
+    const double residue = state.IsResidue(row) ? row.expected : 0;
     inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row),
-                               is_residue ? row.expected : 0});
+                               std::max(residue, state.trail.HiddenIn(*row.golden).value_or(0))});
   } else if (const auto number = NumberOf(row.golden->statistics[0])) {
     inputs.factor = ++inputs.numbers == 1 ? *number : 1;
   }
+  inputs.is_of_gradient = inputs.is_of_gradient || IsOfGradient(state, row);
   if (measure::Severity(row.verdict) > measure::Severity(inputs.worst)) {
     inputs.worst = row.verdict;
   }

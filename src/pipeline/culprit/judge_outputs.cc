@@ -11,6 +11,7 @@
 #include "measure/residue.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "record/value.h"
 
@@ -66,13 +67,28 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   Explained errors;
   errors.usual = state.ExplainedFor(row, explained_error);
   errors.alone = state.ExplainedFor(row, own + state.noise.level());
-  if (measure::IsExact(*row.target, *row.golden)) return errors;
+  const auto& read = judged.inputs.operands;
+  if (measure::IsExact(*row.target, *row.golden)) {
+    // Of rounding alone any truth value may come.
+    const bool is_any =
+        KindOfCall(name) == CallKind::kForward && !read.empty() &&
+        std::ranges::all_of(read, [](const auto& each) { return each.residue > 0; });
+    if (is_any) errors.cancelled = std::sqrt(CountOf(*row.golden));
+    return errors;
+  }
   // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
   const double terms = rounding + (measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error);
   errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
-  errors.cancelled =
-      std::max(errors.cancelled,
-               measure::ResidueError(result, name, judged.inputs.operands, judged.inputs.factor));
+  errors.residue = measure::ResidueError(result, name, read, judged.inputs.factor);
+  if (judged.inputs.is_of_gradient && judged.call_class == CallClass::kProduct &&
+      read.size() == 2) {
+    errors.residue = propagation.cancellation * (read[0].residue + read[1].residue);
+  }
+  errors.cancelled = std::max(errors.cancelled, errors.residue);
+  if (state.comparison.mode == CompareMode::kStatistics && judged.inputs.is_of_gradient) {
+    errors.cancelled = std::max(
+        errors.cancelled, measure::HiddenByElements(result, name, read, judged.inputs.factor));
+  }
   return errors;
 }
 
@@ -108,6 +124,27 @@ bool IsKnownGradient(const WalkState& state, const Difference& difference, Compa
   return true;
 }
 
+// Statistics may show less of what becomes of rounding.
+void HideResidue(WalkState& state, const JudgedInputs& judged, const Explained& errors,
+                 const ComparedRow& row) {
+  if (state.comparison.mode == CompareMode::kStatistics && judged.inputs.is_of_gradient &&
+      errors.residue > errors.usual) {
+    state.trail.Add(*row.golden, errors.residue);
+  }
+}
+
+// Whether what looks wrong is, element by element, what an optimizer's call makes of its inputs,
+// which agree: it is explained whatever its size.
+bool IsComputedFromGradient(const WalkState& state, const JudgedInputs& judged,
+                            const Difference& difference, ComparedRow& row) {
+  if (!measure::IsBad(row.verdict) || !judged.inputs.is_of_gradient) return false;
+  if (!FollowsFromInputs(state.comparison, row)) return false;
+  const Difference graded = measure::AsResidue(difference, 1);
+  if (graded.kind != Difference::Kind::kNumeric) return false;
+  ApplyDifference(graded, graded.error / measure::kNoiseFactor, row);
+  return true;
+}
+
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
@@ -116,7 +153,9 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   difference = measure::AsResidue(difference, errors.cancelled);
   ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
   state.known.Remember(row);
+  HideResidue(state, judged, errors, row);
   bool explained = measure::IsBad(judged.inputs.worst);
+  if (!explained && IsComputedFromGradient(state, judged, difference, row)) return;
   // Other calls may come to the same: what agrees although its inputs do not is good.
   const bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
   if (explained && !state.unpaired.empty() && agrees) {
@@ -162,11 +201,27 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   state.found.events.push_back(event);
 }
 
+// What an optimizer makes of a gradient, element by element.
+void FollowGradient(WalkState& state, const JudgedInputs& judged, const ComparedRow& row) {
+  const bool is_truth = measure::IsExact(*row.target, *row.golden);
+  const bool is_by_element = judged.call_class == CallClass::kCopy ||
+                             judged.call_class == CallClass::kElementwise || is_truth;
+  if (!is_by_element || !measure::IsGood(row.verdict)) return;
+  double hidden = 0;
+  if (state.comparison.mode == CompareMode::kStatistics) {
+    hidden = measure::HiddenByElements(*row.golden, state.comparison.calls[judged.call].name(),
+                                       judged.inputs.operands, judged.inputs.factor);
+  }
+  state.trail.Add(*row.golden, hidden);
+  if (is_truth) state.trail.AddTruth(row);
+}
+
 }  // namespace
 
 void JudgeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   if (state.exchanged.Take(state, row)) return;
   GradeOutput(state, judged, row);
+  if (judged.inputs.is_of_gradient) FollowGradient(state, judged, row);
   if (state.IsGradient(row)) state.sums.Remember(state.IndexOf(row));
 }
 

@@ -15,6 +15,7 @@
 #include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/forward_calls.h"
 #include "pipeline/culprit/gradient_sums.h"
+#include "pipeline/culprit/gradient_trail.h"
 #include "pipeline/culprit/known_contents.h"
 #include "pipeline/culprit/other_fills.h"
 #include "pipeline/culprit/product_precision.h"
@@ -65,12 +66,18 @@ struct WalkState {
   // explained, whatever the model says.
   [[nodiscard]] double ExplainedFor(const ComparedRow& row, double explained) const;
 
+  // Whether the row is within noise beyond the ceiling: nothing but the rounding of a sum.
+  [[nodiscard]] bool IsResidue(const ComparedRow& row) const {
+    return row.verdict == Verdict::kWithinNoise && row.expected > noise.AtMost(row.expected);
+  }
+
   Comparison& comparison;
   const std::span<const double> measured_noise;  // per row; empty: none
   KnownContents known;
   ForwardCalls forward;
   GradientSums sums;
   BiasGradients biases;
+  GradientTrail trail;
   NoiseLevel noise;
   ProductRoundoffs product_roundoffs;
   OtherFills fills;
@@ -78,7 +85,8 @@ struct WalkState {
   TypeChoice types;
   UnpairedCalls unpaired;
   Findings found;
-  bool has_parts = false;  // calls that saw other parts of the batch: gradients are other sums
+  bool has_gradients = false;  // a backward call was met
+  bool has_parts = false;      // calls that saw other parts of the batch: gradients are other sums
   DifferencesAhead ahead;
 };
 

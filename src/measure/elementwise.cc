@@ -1,0 +1,156 @@
+#include "measure/elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "measure/standards.h"
+
+namespace plumbline::measure {
+namespace {
+
+using Operands = std::span<const ElementOperand>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Roundings of a few operations in a row, with margin.
+constexpr double kRoundings = 4;
+
+Recomputed Alone(double value) { return {value, std::abs(value)}; }
+Recomputed Truth(bool value) { return {value ? 1.0 : 0.0, 0}; }
+Recomputed Sum(double a, double b) { return {a + b, std::abs(a) + std::abs(b)}; }
+
+double NumberAt(Operands operands, size_t place, size_t i, double otherwise) {
+  return place < operands.size() ? operands[place].At(i) : otherwise;
+}
+
+double SignOf(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+
+Recomputed Add(Operands o, size_t i) { return Sum(o[0].At(i), NumberAt(o, 2, i, 1) * o[1].At(i)); }
+Recomputed Subtract(Operands o, size_t i) {
+  return Sum(o[0].At(i), -NumberAt(o, 2, i, 1) * o[1].At(i));
+}
+Recomputed SubtractFrom(Operands o, size_t i) {
+  return Sum(o[1].At(i), -NumberAt(o, 2, i, 1) * o[0].At(i));
+}
+Recomputed Multiply(Operands o, size_t i) { return Alone(o[0].At(i) * o[1].At(i)); }
+Recomputed Divide(Operands o, size_t i) { return Alone(o[0].At(i) / o[1].At(i)); }
+Recomputed DivideFrom(Operands o, size_t i) { return Alone(o[1].At(i) / o[0].At(i)); }
+Recomputed Negate(Operands o, size_t i) { return Alone(-o[0].At(i)); }
+Recomputed Magnitude(Operands o, size_t i) { return Alone(std::abs(o[0].At(i))); }
+Recomputed Root(Operands o, size_t i) { return Alone(std::sqrt(o[0].At(i))); }
+Recomputed InverseRoot(Operands o, size_t i) { return Alone(1 / std::sqrt(o[0].At(i))); }
+Recomputed Inverse(Operands o, size_t i) { return Alone(1 / o[0].At(i)); }
+Recomputed Square(Operands o, size_t i) { return Alone(o[0].At(i) * o[0].At(i)); }
+Recomputed Sign(Operands o, size_t i) { return {SignOf(o[0].At(i)), 0}; }
+Recomputed Copy(Operands o, size_t i) { return {o[0].At(i), 0}; }
+Recomputed Second(Operands o, size_t i) { return {o[1].At(i), 0}; }
+Recomputed Larger(Operands o, size_t i) { return {std::max(o[0].At(i), o[1].At(i)), 0}; }
+Recomputed Smaller(Operands o, size_t i) { return {std::min(o[0].At(i), o[1].At(i)), 0}; }
+Recomputed Clamp(Operands o, size_t i) {
+  const double least = NumberAt(o, 1, i, -kInfinity), most = NumberAt(o, 2, i, kInfinity);
+  return Alone(std::min(std::max(o[0].At(i), least), most));
+}
+Recomputed Lerp(Operands o, size_t i) {
+  const double a = o[0].At(i), b = o[1].At(i), weight = o[2].At(i);
+  return {a + weight * (b - a), std::abs(a) + std::abs(weight) * (std::abs(a) + std::abs(b))};
+}
+Recomputed AddProduct(Operands o, size_t i) {
+  return Sum(o[0].At(i), NumberAt(o, 3, i, 1) * o[1].At(i) * o[2].At(i));
+}
+Recomputed AddQuotient(Operands o, size_t i) {
+  return Sum(o[0].At(i), NumberAt(o, 3, i, 1) * o[1].At(i) / o[2].At(i));
+}
+Recomputed IsMore(Operands o, size_t i) { return Truth(o[0].At(i) > o[1].At(i)); }
+Recomputed IsLess(Operands o, size_t i) { return Truth(o[0].At(i) < o[1].At(i)); }
+Recomputed IsAtLeast(Operands o, size_t i) { return Truth(o[0].At(i) >= o[1].At(i)); }
+Recomputed IsAtMost(Operands o, size_t i) { return Truth(o[0].At(i) <= o[1].At(i)); }
+Recomputed IsEqual(Operands o, size_t i) { return Truth(o[0].At(i) == o[1].At(i)); }
+Recomputed IsOther(Operands o, size_t i) { return Truth(o[0].At(i) != o[1].At(i)); }
+
+struct ApiFunction {
+  std::string_view name;
+  size_t fewest, most;  // arguments
+  ElementFunction function;
+};
+
+// Sorted by name (checked by a test). Operators are listed by their names without underscores.
+constexpr std::array kFunctions = {
+    ApiFunction{"abs", 1, 1, Magnitude},
+    ApiFunction{"add", 2, 3, Add},
+    ApiFunction{"addcdiv", 3, 4, AddQuotient},
+    ApiFunction{"addcmul", 3, 4, AddProduct},
+    ApiFunction{"clamp", 2, 3, Clamp},
+    ApiFunction{"clamp_min", 2, 2, Larger},
+    ApiFunction{"clip", 2, 3, Clamp},
+    ApiFunction{"clone", 1, 1, Copy},
+    ApiFunction{"copy", 2, 2, Second},
+    ApiFunction{"div", 2, 2, Divide},
+    ApiFunction{"divide", 2, 2, Divide},
+    ApiFunction{"eq", 2, 2, IsEqual},
+    ApiFunction{"ge", 2, 2, IsAtLeast},
+    ApiFunction{"gt", 2, 2, IsMore},
+    ApiFunction{"iadd", 2, 2, Add},
+    ApiFunction{"imul", 2, 2, Multiply},
+    ApiFunction{"isub", 2, 2, Subtract},
+    ApiFunction{"itruediv", 2, 2, Divide},
+    ApiFunction{"le", 2, 2, IsAtMost},
+    ApiFunction{"lerp", 3, 3, Lerp},
+    ApiFunction{"lt", 2, 2, IsLess},
+    ApiFunction{"maximum", 2, 2, Larger},
+    ApiFunction{"minimum", 2, 2, Smaller},
+    ApiFunction{"mul", 2, 2, Multiply},
+    ApiFunction{"multiply", 2, 2, Multiply},
+    ApiFunction{"ne", 2, 2, IsOther},
+    ApiFunction{"neg", 1, 1, Negate},
+    ApiFunction{"radd", 2, 2, Add},
+    ApiFunction{"reciprocal", 1, 1, Inverse},
+    ApiFunction{"rmul", 2, 2, Multiply},
+    ApiFunction{"rsqrt", 1, 1, InverseRoot},
+    ApiFunction{"rsub", 2, 3, SubtractFrom},
+    ApiFunction{"rtruediv", 2, 2, DivideFrom},
+    ApiFunction{"sign", 1, 1, Sign},
+    ApiFunction{"sqrt", 1, 1, Root},
+    ApiFunction{"square", 1, 1, Square},
+    ApiFunction{"sub", 2, 3, Subtract},
+    ApiFunction{"truediv", 2, 2, Divide},
+    ApiFunction{"where", 3, 3, Select},
+};
+
+}  // namespace
+
+// Numbers are rounded to the type of the result.
+Recomputed Select(std::span<const ElementOperand> operands, size_t i) {
+  const double value = operands[0].At(i) != 0 ? operands[1].At(i) : operands[2].At(i);
+  return {value, std::abs(value)};
+}
+
+ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments) {
+  if (!call_name.ends_with(".forward")) return nullptr;
+  std::string_view api = ApiOfCall(call_name);
+  if (api.size() > 4 && api.starts_with("__") && api.ends_with("__")) {
+    api = api.substr(2, api.size() - 4);
+  } else if (api.ends_with('_')) {
+    api.remove_suffix(1);
+  }
+  const auto found = std::ranges::lower_bound(kFunctions, api, {}, &ApiFunction::name);
+  const bool is_known = found != kFunctions.end() && found->name == api &&
+                        arguments >= found->fewest && arguments <= found->most;
+  return is_known ? found->function : nullptr;
+}
+
+bool IsResultOf(ElementFunction function, std::span<const ElementOperand> operands,
+                std::span<const double> result, double unit_roundoff) {
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Recomputed expected = function(operands, i);
+    if (expected.value == result[i]) continue;
+    if (!std::isfinite(expected.value)) return false;
+    // Numbers below the normal ones keep fewer digits, or none.
+    const double least = std::numeric_limits<float>::min();
+    const double allowed = kRoundings * unit_roundoff * expected.size + least;
+    if (!(std::abs(expected.value - result[i]) <= allowed)) return false;  // also for NaN
+  }
+  return true;
+}
+
+}  // namespace plumbline::measure
