@@ -10,6 +10,7 @@ import cases_fourth
 import cases_held_out
 import cases_library
 import cases_plain
+import cases_rounding
 import cases_second
 import cases_sixth
 import cases_sixth_steps
@@ -26,7 +27,8 @@ CASES: list[Case] = [*cases_plain.CASES, *cases_library.CASES, *cases_conv.CASES
                      *cases_third.CASES, *cases_third_steps.CASES,
                      *cases_fourth.CASES, *cases_fifth_text.CASES,
                      *cases_fifth_pictures.CASES, *cases_fifth_steps.CASES,
-                     *cases_sixth.CASES, *cases_sixth_steps.CASES]
+                     *cases_sixth.CASES, *cases_sixth_steps.CASES,
+                     *cases_rounding.CASES]
 
 
 def cases_of(model: str) -> list[Case]:

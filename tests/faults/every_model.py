@@ -8,6 +8,7 @@ import fifth_models
 import fifth_pictures
 import fifth_steps
 import fourth_models
+import rounding_steps
 import second_models
 import sixth_models
 import sixth_steps
@@ -20,6 +21,7 @@ from small_models import Subject
 
 MODELS: dict[str, Callable[[], Subject]] = {
     **small_models.MODELS,
+    **rounding_steps.MODELS,
     **{build.__name__: build for build in (
         unseen_models.bert, unseen_models.t5, unseen_models.experts, unseen_models.recurrent,
         unseen_models.unet, unseen_models.recommend, unseen_steps.train, unseen_steps.mixed,
