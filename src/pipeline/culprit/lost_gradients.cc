@@ -130,28 +130,39 @@ class Side {
   }
 
   // The leaves that a forward call reads, each with the gradient that its backward call returns
-  // for it: by place where every operand has one, else by size.
+  // for it: by place where every operand has one, else by shape or size.
   [[nodiscard]] std::vector<std::pair<const Item*, const Item*>> Assigned(
       const ComparedCall& forward, const ComparedCall& backward) const {
     std::vector<const Item*> operands = Operands(forward);
     const std::vector<const Item*> gradients = Gradients(backward);
-    const auto is_as_large = [](const Item* operand, const Item* gradient) {
-      return measure::ElementsOf(*operand) == measure::ElementsOf(*gradient);
+    // What passes through unchanged in another shape is that of a view of the result, which may
+    // have as many elements as an operand.
+    const auto passes = [&](const Item& gradient) {
+      const std::optional<ContentKey> key = KeyOf(gradient);
+      return key && Holds(backward, *key, /*as_input=*/true);
+    };
+    const auto is_of = [&](const Item* operand, const Item* gradient) {
+      if (operand->shape == gradient->shape) return true;
+      return measure::ElementsOf(*operand) == measure::ElementsOf(*gradient) && !passes(*gradient);
     };
     std::vector<std::pair<const Item*, const Item*>> assigned;
-    if (std::ranges::equal(operands, gradients, is_as_large)) {
+    if (std::ranges::equal(operands, gradients, is_of)) {
       for (size_t i = 0; i < operands.size(); ++i) {
         if (IsLeaf(forward, *operands[i])) assigned.emplace_back(operands[i], gradients[i]);
       }
       return assigned;
     }
-    std::erase_if(operands, [&](const Item* each) { return !IsLeaf(forward, *each); });
+    // Each is that of an operand of its shape, or else of its size; those of values on the way too.
     for (const Item* gradient : gradients) {
-      const auto leaf = std::ranges::find_if(
-          operands, [&](const Item* each) { return is_as_large(each, gradient); });
-      if (leaf == operands.end()) continue;
-      assigned.emplace_back(*leaf, gradient);
-      operands.erase(leaf);
+      auto operand = std::ranges::find_if(
+          operands, [&](const Item* each) { return each->shape == gradient->shape; });
+      if (operand == operands.end()) {
+        operand =
+            std::ranges::find_if(operands, [&](const Item* each) { return is_of(each, gradient); });
+      }
+      if (operand == operands.end()) continue;
+      if (IsLeaf(forward, **operand)) assigned.emplace_back(*operand, gradient);
+      operands.erase(operand);
     }
     return assigned;
   }

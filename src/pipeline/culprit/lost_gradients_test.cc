@@ -66,6 +66,61 @@ TEST(LostGradients, OperandsOfOneSizeGetTheirOwn) {
   EXPECT_FALSE(ProductLeavesAgree(0.5, 0.31));
 }
 
+// A bias with as many elements as the value: gradients come in another order than operands.
+TEST(LostGradients, AnOperandOfTheGradientsShapeGoesBeforeOneOfItsSize) {
+  const auto agrees = [](double of_bias, double of_value) {
+    const Item bias = TensorForTest({2, -1, 0.25, 3}, {16});
+    const auto of_bias_shape = [](double mean) {
+      return TensorForTest({mean + 1, mean - 1, mean, 4}, {16});
+    };
+    ComparisonForTest calls;
+    calls.Pair("Torch.make.0.forward").Out(kMade);
+    calls.Pair("Functional.linear.0.forward").In(kMade).In(TensorForTest({1, 0, 1, 1}, {4, 8}));
+    calls.In(bias).Out(TensorForTest({9, -9, 1, 20}, {4, 8}));
+    calls.Pair("Functional.linear.0.backward").Out(of_bias_shape(of_bias), of_bias_shape(0.3));
+    calls.Out(Gradient(of_value), Gradient(0.5));
+    return GiveTheSameToLeaves(calls.get(), kNoise);
+  };
+  EXPECT_TRUE(agrees(0.3, 0.6));
+  EXPECT_FALSE(agrees(0.31, 0.5));
+}
+
+// A value as large as the weight, whose gradient comes transposed and behind that of the bias.
+TEST(LostGradients, AValueOnTheWayTakesItsOwnGradient) {
+  const auto agrees = [](double of_value, double of_weight) {
+    const auto of = [](double mean, const Shape& shape) {
+      return TensorForTest({mean + 1, mean - 1, mean, 4}, shape);
+    };
+    const Item value = TensorForTest({5, -2, 0.5, 7}, {2, 8});
+    ComparisonForTest calls;
+    calls.Pair("Torch.make.0.forward").Out(value);
+    calls.Pair("Functional.linear.0.forward").In(value).In(TensorForTest({2, -1, 0.25, 3}, {2, 8}));
+    calls.In(TensorForTest({1, 0, 0.5, 1}, {2})).Out(TensorForTest({9, -9, 1, 20}, {2, 2}));
+    calls.Pair("Functional.linear.0.backward").Out(of(0.1, {2}), of(0.1, {2}));
+    calls.Out(of(of_value, {2, 8}), of(0.5, {2, 8})).Out(of(of_weight, {8, 2}), of(0.3, {8, 2}));
+    return GiveTheSameToLeaves(calls.get(), kNoise);
+  };
+  EXPECT_TRUE(agrees(0.6, 0.3));
+  EXPECT_FALSE(agrees(0.5, 0.31));
+}
+
+// A product whose last node is a view returns the gradient of the folded result alone.
+TEST(LostGradients, WhatPassesThroughInAnotherShapeIsOfNoOperand) {
+  const auto agrees = [](const Item& target, const Item& golden) {
+    ComparisonForTest calls;
+    calls.Pair("Functional.linear.0.forward").In(kWeight).Out(TensorForTest({9, -9, 1, 20}));
+    calls.Pair("Functional.linear.0.backward").Row(ItemRole::kInput, Gradient(0.2), Gradient(0.4));
+    calls.Out(target, golden);
+    return GiveTheSameToLeaves(calls.get(), kNoise);
+  };
+  const auto folded = [](double mean) {
+    return TensorForTest({mean + 1, mean - 1, mean, 4}, {2, 8});
+  };
+  EXPECT_TRUE(agrees(folded(0.2), folded(0.4)));
+  EXPECT_FALSE(agrees(folded(0.3), folded(0.5)));
+  EXPECT_FALSE(agrees(Gradient(0.2), Gradient(0.4)));  // as it comes in, of the weight's shape
+}
+
 TEST(LostGradients, LeavesAgreeAsCloselyAsRoundingExplains) {
   EXPECT_TRUE(ProductLeavesAgree(0.5, 0.3 + 1e-7));
   EXPECT_FALSE(ProductLeavesAgree(0.5, 0.3 + 1e-5));
