@@ -181,5 +181,35 @@ TEST_F(RankCauseTest, ReductionOfAnotherFormIsStructure) {
   EXPECT_EQ(cause, "structure");
 }
 
+// A step of two ranks that updates two parameters; rank 1 of a wrong one leaves the second out.
+std::string WriteUpdates(const std::string& directory, bool wrong) {
+  const auto parameter = [](double max) {
+    std::string text = TensorJson(max, -0.5, 0.9);
+    return text.replace(text.rfind("false"), 5, "true");
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    DumpForTest side(fmt::format("{}/rank{}", directory, rank));
+    side.Add("Torch.exp.0.forward", parameter(0.5) + "," + parameter(0.25), TensorJson(1, -1, 2))
+        .Add("Tensor.add_.0.forward", parameter(0.5) + "," + TensorJson(0.3, -0.2, 0.6),
+             parameter(0.53));
+    if (!wrong || rank == 0) {
+      side.Add("Tensor.add_.1.forward", parameter(0.25) + "," + TensorJson(0.2, -0.3, 0.5),
+               parameter(0.27));
+    }
+    side.Write();
+  }
+  return directory;
+}
+
+TEST_F(RankCauseTest, AnUpdateThatGoldenAloneMakesStandsBehindTheCallsBeforeIt) {
+  const auto report = CompareRanks(WriteUpdates(Path("target"), true),
+                                   WriteUpdates(Path("golden"), false), Options("out"));
+  ASSERT_TRUE(report) << report.error().message();
+  ASSERT_EQ(report->origins.size(), 1U);
+  EXPECT_EQ(report->answer().name, "Tensor.add_.1.forward");
+  EXPECT_EQ(report->answer().place.index, 1U);
+  EXPECT_TRUE(FailsOn(*report, {"broken"}).value());
+}
+
 }  // namespace
 }  // namespace plumbline::pipeline

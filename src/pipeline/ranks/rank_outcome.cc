@@ -96,14 +96,27 @@ WrongCall AnswerAsWrongCall(const FirstWrongCall& answer, const EntryPlace& plac
   return wrong;
 }
 
+// Where the answer stands in the target's dump: a call that golden alone made, behind the last one
+// before it.
+EntryPlace PlaceOfAnswer(const Places& places, const Comparison& comparison,
+                         const FirstWrongCall& answer) {
+  EntryPlace last;
+  for (const ComparedCall& call : comparison.calls) {
+    const EntryPlace* place = places.Find(call.target_name);
+    if (place != nullptr) last = *place;
+    if (call.name() == answer.name) break;
+  }
+  return last;
+}
+
 void AddWrongCalls(const Places& places, const Comparison& comparison, RankOutcome& outcome) {
   // What stands before the rank's answer was passed over for it: modules around it.
   uint64_t first_index = 0;
   if (const auto& answer = comparison.first_wrong_call) {
-    const EntryPlace* place = places.Find(answer->name);
-    if (place != nullptr) first_index = place->index;
-    outcome.wrong.push_back(AnswerAsWrongCall(*answer, place != nullptr ? *place : EntryPlace(),
-                                              places.CommOf(answer->name)));
+    const EntryPlace* found = places.Find(answer->name);
+    const EntryPlace place = found != nullptr ? *found : PlaceOfAnswer(places, comparison, *answer);
+    first_index = place.index;
+    outcome.wrong.push_back(AnswerAsWrongCall(*answer, place, places.CommOf(answer->name)));
     ++outcome.wrong_calls;
   }
   for (const ComparedCall& call : comparison.calls) {
