@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/file.h"
@@ -61,6 +64,11 @@ class Summary {
         found_(std::move(found)),
         operators_(CandidatesOf(found_, /*records=*/false)) {
     summary_.notes = found_.notes;
+    for (const Candidate& one : operators_) {
+      if (!one.name.stream_id) continue;
+      of_task_[{DirectoryOf(one.file->path), one.name.task_id, *one.name.stream_id}].push_back(
+          &one);
+    }
   }
 
   DumpResult<OverflowSummary> Make() {
@@ -175,12 +183,13 @@ class Summary {
     };
     const Candidate* found = nullptr;
     const uint64_t time = acl::ParseDumpFileName(record.name)->sort_time();
-    for (const Candidate& one : operators_) {
+    const auto of_task =
+        of_task_.find({DirectoryOf(record.path), *part.Value("task_id"), *part.Value("stream_id")});
+    if (of_task == of_task_.end()) return nullptr;
+    for (const Candidate* candidate : of_task->second) {
+      const Candidate& one = *candidate;
       const auto& thread = one.name.thread;
-      if (DirectoryOf(one.file->path) != DirectoryOf(record.path) ||
-          part.Value("task_id") != one.name.task_id ||
-          part.Value("stream_id") != one.name.stream_id ||
-          !fits("context_id", thread ? std::optional(thread->context_id) : std::nullopt) ||
+      if (!fits("context_id", thread ? std::optional(thread->context_id) : std::nullopt) ||
           !fits("thread_id", thread ? std::optional(thread->thread_id) : std::nullopt)) {
         continue;
       }
@@ -229,6 +238,9 @@ class Summary {
   const OverflowRequest& request_;
   DumpFiles found_;
   std::vector<Candidate> operators_;
+  // By directory, task and stream: thousands of records look for theirs.
+  std::map<std::tuple<std::string_view, uint64_t, uint64_t>, std::vector<const Candidate*>>
+      of_task_;
   std::optional<OutputDirectory> output_;
   std::set<std::string> converted_;
   std::string text_;
