@@ -286,6 +286,27 @@ def acl_dump() -> Seeds:
             "name": b"MatMul.a.1.2.1700000000000000.4.5.6.0"}
 
 
+def device_dump() -> Seeds:
+    """The first byte chooses: mapping.csv (m), the attribute of a cut operator's parts (s), chunks
+    of a file (c), overflow records (r)."""
+    rows = [[[{"lower": 2 * i, "higher": 2 * i + 2}, {"lower": 0, "higher": 3}]] for i in range(3)]
+    facts = {"threadMode": True, "slice_instance_num": 3, "outputCutList": [[3, 1]],
+             "input_tensor_slice": [], "output_tensor_slice": rows}
+    seeds = {"slices": facts, "slices_uncut": facts | {"outputCutList": []},
+             "slices_reversed": facts | {"output_tensor_slice": rows[::-1]},
+             "slices_by_hand": facts | {"threadMode": 0, "output_tensor_slice": []},
+             "slices_overlap": facts | {"output_tensor_slice": rows[:1] * 3}}
+    field = make_dumps.field
+    record = struct.pack("<6I", 0x5A5A5A5A, 1, 1, 0, 0, 112) + bytes(104) + b"\x01" + bytes(7)
+    header = field(1, b"2.0") + field(3, b"\x30" + b"\x88\x01") * 2
+    return {name: b"s" + json.dumps(one).encode() for name, one in seeds.items()} | {
+        "mapping": b"m\xef\xbb\xbf1,Add.a,b.1.2.3\r\n2.npy,c\n\n,\n3\n",
+        "mapping_quoted": b'm"1","a""b"\r\n2,"a\r\nb"\n3,"x" y\n4,"never\n',
+        "chunks": b"c" + bytes([0, 0, 20, 1, 0, 255, 0, 20, 255, 2, 10, 20, 7, 0, 255]),
+        "chunks_appended": b"c" + bytes([4, 0, 20, 4, 0, 20, 6, 20, 255, 10, 0, 255]),
+        "records": b"r" + struct.pack("<Q", len(header)) + header + record + record[:-9]}
+
+
 def graph_dump() -> Seeds:
     """The first byte chooses: table of MindSpore (0), of ATB (1), name of a kernel's file (2),
     compiled graph (3), dump configuration (4), execution order (5), text of a graph (6)."""
@@ -325,7 +346,8 @@ def graph_dump() -> Seeds:
 
 
 CORPUS = {
-    "acl_dump": acl_dump, "atb_bin": atb_bin, "graph_dump": graph_dump,
+    "acl_dump": acl_dump, "atb_bin": atb_bin, "device_dump": device_dump,
+    "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
     "packed_value": packed_value, "safetensors": safetensors,
