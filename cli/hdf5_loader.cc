@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/isolated_run.h"
+#include "formats/hdf5_crash.h"
 #include "hdf5_functions.h"
 #include "plumbline/c_api.h"
 
@@ -19,10 +20,8 @@ Result<const Hdf5Functions*> LoadHdf5Functions() {
 
 Result<int> RunOnHdf5(const std::string& paths, const std::function<int()>& work) {
   Result<int> status = RunIsolated(work);
-  if (status || status.error().code() != ErrorCode::kCorrupt) return status;
-  return Error(ErrorCode::kCorrupt,
-               fmt::format("{}: damaged: the work of the HDF5 library on it {}. Record it again",
-                           paths, status.error().message()));
+  if (!status) return hdf5::CrashOn(paths, status.error());
+  return status;
 }
 
 }  // namespace plumbline::cli

@@ -402,6 +402,13 @@ Result<std::vector<StoredValue>> DumpReader::Values(const CallPlace& place) cons
   const std::string side = fmt::format("{}/{}", call, SideName(place.side));
   std::vector<StoredValue> values;
   PL_TRY_ASSIGN(const std::vector<std::string> sides, state_->NamesIn(call));
+  for (const std::string& name : sides) {
+    const bool is_side = name == SideName(Side::kInput) || name == SideName(Side::kOutput);
+    if (is_side || !state_->is_own) continue;
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: {} has {} (expected {} and {} alone)", state_->path, call, name,
+                             SideName(Side::kInput), SideName(Side::kOutput)));
+  }
   if (std::ranges::find(sides, SideName(place.side)) == sides.end()) return values;
   PL_TRY_ASSIGN(const std::vector<std::string> names, state_->NamesIn(side));
   for (const std::string& name : names) {
