@@ -6,9 +6,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <span>
+#include <utility>
 
+#include "base/bytes.h"
 #include "base/child_end.h"
 #include "base/file.h"
+#include "base/shared_bytes.h"
 
 namespace plumbline {
 namespace {
@@ -36,6 +40,30 @@ Result<int> RunIsolated(const std::function<int()>& work) {
   if (!end.by_signal) return end.number;
   if (IsRequest(end.number)) std::raise(end.number);
   return Error(ErrorCode::kCorrupt, "ended by " + end.Text());
+}
+
+Result<Result<std::vector<std::byte>>> RunIsolatedFor(
+    const std::function<Result<std::string>()>& work) {
+  // The first byte is 0 in front of what was made, else 1 + the code of an error before its
+  // message.
+  PL_TRY_ASSIGN(SharedBytes memory, SharedBytes::Create());
+  PL_TRY_ASSIGN(const int status, RunIsolated([&] {
+                  const Result<std::string> made = work();
+                  const std::string& text = made ? *made : made.error().message();
+                  const auto code =
+                      made ? std::byte{0} : std::byte(1 + static_cast<int>(made.error().code()));
+                  const auto bytes = std::as_bytes(std::span(text));
+                  return memory.WriteAt({&code, 1}, 0) && memory.WriteAt(bytes, 1) ? 0 : 1;
+                }));
+  PL_TRY_ASSIGN(std::vector<std::byte> bytes, memory.Read());
+  if (status != 0 || bytes.empty()) {
+    return Error(ErrorCode::kIo, "a process: cannot hand over what it made. Free memory");
+  }
+  const auto code = std::to_integer<int>(bytes.front());
+  bytes.erase(bytes.begin());
+  if (code == 0) return Result<std::vector<std::byte>>(std::move(bytes));
+  return Result<std::vector<std::byte>>(
+      Error(static_cast<ErrorCode>(code - 1), std::string(AsText(bytes))));
 }
 
 }  // namespace plumbline

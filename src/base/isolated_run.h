@@ -3,7 +3,10 @@
 #ifndef PLUMBLINE_BASE_ISOLATED_RUN_H_
 #define PLUMBLINE_BASE_ISOLATED_RUN_H_
 
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "plumbline/result.h"
 
@@ -16,6 +19,11 @@ namespace plumbline {
 // kCorrupt: the work crashed or was killed; the message says by which signal ("ended by signal 11
 // (Segmentation fault)") and has no path. kIo: no process could be made.
 Result<int> RunIsolated(const std::function<int()>& work);
+
+// The same for work that makes bytes, which are handed over, or its own error. kIo also: there is
+// no memory for the bytes.
+Result<Result<std::vector<std::byte>>> RunIsolatedFor(
+    const std::function<Result<std::string>()>& work);
 
 }  // namespace plumbline
 

@@ -39,6 +39,25 @@ TEST(RunIsolated, AKillIsAnError) {
   EXPECT_NE(status.error().message().find("signal 9"), std::string::npos);
 }
 
+TEST(RunIsolated, HandsOverBytesOrAnError) {
+  const auto made = RunIsolatedFor([]() -> Result<std::string> { return std::string(70000, 'x'); });
+  ASSERT_TRUE(made && *made);
+  EXPECT_EQ((*made)->size(), 70000U);
+  EXPECT_EQ((*made)->back(), std::byte{'x'});
+  const auto failed = RunIsolatedFor(
+      []() -> Result<std::string> { return Error(ErrorCode::kUnsupported, "not this"); });
+  ASSERT_TRUE(failed);
+  ASSERT_FALSE(*failed);
+  EXPECT_EQ(failed->error().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(failed->error().message(), "not this");
+  const auto crashed = RunIsolatedFor([]() -> Result<std::string> {
+    ::kill(::getpid(), SIGSEGV);
+    return std::string();
+  });
+  ASSERT_FALSE(crashed);
+  EXPECT_EQ(crashed.error().code(), ErrorCode::kCorrupt);
+}
+
 TEST(RunIsolatedDeathTest, AnInterruptOfTheWorkEndsTheProgram) {
   EXPECT_EXIT(
       {

@@ -95,21 +95,17 @@ bool Take(const StoredValues& stored, size_t index, const Argument& running, Rep
 }  // namespace
 
 Result<OperatorReplay> OperatorReplay::Open(const std::string& path) {
-  PL_TRY_ASSIGN(hdf5::DumpReader reader, hdf5::DumpReader::Open(path));
-  return OperatorReplay(std::move(reader));
+  PL_TRY_ASSIGN(IsolatedDump dump, IsolatedDump::Open(path));
+  return OperatorReplay(std::move(dump));
 }
 
 Result<std::optional<ReplayMatch>> OperatorReplay::MatchCall(const hdf5::CallPlace& place,
                                                              const std::string& operation,
                                                              std::span<const Argument> arguments) {
-  const std::pair key(place.operation, place.call);
-  if (!values_.contains(key)) {
-    PL_TRY_ASSIGN(std::vector<StoredValue> read, reader_.Values(place));
-    values_.emplace(key, std::move(read));
-  }
-  const std::vector<StoredValue>& values = values_.at(key);
+  const Result<std::vector<StoredValue>>& values = dump_.Values({place.operation, place.call});
+  if (!values) return values.error();
   StoredValues stored;
-  for (const StoredValue& value : values) stored.emplace(value.name, &value);
+  for (const StoredValue& value : *values) stored.emplace(value.name, &value);
   ReplayMatch match;
   match.place = place;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -122,21 +118,20 @@ Result<std::optional<ReplayMatch>> OperatorReplay::MatchCall(const hdf5::CallPla
 Result<std::optional<ReplayMatch>> OperatorReplay::Match(const std::string& operation,
                                                          std::span<const Argument> arguments) {
   std::vector<std::string> names;
-  if (reader_.calls().contains(operation)) {
+  if (dump_.calls().contains(operation)) {
     names.push_back(operation);
   } else {
     names = CounterpartsOf(operation, arguments);
   }
   for (const std::string& name : names) {
-    const auto found = reader_.calls().find(name);
-    if (found == reader_.calls().end()) continue;
+    const auto found = dump_.calls().find(name);
+    if (found == dump_.calls().end()) continue;
     for (const int64_t call : found->second) {
       if (used_.contains({name, call})) continue;
       PL_TRY_ASSIGN(std::optional<ReplayMatch> match,
                     MatchCall({name, call, hdf5::Side::kInput}, operation, arguments));
       if (!match) continue;
       used_.emplace(name, call);
-      values_.erase({name, call});
       return match;
     }
   }
@@ -144,7 +139,7 @@ Result<std::optional<ReplayMatch>> OperatorReplay::Match(const std::string& oper
 }
 
 Result<hdf5::StoredTensor> OperatorReplay::Load(const ReplayMatch& match, size_t tensor) const {
-  return reader_.Load(match.place, match.tensors[tensor].stored);
+  return dump_.Load(match.place, match.tensors[tensor].stored);
 }
 
 }  // namespace plumbline::load

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "formats/hdf5_reader.h"
+#include "load/isolated_dump.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {
@@ -33,10 +34,11 @@ struct ReplayMatch {
   std::vector<std::pair<size_t, std::variant<int64_t, double, bool>>> scalars;
 };
 
-// Every recorded call stands for at most one running call. Movable. Thread-compatible.
+// Every recorded call stands for at most one running call. The file is read in forks of this
+// process, which a crash of the HDF5 library does not reach. Movable. Thread-compatible.
 class OperatorReplay {
  public:
-  // Errors of DumpReader::Open().
+  // Errors of IsolatedDump::Open().
   static Result<OperatorReplay> Open(const std::string& path);
 
   // The first unused call of `operation`, or of what it is called on other devices, whose tensors
@@ -48,15 +50,13 @@ class OperatorReplay {
   Result<hdf5::StoredTensor> Load(const ReplayMatch& match, size_t tensor) const;
 
  private:
-  explicit OperatorReplay(hdf5::DumpReader reader) : reader_(std::move(reader)) {}
+  explicit OperatorReplay(IsolatedDump dump) : dump_(std::move(dump)) {}
   Result<std::optional<ReplayMatch>> MatchCall(const hdf5::CallPlace& place,
                                                const std::string& operation,
                                                std::span<const hdf5::Argument> arguments);
 
-  hdf5::DumpReader reader_;
+  IsolatedDump dump_;
   std::set<std::pair<std::string, int64_t>> used_;
-  // Of calls that were looked at and not used.
-  std::map<std::pair<std::string, int64_t>, std::vector<hdf5::StoredValue>> values_;
 };
 
 }  // namespace plumbline::load

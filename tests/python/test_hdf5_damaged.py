@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,26 @@ def test_damaged_values_are_rows(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("not judged")
     assert "unreadable files: " in done.stdout
+
+
+REPLAY = """
+import sys
+from plumbline import CorruptDataError, _hdf5
+for _ in range(5):
+    try:
+        replay = _hdf5.OperatorReplay(sys.argv[1])
+        for operation in ("add", "relu", "mul"):
+            replay.match(operation, _hdf5.Arguments())
+    except CorruptDataError as error:
+        assert sys.argv[1] in str(error), error
+print("goes on")
+"""
+
+
+# The library crashed in the training that replayed such a file.
+@pytest.mark.parametrize("name", ["found_crash", "found_heap", "cut", "wide", "signature", "odd"])
+def test_a_replay_of_damage_ends_nothing(name: str) -> None:
+    done = subprocess.run([sys.executable, "-c", REPLAY, str(DATA / f"{name}.h5")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "goes on\n"
