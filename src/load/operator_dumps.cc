@@ -1,5 +1,7 @@
 #include "load/operator_dumps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -38,15 +40,31 @@ std::optional<OperatorDump> ParseDevice(std::string_view file_name) {
   return dump;
 }
 
-// An array of one output, or nothing.
-std::optional<OperatorDump> ParseArray(std::string_view file_name) {
-  const std::optional<acl::ArrayFileName> name = acl::ParseArrayFileName(file_name);
+// One output: an array, or a dump of one, of a framework or of a quantised model.
+constexpr std::string_view kArray = ".npy", kStandard = ".pb", kQuant = ".quant";
+
+std::string_view SuffixOf(std::string_view file_name) {
+  for (const std::string_view suffix : {kArray, kStandard, kQuant}) {
+    if (file_name.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
+std::optional<OperatorDump> ParseOutput(std::string_view file_name, std::string_view suffix) {
+  std::string as_array(file_name.substr(0, file_name.size() - suffix.size()));
+  as_array += kArray;
+  const std::optional<acl::ArrayFileName> name = acl::ParseArrayFileName(as_array);
   if (!name) return std::nullopt;
   OperatorDump dump;
+  dump.suffix = suffix;
   dump.op_name = name->op_name;
   dump.output = name->output;
   dump.timestamp = name->sort_time();
   return dump;
+}
+
+std::string_view TypeText(const OperatorDump& dump) {
+  return dump.suffix.empty() ? "device dumps" : std::string_view(dump.suffix);
 }
 
 Error NoDumps(const std::string& directory) {
@@ -77,7 +95,8 @@ bool IsQuantisedName(std::string_view op_name) {
 }
 
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name) {
-  return file_name.ends_with(".npy") ? ParseArray(file_name) : ParseDevice(file_name);
+  const std::string_view suffix = SuffixOf(file_name);
+  return suffix.empty() ? ParseDevice(file_name) : ParseOutput(file_name, suffix);
 }
 
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
@@ -85,7 +104,6 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
   PL_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, ListEntries(directory));
   PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
   dumps.notes = mapping.notes();
-  bool has_arrays = false;
   for (const auto& [file, kind] : entries) {
     if (kind == PathKind::kDirectory || run_files::IsAboutDumps(file)) continue;
     std::string path = JoinPath(directory, file);
@@ -102,17 +120,17 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
     for (OperatorSlice& slice : dump->slices.files) slice.path = path;
     dump->path = std::move(path);
     dump->file_name = std::move(name);
-    dumps.is_quantised = dumps.is_quantised || IsQuantisedName(dump->op_name);
-    if (!dumps.files.empty() && has_arrays != dump->output.has_value()) {
+    const bool is_marked = dump->suffix != kStandard && IsQuantisedName(dump->op_name);
+    dumps.is_quantised = dumps.is_quantised || is_marked || dump->suffix == kQuant;
+    if (!dumps.files.empty() && dumps.files.front().suffix != dump->suffix) {
       return Error(ErrorCode::kInvalidArgument,
-                   "Not all files in the path " + directory +
-                       " are of the same type (device dumps and .npy arrays).");
+                   fmt::format("Not all files in the path {} are of the same type ({} and {}).",
+                               directory, TypeText(dumps.files.front()), TypeText(*dump)));
     }
-    has_arrays = dump->output.has_value();
     dumps.files.push_back(std::move(*dump));
   }
   if (dumps.files.empty()) return NoDumps(directory);
-  if (has_arrays) {
+  if (!dumps.files.front().suffix.empty()) {
     dumps.kind = dumps.is_quantised ? OperatorDumpKind::kQuant : OperatorDumpKind::kStandard;
   }
   std::sort(dumps.files.begin(), dumps.files.end(), [](const auto& a, const auto& b) {

@@ -30,10 +30,18 @@ struct OperatorSlices {
   std::shared_ptr<const std::vector<int64_t>> numbers;
 };
 
+enum class OperatorDumpKind : uint8_t {
+  kOffline,   // dumps of a device
+  kStandard,  // outputs of a framework
+  kQuant,     // outputs of a quantised model
+};
+std::string_view OperatorDumpKindName(OperatorDumpKind kind);  // "Offline", ...
+
 // One file, or those of one operator (operator_slices.h).
 struct OperatorDump {
   std::string path;
   std::string file_name;             // that its recorder gave it; mapping.csv has it for digits
+  std::string suffix;                // ".npy", ".pb" or ".quant" of one output of a framework
   std::string op_type;               // empty for arrays
   std::string op_name;               // with '/' and '.' as '_'
   uint64_t timestamp = 0;            // microseconds; 0 if the name has none of 16 digits
@@ -41,13 +49,6 @@ struct OperatorDump {
   std::optional<int64_t> thread_id;  // of an operator split into several tasks
   OperatorSlices slices;
 };
-
-enum class OperatorDumpKind : uint8_t {
-  kOffline,   // dumps of a device
-  kStandard,  // arrays of a framework
-  kQuant,     // arrays of a quantised model
-};
-std::string_view OperatorDumpKindName(OperatorDumpKind kind);  // "Offline", ...
 
 struct OperatorDumps {
   OperatorDumpKind kind = OperatorDumpKind::kOffline;
@@ -57,7 +58,8 @@ struct OperatorDumps {
 };
 
 // What a file name says: {type}.{name}.{task}[.{stream}].{time}[...] or
-// {name}.{output}.{time}.npy. Nothing for other names.
+// {name}.{output}.{time} with .npy, or with .pb or .quant, dumps of an array
+// (pipeline/device_dump/array_dumps.h). Nothing for other names.
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
 
 // Whether the name of an operator marks it as one that quantises or takes that back.
@@ -65,7 +67,7 @@ bool IsQuantisedName(std::string_view op_name);
 
 // The files of a directory (its top level), by their names or what mapping.csv says for them.
 // A link to nothing is one of them, which cannot be opened. kNotFound: no directory, or no file in
-// it is a dump. kInvalidArgument: dumps and arrays mixed.
+// it is a dump. kInvalidArgument: several suffixes mixed.
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory);
 
 }  // namespace plumbline::load

@@ -33,6 +33,17 @@ TEST(OperatorDumps, NamesOfArrays) {
   EXPECT_EQ(dump->timestamp, 1612439563338020U);
 }
 
+TEST(OperatorDumps, NamesOfDumpsOfArrays) {
+  for (const char* suffix : {".pb", ".quant"}) {
+    const auto dump = ParseOperatorDumpName(std::string("net.conv1.2.1612439563338020") + suffix);
+    ASSERT_TRUE(dump) << suffix;
+    EXPECT_EQ(dump->op_name, "net_conv1");
+    EXPECT_EQ(dump->output, 2);
+    EXPECT_EQ(dump->suffix, suffix);
+    EXPECT_FALSE(ParseOperatorDumpName(std::string("conv") + suffix));
+  }
+}
+
 TEST(OperatorDumps, OtherNames) {
   for (const char* name : {"", "a", "a.b", "a.b.c.d", "mapping.csv", "conv.npy", "a.b.1.npy.bak",
                            "a.x.npy", "result_20260101.csv"}) {

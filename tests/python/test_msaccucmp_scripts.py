@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from device_dumps import Dump, plain
 from msaccucmp_cases import ALGORITHMS, chain, expected_values, normal, run
+from test_msaccucmp_compare import fused_model
 
 TIME = 1_612_439_563_000_000
 ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([True, False]),
@@ -214,3 +215,28 @@ def test_detail_and_advice_spare_their_inputs(tmp_path: Path) -> None:
     before = contents(tmp_path)
     assert "is one of" in run("advisor", "-i", advice, "-o", tmp_path / "out", code=6).stderr
     assert contents(tmp_path) == before
+
+
+def test_compare_reads_converted_arrays(tmp_path: Path) -> None:
+    """Dumps of arrays stand for the arrays, as upstream has it."""
+    rule = fused_model(tmp_path, wrong=True)
+    golden = tmp_path / "golden"
+    results = []
+    words = ["compare", "-m", tmp_path / "mine", "-f", rule]
+    for kind, end in (("", ""), ("tf", ".pb"), ("quant", ".quant")):
+        side = tmp_path / f"golden{end}"
+        if kind:
+            run("dump_data_conversion", "-type", kind, "-target", "dump", "-i", golden, "-o", side)
+        if kind == "quant":  # not for a model that is none of that kind
+            done = run(*words, "-g", side, code=6)
+            assert "the right side is Quant" in done.stderr
+            continue
+        run(*words, "-g", side, "-out", tmp_path / f"out{end}")
+        (path,) = (tmp_path / f"out{end}").glob("result_*.csv")
+        results.append(path.read_text())
+    assert results[0] == results[1]
+    assert "broken" in results[1] and "same" in results[1]
+    np.save(tmp_path / "golden.pb" / f"other.0.{TIME}.npy", np.zeros(2))
+    done = run(*words, "-g", tmp_path / "golden.pb", code=6)
+    assert "are of the same type (" in done.stderr
+    assert ".pb" in done.stderr and ".npy" in done.stderr
