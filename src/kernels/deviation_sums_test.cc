@@ -211,7 +211,7 @@ double UnitsOff(double got, long double expected) {
 }
 
 // All exponents of normal numbers, quotients next to 1 and next to where the exponent changes.
-TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
+std::vector<std::pair<int, double>> LogarithmInputs() {
   std::mt19937_64 random(5);
   std::uniform_int_distribution<int> powers(-900, 900), exponents(-1022, 1023);
   std::uniform_real_distribution<double> mantissas(1, 2);
@@ -236,6 +236,11 @@ TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
     inputs.emplace_back(powers(random), std::ldexp(mantissas(random), exponents(random)));
     inputs.emplace_back(0, mantissas(random) / mantissas(random));
   }
+  return inputs;
+}
+
+TEST(DeviationSums, LogarithmsAreRightToThreeUnits) {
+  const auto inputs = LogarithmInputs();
   double worst = 0;
   for (const CpuTarget cpu : UsableTargets()) {
     for (const auto& [power, b] : inputs) {
