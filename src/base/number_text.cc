@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 namespace plumbline {
@@ -139,6 +140,33 @@ std::string PythonFloat(double value) {
 
 void AppendJsonFloat(double value, std::string& out) {
   Append(value, {"NaN", "Infinity", "-Infinity"}, out);
+}
+
+void AppendFixed(double value, int decimals, std::string& out) {
+  constexpr double kMostScaled = 0x1p+32;
+  // Twice the error of a product below 2^32: nearer to the middle of two texts fmt decides.
+  constexpr double kDoubt = 0x1p-20;
+  const uint64_t power = kPowersOfTen[static_cast<size_t>(decimals)];
+  const double scaled = std::fabs(value) * static_cast<double>(power);
+  if (scaled < kMostScaled) {
+    const auto rounded = static_cast<uint64_t>(scaled + 0.5);
+    if (std::fabs(scaled - static_cast<double>(rounded)) < 0.5 - kDoubt) {
+      constexpr size_t kRoom = 24;
+      char text[kRoom];
+      char* at = text + kRoom;
+      uint64_t rest = rounded;
+      for (int i = 0; i < decimals; ++i, rest /= 10) *--at = static_cast<char>('0' + rest % 10);
+      if (decimals > 0) *--at = '.';
+      do {
+        *--at = static_cast<char>('0' + rest % 10);
+        rest /= 10;
+      } while (rest != 0);
+      if (std::signbit(value)) *--at = '-';
+      out.append(at, text + kRoom);
+      return;
+    }
+  }
+  fmt::format_to(std::back_inserter(out), "{:.{}f}", value, decimals);
 }
 
 std::string CountText(uint64_t count, std::string_view noun, std::string_view plural) {

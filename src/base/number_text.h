@@ -18,6 +18,10 @@ std::string PythonFloat(double value);
 // The same with json.dumps' tokens for not-finite values: "NaN", "Infinity", "-Infinity".
 void AppendJsonFloat(double value, std::string& out);
 
+// As "{:.3f}" and "{:.6f}" of fmt: rounded from the exact value, ties to even, "-0.000000" for what
+// rounds to zero from below. `decimals` is at most 9.
+void AppendFixed(double value, int decimals, std::string& out);
+
 // "1 call", "2 calls"; `plural` where an "s" is not enough ("2 searches").
 std::string CountText(uint64_t count, std::string_view noun, std::string_view plural = {});
 

@@ -1,5 +1,6 @@
 #include "base/number_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -7,9 +8,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/digest.h"
 
@@ -69,6 +72,36 @@ TEST(NumberText, CountsOfThings) {
   EXPECT_EQ(CountText(1, "call"), "1 call");
   EXPECT_EQ(CountText(1, "entry", "entries"), "1 entry");
   EXPECT_EQ(CountText(12, "entry", "entries"), "12 entries");
+}
+
+// Values of every size, ties and what lies beside them, zeros and what is no number.
+TEST(NumberText, FixedEqualsFmt) {
+  std::mt19937_64 random(7);
+  std::vector<double> values = {0.0,     -0.0,    1e-7,        -1e-7,       0.5e-6,
+                                -0.5e-6, 2.5e-6,  4294.967295, 4294.967296, 1e15,
+                                1e300,   -1e-300, 0x1p-1074,   0.9999995,   999999.5};
+  for (const double odd :
+       {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
+    values.push_back(odd);
+  }
+  for (int i = 0; i < 20000; ++i) {
+    if (i % 20 == 0) values.push_back(std::bit_cast<double>(random()));
+    values.push_back(static_cast<double>(random() >> 20) * 0x1p-40);
+    // Ties of three and six decimals, as near as a double comes to them.
+    for (const double half : {0.5e-3, 0.5e-6}) {
+      const double tie = static_cast<double>(random() % 5000000) * 2 * half + half;
+      values.insert(values.end(), {tie, -tie, std::nextafter(tie, 0), std::nextafter(tie, 1e9)});
+    }
+    values.push_back(static_cast<double>(random() % 100000) / 64);  // exact ties
+  }
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    for (const int decimals : {0, 3, 6}) {
+      std::string text = "x";
+      AppendFixed(value, decimals, text);
+      ASSERT_EQ(text, fmt::format("x{:.{}f}", value, decimals));
+    }
+  }
 }
 
 }  // namespace

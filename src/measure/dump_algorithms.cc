@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number_text.h"
 #include "base/text_parts.h"
 #include "kernels/deviation_sums.h"
 #include "measure/widened.h"
@@ -143,7 +144,9 @@ SecondPass SpreadsOf(const FirstPass& sums, const DumpPair& pair) {
 
 std::string Fixed(double value) {
   if (std::isnan(value)) return "nan";
-  return fmt::format("{:.6f}", value);
+  std::string text;
+  AppendFixed(value, 6, text);
+  return text;
 }
 
 AlgorithmText Number(double value) { return {Fixed(value), ""}; }
@@ -180,10 +183,18 @@ AlgorithmText Divergence(const SecondPass& spreads) {
 
 // "(mean;deviation)" with three decimals.
 std::string MeanAndDeviation(double mean, double deviation) {
-  const auto spelled = [](double value) {
-    return std::isnan(value) ? std::string("nan") : fmt::format("{:.3f}", value);
+  std::string text = "(";
+  const auto append = [&text](double value) {
+    if (std::isnan(value)) {
+      text += "nan";
+    } else {
+      AppendFixed(value, 3, text);
+    }
   };
-  return "(" + spelled(mean) + ";" + spelled(deviation) + ")";
+  append(mean);
+  text += ';';
+  append(deviation);
+  return text += ')';
 }
 
 // Population standard deviations.
@@ -295,6 +306,7 @@ DumpMeasures MeasureDumps(std::span<const DumpAlgorithm> algorithms, const DumpP
   });
   if (needs_spreads) passes.spreads = SpreadsOf(passes.sums, pair);
   DumpMeasures measures;
+  measures.texts.reserve(algorithms.size());
   for (const DumpAlgorithm algorithm : algorithms) {
     const std::string why_not = WhyNot(algorithm, pair);
     measures.texts.push_back(why_not.empty() ? Run(algorithm, passes, pair)
