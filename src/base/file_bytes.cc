@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +14,29 @@ namespace {
 constexpr size_t kMostRead = size_t{120} << 10;
 
 }  // namespace
+
+// A target and its golden side are open at a time, and the parts of a few operators.
+struct FileBytes::KeptOfThread {
+  std::array<std::unique_ptr<std::byte[]>, 4> memory;
+  size_t count = 0;
+};
+
+FileBytes::KeptOfThread& FileBytes::Kept() {
+  static thread_local KeptOfThread kept;
+  return kept;
+}
+
+void FileBytes::Keep::operator()(std::byte* memory) const {
+  std::unique_ptr<std::byte[]> owned(memory);
+  KeptOfThread& kept = Kept();
+  if (kept.count < kept.memory.size()) kept.memory[kept.count++] = std::move(owned);
+}
+
+FileBytes::Memory FileBytes::TakeMemory() {
+  KeptOfThread& kept = Kept();
+  if (kept.count > 0) return Memory(kept.memory[--kept.count].release());
+  return Memory(std::make_unique_for_overwrite<std::byte[]>(kMostRead).release());
+}
 
 Result<FileBytes> FileBytes::Open(const std::string& path) {
   FileBytes opened;
@@ -25,7 +49,7 @@ Result<FileBytes> FileBytes::Open(const std::string& path) {
     }
     const auto size = static_cast<size_t>(info.st_size);
     if (size <= kMostRead) {
-      opened.read_ = std::make_unique_for_overwrite<std::byte[]>(size);
+      opened.read_ = TakeMemory();
       PL_TRY_ASSIGN(const size_t count, file.ReadAt({opened.read_.get(), size}, 0));
       opened.bytes_ = {opened.read_.get(), count};
       return opened;

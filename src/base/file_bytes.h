@@ -14,7 +14,8 @@
 namespace plumbline {
 
 // A whole file for reading. A small one is read, which costs less than to map its pages and give
-// them back; a larger one is mapped. Move-only. Thread-safe for reading.
+// them back; a larger one is mapped. The thread that destroys it keeps the memory of a few small
+// ones for the next files. Move-only. Thread-safe for reading.
 class FileBytes {
  public:
   FileBytes() = default;
@@ -25,7 +26,15 @@ class FileBytes {
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  std::unique_ptr<std::byte[]> read_;
+  struct Keep {
+    void operator()(std::byte* memory) const;
+  };
+  using Memory = std::unique_ptr<std::byte[], Keep>;
+  struct KeptOfThread;
+  static KeptOfThread& Kept();
+  static Memory TakeMemory();
+
+  Memory read_;  // kMostRead bytes
   std::shared_ptr<const MappedFile> mapped_;
   std::span<const std::byte> bytes_;
 };

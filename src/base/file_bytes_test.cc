@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/test_directory.h"
 
@@ -26,6 +28,28 @@ TEST(FileBytes, SmallAndLargeFilesAreWhole) {
     ASSERT_TRUE(file);
     const FileBytes moved = std::move(*file);
     EXPECT_TRUE(TextOf(moved) == text) << size;
+  }
+}
+
+// The memory of a closed file serves the next one; that of an open one does not, on any thread.
+TEST(FileBytes, OpenFilesHaveMemoryOfTheirOwn) {
+  const testing::TestDirectory directory;
+  const auto path = [&](size_t i) { return directory.Path("file" + std::to_string(i)); };
+  const auto text = [](size_t i) {
+    return std::string(1000 + i * 5000, static_cast<char>('a' + i));
+  };
+  constexpr size_t kFiles = 12;
+  for (size_t i = 0; i < kFiles; ++i) ASSERT_TRUE(WriteFileAtomically(path(i), text(i), false));
+  std::vector<FileBytes> open(kFiles);
+  for (const size_t closed_every : {size_t{1}, size_t{2}, size_t{3}}) {
+    for (size_t i = 0; i < kFiles; i += closed_every) open[i] = FileBytes();
+    std::jthread([&] {
+      for (size_t i = 0; i < kFiles; i += 2 * closed_every) open[i] = *FileBytes::Open(path(i));
+    }).join();
+    for (size_t i = 0; i < kFiles; ++i) {
+      if (open[i].bytes().empty()) open[i] = *FileBytes::Open(path(i));
+    }
+    for (size_t i = 0; i < kFiles; ++i) EXPECT_TRUE(TextOf(open[i]) == text(i)) << i;
   }
 }
 
