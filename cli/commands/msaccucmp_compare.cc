@@ -64,7 +64,9 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
   }
   pipeline::OperatorRequest looking = request;
   looking.with_overflow = words.Has("--overflow_detection") || words.Has("--advisor");
-  const auto comparison = pipeline::CompareOperators(looking);
+  // Never destroyed: the end of the process takes its many small texts at once.
+  static auto* const kept = new std::optional<Result<pipeline::OperatorComparison>>;
+  const auto& comparison = kept->emplace(pipeline::CompareOperators(looking));
   if (!comparison) return Fail(comparison.error());
   const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result");
   if (!path) return Fail(path.error());

@@ -104,6 +104,7 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
   PL_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, ListEntries(directory));
   PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
   dumps.notes = mapping.notes();
+  dumps.files.reserve(entries.size());
   for (const auto& [file, kind] : entries) {
     if (kind == PathKind::kDirectory || run_files::IsAboutDumps(file)) continue;
     std::string path = JoinPath(directory, file);

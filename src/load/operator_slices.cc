@@ -93,6 +93,7 @@ void JoinSlices(OperatorDumps& dumps) {
     whole.thread_id.reset();
   }
   std::vector<OperatorDump> joined;
+  joined.reserve(dumps.files.size());
   for (size_t i = 0; i < dumps.files.size(); ++i) {
     if (is_behind[i]) continue;
     dumps.files[i].op_name = NameInModel(dumps.files[i].op_name);

@@ -16,6 +16,7 @@ namespace {
 // sides, or zeros, is no agreement: it counts as left out where the sentence depends on it.
 TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
   std::vector<JudgedTensor> judged;
+  judged.reserve(comparison.rows.size());
   uint64_t undecided = 0;
   for (const OperatorRow& row : comparison.rows) {
     const PairedOperator& pair = comparison.pairs[row.pair];
@@ -49,6 +50,9 @@ Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
       rows[i] = MeasureOperator(comparison.pairs[i], i, settings, layouts);
     });
   });
+  size_t count = 0;
+  for (const std::vector<OperatorRow>& of_pair : rows) count += of_pair.size();
+  comparison.rows.reserve(count);
   for (std::vector<OperatorRow>& of_pair : rows) {
     std::move(of_pair.begin(), of_pair.end(), std::back_inserter(comparison.rows));
   }

@@ -147,6 +147,24 @@ class PartsNote {
   std::vector<int64_t> numbers_;
 };
 
+// Memory of converted elements, which the thread keeps for the next operator.
+struct KeptMemory {
+  std::vector<std::byte> target, golden;
+
+  // Takes back what `elements` had, unless it is too much to keep.
+  static void Return(acl::Elements& elements, std::vector<std::byte>& memory) {
+    constexpr size_t kMost = size_t{16} << 20;
+    if (!elements.owned.empty() && elements.owned.capacity() <= kMost) {
+      memory = std::move(elements.owned);
+    }
+  }
+};
+
+KeptMemory& KeptOfThread() {
+  static thread_local KeptMemory kept;
+  return kept;
+}
+
 class PairMeasurer {
  public:
   PairMeasurer(const PairedOperator& pair, size_t pair_index, const MeasureSettings& settings,
@@ -163,7 +181,7 @@ class PairMeasurer {
   // Outputs of the dump behind those that the tasks name.
   void AddUnnamedOutputs(const OperatorTensors& target);
   // Values, verdict and facts of two tensors of equally many elements.
-  void Fill(acl::Elements target, acl::Elements golden, OperatorRow& row);
+  void Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row);
   Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row, PartsNote& parts);
 
   const PairedOperator& pair_;
@@ -194,7 +212,7 @@ void PairMeasurer::AddFailure(const std::string& reason, std::string_view code, 
   rows_.push_back(std::move(row));
 }
 
-void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow& row) {
+void PairMeasurer::Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row) {
   row.shape = ShapeCell(target.sizes);
   if (settings_.with_overflow) row.overflow = Overflow(target);
   Limit(target, settings_.most_elements);
@@ -207,10 +225,10 @@ void PairMeasurer::Fill(acl::Elements target, acl::Elements golden, OperatorRow&
   for (measure::AlgorithmText& text : settings_.own.Compare(pair)) {
     measures.texts.push_back(std::move(text));
   }
+  row.values.reserve(measures.texts.size());
   for (measure::AlgorithmText& text : measures.texts) {
     row.values.push_back(std::move(text.value));
-    const bool is_new = row.reason.find(text.message) == std::string::npos;
-    if (!text.message.empty() && is_new) {
+    if (!text.message.empty() && row.reason.find(text.message) == std::string::npos) {
       row.reason += (row.reason.empty() ? "" : ",") + text.message;
     }
   }
@@ -250,8 +268,9 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
       rows_.push_back(std::move(row));
       continue;
     }
-    auto a = PlainElements(mine[i], *target_layout);
-    auto b = PlainElements(theirs[i], *golden_layout);
+    KeptMemory& kept = KeptOfThread();
+    auto a = PlainElements(mine[i], *target_layout, &kept.target);
+    auto b = PlainElements(theirs[i], *golden_layout, &kept.golden);
     if (!a || !b) {
       row.reason = a ? row.golden_path + ": " + b.error().message()
                      : row.target_path + ": " + a.error().message();
@@ -263,8 +282,10 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
     } else {
       const auto format = static_cast<DeviceFormat>(mine[i].format);
       row.format = DeviceFormatName(target_layout->layout ? target_layout->layout->format : format);
-      Fill(std::move(*a), std::move(*b), row);
+      Fill(*a, *b, row);
     }
+    if (a) KeptMemory::Return(*a, kept.target);
+    if (b) KeptMemory::Return(*b, kept.golden);
     parts.Apply(row);
     rows_.push_back(std::move(row));
   }
@@ -342,7 +363,7 @@ void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& 
     const std::optional<PlainLayout> layout = LayoutOf(*task.golden, golden->sizes);
     const std::optional<PlainLayout> own = layout ? layout : PlainFacts(mine);
     row.format = DeviceFormatName(own ? own->format : DeviceFormat::kND);
-    Fill(std::move(*plain), std::move(*golden), row);
+    Fill(*plain, *golden, row);
   }
   parts.Apply(row);
   rows_.push_back(std::move(row));
@@ -389,6 +410,7 @@ std::vector<OperatorRow> PairMeasurer::Run() {
     AddFailure(golden.error().message(), "unreadable", true);
     return std::move(rows_);
   }
+  rows_.reserve(target->message().inputs.size() + target->message().outputs.size());
   MeasureByPosition(*target, *golden, true);
   MeasureByPosition(*target, *golden, false);
   if (rows_.empty()) AddFailure("The operator has no tensor to compare.", "empty", true);

@@ -12,8 +12,7 @@ namespace plumbline::pipeline {
 
 // Operators of equal name (and thread, where an operator was split), the first execution with the
 // first. In the order of my timestamps; those of the golden side alone come last.
-std::vector<PairedOperator> PairByName(const load::OperatorDumps& target,
-                                       const load::OperatorDumps& golden);
+std::vector<PairedOperator> PairByName(load::OperatorDumps target, load::OperatorDumps golden);
 
 }  // namespace plumbline::pipeline
 

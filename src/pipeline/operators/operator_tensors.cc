@@ -68,7 +68,7 @@ Result<OperatorTensors> OperatorTensors::Open(const std::string& path, const std
   if (slices.files.empty()) {
     PL_TRY_ASSIGN(acl::DumpFile file, acl::DumpFile::Open(path, file_name));
     tensors.files_.push_back(std::move(file));
-    tensors.message_ = tensors.files_.front().message();
+    tensors.is_one_file_ = true;
     return tensors;
   }
   PL_TRY(tensors.OpenSlices(slices));

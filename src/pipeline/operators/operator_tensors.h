@@ -31,7 +31,9 @@ class OperatorTensors {
   static Result<OperatorTensors> Open(const std::string& path, const std::string& file_name,
                                       const load::OperatorSlices& slices);
 
-  [[nodiscard]] const acl::Message& message() const { return message_; }
+  [[nodiscard]] const acl::Message& message() const {
+    return is_one_file_ ? files_.front().message() : message_;
+  }
   // What is odd about the parts, for the reason of a row; empty: nothing.
   [[nodiscard]] const std::string& remark() const { return remark_; }
   // False: files of parts are missing, and the outputs are not the whole ones.
@@ -67,7 +69,8 @@ class OperatorTensors {
   // Of each part and output: where it begins in the whole; empty: not said.
   std::vector<std::vector<Shape>> starts_;
   std::deque<std::vector<std::byte>> joined_;
-  acl::Message message_;
+  acl::Message message_;  // of several files
+  bool is_one_file_ = false;
   std::string remark_;
   std::map<size_t, std::string> disagreements_;
   bool is_whole_ = true;

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/parallel.h"
 #include "formats/fusion_rule.h"
 #include "load/operator_dumps.h"
 #include "load/operator_slices.h"
@@ -163,16 +164,24 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   }
   const std::vector<std::string>& own = request.own.algorithms;
   comparison.algorithms.insert(comparison.algorithms.end(), own.begin(), own.end());
-  PL_TRY_ASSIGN(OperatorDumps target, load::ReadOperatorDumps(request.target));
-  PL_TRY_ASSIGN(OperatorDumps golden, load::ReadOperatorDumps(request.golden));
-  PL_TRY(CheckKinds(request, target, golden));
-  for (OperatorDumps* dumps : {&target, &golden}) {
+  const auto read = [&request](const std::string& directory) {
+    Result<OperatorDumps> dumps = load::ReadOperatorDumps(directory);
+    if (!dumps) return dumps;
     if (request.slice_by_slice) {
       load::CountSlices(*dumps);
     } else {
       load::JoinSlices(*dumps);
     }
-  }
+    return dumps;
+  };
+  Result<OperatorDumps> target_read, golden_read;
+  RunWithThreads(request.threads, [&] {
+    RunBoth([&] { target_read = read(request.target); },
+            [&] { golden_read = read(request.golden); });
+  });
+  PL_TRY_ASSIGN(OperatorDumps target, std::move(target_read));
+  PL_TRY_ASSIGN(OperatorDumps golden, std::move(golden_read));
+  PL_TRY(CheckKinds(request, target, golden));
   if (request.most_elements > 0) {
     comparison.notes.push_back(fmt::format(
         "only the first {} elements of each tensor were compared", request.most_elements));
@@ -189,7 +198,7 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   if (request.range.is_set()) {
     return Error(ErrorCode::kInvalidArgument, "-r and -s take effect only when the -f exists.");
   }
-  comparison.pairs = PairByName(target, golden);
+  comparison.pairs = PairByName(std::move(target), std::move(golden));
   return comparison;
 }
 

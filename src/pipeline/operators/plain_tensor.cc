@@ -12,12 +12,14 @@ int64_t GroupsOf(const acl::DumpedTensor& tensor) { return std::max(tensor.sub_f
 
 int64_t CountOf(const Shape& sizes) { return ElementCount(sizes).value_or(-1); }
 
-acl::Elements Converted(const acl::Elements& elements, const LayoutPlan& plan) {
+acl::Elements Converted(const acl::Elements& elements, const LayoutPlan& plan,
+                        std::vector<std::byte>* memory = nullptr) {
   const size_t width = InfoOf(elements.dtype).size_bytes;
   acl::Elements converted;
   converted.dtype = elements.dtype;
   converted.sizes = plan.result();
   converted.strides = ContiguousStrides(converted.sizes);
+  if (memory != nullptr) converted.owned = std::move(*memory);
   converted.owned.resize(plan.ToElements() * width);
   plan.Run(width, elements.bytes, converted.owned);
   converted.bytes = converted.owned;
@@ -89,10 +91,10 @@ Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,
 }
 
 std::shared_ptr<const OwnLayouts::Known> OwnLayouts::Of(const acl::DumpedTensor& tensor) {
-  const Key key{tensor.format, tensor.sub_format, tensor.shape, tensor.original_shape};
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = known_.find(key);
+    const auto found = known_.find(
+        std::tie(tensor.format, tensor.sub_format, tensor.shape, tensor.original_shape));
     if (found != known_.end()) return found->second;
   }
   auto known = std::make_shared<Known>();
@@ -104,16 +106,20 @@ std::shared_ptr<const OwnLayouts::Known> OwnLayouts::Of(const acl::DumpedTensor&
         PlanLayout(RequestOf(tensor, *acl::KnownShape(tensor.shape), *known->layout));
     if (plan) known->plan = *std::move(plan);
   }
+  Key key{tensor.format, tensor.sub_format, tensor.shape, tensor.original_shape};
   const std::scoped_lock lock(mutex_);
-  return known_.emplace(key, std::move(known)).first->second;
+  return known_.emplace(std::move(key), std::move(known)).first->second;
 }
 
-Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own) {
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own,
+                                    std::vector<std::byte>* memory) {
   if (!own.plan) return PlainElements(tensor, own.layout, own.converter);
   PL_TRY_ASSIGN(const acl::Elements elements, acl::ElementsOf(tensor));
   // Types without elements of their own are one run of bytes, whatever the shape.
-  if (elements.sizes != acl::KnownShape(tensor.shape)) return PlainElements(tensor, own.layout);
-  return Converted(elements, *own.plan);
+  if (!std::ranges::equal(elements.sizes, *tensor.shape, std::cmp_equal<int64_t, uint64_t>)) {
+    return PlainElements(tensor, own.layout);
+  }
+  return Converted(elements, *own.plan, memory);
 }
 
 Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor,

@@ -4,12 +4,14 @@
 #define PLUMBLINE_PIPELINE_OPERATORS_PLAIN_TENSOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "formats/acl_dump.h"
 #include "formats/acl_types.h"
@@ -63,13 +65,17 @@ class OwnLayouts {
 
  private:
   using Key = std::tuple<DeviceFormat, int32_t, std::optional<acl::Dims>, std::optional<acl::Dims>>;
+  // Also finds what is borrowed.
+  using Map = std::map<Key, std::shared_ptr<const Known>, std::less<>>;
   UserCode* user_;
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<const Known>> known_;  // guarded by mutex_
+  Map known_;  // guarded by mutex_
 };
 
-// The same as with the layout alone. Requires: `own` is that of the tensor.
-Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own);
+// The same as with the layout alone. Requires: `own` is that of the tensor. What must be
+// converted takes `memory`, where there is any: that of elements before these needs no new pages.
+Result<acl::Elements> PlainElements(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own,
+                                    std::vector<std::byte>* memory = nullptr);
 
 // Elements of a plain array in another order of its axes (kNHWC as kNCHW).
 Result<acl::Elements> Reordered(acl::Elements elements, DeviceFormat from, const PlainLayout& to);
