@@ -10,6 +10,7 @@
 #include "load/rank_directories.h"
 #include "load/recorded_tensor.h"
 #include "measure/compared_row.h"
+#include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/step_history.h"
 #include "record/recorded_number.h"
 #include "record/run_files.h"
@@ -207,7 +208,8 @@ std::string UnmatchedProducer(const Comparison& comparison, const ComparedRow& r
                               bool of_target) {
   const Item& wanted = *measure::SideOf(row, of_target);
   for (const ComparedCall& call : comparison.calls) {
-    if (call.paired()) continue;  // nearly all
+    if (call.paired()) continue;                         // nearly all
+    if (call.unmatched_reason == kOtherBatch) continue;  // neither side leaves it out
     const auto index = static_cast<uint32_t>(&call - comparison.calls.data());
     if (!MayMake(comparison, index, row, of_target)) continue;
     for (const ComparedRow& each : measure::RowsOf(comparison, call)) {

@@ -62,18 +62,6 @@ Keys ComputedBy(const Comparison& comparison, bool of_target) {
   return computed;
 }
 
-// What parts of one thing share: the API, the argument, the type, and the shape but for the first
-// dimension. Of calls that move values only all results are parts of one thing.
-std::string PlaceOf(const CallName& call, std::string_view name, const Item& item) {
-  const bool is_result = !measure::IsInput(item);
-  const std::string_view place =
-      is_result ? std::string_view("output") : measure::ShortName(item, name);
-  const Shape& shape = item.shape;
-  return fmt::format("{} {} {} {} {}", call.path, call.class_name, place,
-                     item.dtype ? item.dtype->view() : std::string_view(),
-                     fmt::join(shape.begin() + 1, shape.end(), ","));
-}
-
 using Places = std::map<std::string, std::vector<Placed>>;
 
 Places PlacesOf(const Comparison& comparison, bool of_target) {
@@ -89,7 +77,7 @@ Places PlacesOf(const Comparison& comparison, bool of_target) {
     const auto key = KeyOf(*item);
     const auto call = ParseCallName(name);
     if (!key || computed.contains(*key) || !call || !call->number) continue;
-    places[PlaceOf(*call, name, *item)].push_back({*call->number, i, {row.call, &*item}});
+    places[PlaceOf(name, *item)].push_back({*call->number, i, {row.call, &*item}});
   }
   for (auto& [place, parts] : places) {
     std::ranges::sort(parts, {},
@@ -189,6 +177,33 @@ bool HoldTheSame(std::span<const DataPart> target, std::span<const DataPart> gol
   const double size = std::sqrt(theirs->elements * theirs->squares);
   return std::abs(ours->sum - theirs->sum) <= rounding * size &&
          std::abs(ours->squares - theirs->squares) <= 2 * rounding * theirs->squares;
+}
+
+std::string PlaceOf(std::string_view name, const Item& item) {
+  const std::optional<CallName> call = ParseCallName(name);
+  const bool is_result = !measure::IsInput(item);
+  const std::string_view place =
+      is_result ? std::string_view("output") : measure::ShortName(item, name);
+  const Shape& shape = item.shape;
+  return fmt::format("{} {} {} {} {}", call ? call->path : name,
+                     call ? call->class_name : std::string_view(), place,
+                     item.dtype ? item.dtype->view() : std::string_view(),
+                     fmt::join(shape.begin() + 1, shape.end(), ","));
+}
+
+std::optional<std::array<Recorded, 4>> StatisticsTogether(std::span<const DataPart> parts) {
+  const auto trailing = [](const DataPart& part) {
+    return std::span<const int64_t>(part.item->shape.begin(), part.item->shape.end()).subspan(1);
+  };
+  for (const DataPart& part : parts) {
+    const bool fits =
+        !part.item->shape.empty() && std::ranges::equal(trailing(part), trailing(parts.front()));
+    if (!fits) return std::nullopt;
+  }
+  const std::optional<Total> total = TotalOf(parts);
+  if (!total || !(total->elements > 0)) return std::nullopt;
+  return std::array<Recorded, 4>{total->max, total->min, total->sum / total->elements,
+                                 std::sqrt(total->squares)};
 }
 
 std::vector<DataParts> FindDataParts(const Comparison& comparison) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <unordered_set>
@@ -51,6 +52,9 @@ class Judge {
         state_.noise.AtMost(std::max(state_.noise.level(), kUnseenCalls * state_.noise.coarsest()));
   }
 
+  [[nodiscard]] double ceiling() const {
+    return measure::kNoiseFactor * state_.noise.AtMost(std::numeric_limits<double>::infinity());
+  }
   [[nodiscard]] const Findings& findings() const { return state_.found; }
   [[nodiscard]] const UnpairedCalls& unpaired() const { return state_.unpaired; }
 
@@ -174,7 +178,7 @@ Walk WalkCalls(const Run& target, const measure::PairContext& context, Compariso
   Judge judge(target, context, comparison, measured_noise);
   judge.Run();
   return {ChooseCulprit(target, comparison, judge.findings(), judge.unpaired()),
-          judge.unpaired().right(), judge.findings().noise};
+          judge.unpaired().right(), judge.findings().noise, judge.ceiling()};
 }
 
 }  // namespace plumbline::pipeline

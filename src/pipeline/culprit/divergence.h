@@ -18,7 +18,8 @@ struct Walk {
   std::optional<CulpritEvent> culprit;  // the call to name; none: nothing is wrong
   // Per call: it has no counterpart, and a result of it arrived where both sides agree closely.
   std::vector<bool> is_right;
-  double noise = 0;  // largest relative error that counts as noise
+  double noise = 0;    // largest relative error that counts as noise
+  double ceiling = 0;  // what no rounding comes to in the types met, however many calls it grows in
 };
 
 // Fills verdict, reason, error and expected of every row, and the verdict of every call

@@ -11,6 +11,7 @@
 #include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way.h"
+#include "pipeline/culprit/part_totals.h"
 #include "pipeline/culprit/skipped_update.h"
 #include "record/value.h"
 
@@ -76,15 +77,45 @@ class Judgement {
     }
     Reset();
     const Walk walk = WalkAll();
-    if (walk.culprit || GiveTheSameToLeaves(comparison_, walk.noise)) {
+    const bool adds_up = GiveTheSameToLeaves(comparison_, walk.noise);
+    const std::optional<CulpritEvent> culprit = FindAmongParts(other, walk, adds_up);
+    if (culprit || adds_up) {
+      if (HasBackward() && !IsSumRead(comparison_)) {
+        comparison_.calls[other.entry].unmatched_detail +=
+            "; nothing recorded reads the gradients of all parts, so that their sum is not judged";
+      }
       comparison_.counts.calls -= pairs;
       comparison_.counts.unmatched_target += pairs;
       comparison_.counts.unmatched_golden += pairs;
-      return walk.culprit;
+      return culprit;
     }
     for (size_t i = 0; i < before.size(); ++i) comparison_.calls[other.calls[i]] = before[i];
     Reset();
     return WalkAll().culprit;
+  }
+
+  // The call to name beside or among the parts: where their gradients come to something else, the
+  // first part that does.
+  std::optional<CulpritEvent> FindAmongParts(const OtherBatch& other, const Walk& walk,
+                                             bool adds_up) const {
+    const bool is_elsewhere = walk.culprit && !walk.culprit->must_agree;
+    if (is_elsewhere) return walk.culprit;
+    const bool is_wrong = walk.culprit || !adds_up;
+    const auto weight = FindPartWeight(comparison_, other, is_wrong);
+    std::optional<CulpritEvent> among = weight;
+    if (is_wrong) {
+      among = FindPartTotal(comparison_, other, walk.noise, weight);
+    } else if (!HasBackward()) {
+      among = FindPartTotal(comparison_, other, walk.ceiling, weight);
+    }
+    if (among) return among;
+    return walk.culprit;
+  }
+
+  bool HasBackward() const {
+    return std::ranges::any_of(comparison_.calls, [](const ComparedCall& call) {
+      return KindOfCall(call.target_name) == CallKind::kBackward;
+    });
   }
 
   Walk WalkWithout(const Namesakes& namesakes) {

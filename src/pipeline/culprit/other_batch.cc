@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -12,9 +13,11 @@
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/data_parts.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -62,7 +65,24 @@ class Spread {
   static bool Holds(const Keys& keys, const Item& item) {
     const std::optional<ContentKey> key = IsTelling(item) ? KeyOf(item) : std::nullopt;
     if (!key || keys.empty()) return false;
-    return keys.contains(*key) || (!key->HasDigest() && keys.contains(NegativeOf(item, *key)));
+    if (keys.contains(*key)) return true;
+    if (!key->HasDigest() && keys.contains(NegativeOf(item, *key))) return true;
+    return keys.contains(ExtremesOf(item, *key));
+  }
+
+  // What a cast to a wider type, which no recorder sees, keeps of mean and norm depends on how they
+  // were added up.
+  static ContentKey ExtremesOf(const Item& item, const ContentKey& key) {
+    ContentKey extremes;
+    extremes.element_count = key.element_count;
+    for (size_t i = 0; i < 2; ++i) {
+      const std::optional<double> value = NumberOf(item.statistics[i]);
+      extremes.statistics[i] = std::bit_cast<uint64_t>(value.value_or(0));
+    }
+    return extremes;
+  }
+  static bool IsNarrow(const Item& item) {
+    return measure::RoundoffOf(item, item) > UnitRoundoff(DType::kFloat32);
   }
 
   void Add(uint32_t index) {
@@ -75,7 +95,11 @@ class Spread {
       for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
         const Slot<Item>& item = measure::SideOf(row, of_target);
         if (!item || measure::IsInput(*item) || !IsTelling(*item)) continue;
-        if (const auto key = KeyOf(*item)) (is_forward ? made.forward : made.backward).insert(*key);
+        const auto key = KeyOf(*item);
+        if (!key) continue;
+        Keys& keys = is_forward ? made.forward : made.backward;
+        keys.insert(*key);
+        if (IsNarrow(*item)) keys.insert(ExtremesOf(*item, *key));
       }
     }
   }
@@ -198,6 +222,23 @@ std::string PartsText(const DataParts& parts) {
   return fmt::format("{} against {}", text(parts.target), text(parts.golden));
 }
 
+// How the batches are cut that are read where fewest are: words and labels may come from one place.
+void CountParts(const Comparison& comparison, const std::vector<DataParts>& data,
+                const DataParts& first, OtherBatch& found) {
+  found.target_parts = first.target.size();
+  found.golden_parts = first.golden.size();
+  std::unordered_map<std::string, size_t> batches;
+  for (const DataParts& parts : data) {
+    const bool is_alike =
+        parts.target.size() == found.target_parts && parts.golden.size() == found.golden_parts;
+    if (!is_alike) return;
+    const DataPart& part = parts.target.front();
+    ++batches[PlaceOf(comparison.calls[part.call].target_name, *part.item)];
+  }
+  const auto count_of = [](const auto& entry) { return entry.second; };
+  found.times = std::ranges::min_element(batches, {}, count_of)->second;
+}
+
 }  // namespace
 
 OtherBatch FindOtherBatch(const Comparison& comparison) {
@@ -208,6 +249,7 @@ OtherBatch FindOtherBatch(const Comparison& comparison) {
   const DataParts& first = *std::ranges::min_element(data, {}, entry_of);
   found.entry = entry_of(first);
   found.parts = PartsText(first);
+  CountParts(comparison, data, first, found);
   const Spread spread(comparison, data);
   const std::unordered_set<std::string_view> names = NamesWithin(comparison, spread.is_in());
   std::optional<Read> read;

@@ -4,6 +4,7 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_OTHER_BATCH_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_OTHER_BATCH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ struct OtherBatch {
   std::vector<uint32_t> calls;
   uint32_t entry = 0;  // among them: where a part of the data is read first
   std::string parts;   // there: "2 of [4, 16] against 1 of [8, 16]"
+  // Parts of one batch on each side, and how many batches are cut so; 0: not all in the same way.
+  size_t target_parts = 0, golden_parts = 0, times = 0;
 
   [[nodiscard]] bool empty() const { return calls.empty(); }
 };

@@ -108,7 +108,7 @@ TEST_F(OtherBatchTest, ASumOfAllPartsThatDiffersIsNamed) {
   Record(kInOne, golden_);
   RecordStep({0.8, -0.5, 0.16, 1.2}, target_);  // not divided by the number of parts
   RecordStep(kSum, golden_);
-  EXPECT_EQ(Named(), "Tensor.mul.0.forward");
+  EXPECT_EQ(Named(), "Tensor.mean.0.forward");  // each loss weighs as much as golden's
 }
 
 TEST_F(OtherBatchTest, SamplesThatAreLeftOutAreTold) {
@@ -126,7 +126,7 @@ TEST_F(OtherBatchTest, OtherDataAreTold) {
 TEST_F(OtherBatchTest, GradientsThatDoNotAddUpAreTold) {
   Record({kInTwo.front(), {kSecond, {0.6, -0.4, 0.06, 0.8}, 4}}, target_);
   Record(kInOne, golden_);
-  EXPECT_EQ(Named(), "Functional.linear.0.forward");
+  EXPECT_EQ(Named(), "Tensor.mean.0.forward");  // each loss weighs as much as golden's
 }
 
 // Scores of both halves, laid together, and what is made of them.
