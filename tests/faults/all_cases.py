@@ -9,6 +9,7 @@ import cases_fifth_text
 import cases_fourth
 import cases_held_out
 import cases_library
+import cases_parts
 import cases_plain
 import cases_rounding
 import cases_second
@@ -28,7 +29,7 @@ CASES: list[Case] = [*cases_plain.CASES, *cases_library.CASES, *cases_conv.CASES
                      *cases_fourth.CASES, *cases_fifth_text.CASES,
                      *cases_fifth_pictures.CASES, *cases_fifth_steps.CASES,
                      *cases_sixth.CASES, *cases_sixth_steps.CASES,
-                     *cases_rounding.CASES]
+                     *cases_rounding.CASES, *cases_parts.CASES]
 
 
 def cases_of(model: str) -> list[Case]:

@@ -8,6 +8,7 @@ import fifth_models
 import fifth_pictures
 import fifth_steps
 import fourth_models
+import parts_models
 import rounding_steps
 import second_models
 import sixth_models
@@ -39,5 +40,6 @@ MODELS: dict[str, Callable[[], Subject]] = {
         fifth_pictures.convnext, fifth_pictures.dit, fifth_pictures.segment,
         fifth_pictures.detect, fifth_steps.tune, fifth_steps.scaled, fifth_steps.twins,
         sixth_models.perceive, sixth_models.transduce, sixth_models.masked, sixth_models.retain,
-        sixth_steps.select, sixth_steps.albert, sixth_steps.quant, sixth_steps.lamb)},
+        sixth_steps.select, sixth_steps.albert, sixth_steps.quant, sixth_steps.lamb,
+        parts_models.cut, parts_models.half, parts_models.bare)},
 }

@@ -58,7 +58,7 @@ def test_culprit_is_named_with_tensors(answers: list[Answer]) -> None:
 
 
 @pytest.mark.parametrize("group", ["held out", "unseen", "second", "third", "fourth", "fifth",
-                                   "sixth", "rounding"])
+                                   "sixth", "rounding", "parts"])
 def test_held_out_culprit_is_named_with_tensors(answers: list[Answer], group: str) -> None:
     faults = [answer for answer in faults_of(answers, "tensor") if answer.group == group]
     assert_share([answer for answer in faults if not answer.exact], faults, EXACT_WITH_TENSORS)
