@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "base/directory.h"
+#include "base/lost_mapping.h"
 
 namespace plumbline {
 namespace {
@@ -63,7 +64,8 @@ Result<std::optional<int>> OpenNew(const std::string& path, const std::string& n
 // Opening a pipe would wait for somebody to write into it.
 Status RefuseOtherKinds(const std::string& path) {
   if (KindOf(path) <= PathKind::kFile) return {};  // or missing, which the caller says
-  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
+  const char* const what = KindOf(path) == PathKind::kDirectory ? "is a directory, not" : "not";
+  return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} a regular file", path, what));
 }
 
 std::string TemporaryName(std::string_view name) { return fmt::format(".{}.tmp", name); }
@@ -121,6 +123,7 @@ File::~File() {
 }
 
 Result<File> File::OpenRead(const std::string& path) {
+  PL_TRY(RefuseOtherKinds(path));
   PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY, "open"));
   return File(fd, path);
 }
@@ -228,7 +231,6 @@ Result<bool> File::TryLock() {
 }
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  PL_TRY(RefuseOtherKinds(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
@@ -238,12 +240,14 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
     if (address == MAP_FAILED) return ErrnoError(errno, path, "map");
     bytes = {static_cast<const std::byte*>(address), size};
+    RememberMapping(bytes, path);
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(bytes, path));
 }
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) {
+    ForgetMapping(bytes_);
     ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
 }
@@ -252,9 +256,6 @@ Result<std::string> ReadFile(const std::string& path) {
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  if (S_ISDIR(info.st_mode)) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory", path));
-  }
   std::string text(static_cast<size_t>(info.st_size) + 1, '\0');
   size_t filled = 0;
   for (;;) {
@@ -272,7 +273,6 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<std::string> ReadStart(const std::string& path, size_t size) {
-  PL_TRY(RefuseOtherKinds(path));
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   std::string text(size, '\0');
   size_t filled = 0;

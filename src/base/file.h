@@ -55,7 +55,7 @@ class File {
   File& operator=(File&& other) noexcept;
   ~File();
 
-  static Result<File> OpenRead(const std::string& path);
+  static Result<File> OpenRead(const std::string& path);  // of regular files: never a pipe
   static Result<File> OpenRead(const Directory& directory, std::string_view name);
   // Creates or truncates; mode 0640.
   static Result<File> Create(const std::string& path);
@@ -94,8 +94,8 @@ class File {
 };
 
 // A whole file mapped read-only, shared by the views into it. Empty files map to an empty span.
-// Thread-safe for reading. A file truncated by another process while mapped raises SIGBUS; readers
-// of files that may still be growing use ReadFile.
+// Thread-safe for reading. A file truncated by another process while mapped raises SIGBUS, see
+// base/lost_mapping.h; readers of files that may still be growing use ReadFile.
 class MappedFile {
  public:
   static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);

@@ -44,9 +44,6 @@ Result<FileBytes> FileBytes::Open(const std::string& path) {
     PL_TRY_ASSIGN(const File file, File::OpenRead(path));
     struct stat info {};
     if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-    if (!S_ISREG(info.st_mode)) {
-      return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
-    }
     const auto size = static_cast<size_t>(info.st_size);
     if (size <= kMostRead) {
       opened.read_ = TakeMemory();

@@ -52,15 +52,9 @@ Status FileText::Grow(size_t capacity) {
 }
 
 Result<FileText> FileText::Open(const std::string& path) {
-  if (KindOf(path) == PathKind::kOther) {  // a pipe would be waited for
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
-  }
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  if (S_ISDIR(info.st_mode)) {
-    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory", path));
-  }
   FileText text(std::move(file), path);
   // One byte more than announced, so that the end is seen without growing.
   PL_TRY(text.Grow(RoundedUp(static_cast<size_t>(info.st_size) + 1)));

@@ -81,8 +81,10 @@ Result<CompareRequest> ReadCompareRequest(const std::string& path) {
   PL_TRY(ReadOptionalKeys(root, path, request));
   const PathKind target = KindOf(request.target_path);
   const PathKind golden = KindOf(request.golden_path);
-  const bool both_exist = target != PathKind::kMissing && golden != PathKind::kMissing;
-  if (both_exist && target != golden) {
+  const auto is_usual = [](PathKind kind) {  // who opens another says what it is
+    return kind == PathKind::kFile || kind == PathKind::kDirectory;
+  };
+  if (is_usual(target) && is_usual(golden) && target != golden) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: npu_path and bench_path are not of one kind (expected two files "
                              "or two directories)",

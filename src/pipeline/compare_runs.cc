@@ -14,6 +14,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/lost_mapping.h"
 #include "base/parallel.h"
 #include "formats/dump_json.h"
 #include "formats/keep_last.h"
@@ -286,6 +287,7 @@ Result<Comparison> CompareRuns(const std::string& target_path, const std::string
 struct pipeline::RunPair::Impl {
   const std::string golden_path;
   const CompareOptions& options;
+  std::unique_ptr<LossWatch> watch;
   Side target, golden;
   Pairing pairing;
   Comparison comparison{};
@@ -359,6 +361,7 @@ Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path
                                                   const std::string& golden_path,
                                                   const CompareOptions& options, bool keep_names,
                                                   const Pairing& pairing) {
+  auto watch = std::make_unique<LossWatch>();
   std::optional<Result<Side>> loaded_target;
   std::optional<Result<Side>> loaded_golden;
   const Keep keep = keep_names ? Keep::kNames : Keep::kNone;
@@ -369,7 +372,7 @@ Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path
   PL_TRY_ASSIGN(Side target, std::move(*loaded_target));
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
   auto impl = std::make_unique<Impl>(
-      Impl{golden_path, options, std::move(target), std::move(golden), pairing});
+      Impl{golden_path, options, std::move(watch), std::move(target), std::move(golden), pairing});
   PL_TRY(impl->Pair());
   impl->Measure();
   return RunPair(std::move(impl));
@@ -412,7 +415,7 @@ Status pipeline::RunPair::Explain() {
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
-  return {};
+  return impl_->watch->Check();
 }
 
 const Run& pipeline::RunPair::target() const { return impl_->target.run; }

@@ -47,7 +47,7 @@ class RunPair {
   // options.noise_path names first. `received`: what other ranks of the target sent.
   Status Judge(const SentValues& received = {});
   // The cause of the first wrong call, what to record next, stacks, counts, warnings, and the names
-  // to show.
+  // to show. kIo where a file became shorter while it was read: nothing found is true then.
   Status Explain();
   [[nodiscard]] const Run& target() const;
   [[nodiscard]] const Comparison& comparison() const;

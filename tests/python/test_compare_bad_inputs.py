@@ -266,6 +266,48 @@ def test_a_pipe_in_place_of_a_tensor_is_not_waited_for(tmp_path: Path) -> None:
     assert (row["verdict"], row["reason"]) == ("not comparable", "unreadable")
 
 
+NAMED_FILES: dict[str, list[str]] = {
+    "request": ["compare", "-i", "PIPE", "-o", "out"],
+    "data_mapping": ["compare", "target", "golden", "-dm", "PIPE", "-o", "out"],
+    "cell_mapping": ["compare", "target", "golden", "-cm", "PIPE", "-o", "out"],
+    "api_mapping": ["compare", "target", "golden", "-am", "PIPE", "-o", "out"],
+    "layer_mapping": ["compare", "target", "golden", "-lm", "PIPE", "-o", "out"],
+    "module_map": ["compare", "target", "golden", "--consistent_check", "--module-map", "PIPE",
+                   "--backend", "fsdp", "-o", "out"],
+    "target": ["compare", "PIPE", "golden/dump.json", "-o", "out"],
+    "golden": ["compare", "target/dump.json", "PIPE", "-o", "out"],
+    "noise": ["compare", "target", "golden", "--noise", "PIPE", "-o", "out"],
+    "npy": ["compare", "PIPE.npy", "PIPE.npy", "-o", "out"],
+    "checkpoint": ["compare", "PIPE.safetensors", "PIPE.safetensors", "-o", "out"],
+    "merge": ["merge", "target", "-o", "out", "-config", "PIPE"],
+}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("name", NAMED_FILES)
+def test_a_named_file_that_is_none_is_refused_at_once(name: str, kind: str, pair: Path) -> None:
+    words = []
+    for word in NAMED_FILES[name]:
+        if word.startswith("PIPE"):
+            place = pair / word.replace("PIPE", "named")
+            if kind == "pipe" and not place.exists():
+                os.mkfifo(place)
+            elif kind == "device" and not place.is_symlink():
+                place.symlink_to("/dev/zero")
+            word = place.name
+        words.append(word)
+    if name == "api_mapping":
+        edit(pair / "target" / "dump.json", lambda dump: dump.update(framework="mindspore"))
+    refuses(pair, USAGE, ["named"], *words)
+
+
+@pytest.mark.parametrize("key", ["npu_path", "bench_path", "stack_path"])
+def test_a_pipe_in_the_request_is_not_waited_for(key: str, pair: Path) -> None:
+    os.mkfifo(pair / "named")
+    (pair / "compare.json").write_text(json.dumps({**SIDES, key: "named"}))
+    refuses(pair, USAGE, ["named: "], "compare", "-i", "compare.json", "-o", "out", "-s")
+
+
 # ---- output
 
 def test_output_is_a_file(pair: Path) -> None:

@@ -65,3 +65,78 @@ def test_an_empty_path_is_named(tmp_path: Path) -> None:
                               check=False, timeout=60, cwd=tmp_path)
         assert done.returncode == 2 and f"{side} (-" in done.stderr, done
         assert list(tmp_path.iterdir()) == []
+
+
+CUT_WHILE_MAPPED = """
+import ctypes, faulthandler, os, sys, threading
+import plumbline
+
+target, golden = sys.argv[1:]
+tensor = os.path.join(target, "dump_tensor_data", "a.npy")
+c_library = ctypes.CDLL(None)
+
+def handler():
+    action = ctypes.create_string_buffer(256)
+    assert c_library.sigaction(7, None, action) == 0
+    return action.raw[:8]
+
+def cut():
+    while not is_over.is_set():
+        with open("/proc/self/maps") as maps:
+            if tensor in maps.read():
+                os.truncate(tensor, 4096)
+                return
+
+faulthandler.enable()
+before = handler()
+size = os.path.getsize(tensor)
+for _ in range(30):
+    is_over = threading.Event()
+    os.truncate(tensor, size)
+    cutter = threading.Thread(target=cut)
+    cutter.start()
+    try:
+        plumbline.compare(target, golden, os.path.join(target, "..", "out"))
+    except OSError as error:
+        print(error)
+        break
+    except plumbline.CorruptDataError:
+        pass
+    finally:
+        is_over.set()
+        cutter.join()
+assert handler() == before
+print("still there")
+"""
+
+
+def sparse_recording(directory: Path, fill: bytes) -> Path:
+    """One tensor of 256 MB, nearly all of it a hole."""
+    numpy = pytest.importorskip("numpy")
+    tensors = directory / "dump_tensor_data"
+    tensors.mkdir(parents=True)
+    count = 1 << 26
+    with (tensors / "a.npy").open("wb") as file:
+        numpy.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (count,)})
+        start = file.tell()
+        file.write(fill)
+        file.truncate(start + 4 * count)
+    value = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": [count], "Max": 1.0,
+             "Min": 0.0, "Mean": 0.0, "Norm": 1.0, "data_name": "a.npy"}
+    call = {"input_args": [], "input_kwargs": {}, "output": [value]}
+    (directory / "dump.json").write_text(json.dumps(
+        {"task": "tensor", "level": "L1", "framework": "mindspore",
+         "data": {"Mint.a.0.forward": call}}))
+    return directory
+
+
+def test_a_tensor_that_is_cut_while_python_compares_it_is_an_error(tmp_path: Path) -> None:
+    target = sparse_recording(tmp_path / "target", b"\0\0\x80\x3f")
+    golden = sparse_recording(tmp_path / "golden", b"\0\0\0\x3f")
+    done = subprocess.run([sys.executable, "-c", CUT_WHILE_MAPPED, target, golden],
+                          text=True, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done
+    error, end = done.stdout.splitlines()
+    assert f"{target}/dump_tensor_data/a.npy: became shorter" in error and end == "still there"
+    assert not (tmp_path / "out").exists()

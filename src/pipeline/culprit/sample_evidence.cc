@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/lost_mapping.h"
 #include "formats/tensor_file.h"
 #include "load/graph_dump.h"
 #include "load/recorded_tensor.h"
@@ -170,12 +171,14 @@ std::optional<Evidence> SampleTensors(const TensorView& target, const TensorView
 std::optional<Evidence> SampleEvidence(const Comparison& comparison) {
   const ComparedRow* row = RowOf(comparison);
   if (comparison.mode != CompareMode::kTensor || row == nullptr) return std::nullopt;
+  const LossWatch watch;
   const auto target =
       OpenTrusted(comparison.target_path, comparison.target_graphs, row->target->data_name);
   const auto golden =
       OpenTrusted(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
   if (!target || !golden) return std::nullopt;
   std::optional<Evidence> evidence = SampleTensors(target->view(), golden->view());
+  if (!watch.Check()) return std::nullopt;
   if (evidence) evidence->item = row->item().name;
   return evidence;
 }
