@@ -286,3 +286,31 @@ def test_a_text_of_megabytes_is_cut(tmp_path: Path) -> None:
     [part] = json.loads(page.scripts["data"])["parts"]
     shown = part["rows"][1][12][0]
     assert shown == prompt[:1000] + "... (1000001 bytes)"
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["input", "nonfinite"])
+def test_statistics_of_what_the_answer_names_are_shown(kind: str, tmp_path: Path) -> None:
+    """An input that differs already, and a result whose error is no number."""
+    x = torch.arange(1.0, 7.0)
+    for side in ("target", "golden"):
+        factor = 1.25 if side == "target" and kind == "input" else 1
+        infinite = torch.tensor(math.inf if side == "target" and kind != "input" else 9.0)
+        dump = Dump()
+        y = torch.cat([x * factor, infinite[None]])
+        dump.forward("Torch.mul.0.forward", [x * factor, x], [y])
+        dump.write(tmp_path / side)
+    result = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html")
+    document = drawn(result.files[0], tmp_path)
+    text = " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"<(script|style).*?</\1>", "", document,
+                                                   flags=re.DOTALL)).split())
+    went, shown = text.split("What went in and what came out")[1].split(
+        "Statistics of what is wrong and of the outputs")
+    shown = shown.split("Only statistics were recorded")[0]
+    if kind == "input":
+        assert "input.0 max 7.5 6 1.5 25 %" in shown, shown
+        assert "no recorded call produced already differs" not in text
+    else:
+        assert "output.0 [7] torch.float32 broken not finite" in went, went
+        assert "output.0 max inf 9 inf" in shown and "nan %" not in shown, shown

@@ -34,7 +34,8 @@ function rowsOfCall(rows, item, wide) {
   const lines = rows.map((row) => ({ cls: "link" + (itemName(row) === item ? " hit" : ""),
     on: { click: () => { showCall(row[CALL]); pick(row); } },
     cells: [make("code", {}, row[ITEM].startsWith(".") ? row[ITEM].slice(1) : row[ITEM]), both(row, SHAPE), both(row, DTYPE),
-      badge(row[VERDICT]), number(row[ERROR]), number(row[EXPLAINED])] }));
+      badge(row[VERDICT]),
+      text(row[REASON]).startsWith("nonfinite-") ? "not finite" : number(row[ERROR]), number(row[EXPLAINED])] }));
   return make("div", { cls: "card " + (wide ? "w12" : "w7") }, make("h3", {}, "What went in and what came out"),
     table([{ text: "value" }, { text: "shape" }, { text: "dtype" }, { text: "verdict" }, { text: "error", num: true },
       { text: "explained", num: true }], lines),
@@ -64,12 +65,12 @@ function drawStatistics(rows, item) {
   const lines = [];
   for (const row of rows) {
     const target = statistics(row, 0), golden = statistics(row, 1);
-    if (!target || !golden || row[ROLE] < 2) continue;
+    if (!target || !golden || (row[ROLE] < 2 && itemName(row) !== item)) continue;
     STATISTICS.forEach((name, i) => lines.push({ cls: target[i] === golden[i] ? "" : itemName(row) === item ? "hit" : "",
       cells: [i ? "" : make("code", {}, row[ITEM].slice(1)), name, number(target[i]), number(golden[i]), number(row[METRICS][i]),
-        row[METRICS][4 + i] === null ? "" : number(row[METRICS][4 + i]) + " %"] }));
+        typeof row[METRICS][4 + i] === "number" ? number(row[METRICS][4 + i]) + " %" : ""] }));
   }
-  return make("div", { cls: "card w12" }, make("h3", {}, "Statistics of the outputs"), table([{ text: "value" }, { text: "" },
+  return make("div", { cls: "card w12" }, make("h3", {}, "Statistics of what is wrong and of the outputs"), table([{ text: "value" }, { text: "" },
     { text: "target", num: true }, { text: "golden", num: true }, { text: "difference", num: true }, { text: "relative", num: true }], lines),
     make("p", { cls: "note" }, "Only statistics were recorded. Record this call with task tensor to see its elements."));
 }

@@ -46,7 +46,7 @@ function number(value) {
 
 // A name of parts that may wrap after its dots.
 function dotted(name) {
-  const code = make("code");
+  const code = make("code", { title: name });
   name.split(/(?<=\.)/).forEach((piece, i) => { if (i) code.append(make("wbr")); code.append(piece); });
   return code;
 }
@@ -148,7 +148,6 @@ function drawAnswer() {
   fact("called at", answer.stack_line && make("code", {}, answer.stack_line));
   fact("inside", answer.module_path.length > 0 && dotted(answer.module_path.join("  <  ")));
   fact("seen in", answer.item && make("code", {}, answer.item));
-  if (answer.enters_with_inputs) fact("note", "An input of this call that no recorded call produced already differs.");
   if (!whole.complete) fact("note", "Some calls or files could not be judged; see the end of this page.");
   if (facts.firstChild) box.append(facts);
 }

@@ -94,7 +94,7 @@ function drawHead() {
 function drawFilters() {
   const box = document.querySelector(".filters");
   if (box.firstChild) return;
-  const search = make("input", { type: "search", placeholder: "filter: words of name, reason, dtype, shape", "aria-label": "filter rows" });
+  const search = make("input", { type: "search", placeholder: "filter by name, reason, dtype, shape", "aria-label": "filter rows" });
   search.addEventListener("input", () => { view.words = search.value; select(); });
   const roles = make("select", { "aria-label": "kind of value" }, make("option", { value: "" }, "every kind of value"),
     ...ROLES.map((name, i) => make("option", { value: i }, name + "s")));
