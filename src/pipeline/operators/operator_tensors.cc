@@ -129,9 +129,11 @@ Status OperatorTensors::OpenPart(const load::OperatorSlice& slice) {
                              slice.path, numbers_.front()));
   }
   if (facts_ && facts.instance_count != facts_->instance_count) {
+    if (is_whole_) {
+      AddRemark(fmt::format("The parts say that there are {} and {} of them.",
+                            facts_->instance_count, facts.instance_count));
+    }
     is_whole_ = false;
-    AddRemark(fmt::format("The parts say that there are {} and {} of them.", facts_->instance_count,
-                          facts.instance_count));
   }
   if (!facts_) facts_ = std::move(facts);
   return {};
@@ -193,7 +195,12 @@ Status OperatorTensors::Join(const load::OperatorSlices& slices) {
     }
     if (!is_whole_) continue;
     const Status fits = CheckSizes(i, taken);
-    if (!fits) return fits.error().In(fmt::format("output {}", i));
+    if (fits) continue;
+    const Error error = fits.error().In(fmt::format("output {}", i));
+    if (!axes.empty()) return error;
+    // As the file has it, but it does not pass.
+    std::string& disagreement = disagreements_[i];
+    disagreement += (disagreement.empty() ? "" : " ") + error.message() + ".";
   }
   return {};
 }

@@ -40,7 +40,8 @@ class OperatorTensors {
   [[nodiscard]] bool is_whole() const { return is_whole_; }
   // Of the parts that were put together; empty: the operator was not cut.
   [[nodiscard]] const std::vector<int64_t>& numbers() const { return numbers_; }
-  // Which parts have another output `index` although it is not cut; empty: none.
+  // What is wrong with the output `index`, which is not cut: parts that have another one, sizes
+  // that are not those of the message; empty: nothing.
   [[nodiscard]] std::string Disagreement(size_t index) const {
     const auto found = disagreements_.find(index);
     return found == disagreements_.end() ? "" : found->second;
