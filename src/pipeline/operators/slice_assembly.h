@@ -21,8 +21,7 @@ Result<acl::Elements> ConcatenateParts(const std::vector<acl::Elements>& parts, 
 // they do not fit each other, do not fill a whole, or overlap. Requires: a start for each of the
 // parts, of which there is at least one.
 Result<acl::Elements> PlaceParts(const std::vector<acl::Elements>& parts,
-                                 const std::vector<Shape>& starts,
-                                 const std::vector<size_t>& axes);
+                                 const std::vector<Shape>& starts, const std::vector<size_t>& axes);
 
 }  // namespace plumbline::pipeline
 
