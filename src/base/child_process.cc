@@ -27,8 +27,7 @@ extern char** environ;
 namespace plumbline {
 namespace {
 
-constexpr int kSocket = 3;       // in the child
-constexpr int kFirstMemory = 4;  // in the child
+constexpr int kSocket = 3;  // in the child; the memory has the numbers behind it
 // Descriptors that are handed over are moved out of the way of those numbers.
 constexpr int kFirstFree = 64;
 // How long a program may take to end that was told to.

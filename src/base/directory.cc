@@ -10,6 +10,8 @@
 #include <climits>
 #include <utility>
 
+#include "base/list_entries.h"
+
 namespace plumbline {
 namespace {
 
@@ -187,10 +189,11 @@ Result<Directory::Space> Directory::SpaceLeft() const {
 }
 
 Result<std::vector<std::string>> ListDirectories(const std::string& path) {
-  PL_TRY_ASSIGN(std::vector<std::string> names, ListDirectory(path));
-  std::erase_if(names, [&](const std::string& name) {
-    return KindOf(JoinPath(path, name)) != PathKind::kDirectory;
-  });
+  PL_TRY_ASSIGN(std::vector<DirectoryEntry> entries, ListEntries(path));
+  std::vector<std::string> names;
+  for (DirectoryEntry& entry : entries) {
+    if (entry.kind == PathKind::kDirectory) names.push_back(std::move(entry.name));
+  }
   return names;
 }
 
