@@ -21,7 +21,7 @@ struct Key {
 
 struct HashOfKey {
   size_t operator()(const Key& key) const {
-    const auto numbers = static_cast<size_t>(key.thread * 31 + key.output);
+    const size_t numbers = static_cast<size_t>(key.thread) * 31 + static_cast<size_t>(key.output);
     return std::hash<std::string_view>()(key.name) ^ numbers * 0x9E3779B97F4A7C15;
   }
 };
