@@ -12,7 +12,8 @@ used the two cores, plumb took 0.32 to 0.35 processor seconds on 5,000 operators
 ratio of 10. In that state a loop in C that does nothing but openat, read and close took 0.09 s, and
 the two passes of the measures, with AVX-512 and in a loop by themselves, 0.08 s (1.6 ns a pair).
 30 times by the clock asks for 0.12 s, that is at most 0.24 processor seconds spread evenly over two
-cores. That is not reached.
+cores. That is not reached. Of tensors of 1 MiB (--large, 12 operators) the ratio was 37 by the
+clock and by processor time: there the files cost little.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ def measures(x: Array, y: Array) -> list[Any]:
     """The ten values of a pair."""
     x, y = x.astype("f8").ravel(), y.astype("f8").ravel()
     difference = np.abs(x - y)
-    relative = np.where(np.abs(y) > EPSILON, np.abs(x / y - 1), 0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where y is 0
+        relative = np.where(np.abs(y) > EPSILON, np.abs(x / y - 1), 0)
     p, q = ((v - v.min()) / (v.max() - v.min()) for v in (x, y))
     p, q = (np.maximum(v, np.finfo("f4").eps) for v in (p, q))
     p, q = p / p.sum(), q / q.sum()
