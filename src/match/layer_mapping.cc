@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text_parts.h"
 #include "match/call_key.h"
+#include "match/parameter_names.h"
 #include "record/call_name.h"
 
 namespace plumbline::match {
@@ -263,13 +264,21 @@ std::optional<size_t> Counterpart(const Place& place, size_t index, const RuleTa
   return found->second[position];
 }
 
-const Item* SameItem(const CallItems& target, const Item& item, const CallItems& golden) {
-  const auto part = ItemPart(item.name, target.name);
+const Item* ItemOfPart(std::string_view part, const CallItems& golden) {
   for (const Item& other : golden.items) {
     const auto other_part = ItemPart(other.name, golden.name);
-    if (part && other_part && SamePart(*part, *other_part)) return &other;
+    if (other_part && SamePart(part, *other_part)) return &other;
   }
   return nullptr;
+}
+
+const Item* SameItem(const CallItems& target, const Item& item, const CallItems& golden,
+                     bool may_rename) {
+  const auto part = ItemPart(item.name, target.name);
+  const Item* same = part ? ItemOfPart(*part, golden) : nullptr;
+  if (same != nullptr || !part || !may_rename || !IsModuleCall(target.name)) return same;
+  const auto renamed = ParameterInTorch(*part);
+  return renamed ? ItemOfPart(*renamed, golden) : nullptr;
 }
 
 }  // namespace
@@ -281,11 +290,13 @@ Result<TextPairs> DataMappingByLayers(const LayerSide& target, const LayerSide& 
   const Node root = TreeOf(places);
   const Node golden_root = TreeOf(golden_places);
   const RuleTable table = TableOf(rules);
+  const bool may_rename = target.is_mindspore && !golden.is_mindspore;
   TextPairs pairs;
   for (size_t i = 0; i < target.calls.size(); ++i) {
     const std::optional<size_t> j = Counterpart(places[i], i, table, root, golden_root);
     for (const Item& item : target.calls[i].items) {
-      const Item* other = j ? SameItem(target.calls[i], item, golden.calls[*j]) : nullptr;
+      const Item* other =
+          j ? SameItem(target.calls[i], item, golden.calls[*j], may_rename) : nullptr;
       pairs.emplace_back(item.name, other == nullptr ? CallItems::kNoPart : other->name.view());
     }
   }

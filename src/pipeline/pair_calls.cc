@@ -7,6 +7,7 @@
 #include "match/data_match.h"
 #include "match/layer_mapping.h"
 #include "match/name_mapping.h"
+#include "match/parameter_names.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -47,6 +48,9 @@ Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
       PL_TRY_ASSIGN(pairs, match::ReadCellMapping(*files.cell));
     }
     match::MapCells(pairs, target.calls);
+    const bool to_torch =
+        target.run.header().framework != "pytorch" && golden.run.header().framework == "pytorch";
+    if (to_torch) match::MapParameters(golden.calls, target.calls);
   }
   if (!files.api) return {};
   if (target.run.header().framework == "pytorch") {

@@ -17,6 +17,7 @@ from ms_recording import new_debugger
 
 PLUMB = os.environ.get("PLUMB") or str(Path(__file__).parents[2] / ".venv/bin/plumb")
 SAME_NETWORK = Path(__file__).with_name("ms_and_torch.py")
+SAME_LAYERS = Path(__file__).with_name("layers_in_both.py")
 
 
 def compare(target: Path, golden: Path, out: Path, *options: str) -> dict[str, Any]:
@@ -44,16 +45,12 @@ def test_an_injected_fault_is_named(tmp_path: Path) -> None:
     assert "blocks.1.attention.out" in json.dumps(found)
 
 
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories mindspore, pytorch, wrong, graph and graph_wrong."""
-    folder = tmp_path_factory.mktemp("frameworks")
+def record(script: Path, folder: Path, runs: dict[str, tuple[str, str]]) -> Path:
+    """Runs `script` once for each name with its framework and level, all at the same time."""
     running = []
-    runs = {"mindspore": ("mindspore", "mix"), "pytorch": ("pytorch", "mix"),
-            "wrong": ("mindspore", "mix"), "graph": ("graph", "L2"), "graph_wrong": ("graph", "L2")}
     for name, (framework, level) in runs.items():
         extra = ["wrong"] if name.endswith("wrong") else []
-        command = [sys.executable, "-W", "ignore", str(SAME_NETWORK), framework, level,
+        command = [sys.executable, "-W", "ignore", str(script), framework, level,
                    str(folder / name), *extra]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True))
@@ -61,6 +58,22 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out, _ = process.communicate(timeout=300)
         assert process.returncode == 0, out
     return folder
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories mindspore, pytorch, wrong, graph and graph_wrong."""
+    return record(SAME_NETWORK, tmp_path_factory.mktemp("frameworks"), {
+        "mindspore": ("mindspore", "mix"), "pytorch": ("pytorch", "mix"),
+        "wrong": ("mindspore", "mix"), "graph": ("graph", "L2"), "graph_wrong": ("graph", "L2")})
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories mindspore, pytorch and wrong, of cells and modules alone."""
+    return record(SAME_LAYERS, tmp_path_factory.mktemp("layers"), {
+        "mindspore": ("mindspore", "L0"), "pytorch": ("pytorch", "L0"),
+        "wrong": ("mindspore", "L0")})
 
 
 @pytest.mark.parametrize("options", [("-am", "-cm"), ("-lm",)])
@@ -74,6 +87,34 @@ def test_the_same_network_in_both_frameworks(
     assert counts["suspicious"] == counts["broken"] == 0
     wrong = compare(recordings / "wrong", recordings / "pytorch", tmp_path / "bad", *options)
     assert wrong["first_wrong_call"]["name"] == "Mint.mul.0.forward"
+
+
+@pytest.mark.parametrize("option", ["-cm", "-lm"])
+def test_layers_whose_parameters_have_other_names(
+    layers: Path, tmp_path: Path, option: str
+) -> None:
+    """A normalisation has gamma and beta in MindSpore: with -cm nothing of it was compared."""
+    mapping = tmp_path / "cells.yaml"
+    mapping.write_text("Dense: Linear\n")
+    options = [option, str(mapping)] if option == "-cm" else [option]
+    result = compare(layers / "mindspore", layers / "pytorch", tmp_path / "ok", *options)
+    assert result["first_wrong_call"] is None
+    counts = result["counts"]
+    assert counts["paired calls"] == 29
+    assert counts["suspicious"] == counts["broken"] == counts["unmatched golden"] == 0, counts
+    alone = [(row["target"] or row["golden"])["name"] for row in result["rows"]
+             if not (row.get("target") and row.get("golden"))]
+    # PyTorch's are no parameters, and so are not recorded.
+    assert alone == [f"Cell.bn.BatchNorm2d.forward.0.parameters.moving_{name}"
+                     for name in ("mean", "variance")]
+    pairs = {row["target"]["name"]: row["golden"]["name"] for row in result["rows"]
+             if row.get("target") and row.get("golden")}
+    assert (pairs["Cell.bn.BatchNorm2d.parameters_grad.gamma"]
+            == "Module.bn.BatchNorm2d.parameters_grad.weight")
+    assert (pairs["Cell.bn.BatchNorm2d.forward.0.parameters.beta"]
+            == "Module.bn.BatchNorm2d.forward.0.parameters.bias")
+    wrong = compare(layers / "wrong", layers / "pytorch", tmp_path / "bad", *options)
+    assert wrong["first_wrong_call"]["name"] == "Cell.attention.Attention.forward.0"
 
 
 # Values of kernels -> those of calls, without the framework's prefix.

@@ -1,0 +1,51 @@
+#include "match/parameter_names.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "match/call_key.h"
+
+namespace plumbline::match {
+namespace {
+
+// Of the normalisations and of Embedding.
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"gamma", "weight"}, {"beta", "bias"}, {"embedding_table", "weight"}};
+
+bool HasPart(const CallItems& call, std::string_view part) {
+  return std::ranges::any_of(
+      call.items, [&](const Item& item) { return ItemPart(item.name, call.name) == part; });
+}
+
+}  // namespace
+
+std::optional<std::string> ParameterInTorch(std::string_view part) {
+  constexpr std::string_view kForward = "parameters.";  // gradients have the bare name
+  const std::string_view prefix = part.starts_with(kForward) ? kForward : std::string_view();
+  for (const auto& [ours, theirs] : kNames) {
+    if (part.substr(prefix.size()) == ours) return std::string(prefix).append(theirs);
+  }
+  return std::nullopt;
+}
+
+void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>& target) {
+  std::unordered_map<std::string_view, const CallItems*> by_name;
+  for (const CallItems& call : golden) by_name.emplace(call.name, &call);
+  for (CallItems& call : target) {
+    const auto other = IsModuleCall(call.name) ? by_name.find(call.key()) : by_name.end();
+    if (other == by_name.end() || !call.mapped_parts.empty()) continue;
+    std::vector<std::string> parts;
+    bool is_renamed = false;
+    for (const Item& item : call.items) {
+      const std::string_view part = ItemPart(item.name, call.name).value_or(item.name);
+      const auto renamed = ParameterInTorch(part);
+      const bool is_so = renamed && !HasPart(*other->second, part);
+      parts.push_back(is_so ? *renamed : std::string(part));
+      is_renamed = is_renamed || is_so;
+    }
+    if (is_renamed) call.mapped_parts = std::move(parts);
+  }
+}
+
+}  // namespace plumbline::match
