@@ -17,8 +17,10 @@ if(NOT PLUMBLINE_SANITIZE)
   target_compile_definitions(plumbline_flags INTERFACE
     $<$<OR:$<CONFIG:Release>,$<CONFIG:RelWithDebInfo>>:_FORTIFY_SOURCE=2>)
 else()
+  # A target with the property PLUMBLINE_UNSANITIZED is compiled without.
+  set(sanitizers -fsanitize=${PLUMBLINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_compile_options(plumbline_flags INTERFACE
-    -fsanitize=${PLUMBLINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:PLUMBLINE_UNSANITIZED>>>:${sanitizers}>")
   target_link_options(plumbline_flags INTERFACE -fsanitize=${PLUMBLINE_SANITIZE})
 endif()
 
@@ -29,16 +31,20 @@ function(plumbline_layer name)
   cmake_parse_arguments(arg "LOOPING_TESTS" "" "SOURCES;LINK;TESTS;TEST_LINK" ${ARGN})
   add_library(plumbline_${name} STATIC ${arg_SOURCES})
   target_link_libraries(plumbline_${name} PUBLIC plumbline_flags ${arg_LINK})
+  if(PLUMBLINE_PRECOMPILE)
+    plumbline_precompile(plumbline_${name} plumbline_base)
+  endif()
+  if(PLUMBLINE_FUZZ)  # counts where inputs lead, which only the libraries need
+    target_compile_options(plumbline_${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   if(PLUMBLINE_TESTS AND arg_TESTS)
     add_executable(${name}_test ${arg_TESTS})
-    target_link_libraries(${name}_test PRIVATE plumbline_${name} ${arg_TEST_LINK}
-      GTest::gtest GTest::gtest_main)
-    # What is tested stays as optimised as it ships; the tests themselves only cost compile time,
-    # twice as much of it when sanitizers are optimised as well.
-    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
-    if(NOT arg_LOOPING_TESTS)
-      target_compile_options(${name}_test PRIVATE $<$<CONFIG:Debug>:-O0>)
+    target_link_libraries(${name}_test PRIVATE plumbline_${name} ${arg_TEST_LINK})
+    set(looping)
+    if(arg_LOOPING_TESTS)
+      set(looping LOOPING_TESTS)
     endif()
+    plumbline_test_flags(${name}_test ${looping})
     # The tests of a folder run as one process; gtest's own summary counts the cases.
     add_test(NAME ${name} COMMAND ${name}_test)
   endif()

@@ -1,0 +1,39 @@
+# Headers that most sources include, parsed once and read back by every other source. Tests always
+# do so. Libraries and the program do only where PLUMBLINE_PRECOMPILE is set, in the presets with
+# sanitizers: the build of the wheel, without it, proves that each source includes what it uses.
+option(PLUMBLINE_PRECOMPILE "Precompile the headers of libraries and program too" OFF)
+set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
+  <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
+  <tuple> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>
+  "${PROJECT_SOURCE_DIR}/include/plumbline/result.h")
+
+# plumbline_precompile(TARGET OWNER [HEADERS more...])
+# TARGET reads the precompiled headers of OWNER, a library with the same compiler flags; OWNER
+# itself makes them.
+function(plumbline_precompile target owner)
+  cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${plumbline_precompiled} ${arg_HEADERS})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+  # ccache tells such a file by its content alone.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
+# plumbline_test_flags(TARGET [LOOPING_TESTS])
+# What is tested stays as optimised as it ships; the tests themselves only cost compile time, twice
+# as much of it when sanitizers are optimised as well. LOOPING_TESTS: see plumbline_layer().
+function(plumbline_test_flags target)
+  cmake_parse_arguments(arg "LOOPING_TESTS" "" "" ${ARGN})
+  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${target} PRIVATE
+    PLUMBLINE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(NOT arg_LOOPING_TESTS)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
+    plumbline_precompile(${target} test_headers HEADERS <filesystem> <fstream> <gtest/gtest.h>)
+  endif()
+endfunction()
