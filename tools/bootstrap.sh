@@ -7,6 +7,7 @@
 #   packages   Debian packages of tools/debian-packages.txt (needs root or sudo only if any is missing)
 #   test-packages  those of tools/debian-packages-test.txt (missing ones stop nothing)
 #   python     .venv with the locked requirements
+#   release    the preset `release`, compiled without a word; who needs it says what fails
 #   native     plumbline and the program plumb, installed into .venv
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
@@ -102,6 +103,13 @@ build_native() {
   printf '%s' "$hash" >"$stamps/native"
 }
 
+compile_release() {
+  local log=build/release.log
+  say "the preset release: compiling (log in $log)"
+  { cmake --preset release --log-level=WARNING && cmake --build --preset release; } >"$log" 2>&1 ||
+    say "the preset release: not all of it compiles"
+}
+
 # make_beside NAME ENV LIST CHECK: ENV, an environment that has the packages of LIST and shares all
 # others with .venv through a .pth file: own packages come first on sys.path, so an older NumPy wins
 # where it is pinned. CHECK is a Python statement that has to run in it.
@@ -143,9 +151,11 @@ for part in "$@"; do
     packages) install_packages ;;
     test-packages) install_test_packages ;;
     python) make_python ;;
+    release) compile_release ;;
     native) build_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
-    *) fail "unknown part \"$part\" (expected packages, test-packages, python, native, upstream, mindspore)" ;;
+    *) fail "unknown part \"$part\" (expected packages, test-packages, python, release, native," \
+      "upstream, mindspore)" ;;
   esac
 done

@@ -225,6 +225,14 @@ def test_run_tests_counts_reports(tmp_path):
     assert str(run_tests.count_gtest(tmp_path / "gtest.json")) == "1 passed, 1 failed, 1 skipped"
 
 
+def test_run_tests_waits_for_what_it_compiles_beside(tmp_path, monkeypatch):
+    run_tests = load("run_tests")
+    monkeypatch.setattr(run_tests, "BUILD", tmp_path)
+    with run_tests.compiling("no-such"):
+        pass
+    assert "No such preset" in (tmp_path / "no-such.log").read_text()
+
+
 # ---- CMakeLists.txt
 
 @pytest.mark.parametrize("options, places", [
