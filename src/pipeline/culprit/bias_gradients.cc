@@ -64,12 +64,16 @@ void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
   const std::string& name = measure::NameOn(call, of_target);
   if (measure::MixingOfCall(name) != measure::Mixing::kBias) return;
   constexpr size_t kPlaceOfBias = 2;
+  const Item* weight = nullptr;
   size_t place = 0;
   for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
     const Slot<Item>& item = measure::SideOf(row, of_target);
     if (!item || !item->is_tensor || !measure::IsInput(*item)) continue;
+    if (place + 1 == kPlaceOfBias) weight = &*item;
     if (place++ != kPlaceOfBias) continue;
-    if (item->shape.size() == 1) biases_[of_target].insert_or_assign(BackwardNameOf(name), &*item);
+    if (item->shape.size() == 1) {
+      biases_[of_target].insert_or_assign(BackwardNameOf(name), Operands{weight, &*item});
+    }
     return;
   }
 }
@@ -77,7 +81,7 @@ void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
 void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
   const auto found = biases_[of_target].find(measure::NameOn(call, of_target));
   if (found == biases_[of_target].end()) return;
-  const Item& bias = *found->second;
+  const Item& bias = *found->second.bias;
   const int64_t elements = CountOf(bias);
   const Incoming incoming = IncomingOf(measure::RowsOf(comparison_, call), of_target, elements);
   if (incoming.row == nullptr || incoming.is_returned) return;
@@ -91,10 +95,11 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
   const double error = is_paired && std::isfinite(incoming.row->error)
                            ? incoming.row->error
                            : measure::kUnseenCalls * roundoff;
-  const std::optional<ContentKey> key = KeyOf(bias);
+  const std::optional<ContentKey> own_key = KeyOf(bias), key = KeyOf(*found->second.weight);
   std::vector<Sum>& sums = sums_[of_target][elements];
-  auto sum = std::ranges::find(sums, key, &Sum::bias);
-  if (sum == sums.end()) sum = sums.insert(sum, Sum{key});
+  auto sum = std::ranges::find_if(
+      sums, [&](const Sum& each) { return each.weight == key && each.bias == own_key; });
+  if (sum == sums.end()) sum = sums.insert(sum, Sum{key, own_key});
   sum->total += count * MeanOf(item);
   sum->tolerance += kMeanRoundoffs * count * (error + roundoff) * *rms;
   sum->rounding += std::sqrt(count / own) * (error + roundoff) * *rms;

@@ -33,10 +33,14 @@ class BiasGradients {
  private:
   // All that is added for one bias on one side: over several parts of a batch, over several uses.
   struct Sum {
-    std::optional<ContentKey> bias;
-    double total = 0;      // of all elements
-    double tolerance = 0;  // of the total
-    double rounding = 0;   // of one element: probable size
+    std::optional<ContentKey> weight, bias;  // new biases are all zero: weights tell them apart
+    double total = 0;                        // of all elements
+    double tolerance = 0;                    // of the total
+    double rounding = 0;                     // of one element: probable size
+  };
+  struct Operands {
+    const Item* weight = nullptr;
+    const Item* bias = nullptr;
   };
   using Sums = std::unordered_map<int64_t, std::vector<Sum>>;  // by elements of the bias
 
@@ -45,7 +49,7 @@ class BiasGradients {
   void AddTerms(const ComparedCall& call, bool of_target);
 
   const Comparison& comparison_;
-  std::unordered_map<std::string, const Item*> biases_[2];  // by backward call; golden, target
+  std::unordered_map<std::string, Operands> biases_[2];  // by backward call; golden, target
   Sums sums_[2];
   bool is_prepared_ = false;
 };

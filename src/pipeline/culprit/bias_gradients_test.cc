@@ -27,19 +27,25 @@ std::string Tensor(const Numbers& numbers, const std::string& shape = "[16]") {
 }
 
 constexpr Numbers kValue{2, -2, 0.1, 40};
+constexpr Numbers kOtherWeight{1.9, -2, 0.09, 39};
 constexpr Numbers kBias{0.25, -0.2, 0.03, 0.6};
 constexpr Numbers kTerms{3e-3, -3e-3, 1e-13, 0.015};  // of 80 rows; rounding of a sum: 2e-10
 constexpr Numbers kRounding{6e-10, -14e-10, -2e-10, 2.1e-9};
 constexpr Numbers kOtherRounding{11e-10, -5e-10, 1e-10, 1.9e-9};
 
+struct Parameters {
+  Numbers weight = kValue, bias = kBias;
+};
+
 class BiasGradientsTest : public TwoDumpsTest {
  protected:
   // `linear` of the part of a batch that begins at row 0, as recorded without the bias's gradient.
-  static void AddLinear(DumpForTest& side, int number, int rows, const Numbers& terms = kTerms) {
+  static void AddLinear(DumpForTest& side, int number, int rows, const Numbers& terms = kTerms,
+                        const Parameters& of = {}) {
     const std::string shape = fmt::format("[{}, 10, 16]", rows);
     const std::string flat = fmt::format("[{}, 16]", rows * 10);
     side.Add(fmt::format("Functional.linear.{}.forward", number),
-             Tensor(kValue, shape) + "," + Tensor(kValue, "[16, 16]") + "," + Tensor(kBias),
+             Tensor(kValue, shape) + "," + Tensor(of.weight, "[16, 16]") + "," + Tensor(of.bias),
              Tensor(kValue, shape));
     side.Add(fmt::format("Functional.linear.{}.backward", number), Tensor(terms, shape),
              Tensor(terms, flat));
@@ -105,6 +111,15 @@ TEST_F(BiasGradientsTest, RoundingDoesNotExcuseItsNeighbours) {
               Tensor(gradient.Times(0.1)));
   }
   EXPECT_EQ(Named(), "Tensor.lerp_.1.forward");
+}
+
+TEST_F(BiasGradientsTest, BiasesThatAreAllZeroAreToldApartByTheirWeights) {
+  for (DumpForTest* side : {&target_, &golden_}) {
+    AddLinear(*side, 0, 8, {3e-3, -3e-3, 1e-3, 0.04}, {kValue, {}});
+    AddLinear(*side, 1, 8, kTerms, {kOtherWeight, {}});
+    AddStep(*side, side == &target_ ? kOtherRounding : kRounding);
+  }
+  EXPECT_EQ(Named(), "");
 }
 
 TEST_F(BiasGradientsTest, PartsOfABatchAddUp) {

@@ -133,10 +133,11 @@ bool IsMadeOfGradient(WalkState& state, const Difference& difference, ComparedRo
   return true;
 }
 
-// A gradient that agrees, and that an optimizer reads.
+// A gradient that agrees, and that an optimizer reads. Of statistics a call cannot be computed
+// again; there only sums that are known to leave rounding are followed.
 void FollowGradient(WalkState& state, const ComparedRow& row,
                     const std::optional<uint32_t>& producer) {
-  if (state.has_gradients && row.error > 0 &&
+  if (state.comparison.mode == CompareMode::kTensor && state.has_gradients && row.error > 0 &&
       IsGradientReadForward(state, row, producer, state.unpaired.GoldenProducer(*row.golden))) {
     state.trail.Add(*row.golden);
   }
@@ -222,6 +223,12 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
     row.expected = source->expected;
     row.reason = measure::IsBad(row.verdict) ? "inherited" : source->reason;
     if (!measure::IsBad(row.verdict)) MarkProducerGood(state, call, row);
+    const auto& calls = state.comparison.calls;
+    if (state.comparison.mode == CompareMode::kTensor &&
+        KindOfCall(calls[source->call].name()) == CallKind::kBackward &&
+        KindOfCall(calls[call].name()) == CallKind::kForward) {
+      state.trail.Add(*row.golden);  // an optimizer reads what backward returned
+    }
   } else if (!state.fills.Take(call, state.IndexOf(row), row)) {
     JudgeFreshInput(state, call, difference, inputs.forward_is_bad, row);
   }
