@@ -95,7 +95,7 @@ def test_compiled_functions_and_cells_are_one_entry_each(tmp_path: Path) -> None
             self.fc = nn.Dense(4, 3)
 
         @ms.jit
-        def construct(self, x):  # noqa: ANN -- compiled source
+        def construct(self, x):  # compiled source
             return ops.sigmoid(self.fc(x))
 
     class Outer(nn.Cell):
