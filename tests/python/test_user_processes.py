@@ -111,7 +111,10 @@ def test_a_hung_function_ends_with_plumb(tmp_path: Path, number: signal.Signals)
     own = algorithm(tmp_path, "for one in (1, 2, 15): signal.signal(one, signal.SIG_IGN)\n"
                     f"{started}open({str(tmp_path / 'hangs')!r}, 'w').close()\nwhile True: pass")
     words = [PLUMB, "msaccucmp", *map(str, dumps(tmp_path)), "-c", str(own)]
-    plumb = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Programs in the background of a script inherit that SIGINT is ignored.
+    plumb = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+                             if number != signal.SIGKILL else None)
     end = time.monotonic() + 30
     while not (tmp_path / "hangs").exists() and time.monotonic() < end:
         time.sleep(0.02)
