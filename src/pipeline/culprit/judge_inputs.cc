@@ -200,6 +200,16 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
   state.found.events.push_back(event);
 }
 
+// Whether `row` holds other elements than its `source`, whose statistics are the same on both
+// sides: a permutation of them. The same elements have the same error.
+bool IsReordered(const WalkState& state, const Difference& difference, const ComparedRow& source) {
+  if (state.comparison.mode != CompareMode::kTensor || source.verdict != Verdict::kWithinNoise ||
+      difference.kind != Difference::Kind::kNumeric || state.IsResidue(source)) {
+    return false;
+  }
+  return difference.error > measure::kNoiseFactor * std::max(source.error, source.expected);
+}
+
 }  // namespace
 
 void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& inputs) {
@@ -217,7 +227,8 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   } else if (difference.kind == Difference::Kind::kArgument) {
     if (!state.fills.Take(call, state.IndexOf(row), row))
       JudgeArgument(state, call, difference, row, inputs);
-  } else if (const ComparedRow* source = state.known.SourceOf(difference, row)) {
+  } else if (const ComparedRow* source = state.known.SourceOf(difference, row);
+             source != nullptr && !IsReordered(state, difference, *source)) {
     // Contents met before keep the verdict they had there.
     row.verdict = source->verdict;
     row.expected = source->expected;
