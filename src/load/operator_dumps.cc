@@ -63,6 +63,13 @@ std::optional<OperatorDump> ParseOutput(std::string_view file_name, std::string_
   return dump;
 }
 
+// Whether a name that says no operator is that of a dump all the same: one with other characters,
+// or the number that stands for a name which is too long.
+bool IsNameOfSomeDump(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return acl::ParseDumpFileName(name).has_value() || std::ranges::all_of(name, is_digit);
+}
+
 std::string_view TypeText(const OperatorDump& dump) {
   return dump.suffix.empty() ? "device dumps" : std::string_view(dump.suffix);
 }
@@ -112,6 +119,14 @@ Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {
     std::optional<OperatorDump> dump = ParseOperatorDumpName(name);
     if (kind == PathKind::kOther) {
       if (dump) dumps.notes.push_back(path + ": no regular file; left out");
+      continue;
+    }
+    if (!dump && IsNameOfSomeDump(name)) {
+      ++dumps.unnamed;
+      dumps.notes.push_back(path +
+                            ": a dump without a name that can be compared (expected letters, "
+                            "digits, '_' and '-' in the operator's name, or a line of mapping.csv "
+                            "for a number); left out");
       continue;
     }
     if (!dump) {

@@ -55,6 +55,7 @@ struct OperatorDumps {
   bool is_quantised = false;        // some operator quantises
   std::vector<OperatorDump> files;  // by timestamp, then by path
   std::vector<std::string> notes;   // files that were left out, one sentence each
+  uint64_t unnamed = 0;             // of those, dumps by their names whose operator has none
 };
 
 // What a file name says: {type}.{name}.{task}[.{stream}].{time}[...] or

@@ -93,13 +93,18 @@ TEST(OperatorDumps, NamesBehindNumbers) {
   };
   write(devices, "1", "");
   write(devices, "2", "");
+  write(devices, "12345678901234567890", "");
+  write(devices, "Mul.my mul.1.1.1612439563338023", "");
   write(devices, "mapping.csv", "1,A.a.1.1.1612439563338023\n2,B.\"b\n");
   const auto dumps = ReadOperatorDumps(devices.path());
   ASSERT_TRUE(dumps) << dumps.error().message();
   ASSERT_EQ(dumps->files.size(), 1U);
   EXPECT_EQ(dumps->files[0].op_name, "a");
-  ASSERT_EQ(dumps->notes.size(), 1U);
-  EXPECT_NE(dumps->notes[0].find("2: not the name of a dump"), std::string::npos);
+  ASSERT_EQ(dumps->notes.size(), 3U);
+  EXPECT_EQ(dumps->unnamed, 2U);  // the long number and the blank
+  EXPECT_NE(dumps->notes[0].find("7890: a dump without a name"), std::string::npos);
+  EXPECT_NE(dumps->notes[1].find("2: not the name of a dump"), std::string::npos);
+  EXPECT_NE(dumps->notes[2].find("my mul.1.1.1612439563338023: a dump"), std::string::npos);
   // As convert names them.
   write(arrays, "0123456789abcdef0123456789abcdef.npy", "");
   write(arrays, "mapping.csv",

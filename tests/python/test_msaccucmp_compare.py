@@ -356,3 +356,14 @@ def test_msprobe_in_mode_offline_data(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("no wrong call")
     assert rows_of(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["Mul.my mul.2.7.1600000000000001", "12345678901234567890"])
+def test_a_dump_without_a_name_is_no_pass(tmp_path: Path, name: str) -> None:
+    """Another character in the operator's name, and a number that no mapping.csv has."""
+    for side, factor in (("mine", -5), ("golden", 1)):
+        write_dump(tmp_path / side / dump_name("Add", "ok", 1), [], [(normal((3, 4)), "ND")])
+        write_dump(tmp_path / side / name, [], [(factor * normal((3, 4)), "ND")])
+    done = run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    assert done.stdout.startswith("not judged completely")
+    assert f"{tmp_path / 'mine' / name}: a dump without a name" in done.stdout

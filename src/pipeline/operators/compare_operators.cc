@@ -17,7 +17,7 @@ namespace {
 TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
   std::vector<JudgedTensor> judged;
   judged.reserve(comparison.rows.size());
-  uint64_t undecided = 0;
+  uint64_t undecided = comparison.unnamed;
   for (const OperatorRow& row : comparison.rows) {
     const PairedOperator& pair = comparison.pairs[row.pair];
     const bool has_target = !pair.target_path.empty();

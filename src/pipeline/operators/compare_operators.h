@@ -41,6 +41,7 @@ struct OperatorComparison {
   std::vector<OperatorRow> rows;         // in the order of the pairs
   std::vector<std::string> input_nodes;  // operators that feed the network, by the rule file
   std::vector<std::string> notes;        // what was left out, one sentence each
+  uint64_t unnamed = 0;                  // dumps of either side whose operator has no name
   bool is_target_array = false, is_golden_array = false;
   bool has_sequence = false;            // a range was asked for
   bool with_overflow = false;           // as the request has it

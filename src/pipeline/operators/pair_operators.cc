@@ -190,6 +190,7 @@ Result<OperatorComparison> PairOperators(const OperatorRequest& request) {
   comparison.is_golden_array = golden.kind != OperatorDumpKind::kOffline;
   for (OperatorDumps* dumps : {&target, &golden}) {
     std::move(dumps->notes.begin(), dumps->notes.end(), std::back_inserter(comparison.notes));
+    comparison.unnamed += dumps->unnamed;
   }
   if (!request.fusion_rule.empty() || !request.quant_rule.empty()) {
     PL_TRY(PairWithRule(request, target, golden, comparison));
