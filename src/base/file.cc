@@ -1,6 +1,5 @@
 #include "base/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -9,12 +8,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <system_error>
 
 #include "base/directory.h"
@@ -61,10 +56,12 @@ Result<std::optional<int>> OpenNew(const std::string& path, const std::string& n
   }
 }
 
-// Opening a pipe would wait for somebody to write into it.
-Status RefuseOtherKinds(const std::string& path) {
-  if (KindOf(path) <= PathKind::kFile) return {};  // or missing, which the caller says
-  const char* const what = KindOf(path) == PathKind::kDirectory ? "is a directory, not" : "not";
+// What stands there, asked through the descriptor where there is one.
+Status RefuseOtherKinds(int fd, const std::string& path) {
+  struct stat info {};
+  const int failed = fd >= 0 ? ::fstat(fd, &info) : ::stat(path.c_str(), &info);
+  if (failed != 0 || S_ISREG(info.st_mode)) return {};  // the caller says what failed
+  const char* const what = S_ISDIR(info.st_mode) ? "is a directory, not" : "not";
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} a regular file", path, what));
 }
 
@@ -123,9 +120,12 @@ File::~File() {
 }
 
 Result<File> File::OpenRead(const std::string& path) {
-  PL_TRY(RefuseOtherKinds(path));
-  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY, "open"));
-  return File(fd, path);
+  // Without O_NONBLOCK a pipe would wait for somebody to write into it.
+  const Result<int> fd = OpenDescriptor(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "open");
+  File file(fd ? *fd : -1, path);
+  PL_TRY(RefuseOtherKinds(file.fd_, path));
+  if (!fd) return fd.error();
+  return file;
 }
 
 Result<File> File::OpenRead(const Directory& directory, std::string_view name) {
@@ -408,93 +408,6 @@ Status RenameFile(const std::string& from, const std::string& to) {
 Status LinkFile(const std::string& from, const std::string& to) {
   if (Syscalls().linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0) == 0) return {};
   return LinkError(errno, from, to);
-}
-
-PathKind KindOf(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return PathKind::kMissing;
-  if (S_ISREG(info.st_mode)) return PathKind::kFile;
-  if (S_ISDIR(info.st_mode)) return PathKind::kDirectory;
-  return PathKind::kOther;
-}
-
-Result<PathFacts> Inspect(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  PathFacts facts;
-  facts.kind = S_ISREG(info.st_mode)   ? PathKind::kFile
-               : S_ISDIR(info.st_mode) ? PathKind::kDirectory
-                                       : PathKind::kOther;
-  facts.is_link = S_ISLNK(info.st_mode);
-  facts.is_shared_writable = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  facts.is_own = ::geteuid() == 0 || info.st_uid == ::geteuid();
-  facts.size_bytes = static_cast<uint64_t>(info.st_size);
-  return facts;
-}
-
-Result<std::string> RealPath(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return ErrnoError(errno, path, "resolve");
-  std::string result(resolved);
-  std::free(resolved);
-  return result;
-}
-
-Result<std::string> AbsolutePath(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (error) return ErrnoError(error.value(), path, "make absolute");
-  std::string text = absolute.lexically_normal().string();
-  if (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
-
-Result<uint64_t> FileSize(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  return static_cast<uint64_t>(info.st_size);
-}
-
-Result<int64_t> ModifiedAt(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-}
-
-Result<FileIdentity> IdentityOf(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  return FileIdentity{static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)};
-}
-
-Result<std::vector<std::string>> ListDirectory(const std::string& path) {
-  DIR* directory = ::opendir(path.c_str());
-  if (directory == nullptr) return ErrnoError(errno, path, "list");
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  ::closedir(directory);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string JoinPath(std::string_view directory, std::string_view name) {
-  if (directory.empty()) return std::string(name);
-  if (directory.back() == '/') return fmt::format("{}{}", directory, name);
-  return fmt::format("{}/{}", directory, name);
-}
-
-std::string_view BaseName(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
-std::string_view DirectoryOf(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace plumbline

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path.h"  // IWYU pragma: export
 #include "plumbline/result.h"
 
 struct statvfs;
@@ -182,38 +183,6 @@ Status RemoveFile(const std::string& path);  // absent is success
 Status RenameFile(const std::string& from, const std::string& to);
 // Hard link; kUnsupported where the file system has none (the caller copies instead).
 Status LinkFile(const std::string& from, const std::string& to);
-
-enum class PathKind : uint8_t { kMissing, kFile, kDirectory, kOther };
-PathKind KindOf(const std::string& path);  // follows symbolic links
-// What stands at a path itself; a symbolic link is not followed (kind kOther).
-struct PathFacts {
-  PathKind kind = PathKind::kMissing;
-  bool is_link = false;
-  bool is_shared_writable = false;  // by group or others
-  bool is_own = false;              // belongs to the calling user, or the caller is root
-  uint64_t size_bytes = 0;
-};
-Result<PathFacts> Inspect(const std::string& path);
-// Absolute path without links, "." and ".."; kNotFound when a part does not exist.
-Result<std::string> RealPath(const std::string& path);
-// Absolute form by text alone: the working directory in front, "." and ".." resolved.
-Result<std::string> AbsolutePath(const std::string& path);
-Result<uint64_t> FileSize(const std::string& path);
-// Time of the last change of the contents, in nanoseconds since 1970.
-Result<int64_t> ModifiedAt(const std::string& path);
-// What two names share exactly if they are hard links of one file.
-struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
-};
-Result<FileIdentity> IdentityOf(const std::string& path);  // follows symbolic links
-// Names (not paths) of the entries except "." and "..", sorted bytewise.
-Result<std::vector<std::string>> ListDirectory(const std::string& path);
-
-std::string JoinPath(std::string_view directory, std::string_view name);
-std::string_view BaseName(std::string_view path);
-std::string_view DirectoryOf(std::string_view path);  // "." when there is no slash
 
 }  // namespace plumbline
 

@@ -44,23 +44,23 @@ Result<int> RunIsolated(const std::function<int()>& work) {
 
 Result<Result<std::vector<std::byte>>> RunIsolatedFor(
     const std::function<Result<std::string>()>& work) {
-  // The first byte is 0 in front of what was made, else 1 + the code of an error before its
-  // message.
+  // The last byte is 0 behind what was made, else 1 + the code of an error behind its message.
   PL_TRY_ASSIGN(SharedBytes memory, SharedBytes::Create());
-  PL_TRY_ASSIGN(const int status, RunIsolated([&] {
-                  const Result<std::string> made = work();
-                  const std::string& text = made ? *made : made.error().message();
-                  const auto code =
-                      made ? std::byte{0} : std::byte(1 + static_cast<int>(made.error().code()));
-                  const auto bytes = std::as_bytes(std::span(text));
-                  return memory.WriteAt({&code, 1}, 0) && memory.WriteAt(bytes, 1) ? 0 : 1;
-                }));
+  PL_TRY_ASSIGN(
+      const int status, RunIsolated([&] {
+        const Result<std::string> made = work();
+        const std::string& text = made ? *made : made.error().message();
+        const auto code =
+            made ? std::byte{0} : std::byte(1 + static_cast<int>(made.error().code()));
+        const auto bytes = std::as_bytes(std::span(text));
+        return memory.WriteAt(bytes, 0) && memory.WriteAt({&code, 1}, text.size()) ? 0 : 1;
+      }));
   PL_TRY_ASSIGN(std::vector<std::byte> bytes, memory.Read());
   if (status != 0 || bytes.empty()) {
     return Error(ErrorCode::kIo, "a process: cannot hand over what it made. Free memory");
   }
-  const auto code = std::to_integer<int>(bytes.front());
-  bytes.erase(bytes.begin());
+  const auto code = std::to_integer<int>(bytes.back());
+  bytes.pop_back();
   if (code == 0) return Result<std::vector<std::byte>>(std::move(bytes));
   return Result<std::vector<std::byte>>(
       Error(static_cast<ErrorCode>(code - 1), std::string(AsText(bytes))));

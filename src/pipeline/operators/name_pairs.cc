@@ -56,6 +56,13 @@ class Waiting {
   std::vector<size_t> next_;
 };
 
+// All but the name, which may be borrowed.
+void TakeGoldenFile(load::OperatorDump& theirs, PairedOperator& pair) {
+  pair.golden_path = std::move(theirs.path);
+  pair.golden_slices = std::move(theirs.slices);
+  pair.golden_file_name = std::move(theirs.file_name);
+}
+
 }  // namespace
 
 std::vector<PairedOperator> PairByName(load::OperatorDumps target, load::OperatorDumps golden) {
@@ -70,12 +77,9 @@ std::vector<PairedOperator> PairByName(load::OperatorDumps target, load::Operato
     if (found == Waiting::kNone) {
       pair.reason = "There is no the ground truth dump file for the op " + mine.op_name + ".";
     } else {
-      load::OperatorDump& theirs = golden.files[found];
       is_paired[found] = true;
       pair.golden_name = mine.op_name;
-      pair.golden_path = std::move(theirs.path);
-      pair.golden_slices = std::move(theirs.slices);
-      pair.golden_file_name = std::move(theirs.file_name);
+      TakeGoldenFile(golden.files[found], pair);
     }
     pair.op_type = std::move(mine.op_type);
     pair.target_name = std::move(mine.op_name);
@@ -91,9 +95,7 @@ std::vector<PairedOperator> PairByName(load::OperatorDumps target, load::Operato
     pair.reason = "There is no the my output dump file for the op " + theirs.op_name + ".";
     pair.op_type = std::move(theirs.op_type);
     pair.golden_name = std::move(theirs.op_name);
-    pair.golden_path = std::move(theirs.path);
-    pair.golden_slices = std::move(theirs.slices);
-    pair.golden_file_name = std::move(theirs.file_name);
+    TakeGoldenFile(theirs, pair);
   }
   return pairs;
 }
