@@ -1,6 +1,7 @@
 """Compares two trees of device dumps, next to the same steps in NumPy.
 
-    python benchmarks/end_to_end/operator_pairs.py [--operators 5000] [--large] [--samples 3]
+    python benchmarks/end_to_end/operator_pairs.py [--operators 5000] [--tensors network|small|large]
+        [--samples 3]
 
 Both read every file, take the message apart, bring the tensors from their blocked layouts into the
 order NCHW, compute the ten measures of `msaccucmp compare` and write one csv. The values of all
@@ -48,10 +49,19 @@ EPSILON = 2.220446e-16
 Array = np.ndarray[Any, Any]
 
 
-# About 5,000 elements each, and about 1 MiB.
-SMALL = [("NC1HWC0", (1, 24, 14, 14)), ("FRACTAL_NZ", (2, 60, 50)), ("FRACTAL_Z", (20, 24, 3, 3))]
-LARGE = [("NC1HWC0", (1, 72, 86, 86)), ("FRACTAL_NZ", (8, 250, 260)),
-         ("FRACTAL_Z", (236, 248, 3, 3))]
+# Shapes by size of the tensors: those of ResNet-50 and BERT base at batch 1 (50 to 400 KB), about
+# 5,000 elements each, about 1 MiB each.
+SHAPES = {
+    "network": [("NC1HWC0", (1, 64, 56, 56)), ("NC1HWC0", (1, 128, 28, 28)),
+                ("NC1HWC0", (1, 256, 14, 14)), ("NC1HWC0", (1, 1024, 14, 14)),
+                ("NC1HWC0", (1, 512, 7, 7)), ("FRACTAL_NZ", (1, 128, 768)),
+                ("FRACTAL_NZ", (12, 128, 128)), ("FRACTAL_Z", (64, 64, 3, 3)),
+                ("FRACTAL_Z", (128, 128, 3, 3))],
+    "small": [("NC1HWC0", (1, 24, 14, 14)), ("FRACTAL_NZ", (2, 60, 50)),
+              ("FRACTAL_Z", (20, 24, 3, 3))],
+    "large": [("NC1HWC0", (1, 72, 86, 86)), ("FRACTAL_NZ", (8, 250, 260)),
+              ("FRACTAL_Z", (236, 248, 3, 3))],
+}
 
 
 def make_tree(directory: Path, operators: int, noise: float,
@@ -213,16 +223,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plumb", default=str(Path(sys.executable).with_name("plumb")))
     parser.add_argument("--operators", type=int, default=5000)
-    parser.add_argument("--large", action="store_true", help="tensors of 1 MiB")
+    parser.add_argument("--tensors", choices=SHAPES, default="network", help="their sizes")
     parser.add_argument("--samples", type=int, default=3)
     parser.add_argument("--json", type=Path, help="append a JSON line here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
         mine, golden = top / "mine", top / "golden"
-        shapes = LARGE if args.large else SMALL
-        make_tree(mine, args.operators, 0.001, shapes)
-        make_tree(golden, args.operators, 0, shapes)
+        make_tree(mine, args.operators, 0.001, SHAPES[args.tensors])
+        make_tree(golden, args.operators, 0, SHAPES[args.tensors])
 
         def native() -> None:
             subprocess.run([args.plumb, "msaccucmp", "compare", "-m", mine, "-g", golden, "-out",
@@ -237,7 +246,7 @@ def main() -> int:
             return 1
         ours = timed(args.samples, native)
         theirs = timed(args.samples, lambda: compare_by_numpy(mine, golden, top))
-    result = {"benchmark": "operator_pairs", "operators": args.operators, "large": args.large,
+    result = {"benchmark": "operator_pairs", "operators": args.operators, "tensors": args.tensors,
               "plumb_s": round(ours[0], 3), "plumb_cpu_s": round(ours[1], 3),
               "numpy_s": round(theirs[0], 3), "numpy_cpu_s": round(theirs[1], 3),
               "numpy_over_plumb": round(theirs[0] / ours[0], 1),
