@@ -116,11 +116,14 @@ def test_a_hung_function_ends_with_plumb(tmp_path: Path, number: signal.Signals)
                              preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
                              if number != signal.SIGKILL else None)
     end = time.monotonic() + 30
-    while not (tmp_path / "hangs").exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert len(alive(str(own))) >= 2
-    plumb.send_signal(number)
-    plumb.communicate(timeout=10)
+    try:
+        while not (tmp_path / "hangs").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert len(alive(str(own))) >= 2
+        plumb.send_signal(number)
+        plumb.communicate(timeout=10)
+    finally:
+        plumb.kill()
     assert plumb.returncode == -number
     wait_until_none(str(own))
     if started:
