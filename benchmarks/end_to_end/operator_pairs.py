@@ -1,7 +1,7 @@
 """Compares two trees of device dumps, next to the same steps in NumPy.
 
-    python benchmarks/end_to_end/operator_pairs.py [--operators 5000] [--tensors network|small|large]
-        [--samples 3]
+    python benchmarks/end_to_end/operator_pairs.py [--operators 5000] [--samples 3]
+        [--tensors network|small|large]
 
 Both read every file, take the message apart, bring the tensors from their blocked layouts into the
 order NCHW, compute the ten measures of `msaccucmp compare` and write one csv. The values of all
