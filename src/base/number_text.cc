@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 namespace plumbline {
@@ -32,6 +34,13 @@ constexpr uint64_t kEightDigits = 100'000'000;
 
 constexpr auto kPowersOfTen = [] {
   std::array<uint64_t, kMaxDigits + 1> powers{1};
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * 10;
+  return powers;
+}();
+
+// As doubles: up to 22 they are exact.
+constexpr auto kRealPowersOfTen = [] {
+  std::array<double, 23> powers{1};
   for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * 10;
   return powers;
 }();
@@ -92,17 +101,22 @@ char* AppendFixed(const Decimal& decimal, char* out) {
   return out + std::max(decimal.count, whole + 1) + 1;
 }
 
+// "e-05" behind the digits.
+char* StoreExponent(int exponent, char* out) {
+  *out++ = 'e';
+  *out++ = exponent < 0 ? '-' : '+';
+  const int magnitude = std::abs(exponent);
+  if (magnitude < 10) *out++ = '0';
+  return std::to_chars(out, out + 3, magnitude).ptr;
+}
+
 char* AppendScientific(const Decimal& decimal, char* out) {
   out[0] = decimal.first;
   out[1] = '.';
   Store(decimal.next, out + 2);
   Store(decimal.last, out + 10);
   out += decimal.count == 1 ? 1 : decimal.count + 1;
-  *out++ = 'e';
-  *out++ = decimal.exponent < 0 ? '-' : '+';
-  const int exponent = std::abs(decimal.exponent);
-  if (exponent < 10) *out++ = '0';
-  return std::to_chars(out, out + 3, exponent).ptr;
+  return StoreExponent(decimal.exponent, out);
 }
 
 void AppendFinite(double value, std::string& out) {
@@ -115,6 +129,65 @@ void AppendFinite(double value, std::string& out) {
   const bool fixed = decimal.exponent >= kMinFixedExponent && decimal.exponent <= kMaxFixedExponent;
   p = fixed ? AppendFixed(decimal, p) : AppendScientific(decimal, p);
   out.resize(static_cast<size_t>(p - out.data()));
+}
+
+// A magnitude of few digits: significand x 10^(exponent + 1 - digits).
+struct Rounded {
+  uint64_t significand;
+  int exponent;
+};
+
+constexpr int kMostRoundedDigits = 9;
+
+// Nothing where one product or quotient by a power of ten does not tell how to round.
+std::optional<Rounded> RoundedTo(int digits, double magnitude) {
+  constexpr double kLeast = 1e-12, kMost = 1e15;  // the powers are doubles themselves
+  // Eight times the error of a result below 2^30: nearer to the middle of two it is not told.
+  constexpr double kDoubt = 0x1p-20;
+  if (digits > kMostRoundedDigits || !(magnitude >= kLeast && magnitude < kMost)) return {};
+  // The binary exponent by log10(2): the decimal one, or one less.
+  const auto binary = static_cast<int>(std::bit_cast<uint64_t>(magnitude) >> 52) - 1023;
+  int exponent = binary * 1233 >> 12;
+  const auto scaled_to = [magnitude](int power) {
+    return power >= 0 ? magnitude * kRealPowersOfTen[static_cast<size_t>(power)]
+                      : magnitude / kRealPowersOfTen[static_cast<size_t>(-power)];
+  };
+  const uint64_t most = kPowersOfTen[static_cast<size_t>(digits)];
+  double scaled = scaled_to(digits - 1 - exponent);
+  if (scaled >= static_cast<double>(most)) scaled = scaled_to(digits - 1 - ++exponent);
+  auto significand = static_cast<uint64_t>(scaled + 0.5);
+  if (std::fabs(scaled - static_cast<double>(significand)) >= 0.5 - kDoubt) return {};
+  if (significand == most) {
+    significand /= 10;
+    ++exponent;
+  }
+  return Rounded{significand, exponent};
+}
+
+void AppendRounded(const Rounded& rounded, int digits, std::string& out) {
+  std::array<char, kMostRoundedDigits> text;
+  uint64_t rest = rounded.significand;
+  for (int i = digits; i-- > 0; rest /= 10) {
+    text[static_cast<size_t>(i)] = static_cast<char>('0' + rest % 10);
+  }
+  int count = digits;  // without the zeros at the end
+  while (count > 1 && text[static_cast<size_t>(count) - 1] == '0') --count;
+  std::array<char, 24> made;
+  char* at = made.data();
+  const auto store = [&](int from, int to) { at = std::copy(&text[0] + from, &text[0] + to, at); };
+  const bool fixed = rounded.exponent >= kMinFixedExponent && rounded.exponent < digits;
+  if (fixed && rounded.exponent < 0) {
+    at = std::fill_n(at, 1 - rounded.exponent, '0');
+    made[1] = '.';
+    store(0, count);
+  } else {
+    const int whole = fixed ? rounded.exponent + 1 : 1;
+    store(0, whole);
+    if (count > whole) *at++ = '.';
+    if (count > whole) store(whole, count);
+  }
+  if (!fixed) at = StoreExponent(rounded.exponent, at);
+  out.append(made.data(), at);
 }
 
 void Append(double value, std::array<std::string_view, 3> special, std::string& out) {
@@ -167,6 +240,19 @@ void AppendFixed(double value, int decimals, std::string& out) {
     }
   }
   fmt::format_to(std::back_inserter(out), "{:.{}f}", value, decimals);
+}
+
+void AppendGeneral(double value, int digits, std::string& out) {
+  if (const auto rounded = RoundedTo(digits, std::fabs(value))) {
+    if (value < 0) out += '-';
+    return AppendRounded(*rounded, digits, out);
+  }
+  if (!std::isfinite(value)) return AppendPythonFloat(value, out);
+  constexpr size_t kRoom = 32;
+  std::array<char, kRoom> text;
+  const auto end =
+      std::to_chars(text.begin(), text.end(), value, std::chars_format::general, digits).ptr;
+  out.append(text.begin(), end);
 }
 
 std::string CountText(uint64_t count, std::string_view noun, std::string_view plural) {

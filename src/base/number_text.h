@@ -22,6 +22,10 @@ void AppendJsonFloat(double value, std::string& out);
 // rounds to zero from below. `decimals` is at most 9.
 void AppendFixed(double value, int decimals, std::string& out);
 
+// As "%.{digits}g" of C: rounded from the exact value, ties to even, without zeros at the end; not
+// finite values as of AppendPythonFloat(). `digits` is 1 to 17.
+void AppendGeneral(double value, int digits, std::string& out);
+
 // "1 call", "2 calls"; `plural` where an "s" is not enough ("2 searches").
 std::string CountText(uint64_t count, std::string_view noun, std::string_view plural = {});
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -102,6 +104,42 @@ TEST(NumberText, FixedEqualsFmt) {
       ASSERT_EQ(text, fmt::format("x{:.{}f}", value, decimals));
     }
   }
+}
+
+// Values of every size, ties and what lies beside them, and what rounds to one digit more.
+TEST(NumberText, GeneralEqualsPrintf) {
+  std::mt19937_64 random(11);
+  std::vector<double> values = {0.0,      -0.0,    1e-4,  9.9999995e-5, 1e-5,  999999.5,
+                                999999.4, 1e6,     1e-12, 9.9e-13,      1e15,  9.999995e14,
+                                1e22,     -1e-300, 128,   0x1p-1074,    1e300, 100000};
+  values.push_back(std::numeric_limits<double>::infinity());
+  values.push_back(-std::numeric_limits<double>::infinity());
+  for (int i = 0; i < 20000; ++i) {
+    values.push_back(std::bit_cast<double>(random()));
+    values.push_back(
+        std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 100) - 110));
+    values.push_back(static_cast<double>(static_cast<float>(random() % 10000000) * 1e-6F));
+    // Ties of six digits, as near as a double comes to them.
+    const double power = std::pow(10, static_cast<int>(random() % 20) - 10);
+    const double tie = (static_cast<double>(random() % 900000 + 100000) + 0.5) * power;
+    values.insert(values.end(), {tie, -tie, std::nextafter(tie, 0), std::nextafter(tie, 1e99)});
+    const double next = std::pow(10, static_cast<int>(random() % 26) - 12);
+    values.insert(values.end(), {next, std::nextafter(next, 0), std::nextafter(next, 1e99)});
+    values.push_back(static_cast<double>(random() % 100000000) / 64);  // exact ties
+  }
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    for (const int digits : {1, 2, 5, 6, 9, 10, 17}) {
+      std::string text = "x";
+      AppendGeneral(value, digits, text);
+      std::array<char, 64> expected;
+      std::snprintf(expected.data(), expected.size(), "x%.*g", digits, value);
+      ASSERT_EQ(text, expected.data());
+    }
+  }
+  std::string text;
+  AppendGeneral(std::numeric_limits<double>::quiet_NaN(), 6, text);
+  EXPECT_EQ(text, "nan");
 }
 
 }  // namespace

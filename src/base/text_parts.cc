@@ -1,9 +1,12 @@
 #include "base/text_parts.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace plumbline {
 namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 template <typename Number>
 std::optional<Number> ParseWhole(std::string_view text) {
@@ -34,14 +37,20 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
+bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
 std::optional<int64_t> ParseInteger(std::string_view text) { return ParseWhole<int64_t>(text); }
 
 std::optional<int64_t> ParseNatural(std::string_view text) {
-  return IsDigits(text) ? ParseWhole<int64_t>(text) : std::nullopt;
+  constexpr size_t kMostSafe = 18;  // digits of numbers that int64_t surely holds
+  if (text.size() > kMostSafe) return IsDigits(text) ? ParseWhole<int64_t>(text) : std::nullopt;
+  if (text.empty()) return std::nullopt;
+  int64_t number = 0;
+  for (const char c : text) {
+    if (!IsDigit(c)) return std::nullopt;
+    number = number * 10 + (c - '0');
+  }
+  return number;
 }
 
 std::optional<double> ParseReal(std::string_view text) { return ParseWhole<double>(text); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/csv.h"
+
 namespace plumbline::statistic_csv {
 namespace {
 
@@ -27,8 +29,6 @@ constexpr std::pair<std::string_view, std::string_view> kItems[] = {
     {"hash:sha1", kSha1},
     {"hash:md5", kMd5},
 };
-
-bool IsSpecial(char c) { return c == ',' || c == '"' || c == '\r' || c == '\n'; }
 
 }  // namespace
 
@@ -74,13 +74,10 @@ std::string ShapeCell(std::span<const int64_t> shape) {
 
 void AppendRow(std::span<const std::string_view> cells, std::string& out) {
   for (size_t i = 0; i < cells.size(); ++i) {
-    const std::string_view cell = cells[i];
-    if (i == kShape || std::ranges::none_of(cell, IsSpecial)) {
-      out += cell;
+    if (i == kShape) {
+      out += cells[i];
     } else {
-      out += '"';
-      for (const char c : cell) out.append(c == '"' ? 2 : 1, c);
-      out += '"';
+      csv::AppendExactly(cells[i], out);
     }
     out += ',';
   }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
 
+#include "base/number_text.h"
 #include "base/text_digest.h"
 #include "kernels/kernel_table.h"
 #include "kernels/tensor_scan.h"
@@ -60,10 +60,9 @@ class Values {
     if (moments_.count == 0) return "null";
     if (std::isnan(value)) return "nan";
     if (digits_ > kMostDigits) return fmt::format("{}", value);
-    std::array<char, 32> text;
-    const auto end =
-        std::to_chars(text.begin(), text.end(), value, std::chars_format::general, digits_).ptr;
-    return {text.begin(), end};
+    std::string text;
+    AppendGeneral(value, digits_, text);
+    return text;
   }
 
   // Integers that a double cannot hold keep their value where the digits allow it.
