@@ -4,6 +4,7 @@
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_invoke.h>
+#include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
@@ -28,6 +29,23 @@ void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t,
   const auto one = [&](size_t k) { body(k * block, std::min(count, (k + 1) * block)); };
   // A thread that waits here must not begin with something else that takes long.
   RunIsolated([&] { ParallelFor((count + block - 1) / block, one); });
+}
+
+void ParallelJobs(const std::function<std::function<void()>()>& next) {
+  using Job = std::function<void()>;
+  // A few for each thread: as many as are found are run soon.
+  const auto waiting = static_cast<size_t>(4 * tbb::this_task_arena::max_concurrency());
+  const auto find = [&next](tbb::flow_control& control) {
+    Job job = next();
+    if (!job) control.stop();
+    return job;
+  };
+  RunIsolated([&] {
+    tbb::parallel_pipeline(
+        waiting,
+        tbb::make_filter<void, Job>(tbb::filter_mode::serial_in_order, find) &
+            tbb::make_filter<Job, void>(tbb::filter_mode::parallel, [](const Job& job) { job(); }));
+  });
 }
 
 void RunWithThreads(int threads, const std::function<void()>& work) {

@@ -16,6 +16,10 @@ void ParallelFor(size_t count, const std::function<void(size_t)>& body);
 // on many small things. Otherwise as ParallelFor.
 void ParallelBlocks(size_t count, size_t block, const std::function<void(size_t, size_t)>& body);
 
+// Runs jobs while later ones are still being found: calls next() until it gives none, by one thread
+// at a time, and each job once, on any thread, in any order. Otherwise as ParallelFor.
+void ParallelJobs(const std::function<std::function<void()>()>& next);
+
 // Runs `work` with at most `threads` threads for the ParallelFor calls in it; 0: one per core.
 void RunWithThreads(int threads, const std::function<void()>& work);
 

@@ -32,5 +32,21 @@ TEST(Parallel, BlocksNest) {
   EXPECT_EQ(sum, 400U);
 }
 
+TEST(Parallel, JobsRunOnceEach) {
+  for (const int threads : {1, 2, 8}) {
+    RunWithThreads(threads, [] {
+      for (const size_t count : {0U, 1U, 100U}) {
+        std::vector<std::atomic<int>> seen(count);
+        size_t found = 0;  // not guarded: one thread at a time
+        ParallelJobs([&]() -> std::function<void()> {
+          if (found == count) return {};
+          return [&seen, i = found++] { ++seen[i]; };
+        });
+        for (const std::atomic<int>& times : seen) EXPECT_EQ(times, 1);
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace plumbline

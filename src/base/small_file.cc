@@ -10,6 +10,12 @@
 #include "base/file.h"
 
 namespace plumbline {
+namespace {
+
+// A pipe opens at once and reads as empty, instead of waiting for somebody to write into it.
+constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+
+}  // namespace
 
 Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std::string_view name,
                                                  std::span<std::byte> buffer) {
@@ -21,7 +27,7 @@ Result<std::span<const std::byte>> ReadSmallFile(const Directory& directory, std
   *std::ranges::copy(name, text.begin()).out = '\0';
   int fd = -1;
   do {
-    fd = Syscalls().openat(directory.fd(), text.data(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    fd = Syscalls().openat(directory.fd(), text.data(), kFlags, 0);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return fail(errno, "open");
   ssize_t count = 0;

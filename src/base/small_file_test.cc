@@ -1,6 +1,7 @@
 #include "base/small_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -26,6 +27,15 @@ TEST(SmallFile, FitsOrIsReadInAnotherWay) {
   EXPECT_TRUE(ReadSmallFile(*directory, "eight", buffer)->empty());
   EXPECT_TRUE(ReadSmallFile(*directory, "empty", buffer)->empty());
   EXPECT_EQ(ReadSmallFile(*directory, "none", buffer).error().code(), ErrorCode::kNotFound);
+}
+
+TEST(SmallFile, APipeWaitsForNobody) {
+  const testing::TestDirectory root;
+  ASSERT_EQ(::mkfifo(root.Path("pipe").c_str(), 0600), 0);
+  const auto directory = Directory::Open(root.path());
+  ASSERT_TRUE(directory);
+  std::array<std::byte, 8> buffer{};
+  EXPECT_TRUE(ReadSmallFile(*directory, "pipe", buffer)->empty());
 }
 
 // File systems over a network give up a system call when a signal arrives.

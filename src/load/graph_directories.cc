@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -78,52 +79,99 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path, const std::string
   return GraphDirectory{path, *rank, step.value_or(*last), place.number(2)};
 }
 
-bool HoldsKernels(const std::string& directory, const std::vector<std::string>& names) {
-  return std::ranges::any_of(names, [&](const std::string& name) {
-    if (name == run_files::kStatisticCsv) return true;
-    if (ParseKernelFile(name)) return true;
-    const bool is_number = name.ends_with(".npy") && ParseNatural(name.substr(0, name.size() - 4));
-    return is_number && KindOf(JoinPath(directory, run_files::kMappingCsv)) == PathKind::kFile;
-  });
+bool IsKernel(const std::string& directory, std::string_view name) {
+  if (name == run_files::kStatisticCsv || ParseKernelFile(name)) return true;
+  const bool is_number = name.ends_with(".npy") && ParseNatural(name.substr(0, name.size() - 4));
+  return is_number && KindOf(JoinPath(directory, run_files::kMappingCsv)) == PathKind::kFile;
 }
 
 // The directory of a rank of another recorder, which is not searched: it may hold very many files.
-bool IsRecording(const std::vector<std::string>& names) {
-  return std::ranges::any_of(names, [](const std::string& name) {
-    return name == run_files::kDumpJson || name == run_files::kDebugJson ||
-           name == run_files::kTensorDirectory;
-  });
+bool IsRecording(const std::string& directory) {
+  return std::ranges::any_of(
+      std::array{run_files::kDumpJson, run_files::kDebugJson, run_files::kTensorDirectory},
+      [&](std::string_view name) { return Inspect(JoinPath(directory, name)).has_value(); });
 }
+
+// Lists one directory up to the first kernel, and further as it is asked.
+class Listing {
+ public:
+  Listing(const std::string& directory, DirectoryNames names)
+      : directory_(directory), names_(std::move(names)) {}
+
+  // Whether there is a kernel in it.
+  [[nodiscard]] bool FindKernel() {
+    while (!has_kernels_) {
+      Result<NameBlock> block = Read();
+      if (!block || block->empty()) break;
+      first_.push_back(*std::move(block));
+    }
+    std::ranges::reverse(first_);
+    return has_kernels_;
+  }
+  // From the first name on.
+  Result<NameBlock> Next() {
+    if (first_.empty()) return Read();
+    NameBlock block = std::move(first_.back());
+    first_.pop_back();
+    return block;
+  }
+  // Entries that may be directories; lists what is left. Beside kernels, whose files are very many,
+  // these are only names without a dot.
+  std::vector<std::string> Children() {
+    for (Result<NameBlock> block = Read(); block && !block->empty();) block = Read();
+    if (has_kernels_) {
+      std::erase_if(children_, [](const std::string& name) { return HasDot(name); });
+    }
+    std::ranges::sort(children_);
+    return std::move(children_);
+  }
+
+ private:
+  static bool HasDot(std::string_view name) { return name.find('.') != std::string_view::npos; }
+
+  Result<NameBlock> Read() {
+    if (is_done_) return NameBlock();
+    Result<NameBlock> block = names_.Next();
+    is_done_ = !block || block->empty();
+    if (is_done_) return block;
+    for (const auto& [name, inode, is_regular] : block->names()) {
+      has_kernels_ = has_kernels_ || IsKernel(directory_, name);
+      if (!has_kernels_ || !HasDot(name)) children_.emplace_back(name);
+    }
+    return block;
+  }
+
+  const std::string& directory_;
+  DirectoryNames names_;
+  bool has_kernels_ = false, is_done_ = false;
+  std::vector<NameBlock> first_;  // read and not given yet, the next one last
+  std::vector<std::string> children_;
+};
 
 class Search {
  public:
-  using Visit = std::function<void(GraphDirectory place, std::vector<std::string> names)>;
+  using Visit = std::function<void(GraphDirectory place, const NextNames& next)>;
 
   // With `one` it ends at the first.
   Search(const std::string& root, bool one, const Visit& visit)
       : root_(root), one_(one), visit_(visit) {}
 
   void Collect(const std::string& directory, int depth) {
-    auto names = ListDirectory(directory);
-    if (!names || IsRecording(*names)) return;
-    std::vector<std::string> children;
-    const bool has_kernels = HoldsKernels(directory, *names);
-    for (const std::string& name : *names) {
-      // Beside kernels, whose files are very many, only names without a dot may be directories.
-      if (!has_kernels || name.find('.') == std::string::npos) children.push_back(name);
-    }
-    if (has_kernels) {
+    auto names = DirectoryNames::Open(directory);
+    if (!names || IsRecording(directory)) return;
+    Listing listing(directory, *std::move(names));
+    if (listing.FindKernel()) {
       if (auto place = PlaceOf(directory, root_)) {
         found_ = true;
-        visit_(std::move(*place), *std::move(names));
+        visit_(std::move(*place), [&listing] { return listing.Next(); });
       }
     }
-    if (depth == kMaxDepth) return;
-    for (const std::string& name : children) {
-      if (one_ && found_) return;
+    if (depth == kMaxDepth || (one_ && found_)) return;
+    for (const std::string& name : listing.Children()) {
       const std::string child = JoinPath(directory, name);
       const auto facts = Inspect(child);  // links are not followed: they may lead in circles
       if (facts && facts->kind == PathKind::kDirectory) Collect(child, depth + 1);
+      if (one_ && found_) return;
     }
   }
 
@@ -150,15 +198,28 @@ void Expand(const std::string& path, std::vector<std::string>& found) {
 
 }  // namespace
 
+void VisitGraphNames(
+    const std::string& root,
+    const std::function<void(GraphDirectory place, const NextNames& next)>& visit) {
+  if (KindOf(root) == PathKind::kDirectory) Search(root, /*one=*/false, visit).Collect(root, 0);
+}
+
 void VisitGraphDirectories(
     const std::string& root,
     const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit) {
-  if (KindOf(root) == PathKind::kDirectory) Search(root, /*one=*/false, visit).Collect(root, 0);
+  VisitGraphNames(root, [&](GraphDirectory place, const NextNames& next) {
+    std::vector<std::string> names;
+    for (Result<NameBlock> block = next(); block && !block->empty(); block = next()) {
+      for (const ListedName& one : block->names()) names.emplace_back(one.name);
+    }
+    std::ranges::sort(names);
+    visit(std::move(place), std::move(names));
+  });
 }
 
 std::vector<GraphDirectory> ListGraphDirectories(const std::string& root) {
   std::vector<GraphDirectory> found;
-  VisitGraphDirectories(root, [&](GraphDirectory place, const std::vector<std::string>&) {
+  VisitGraphNames(root, [&](GraphDirectory place, const NextNames& /*next*/) {
     found.push_back(std::move(place));
   });
   std::ranges::sort(found, [](const GraphDirectory& a, const GraphDirectory& b) {
@@ -169,7 +230,7 @@ std::vector<GraphDirectory> ListGraphDirectories(const std::string& root) {
 
 bool IsGraphDump(const std::string& path) {
   if (KindOf(path) != PathKind::kDirectory) return path.find("/*") != std::string::npos;
-  const Search::Visit nothing = [](const GraphDirectory&, const std::vector<std::string>&) {};
+  const Search::Visit nothing = [](const GraphDirectory&, const NextNames&) {};
   Search search(path, /*one=*/true, nothing);
   search.Collect(path, 0);
   return search.found();

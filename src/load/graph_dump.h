@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/directory_names.h"
 #include "plumbline/record.h"
 #include "plumbline/result.h"
 
@@ -35,6 +36,13 @@ std::vector<GraphDirectory> ListGraphDirectories(const std::string& root);
 void VisitGraphDirectories(
     const std::string& root,
     const std::function<void(GraphDirectory place, std::vector<std::string> names)>& visit);
+
+// The same with the names as they are listed: next() gives some of them, in any order, and none
+// behind the last one. What `visit` does not take is listed all the same. kIo: a list that breaks
+// off.
+using NextNames = std::function<Result<NameBlock>()>;
+void VisitGraphNames(const std::string& root,
+                     const std::function<void(GraphDirectory place, const NextNames& next)>& visit);
 
 // Whether `path` holds a static-graph dump at one of the places of GraphDirectory.
 bool IsGraphDump(const std::string& path);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +21,6 @@
 #include "base/text_parts.h"
 #include "formats/npy.h"
 #include "formats/statistic_csv.h"
-#include "load/graph_dump.h"
 #include "load/name_mapping.h"
 #include "load/statistic_table.h"
 #include "pipeline/graphs/pass_lock.h"
@@ -38,11 +39,30 @@ enum class FileState : uint8_t { kDone, kUnfinished, kUnreadable, kOther, kContr
 
 // One tensor file of an iteration, and its row.
 struct TensorFile {
-  std::string file;
-  std::string_view name;  // in full: that of the file, or what mapping.csv says
+  std::string_view file;
+  bool is_regular = false;  // by the list
   int64_t timestamp = 0;
-  std::string row;  // empty: it is there already, or cannot be made
+  size_t row = 0;       // where it begins in the rows of the block
+  size_t row_size = 0;  // 0: it is there already, or cannot be made
   FileState state = FileState::kDone;
+};
+
+// Some files of an iteration: those that the file system listed together.
+struct FileBlock {
+  explicit FileBlock(NameBlock of_files) : names(std::move(of_files)) {
+    files.reserve(names.names().size());
+    for (const ListedName& one : names.names()) {
+      if (one.name.ends_with(kNpy))
+        files.push_back({.file = one.name, .is_regular = one.is_regular});
+    }
+  }
+  [[nodiscard]] std::string_view RowOf(const TensorFile& one) const {
+    return std::string_view(rows).substr(one.row, one.row_size);
+  }
+
+  NameBlock names;  // the files borrow from it
+  std::vector<TensorFile> files;
+  std::string rows;
 };
 
 // The cells that tell one tensor from every other. Borrows from `parts`.
@@ -154,36 +174,29 @@ Result<OldRows> ReadOldRows(const std::string& path, std::string_view header) {
 // One pass over the directory of one iteration.
 class DirectoryPass {
  public:
-  DirectoryPass(const std::string& directory, std::vector<std::string> names,
+  DirectoryPass(const std::string& directory, const load::NextNames& next,
                 const FinishOptions& options, bool is_live, FinishReport& report)
       : directory_(directory),
         table_(JoinPath(directory, run_files::kStatisticCsv)),
         options_(options),
         is_live_(is_live),
         report_(report),
-        names_(std::move(names)) {}
+        next_(next) {}
 
   // Whether nothing is left that a later pass could do.
   Result<bool> Run() {
     const std::string header = statistic_csv::HeaderLine(options_.items);
-    PL_TRY(ListFiles());
-    if (files_.empty()) {  // the rows are all that is left
+    PL_TRY_ASSIGN(mapping_, load::NameMapping::Read(directory_));
+    for (const std::string& note : mapping_.notes()) Problem(note);
+    PL_TRY_ASSIGN(const bool has_files, ListSome());
+    if (!has_files) {  // the rows are all that is left
       if (KindOf(table_) != PathKind::kFile) return true;
       PL_TRY(CheckTable(table_));
       return true;
     }
     if (options_.sample_num > 0 && !is_live_) PL_TRY(Sample());
     PL_TRY_ASSIGN(old_, ReadOldRows(table_, header));
-    constexpr size_t kBlock = 64;
-    PL_TRY_ASSIGN(const Directory place, Directory::Open(directory_));
-    ParallelBlocks(files_.size(), kBlock, [&](size_t begin, size_t end) {
-      // Most tensors of a dump are small: copying one costs less than mapping it.
-      constexpr size_t kSmallBytes = size_t{64} << 10;
-      const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kSmallBytes);
-      for (size_t i = begin; i < end; ++i) {
-        Describe(files_[i], place, {buffer.get(), kSmallBytes});
-      }
-    });
+    PL_TRY(DescribeAll());
     PL_TRY(WriteTable(header));
     CountStates();
     if (options_.drops_tensors) PL_TRY(DropTensors());
@@ -195,31 +208,83 @@ class DirectoryPass {
     if (report_.problems.size() < kMaxProblems) report_.problems.push_back(std::move(text));
   }
 
-  Status ListFiles() {
-    PL_TRY_ASSIGN(mapping_, load::NameMapping::Read(directory_));
-    for (const std::string& note : mapping_.notes()) Problem(note);
-    files_.reserve(names_.size());  // names are views into elements
-    for (std::string& file : names_) {
-      if (!file.ends_with(kNpy)) continue;
-      TensorFile& one = files_.emplace_back();
-      one.file = std::move(file);
-      one.name = mapping_.NameOf(one.file);
+  // Lists until there is a tensor file; false: there is none.
+  Result<bool> ListSome() {
+    while (blocks_.empty() || blocks_.back().files.empty()) {
+      PL_TRY_ASSIGN(const bool is_more, ListMore());
+      if (!is_more) return false;
     }
-    return {};
+    return true;
+  }
+  // False: that was all.
+  Result<bool> ListMore() {
+    PL_TRY_ASSIGN(NameBlock names, next_());
+    if (names.empty()) return false;
+    blocks_.emplace_back(std::move(names));
+    return true;
   }
 
   Status Sample() {
-    std::vector<std::string> names;
-    for (const TensorFile& one : files_) {
-      if (load::ParseKernelFile(one.name)) names.push_back(one.file);
+    for (bool is_more = true; is_more;) {
+      PL_TRY_ASSIGN(is_more, ListMore());
     }
+    std::vector<std::string> names;
+    ForEachFile([&](const FileBlock&, const TensorFile& one) {
+      if (load::ParseKernelFile(NameOf(one))) names.emplace_back(one.file);
+    });
+    std::ranges::sort(names);
     PL_TRY_ASSIGN(const uint64_t sampled, SampleTensors(directory_, names, options_.sample_num));
     report_.sampled += sampled;
     return {};
   }
 
-  void Describe(TensorFile& one, const Directory& place, std::span<std::byte> buffer) const {
-    const std::optional<KernelFile> parts = load::ParseKernelFile(one.name);
+  // The name in full: that of the file, or what mapping.csv says.
+  [[nodiscard]] std::string NameOf(const TensorFile& one) const {
+    return mapping_.NameOf(std::string(one.file));
+  }
+
+  template <class F>
+  void ForEachFile(const F& visit) const {
+    for (const FileBlock& block : blocks_) {
+      for (const TensorFile& one : block.files) visit(block, one);
+    }
+  }
+
+  // Files are read while the rest of the directory is being listed: each takes its time.
+  Status DescribeAll() {
+    PL_TRY_ASSIGN(place_, Directory::Open(directory_));
+    Status listed;
+    size_t taken = 0;
+    ParallelJobs([&]() -> std::function<void()> {
+      if (taken == blocks_.size()) {
+        const Result<bool> is_more = ListMore();
+        if (!is_more) listed = is_more.error();
+        if (!is_more || !*is_more) return {};
+      }
+      return [this, &block = blocks_[taken++]] { Describe(block); };
+    });
+    return listed;
+  }
+
+  void Describe(FileBlock& block) const {
+    // Most tensors of a dump are small: copying one costs less than mapping it.
+    constexpr size_t kSmallBytes = size_t{64} << 10;
+    static thread_local const auto buffer =
+        std::make_unique_for_overwrite<std::byte[]>(kSmallBytes);
+    constexpr size_t kUsualRow = 160;
+    block.rows.reserve(block.files.size() * kUsualRow);
+    for (TensorFile& one : block.files) {
+      one.row = block.rows.size();
+      Describe(one, {buffer.get(), kSmallBytes}, block.rows);
+      one.row_size = block.rows.size() - one.row;
+    }
+  }
+
+  void Describe(TensorFile& one, std::span<std::byte> buffer, std::string& rows) const {
+    const bool has_mapping = !mapping_.rows().empty();
+    const std::string mapped = has_mapping ? NameOf(one) : std::string();
+    const std::optional<KernelFile> parts =
+        load::ParseKernelFile(has_mapping ? std::string_view(mapped) : one.file);
     if (!parts) {
       one.state = FileState::kOther;
       return;
@@ -233,29 +298,30 @@ class DirectoryPass {
       one.state = FileState::kUnfinished;
       return;
     }
-    std::string row = MakeRow(one.file, place, buffer, key, parts->dtype);
-    if (row.empty()) {
-      one.state = is_live_ ? FileState::kUnfinished : FileState::kUnreadable;
-    } else if (!has_row) {
-      one.row = std::move(row);
-    } else if (row != old->second.text) {
-      one.state = FileState::kContradicted;
-    }
+    const size_t before = rows.size();
+    AppendRow(one, buffer, key, parts->dtype, rows);
+    const auto row = std::string_view(rows).substr(before);
+    if (row.empty()) one.state = is_live_ ? FileState::kUnfinished : FileState::kUnreadable;
+    if (!has_row) return;
+    if (!row.empty() && row != old->second.text) one.state = FileState::kContradicted;
+    rows.resize(before);
   }
 
-  // Empty when the file is damaged.
-  std::string MakeRow(const std::string& name, const Directory& place, std::span<std::byte> buffer,
-                      const Key& key, std::string_view dtype) const {
-    if (const auto bytes = ReadSmallFile(place, name, buffer); bytes && !bytes->empty()) {
-      if (const auto small = npy::NpyFile::Parse(*bytes)) return RowOf(key, dtype, small->view());
+  // Nothing when the file is damaged.
+  void AppendRow(const TensorFile& one, std::span<std::byte> buffer, const Key& key,
+                 std::string_view dtype, std::string& out) const {
+    if (one.is_regular) {  // reading a pipe would wait for somebody to write into it
+      const auto bytes = ReadSmallFile(*place_, one.file, buffer);
+      const auto small = npy::NpyFile::Parse(bytes.value_or(std::span<const std::byte>()));
+      if (small) return AppendRowOf(key, dtype, small->view(), out);
     }
-    const Result<npy::NpyFile> file = npy::NpyFile::Open(JoinPath(directory_, name));
-    return file ? RowOf(key, dtype, file->view()) : std::string();
+    const Result<npy::NpyFile> file = npy::NpyFile::Open(JoinPath(directory_, one.file));
+    if (file) AppendRowOf(key, dtype, file->view(), out);
   }
 
   // `dtype`: as the name spells it, which knows of types that .npy files do not have.
-  [[nodiscard]] std::string RowOf(const Key& key, std::string_view dtype,
-                                  const TensorView& view) const {
+  void AppendRowOf(const Key& key, std::string_view dtype, const TensorView& view,
+                   std::string& out) const {
     const std::string named = LowerCase(dtype);
     const DTypeInfo& info = InfoOf(ParseDType(named).value_or(view.dtype));
     const fmt::format_int bytes(static_cast<size_t>(view.element_count()) * info.size_bytes);
@@ -267,59 +333,83 @@ class DirectoryPass {
     cells.insert(cells.end(),
                  {{bytes.data(), bytes.size()}, named.empty() ? info.name : named, shape});
     cells.insert(cells.end(), values.begin(), values.end());
-    size_t size = cells.size() + 1;
-    for (const std::string_view cell : cells) size += cell.size();
-    std::string row;
-    row.reserve(size);
-    statistic_csv::AppendRow(cells, row);
-    return row;
+    statistic_csv::AppendRow(cells, out);
   }
 
-  // In the order in which the kernels ran.
+  // In the order in which the kernels ran; of one time, rows of earlier passes and then the new
+  // ones by the names of their files.
   Status WriteTable(const std::string& header) {
-    std::vector<std::pair<int64_t, const std::string*>> rows;
-    for (const auto& [key, old] : old_) rows.emplace_back(old.timestamp, &old.text);
-    for (const TensorFile& one : files_) {
-      if (!one.row.empty()) rows.emplace_back(one.timestamp, &one.row);
-    }
+    struct Row {
+      std::string_view text, file;
+    };
+    std::vector<Row> rows;
+    std::vector<std::pair<int64_t, size_t>> order;
+    const auto add = [&](int64_t time, const Row& row) {
+      order.emplace_back(time, rows.size());
+      rows.push_back(row);
+    };
+    for (const auto& [key, old] : old_) add(old.timestamp, {old.text, {}});
+    ForEachFile([&](const FileBlock& block, const TensorFile& one) {
+      if (one.row_size > 0) add(one.timestamp, {block.RowOf(one), one.file});
+    });
     if (rows.size() == old_.size()) return {};
     report_.rows += rows.size() - old_.size();
     ++report_.directories;
-    std::ranges::stable_sort(rows, {}, &std::pair<int64_t, const std::string*>::first);
-    size_t size = header.size();
-    for (const auto& [time, row] : rows) size += row->size();
+    std::ranges::sort(order, [&](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      const Row &one = rows[a.second], &other = rows[b.second];
+      return one.file != other.file ? one.file < other.file : a.second < b.second;
+    });
+    PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(table_));
+    constexpr size_t kPart = size_t{1} << 20;  // written at a time, from memory that is kept
     std::string text = header;
-    text.reserve(size);
-    for (const auto& [time, row] : rows) text += *row;
-    return WriteFileAtomically(table_, text, /*durable=*/options_.drops_tensors);
+    for (const auto& [time, index] : order) {
+      text += rows[index].text;
+      if (text.size() < kPart) continue;
+      PL_TRY(file.Write(text));
+      text.clear();
+    }
+    PL_TRY(file.Write(text));
+    return file.Commit(/*durable=*/options_.drops_tensors);
   }
 
   void CountStates() {
-    for (const TensorFile& one : files_) {
-      if (one.state == FileState::kUnfinished) ++unfinished_;
-      if (one.state == FileState::kOther) {
-        ++report_.left_out;
-        Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
-                            JoinPath(directory_, one.file)));
-      }
-      if (one.state == FileState::kContradicted) {
-        ++report_.contradicted;
-        Problem(
-            fmt::format("{}: its row in {} is of other values or digits (expected what the file "
-                        "holds). The file stays; move the table away to have it made anew",
-                        JoinPath(directory_, one.file), run_files::kStatisticCsv));
-      }
-      if (one.state != FileState::kUnreadable) continue;
-      ++report_.unreadable;
-      Problem(fmt::format("{}: cannot be read; it has no row", JoinPath(directory_, one.file)));
-    }
+    std::vector<const TensorFile*> odd;
+    ForEachFile([&](const FileBlock&, const TensorFile& one) {
+      if (one.state != FileState::kDone) odd.push_back(&one);
+    });
+    std::ranges::sort(odd, {}, &TensorFile::file);
+    for (const TensorFile* one : odd) CountState(*one);
     report_.unfinished += unfinished_;
   }
 
+  void CountState(const TensorFile& one) {
+    const std::string path = JoinPath(directory_, one.file);
+    if (one.state == FileState::kUnfinished) ++unfinished_;
+    if (one.state == FileState::kOther) {
+      ++report_.left_out;
+      Problem(fmt::format("{}: not the name of a kernel's tensor; left out", path));
+    }
+    if (one.state == FileState::kContradicted) {
+      ++report_.contradicted;
+      Problem(
+          fmt::format("{}: its row in {} is of other values or digits (expected what the file "
+                      "holds). The file stays; move the table away to have it made anew",
+                      path, run_files::kStatisticCsv));
+    }
+    if (one.state != FileState::kUnreadable) return;
+    ++report_.unreadable;
+    Problem(fmt::format("{}: cannot be read; it has no row", path));
+  }
+
   Status DropTensors() {
-    for (const TensorFile& one : files_) {
-      if (one.state != FileState::kDone) continue;
-      PL_TRY(RemoveFile(JoinPath(directory_, one.file)));
+    std::vector<std::string_view> done;
+    ForEachFile([&](const FileBlock&, const TensorFile& one) {
+      if (one.state == FileState::kDone) done.push_back(one.file);
+    });
+    std::ranges::sort(done);  // the one that an error names does not depend on the file system
+    for (const std::string_view file : done) {
+      PL_TRY(RemoveFile(JoinPath(directory_, file)));
       ++report_.dropped;
     }
     return {};
@@ -330,10 +420,11 @@ class DirectoryPass {
   const FinishOptions& options_;
   const bool is_live_;
   FinishReport& report_;
-  std::vector<std::string> names_;
+  const load::NextNames& next_;
   load::NameMapping mapping_;
-  std::vector<TensorFile> files_;
+  std::deque<FileBlock> blocks_;  // grows while earlier ones are read: elements never move
   OldRows old_;
+  std::optional<Directory> place_;  // while files are read
   uint64_t unfinished_ = 0;
 };
 
@@ -360,11 +451,11 @@ Result<FinishReport> DumpFinisher::Pass(bool is_live) {
   Status status;
   bool found = false;
   RunWithThreads(options_.threads, [&] {
-    load::VisitGraphDirectories(
-        tree_, [&](const load::GraphDirectory& place, std::vector<std::string> names) {
-          found = true;
-          if (status) status = FinishDirectory(place.path, std::move(names), is_live, report);
-        });
+    load::VisitGraphNames(tree_,
+                          [&](const load::GraphDirectory& place, const load::NextNames& next) {
+                            found = true;
+                            if (status) status = FinishDirectory(place.path, next, is_live, report);
+                          });
   });
   if (!status) return status.error();
   if (found || is_live) return report;  // before the first iteration is over there is nothing
@@ -375,7 +466,7 @@ Result<FinishReport> DumpFinisher::Pass(bool is_live) {
                   tree_));
 }
 
-Status DumpFinisher::FinishDirectory(const std::string& path, std::vector<std::string> names,
+Status DumpFinisher::FinishDirectory(const std::string& path, const load::NextNames& next,
                                      bool is_live, FinishReport& report) {
   const Result<int64_t> changed = ModifiedAt(path);
   const auto known = done_.find(path);
@@ -384,7 +475,7 @@ Status DumpFinisher::FinishDirectory(const std::string& path, std::vector<std::s
   {
     // Rows that another pass wrote since the listing are read behind it.
     PL_TRY_ASSIGN(const PassLock lock, PassLock::Take(path));
-    PL_TRY_ASSIGN(done, DirectoryPass(path, std::move(names), options_, is_live, report).Run());
+    PL_TRY_ASSIGN(done, DirectoryPass(path, next, options_, is_live, report).Run());
   }
   // Writing the table and dropping files are no news.
   const Result<int64_t> after = ModifiedAt(path);

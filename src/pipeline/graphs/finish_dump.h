@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "load/graph_dump.h"
 #include "pipeline/graphs/statistic_values.h"
 #include "plumbline/result.h"
 
@@ -51,7 +52,7 @@ class DumpFinisher {
   Result<FinishReport> Pass(bool is_live);
 
  private:
-  Status FinishDirectory(const std::string& path, std::vector<std::string> names, bool is_live,
+  Status FinishDirectory(const std::string& path, const load::NextNames& next, bool is_live,
                          FinishReport& report);
 
   std::string tree_;

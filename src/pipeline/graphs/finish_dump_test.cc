@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,44 @@ TEST_F(FinishDump, RowsStandInTheOrderOfTime) {
   EXPECT_TRUE(Has(late) && Has(early));
   EXPECT_EQ(Finish({}).rows, 0U);
   EXPECT_EQ(Table(), kHeader + RowOf(3, "1") + RowOf(20, "2"));
+}
+
+TEST_F(FinishDump, RowsOfOneTimeStandInTheOrderOfNames) {
+  std::string expected = kHeader;
+  for (const char* op : {"a", "b", "c", "d", "e", "f"}) {
+    const std::string file = AddTensor(7, 1);
+    std::filesystem::rename(At(file), At(std::string("Add.") + op + file.substr(file.find(".0."))));
+    expected += std::string("Add,") + op + RowOf(7, "1").substr(std::strlen("Add,Default_Add-op0"));
+  }
+  EXPECT_EQ(Finish({}).rows, 6U);
+  EXPECT_EQ(Table(), expected);
+}
+
+// More files than are listed, read and written at a time.
+TEST_F(FinishDump, ManyFilesHaveARowEach) {
+  constexpr int kFiles = 2000;
+  std::string expected = kHeader;
+  for (int i = 0; i < kFiles; ++i) {
+    AddTensor(i, 1);
+    expected += RowOf(i, "1");
+  }
+  FinishOptions options;
+  for (const int threads : {1, 2, 8}) {
+    options.threads = threads;
+    EXPECT_EQ(Finish(options).rows, static_cast<uint64_t>(kFiles));
+    EXPECT_TRUE(Table() == expected);
+    std::filesystem::remove(At("statistic.csv"));
+  }
+}
+
+TEST_F(FinishDump, WhatIsNoFileIsUnreadable) {
+  const std::string file = AddTensor(7, 1), pipe = "Add.pipe.0.0.8.output.0.DefaultFormat.npy";
+  ASSERT_EQ(::mkfifo(At(pipe).c_str(), 0600), 0);
+  const FinishReport report = Finish({});
+  EXPECT_EQ(report.rows, 1U);
+  EXPECT_EQ(report.unreadable, 1U);
+  ASSERT_EQ(report.problems.size(), 1U);
+  EXPECT_NE(report.problems[0].find(pipe), std::string::npos);
 }
 
 TEST_F(FinishDump, AKilledPassGoesOn) {
