@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include <system_error>
 
 #include "base/directory.h"
-#include "base/lost_mapping.h"
 
 namespace plumbline {
 namespace {
@@ -133,6 +131,20 @@ Result<File> File::OpenRead(const Directory& directory, std::string_view name) {
   return File(fd, JoinPath(directory.path(), name));
 }
 
+Result<File> File::OpenListed(const std::string& path, size_t& size) {
+  // A pipe that took the place of the file opens at once, without waiting for a writer.
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "open"));
+  File file(fd, path);
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return ErrnoError(errno, path, "inspect");
+  if (!S_ISREG(info.st_mode)) {
+    PL_TRY(RefuseOtherKinds(path));
+    return Error(ErrorCode::kIo, fmt::format("{}: changes while it is read", path));
+  }
+  size = static_cast<size_t>(info.st_size);
+  return file;
+}
+
 Result<File> File::Create(const std::string& path) {
   PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
   return File(fd, path);
@@ -228,28 +240,6 @@ Result<bool> File::TryLock() {
   if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   return ErrnoError(errno, path_, "lock");
-}
-
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  PL_TRY_ASSIGN(File file, File::OpenRead(path));
-  struct stat info {};
-  if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  std::span<const std::byte> bytes;
-  const auto size = static_cast<size_t>(info.st_size);
-  if (size > 0) {
-    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-    if (address == MAP_FAILED) return ErrnoError(errno, path, "map");
-    bytes = {static_cast<const std::byte*>(address), size};
-    RememberMapping(bytes, path);
-  }
-  return std::shared_ptr<const MappedFile>(new MappedFile(bytes, path));
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) {
-    ForgetMapping(bytes_);
-    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
 }
 
 Result<std::string> ReadFile(const std::string& path) {

@@ -58,6 +58,9 @@ class File {
 
   static Result<File> OpenRead(const std::string& path);  // of regular files: never a pipe
   static Result<File> OpenRead(const Directory& directory, std::string_view name);
+  // As the first, and its size; looks at what it is when it is open, which saves a system call. For
+  // what a list has as a file: to open a device may set it going.
+  static Result<File> OpenListed(const std::string& path, size_t& size);
   // Creates or truncates; mode 0640.
   static Result<File> Create(const std::string& path);
   // Creates if absent, appends; mode 0640.

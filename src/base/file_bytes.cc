@@ -1,10 +1,6 @@
 #include "base/file_bytes.h"
 
-#include <fmt/format.h>
-#include <sys/stat.h>
-
 #include <array>
-#include <cerrno>
 #include <utility>
 
 namespace plumbline {
@@ -41,10 +37,8 @@ FileBytes::Memory FileBytes::TakeMemory() {
 Result<FileBytes> FileBytes::Open(const std::string& path) {
   FileBytes opened;
   {
-    PL_TRY_ASSIGN(const File file, File::OpenRead(path));
-    struct stat info {};
-    if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-    const auto size = static_cast<size_t>(info.st_size);
+    size_t size = 0;
+    PL_TRY_ASSIGN(const File file, File::OpenListed(path, size));
     if (size <= kMostRead) {
       opened.read_ = TakeMemory();
       PL_TRY_ASSIGN(const size_t count, file.ReadAt({opened.read_.get(), size}, 0));

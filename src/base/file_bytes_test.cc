@@ -1,6 +1,7 @@
 #include "base/file_bytes.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <thread>
@@ -61,7 +62,16 @@ TEST(FileBytes, WhatCannotBeReadIsAnError) {
   const auto folder = FileBytes::Open(directory.Path(""));
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(folder.error().message().find("not a regular file"), std::string::npos);
+  EXPECT_NE(folder.error().message().find("is a directory, not a regular file"), std::string::npos);
+}
+
+TEST(FileBytes, APipeWaitsForNobody) {
+  const testing::TestDirectory directory;
+  ASSERT_EQ(::mkfifo(directory.Path("pipe").c_str(), 0600), 0);
+  const auto pipe = FileBytes::Open(directory.Path("pipe"));
+  ASSERT_FALSE(pipe);
+  EXPECT_EQ(pipe.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(pipe.error().message().find(": not a regular file"), std::string::npos);
 }
 
 }  // namespace
