@@ -118,7 +118,7 @@ Result<int> CompareHdf5Here(const std::string& target, const std::string& golden
   PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
                 hdf5->compare(target, golden, {.threads = options.threads}));
   PL_TRY_ASSIGN(const std::string path, hdf5->write_result(comparison, options.output_dir));
-  std::fputs(pipeline::AnswerText(comparison.answer, "values without elements").c_str(), stdout);
+  std::fputs(pipeline::AnswerText(comparison.answer, "values").c_str(), stdout);
   std::printf("file: %s\n", path.c_str());
   PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;

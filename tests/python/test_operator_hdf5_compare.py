@@ -170,7 +170,35 @@ def test_tensors_without_elements_are_no_good_answer(tmp_path: Path) -> None:
     text, rows = compare(tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "out")
     assert rows[1]["Reason"] == "no-data" and rows[1]["Verdict"] == "not comparable"
     assert text.startswith("not judged completely")
-    assert "values without elements left out: 1" in text
+    assert "without a verdict: 1" in text
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_on_both_sides_is_no_agreement(tmp_path: Path, bad: float) -> None:
+    """As plumb compare has it of all dumps: it proves nothing."""
+    values = {"relu/1/output/result": np.ones(3, np.float32),
+              "log/2/output/result": np.array([1, bad], np.float32)}
+    mine = write_old_dump(tmp_path / "a.h5", values, device=10)
+    golden = write_old_dump(tmp_path / "b.h5", values, device=1)
+    text, rows = compare(mine, golden, tmp_path / "out")
+    assert [(row["Verdict"], row["Reason"]) for row in rows] == [
+        ("same", ""), ("not comparable", "nonfinite-both")]
+    assert text.startswith("not judged completely: the paired tensors show no wrong call\n")
+    assert "without a verdict: 1\n" in text
+    done = run("compare", mine, golden, "-o", tmp_path / "any", "--fail-on", "any")
+    assert done.returncode == 1
+
+
+def test_a_number_that_is_nan_on_both_sides_does_not_differ(tmp_path: Path) -> None:
+    values = {"add/1/output/result": np.ones(3, np.float32)}
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(write_old_dump(tmp_path / name, values, device=10), "a") as file:
+            number = file.create_dataset("add/1/input/alpha", data=np.float64(np.nan))
+            number.attrs.create("Type", 5, dtype=np.int32)
+    text, rows = compare(tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "out")
+    assert rows[0]["CompareFailReason"] == "The number is NaN on both sides."
+    assert (rows[0]["Verdict"], rows[0]["Reason"]) == ("not comparable", "nonfinite-both")
+    assert text.startswith("not judged completely")
 
 
 def test_types_shapes_and_strides(tmp_path: Path) -> None:

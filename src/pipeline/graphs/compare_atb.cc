@@ -47,6 +47,12 @@ std::array<std::string, 4> StatisticsOf(const TensorView& view) {
           StatisticText(stats.norm)};
 }
 
+// "2,0": a size of 0.
+bool HasNoElements(const load::AtbTensor& tensor) {
+  return std::ranges::any_of(SplitAt(tensor.shape, ','),
+                             [](std::string_view size) { return size == "0"; });
+}
+
 bool SameShape(const TensorView& a, const TensorView& b) {
   return std::ranges::equal(a.sizes, b.sizes);
 }
@@ -107,7 +113,7 @@ void JudgeStatistics(AtbRow& row) {
   } else if (nan_differs) {
     row.verdict = {Verdict::kBroken, "nonfinite-position", 0, 0};
   } else if (!any) {
-    row.verdict = measure::NotComparable("no-data");
+    row.verdict = measure::NotComparable(HasNoElements(*row.target) ? "empty" : "no-data");
   } else if (any_nan) {
     row.verdict = measure::NotComparable("nonfinite-both");
   } else if (same) {

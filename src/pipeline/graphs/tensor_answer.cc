@@ -26,8 +26,20 @@ const JudgedTensor* FirstWrong(std::span<const JudgedTensor> tensors) {
   return first;
 }
 
+bool IsUndecided(const JudgedTensor& tensor) {
+  const std::string_view reason = tensor.verdict.reason;
+  return tensor.paired && tensor.verdict.verdict == Verdict::kNotComparable &&
+         reason != "unreadable" && reason != "zero-both" && reason != "empty" &&
+         reason != "no-original";
+}
+
 uint64_t GoodOf(const TensorAnswer& answer) {
   return answer.CountOf(Verdict::kSame) + answer.CountOf(Verdict::kWithinNoise);
+}
+
+bool IsIncomplete(const TensorAnswer& answer) {
+  return answer.unpaired > 0 || answer.unreadable > 0 || answer.undecided > 0 ||
+         answer.left_out > 0;
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ TensorAnswer AnswerOf(std::span<const JudgedTensor> tensors, uint64_t left_out) 
     ++answer.counts[static_cast<size_t>(tensor.verdict.verdict)];
     if (!tensor.paired) ++answer.unpaired;
     if (tensor.verdict.reason == "unreadable") ++answer.unreadable;
+    if (IsUndecided(tensor)) ++answer.undecided;
   }
   if (const JudgedTensor* first = FirstWrong(tensors)) {
     answer.shown = *first;
@@ -54,15 +67,15 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
     text = fmt::format("first wrong call: {}\n  {}: {}, relative error {:.3g}, rounding {:.3g}\n",
                        answer.first_wrong, tensor.name, tensor.verdict.reason, tensor.verdict.error,
                        tensor.verdict.expected);
-  } else if (GoodOf(answer) == 0) {
-    text = "not judged: no row could be compared\n";
   } else if (const uint64_t doubtful = answer.CountOf(Verdict::kSuspicious); doubtful > 0) {
     // Good tensors beside them clear nothing.
     text =
         fmt::format("not judged completely: {} suspicious and {} not cleared; nothing is broken\n",
                     doubtful == 1 ? "1 tensor is" : fmt::format("{} tensors are", doubtful),
                     doubtful == 1 ? "was" : "were");
-  } else if (answer.unpaired > 0 || answer.unreadable > 0 || answer.left_out > 0) {
+  } else if (GoodOf(answer) == 0) {
+    text = "not judged: no row could be compared\n";
+  } else if (IsIncomplete(answer)) {
     text = "not judged completely: the paired tensors show no wrong call\n";
   } else {
     text = "no wrong call\n";
@@ -74,6 +87,7 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
                   answer.CountOf(Verdict::kNotComparable));
   if (answer.unpaired > 0) text += fmt::format("without counterpart: {}\n", answer.unpaired);
   if (answer.unreadable > 0) text += fmt::format("unreadable files: {}\n", answer.unreadable);
+  if (answer.undecided > 0) text += fmt::format("without a verdict: {}\n", answer.undecided);
   if (answer.left_out > 0) {
     text += fmt::format("{} left out: {}\n", left_out_name, answer.left_out);
   }
@@ -83,8 +97,7 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
 Result<bool> AnswerFailsOn(const TensorAnswer& answer, const std::vector<std::string>& conditions) {
   const bool broken = answer.CountOf(Verdict::kBroken) > 0;
   const bool suspicious = broken || answer.CountOf(Verdict::kSuspicious) > 0;
-  const bool missing =
-      answer.unpaired > 0 || answer.left_out > 0 || answer.unreadable > 0 || GoodOf(answer) == 0;
+  const bool missing = IsIncomplete(answer) || GoodOf(answer) == 0;
   return report::MeetsAny({suspicious, broken, missing, suspicious || missing}, conditions);
 }
 

@@ -29,6 +29,10 @@ struct TensorAnswer {
   JudgedTensor shown;                            // its tensor
   std::array<uint64_t, kVerdictCount> counts{};  // by Verdict
   uint64_t unpaired = 0, unreadable = 0;
+  // Of the pairs that could be read, those without a verdict: NaN or infinity on both sides, no
+  // elements, another form. Zeros on both sides, empty tensors and those that stand for nothing do
+  // not count.
+  uint64_t undecided = 0;
   uint64_t left_out = 0;  // parts of the input that could not be used
   [[nodiscard]] uint64_t CountOf(Verdict verdict) const {
     return counts[static_cast<size_t>(verdict)];

@@ -36,6 +36,27 @@ TEST(TensorAnswer, SuspiciousTensorsAreNotClearedByGoodOnes) {
   EXPECT_FALSE(AnswerFailsOn(answer, {"broken"}).value());
 }
 
+// Beside tensors that agree, and alone.
+TEST(TensorAnswer, TensorsWithoutAVerdictDoNotPass) {
+  for (const std::string_view reason : {"nonfinite-both", "shape-differs", "no-data"}) {
+    std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSame),
+                                      Judged("b", Verdict::kNotComparable)};
+    tensors[1].verdict.reason = reason;
+    const TensorAnswer answer = AnswerOf(tensors, 0);
+    EXPECT_EQ(FirstLine(answer), "not judged completely: the paired tensors show no wrong call");
+    EXPECT_NE(AnswerText(answer, "rows").find("without a verdict: 1\n"), std::string::npos);
+    EXPECT_TRUE(AnswerFailsOn(answer, {"unmatched"}).value());
+    tensors[1].verdict.reason = "zero-both";
+    EXPECT_EQ(FirstLine(AnswerOf(tensors, 0)), "no wrong call");
+  }
+}
+
+TEST(TensorAnswer, ASuspiciousTensorAloneWasCompared) {
+  const std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSuspicious)};
+  EXPECT_EQ(FirstLine(AnswerOf(tensors, 0)),
+            "not judged completely: 1 tensor is suspicious and was not cleared; nothing is broken");
+}
+
 TEST(TensorAnswer, ABrokenTensorIsNamedBesideSuspiciousOnes) {
   const std::vector<JudgedTensor> tensors{Judged("a", Verdict::kSuspicious),
                                           Judged("b", Verdict::kBroken)};

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "base/file.h"
 #include "base/parallel.h"
@@ -127,6 +129,11 @@ void CompareTensors(const SideValue& target, const SideValue& golden, Algorithms
   if (!status) Fail(row, measure::NotComparable("unreadable"), status.error().message());
 }
 
+bool IsNaN(const StoredValue& value) {
+  const auto* number = std::get_if<double>(&value.number);
+  return number != nullptr && std::isnan(*number);
+}
+
 using Values = std::map<std::string, StoredValue>;
 
 // The values of one side of a call by name; what is wrong with it otherwise.
@@ -187,6 +194,10 @@ class SideRows {
     if (mine.kind != ValueKind::kTensor && theirs->kind != ValueKind::kTensor) {
       if (mine.number == theirs->number) return;
       Hdf5Row& row = AddRow(path, golden_.PathOf(theirs->name));
+      if (IsNaN(mine) && IsNaN(*theirs)) {
+        Fail(row, measure::NotComparable("nonfinite-both"), "The number is NaN on both sides.");
+        return;
+      }
       Fail(row, {Verdict::kBroken, "values-differ", 0, 0}, "The numbers on both sides differ.");
       return;
     }
@@ -307,12 +318,8 @@ Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string&
          fmt::format("No data match with {} in my dump data.", call.text()));
   }
   std::vector<JudgedTensor> judged;
-  uint64_t without_data = 0;
-  for (const Hdf5Row& row : comparison.rows) {
-    judged.push_back(row.judged);
-    if (row.judged.verdict.reason == kNoData) ++without_data;
-  }
-  comparison.answer = AnswerOf(judged, without_data);
+  for (const Hdf5Row& row : comparison.rows) judged.push_back(row.judged);
+  comparison.answer = AnswerOf(judged, /*left_out=*/0);
   return comparison;
 }
 

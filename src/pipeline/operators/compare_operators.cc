@@ -12,12 +12,10 @@
 namespace plumbline::pipeline {
 namespace {
 
-// What the answer says of each row, in the order of computation. A pair that holds NaN on both
-// sides, or zeros, is no agreement: it counts as left out where the sentence depends on it.
+// What the answer says of each row, in the order of computation.
 TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
   std::vector<JudgedTensor> judged;
   judged.reserve(comparison.rows.size());
-  uint64_t undecided = comparison.unnamed;
   for (const OperatorRow& row : comparison.rows) {
     const PairedOperator& pair = comparison.pairs[row.pair];
     const bool has_target = !pair.target_path.empty();
@@ -27,13 +25,9 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
     tensor.is_output = !row.is_input;
     tensor.paired = row.paired;
     tensor.verdict = row.verdict;
-    const bool is_open = row.verdict.verdict == Verdict::kNotComparable && row.paired &&
-                         row.verdict.reason != "unreadable";
-    const std::string_view reason = row.verdict.reason;
-    undecided += is_open && reason != "zero-both" && reason != "empty" && reason != "no-original";
     judged.push_back(std::move(tensor));
   }
-  return AnswerOf(judged, undecided);
+  return AnswerOf(judged, comparison.unnamed);
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
 }
 
 std::string OperatorText(const OperatorComparison& comparison) {
-  std::string text = AnswerText(comparison.answer, "tensors without a verdict");
+  std::string text = AnswerText(comparison.answer, "dumps without a name");
   constexpr size_t kMostNotes = 20;
   for (size_t i = 0; i < std::min(kMostNotes, comparison.notes.size()); ++i) {
     text += "note: " + OneLine(comparison.notes[i]) + "\n";
