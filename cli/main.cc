@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/msprobe.h"
+#include "kernels/cpu_target.h"
 #include "plumbline/c_api.h"
 
 namespace plumbline::cli {
@@ -112,6 +113,11 @@ int RunMsprobe(const std::vector<std::string>& words) {
 }
 
 int Main(int argc, char** argv) {
+  const Result<kernels::CpuTarget> target = kernels::ChooseTarget();
+  if (!target) {
+    std::fprintf(stderr, "plumb: %s\n", target.error().message().c_str());
+    return ExitStatus(target.error().code());
+  }
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   // A link of that name beside the program stands in for upstream's script.
   const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "commands.h"
-#include "kernels/cpu_target.h"
 #include "pipeline/check_rules.h"
 #include "pipeline/check_run.h"
 #include "plumbline/compare.h"
@@ -44,7 +43,6 @@ std::string Today() {
 }
 
 Result<int> RunCheck(const Arguments& arguments) {
-  PL_TRY(kernels::ChooseTarget());
   PL_TRY_ASSIGN(const pipeline::CheckRules rules, pipeline::ReadCheckRules(arguments.rules));
   PL_TRY_ASSIGN(const std::string baseline,
                 pipeline::ChooseBaseline(arguments.baseline, arguments.fingerprint));

@@ -19,7 +19,6 @@
 #include "commands/compare_mixed.h"
 #include "commands/compare_ranks.h"
 #include "formats/hdf5_dump.h"
-#include "kernels/cpu_target.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
 #include "load/graph_dump.h"
@@ -268,7 +267,6 @@ Result<int> CompareOne(const MixedRequest& part, const Arguments& all) {
 
 Result<int> RunCompare(Arguments& arguments) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
-  PL_TRY(kernels::ChooseTarget());
   PL_TRY(ResolvePaths(arguments));
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY(ReadTrainingRules(arguments));

@@ -12,7 +12,6 @@
 #include "base/number_text.h"
 #include "commands.h"
 #include "commands/natural_number.h"
-#include "kernels/cpu_target.h"
 #include "pipeline/graphs/finish_dump.h"
 
 namespace plumbline::cli {
@@ -27,7 +26,6 @@ struct Arguments {
 };
 
 Status Finish(const Arguments& arguments) {
-  PL_TRY(kernels::ChooseTarget());
   PL_TRY_ASSIGN(const pipeline::FinishReport report,
                 pipeline::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
   for (const std::string& problem : report.problems) {
