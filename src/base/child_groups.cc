@@ -3,20 +3,27 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <memory>
 #include <mutex>
 
 namespace plumbline {
 namespace {
 
-// Read by a handler of signals; 0: free.
-std::array<std::atomic<pid_t>, 16> groups{};
-static_assert(std::atomic<pid_t>::is_always_lock_free);
+// Read by a handler of signals. Never freed, as one may be reading.
+struct Groups {
+  std::array<std::atomic<pid_t>, 16> numbers{};  // 0: free
+  std::atomic<Groups*> more = nullptr;
+};
+Groups first;
+static_assert(std::atomic<pid_t>::is_always_lock_free && std::atomic<Groups*>::is_always_lock_free);
 
 // Only calls that a handler may make.
 void OnEnd(int signal) {
-  for (const std::atomic<pid_t>& group : groups) {
-    const pid_t number = group.load();
-    if (number > 0) ::kill(-number, SIGKILL);
+  for (const Groups* some = &first; some != nullptr; some = some->more.load()) {
+    for (const std::atomic<pid_t>& group : some->numbers) {
+      const pid_t number = group.load();
+      if (number > 0) ::kill(-number, SIGKILL);
+    }
   }
   ::signal(signal, SIG_DFL);
   ::raise(signal);  // pends until this handler returns
@@ -34,10 +41,23 @@ void HandleEnds() {
   }
 }
 
-void Replace(pid_t from, pid_t to) {
-  for (std::atomic<pid_t>& group : groups) {
-    pid_t expected = from;
-    if (group.compare_exchange_strong(expected, to)) return;
+bool Replace(pid_t from, pid_t to) {
+  for (Groups* some = &first; some != nullptr; some = some->more.load()) {
+    for (std::atomic<pid_t>& group : some->numbers) {
+      pid_t expected = from;
+      if (group.compare_exchange_strong(expected, to)) return true;
+    }
+  }
+  return false;
+}
+
+// With room for more, and for `group` among them.
+void Append(pid_t group) {
+  Groups* const made = std::make_unique<Groups>().release();
+  made->numbers[0] = group;
+  std::atomic<Groups*>* end = &first.more;
+  for (Groups* there = nullptr; !end->compare_exchange_strong(there, made); there = nullptr) {
+    end = &there->more;
   }
 }
 
@@ -46,9 +66,9 @@ void Replace(pid_t from, pid_t to) {
 void FollowChildGroup(pid_t group) {
   static std::once_flag once;
   std::call_once(once, HandleEnds);
-  Replace(0, group);
+  if (!Replace(0, group)) Append(group);
 }
 
-void ForgetChildGroup(pid_t group) { Replace(group, 0); }
+void ForgetChildGroup(pid_t group) { (void)Replace(group, 0); }
 
 }  // namespace plumbline

@@ -10,7 +10,7 @@ namespace plumbline {
 
 // From here to ForgetChildGroup() an interrupt, a hangup or a termination of this process (SIGINT,
 // SIGHUP, SIGTERM) kills that group too. Where the process has handlers of its own, or ignores a
-// signal, nothing of that signal changes. At most 16 at a time; more are not followed. Thread-safe.
+// signal, nothing of that signal changes. Thread-safe.
 void FollowChildGroup(pid_t group);
 void ForgetChildGroup(pid_t group);
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -57,7 +58,8 @@ struct Launch {
   std::vector<char*> arguments;       // a null behind them
   std::vector<Descriptor> inherited;  // from descriptor 3 on
   Descriptor empty_input;
-  Descriptor failure;  // for the reason why it cannot be run; closed by exec()
+  Descriptor failure;                // for the reason why it cannot be run; closed by exec()
+  std::array<Descriptor, 2> follow;  // a pipe with a byte once the child's group is followed
   pid_t parent = 0;
 
   Status Add(int descriptor) {
@@ -72,6 +74,10 @@ struct Launch {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(1);  // it ended before it could be followed
+  // What the program starts must not outlive a signal that comes here first.
+  char followed = 0;
+  while (::read(launch.follow[0].number(), &followed, 1) < 0 && errno == EINTR) {
+  }
   ::dup2(launch.empty_input.number(), STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   for (size_t i = 0; i < launch.inherited.size(); ++i) {
@@ -135,6 +141,8 @@ class ChildProcess::Running {
     ::setpgid(process, process);  // whoever comes first
     process_ = process;
     FollowChildGroup(process);
+    while (::write(launch.follow[1].number(), "f", 1) < 0 && errno == EINTR) {
+    }
     started.set_value(0);
     AwaitEnd(process);
     const std::scoped_lock lock(mutex_);
@@ -194,7 +202,7 @@ Result<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
   const auto failed = [&](int reason) {
     return Error(ErrorCode::kIo, ErrnoError(reason, words[0], "start").message());
   };
-  int ends[2], pipe[2];
+  int ends[2], pipe[2], follow[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return failed(errno);
   ChildProcess child;
   child.running_ = std::make_unique<Running>(Descriptor(ends[0]));
@@ -205,6 +213,8 @@ Result<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
   ::close(pipe[1]);
   launch.empty_input = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!launch.failure.is_open() || !launch.empty_input.is_open()) return failed(errno);
+  if (::pipe2(follow, O_CLOEXEC) != 0) return failed(errno);
+  launch.follow = {Descriptor(follow[0]), Descriptor(follow[1])};
   PL_TRY(launch.Add(theirs.number()));
   for (const SharedBytes* bytes : memory) PL_TRY(launch.Add(bytes->descriptor()));
   if (const int reason = child.running_->Start(std::move(launch)); reason != 0) {

@@ -7,10 +7,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/file.h"
+#include "base/test_directory.h"
 
 namespace plumbline {
 namespace {
@@ -29,6 +32,40 @@ Result<ChildProcess> Shell(const std::string& script,
 bool IsEnded(int process) {
   const auto text = ReadFile("/proc/" + std::to_string(process) + "/stat");
   return text && text->find(") Z ") != std::string::npos;
+}
+
+// Starts more programs than a table of fixed size would hold, each with one of its own that it
+// leaves behind, and is terminated.
+void StartManyAndEnd(const std::string& list) {
+  std::vector<ChildProcess> children;
+  std::string processes;
+  for (int i = 0; i < 40; ++i) {
+    auto child = Shell("read -r line <&3; sleep 300 3>&- & echo $! >&3; read -r line <&3");
+    if (!child) return;
+    processes += child->Ask("go").value_or("") + "\n";
+    children.push_back(*std::move(child));
+  }
+  if (!WriteFileAtomically(list, processes, false)) return;
+  (void)::raise(SIGTERM);
+}
+
+TEST(ChildProcess, AllGroupsEndWithTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "fast");  // in the same directory
+  const testing::TestDirectory dir;
+  const std::string list = dir.Path("processes");
+  EXPECT_EXIT(StartManyAndEnd(list), ::testing::KilledBySignal(SIGTERM), "");
+  const Result<std::string> text = ReadFile(list);
+  ASSERT_TRUE(text);
+  std::istringstream lines(*text);
+  int count = 0;
+  for (int process = 0; lines >> process; ++count) {
+    const auto is_there = [&] { return ::kill(process, 0) == 0 && !IsEnded(process); };
+    for (int i = 0; i < 100 && is_there(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_FALSE(is_there()) << process;
+  }
+  EXPECT_EQ(count, 40);
 }
 
 TEST(ChildProcess, AnswersLineByLine) {
