@@ -42,7 +42,8 @@ struct ChunkReceiver::Assembly {
   File file;         // closed while others are at work
   std::map<uint64_t, uint64_t> ranges;  // of the bytes that are there, apart: begin, end
   [[nodiscard]] uint64_t end() const { return ranges.empty() ? 0 : ranges.rbegin()->second; }
-  std::string lost;  // why a chunk is not in the piece; empty: all are
+  bool is_appended = false;  // chunks without a place lie behind others
+  std::string lost;          // why a chunk is not in the piece; empty: all are
   std::string piece;
   std::atomic<uint64_t> last_use = 0;
   // Of the receiver's mutex.
@@ -210,6 +211,7 @@ Status ChunkReceiver::Put(const Chunk& chunk, Assembly& assembly) {
     const auto* text = reinterpret_cast<const char*>(chunk.bytes.data());
     PL_TRY(assembly.file.WriteAt({text, chunk.bytes.size()}, place));
     AddRange(assembly.ranges, place, place + chunk.bytes.size());
+    if (chunk.offset < 0 && place > 0 && !chunk.bytes.empty()) assembly.is_appended = true;
     return {};
   };
   {
@@ -251,7 +253,7 @@ void ChunkReceiver::Finish(const std::string& file, Assembly& assembly) {
   if (!assembly.lost.empty()) {
     received.problems.push_back(fmt::format("{}: a chunk is lost: {}", file, assembly.lost));
   } else if (!IsRepeatedTable(file, assembly.piece)) {
-    received = ConvertReceived(assembly.piece, JoinPath(dump_path_, file));
+    received = ConvertReceived(assembly.piece, JoinPath(dump_path_, file), assembly.is_appended);
   }
   static_cast<void>(RemoveFile(assembly.piece));
   const std::scoped_lock lock(mutex_);

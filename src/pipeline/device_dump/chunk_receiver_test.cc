@@ -151,19 +151,31 @@ TEST_F(ChunkReceiverTest, BytesThatComeTwiceAreTheSame) {
       << report.problems[0];
 }
 
-// Without a place a chunk that comes again moves those behind it.
-TEST_F(ChunkReceiverTest, BytesThatAreTooManyAreTold) {
+// Without a place a chunk that comes again, or never, moves those behind it.
+TEST_F(ChunkReceiverTest, BytesThatHaveMovedAreNoTensors) {
   const std::string dump = DumpOf(2, 64);
   const std::string_view bytes = dump;
   for (const size_t begin : {size_t{0}, size_t{0}, size_t{100}}) {
     EXPECT_TRUE(Send(0, bytes.substr(begin, begin == 0 ? 100 : bytes.npos), -1, begin > 0));
   }
   EXPECT_TRUE(Send(1, dump + "abc", -1, true));
+  EXPECT_TRUE(Send(2, bytes.substr(0, 200), -1, false));
+  EXPECT_TRUE(Send(2, bytes.substr(240), -1, true));
   const ReceiverReport report = receiver_->Close();
-  EXPECT_EQ(report.failed, 2U);
-  ASSERT_GE(report.problems.size(), 2U);
-  EXPECT_NE(report.problems.back().find("3 bytes behind the last part"), std::string::npos)
-      << report.problems.back();
+  EXPECT_EQ(report.failed, 3U);
+  ASSERT_EQ(report.problems.size(), 3U);
+  EXPECT_NE(report.problems[0].find("100 bytes behind the last part"), std::string::npos)
+      << report.problems[0];
+  EXPECT_NE(report.problems[2].find("cut at output 0"), std::string::npos) << report.problems[2];
+  EXPECT_EQ(KindOf(OutputOf(0)), PathKind::kMissing);
+  EXPECT_EQ(KindOf(OutputOf(2)), PathKind::kMissing);
+  const auto kept = ReadFile(root_.Path(NameOf(0) + ".delivery-2"));
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(*kept, dump.substr(0, 100) + dump);
+  // Of one piece nothing has moved.
+  EXPECT_NE(report.problems[1].find("3 bytes behind the last part"), std::string::npos)
+      << report.problems[1];
+  EXPECT_TRUE(Holds(1, 2, 64));
 }
 
 TEST_F(ChunkReceiverTest, AFileThatComesAgainTakesNothingAway) {

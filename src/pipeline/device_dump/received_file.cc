@@ -18,6 +18,11 @@ namespace {
 
 constexpr size_t kImageDimensions = 4;
 
+std::string SurplusText(const acl::DumpFile& file) {
+  return fmt::format("{} bytes behind the last part are described by nothing",
+                     file.surplus_bytes());
+}
+
 class Received {
  public:
   Received(const std::string& piece, const std::string& target, OutputDirectory& directory)
@@ -32,13 +37,7 @@ class Received {
     }
     const std::string cut = file->FirstCutPart();
     if (!cut.empty()) Fail("the file is cut at " + cut);
-    // A chunk without a place that came twice has moved what is behind it.
-    if (file->surplus_bytes() > 0) {
-      Fail(
-          fmt::format("{} bytes behind the last part are described by nothing; its tensors may be "
-                      "wrong",
-                      file->surplus_bytes()));
-    }
+    if (file->surplus_bytes() > 0) Fail(SurplusText(*file));
     const acl::Message& message = file->message();
     for (size_t i = 0; i < message.inputs.size(); ++i) Write(message.inputs[i], "input", i);
     for (size_t i = 0; i < message.outputs.size(); ++i) Write(message.outputs[i], "output", i);
@@ -101,18 +100,29 @@ class Received {
 
 namespace {
 
-// The first delivery of a file stays; another one is nobody's to throw away. Says where it is.
-std::string KeepDelivery(const std::string& piece, const std::string& target) {
+// Moves a delivery beside its outputs and gives a line that says why it is there.
+std::string KeepDelivery(const std::string& piece, const std::string& target,
+                         std::string_view reason) {
   for (size_t number = 2;; ++number) {
     const std::string path = fmt::format("{}.delivery-{}", target, number);
     if (KindOf(path) != PathKind::kMissing) continue;
     const std::string_view name = BaseName(target);
     const Status moved = RenameFile(piece, path);
     if (!moved)
-      return fmt::format("{}: came again, and is lost: {}", name, moved.error().message());
-    return fmt::format("{}: came again with other contents; that is kept as it came, as {}", name,
-                       path);
+      return fmt::format("{}: {}, and is lost: {}", name, reason, moved.error().message());
+    return fmt::format("{}: {}; that is kept as it came, as {}", name, reason, path);
   }
+}
+
+// Why the tensors of a file may be others than they seem; empty: they are not. A piece without a
+// place that came twice or never has moved what is behind it.
+std::string WhyMoved(const std::string& piece, std::string_view name) {
+  const Result<acl::DumpFile> file = acl::DumpFile::Open(piece, name);
+  if (!file) return "";  // said where it is converted
+  const std::string cut = file->FirstCutPart();
+  const std::string odd = cut.empty() ? SurplusText(*file) : "the file is cut at " + cut;
+  if (cut.empty() && file->surplus_bytes() == 0) return "";
+  return odd + ", and pieces without a place came twice or not at all";
 }
 
 }  // namespace
@@ -122,7 +132,8 @@ bool IsWhole(const std::string& piece, std::string_view name) {
   return file && file->FirstCutPart().empty() && file->surplus_bytes() == 0;
 }
 
-ReceivedFile ConvertReceived(const std::string& piece, const std::string& target) {
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target,
+                             bool is_appended) {
   const std::string parent(DirectoryOf(target));
   const Status made = MakeDirectories(parent);
   if (!made) return {0, {made.error().message()}};
@@ -131,10 +142,15 @@ ReceivedFile ConvertReceived(const std::string& piece, const std::string& target
     if (!rows) return {0, {rows.error().message()}};
     return {*rows, {}};
   }
+  const std::string moved = is_appended ? WhyMoved(piece, BaseName(target)) : "";
+  if (!moved.empty()) return {0, {KeepDelivery(piece, target, moved)}};
   DumpResult<OutputDirectory> directory = OutputDirectory::Open(parent, IfThere::kKeep);
   if (!directory) return {0, {directory.error().text}};
   ReceivedFile received = Received(piece, target, *directory).Run();
-  if (directory->kept() > 0) received.problems.push_back(KeepDelivery(piece, target));
+  // The first delivery of a file stays; another one is nobody's to throw away.
+  if (directory->kept() > 0) {
+    received.problems.push_back(KeepDelivery(piece, target, "came again with other contents"));
+  }
   return received;
 }
 

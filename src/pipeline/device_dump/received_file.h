@@ -21,8 +21,10 @@ struct ReceivedFile {
 // where the layout can be converted; otherwise they stay in the layout and shape of the device,
 // which their name tells. Types that NumPy does not have are written as their bytes, without
 // ".npy". A file that is there stays: where the new one is not the same, that is a problem, and the
-// piece becomes `{target}.delivery-{n}`. Thread-safe for different targets.
-ReceivedFile ConvertReceived(const std::string& piece, const std::string& target);
+// piece becomes `{target}.delivery-{n}`. So does one that has too many bytes or too few and that
+// `is_appended`, put together of pieces without places: any of its tensors may be another one.
+// Thread-safe for different targets.
+ReceivedFile ConvertReceived(const std::string& piece, const std::string& target, bool is_appended);
 
 // Whether a file `name` whose end nobody announced is a dump that has all its parts.
 bool IsWhole(const std::string& piece, std::string_view name);
