@@ -18,6 +18,7 @@
 #include "pipeline/device_dump/convert_file.h"
 #include "pipeline/device_dump/convert_journal.h"
 #include "pipeline/device_dump/dump_files.h"
+#include "pipeline/device_dump/spared_inputs.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
 
@@ -31,36 +32,40 @@ struct Inputs {
   std::vector<std::string> notes;
 };
 
+// What was found in the directory of a request.
+DumpResult<Inputs> InputsOf(const ConvertRequest& request, DumpFiles found) {
+  if (!found.unreadable.empty()) return Failed(DumpCode::kInvalidPath, found.unreadable.front());
+  if (found.files.empty() && found.left_out.empty()) {
+    return DumpFailure{DumpCode::kInvalidParameter,
+                       fmt::format("{}: The dump path is empty.", request.dump_path)};
+  }
+  if (found.files.empty()) {
+    return DumpFailure{DumpCode::kInvalidParameter,
+                       fmt::format("{}: no dump file among {} files (expected names as "
+                                   "type.name.task.stream.time). Name the file itself",
+                                   request.dump_path, found.left_out.size())};
+  }
+  Inputs inputs;
+  inputs.files = std::move(found.files);
+  inputs.left_out = found.left_out.size();
+  inputs.notes = std::move(found.notes);
+  return inputs;
+}
+
 // A path that exists is taken as it is, also with commas in it.
 DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
-  Inputs inputs;
   if (KindOf(request.dump_path) == PathKind::kDirectory) {
     DumpSearch search{request.recursive || request.by_operator, request.takes_atb};
     Result<DumpFiles> found = FindDumpFiles(request.dump_path, search);
-    if (found && found->files.empty()) {
+    if (found && found->files.empty() && !search.recursive) {
       // The directory of a run holds its dumps some levels below.
       search.recursive = true;
       found = FindDumpFiles(request.dump_path, search);
     }
     if (!found) return Failed(DumpCode::kInvalidPath, found.error());
-    if (!found->unreadable.empty()) {
-      return Failed(DumpCode::kInvalidPath, found->unreadable.front());
-    }
-    if (found->files.empty() && found->left_out.empty()) {
-      return DumpFailure{DumpCode::kInvalidParameter,
-                         fmt::format("{}: The dump path is empty.", request.dump_path)};
-    }
-    if (found->files.empty()) {
-      return DumpFailure{DumpCode::kInvalidParameter,
-                         fmt::format("{}: no dump file among {} files (expected names as "
-                                     "type.name.task.stream.time). Name the file itself",
-                                     request.dump_path, found->left_out.size())};
-    }
-    inputs.files = std::move(found->files);
-    inputs.left_out = found->left_out.size();
-    inputs.notes = std::move(found->notes);
-    return inputs;
+    return InputsOf(request, *std::move(found));
   }
+  Inputs inputs;
   const bool is_whole = KindOf(request.dump_path) != PathKind::kMissing;
   const std::vector<std::string_view> paths =
       is_whole ? std::vector<std::string_view>{request.dump_path} : SplitAt(request.dump_path, ',');
@@ -119,14 +124,14 @@ class Run {
     FileConversion conversion;
   };
 
-  // Outputs have the names of their dumps and more, and take the place of links, not of what those
-  // lead to: only the list of failures may have the name of an input.
+  // Outputs take the place of links, not of what those lead to; the list of failures may be a name
+  // of any input.
   [[nodiscard]] DumpStatus CheckSpares(const std::string& list) const {
     std::vector<std::string> paths;
     for (const DumpPath& file : inputs_.files) paths.push_back(file.path);
     const Status spared = InputFiles(std::move(paths)).CheckSpares(list);
     if (!spared) return Failed(DumpCode::kInvalidParameter, spared.error());
-    return {};
+    return CheckSparesInputs(inputs_.files, request_.output_directory, options_);
   }
 
   // One below the output directory that cannot be made (a name too long) fails its dumps alone.
@@ -257,11 +262,8 @@ class Run {
   ConvertReport report_;
 };
 
-}  // namespace
-
-DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
-  PL_TRY_ASSIGN(ConvertOptions options, CheckConvert(request));
-  PL_TRY_ASSIGN(Inputs inputs, FindInputs(request));
+DumpResult<ConvertReport> ConvertInputs(const ConvertRequest& request, ConvertOptions options,
+                                        Inputs inputs) {
   if (request.by_operator) PlaceByOperator(inputs.files);
   std::vector<std::string> notes;
   if (options.own) notes = options.own->warnings();
@@ -276,6 +278,20 @@ DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
                 Run(request, std::move(options), std::move(inputs)).Convert());
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   return report;
+}
+
+}  // namespace
+
+DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request) {
+  PL_TRY_ASSIGN(ConvertOptions options, CheckConvert(request));
+  PL_TRY_ASSIGN(Inputs inputs, FindInputs(request));
+  return ConvertInputs(request, std::move(options), std::move(inputs));
+}
+
+DumpResult<ConvertReport> ConvertFound(const ConvertRequest& request, DumpFiles found) {
+  PL_TRY_ASSIGN(ConvertOptions options, CheckConvert(request));
+  PL_TRY_ASSIGN(Inputs inputs, InputsOf(request, std::move(found)));
+  return ConvertInputs(request, std::move(options), std::move(inputs));
 }
 
 }  // namespace plumbline::pipeline

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/device_dump/convert_options.h"
+#include "pipeline/device_dump/dump_files.h"
 
 namespace plumbline::pipeline {
 
@@ -33,6 +34,8 @@ struct ConvertReport {
 // options do the rest. The failures of this run are in a list there.
 // kInvalidParameter (also an empty directory), kInvalidPath, kWriteError: nothing was converted.
 DumpResult<ConvertReport> ConvertDumps(const ConvertRequest& request);
+// The same of what was found below request.dump_path, a directory.
+DumpResult<ConvertReport> ConvertFound(const ConvertRequest& request, DumpFiles found);
 
 }  // namespace plumbline::pipeline
 

@@ -26,22 +26,6 @@ std::string Dimensions(const Shape& sizes, std::string_view between) {
   return fmt::format("{}", fmt::join(sizes, between));
 }
 
-std::string_view Suffix(OutputKind kind) {
-  switch (kind) {
-    case OutputKind::kNpy:
-    case OutputKind::kMsNpy:
-    case OutputKind::kGraphNpy:
-      return "npy";
-    case OutputKind::kBin:
-      return "bin";
-    case OutputKind::kPt:
-      return "pt";
-    case OutputKind::kTxt:
-      return "txt";
-  }
-  return "";
-}
-
 DumpFailure CannotWrite(const Error& error) { return Failed(DumpCode::kWriteError, error); }
 
 Result<bool> HaveSameBytes(const std::string& one, const std::string& other) {
@@ -85,8 +69,24 @@ std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKi
     return fmt::format("{}.{}.{}.{}.bin", stem, Dimensions(tensor.sizes, "_"), type_name,
                        DeviceFormatName(tensor.format));
   }
-  if (!is_converted) return fmt::format("{}.{}", stem, Suffix(kind));
-  return fmt::format("{}.{}.{}", stem, Dimensions(tensor.sizes, "x"), Suffix(kind));
+  if (!is_converted) return fmt::format("{}{}", stem, OutputSuffix(kind));
+  return fmt::format("{}.{}{}", stem, Dimensions(tensor.sizes, "x"), OutputSuffix(kind));
+}
+
+std::string_view OutputSuffix(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kNpy:
+    case OutputKind::kMsNpy:
+    case OutputKind::kGraphNpy:
+      return ".npy";
+    case OutputKind::kBin:
+      return ".bin";
+    case OutputKind::kPt:
+      return ".pt";
+    case OutputKind::kTxt:
+      return ".txt";
+  }
+  return "";
 }
 
 std::string HashedName(std::string_view name) {

@@ -27,6 +27,9 @@ std::string OutputStem(std::string_view file_name, std::string_view op_name, Out
 std::string OutputName(std::string_view stem, const HostTensor& tensor, OutputKind kind,
                        bool is_converted);
 
+// The end of these names, with its point.
+std::string_view OutputSuffix(OutputKind kind);
+
 // 32 hexadecimal digits that stand for a name: uuid3 in the namespace of DNS.
 std::string HashedName(std::string_view name);
 
