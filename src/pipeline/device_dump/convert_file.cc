@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/lost_mapping.h"
 #include "formats/acl_dump.h"
 #include "formats/acl_file_name.h"
 #include "formats/acl_overflow.h"
@@ -91,8 +92,14 @@ class Conversion {
   }
 
   DumpStatus Write(const std::string& name, const OutputDirectory::Fill& fill) {
+    const auto fill_and_check = [&](AtomicFile& file) -> DumpResult<uint64_t> {
+      PL_TRY_ASSIGN(const uint64_t bytes, fill(file));
+      const Status kept = watch_.Check();
+      if (!kept) return Failed(DumpCode::kCannotOpen, kept.error());
+      return bytes;
+    };
     PL_TRY_ASSIGN(PlacedFile written,
-                  directory_->Write(name, fill, options_.kind == OutputKind::kGraphNpy));
+                  directory_->Write(name, fill_and_check, options_.kind == OutputKind::kGraphNpy));
     result_.output_bytes += written.bytes;
     result_.outputs.push_back(std::move(written.path));
     return {};
@@ -238,6 +245,7 @@ class Conversion {
     }
   }
 
+  const LossWatch watch_;  // the dump is mapped, and may be cut off while it is read
   const std::string& path_;
   const std::string& name_;
   const ConvertOptions& options_;
