@@ -71,11 +71,15 @@ std::vector<measure::DumpAlgorithm> NotReplaced(std::vector<measure::DumpAlgorit
 
 // `own`: what the user's directory has.
 DumpResult<Algorithms> AlgorithmsOf(const OptionWords& words, const std::vector<std::string>& own) {
+  // Between commas or blanks, also where the blanks are in quotes.
   std::vector<std::string> names;
-  for (const std::string& word : words.All("--algorithm")) {
-    for (const std::string_view name : SplitAt(word, ',')) names.emplace_back(name);
+  for (std::string word : words.All("--algorithm")) {
+    std::ranges::replace(word, ' ', ',');
+    for (const std::string_view name : SplitAt(word, ',')) {
+      if (!name.empty()) names.emplace_back(name);
+    }
   }
-  if (names.empty() || names == std::vector<std::string>{"all"}) {
+  if (!words.Has("--algorithm") || names == std::vector<std::string>{"all"}) {
     return Algorithms{NotReplaced(measure::AllDumpAlgorithms(), own), own};
   }
   Algorithms chosen;
