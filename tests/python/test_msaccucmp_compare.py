@@ -162,6 +162,30 @@ def test_against_a_framework(tmp_path: Path, nhwc: bool) -> None:
     assert "Address.2" not in rows["net/add:input:0"]
 
 
+@pytest.mark.parametrize("nhwc", [False, True])
+@pytest.mark.parametrize("has_format", [False, True])
+def test_a_rule_file_without_sizes(tmp_path: Path, nhwc: bool, has_format: bool) -> None:
+    """The sizes of my tensor stand for them; an array that fits in no order is no counterpart."""
+    rule = fused_model(tmp_path, nhwc=nhwc)
+    content = json.loads(rule.read_text())
+    left_out = ["origin_shape"] if has_format else ["origin_shape", "_datadump_origin_format"]
+    for operator in content["graph"][0]["op"]:
+        for output in operator["output_desc"]:
+            output["attr"] = [one for one in output["attr"] if one["key"] not in left_out]
+    rule.write_text(json.dumps(content))
+    words = ("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-f", rule, "-out")
+    run(*words, tmp_path)
+    rows = [row for row in rows_of(tmp_path) if row["Reason"] != "no-original"]
+    assert [row["Verdict"] for row in rows] == ["same"] * 5
+    path = tmp_path / "golden" / "net_add.0.1612439563338020.npy"
+    np.save(path, np.load(path).transpose(0, 3, 2, 1).copy())
+    assert first_line(*words[1:], tmp_path / "turned").startswith("not judged completely")
+    (row,) = [row for row in rows_of(tmp_path / "turned")
+              if row["TensorIndex"] == "net/add:output:0"]
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "shape-differs")
+    assert row["MaxAbsoluteError"] == "NaN"
+
+
 def test_against_a_framework_the_culprit_is_named(tmp_path: Path) -> None:
     """The operator whose input agrees with the framework and whose output does not."""
     rule = fused_model(tmp_path, wrong=True)
@@ -367,3 +391,42 @@ def test_a_dump_without_a_name_is_no_pass(tmp_path: Path, name: str) -> None:
     done = run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
     assert done.stdout.startswith("not judged completely")
     assert f"{tmp_path / 'mine' / name}: a dump without a name" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("0", "1"), ("0 1",), ("0,1",), ("0, MaxAbsoluteError",)])
+def test_algorithms_between_commas_or_blanks(tmp_path: Path, words: tuple[str, ...]) -> None:
+    chain(tmp_path / "mine")
+    both = ("-m", tmp_path / "mine", "-g", tmp_path / "mine", "-out", tmp_path)
+    assert run("compare", *both, "-alg", *words).stderr.count("warning") == 0
+    (row, *_) = rows_of(tmp_path)
+    assert [name for name in ALGORITHMS if name in row] == ALGORITHMS[:2]
+    run("compare", *both, "-alg", ",", code=31)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_nan_of_either_side_is_in_every_measure(tmp_path: Path, side: int) -> None:
+    """Relative errors leave no element out that has no number."""
+    pair = [normal((4, 5)), normal((4, 5), 2)]
+    pair[side][2, 2] = np.nan
+    for name, array in zip(("mine", "golden"), pair, strict=True):
+        write_dump(tmp_path / name / dump_name("Add", "a", 1), [], [(array, "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert all("nan" in row[name] for name in ALGORITHMS), row
+    assert (row["Verdict"], row["Reason"]) == ("broken", "nonfinite-position")
+
+
+@pytest.mark.parametrize("plain", ["NHWC", "NCHW", "ND"])
+def test_equal_sizes_in_another_order_are_no_counterpart(tmp_path: Path, plain: str) -> None:
+    """A blocked image against a plain one whose order of axes its sizes do not tell."""
+    x = normal((4, 4, 4, 4))
+    stored = x.transpose(0, 2, 3, 1).copy() if plain == "NHWC" else x
+    write_dump(tmp_path / "mine" / dump_name("Relu", "a", 1), [], [(x, "NC1HWC0")])
+    write_dump(tmp_path / "golden" / dump_name("Relu", "a", 1), [], [(stored, plain)])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    (row,) = rows_of(tmp_path)
+    if plain != "NHWC":
+        assert row["Verdict"] == "same"
+        return
+    assert (row["Verdict"], row["Reason"]) == ("not comparable", "shape-differs")
+    assert "The format does not match (NCHW vs NHWC)" in row["CompareFailReason"]

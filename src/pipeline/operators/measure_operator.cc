@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "kernels/kernel_table.h"
 #include "pipeline/operators/array_pair.h"
+#include "pipeline/operators/golden_layout.h"
+#include "pipeline/operators/input_parts.h"
 #include "pipeline/operators/operator_tensors.h"
+#include "pipeline/operators/parts_note.h"
 #include "pipeline/operators/plain_tensor.h"
 #include "tensor/device_shape.h"
 
@@ -44,60 +48,6 @@ std::string Overflow(const acl::Elements& elements) {
              : "NO";
 }
 
-// The layout of the golden side: as the rule file has it, or NHWC in place of NCHW (and the other
-// way round) where only this order gives the array's own sizes.
-std::optional<PlainLayout> LayoutOf(const GoldenTensor& golden, const Shape& sizes) {
-  if (!golden.format || PlainAxes(*golden.format).size() != sizes.size()) return std::nullopt;
-  const Shape& rule = golden.sizes;
-  if (rule.size() == 4 && sizes != rule) {
-    const Shape last = {rule[0], rule[2], rule[3], rule[1]};    // of NCHW as NHWC
-    const Shape second = {rule[0], rule[3], rule[1], rule[2]};  // of NHWC as NCHW
-    if (golden.format == DeviceFormat::kNCHW && sizes == last) {
-      return PlainLayout{DeviceFormat::kNHWC, sizes};
-    }
-    if (golden.format == DeviceFormat::kNHWC && sizes == second) {
-      return PlainLayout{DeviceFormat::kNCHW, sizes};
-    }
-  }
-  return PlainLayout{*golden.format, sizes};
-}
-
-// The plain layout that a tensor has, or stands for by its own facts.
-std::optional<PlainLayout> PlainFacts(const acl::DumpedTensor& tensor) {
-  if (auto own = OwnLayout(tensor)) return own;
-  const auto format = static_cast<DeviceFormat>(tensor.format);
-  const std::optional<Shape> sizes = acl::KnownShape(tensor.shape);
-  if (!sizes || PlainAxes(format).size() != sizes->size() || sizes->empty()) return std::nullopt;
-  return PlainLayout{format, *sizes};
-}
-
-// My tensor in the layout of the golden one, or in its own where that is not known or cannot be.
-Result<acl::Elements> LikeGolden(const acl::DumpedTensor& mine, const GoldenTensor& golden,
-                                 const Shape& golden_sizes, UserCode* own) {
-  const auto format = static_cast<DeviceFormat>(mine.format);
-  std::optional<PlainLayout> wanted = LayoutOf(golden, golden_sizes);
-  if (wanted && HasConverter(own, mine, wanted->format)) return PlainElements(mine, wanted, own);
-  if (!wanted) {
-    // Without a word of the rule file, the golden sizes may still be mine in another order.
-    const std::optional<PlainLayout> facts = PlainFacts(mine);
-    if (!facts) return acl::ElementsOf(mine);
-    GoldenTensor like_mine;
-    like_mine.format = facts->format;
-    like_mine.sizes = facts->sizes;
-    wanted = LayoutOf(like_mine, golden_sizes);
-    if (!wanted || wanted->format == facts->format) return PlainElements(mine, facts);
-  }
-  if (!BlockedAxes(format).empty()) {
-    // Sizes that would cut more than padding off are no counterpart.
-    return PlainElements(mine, IsExactly(mine, *wanted) ? wanted : OwnLayout(mine));
-  }
-  PL_TRY_ASSIGN(acl::Elements elements, acl::ElementsOf(mine));
-  const bool is_other_order = PlainAxes(format).size() == elements.sizes.size() &&
-                              !PlainAxes(format).empty() && format != wanted->format;
-  if (!is_other_order) return elements;
-  return Reordered(std::move(elements), format, *wanted);
-}
-
 // Keeps the first elements only, as one dimension.
 void Limit(acl::Elements& elements, uint64_t most) {
   const size_t width = InfoOf(elements.dtype).size_bytes;
@@ -108,44 +58,20 @@ void Limit(acl::Elements& elements, uint64_t most) {
   elements.strides = {1};
 }
 
-// What is odd about the parts of operators that FFTS+ cut, of one tensor.
-class PartsNote {
- public:
-  void Add(const OperatorTensors& tensors, const TensorPlace& place) {
-    AddText(tensors.remark());
-    const std::string disagreement = place.is_input ? "" : tensors.Disagreement(place.index);
-    AddText(disagreement);
-    do_agree_ = do_agree_ && disagreement.empty();
-    is_whole_ = is_whole_ && tensors.is_whole();
-    if (has_any_ && tensors.numbers() != numbers_) are_same_ = false;
-    numbers_ = tensors.numbers();
-    has_any_ = true;
-  }
-  // Outputs are the ones that are put together. One that lacks a part never passes, and is not
-  // wrong either where the other side lacks another one.
-  void Apply(OperatorRow& row) const {
-    if (row.is_input) return;
-    if (!text_.empty()) row.reason += (row.reason.empty() ? "" : ",") + text_;
-    const Verdict verdict = row.verdict.verdict;
-    if (verdict == Verdict::kNotComparable) return;
-    const bool passes = verdict == Verdict::kSame || verdict == Verdict::kWithinNoise;
-    if (!is_whole_ && (passes || !are_same_)) {
-      row.verdict = measure::NotComparable("parts-missing");
-    } else if (!do_agree_ && passes) {
-      row.verdict = measure::NotComparable("parts-differ");
-    }
-  }
+// The layout in which a tensor is compared.
+DeviceFormat FormatOf(const acl::DumpedTensor& tensor, const OwnLayouts::Known& own) {
+  return own.layout ? own.layout->format : static_cast<DeviceFormat>(tensor.format);
+}
 
- private:
-  void AddText(const std::string& sentence) {
-    if (text_.find(sentence) == std::string::npos) text_ += (text_.empty() ? "" : ",") + sentence;
-  }
-
-  std::string text_;
-  bool is_whole_ = true, do_agree_ = true;
-  bool has_any_ = false, are_same_ = true;  // the same parts on both sides
-  std::vector<int64_t> numbers_;
-};
+// The same elements, which must outlive the result.
+acl::Elements Borrowed(const acl::Elements& elements) {
+  acl::Elements borrowed;
+  borrowed.dtype = elements.dtype;
+  borrowed.sizes = elements.sizes;
+  borrowed.bytes = elements.bytes;
+  borrowed.strides = elements.strides;
+  return borrowed;
+}
 
 // Memory of converted elements, which the thread keeps for the next operator.
 struct KeptMemory {
@@ -178,11 +104,20 @@ class PairMeasurer {
   void AddFailure(const std::string& reason, std::string_view code, bool paired);
   void MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden, bool inputs);
   void MeasureTask(const OperatorTensors& target, const TensorTask& task);
+  // Makes the row of one pair of tensors.
+  using MeasureOne = std::function<OperatorRow(const TensorPair& pair, bool is_shown)>;
+  // The row of the pair that says most against the tensor.
+  OperatorRow WorstOf(const TensorPlace& place, const InputPairs& found, const MeasureOne& measure);
+  OperatorRow MeasurePair(const TensorPlace& place, const TensorPair& pair, bool is_shown);
+  OperatorRow NewRowOf(const TensorTask& task, const acl::DumpedTensor& mine) const;
+  OperatorRow MeasureAgainst(const TensorTask& task, const acl::DumpedTensor& mine,
+                             const Result<acl::Elements>& golden, bool is_shown);
   // Outputs of the dump behind those that the tasks name.
   void AddUnnamedOutputs(const OperatorTensors& target);
   // Values, verdict and facts of two tensors of equally many elements.
-  void Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row);
-  Result<acl::Elements> GoldenOf(const GoldenTensor& golden, OperatorRow& row, PartsNote& parts);
+  // `is_shown`: they are those of the result.
+  void Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row, bool is_shown);
+  Result<acl::Elements> GoldenOf(const GoldenTensor& golden, PartsNote& parts);
 
   const PairedOperator& pair_;
   size_t pair_index_;
@@ -212,14 +147,15 @@ void PairMeasurer::AddFailure(const std::string& reason, std::string_view code, 
   rows_.push_back(std::move(row));
 }
 
-void PairMeasurer::Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row) {
+void PairMeasurer::Fill(acl::Elements& target, acl::Elements& golden, OperatorRow& row,
+                        bool is_shown) {
   row.shape = ShapeCell(target.sizes);
   if (settings_.with_overflow) row.overflow = Overflow(target);
   Limit(target, settings_.most_elements);
   Limit(golden, settings_.most_elements);
   target.Align();
   golden.Align();
-  if (settings_.on_pair) settings_.on_pair(row, target, golden);
+  if (settings_.on_pair && is_shown) settings_.on_pair(row, target, golden);
   const measure::DumpPair pair{target.view(), golden.view(), row.target_path, row.golden_path};
   measure::DumpMeasures measures = measure::MeasureDumps(settings_.algorithms, pair);
   for (measure::AlgorithmText& text : settings_.own.Compare(pair)) {
@@ -248,52 +184,89 @@ void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const Operat
     return;
   }
   for (size_t i = 0; i < mine.size(); ++i) {
-    OperatorRow row = NewRow({inputs, i});
+    const TensorPlace place{inputs, i};
+    const InputPairs found =
+        inputs ? PairInputs(target, golden, i) : InputPairs{{{&mine[i], &theirs[i]}}};
+    OperatorRow row = WorstOf(place, found, [&](const TensorPair& pair, bool is_shown) {
+      return MeasurePair(place, pair, is_shown);
+    });
     PartsNote parts;
-    parts.Add(target, {inputs, i});
-    parts.Add(golden, {inputs, i});
-    row.target_type = acl::TypeName(mine[i].data_type);
-    row.golden_type = acl::TypeName(theirs[i].data_type);
-    row.target_address = mine[i].address;
-    row.golden_address = theirs[i].address;
-    // Both in their own plain layout, or both as they lie on the device.
-    const auto target_layout = layouts_.Of(mine[i]);
-    const auto golden_layout = layouts_.Of(theirs[i]);
-    if (!target_layout->layout && !golden_layout->layout && mine[i].format != theirs[i].format) {
-      row.reason =
-          fmt::format("The format does not match ({} vs {}) for {}.",
-                      DeviceFormatName(static_cast<DeviceFormat>(mine[i].format)),
-                      DeviceFormatName(static_cast<DeviceFormat>(theirs[i].format)), row.tensor);
-      row.verdict = measure::NotComparable("shape-differs");
-      rows_.push_back(std::move(row));
-      continue;
-    }
-    KeptMemory& kept = KeptOfThread();
-    auto a = PlainElements(mine[i], *target_layout, &kept.target);
-    auto b = PlainElements(theirs[i], *golden_layout, &kept.golden);
-    if (!a || !b) {
-      row.reason = a ? row.golden_path + ": " + b.error().message()
-                     : row.target_path + ": " + a.error().message();
-    } else if (a->sizes != b->sizes) {
-      row.shape = ShapeCell(a->sizes);
-      row.reason = fmt::format("The shape does not match ({} vs {}) for {}.", ShapeText(a->sizes),
-                               ShapeText(b->sizes), row.tensor);
-      row.verdict = measure::NotComparable("shape-differs");
-    } else {
-      const auto format = static_cast<DeviceFormat>(mine[i].format);
-      row.format = DeviceFormatName(target_layout->layout ? target_layout->layout->format : format);
-      Fill(*a, *b, row);
-    }
-    if (a) KeptMemory::Return(*a, kept.target);
-    if (b) KeptMemory::Return(*b, kept.golden);
+    parts.Add(target, place);
+    parts.Add(golden, place);
     parts.Apply(row);
     rows_.push_back(std::move(row));
   }
 }
 
+OperatorRow PairMeasurer::WorstOf(const TensorPlace& place, const InputPairs& found,
+                                  const MeasureOne& measure) {
+  const size_t count = found.pairs.size();
+  OperatorRow worst = NewRow(place);
+  size_t shown = 0;
+  for (size_t i = 0; i < count; ++i) {
+    OperatorRow row = measure(found.pairs[i], count == 1);
+    if (i > 0 && !IsWorse(row.verdict, worst.verdict)) continue;
+    worst = std::move(row);
+    shown = i;
+  }
+  if (count > 1 && settings_.on_pair) worst = measure(found.pairs[shown], true);
+  const auto add = [&worst](const std::string& sentence) {
+    worst.reason += (worst.reason.empty() ? "" : ",") + sentence;
+  };
+  if (count > 1) {
+    add(fmt::format("Of the inputs of {} parts that of part {} is shown.", count,
+                    found.pairs[shown].part));
+  }
+  if (found.is_whole) return worst;
+  add("Some parts of the input have no counterpart.");
+  if (Passes(worst.verdict) || count == 0) worst.verdict = measure::NotComparable("parts-missing");
+  return worst;
+}
+
+OperatorRow PairMeasurer::MeasurePair(const TensorPlace& place, const TensorPair& pair,
+                                      bool is_shown) {
+  const acl::DumpedTensor &mine = *pair.target, &theirs = *pair.golden;
+  OperatorRow row = NewRow(place);
+  row.target_type = acl::TypeName(mine.data_type);
+  row.golden_type = acl::TypeName(theirs.data_type);
+  row.target_address = mine.address;
+  row.golden_address = theirs.address;
+  // Both in their own plain layout, or both as they lie on the device.
+  const auto target_layout = layouts_.Of(mine);
+  const auto golden_layout = layouts_.Of(theirs);
+  const DeviceFormat format = FormatOf(mine, *target_layout);
+  const DeviceFormat other = FormatOf(theirs, *golden_layout);
+  const bool are_plain = target_layout->layout || golden_layout->layout;
+  // ND is the order that the other side has; NHWC is not NCHW, whatever the sizes.
+  const bool may_differ = are_plain && (PlainAxes(format).empty() || PlainAxes(other).empty());
+  if (format != other && !may_differ) {
+    row.reason = fmt::format("The format does not match ({} vs {}) for {}.",
+                             DeviceFormatName(format), DeviceFormatName(other), row.tensor);
+    row.verdict = measure::NotComparable("shape-differs");
+    return row;
+  }
+  KeptMemory& kept = KeptOfThread();
+  auto a = PlainElements(mine, *target_layout, &kept.target);
+  auto b = PlainElements(theirs, *golden_layout, &kept.golden);
+  if (!a || !b) {
+    row.reason = a ? row.golden_path + ": " + b.error().message()
+                   : row.target_path + ": " + a.error().message();
+  } else if (a->sizes != b->sizes) {
+    row.shape = ShapeCell(a->sizes);
+    row.reason = fmt::format("The shape does not match ({} vs {}) for {}.", ShapeText(a->sizes),
+                             ShapeText(b->sizes), row.tensor);
+    row.verdict = measure::NotComparable("shape-differs");
+  } else {
+    row.format = DeviceFormatName(format);
+    Fill(*a, *b, row, is_shown);
+  }
+  if (a) KeptMemory::Return(*a, kept.target);
+  if (b) KeptMemory::Return(*b, kept.golden);
+  return row;
+}
+
 // The golden tensor in the layout of the rule file, as far as it says one.
-Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, OperatorRow& row,
-                                             PartsNote& parts) {
+Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, PartsNote& parts) {
   PL_TRY_ASSIGN(const OperatorTensors file,
                 OperatorTensors::Open(golden.path, golden.file_name, golden.slices));
   parts.Add(file, golden.place);
@@ -309,7 +282,6 @@ Result<acl::Elements> PairMeasurer::GoldenOf(const GoldenTensor& golden, Operato
   UserCode* own = settings_.own.code.get();
   if (!golden.is_array) layout = OwnLayout(tensor, own);
   PL_TRY_ASSIGN(acl::Elements elements, PlainElements(tensor, layout, own));
-  row.golden_type = NumpyName(elements.dtype);
   // The elements may lie in the file that is closed here.
   if (elements.owned.empty()) {
     elements.owned.assign(elements.bytes.begin(), elements.bytes.end());
@@ -331,11 +303,8 @@ void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& 
     return;
   }
   const acl::DumpedTensor& mine = tensors[task.target.index];
-  OperatorRow row = NewRow(task.target);
-  row.golden_path = task.golden ? task.golden->path : "";
-  row.golden_name = task.golden ? task.golden->name : "*";
-  row.target_address = mine.address;
   if (!task.golden) {
+    OperatorRow row = NewRowOf(task, mine);
     row.reason = task.missing;
     row.paired = task.stands_for_nothing;
     row.verdict = measure::NotComparable(task.stands_for_nothing ? "no-original" : "only-target");
@@ -344,29 +313,50 @@ void PairMeasurer::MeasureTask(const OperatorTensors& target, const TensorTask& 
   }
   PartsNote parts;
   parts.Add(target, task.target);
-  Result<acl::Elements> golden = GoldenOf(*task.golden, row, parts);
-  Result<acl::Elements> plain =
+  const Result<acl::Elements> golden = GoldenOf(*task.golden, parts);
+  const InputPairs found =
+      task.target.is_input ? PairInputs(target, task.target.index) : InputPairs{{{&mine, nullptr}}};
+  OperatorRow row = WorstOf(task.target, found, [&](const TensorPair& pair, bool is_shown) {
+    return MeasureAgainst(task, *pair.target, golden, is_shown);
+  });
+  parts.Apply(row);
+  rows_.push_back(std::move(row));
+}
+
+OperatorRow PairMeasurer::NewRowOf(const TensorTask& task, const acl::DumpedTensor& mine) const {
+  OperatorRow row = NewRow(task.target);
+  row.golden_path = task.golden ? task.golden->path : "";
+  row.golden_name = task.golden ? task.golden->name : "*";
+  row.target_address = mine.address;
+  return row;
+}
+
+OperatorRow PairMeasurer::MeasureAgainst(const TensorTask& task, const acl::DumpedTensor& mine,
+                                         const Result<acl::Elements>& golden, bool is_shown) {
+  OperatorRow row = NewRowOf(task, mine);
+  if (golden) row.golden_type = NumpyName(golden->dtype);
+  Result<LaidOut> laid_out =
       LikeGolden(mine, *task.golden, golden ? golden->sizes : Shape{}, settings_.own.code.get());
-  if (plain) row.target_type = NumpyName(plain->dtype);
-  if (!plain || !golden) {
-    row.reason = plain ? row.golden_path + ": " + golden.error().message()
-                       : row.target_path + ": " + plain.error().message();
-  } else if (plain->bytes.size() / InfoOf(plain->dtype).size_bytes !=
-             golden->bytes.size() / InfoOf(golden->dtype).size_bytes) {
-    row.shape = ShapeCell(plain->sizes);
+  if (laid_out) row.target_type = NumpyName(laid_out->elements.dtype);
+  if (!laid_out || !golden) {
+    row.reason = laid_out ? row.golden_path + ": " + golden.error().message()
+                          : row.target_path + ": " + laid_out.error().message();
+    return row;
+  }
+  acl::Elements& plain = laid_out->elements;
+  if (!HaveSameOrder(*laid_out, golden->sizes)) {
+    row.shape = ShapeCell(plain.sizes);
     row.reason = fmt::format(
         "Due to the different shapes on the left and right,the left dump data{} can not be "
         "compared to the right dump data{}.",
-        ShapeText(plain->sizes), ShapeText(golden->sizes));
+        ShapeText(plain.sizes), ShapeText(golden->sizes));
     row.verdict = measure::NotComparable("shape-differs");
-  } else {
-    const std::optional<PlainLayout> layout = LayoutOf(*task.golden, golden->sizes);
-    const std::optional<PlainLayout> own = layout ? layout : PlainFacts(mine);
-    row.format = DeviceFormatName(own ? own->format : DeviceFormat::kND);
-    Fill(*plain, *golden, row);
+    return row;
   }
-  parts.Apply(row);
-  rows_.push_back(std::move(row));
+  row.format = DeviceFormatName(laid_out->format);
+  acl::Elements theirs = Borrowed(*golden);
+  Fill(plain, theirs, row, is_shown);
+  return row;
 }
 
 void PairMeasurer::AddUnnamedOutputs(const OperatorTensors& target) {

@@ -27,6 +27,13 @@ bool FitsOriginal(const DumpedTensor& tensor) {
   return layout && IsExactly(tensor, *layout);
 }
 
+// Leaves out original shapes that are of something else than the tensor, as of the whole of a part.
+void DropOtherOriginals(std::vector<DumpedTensor>& tensors) {
+  for (DumpedTensor& tensor : tensors) {
+    if (!FitsOriginal(tensor)) tensor.original_shape.reset();
+  }
+}
+
 // The sizes of one thread's part, which the message has only of the whole. An original shape is of
 // the whole too.
 void TakePart(std::vector<DumpedTensor>& tensors, const std::vector<Shape>& parts) {
@@ -89,11 +96,10 @@ Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
     is_whole_ = false;
     AddRemark("The attribute that tells how the parts of the operator fit together is missing.");
   }
-  for (auto* side : {&message_.inputs, &message_.outputs}) {
-    for (DumpedTensor& tensor : *side) {
-      if (!FitsOriginal(tensor)) tensor.original_shape.reset();
-    }
-  }
+  are_joined_ = slices.are_joined;
+  DropOtherOriginals(message_.inputs);
+  DropOtherOriginals(message_.outputs);
+  for (acl::Message& part : parts_) DropOtherOriginals(part.inputs);
   return {};
 }
 

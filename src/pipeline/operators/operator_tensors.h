@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,11 @@ class OperatorTensors {
   // Without slices the file at `path`, whose recorder called it `file_name`. Of joined ones each
   // output that is cut is put together: where the attribute says where each part begins, there,
   // otherwise along the one dimension in which it is cut, in the order of the slices. Inputs are
-  // those of the first part. Of a part by itself the tensors have the sizes of the part. Errors of
-  // acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not fit each other, the
-  // places or the whole sizes that are said, or that have other numbers than there should be;
-  // kUnsupported: an output that is cut in several dimensions, and nothing says where.
+  // those of one part, and parts() has those of all. Of a part by itself the tensors have the sizes
+  // of the part. Errors of acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not
+  // fit each other, the places or the whole sizes that are said, or that have other numbers than
+  // there should be; kUnsupported: an output that is cut in several dimensions, and nothing says
+  // where.
   static Result<OperatorTensors> Open(const std::string& path, const std::string& file_name,
                                       const load::OperatorSlices& slices);
 
@@ -40,6 +42,10 @@ class OperatorTensors {
   [[nodiscard]] bool is_whole() const { return is_whole_; }
   // Of the parts that were put together; empty: the operator was not cut.
   [[nodiscard]] const std::vector<int64_t>& numbers() const { return numbers_; }
+  // The messages of these, with the sizes of the parts; empty: no parts were put together.
+  [[nodiscard]] std::span<const acl::Message> parts() const {
+    return are_joined_ ? std::span<const acl::Message>(parts_) : std::span<const acl::Message>();
+  }
   // What is wrong with the output `index`, which is not cut: parts that have another one, sizes
   // that are not those of the message; empty: nothing.
   [[nodiscard]] std::string Disagreement(size_t index) const {
@@ -71,7 +77,7 @@ class OperatorTensors {
   std::vector<std::vector<Shape>> starts_;
   std::deque<std::vector<std::byte>> joined_;
   acl::Message message_;  // of several files
-  bool is_one_file_ = false;
+  bool is_one_file_ = false, are_joined_ = false;
   std::string remark_;
   std::map<size_t, std::string> disagreements_;
   bool is_whole_ = true;
