@@ -77,6 +77,17 @@ def test_advice_with_a_comparison(tmp_path: Path) -> None:
     assert "NA" in (tmp_path / "advisor_summary.txt").read_text()
 
 
+def test_advice_on_numbers_of_another_size(tmp_path: Path) -> None:
+    """Twice the golden tensor has its direction."""
+    x = normal((4, 5))
+    for side, factor in (("mine", 2), ("golden", 1)):
+        write_dump(tmp_path / side / dump_name("Add", "a", 1), [], [(x * factor, "ND")])
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path, "-advisor")
+    lines = (tmp_path / "advisor_summary.txt").read_text().splitlines()
+    assert lines[1] == "Operator Index: 0"
+    assert "broken by its Verdict" in lines[2]
+
+
 def test_convert_and_overflow_are_verbs(tmp_path: Path) -> None:
     """The old command lines reach plumb's own commands."""
     chain(tmp_path / "mine")

@@ -11,6 +11,7 @@
 #include "base/input_files.h"
 #include "base/number_text.h"
 #include "base/text_parts.h"
+#include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -29,6 +30,9 @@ constexpr const char* kProblemAdvice =
     "operator, or calibrate.";
 constexpr const char* kDeviationAdvice =
     "Some tensors deviate and the final result is fine: probably an internal optimisation.";
+constexpr const char* kBrokenAdvice =
+    "No similarity is low, but this operator has a tensor that is broken by its Verdict: numbers "
+    "of another size have the same direction.";
 
 // Columns of a csv by name.
 class Table {
@@ -57,7 +61,7 @@ class Table {
 struct Columns {
   size_t index = 0;
   size_t cosine = 0;
-  std::optional<size_t> name, overflow;
+  std::optional<size_t> name, overflow, verdict;
 };
 
 double CosineOf(const Table& table, size_t row, const Columns& columns) {
@@ -65,10 +69,13 @@ double CosineOf(const Table& table, size_t row, const Columns& columns) {
 }
 
 OperatorAdvice Overall(const Table& table, const Columns& columns) {
-  std::optional<size_t> first_low;
+  std::optional<size_t> first_low, first_broken;
   double last = std::nan("");
   uint64_t without = 0;
   for (size_t row = 0; row < table.size(); ++row) {
+    const bool is_broken =
+        columns.verdict && table.Cell(row, *columns.verdict) == VerdictName(Verdict::kBroken);
+    if (is_broken && !first_broken) first_broken = row;
     const double cosine = CosineOf(table, row, columns);
     if (std::isnan(cosine)) {
       ++without;
@@ -81,6 +88,9 @@ OperatorAdvice Overall(const Table& table, const Columns& columns) {
   if (first_low) {
     advice.index = table.Cell(*first_low, columns.index);
     advice.advice = last < kSimilar ? kProblemAdvice : kDeviationAdvice;
+  } else if (first_broken) {
+    advice.index = table.Cell(*first_broken, columns.index);
+    advice.advice = kBrokenAdvice;
   } else if (std::isnan(last)) {
     advice.advice = "No tensor could be compared.";
   } else if (without > 0) {
@@ -105,7 +115,8 @@ Result<OperatorAdvice> AdviseOn(const std::string& csv_path,
                      ": no columns Index and CosineSimilarity (expected a result of "
                      "msaccucmp compare with this algorithm)");
   }
-  const Columns columns{*index, *cosine, table.Column("NPUDump"), table.Column("OverFlow")};
+  const Columns columns{*index, *cosine, table.Column("NPUDump"), table.Column("OverFlow"),
+                        table.Column("Verdict")};
   std::vector<std::string> notes;
   if (!columns.overflow) notes.emplace_back("no column OverFlow: overflows are not looked for");
   if (input_nodes.empty()) notes.emplace_back("no input nodes are known: inputs are not looked at");
