@@ -2,8 +2,8 @@
 // so that all of its sums stay in registers; the slices are short enough to stay in L1 for the next
 // vector.
 //
-// Both sides are taken as T: float where that is exact for the types of both (complex numbers count
-// by their modulus, rounded to it), else double.
+// Both sides are taken as T: float where that is exact for the types of both, else double. Pairs
+// with a complex side have a loop of their own; their spreads are of the moduli, rounded to float.
 
 // The same operations on one element, for the end of a run.
 static inline double Abs(double x) { return __builtin_fabs(x); }
@@ -219,8 +219,12 @@ static inline void ForSlicesAs(const PairOfRuns& runs, F body) {
   }
 }
 
+static inline bool IsComplex(DType dtype) {
+  return dtype == DType::kComplex64 || dtype == DType::kComplex128;
+}
+
 static inline bool IsTakenAsFloat(DType dtype) {
-  return FitsFloat(dtype) || dtype == DType::kComplex64 || dtype == DType::kComplex128;
+  return FitsFloat(dtype) || IsComplex(dtype);
 }
 
 template <class F>
@@ -249,7 +253,41 @@ struct SpreadAdder {
   }
 };
 
+// Complex numbers, or a complex and a real side, in doubles. Of a complex side `a` or `b` is the
+// modulus.
+static void ComplexDeviations(const PairOfRuns& runs, DeviationSums* sums) {
+  const char* target = static_cast<const char*>(runs.target);
+  const char* golden = static_cast<const char*>(runs.golden);
+  for (size_t i = 0; i < runs.count; ++i) {
+    double t[2], g[2];
+    LoadComplex(runs.target_dtype, target, i, t);
+    LoadComplex(runs.golden_dtype, golden, i, g);
+    const double a = IsComplex(runs.target_dtype) ? Modulus(t[0], t[1]) : t[0];
+    const double b = IsComplex(runs.golden_dtype) ? Modulus(g[0], g[1]) : g[0];
+    const double distance = Modulus(t[0] - g[0], t[1] - g[1]);
+    const double ratio = Abs(b) <= kSmallestDivisor ? 0.0 : distance / Abs(b);  // NaN goes through
+    const size_t l = i % kLanes;
+    sums->x[l] += a;
+    sums->y[l] += b;
+    sums->xx[l] += a * a;
+    sums->yy[l] += b * b;
+    sums->xy[l] += t[0] * g[0] + t[1] * g[1];
+    sums->absolute[l] += distance;
+    sums->squares[l] += distance * distance;
+    sums->relative[l] += ratio;
+    sums->max_absolute[l] = Max(distance, sums->max_absolute[l]);
+    sums->max_relative[l] = Max(ratio, sums->max_relative[l]);
+    sums->min_x[l] = Min(a, sums->min_x[l]);
+    sums->max_x[l] = Max(a, sums->max_x[l]);
+    sums->min_y[l] = Min(b, sums->min_y[l]);
+    sums->max_y[l] = Max(b, sums->max_y[l]);
+  }
+}
+
 static void Deviations(const PairOfRuns& runs, DeviationSums* sums) {
+  if (IsComplex(runs.target_dtype) || IsComplex(runs.golden_dtype)) {
+    return ComplexDeviations(runs, sums);
+  }
   ForSlices(runs, DeviationAdder{sums});
 }
 

@@ -2,9 +2,10 @@
 // errors, spreads and the divergence of the two as distributions.
 //
 // Elements of all types are taken as doubles: 64-bit integers above 2^53 are rounded, bool counts
-// as 0 and 1, complex numbers by modulus. Bit-identical on every CPU target: element i goes to lane
-// i mod kLanes, and logarithms are computed by the same operations everywhere, chosen for kLanes
-// elements at a time.
+// as 0 and 1. Of complex numbers, |x - y| and |x / y - 1| are distances in the plane, `xy` is the
+// real part of x * conj(y); all else, the second pass too, is of the moduli. Bit-identical on every
+// CPU target: element i goes to lane i mod kLanes, and logarithms are computed by the same
+// operations everywhere, chosen for kLanes elements at a time.
 
 #ifndef PLUMBLINE_KERNELS_DEVIATION_SUMS_H_
 #define PLUMBLINE_KERNELS_DEVIATION_SUMS_H_

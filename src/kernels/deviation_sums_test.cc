@@ -120,29 +120,49 @@ TEST(DeviationSums, EqualAPlainLoop) {
             *std::min_element(x.begin(), x.end()));
 }
 
+// One pair as the first pass takes it.
+struct PlainPair {
+  double x, y, distance, ratio, product;
+};
+
+PlainPair PairAt(const PairOfRuns& runs, size_t i) {
+  const auto* target = static_cast<const std::byte*>(runs.target);
+  const auto* golden = static_cast<const std::byte*>(runs.golden);
+  PlainPair pair{};
+  pair.x = ElementAsDouble(runs.target_dtype, target, i);
+  pair.y = ElementAsDouble(runs.golden_dtype, golden, i);
+  const bool is_complex = InfoOf(runs.target_dtype).kind == DTypeKind::kComplex ||
+                          InfoOf(runs.golden_dtype).kind == DTypeKind::kComplex;
+  if (is_complex) {
+    const auto [t_re, t_im] = PartsOf(runs.target_dtype, target, i);
+    const auto [g_re, g_im] = PartsOf(runs.golden_dtype, golden, i);
+    pair.distance = ReferenceModulus(t_re - g_re, t_im - g_im);
+    pair.ratio = pair.distance / std::fabs(pair.y);
+    pair.product = t_re * g_re + t_im * g_im;
+  } else {
+    pair.distance = std::fabs(pair.x - pair.y);
+    pair.ratio = std::fabs(pair.x / pair.y - 1);
+    pair.product = pair.x * pair.y;
+  }
+  if (std::fabs(pair.y) <= kSmallestDivisor) pair.ratio = 0;
+  return pair;
+}
+
 // What the sums are by their definition, lane by lane.
 DeviationSums Plain(const PairOfRuns& runs) {
-  const auto value = [&runs](DType dtype, const void* data, size_t i) {
-    const double wide = ElementAsDouble(dtype, static_cast<const std::byte*>(data), i);
-    return InfoOf(dtype).kind == DTypeKind::kComplex && runs.golden_dtype != DType::kFloat64
-               ? static_cast<double>(static_cast<float>(wide))
-               : wide;
-  };
   DeviationSums sums;
   for (size_t i = 0; i < runs.count; ++i) {
     const size_t l = i % kLanes;
-    const double x = value(runs.target_dtype, runs.target, i);
-    const double y = value(runs.golden_dtype, runs.golden, i);
-    const double ratio = std::fabs(y) <= kSmallestDivisor ? 0 : std::fabs(x / y - 1);
+    const auto [x, y, distance, ratio, product] = PairAt(runs, i);
     sums.x[l] += x;
     sums.y[l] += y;
     sums.xx[l] += x * x;
     sums.yy[l] += y * y;
-    sums.xy[l] += x * y;
-    sums.absolute[l] += std::fabs(x - y);
-    sums.squares[l] += (x - y) * (x - y);
+    sums.xy[l] += product;
+    sums.absolute[l] += distance;
+    sums.squares[l] += distance * distance;
     sums.relative[l] += ratio;
-    if (std::fabs(x - y) > sums.max_absolute[l]) sums.max_absolute[l] = std::fabs(x - y);
+    if (distance > sums.max_absolute[l]) sums.max_absolute[l] = distance;
     if (ratio > sums.max_relative[l]) sums.max_relative[l] = ratio;
     if (x < sums.min_x[l]) sums.min_x[l] = x;
     if (x > sums.max_x[l]) sums.max_x[l] = x;

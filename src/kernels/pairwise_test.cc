@@ -17,15 +17,8 @@ struct Operand {
 
 bool IsComplex(DType dtype) { return InfoOf(dtype).kind == DTypeKind::kComplex; }
 
-// Real and imaginary part of element `i`.
 std::pair<double, double> Parts(const Operand& side, size_t i) {
-  if (side.dtype == DType::kComplex64) {
-    return {LoadAs<float>(side.data + 8 * i), LoadAs<float>(side.data + 8 * i + 4)};
-  }
-  if (side.dtype == DType::kComplex128) {
-    return {LoadAs<double>(side.data + 16 * i), LoadAs<double>(side.data + 16 * i + 8)};
-  }
-  return {ElementAsDouble(side.dtype, side.data, i), 0.0};
+  return PartsOf(side.dtype, side.data, i);
 }
 
 int ReferenceClass(double x) {

@@ -45,6 +45,17 @@ inline double ElementAsDouble(DType dtype, const std::byte* data, size_t i) {
   }
 }
 
+// Real and imaginary part of element `i` of any type.
+inline std::pair<double, double> PartsOf(DType dtype, const std::byte* data, size_t i) {
+  if (dtype == DType::kComplex64) {
+    return {LoadAs<float>(data + 8 * i), LoadAs<float>(data + 8 * i + 4)};
+  }
+  if (dtype == DType::kComplex128) {
+    return {LoadAs<double>(data + 16 * i), LoadAs<double>(data + 16 * i + 8)};
+  }
+  return {ElementAsDouble(dtype, data, i), 0.0};
+}
+
 // The lane rule: element i to lane i mod 16 inside a block, lanes halved, blocks in order.
 class LaneSum {
  public:

@@ -55,10 +55,13 @@ struct DumpMeasures {
 };
 
 // Elements are taken as doubles, sums are in double; NaN and infinities go through the formulas as
-// IEEE arithmetic has it. Pairs of bool have only the cosine and the relative Euclidean distance;
-// tensors without elements have nothing. Two texts look better than the tensors are, as readers of
-// the files know them: the cosine of two tensors that are all zero is "1.0", the relative Euclidean
-// distance from a golden that is all zero is 0. The verdict (array_verdict.h) tells these apart.
+// IEEE arithmetic has it, so that a NaN of either side makes every measure NaN. Complex numbers
+// differ by their distance in the plane, and the cosine is of their parts; the divergence and the
+// deviations are of the moduli. Pairs of bool have only the cosine and the relative Euclidean
+// distance; tensors without elements have nothing. Two texts look better than the tensors are, as
+// readers of the files know them: the cosine of two tensors that are all zero is "1.0", the
+// relative Euclidean distance from a golden that is all zero is 0. The verdict (array_verdict.h)
+// tells these apart.
 DumpMeasures MeasureDumps(std::span<const DumpAlgorithm> algorithms, const DumpPair& pair);
 // The texts alone.
 std::vector<AlgorithmText> RunDumpAlgorithms(std::span<const DumpAlgorithm> algorithms,

@@ -28,16 +28,32 @@ constexpr const char* kNameTable = "simple_op_mapping.csv";
 struct Values {
   Shape sizes;  // at least four
   bool is_bool = false;
+  bool is_complex = false;  // one side at least: both have two parts per element
   std::vector<double> target, golden;
 
-  [[nodiscard]] double Absolute(size_t i) const { return std::fabs(target[i] - golden[i]); }
-  [[nodiscard]] double Relative(size_t i) const { return Absolute(i) / std::fabs(golden[i]); }
+  [[nodiscard]] size_t count() const { return target.size() / (is_complex ? 2 : 1); }
+  [[nodiscard]] double Absolute(size_t i) const {
+    if (!is_complex) return std::fabs(target[i] - golden[i]);
+    return std::hypot(target[2 * i] - golden[2 * i], target[2 * i + 1] - golden[2 * i + 1]);
+  }
+  [[nodiscard]] double Relative(size_t i) const {
+    return Absolute(i) /
+           (is_complex ? std::hypot(golden[2 * i], golden[2 * i + 1]) : std::fabs(golden[i]));
+  }
 };
 
-std::vector<double> WidenedAll(const acl::Elements& elements) {
-  std::vector<double> values(elements.bytes.size() / InfoOf(elements.dtype).size_bytes);
-  measure::Widen(elements.dtype, elements.bytes.data(), values.size(), values.data());
-  return values;
+bool IsComplex(const acl::Elements& elements) {
+  return InfoOf(elements.dtype).kind == DTypeKind::kComplex;
+}
+
+std::vector<double> WidenedAll(const acl::Elements& elements, bool as_complex) {
+  const size_t count = elements.bytes.size() / InfoOf(elements.dtype).size_bytes;
+  auto values =
+      measure::WidenAll<std::vector<double>>(elements.dtype, elements.bytes.data(), count);
+  if (!as_complex || IsComplex(elements)) return values;
+  std::vector<double> parts(2 * count);
+  for (size_t i = 0; i < count; ++i) parts[2 * i] = values[i];
+  return parts;
 }
 
 // Letters of the axes: those of the format, or N C H W and N C D H W by the number of axes.
@@ -66,9 +82,10 @@ std::string IndexText(size_t element, const Shape& sizes) {
 }
 
 // A tab keeps spreadsheet programs from shortening the number.
-std::string ValueText(double value, bool is_bool) {
-  if (is_bool) return value != 0 ? "True\t" : "False\t";
-  return std::isnan(value) ? "nan\t" : fmt::format("{:.6f}\t", value);
+std::string ValueText(const Values& values, const std::vector<double>& side, size_t i) {
+  if (values.is_complex) return fmt::format("{:.6f}{:+.6f}j\t", side[2 * i], side[2 * i + 1]);
+  if (values.is_bool) return side[i] != 0 ? "True\t" : "False\t";
+  return std::isnan(side[i]) ? "nan\t" : fmt::format("{:.6f}\t", side[i]);
 }
 
 std::string ErrorText(double value, bool is_bool) {
@@ -76,10 +93,10 @@ std::string ErrorText(double value, bool is_bool) {
 }
 
 void AppendElement(const Values& values, size_t i, std::string& out) {
-  fmt::format_to(
-      std::back_inserter(out), "{},{},{},{},{},{}\n", i, IndexText(i, values.sizes),
-      ValueText(values.target[i], values.is_bool), ValueText(values.golden[i], values.is_bool),
-      ErrorText(values.Absolute(i), values.is_bool), ErrorText(values.Relative(i), values.is_bool));
+  fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{}\n", i, IndexText(i, values.sizes),
+                 ValueText(values, values.target, i), ValueText(values, values.golden, i),
+                 ErrorText(values.Absolute(i), values.is_bool),
+                 ErrorText(values.Relative(i), values.is_bool));
 }
 
 class DetailWriter {
@@ -154,7 +171,7 @@ Status DetailWriter::RemoveOld() const {
 
 std::string DetailWriter::Summary() const {
   double ranges[2][2] = {{INFINITY, -INFINITY}, {INFINITY, -INFINITY}};
-  for (size_t i = 0; i < values_.target.size(); ++i) {
+  for (size_t i = 0; i < values_.count(); ++i) {
     const double errors[2] = {values_.Absolute(i), values_.Relative(i)};
     for (size_t kind = 0; kind < 2; ++kind) {
       if (!std::isfinite(errors[kind])) continue;
@@ -169,7 +186,7 @@ std::string DetailWriter::Summary() const {
   return fmt::format(
       "TotalCount:{}\nNPUDump:{}\nGroundTruth:{}\nFormat:{}\nMinAbsoluteError:{}\n"
       "MaxAbsoluteError:{}\nMinRelativeError:{}\nMaxRelativeError:{}\n",
-      values_.target.size(), request_.op_name, row_.golden_name, row_.format, spelled(ranges[0][0]),
+      values_.count(), request_.op_name, row_.golden_name, row_.format, spelled(ranges[0][0]),
       spelled(ranges[0][1]), spelled(ranges[1][0]), spelled(ranges[1][1]));
 }
 
@@ -188,7 +205,7 @@ Status DetailWriter::WriteRows(const std::string& suffix, size_t begin, size_t e
 
 template <class F>
 Status DetailWriter::WriteLargest(const std::string& suffix, const F& error) {
-  std::vector<size_t> order(values_.target.size());
+  std::vector<size_t> order(values_.count());
   std::iota(order.begin(), order.end(), size_t{0});
   const size_t count = std::min(request_.largest, order.size());
   const auto key = [&](size_t i) {
@@ -211,7 +228,7 @@ Status DetailWriter::Run(const acl::Elements& target, OperatorDetail& detail) {
   PL_TRY(WriteFileAtomically(files_.back(), detail.summary, false));
   PL_TRY(WriteLargest("_absolute_error_topn.csv", [&](size_t i) { return values_.Absolute(i); }));
   PL_TRY(WriteLargest(kLongest, [&](size_t i) { return values_.Relative(i); }));
-  const size_t count = values_.target.size();
+  const size_t count = values_.count();
   for (size_t at = 0; request_.all_elements && at < count; at += request_.lines_per_file) {
     PL_TRY(WriteRows(fmt::format("_{}.csv", at), at, std::min(count, at + request_.lines_per_file),
                      nullptr));
@@ -225,8 +242,9 @@ Values ValuesOf(const acl::Elements& target, const acl::Elements& golden) {
   values.sizes = target.sizes;
   if (!values.sizes.empty() && values.sizes.size() < 4) values.sizes.resize(4, 1);
   values.is_bool = target.dtype == DType::kBool && golden.dtype == DType::kBool;
-  values.target = WidenedAll(target);
-  values.golden = WidenedAll(golden);
+  values.is_complex = IsComplex(target) || IsComplex(golden);
+  values.target = WidenedAll(target, values.is_complex);
+  values.golden = WidenedAll(golden, values.is_complex);
   return values;
 }
 
