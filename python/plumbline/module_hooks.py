@@ -68,11 +68,13 @@ class ModuleHooksBase:
         for module, hook in self._modules:
             before, after = CopyableHook(hook.before), CopyableHook(hook.after)
             self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
-            # always_call: a module that raises, or is left early by activation checkpointing, must
-            # not stay the parent of later calls.
-            self._handles.append(
-                module.register_forward_hook(after, with_kwargs=True, always_call=True)
-            )
+            self._handles.append(self._register_after(module, after))
+
+    def _register_after(self, module: Any, after: CopyableHook) -> Any:
+        """always_call: a module that raises, or is left early by activation checkpointing, must not
+        stay the parent of later calls.
+        """
+        return module.register_forward_hook(after, with_kwargs=True, always_call=True)
 
     def suspend(self) -> None:
         """Removes them."""

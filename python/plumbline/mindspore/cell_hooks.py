@@ -6,8 +6,10 @@ import operator
 from typing import Any
 
 from mindspore.common.api import _no_grad, _pynative_executor
+from mindspore.common.hook_handle import HookHandle, _update_hook_version
 
 from plumbline import _core
+from plumbline.guards import CopyableHook
 from plumbline.mindspore.jit import JitCalls
 from plumbline.module_hooks import ModuleHooksBase
 
@@ -38,10 +40,19 @@ class CellHooks(ModuleHooksBase):
         self._jit = jit
 
     def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:
-        """MindSpore runs no forward hook of a cell with a bprop: the end of a call is not seen."""
-        if module.has_bprop:
-            recorder.count_loss("cells_unhooked", f"{prefix}: has a bprop of its own")
-        return not module.has_bprop
+        return True
+
+    def _register_after(self, module: Any, after: CopyableHook) -> Any:
+        """MindSpore registers none for a cell with a bprop of its own, yet runs what is there."""
+        if not module.has_bprop:
+            return super()._register_after(module, after)
+        tables = (module._forward_hook_with_kwargs, module._forward_hook_always_called)
+        handle = HookHandle(module._forward_hook, extra_dict=list(tables))
+        module._forward_hook[handle.handle_id] = after
+        for table in tables:
+            table[handle.handle_id] = True
+        _update_hook_version()
+        return handle
 
     def _begin(self, recorder: _core.Recorder) -> None:
         if self._modules:
