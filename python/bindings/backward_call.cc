@@ -56,6 +56,10 @@ void Register(PyObject* owner, PyObject* method, Recorder& recorder, CallbackBod
   Py_DECREF(CheckedPython(PyObject_CallMethodOneArg(owner, method, callback.ptr())));
 }
 
+// Marks of BackwardCall::layout_.
+constexpr char kResult = '.', kOpen = '(', kClose = ')';
+constexpr size_t kDeepestResult = 10;  // what a list that holds itself is opened to
+
 // The result hooked last on this thread and its listeners: a parent that returns its child's
 // result is told first, as its backward call encloses the child's.
 struct LastResult {
@@ -121,25 +125,37 @@ const BackwardCall::Input* BackwardCall::FindInput(uint64_t key, int64_t number)
   return nullptr;
 }
 
-std::vector<PyObject*> BackwardCall::ResultsIn(PyObject* output) const {
+std::vector<PyObject*> BackwardCall::ResultsIn(PyObject* output) {
   std::vector<PyObject*> results;
-  if (PyTuple_Check(output)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(output); ++i) {
-      results.push_back(PyTuple_GET_ITEM(output, i));
-    }
-  } else if (autograd_.opens_containers && PyList_Check(output)) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(output); ++i) {
-      results.push_back(PyList_GET_ITEM(output, i));
-    }
-  } else if (autograd_.opens_containers && PyDict_Check(output)) {
-    PyObject* value = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(output, &at, nullptr, &value) != 0;) {
-      results.push_back(value);
-    }
+  if (PyTuple_Check(output) || autograd_.opens_containers) {
+    AddResult(output, 0, &results);
   } else {
     results.push_back(output);
+    layout_ = kResult;
   }
   return results;
+}
+
+void BackwardCall::AddResult(PyObject* value, size_t depth, std::vector<PyObject*>* results) {
+  const bool opens = (depth == 0 || autograd_.opens_containers) && depth < kDeepestResult;
+  const bool is_list = PyTuple_Check(value) || PyList_Check(value);
+  if (!opens || !(is_list || PyDict_Check(value))) {
+    results->push_back(value);
+    layout_ += kResult;
+    return;
+  }
+  if (depth > 0) layout_ += kOpen;
+  if (is_list) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+      AddResult(PySequence_Fast_GET_ITEM(value, i), depth + 1, results);
+    }
+  } else {
+    PyObject* item = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(value, &at, nullptr, &item) != 0;) {
+      AddResult(item, depth + 1, results);
+    }
+  }
+  if (depth > 0) layout_ += kClose;
 }
 
 void BackwardCall::Watch(PyObject* output) {
@@ -157,7 +173,7 @@ void BackwardCall::Watch(PyObject* output) {
   if (!tensors.empty()) {
     std::vector<Edge> edges;
     for (PyObject* tensor : tensors) edges.push_back(EdgeOf(tensor));
-    HookConsumers(edges);
+    HookConsumers(edges, positions);
     if (tensors.size() == 1 || autograd_.watch_all.is_none()) {
       const bool is_only = tensors.size() == 1;
       for (size_t i = 0; i < tensors.size(); ++i) HookResult(tensors[i], positions[i], is_only);
@@ -178,11 +194,12 @@ void BackwardCall::Watch(PyObject* output) {
   inputs_.clear();
 }
 
-void BackwardCall::HookConsumers(const std::vector<Edge>& results) {
+void BackwardCall::HookConsumers(const std::vector<Edge>& results,
+                                 const std::vector<size_t>& positions) {
   std::vector<nb::object> waiting;
   for (size_t i = 0; i < results.size(); ++i) {
     if (const Input* input = FindInput(results[i].key, results[i].number)) {
-      passed_.emplace_back(i, input->arguments);
+      passed_.emplace_back(positions[i], input->arguments);
     } else {
       waiting.push_back(results[i].node);
     }
@@ -260,18 +277,48 @@ void BackwardCall::Open() {
   recorder_.EnterBackward(name_);
   grad_outputs_.assign(outputs_, nb::none());
   grad_inputs_.assign(arguments_, nb::none());
-  arrived_ = results_arrived_ = 0;
+  arrived_ = results_arrived_ = passed_arrived_ = 0;
   is_open_ = true;
 }
 
 void BackwardCall::PackOutputs() {
   if (grad_outputs_.empty()) return;
-  const nb::object all = nb::steal(CheckedPython(PyTuple_New(static_cast<Py_ssize_t>(outputs_))));
-  for (size_t i = 0; i < outputs_; ++i) {
-    PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(i), grad_outputs_[i].release().ptr());
-  }
+  size_t at = 0, position = 0;
+  nb::object all = TakeOutputs(&at, &position);
   grad_outputs_.clear();
   packed_outputs_ = recorder_.PackBackwardInput(name_, all.ptr());
+}
+
+nb::object BackwardCall::TakeOutputs(size_t* at, size_t* position) {
+  // A container without any gradient is one null, as where containers are not opened.
+  nb::list items;
+  bool is_empty = *at > 0;
+  while (*at < layout_.size()) {
+    const char mark = layout_[(*at)++];
+    if (mark == kClose) break;
+    nb::object item =
+        mark == kOpen ? TakeOutputs(at, position) : std::move(grad_outputs_[(*position)++]);
+    is_empty = is_empty && item.is_none();
+    items.append(std::move(item));
+  }
+  return is_empty ? nb::none() : nb::object(nb::tuple(items));
+}
+
+bool BackwardCall::IsPassed(size_t argument) const {
+  return std::ranges::any_of(
+      passed_, [&](const auto& one) { return std::ranges::count(one.second, argument) > 0; });
+}
+
+bool BackwardCall::AwaitsPassed() const {
+  return results_arrived_ > 0 && passed_arrived_ < passed_.size();
+}
+
+void BackwardCall::PassOn(size_t position, PyObject* gradient) {
+  for (const auto& [result, arguments] : passed_) {
+    if (result != position) continue;
+    ++passed_arrived_;
+    for (const size_t argument : arguments) AddTo(argument, gradient);
+  }
 }
 
 void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
@@ -289,10 +336,8 @@ void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
   }
   if (grad_outputs_[position].is_none()) ++results_arrived_;
   grad_outputs_[position] = nb::borrow(gradient);
-  for (const auto& [result, arguments] : passed_) {
-    if (result != position) continue;
-    for (const size_t argument : arguments) AddTo(argument, gradient);
-  }
+  PassOn(position, gradient);
+  if (expected_ > 0 && arrived_ == expected_ && !AwaitsPassed()) Record();
 }
 
 void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
@@ -304,9 +349,7 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
   }
   // Reduced now and not when the entry is complete: held gradients would cost memory.
   PackOutputs();
-  for (const auto& [result, arguments] : passed_) {
-    for (const size_t argument : arguments) AddTo(argument, gradients[result]);
-  }
+  for (size_t i = 0; i < positions.size(); ++i) PassOn(positions[i], gradients[i]);
   if (expected_ == 0) {
     Record();
     return;
@@ -329,9 +372,11 @@ void BackwardCall::InputReady(const Sends& sends, const EdgeShapes& shapes, PyOb
           name_ + ": a compiled function does not say of which of its arguments a gradient is");
     }
     if (gradient == nullptr || gradient == Py_None) continue;
-    for (const size_t argument : arguments) AddTo(argument, gradient);
+    for (const size_t argument : arguments) {
+      if (!IsPassed(argument)) AddTo(argument, gradient);
+    }
   }
-  if (++arrived_ == expected_) Record();
+  if (++arrived_ == expected_ && !AwaitsPassed()) Record();
 }
 
 void BackwardCall::AddTo(size_t argument, PyObject* gradient) {

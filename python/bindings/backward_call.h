@@ -37,7 +37,8 @@ struct Autograd {
   // () -> whether the call under way is one whose parameters' gradients the ranks combine where
   // they are (DDP); None without ranks.
   nanobind::object reduces_in_place;
-  // Whether results in a list or a dict count, one by one in their order, as those in a tuple do.
+  // Whether results in a list or a dict count, one by one in their order, as those in a tuple do,
+  // and results in containers inside them. Otherwise a tuple's own tensors alone.
   bool opens_containers = false;
 };
 
@@ -51,7 +52,8 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   BackwardCall(Recorder& recorder, const Autograd& autograd, std::string name, std::string parent,
                PyObject* args);
 
-  // After the call: registers the hooks at the tensor, or at those in the tuple, that it returned.
+  // After the call: registers the hooks at the tensor, or at those in the containers, that it
+  // returned.
   void Watch(PyObject* output);
 
  private:
@@ -68,17 +70,26 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   // For a node inside the call: index of a gradient it sends -> arguments that get it.
   using Sends = std::vector<std::pair<size_t, std::vector<size_t>>>;
 
-  // What the call returned; borrowed.
-  [[nodiscard]] std::vector<PyObject*> ResultsIn(PyObject* output) const;
+  // What the call returned, borrowed, from the outermost container on; sets layout_.
+  std::vector<PyObject*> ResultsIn(PyObject* output);
+  void AddResult(PyObject* value, size_t depth, std::vector<PyObject*>* results);
   [[nodiscard]] Edge EdgeOf(PyObject* tensor) const;
   [[nodiscard]] const Input* FindInput(uint64_t key, int64_t number) const;
-  void HookConsumers(const std::vector<Edge>& results);
+  // `positions`: of the results among all.
+  void HookConsumers(const std::vector<Edge>& results, const std::vector<size_t>& positions);
   void HookConsumersOf(PyObject* node, std::vector<nanobind::object>* waiting);
   void HookResult(PyObject* tensor, size_t position, bool is_only);
   void Open();
   // One of several results, and nobody knows which others will get a gradient.
   void OutputArrived(size_t position, PyObject* gradient);
+  // Whether a result is this argument itself. Its gradient has that of uses inside the call in it.
+  [[nodiscard]] bool IsPassed(size_t argument) const;
+  // Results arrive one by one, and one that is an input, which has its gradient last, has not.
+  [[nodiscard]] bool AwaitsPassed() const;
+  // The gradient of a result is also that of the arguments which the result is.
+  void PassOn(size_t position, PyObject* gradient);
   void PackOutputs();
+  nanobind::object TakeOutputs(size_t* at, size_t* position);
   void OutputsReady(const std::vector<size_t>& positions, const std::vector<PyObject*>& gradients);
   void InputReady(const Sends& sends, const EdgeShapes& shapes, PyObject* grad_inputs);
   void AddTo(size_t argument, PyObject* gradient);
@@ -92,6 +103,8 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   uint64_t epoch_;
   size_t arguments_;
   size_t outputs_ = 0;
+  std::string
+      layout_;  // of the results: '.' is one, "(..)" a container of two inside the outermost
   uint64_t first_sequence_ = 0;
   std::vector<Input> inputs_;  // emptied by Watch()
   // Results that are inputs themselves: position of the result -> arguments.
@@ -103,6 +116,7 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   bool is_open_ = false;
   size_t arrived_ = 0;                          // at nodes
   size_t results_arrived_ = 0;                  // where they arrive one by one
+  size_t passed_arrived_ = 0;                   // of passed_
   std::vector<nanobind::object> grad_outputs_;  // until they are packed
   PackedPart packed_outputs_;  // gradients of the results, reduced when they arrived
   std::vector<nanobind::object> grad_inputs_;

@@ -143,6 +143,51 @@ ItemMatch WithoutLastNulls(const CallItems& target, const CallItems& golden) {
   return match;
 }
 
+// Where `outer` has a null at `at` for a container that `inner` has looked into from `*next` on,
+// passes over what is inside ("input.1.0" of "input.1"); what is no null stays alone.
+bool PassContainer(const CallItems& outer, size_t at, const CallItems& inner, size_t* next,
+                   std::vector<size_t>* alone) {
+  const auto part = ItemPart(outer.items[at].name, outer.name);
+  if (!part || part->empty() || outer.items[at].dtype) return false;
+  const size_t first = *next;
+  for (; *next < inner.items.size(); ++*next) {
+    const Item& item = inner.items[*next];
+    const auto inside = ItemPart(item.name, inner.name);
+    const bool is_inside = inside && item.role == outer.items[at].role &&
+                           inside->starts_with(*part) &&
+                           inside->substr(part->size()).starts_with('.');
+    if (!is_inside) break;
+    if (item.dtype) alone->push_back(*next);
+  }
+  return *next > first;
+}
+
+// In order, for gradients: one framework knows those of results in a container inside the results,
+// another has one null for the container. Nothing where that does not explain the difference.
+std::optional<ItemMatch> LinkAroundContainers(const CallItems& target, const CallItems& golden) {
+  if (target.kind != CallKind::kBackward) return std::nullopt;
+  ItemMatch match;
+  size_t i = 0, j = 0;
+  while (i < target.items.size() && j < golden.items.size()) {
+    const Item& a = target.items[i];
+    const Item& b = golden.items[j];
+    if (PassContainer(golden, j, target, &i, &match.alone_target)) {
+      ++j;
+    } else if (PassContainer(target, i, golden, &j, &match.alone_golden)) {
+      ++i;
+    } else if (a.role == b.role && SameName(target, a, golden, b)) {
+      match.links.emplace_back(i++, j++);
+    } else {
+      return std::nullopt;
+    }
+  }
+  const auto is_null = [](const Item& item) { return !item.dtype; };
+  const bool is_all = std::ranges::all_of(std::span(target.items).subspan(i), is_null) &&
+                      std::ranges::all_of(std::span(golden.items).subspan(j), is_null);
+  const bool has_alone = !match.alone_target.empty() || !match.alone_golden.empty();
+  return is_all && has_alone ? std::optional(std::move(match)) : std::nullopt;
+}
+
 ItemMatch MatchMapped(const CallItems& target, const CallItems& golden, const ItemRules& rules) {
   std::unordered_map<std::string, size_t> by_part;
   for (size_t j = 0; j < golden.items.size(); ++j) {
@@ -181,14 +226,17 @@ ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const Ite
   match.mismatch = MismatchInOrder(target, golden, rules);
   if (!match.mismatch || match.mismatch->reason != "structure-differs") return match;
   if (rules.by_kind && IsOnlyNulls(*match.mismatch)) return WithoutLastNulls(target, golden);
-  const std::optional<ItemLinks> links = LinkByName(target, golden);
-  if (!links) return match;
-  for (const auto& [i, j] : *links) {
+  std::optional<ItemMatch> linked =
+      rules.by_kind ? LinkAroundContainers(target, golden) : std::nullopt;
+  if (!linked) {
+    std::optional<ItemLinks> links = LinkByName(target, golden);
+    if (!links) return match;
+    linked.emplace().links = *std::move(links);
+  }
+  for (const auto& [i, j] : linked->links) {
     if (ValueMismatch(target.items[i], golden.items[j], rules)) return match;
   }
-  match.mismatch.reset();
-  match.links = *links;
-  return match;
+  return *std::move(linked);
 }
 
 std::string StructureOf(const CallItems& call, const ItemRules& rules) {

@@ -27,12 +27,13 @@ struct ItemMatch {
   std::optional<Mismatch> mismatch;
   // Empty when every item pairs with the one at the same position.
   ItemLinks links;
-  std::vector<size_t> alone_target, alone_golden;  // items that a mapping leaves out
+  std::vector<size_t> alone_target, alone_golden;  // items without counterpart in it
 };
 
 struct ItemRules {
   // Between frameworks: dtypes agree when both are integers, floats, complex or truth values, and
-  // nulls that one side alone has (behind all others, or without place in a mapping) are left out.
+  // nulls that one side alone has (behind all others, or without place in a mapping) are left out;
+  // gradients of results in a container, which one side alone looks into, stay alone.
   bool by_kind = false;
 };
 

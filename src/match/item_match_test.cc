@@ -87,6 +87,30 @@ TEST(ItemMatch, NullsAtTheEndKeepNothingApartBetweenFrameworks) {
   EXPECT_TRUE(MatchItems(target, golden, kAcross).mismatch);
 }
 
+TEST(ItemMatch, GradientsThatOneFrameworkAloneLooksForStayAlone) {
+  // MindSpore's LSTM returns (out, (h, c)); PyTorch has no gradients of h and c.
+  constexpr ItemRules kAcross{.by_kind = true};
+  const Part output{"output.0", "[2]", "torch.float32", ItemRole::kOutput};
+  CallItems target =
+      CallOf("M.f.0.backward", {{"input.0"}, {"input.1.0"}, {"input.1.1"}, output, output});
+  CallItems golden = CallOf("M.f.0.backward", {{"input.0"}, {"input.1"}, output});
+  target.kind = golden.kind = CallKind::kBackward;
+  for (Item* null : {&target.items[2], &target.items[4], &golden.items[1]}) {
+    null->dtype = null->shape_text = std::nullopt;
+  }
+  const ItemMatch match = MatchItems(target, golden, kAcross);
+  EXPECT_FALSE(match.mismatch);
+  EXPECT_EQ(match.links, (ItemLinks{{0, 0}, {3, 2}}));
+  EXPECT_EQ(match.alone_target, std::vector<size_t>{1});
+  const ItemMatch back = MatchItems(golden, target, kAcross);
+  EXPECT_EQ(back.links, (ItemLinks{{0, 0}, {2, 3}}));
+  EXPECT_EQ(back.alone_golden, std::vector<size_t>{1});
+  // One framework does the same in every run: there a missing gradient is a difference.
+  EXPECT_TRUE(MatchItems(target, golden).mismatch);
+  golden.items[0].shape_text = "[3]";
+  EXPECT_TRUE(MatchItems(target, golden, kAcross).mismatch);
+}
+
 TEST(ItemMatch, StructureIsTheListOfRolesShapesAndTypes) {
   const CallItems a = CallOf("A", {{"input.0"}});
   EXPECT_EQ(StructureOf(a), StructureOf(CallOf("B", {{"input.x", "[2]", "BFloat16"}})));

@@ -160,6 +160,61 @@ def test_results_in_lists_and_dicts_have_gradients(tmp_path: Path) -> None:
         assert np.array_equal(one, other)
 
 
+class Nested(nn.Cell):  # type: ignore[misc]
+    """Results in containers inside the results, an input among them."""
+
+    def construct(self, x: Any) -> Any:
+        return 2, x * 2, ([x * 3, {"a": x * 5, "b": None}], (x * 7,)), x
+
+
+class NestedNet(nn.Cell):  # type: ignore[misc]
+    """The first cell has all its results used, the second one none of the last container."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.first, self.second = nn.Dense(3, 3), Nested(), Nested()
+
+    def construct(self, x: Any) -> Any:
+        _, a, ((b, rest), (c,)), same = self.first(self.fc(x))
+        _, a, ((b, rest), _), _ = self.second(a + b * 10 + rest["a"] * 100 + c * 1000 + same * 1e4)
+        return (a + b * 10 + rest["a"] * 100).sum()
+
+
+def test_results_in_containers_inside_the_results_have_gradients(tmp_path: Path) -> None:
+    """As the state (h, c) that nn.LSTM returns beside its output."""
+    def train(debugger: Any) -> list[np.ndarray]:
+        ms.set_seed(3)
+        net = NestedNet()
+        if debugger:
+            debugger.start(net)
+        run = ms.value_and_grad(net, None, net.trainable_params())
+        _, found = run(Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)))
+        if debugger:
+            debugger.stop()
+            debugger.step()
+        return [one.asnumpy() for one in found]
+
+    recorded = train(new_debugger(tmp_path, level="L0"))
+    data = entries(tmp_path)
+
+    def largest(value: Any) -> Any:
+        if isinstance(value, list):
+            return [largest(item) for item in value]
+        return value and value["Max"]
+
+    second, first = (data[f"Cell.{name}.Nested.backward.0"] for name in ("second", "first"))
+    into = 2 * 1 + 3 * 10 + 5 * 100
+    # What passes through has the gradient of all uses of the input, those inside as well.
+    assert largest(second["input"]) == [None, 1, [[10, [100, None]], None], into]
+    assert largest(second["output"]) == [into]
+    *inner, same = largest(first["input"])
+    assert inner == [None, into, [[10 * into, [100 * into, None]], [1000 * into]]]
+    assert largest(first["output"]) == [same] == [(2 + 30 + 500 + 7000 + 10000) * into]
+    assert_nothing_lost(tmp_path)
+    for one, other in zip(recorded, train(None), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_a_copy_of_a_cell_is_not_recorded(tmp_path: Path) -> None:
     net = Net()
     debugger = new_debugger(tmp_path, level="L0")
