@@ -14,10 +14,14 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-// "Functional.linear" of "Functional.linear.0.forward".
+// "Functional.linear" of "Functional.linear.0.forward"; of a primitive that a cell holds also its
+// class, "Primitive.bn_train.BatchNorm".
 std::string_view ApiOf(std::string_view call_name) {
-  const size_t first = call_name.find('.');
-  return first == kNone ? call_name : call_name.substr(0, call_name.find('.', first + 1));
+  size_t end = call_name.find('.');
+  for (int more = call_name.starts_with("Primitive.") ? 2 : 1; more > 0 && end != kNone; --more) {
+    end = call_name.find('.', end + 1);
+  }
+  return call_name.substr(0, end);
 }
 
 bool ReplaceFirst(std::string& text, std::string_view what, std::string_view by) {

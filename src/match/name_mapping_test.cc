@@ -67,6 +67,20 @@ TEST(NameMapping, ListedArgumentsAreWholeEntries) {
                                                              "input.1.0", "output.0"}));
 }
 
+TEST(NameMapping, PrimitivesAreNamedWithTheirClass) {
+  ApiRule rule;
+  rule.target = "Primitive.bn_train.BatchNorm";
+  rule.golden = "Functional.batch_norm";
+  rule.args = {{"0", "0"}, {"3", "1"}, {"4", "2"}};  // moving_mean is running_mean
+  std::vector<CallItems> calls = {
+      CallOf("Primitive.bn_train.BatchNorm.1.forward", {"input.3", "input.1"}),
+      CallOf("Primitive.bn_train.Other.0.forward")};
+  MapApis({rule}, {CallOf("Functional.batch_norm.1.forward")}, calls);
+  EXPECT_EQ(calls[0].key(), "Functional.batch_norm.1.forward");
+  EXPECT_EQ(calls[0].mapped_parts, (std::vector<std::string>{"input.1", "N/A"}));
+  EXPECT_EQ(calls[1].key(), "Primitive.bn_train.Other.0.forward");
+}
+
 TEST(NameMapping, RulesForApisThatGoldenLacksAreNotUsed) {
   ApiRule rule;
   rule.target = "Functional.dense";

@@ -9,9 +9,14 @@
 namespace plumbline::match {
 namespace {
 
-// Of the normalisations and of Embedding.
+// Of the normalisations and of Embedding. The running statistics are buffers in PyTorch's own
+// modules, which recordings leave out, but parameters in some of other people.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-    {"gamma", "weight"}, {"beta", "bias"}, {"embedding_table", "weight"}};
+    {"gamma", "weight"},
+    {"beta", "bias"},
+    {"embedding_table", "weight"},
+    {"moving_mean", "running_mean"},
+    {"moving_variance", "running_var"}};
 
 bool HasPart(const CallItems& call, std::string_view part) {
   return std::ranges::any_of(

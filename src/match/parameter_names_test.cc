@@ -25,6 +25,8 @@ TEST(ParameterNames, OfCellsAreThoseOfModules) {
   EXPECT_EQ(ParameterInTorch("parameters.gamma"), "parameters.weight");
   EXPECT_EQ(ParameterInTorch("beta"), "bias");
   EXPECT_EQ(ParameterInTorch("embedding_table"), "weight");
+  EXPECT_EQ(ParameterInTorch("parameters.moving_mean"), "parameters.running_mean");
+  EXPECT_EQ(ParameterInTorch("parameters.moving_variance"), "parameters.running_var");
   EXPECT_FALSE(ParameterInTorch("parameters.weight"));
   EXPECT_FALSE(ParameterInTorch("input.gamma"));
   EXPECT_FALSE(ParameterInTorch("parameters.gamma.0"));
