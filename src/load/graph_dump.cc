@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file.h"
@@ -23,15 +24,35 @@ namespace {
 
 constexpr size_t kMaxProblems = 20;
 
-// One tensor of one kernel: a file, or a row of statistic.csv.
+// One tensor of one kernel: a file, or a row of statistic.csv. There may be millions: texts that
+// many share are pointers into Reader::texts_, and the tensor's record is made with its call.
 struct Entry {
-  std::string op_type, op_name;
-  int64_t timestamp = 0;
+  const std::string *op_type = nullptr, *op_name = nullptr, *dtype = nullptr;
+  const std::string *task = nullptr, *stream = nullptr;  // of rows
+  int64_t timestamp = 0, slot = 0;
+  uint32_t directory = 0, occurrence = 0;
   bool is_output = false;
-  int64_t slot = 0;
-  TensorRecord tensor;
-  std::string path;  // of the .npy file
-  size_t occurrence = 0;
+  Shape shape;
+  Statistic max, min, mean, norm;
+  std::string text;  // name of the file; digest of a row
+};
+
+// Grows without a second copy of what is there, and in blocks large enough for their memory to go
+// back to the system.
+class Entries {
+ public:
+  Entry& Add() {
+    if (size_ % kBlock == 0) blocks_.emplace_back().reserve(kBlock);
+    ++size_;
+    return blocks_.back().emplace_back();
+  }
+  Entry& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+  [[nodiscard]] size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kBlock = 4096;
+  std::vector<std::vector<Entry>> blocks_;
+  size_t size_ = 0;
 };
 
 // Element types that are no row of the dtype table, with which a file name may end.
@@ -51,9 +72,11 @@ std::string_view TakeLast(std::string_view& rest) {
 
 class Reader {
  public:
-  explicit Reader(GraphRecords& records) : records_(records) {}
+  Reader(const std::vector<std::string>& directories, GraphRecords& records)
+      : directories_(directories), records_(records) {}
 
-  Status ReadDirectory(const std::string& directory, size_t index) {
+  Status ReadDirectory(size_t index) {
+    const std::string& directory = directories_[index];
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
     const bool has_tensors =
         std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(".npy"); });
@@ -64,8 +87,7 @@ class Reader {
                                has_tensors ? "statistics" : "tensors"));
     }
     records_.has_tensors = has_tensors;
-    prefix_ = GraphNamePrefix(index);
-    if (!has_tensors) return ReadStatistics(JoinPath(directory, run_files::kStatisticCsv));
+    if (!has_tensors) return ReadStatistics(index);
     PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
     for (const std::string& note : mapping.notes()) Problem(note);
     const auto missing = std::ranges::count_if(mapping.rows(), [&](const auto& row) {
@@ -77,17 +99,25 @@ class Reader {
                           mapping.rows().size()));
     }
     for (const std::string& name : names) {
-      if (!name.ends_with(".npy")) continue;
-      AddFile(directory, name, mapping.NameOf(name));
+      if (name.ends_with(".npy")) AddFile(index, name, mapping.NameOf(name));
     }
     return {};
   }
 
-  // Reads the headers and makes calls of what was added.
-  void Finish() {
-    ParallelFor(entries_.size(), [&](size_t i) { Describe(entries_[i]); });
-    NumberOccurrences();
-    MakeCalls();
+  // Reads the headers and makes calls of what was added; returns their number.
+  size_t Finish(const VisitGraphCall& visit) {
+    if (records_.has_tensors) {
+      std::vector<std::string> unnamed(entries_.size());
+      ParallelFor(entries_.size(), [&](size_t i) { unnamed[i] = Describe(entries_[i]); });
+      for (size_t i = 0; i < unnamed.size(); ++i) {
+        if (!unnamed[i].empty()) entries_[i].dtype = Kept(unnamed[i]);
+      }
+    }
+    std::vector<uint32_t> in_time(entries_.size());
+    std::iota(in_time.begin(), in_time.end(), 0);
+    std::ranges::stable_sort(in_time, {}, [&](uint32_t i) { return entries_[i].timestamp; });
+    NumberOccurrences(in_time);
+    return MakeCalls(in_time, visit);
   }
 
  private:
@@ -95,95 +125,142 @@ class Reader {
     if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
   }
 
-  void AddFile(const std::string& directory, const std::string& file, const std::string& name) {
+  const std::string* Kept(std::string_view text) { return &*texts_.emplace(text).first; }
+
+  void AddFile(size_t directory, const std::string& file, const std::string& name) {
     const std::optional<KernelFile> parts = ParseKernelFile(name);
     if (!parts) {
       Problem(fmt::format("{}: not the name of a kernel's tensor; left out",
-                          JoinPath(directory, file)));
+                          JoinPath(directories_[directory], file)));
       return;
     }
-    Entry& entry = entries_.emplace_back();
-    entry.op_type = parts->op_type;
-    entry.op_name = parts->op_name;
+    Entry& entry = entries_.Add();
+    entry.op_type = Kept(parts->op_type);
+    entry.op_name = Kept(parts->op_name);
     entry.timestamp = parts->timestamp;
     entry.is_output = parts->is_output;
     entry.slot = parts->slot;
-    entry.path = JoinPath(directory, file);
-    entry.tensor.dtype_text = LowerCase(parts->dtype);
-    entry.tensor.data_name = prefix_ + file;
+    entry.directory = static_cast<uint32_t>(directory);
+    entry.dtype = Kept(LowerCase(parts->dtype));
+    entry.text = file;
   }
 
-  void Describe(Entry& entry) const {
-    entry.tensor.type = "mindspore.Tensor";
-    if (!records_.has_tensors) return;
-    const Result<npy::NpyFile> file = npy::NpyFile::Open(entry.path);
-    if (!file) {
-      entry.tensor.dtype_text = kUnreadableDType;
-      return;
-    }
+  // Takes the shape from the file. The dtype, where it is another one than the name's.
+  std::string Describe(Entry& entry) const {
+    const Result<npy::NpyFile> file =
+        npy::NpyFile::Open(JoinPath(directories_[entry.directory], entry.text));
+    if (!file) return std::string(kUnreadableDType);
     const TensorView view = file->view();
-    entry.tensor.shape.assign(view.sizes.begin(), view.sizes.end());
+    entry.shape.assign(view.sizes.begin(), view.sizes.end());
     // The name knows of types that .npy files do not have.
-    if (entry.tensor.dtype_text.empty()) entry.tensor.dtype_text = InfoOf(view.dtype).name;
+    return entry.dtype->empty() ? std::string(InfoOf(view.dtype).name) : std::string();
   }
 
-  Status ReadStatistics(const std::string& path) {
+  Status ReadStatistics(size_t directory) {
+    const std::string path = JoinPath(directories_[directory], run_files::kStatisticCsv);
     return VisitStatisticTable(path, [&](StatisticRow row) {
-      Entry& entry = entries_.emplace_back();
-      entry.op_type = std::move(row.op_type);
-      entry.op_name = std::move(row.op_name);
-      std::ranges::replace(entry.op_name, '/', '_');  // as file names have it
+      Entry& entry = entries_.Add();
+      std::ranges::replace(row.op_name, '/', '_');  // as file names have it
+      entry.op_type = Kept(row.op_type);
+      entry.op_name = Kept(row.op_name);
+      entry.task = Kept(row.task);
+      entry.stream = Kept(row.stream);
       entry.timestamp = row.timestamp;
       entry.is_output = row.is_output;
       entry.slot = row.slot;
-      entry.tensor = std::move(row.tensor);
-      entry.tensor.data_name =
-          fmt::format("{}{}.{}.{}.{}.{}", prefix_, entry.op_name, row.task, row.stream,
-                      row.is_output ? "output" : "input", entry.slot);
+      entry.directory = static_cast<uint32_t>(directory);
+      TensorRecord& tensor = row.tensor;
+      entry.dtype = Kept(tensor.dtype_text);
+      entry.shape = std::move(tensor.shape);
+      entry.max = tensor.max;
+      entry.min = tensor.min;
+      entry.mean = tensor.mean;
+      entry.norm = tensor.norm;
+      if (tensor.digest) entry.text = *std::move(tensor.digest);
     });
   }
 
   // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.
-  void NumberOccurrences() {
-    std::ranges::stable_sort(entries_, {}, &Entry::timestamp);
-    std::map<std::tuple<std::string_view, bool, int64_t>, size_t> seen;
-    for (Entry& entry : entries_) {
-      entry.occurrence = seen[{entry.op_name, entry.is_output, entry.slot}]++;
+  void NumberOccurrences(std::vector<uint32_t> order) {
+    const auto place = [&](uint32_t i) {
+      const Entry& entry = entries_[i];
+      return std::tuple(entry.op_name, entry.is_output, entry.slot);
+    };
+    std::ranges::stable_sort(order, {}, place);
+    for (size_t i = 1; i < order.size(); ++i) {
+      if (place(order[i]) != place(order[i - 1])) continue;
+      entries_[order[i]].occurrence = entries_[order[i - 1]].occurrence + 1;
     }
   }
 
-  void MakeCalls() {
-    std::map<std::pair<std::string_view, size_t>, size_t> known;
-    std::vector<std::vector<Entry*>> calls;
-    for (Entry& entry : entries_) {
-      const auto [at, is_new] = known.try_emplace({entry.op_name, entry.occurrence}, calls.size());
-      if (is_new) calls.emplace_back();
-      calls[at->second].push_back(&entry);
+  // One call per run of a kernel, in the order of the first value of each.
+  size_t MakeCalls(const std::vector<uint32_t>& in_time, const VisitGraphCall& visit) {
+    const auto call_of = [&](uint32_t rank) {
+      const Entry& entry = entries_[in_time[rank]];
+      return std::pair(entry.op_name, entry.occurrence);
+    };
+    std::vector<uint32_t> by_call(in_time.size());  // numbers in `in_time`
+    std::iota(by_call.begin(), by_call.end(), 0);
+    std::ranges::stable_sort(by_call, {}, call_of);
+    std::vector<uint32_t> starts;
+    for (uint32_t i = 0; i < by_call.size(); ++i) {
+      if (i == 0 || call_of(by_call[i]) != call_of(by_call[i - 1])) starts.push_back(i);
     }
-    for (std::vector<Entry*>& members : calls) records_.calls.push_back(CallOf(members));
+    std::ranges::sort(starts, {}, [&](uint32_t start) { return by_call[start]; });
+    std::vector<Entry*> members;
+    for (const uint32_t start : starts) {
+      members.clear();
+      for (size_t i = start; i < by_call.size(); ++i) {
+        if (call_of(by_call[i]) != call_of(by_call[start])) break;
+        members.push_back(&entries_[in_time[by_call[i]]]);
+      }
+      visit(CallOf(members), records_.has_tensors);
+    }
+    return starts.size();
   }
 
-  static Call CallOf(std::vector<Entry*>& members) {
+  Call CallOf(std::vector<Entry*>& members) const {
     std::ranges::stable_sort(members, {}, &Entry::slot);
     ValueMap inputs, outputs;
     for (Entry* entry : members) {
       ValueMap& values = entry->is_output ? outputs : inputs;
-      values.emplace_back(std::to_string(entry->slot), Value(std::move(entry->tensor)));
+      values.emplace_back(std::to_string(entry->slot), Value(TakeRecord(*entry)));
     }
     Call call;
     const Entry& first = *members.front();
-    std::string scope = first.op_name;  // the parts of a call's name are told by their dots
+    std::string scope = *first.op_name;  // the parts of a call's name are told by their dots
     std::ranges::replace(scope, '.', '_');
-    call.name = fmt::format("{}.{}.{}.forward", scope, first.op_type, first.occurrence);
+    call.name = fmt::format("{}.{}.{}.forward", scope, *first.op_type, first.occurrence);
     call.kind = CallKind::kForward;
     if (!inputs.empty()) call.members.emplace_back("input_args", Value(std::move(inputs)));
     if (!outputs.empty()) call.members.emplace_back("output", Value(std::move(outputs)));
     return call;
   }
 
+  TensorRecord TakeRecord(Entry& entry) const {
+    TensorRecord tensor;
+    tensor.type = "mindspore.Tensor";
+    tensor.dtype_text = *entry.dtype;
+    tensor.shape = std::move(entry.shape);
+    tensor.max = entry.max;
+    tensor.min = entry.min;
+    tensor.mean = entry.mean;
+    tensor.norm = entry.norm;
+    const std::string prefix = GraphNamePrefix(entry.directory);
+    if (records_.has_tensors) {
+      tensor.data_name = prefix + entry.text;
+      return tensor;
+    }
+    if (!entry.text.empty()) tensor.digest = std::move(entry.text);
+    tensor.data_name = fmt::format("{}{}.{}.{}.{}.{}", prefix, *entry.op_name, *entry.task,
+                                   *entry.stream, entry.is_output ? "output" : "input", entry.slot);
+    return tensor;
+  }
+
+  const std::vector<std::string>& directories_;
   GraphRecords& records_;
-  std::vector<Entry> entries_;
-  std::string prefix_;  // of data_name
+  std::unordered_set<std::string> texts_;
+  Entries entries_;
 };
 
 }  // namespace
@@ -220,16 +297,25 @@ std::optional<KernelFile> ParseKernelFile(std::string_view name) {
   return file;
 }
 
-Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories) {
+Result<GraphRecords> VisitGraphDump(const std::vector<std::string>& directories,
+                                    const VisitGraphCall& visit) {
   GraphRecords records;
-  Reader reader(records);
-  for (size_t i = 0; i < directories.size(); ++i) PL_TRY(reader.ReadDirectory(directories[i], i));
-  reader.Finish();
-  if (!records.calls.empty()) return records;
+  Reader reader(directories, records);
+  for (size_t i = 0; i < directories.size(); ++i) PL_TRY(reader.ReadDirectory(i));
+  if (reader.Finish(visit) > 0) return records;
   return Error(ErrorCode::kNotFound,
                fmt::format("{}: no kernel in it (expected .npy files of kernels or rows in "
                            "statistic.csv)",
                            directories.empty() ? std::string() : directories.front()));
+}
+
+Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories) {
+  std::vector<Call> calls;
+  PL_TRY_ASSIGN(GraphRecords records, VisitGraphDump(directories, [&](Call call, bool) {
+                  calls.push_back(std::move(call));
+                }));
+  records.calls = std::move(calls);
+  return records;
 }
 
 std::string GraphFile(const std::vector<std::string>& directories, std::string_view data_name,

@@ -82,6 +82,12 @@ struct GraphRecords {
 // no kernel file.
 Result<GraphRecords> ReadGraphDump(const std::vector<std::string>& directories);
 
+// The same with the calls one by one, each made when it is its turn; `calls` stays empty. On an
+// error none was visited.
+using VisitGraphCall = std::function<void(Call call, bool has_tensors)>;
+Result<GraphRecords> VisitGraphDump(const std::vector<std::string>& directories,
+                                    const VisitGraphCall& visit);
+
 // The file of a data_name of GraphRecords: its path, or that of the statistic.csv.
 std::string GraphFile(const std::vector<std::string>& directories, std::string_view data_name,
                       bool has_tensors);

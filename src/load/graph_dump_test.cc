@@ -1,5 +1,6 @@
 #include "load/graph_dump.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -198,6 +199,38 @@ TEST_F(GraphDump, DamagedTablesAreCorrupt) {
   EXPECT_EQ(CodeOfCsv(std::string(kHeader) + "Add,n,0,0,1,input,0,8,float32,2,1,1,1,1,\n"),
             ErrorCode::kCorrupt);
   EXPECT_EQ(CodeOfCsv(std::string(kHeader) + row), ErrorCode::kInternal);  // reads
+}
+
+TEST_F(GraphDump, CallsAreVisitedOneByOneInTheOrderOfTheirFirstValue) {
+  const auto row = [](std::string_view op, int time, std::string_view io, int slot) {
+    return fmt::format("T,{},0,0,{},{},{},8,float32,\"(2)\",{},,,,\n", op, time, io, slot, time);
+  };
+  Write("rank_0/n/0/0/statistic.csv",
+        "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,"
+        "Min Value,Avg Value,L2Norm Value\n" +
+            row("late", 9, "output", 0) + row("a/b.c", 1, "output", 0) +
+            row("a/b.c", 5, "output", 0) + row("a/b.c", 1, "input", 1) +
+            row("a/b.c", 1, "input", 0) + row("mid", 2, "input", 0));
+  std::vector<std::string> seen;
+  const auto records = VisitGraphDump({root_.Path("rank_0/n/0/0")}, [&](Call call, bool tensors) {
+    EXPECT_FALSE(tensors);
+    for (const auto& [part, values] : call.members) {
+      for (const auto& [slot, value] : *values.As<ValueMap>()) {
+        const auto& tensor = *value.As<TensorRecord>();
+        EXPECT_EQ(tensor.shape, Shape{2});
+        seen.push_back(fmt::format("{} {} {} {}", call.name, part, *tensor.data_name,
+                                   std::get<double>(tensor.max)));
+      }
+    }
+  });
+  ASSERT_TRUE(records) << records.error().message();
+  EXPECT_TRUE(records->calls.empty());
+  EXPECT_EQ(seen, (std::vector<std::string>{"a_b_c.T.0.forward input_args a_b.c.0.0.input.0 1",
+                                            "a_b_c.T.0.forward input_args a_b.c.0.0.input.1 1",
+                                            "a_b_c.T.0.forward output a_b.c.0.0.output.0 1",
+                                            "mid.T.0.forward input_args mid.0.0.input.0 2",
+                                            "a_b_c.T.1.forward output a_b.c.0.0.output.0 5",
+                                            "late.T.0.forward output late.0.0.output.0 9"}));
 }
 
 }  // namespace

@@ -89,15 +89,16 @@ Run::~Run() = default;
 Result<Run> Run::OpenGraph(const std::string& path, const OpenOptions& options) {
   auto impl = std::make_unique<Impl>();
   PL_TRY_ASSIGN(impl->graph_directories, load::ResolveGraphPath(path));
-  PL_TRY_ASSIGN(load::GraphRecords records, load::ReadGraphDump(impl->graph_directories));
-  impl->dump.header.task = records.has_tensors ? "tensor" : "statistics";
-  impl->dump.header.framework = "mindspore";
-  impl->dump.header.level = "L2";
-  impl->dump.header.of_graphs = true;
-  for (Call& call : records.calls) {
-    const bool is_kept = !options.keep || options.keep(call, impl->dump.header);
+  RunHeader& header = impl->dump.header;
+  header.framework = "mindspore";
+  header.level = "L2";
+  header.of_graphs = true;
+  const auto keep = [&](Call call, bool has_tensors) {
+    header.task = has_tensors ? "tensor" : "statistics";
+    const bool is_kept = !options.keep || options.keep(call, header);
     if (is_kept) impl->dump.calls.push_back(std::move(call));
-  }
+  };
+  PL_TRY_ASSIGN(load::GraphRecords records, load::VisitGraphDump(impl->graph_directories, keep));
   impl->dump.loss.side_files = std::move(records.problems);
   impl->dump_json_path = JoinPath(load::GraphPath(impl->graph_directories),
                                   records.has_tensors ? "*.npy" : run_files::kStatisticCsv);

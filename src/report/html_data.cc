@@ -1,4 +1,4 @@
-// HtmlData(): a comparison as compact JSON for the report page.
+// HtmlPartData(): a comparison as compact JSON for the report page.
 
 #include "report/html_data.h"
 
@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/json.h"
 #include "report/html_report.h"
@@ -382,39 +383,36 @@ class PartWriter {
   Dictionary texts_, frames_, stacks_;
 };
 
-// Inside a script element nothing may look like its end.
-std::string InScript(std::string_view json) {
-  std::string safe;
-  safe.reserve(json.size());
-  size_t from = 0;
-  for (size_t at = json.find('<'); at != json.npos; at = json.find('<', from)) {
-    safe.append(json, from, at - from);
-    safe += "\\u003c";
-    from = at + 1;
+// Inside a script element nothing may look like its end. In place: a page's rows are many.
+std::string InScript(std::string json) {
+  constexpr std::string_view kSafe = "\\u003c";
+  size_t from = json.size();
+  const auto count = static_cast<size_t>(std::ranges::count(json, '<'));
+  size_t to = from + count * (kSafe.size() - 1);
+  json.resize(to);
+  while (from < to) {
+    const char c = json[--from];
+    if (c == '<') {
+      to -= kSafe.size();
+      kSafe.copy(&json[to], kSafe.size());
+    } else {
+      json[--to] = c;
+    }
   }
-  return safe.append(json, from, json.npos);
+  return json;
 }
 
 }  // namespace
 
 std::string HtmlDataHead(std::string_view overview) {
   return "{\"format\": \"plumbline report\", \"version\": 1, \"overview\": " +
-         (overview.empty() ? "null" : InScript(overview)) + ", \"parts\": [";
+         (overview.empty() ? "null" : InScript(std::string(overview))) + ", \"parts\": [";
 }
 
 std::string HtmlPartData(const HtmlPart& part, size_t most_rows) {
   std::string out;
   PartWriter(part, most_rows).Append(out);
-  return InScript(out);
-}
-
-std::string HtmlData(std::span<const HtmlPart> parts) {
-  std::string out = HtmlDataHead({});
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) out += ",\n";
-    out += HtmlPartData(parts[i], kHtmlRows / parts.size());
-  }
-  return out.append(kHtmlDataEnd);
+  return InScript(std::move(out));
 }
 
 }  // namespace plumbline::report

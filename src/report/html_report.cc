@@ -65,8 +65,14 @@ Status WritePage(const std::string& path, const std::string& summary,
 }  // namespace
 
 Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path) {
-  return WritePage(path, PlainSummary(parts),
-                   [&](AtomicFile& file) { return file.Write(HtmlData(parts)); });
+  return WritePage(path, PlainSummary(parts), [&](AtomicFile& file) -> Status {
+    PL_TRY(file.Write(HtmlDataHead({})));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      PL_TRY(file.Write(i > 0 ? ",\n" : ""));
+      PL_TRY(file.Write(HtmlPartData(parts[i], kHtmlRows / parts.size())));
+    }
+    return file.Write(kHtmlDataEnd);
+  });
 }
 
 Status WriteHtmlOverview(const HtmlOverview& overview, const std::string& path) {

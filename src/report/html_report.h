@@ -25,13 +25,11 @@ inline constexpr size_t kHtmlRows = 100000;
 
 // Writes the page. The bytes depend on the parts alone.
 Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path);
-// The JSON inside the page, where every "<" is spelled \u003c. "rows" are arrays in this order:
-// call, item (without the call's name), role, verdict, reason, error, explained error, dtype and
-// shape of target and golden, result, statistics of target and golden (1: equal to target's),
-// metrics, notes. Texts are indexes into the part's "texts"; -1 is no text.
-std::string HtmlData(std::span<const HtmlPart> parts);
-
-// For more comparisons than fit into memory: one part of that JSON, with at most `most_rows` rows.
+// One part of the JSON inside the page, with at most `most_rows` rows and every "<" spelled \u003c.
+// "rows" are arrays in this order: call, item (without the call's name), role, verdict, reason,
+// error, explained error, dtype and shape of target and golden, result, statistics of target and
+// golden (1: equal to target's), metrics, notes. Texts are indexes into the part's "texts"; -1 is
+// no text.
 std::string HtmlPartData(const HtmlPart& part, size_t most_rows);
 
 // What such a page says about all of its parts.
