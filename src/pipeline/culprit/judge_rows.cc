@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "measure/compared_row.h"
 #include "pipeline/culprit/culprit_text.h"
@@ -12,6 +13,8 @@
 #include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way.h"
 #include "pipeline/culprit/part_totals.h"
+#include "pipeline/culprit/part_twins.h"
+#include "pipeline/culprit/part_weights.h"
 #include "pipeline/culprit/skipped_update.h"
 #include "record/value.h"
 
@@ -101,12 +104,13 @@ class Judgement {
     const bool is_elsewhere = walk.culprit && !walk.culprit->must_agree;
     if (is_elsewhere) return walk.culprit;
     const bool is_wrong = walk.culprit || !adds_up;
-    const auto weight = FindPartWeight(comparison_, other, is_wrong);
+    const std::vector<Twins> twins = FindTwins(comparison_, other);
+    const auto weight = FindPartWeight(comparison_, other, twins, is_wrong);
     std::optional<CulpritEvent> among = weight;
     if (is_wrong) {
-      among = FindPartTotal(comparison_, other, walk.noise, weight);
+      among = FindPartTotal(comparison_, twins, walk.noise, weight);
     } else if (!HasBackward()) {
-      among = FindPartTotal(comparison_, other, walk.ceiling, weight);
+      among = FindPartTotal(comparison_, twins, walk.ceiling, weight);
     }
     if (among) return among;
     return walk.culprit;
