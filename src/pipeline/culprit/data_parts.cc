@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -84,6 +87,37 @@ Places PlacesOf(const Comparison& comparison, bool of_target) {
                       [](const Placed& each) { return std::pair(each.number, each.row); });
   }
   return places;
+}
+
+using Lengths = std::map<std::string, std::set<int64_t>>;  // by place
+
+// How long what the forward calls of one side without counterpart read or cut off is.
+Lengths LengthsAlone(const Comparison& comparison, bool of_target) {
+  Lengths lengths;
+  for (const ComparedCall& call : comparison.calls) {
+    const std::string& name = NameOn(call, of_target);
+    if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) continue;
+    const bool is_copy = IsCopy(name);
+    for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
+      const Slot<Item>& item = measure::SideOf(row, of_target);
+      if (!item || !item->is_tensor || item->shape.empty()) continue;
+      if (is_copy || measure::IsInput(*item)) lengths[PlaceOf(name, *item)].insert(item->shape[0]);
+    }
+  }
+  return lengths;
+}
+
+// Whether there may be data in parts of other sizes at all. Pairs have the same shapes: both sides
+// then have calls without counterpart, which read other lengths in one place. Costs nothing where
+// all calls are paired.
+bool MayBeCut(const Comparison& comparison) {
+  const Lengths target = LengthsAlone(comparison, true);
+  if (target.empty()) return false;
+  const Lengths golden = LengthsAlone(comparison, false);
+  return std::ranges::any_of(target, [&](const auto& place) {
+    const auto other = golden.find(place.first);
+    return other != golden.end() && (place.second.size() > 1 || place.second != other->second);
+  });
 }
 
 // Without what the other side reads in the same place as it is.
@@ -207,6 +241,7 @@ std::optional<std::array<Recorded, 4>> StatisticsTogether(std::span<const DataPa
 }
 
 std::vector<DataParts> FindDataParts(const Comparison& comparison) {
+  if (!MayBeCut(comparison)) return {};
   const Places target = PlacesOf(comparison, true), golden = PlacesOf(comparison, false);
   std::vector<DataParts> found;
   for (const auto& [place, parts] : target) {
