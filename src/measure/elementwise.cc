@@ -13,8 +13,6 @@ namespace {
 using Operands = std::span<const ElementOperand>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Roundings of a few operations in a row, with margin.
-constexpr double kRoundings = 4;
 
 Recomputed Alone(double value) { return {value, std::abs(value)}; }
 Recomputed Truth(bool value) { return {value ? 1.0 : 0.0, 0}; }
@@ -43,8 +41,9 @@ Recomputed InverseRoot(Operands o, size_t i) { return Alone(1 / std::sqrt(o[0].A
 Recomputed Inverse(Operands o, size_t i) { return Alone(1 / o[0].At(i)); }
 Recomputed Square(Operands o, size_t i) { return Alone(o[0].At(i) * o[0].At(i)); }
 Recomputed Sign(Operands o, size_t i) { return {SignOf(o[0].At(i)), 0}; }
-Recomputed Copy(Operands o, size_t i) { return {o[0].At(i), 0}; }
-Recomputed Second(Operands o, size_t i) { return {o[1].At(i), 0}; }
+// A copy may be one to a narrower type.
+Recomputed Copy(Operands o, size_t i) { return Alone(o[0].At(i)); }
+Recomputed Second(Operands o, size_t i) { return Alone(o[1].At(i)); }
 Recomputed Larger(Operands o, size_t i) { return {std::max(o[0].At(i), o[1].At(i)), 0}; }
 Recomputed Smaller(Operands o, size_t i) { return {std::min(o[0].At(i), o[1].At(i)), 0}; }
 Recomputed Clamp(Operands o, size_t i) {
@@ -68,64 +67,111 @@ Recomputed IsAtMost(Operands o, size_t i) { return Truth(o[0].At(i) <= o[1].At(i
 Recomputed IsEqual(Operands o, size_t i) { return Truth(o[0].At(i) == o[1].At(i)); }
 Recomputed IsOther(Operands o, size_t i) { return Truth(o[0].At(i) != o[1].At(i)); }
 
+using Ranges = std::span<const RangeOperand>;
+using MaybeRange = std::optional<StatisticRange>;
+
+// The factor at `place`, 1 where it is left out; nothing where it is a tensor.
+std::optional<double> FactorAt(Ranges operands, size_t place) {
+  if (place >= operands.size()) return 1;
+  if (!operands[place].is_number) return std::nullopt;
+  return operands[place].range.max.high;
+}
+
+// `first` and `factor` times `second`.
+MaybeRange PlusTimes(const StatisticRange& first, const MaybeRange& second,
+                     const std::optional<double>& factor) {
+  if (!second || !factor) return std::nullopt;
+  return Plus(first, Times(*second, *factor));
+}
+
+MaybeRange RangeOfAdd(Ranges o) { return PlusTimes(o[0].range, o[1].range, FactorAt(o, 2)); }
+MaybeRange RangeOfSubtract(Ranges o) {
+  const std::optional<double> factor = FactorAt(o, 2);
+  return factor ? PlusTimes(o[0].range, o[1].range, -*factor) : std::nullopt;
+}
+MaybeRange RangeOfSubtractFrom(Ranges o) {
+  const std::optional<double> factor = FactorAt(o, 2);
+  return factor ? PlusTimes(o[1].range, o[0].range, -*factor) : std::nullopt;
+}
+MaybeRange RangeOfMultiply(Ranges o) {
+  if (o[1].is_number) return Times(o[0].range, o[1].range.max.high);
+  if (o[0].is_number) return Times(o[1].range, o[0].range.max.high);
+  return Product(o[0].range, o[1].range);
+}
+MaybeRange RangeOfDivide(Ranges o) {
+  if (!o[1].is_number) return Quotient(o[0].range, o[1].range);
+  const double divisor = o[1].range.max.high;
+  return divisor == 0 ? std::nullopt : MaybeRange(Times(o[0].range, 1 / divisor));
+}
+MaybeRange RangeOfDivideFrom(Ranges o) { return Quotient(o[1].range, o[0].range); }
+MaybeRange RangeOfNegate(Ranges o) { return Times(o[0].range, -1); }
+MaybeRange RangeOfSquare(Ranges o) { return SquareOf(o[0].range); }
+MaybeRange RangeOfRoot(Ranges o) { return RootOf(o[0].range); }
+MaybeRange RangeOfCopy(Ranges o) { return o[0].range; }
+MaybeRange RangeOfSecond(Ranges o) { return o[1].range; }
+MaybeRange RangeOfLerp(Ranges o) {
+  if (!o[2].is_number) return std::nullopt;
+  const double weight = o[2].range.max.high;
+  return Plus(Times(o[0].range, 1 - weight), Times(o[1].range, weight));
+}
+MaybeRange RangeOfAddProduct(Ranges o) {
+  return PlusTimes(o[0].range, Product(o[1].range, o[2].range), FactorAt(o, 3));
+}
+MaybeRange RangeOfAddQuotient(Ranges o) {
+  return PlusTimes(o[0].range, Quotient(o[1].range, o[2].range), FactorAt(o, 3));
+}
+
 struct ApiFunction {
   std::string_view name;
   size_t fewest, most;  // arguments
   ElementFunction function;
+  RangeFunction range = nullptr;
 };
 
 // Sorted by name (checked by a test). Operators are listed by their names without underscores.
 constexpr std::array kFunctions = {
     ApiFunction{"abs", 1, 1, Magnitude},
-    ApiFunction{"add", 2, 3, Add},
-    ApiFunction{"addcdiv", 3, 4, AddQuotient},
-    ApiFunction{"addcmul", 3, 4, AddProduct},
+    ApiFunction{"add", 2, 3, Add, RangeOfAdd},
+    ApiFunction{"addcdiv", 3, 4, AddQuotient, RangeOfAddQuotient},
+    ApiFunction{"addcmul", 3, 4, AddProduct, RangeOfAddProduct},
     ApiFunction{"clamp", 2, 3, Clamp},
     ApiFunction{"clamp_min", 2, 2, Larger},
     ApiFunction{"clip", 2, 3, Clamp},
-    ApiFunction{"clone", 1, 1, Copy},
-    ApiFunction{"copy", 2, 2, Second},
-    ApiFunction{"div", 2, 2, Divide},
-    ApiFunction{"divide", 2, 2, Divide},
+    ApiFunction{"clone", 1, 1, Copy, RangeOfCopy},
+    ApiFunction{"copy", 2, 2, Second, RangeOfSecond},
+    ApiFunction{"div", 2, 2, Divide, RangeOfDivide},
+    ApiFunction{"divide", 2, 2, Divide, RangeOfDivide},
     ApiFunction{"eq", 2, 2, IsEqual},
     ApiFunction{"ge", 2, 2, IsAtLeast},
     ApiFunction{"gt", 2, 2, IsMore},
-    ApiFunction{"iadd", 2, 2, Add},
-    ApiFunction{"imul", 2, 2, Multiply},
-    ApiFunction{"isub", 2, 2, Subtract},
-    ApiFunction{"itruediv", 2, 2, Divide},
+    ApiFunction{"iadd", 2, 2, Add, RangeOfAdd},
+    ApiFunction{"imul", 2, 2, Multiply, RangeOfMultiply},
+    ApiFunction{"isub", 2, 2, Subtract, RangeOfSubtract},
+    ApiFunction{"itruediv", 2, 2, Divide, RangeOfDivide},
     ApiFunction{"le", 2, 2, IsAtMost},
-    ApiFunction{"lerp", 3, 3, Lerp},
+    ApiFunction{"lerp", 3, 3, Lerp, RangeOfLerp},
     ApiFunction{"lt", 2, 2, IsLess},
     ApiFunction{"maximum", 2, 2, Larger},
     ApiFunction{"minimum", 2, 2, Smaller},
-    ApiFunction{"mul", 2, 2, Multiply},
-    ApiFunction{"multiply", 2, 2, Multiply},
+    ApiFunction{"mul", 2, 2, Multiply, RangeOfMultiply},
+    ApiFunction{"multiply", 2, 2, Multiply, RangeOfMultiply},
     ApiFunction{"ne", 2, 2, IsOther},
-    ApiFunction{"neg", 1, 1, Negate},
-    ApiFunction{"radd", 2, 2, Add},
+    ApiFunction{"neg", 1, 1, Negate, RangeOfNegate},
+    ApiFunction{"radd", 2, 2, Add, RangeOfAdd},
     ApiFunction{"reciprocal", 1, 1, Inverse},
-    ApiFunction{"rmul", 2, 2, Multiply},
+    ApiFunction{"rmul", 2, 2, Multiply, RangeOfMultiply},
     ApiFunction{"rsqrt", 1, 1, InverseRoot},
-    ApiFunction{"rsub", 2, 3, SubtractFrom},
-    ApiFunction{"rtruediv", 2, 2, DivideFrom},
+    ApiFunction{"rsub", 2, 3, SubtractFrom, RangeOfSubtractFrom},
+    ApiFunction{"rtruediv", 2, 2, DivideFrom, RangeOfDivideFrom},
     ApiFunction{"sign", 1, 1, Sign},
-    ApiFunction{"sqrt", 1, 1, Root},
-    ApiFunction{"square", 1, 1, Square},
-    ApiFunction{"sub", 2, 3, Subtract},
-    ApiFunction{"truediv", 2, 2, Divide},
+    ApiFunction{"sqrt", 1, 1, Root, RangeOfRoot},
+    ApiFunction{"square", 1, 1, Square, RangeOfSquare},
+    ApiFunction{"sub", 2, 3, Subtract, RangeOfSubtract},
+    ApiFunction{"truediv", 2, 2, Divide, RangeOfDivide},
     ApiFunction{"where", 3, 3, Select},
 };
 
-}  // namespace
-
-// Numbers are rounded to the type of the result.
-Recomputed Select(std::span<const ElementOperand> operands, size_t i) {
-  const double value = operands[0].At(i) != 0 ? operands[1].At(i) : operands[2].At(i);
-  return {value, std::abs(value)};
-}
-
-ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments) {
+const ApiFunction* Find(std::string_view call_name, size_t arguments) {
   if (!call_name.ends_with(".forward")) return nullptr;
   std::string_view api = ApiOfCall(call_name);
   if (api.size() > 4 && api.starts_with("__") && api.ends_with("__")) {
@@ -136,21 +182,50 @@ ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments) 
   const auto found = std::ranges::lower_bound(kFunctions, api, {}, &ApiFunction::name);
   const bool is_known = found != kFunctions.end() && found->name == api &&
                         arguments >= found->fewest && arguments <= found->most;
-  return is_known ? found->function : nullptr;
+  return is_known ? found : nullptr;
+}
+
+}  // namespace
+
+// Numbers are rounded to the type of the result.
+Recomputed Select(std::span<const ElementOperand> operands, size_t i) {
+  const double value = operands[0].At(i) != 0 ? operands[1].At(i) : operands[2].At(i);
+  return {value, std::abs(value)};
+}
+
+ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments) {
+  const ApiFunction* found = Find(call_name, arguments);
+  return found == nullptr ? nullptr : found->function;
+}
+
+RangeFunction RangeFunctionOf(std::string_view call_name, size_t arguments) {
+  const ApiFunction* found = Find(call_name, arguments);
+  return found == nullptr ? nullptr : found->range;
+}
+
+std::optional<double> RoundingsOff(ElementFunction function,
+                                   std::span<const ElementOperand> operands,
+                                   std::span<const double> result, double unit_roundoff) {
+  // Numbers below the normal ones keep fewer digits, or none.
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  double most = 0;
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Recomputed expected = function(operands, i);
+    if (expected.value == result[i]) continue;
+    if (!std::isfinite(expected.value)) return std::nullopt;
+    const double off = std::abs(expected.value - result[i]) - kLeast;
+    if (off <= 0) continue;
+    const double rounding = unit_roundoff * expected.size;
+    if (!std::isfinite(off) || !(rounding > 0)) return kInfinity;
+    most = std::max(most, off / rounding);
+  }
+  return most;
 }
 
 bool IsResultOf(ElementFunction function, std::span<const ElementOperand> operands,
                 std::span<const double> result, double unit_roundoff) {
-  for (size_t i = 0; i < result.size(); ++i) {
-    const Recomputed expected = function(operands, i);
-    if (expected.value == result[i]) continue;
-    if (!std::isfinite(expected.value)) return false;
-    // Numbers below the normal ones keep fewer digits, or none.
-    const double least = std::numeric_limits<float>::min();
-    const double allowed = kRoundings * unit_roundoff * expected.size + least;
-    if (!(std::abs(expected.value - result[i]) <= allowed)) return false;  // also for NaN
-  }
-  return true;
+  const std::optional<double> off = RoundingsOff(function, operands, result, unit_roundoff);
+  return off && *off <= kCallRoundings;
 }
 
 }  // namespace plumbline::measure

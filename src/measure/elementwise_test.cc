@@ -67,6 +67,20 @@ TEST(Elementwise, NanIsNeverRightAndInfinityOnlyWhereItMustBe) {
   EXPECT_FALSE(Follows("mul", {Of({2}), Of({2})}, {infinity}));
 }
 
+TEST(Elementwise, HowFarOffIsCountedInRoundings) {
+  const auto off = [](std::string_view api, const std::vector<ElementOperand>& operands,
+                      const std::vector<double>& result) {
+    const std::string name = "Tensor." + std::string(api) + ".0.forward";
+    return RoundingsOff(ElementFunctionOf(name, operands.size()), operands, result, kFloat32);
+  };
+  EXPECT_EQ(off("add", {Of({1, 2}), Of({3, 4})}, {4, 6}), 0);
+  EXPECT_NEAR(*off("add", {Of({1, 2}), Of({3, 4})}, {4 + 4 * 0x1p-20, 6}), 16, 1e-6);
+  EXPECT_TRUE(std::isinf(*off("sign_", {Of({-1e-20})}, {1})));
+  EXPECT_TRUE(std::isinf(*off("mul", {Of({2}), Of({2})}, {std::nan("")})));
+  // What would have to be infinite may be reached in another way.
+  EXPECT_FALSE(off("div", {Of({1}), Of({0})}, {7}));
+}
+
 TEST(Elementwise, OtherCallsAreNotKnown) {
   EXPECT_EQ(ElementFunctionOf("Torch.matmul.0.forward", 2), nullptr);
   EXPECT_EQ(ElementFunctionOf("Tensor.add_.0.backward", 2), nullptr);

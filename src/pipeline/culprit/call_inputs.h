@@ -37,6 +37,7 @@ struct Explained {
   double cancelled = 0;  // by a sum whose terms cancel, without a ceiling
   double residue = 0;    // what becomes of operands that are rounding alone; among `cancelled`
   double alone = 0;      // whatever the inputs are
+  double own = 0;        // by the call's own rounding
 };
 
 }  // namespace plumbline::pipeline

@@ -67,6 +67,7 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   Explained errors;
   errors.usual = state.ExplainedFor(row, explained_error);
   errors.alone = state.ExplainedFor(row, own + state.noise.level());
+  errors.own = state.ExplainedFor(row, own);
   const auto& read = judged.inputs.operands;
   if (measure::IsExact(*row.target, *row.golden)) {
     // Of rounding alone any truth value may come.
@@ -145,6 +146,18 @@ bool IsComputedFromGradient(const WalkState& state, const JudgedInputs& judged,
   return true;
 }
 
+// Whether a result that only its inputs excuse is not what the call makes of them. Single elements
+// are looked at where rounding alone is excused, or where an optimizer made them.
+bool IsWrongForItsInputs(const WalkState& state, const JudgedInputs& judged,
+                         const Explained& errors, const ComparedRow& row) {
+  const bool is_excused =
+      row.verdict == Verdict::kWithinNoise && row.error > measure::kNoiseFactor * errors.own;
+  if (!is_excused || judged.call_class == CallClass::kComposite) return false;
+  const bool is_residue = row.error > measure::kNoiseFactor * errors.usual;
+  if (!is_residue && !judged.inputs.is_of_gradient) return false;
+  return ContradictsInputs(state.comparison, row, !is_residue);
+}
+
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
@@ -152,6 +165,9 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   const Explained errors = ExplainedErrors(state, judged, row);
   difference = measure::AsResidue(difference, errors.cancelled);
   ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
+  if (!measure::IsBad(judged.inputs.worst) && IsWrongForItsInputs(state, judged, errors, row)) {
+    ApplyDifference(difference, errors.own, row);
+  }
   state.known.Remember(row);
   HideResidue(state, judged, errors, row);
   bool explained = measure::IsBad(judged.inputs.worst);

@@ -23,17 +23,10 @@ namespace {
 using measure::ElementOperand;
 
 constexpr double kMostElements = 1 << 20;  // of one tensor
+constexpr double kSample = 1 << 14;        // elements of a part of one
 
-std::optional<std::vector<double>> ElementsOf(const Comparison& comparison, const Item& item) {
-  if (item.data_name.empty() || measure::ElementsOf(item) > kMostElements) return std::nullopt;
-  const auto file = load::OpenTensorIn(
-      JoinPath(DirectoryOf(comparison.target_path), run_files::kTensorDirectory), item.data_name);
-  if (!file) return std::nullopt;
-  Result<std::vector<double>> values = measure::DoublesOf(file->view());
-  if (!values || static_cast<double>(values->size()) != measure::ElementsOf(item)) {
-    return std::nullopt;
-  }
-  return std::move(*values);
+bool IsOfTensors(const Comparison& comparison, const ComparedRow& row) {
+  return comparison.mode == CompareMode::kTensor && row.target && row.target->is_tensor;
 }
 
 // `values` of shape `from`, repeated as PyTorch and NumPy broadcast them to `to`.
@@ -64,39 +57,140 @@ std::optional<std::vector<double>> Spread(std::vector<double> values, const Shap
   return spread;
 }
 
-std::optional<ElementOperand> OperandOf(const Comparison& comparison, const Item& item,
-                                        const Shape& shape) {
-  ElementOperand operand;
-  if (!item.is_tensor) {
-    const std::optional<double> number = NumberOf(item.statistics[0]);
-    if (!number) return std::nullopt;
-    operand.number = *number;
-    return operand;
-  }
-  std::optional<std::vector<double>> values = ElementsOf(comparison, item);
-  if (values) values = Spread(std::move(*values), item.shape, shape);
-  if (!values) return std::nullopt;
-  operand.values = std::move(*values);
-  return operand;
-}
-
-// The arguments of a call of the target in the order of its signature, spread over `shape`. Only
-// `alpha` and `value`, which come last, may be given by name.
-std::optional<std::vector<ElementOperand>> OperandsOf(const Comparison& comparison,
-                                                      const ComparedCall& call,
-                                                      const Shape& shape) {
-  std::vector<ElementOperand> operands;
+// The arguments of a call of one side in the order of its signature. Only `alpha` and `value`,
+// which come last, may be given by name; nothing where another is.
+std::optional<std::vector<const Item*>> ArgumentsOf(const Comparison& comparison,
+                                                    const ComparedCall& call, bool of_target) {
+  std::vector<const Item*> arguments;
   for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
-    if (!row.target || !measure::IsInput(*row.target)) continue;
-    const std::string_view name = measure::ShortName(*row.target, call.target_name);
+    const Slot<Item>& item = measure::SideOf(row, of_target);
+    if (!item || !measure::IsInput(*item)) continue;
+    const std::string_view name = measure::ShortName(*item, measure::NameOn(call, of_target));
     if (!name.starts_with("input.") && !name.ends_with("alpha") && !name.ends_with("value")) {
       return std::nullopt;
     }
-    std::optional<ElementOperand> operand = OperandOf(comparison, *row.target, shape);
-    if (!operand) return std::nullopt;
-    operands.push_back(std::move(*operand));
+    arguments.push_back(&*item);
   }
-  return operands;
+  return arguments;
+}
+
+// Reads the tensors of one side's calls, spread over the shape of a result: whole ones, or the
+// first rows of them.
+class Reader {
+ public:
+  Reader(const Comparison& comparison, bool of_target, const Shape& shape)
+      : comparison_(comparison), of_target_(of_target), shape_(shape) {}
+
+  // From now on only so many rows along the first dimension as a sample has elements; what is
+  // spread over the result cannot be read any more.
+  void TakeSample() {
+    double row = 1;
+    for (size_t i = 1; i < shape_.size(); ++i) row *= static_cast<double>(shape_[i]);
+    if (shape_.empty() || row * static_cast<double>(shape_[0]) <= kSample) return;
+    rows_ = std::max<int64_t>(1, static_cast<int64_t>(kSample / row));
+  }
+
+  [[nodiscard]] std::optional<std::vector<double>> ElementsOf(const Item& item) const {
+    double count = measure::ElementsOf(item);
+    if (rows_ && item.shape != shape_) return std::nullopt;
+    if (rows_) count *= static_cast<double>(*rows_) / static_cast<double>(shape_[0]);
+    if (item.data_name.empty() || count > kMostElements) return std::nullopt;
+    const std::string& dump = of_target_ ? comparison_.target_path : comparison_.golden_path;
+    const auto file = load::OpenTensorIn(JoinPath(DirectoryOf(dump), run_files::kTensorDirectory),
+                                         item.data_name);
+    if (!file) return std::nullopt;
+    TensorView view = file->view();
+    Shape sizes(view.sizes.begin(), view.sizes.end());
+    if (rows_) sizes[0] = *rows_;
+    view.sizes = sizes;
+    Result<std::vector<double>> values = measure::DoublesOf(view);
+    if (!values || static_cast<double>(values->size()) != count) return std::nullopt;
+    return std::move(*values);
+  }
+
+  [[nodiscard]] std::optional<std::vector<ElementOperand>> OperandsOf(
+      std::span<const Item* const> arguments) const {
+    std::vector<ElementOperand> operands;
+    for (const Item* item : arguments) {
+      std::optional<ElementOperand> operand = OperandOf(*item);
+      if (!operand) return std::nullopt;
+      operands.push_back(std::move(*operand));
+    }
+    return operands;
+  }
+
+ private:
+  [[nodiscard]] std::optional<ElementOperand> OperandOf(const Item& item) const {
+    ElementOperand operand;
+    if (!item.is_tensor) {
+      const std::optional<double> number = NumberOf(item.statistics[0]);
+      if (!number) return std::nullopt;
+      operand.number = *number;
+      return operand;
+    }
+    std::optional<std::vector<double>> values = ElementsOf(item);
+    if (values && !rows_) values = Spread(std::move(*values), item.shape, shape_);
+    if (!values) return std::nullopt;
+    operand.values = std::move(*values);
+    return operand;
+  }
+
+  const Comparison& comparison_;
+  const bool of_target_;
+  const Shape& shape_;
+  std::optional<int64_t> rows_;
+};
+
+// How far one side's result is from what the call makes of that side's inputs, in roundings;
+// nothing where that cannot be told.
+std::optional<double> ElementsOff(const Comparison& comparison, const ComparedRow& row,
+                                  bool of_target, bool of_sample) {
+  const ComparedCall& call = comparison.calls[row.call];
+  const Item& item = *measure::SideOf(row, of_target);
+  const auto arguments = ArgumentsOf(comparison, call, of_target);
+  const measure::ElementFunction function =
+      arguments ? measure::ElementFunctionOf(measure::NameOn(call, of_target), arguments->size())
+                : nullptr;
+  if (function == nullptr) return std::nullopt;
+  Reader reader(comparison, of_target, item.shape);
+  if (of_sample) reader.TakeSample();
+  const auto operands = reader.OperandsOf(*arguments);
+  const auto result = operands ? reader.ElementsOf(item) : std::nullopt;
+  if (!result) return std::nullopt;
+  return measure::RoundingsOff(function, *operands, *result, measure::RoundoffOf(item, item));
+}
+
+measure::RangeOperand NumberOperand(double number) {
+  return {measure::RangeOfNumber(number), true};
+}
+
+// The same of the four statistics of the result, from those of the inputs.
+std::optional<double> StatisticsOff(const Comparison& comparison, const ComparedRow& row,
+                                    bool of_target) {
+  const ComparedCall& call = comparison.calls[row.call];
+  const Item& result = *measure::SideOf(row, of_target);
+  const auto arguments = ArgumentsOf(comparison, call, of_target);
+  const measure::RangeFunction function =
+      arguments ? measure::RangeFunctionOf(measure::NameOn(call, of_target), arguments->size())
+                : nullptr;
+  if (function == nullptr) return std::nullopt;
+  // Recorders keep mean and norm in the tensor's type, or in float32.
+  double roundoff = std::max(measure::RoundoffOf(result, result), UnitRoundoff(DType::kFloat32));
+  std::vector<measure::RangeOperand> operands;
+  for (const Item* item : *arguments) {
+    if (item->is_tensor) {
+      const auto range = measure::RangeOf(*item);
+      if (!range) return std::nullopt;
+      roundoff = std::max(roundoff, measure::RoundoffOf(*item, *item));
+      operands.push_back({*range, measure::ElementsOf(*item) == 1});
+    } else if (const auto number = NumberOf(item->statistics[0])) {
+      operands.push_back(NumberOperand(*number));
+    } else {
+      return std::nullopt;
+    }
+  }
+  const auto range = function(operands);
+  return range ? measure::RoundingsOutside(*range, result, roundoff) : std::nullopt;
 }
 
 bool IsWrite(const ComparedCall& call) {
@@ -104,23 +198,35 @@ bool IsWrite(const ComparedCall& call) {
          measure::ApiOfCall(call.target_name) == "__setitem__";
 }
 
+// Whether the target does what its call does not, and golden does what it does. Where nothing is
+// known of golden, nothing is of the call.
+bool IsTargetAlone(const std::optional<double>& target, const std::optional<double>& golden) {
+  return target && *target > measure::kNoiseFactor * measure::kCallRoundings && golden &&
+         *golden <= measure::kCallRoundings;
+}
+
 }  // namespace
 
 bool FollowsFromInputs(const Comparison& comparison, const ComparedRow& row) {
-  if (comparison.mode != CompareMode::kTensor || !row.target || !row.target->is_tensor) {
-    return false;
+  if (!IsOfTensors(comparison, row)) return false;
+  const std::optional<double> off = ElementsOff(comparison, row, true, false);
+  return off && *off <= measure::kCallRoundings;
+}
+
+bool ContradictsInputs(const Comparison& comparison, const ComparedRow& row, bool of_sample) {
+  if (!row.target || !row.golden || !row.target->is_tensor || !row.golden->is_tensor) return false;
+  const std::optional<double> statistics = StatisticsOff(comparison, row, true);
+  if (statistics && *statistics > measure::kCallRoundings &&
+      IsTargetAlone(statistics, StatisticsOff(comparison, row, false))) {
+    return true;
   }
-  const ComparedCall& call = comparison.calls[row.call];
-  const auto rows = measure::RowsOf(comparison, call);
-  const auto arguments = static_cast<size_t>(std::ranges::count_if(
-      rows, [](const ComparedRow& each) { return each.target && measure::IsInput(*each.target); }));
-  const measure::ElementFunction function = measure::ElementFunctionOf(call.target_name, arguments);
-  if (function == nullptr) return false;
-  const auto operands = OperandsOf(comparison, call, row.target->shape);
-  const auto result = ElementsOf(comparison, *row.target);
-  return operands && result &&
-         measure::IsResultOf(function, *operands, *result,
-                             measure::RoundoffOf(*row.target, *row.target));
+  // Narrow types lose small numbers altogether.
+  const bool is_wide =
+      measure::RoundoffOf(*row.target, *row.golden) <= UnitRoundoff(DType::kFloat32);
+  if (!is_wide || !IsOfTensors(comparison, row)) return false;
+  const std::optional<double> elements = ElementsOff(comparison, row, true, of_sample);
+  return elements && *elements > measure::kCallRoundings &&
+         IsTargetAlone(elements, ElementsOff(comparison, row, false, of_sample));
 }
 
 const ComparedCall* MaskedWriteBefore(const Comparison& comparison, const ComparedRow& row) {
@@ -145,9 +251,11 @@ const ComparedCall* MaskedWriteBefore(const Comparison& comparison, const Compar
 
 bool FollowsFromWrite(const Comparison& comparison, const ComparedCall& write,
                       const ComparedRow& row) {
-  if (comparison.mode != CompareMode::kTensor) return false;
-  auto operands = OperandsOf(comparison, write, row.target->shape);
-  const auto result = ElementsOf(comparison, *row.target);
+  if (!IsOfTensors(comparison, row)) return false;
+  const Reader reader(comparison, true, row.target->shape);
+  const auto arguments = ArgumentsOf(comparison, write, true);
+  const auto operands = arguments ? reader.OperandsOf(*arguments) : std::nullopt;
+  const auto result = reader.ElementsOf(*row.target);
   constexpr size_t kArguments = 3;
   if (!operands || operands->size() != kArguments || !result) return false;
   // x[mask] = number: the number where the mask is true.

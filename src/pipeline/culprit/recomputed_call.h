@@ -13,6 +13,13 @@ namespace plumbline::pipeline {
 // tensors recorded and of at most 2^20 elements; false else.
 bool FollowsFromInputs(const Comparison& comparison, const ComparedRow& row);
 
+// Whether the target's result in `row` is not what its call makes of the target's inputs, by more
+// than rounding, while golden's is what it makes of golden's: the call is wrong, however much its
+// inputs differ. Of forward calls that work element by element: by the four statistics, as far as
+// those of the inputs limit them, and with tensors recorded by every element or, `of_sample`, by
+// the first of large tensors. False where that cannot be told.
+bool ContradictsInputs(const Comparison& comparison, const ComparedRow& row, bool of_sample);
+
 // The call that wrote into what `row` reads, where it shows no result itself: the last `x[mask] =
 // number` before it on a tensor of that shape, if the rows of that call are good. Null: none.
 const ComparedCall* MaskedWriteBefore(const Comparison& comparison, const ComparedRow& row);

@@ -103,6 +103,67 @@ TEST_F(RecomputedCallTest, WithoutFilesNothingIsComputed) {
   EXPECT_FALSE(Follows(Tensor({1, -1})));
 }
 
+// The call of both sides, with inputs and results that differ.
+class ContradictedInputsTest : public RecomputedCallTest {
+ protected:
+  void Read(const Values& target, const Values& golden) {
+    Row(ItemRole::kInput, target, golden, "input." + std::to_string(inputs_++));
+  }
+  bool Contradicts(const Values& target, const Values& golden, bool of_sample = false) {
+    Row(ItemRole::kOutput, target, golden, "output.0");
+    Comparison comparison = Done();
+    comparison.golden_path = comparison.target_path;
+    return ContradictsInputs(comparison, comparison.rows.back(), of_sample);
+  }
+
+  int64_t rows_ = 1;
+
+ private:
+  void Row(ItemRole role, const Values& target, const Values& golden, const std::string& name) {
+    Item ours = Tensor(target, rows_), theirs = Tensor(golden, rows_);
+    ours.name = theirs.name = call_ + "." + name;
+    calls_.Row(role, ours, theirs);
+  }
+  int inputs_ = 0;
+};
+
+TEST_F(ContradictedInputsTest, OnlyWhatTheTargetAloneDoes) {
+  const auto contradicts = [&](const Values& target, const Values& golden) {
+    Begin("sign_");
+    Read({1e-20F, -3, 4}, {-1e-20F, -3, 4});
+    return Contradicts(target, golden);
+  };
+  EXPECT_FALSE(contradicts({1, -1, 1}, {-1, -1, 1}));
+  EXPECT_TRUE(contradicts({1, -1, -1}, {-1, -1, 1}));
+  EXPECT_FALSE(contradicts({1, -1, -1}, {-1, -1, -1}));  // nor golden: another meaning
+}
+
+TEST_F(ContradictedInputsTest, MoreThanTheRoundingOfOneWayOrAnother) {
+  const auto contradicts = [&](float factor) {
+    Begin("mul");
+    Read({1, 2, 3}, {1.5F, 2, 3});
+    Read({2, 2, 2}, {2, 2, 2});
+    return Contradicts({2 * factor, 4, 6}, {3, 4, 6});
+  };
+  EXPECT_FALSE(contradicts(1 + 16 * 0x1p-24F));
+  EXPECT_TRUE(contradicts(1.001F));
+}
+
+TEST_F(ContradictedInputsTest, OfLargeTensorsTheFirstElements) {
+  constexpr size_t kCount = 1 << 15;
+  rows_ = 64;
+  const auto contradicts = [&](size_t wrong, bool of_sample) {
+    Begin("neg");
+    const Values read(kCount, 1), negative(kCount, -1);
+    Values target = negative;
+    target[wrong] = 1;
+    Read(read, read);
+    return Contradicts(target, negative, of_sample);
+  };
+  EXPECT_TRUE(contradicts(kCount - 1, false));
+  EXPECT_FALSE(contradicts(kCount - 1, true));
+}
+
 class MaskedWriteTest : public RecomputedCallTest {
  protected:
   // x[mask] = 7, and what a later call reads of x.
