@@ -54,12 +54,10 @@ Result<std::optional<int>> OpenNew(const std::string& path, const std::string& n
   }
 }
 
-// What stands there, asked through the descriptor where there is one.
-Status RefuseOtherKinds(int fd, const std::string& path) {
-  struct stat info {};
-  const int failed = fd >= 0 ? ::fstat(fd, &info) : ::stat(path.c_str(), &info);
-  if (failed != 0 || S_ISREG(info.st_mode)) return {};  // the caller says what failed
-  const char* const what = S_ISDIR(info.st_mode) ? "is a directory, not" : "not";
+// Opening a pipe would wait for somebody to write into it.
+Status RefuseOtherKinds(const std::string& path) {
+  if (KindOf(path) <= PathKind::kFile) return {};  // or missing, which the caller says
+  const char* const what = KindOf(path) == PathKind::kDirectory ? "is a directory, not" : "not";
   return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} a regular file", path, what));
 }
 
@@ -118,12 +116,9 @@ File::~File() {
 }
 
 Result<File> File::OpenRead(const std::string& path) {
-  // Without O_NONBLOCK a pipe would wait for somebody to write into it.
-  const Result<int> fd = OpenDescriptor(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "open");
-  File file(fd ? *fd : -1, path);
-  PL_TRY(RefuseOtherKinds(file.fd_, path));
-  if (!fd) return fd.error();
-  return file;
+  PL_TRY(RefuseOtherKinds(path));
+  PL_TRY_ASSIGN(const int fd, OpenDescriptor(path, O_RDONLY, "open"));
+  return File(fd, path);
 }
 
 Result<File> File::OpenRead(const Directory& directory, std::string_view name) {

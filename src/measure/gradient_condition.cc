@@ -17,19 +17,31 @@ double OfTerms(double terms, double incoming, double factor, double result) {
   return std::isfinite(condition) ? std::max(condition, 1.0) : 1;
 }
 
+// Whether nothing is left of the sum of all elements but what their errors leave.
+bool AddsUpToNothing(const InputError& input, double rms) {
+  const std::optional<double> mean = NumberOf(input.golden->statistics[2]);
+  return mean && std::abs(*mean) <= kNoiseFactor * input.error * rms;
+}
+
 // Of the matrices that forward multiplied, the one that is not differentiated for.
-double OfProduct(const Item& result, double incoming_rms, const Item& incoming,
-                 std::span<const Item* const> inputs, double result_rms) {
-  double condition = 1;
+void AddProduct(const Item& result, const InputError& came_in, std::span<const Item* const> inputs,
+                GradientCondition& found) {
+  const Item& incoming = *came_in.golden;
+  const double incoming_rms = RmsOf(incoming).value_or(0);
+  const double result_rms = RmsOf(result).value_or(0);
   for (const Item* other : inputs) {
     const bool is_own = ElementsOf(*other) == ElementsOf(result) && inputs.size() > 1;
     const std::optional<double> rms = is_own ? std::nullopt : RmsOf(*other);
     if (!rms) continue;
     const double terms =
         ReductionLength(ElementsOf(incoming), ElementsOf(*other), ElementsOf(result));
-    condition = std::max(condition, OfTerms(terms, incoming_rms, *rms, result_rms));
+    found.terms = std::max(found.terms, terms);
+    const double condition = OfTerms(terms, incoming_rms, *rms, result_rms);
+    if (!(condition > found.cancellation)) continue;
+    found.cancellation = condition;
+    found.coherence =
+        AddsUpToNothing(came_in, incoming_rms) ? std::min(condition, std::sqrt(terms)) : 1;
   }
-  return condition;
 }
 
 // Of an operand that was spread: what each element of the incoming gradient is multiplied with.
@@ -49,6 +61,26 @@ double FactorOfSpread(GradientKind kind, const Item& result, const ForwardItems&
   return factor;
 }
 
+// Root mean square of what is left after the mean is taken away.
+std::optional<double> DeviationOf(const Item& item) {
+  const std::optional<double> rms = RmsOf(item);
+  const std::optional<double> mean = NumberOf(item.statistics[2]);
+  const double variance = rms && mean ? *rms * *rms - *mean * *mean : 0;
+  return variance > 0 ? std::optional(std::sqrt(variance)) : std::nullopt;
+}
+
+// y = w (x - mean) / deviation: w / deviation times what comes in, less what of that changes
+// neither mean nor deviation of the result. After a loss that hangs on these alone nothing is left.
+double OfNormalisation(const Item& result, double incoming_rms, const ForwardItems& forward,
+                       double result_rms) {
+  if (forward.inputs.empty() || forward.outputs.empty()) return 1;
+  const Item& x = *forward.inputs[0];
+  if (ElementsOf(x) != ElementsOf(result)) return 1;
+  const std::optional<double> from = DeviationOf(x);
+  const std::optional<double> to = DeviationOf(*forward.outputs[0]);
+  return from && to ? OfTerms(1, incoming_rms, *to / *from, result_rms) : 1;
+}
+
 // Far below the largest argument there is no weight.
 double OfExponent(std::span<const Item* const> inputs) {
   double size = 1;
@@ -62,15 +94,19 @@ double OfExponent(std::span<const Item* const> inputs) {
 }  // namespace
 
 GradientCondition ConditionOfGradient(const Item& result, std::string_view call_name,
-                                      const Item& incoming, const ForwardItems& forward) {
+                                      const InputError& came_in, const ForwardItems& forward) {
   GradientCondition condition;
+  const Item& incoming = *came_in.golden;
   const GradientKind kind = GradientKindOf(call_name);
   if (kind == GradientKind::kExponential) condition.amplification = OfExponent(forward.inputs);
   const std::optional<double> from = RmsOf(incoming);
   const std::optional<double> to = RmsOf(result);
   if (!from || !to) return condition;
   if (kind == GradientKind::kProduct) {
-    condition.cancellation = OfProduct(result, *from, incoming, forward.inputs, *to);
+    AddProduct(result, came_in, forward.inputs, condition);
+  }
+  if (kind == GradientKind::kNormalisation) {
+    condition.cancellation = OfNormalisation(result, *from, forward, *to);
   }
   const bool is_spread = ElementsOf(incoming) > ElementsOf(result) &&
                          (kind == GradientKind::kFactor || kind == GradientKind::kQuotient);
@@ -81,9 +117,20 @@ GradientCondition ConditionOfGradient(const Item& result, std::string_view call_
   return condition;
 }
 
+double ConditionBySlope(const Item& x, const Item& y, const Item& gradient_of_x,
+                        const Item& gradient_of_y) {
+  const std::optional<double> in = RmsOf(x), out = RmsOf(y);
+  const std::optional<double> to = RmsOf(gradient_of_x), from = RmsOf(gradient_of_y);
+  if (!in || !out || !to || !from) return 1;
+  const double share = std::sqrt(ElementsOf(x) / ElementsOf(y));
+  const double condition = *in * *to * share / (*from * *out);
+  return condition > 1 ? std::min(condition, kMostAmplification) : 1;
+}
+
 Propagation Joined(Propagation propagation, const GradientCondition& gradient,
                    std::span<const InputError> operands) {
   propagation.cancellation = std::max(propagation.cancellation, gradient.cancellation);
+  propagation.coherence = gradient.coherence;
   propagation.amplification = std::max({propagation.amplification, gradient.amplification,
                                         std::min(gradient.cancellation, kMostAmplification)});
   for (const InputError& operand : operands) {

@@ -23,12 +23,23 @@ struct GradientCondition {
   // Of sums of products of `incoming` with something that forward kept: the gradient of a weight,
   // or of an operand that was spread over others.
   double cancellation = 1;
+  // How much more than that errors of `incoming` count, which may be of one sign where they add up
+  // to nothing: behind a normalisation, which takes the mean away, the mean of the other factor
+  // multiplies what rounding leaves of it.
+  double coherence = 1;
+  double terms = 1;  // of one such sum
 };
 
-// For the gradient `result` that the backward call `call_name` returns, having got `incoming`. What
-// is not known counts as 1; finite.
+// For the gradient `result` that the backward call `call_name` returns, having got `incoming`, with
+// its error. What is not known counts as 1; finite.
 GradientCondition ConditionOfGradient(const Item& result, std::string_view call_name,
-                                      const Item& incoming, const ForwardItems& forward);
+                                      const InputError& incoming, const ForwardItems& forward);
+
+// How much larger than that of `x` the relative error of `y` is, where y = f(x) and a gradient went
+// through f: as |J v| / |v| is for an error v of any direction, so is |J^T g| / |g| for a gradient,
+// but for the numbers of elements. At least 1, and finite.
+double ConditionBySlope(const Item& x, const Item& y, const Item& gradient_of_x,
+                        const Item& gradient_of_y);
 
 // The propagation with the larger of both conditions.
 Propagation Joined(Propagation propagation, const GradientCondition& gradient,

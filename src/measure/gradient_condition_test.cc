@@ -36,12 +36,16 @@ TEST(GradientCondition, GradientOfAWeightCancelsLikeAProduct) {
   const Item incoming = TensorOf({400, 5}, 0.5);
   const Forward forward{{&x, &w}, {}};
   const auto condition = [&](double rms) {
-    return ConditionOfGradient(TensorOf({5, 8}, rms), "Functional.linear.0.backward", incoming,
+    return ConditionOfGradient(TensorOf({5, 8}, rms), "Functional.linear.0.backward", {&incoming},
                                forward.items())
         .cancellation;
   };
   EXPECT_NEAR(condition(20), 1, 1e-9);  // sqrt(400) * 2 * 0.5: nothing cancels
   EXPECT_NEAR(condition(0.02), 1000, 1e-6);
+  EXPECT_NEAR(ConditionOfGradient(TensorOf({5, 8}, 20), "Functional.linear.0.backward", {&incoming},
+                                  forward.items())
+                  .terms,
+              400, 1e-9);
 }
 
 TEST(GradientCondition, GradientOfASpreadFactorIsASumOfProducts) {
@@ -50,12 +54,12 @@ TEST(GradientCondition, GradientOfASpreadFactorIsASumOfProducts) {
   const Item incoming = TensorOf({40, 40}, 2);
   const Forward forward{{&factor, &x}, {}};
   const GradientCondition found = ConditionOfGradient(
-      TensorOf({}, 2.4), "Tensor.__mul__.0.backward", incoming, forward.items());
+      TensorOf({}, 2.4), "Tensor.__mul__.0.backward", {&incoming}, forward.items());
   EXPECT_NEAR(found.cancellation, 40 * 2 * 3 / 2.4, 1e-9);
   // The gradient of the other operand is no sum.
-  EXPECT_EQ(
-      ConditionOfGradient(x, "Tensor.__mul__.0.backward", incoming, forward.items()).cancellation,
-      1);
+  EXPECT_EQ(ConditionOfGradient(x, "Tensor.__mul__.0.backward", {&incoming}, forward.items())
+                .cancellation,
+            1);
 }
 
 TEST(GradientCondition, GradientOfASpreadDivisorCountsTheQuotient) {
@@ -63,8 +67,9 @@ TEST(GradientCondition, GradientOfASpreadDivisorCountsTheQuotient) {
   const Item divisor = TensorOf({}, 2);
   const Item quotient = TensorOf({10, 10}, 3);
   const Forward forward{{&x, &divisor}, {&quotient}};
+  const Item incoming = TensorOf({10, 10}, 1);
   const GradientCondition found = ConditionOfGradient(
-      TensorOf({}, 0.1), "Tensor.__truediv__.0.backward", TensorOf({10, 10}, 1), forward.items());
+      TensorOf({}, 0.1), "Tensor.__truediv__.0.backward", {&incoming}, forward.items());
   EXPECT_NEAR(found.cancellation, 10 * 1 * (3.0 / 2) / 0.1, 1e-9);
 }
 
@@ -72,7 +77,7 @@ TEST(GradientCondition, ExponentialsKeepTheSizeOfTheirArgument) {
   const Item x = TensorOf({8, 8}, 5, 12);
   const Forward forward{{&x}, {}};
   const auto condition = [&](const char* name) {
-    return ConditionOfGradient(x, name, x, forward.items()).amplification;
+    return ConditionOfGradient(x, name, {&x}, forward.items()).amplification;
   };
   EXPECT_EQ(condition("Torch.logsumexp.3.backward"), 12);
   EXPECT_EQ(condition("Torch.tanh.3.backward"), 1);
@@ -86,11 +91,11 @@ TEST(GradientCondition, WhatIsNotKnownCountsAsOne) {
   for (const char* name : {"Tensor.__mul__.0.backward", "Torch.matmul.0.backward",
                            "Tensor.__truediv__.0.backward", "Torch.exp.0.backward", "x", ""}) {
     for (const Item* result : {&x, &zero}) {
-      const GradientCondition found = ConditionOfGradient(*result, name, x, forward.items());
+      const GradientCondition found = ConditionOfGradient(*result, name, {&x}, forward.items());
       EXPECT_EQ(found.amplification, 1) << name;
       EXPECT_EQ(found.cancellation, 1) << name;
     }
-    EXPECT_EQ(ConditionOfGradient(x, name, x, {}).cancellation, 1) << name;
+    EXPECT_EQ(ConditionOfGradient(x, name, {&x}, {}).cancellation, 1) << name;
   }
 }
 
@@ -110,6 +115,52 @@ TEST(GradientCondition, KindsOfGradients) {
   EXPECT_EQ(GradientKindOf("Functional.softmax.0.backward"), GradientKind::kExponential);
   EXPECT_EQ(GradientKindOf("Functional.relu.0.backward"), GradientKind::kOther);
   EXPECT_EQ(GradientKindOf("Module.mul.Linear.backward.0"), GradientKind::kOther);
+}
+
+// Weights over deviation: 4 over 2. Of a loss that hangs on mean and deviation nothing is left.
+TEST(GradientCondition, GradientOfANormalisationCancels) {
+  const Item x = TensorOf({40, 40}, 2), y = TensorOf({40, 40}, 4);
+  const Item incoming = TensorOf({40, 40}, 3);
+  const Forward forward{{&x}, {&y}};
+  const auto condition = [&](const Item& result, const char* call) {
+    return ConditionOfGradient(result, call, {&incoming}, forward.items()).cancellation;
+  };
+  const char* norm = "Functional.batch_norm.0.backward";
+  EXPECT_NEAR(condition(TensorOf({40, 40}, 6e-4), norm), 1e4, 1e-6);
+  EXPECT_EQ(condition(TensorOf({40, 40}, 6), norm), 1);
+  EXPECT_EQ(condition(TensorOf({40}, 6e-4), norm), 1);  // of a weight
+  EXPECT_EQ(condition(TensorOf({40, 40}, 6e-4), "Functional.gelu.0.backward"), 1);
+}
+
+// Behind a normalisation errors of one sign, beside the mean of the other factor, do not average
+// out.
+TEST(GradientCondition, TermsThatAddUpToNothingMayBeOffTogether) {
+  const Item x = TensorOf({400, 8}, 60), w = TensorOf({5, 8}, 1);
+  Item incoming = TensorOf({400, 5}, 0.5);
+  incoming.statistics[2] = 2e-6;
+  const Forward forward{{&x, &w}, {}};
+  const auto coherence = [&](double error, double rms) {
+    return ConditionOfGradient(TensorOf({5, 8}, rms), "Functional.linear.0.backward",
+                               {&incoming, error}, forward.items())
+        .coherence;
+  };
+  EXPECT_NEAR(coherence(1e-6, 10), 20, 1e-9);  // sqrt(400), less than what cancels
+  EXPECT_NEAR(coherence(1e-6, 100), 6, 1e-9);  // 20 * 0.5 * 60 / 100
+  EXPECT_EQ(coherence(1e-7, 10), 1);           // they add up to more than their errors
+}
+
+TEST(GradientCondition, SteepCallsMagnifyErrors) {
+  const Item x = TensorOf({10, 8}, 100), y = TensorOf({10, 8}, 1);
+  EXPECT_NEAR(ConditionBySlope(x, y, TensorOf({10, 8}, 0.5), TensorOf({10, 8}, 0.5)), 100, 1e-9);
+  EXPECT_NEAR(ConditionBySlope(x, y, TensorOf({10, 8}, 0.1), TensorOf({10, 8}, 0.5)), 20, 1e-9);
+  EXPECT_EQ(ConditionBySlope(y, x, TensorOf({10, 8}, 0.5), TensorOf({10, 8}, 0.5)), 1);
+  // The norm of 80 numbers of size 100: as large as its terms' errors together.
+  EXPECT_NEAR(ConditionBySlope(x, TensorOf({}, 100 * std::sqrt(80.0)),
+                               TensorOf({10, 8}, 1 / std::sqrt(80.0)), TensorOf({}, 1)),
+              1, 1e-9);
+  EXPECT_EQ(ConditionBySlope(x, y, TensorOf({10, 8}, kNaN), TensorOf({10, 8}, 0.5)), 1);
+  EXPECT_EQ(ConditionBySlope(x, y, TensorOf({10, 8}, 1e9), TensorOf({10, 8}, 0.5)),
+            kMostAmplification);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Propagation {
   // The same without a limit, where it is certain because terms cancel: above 1 / roundoff nothing
   // but rounding is left of the output.
   double cancellation = 1;
+  double coherence = 1;  // how much more than the call's own rounding those of its inputs cancel
 };
 
 // Root mean square; nothing without a finite norm other than zero.

@@ -198,6 +198,7 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"layer_norm", Amplifier::kNormalisation},
     ApiAmplifier{"batch_norm", Amplifier::kNormalisation},
     ApiAmplifier{"group_norm", Amplifier::kNormalisation},
+    ApiAmplifier{"instance_norm", Amplifier::kNormalisation},
     ApiAmplifier{"var", Amplifier::kNormalisation},
     ApiAmplifier{"std", Amplifier::kNormalisation},
     ApiAmplifier{"exp", Amplifier::kArgument},
@@ -251,7 +252,10 @@ std::string_view ApiOfCall(std::string_view call_name) {
   if (first == std::string_view::npos || direction <= first) return {};
   const size_t number = call_name.rfind('.', direction - 1);
   if (number == std::string_view::npos || number <= first) return {};
-  return ApiOfKernel(call_name.substr(first + 1, number - first - 1));
+  std::string_view api = call_name.substr(first + 1, number - first - 1);
+  // "Primitive.{attribute of the cell}.{kernel}"
+  if (call_name.starts_with("Primitive.")) api.remove_prefix(api.rfind('.') + 1);
+  return ApiOfKernel(api);
 }
 
 CallClass ClassOfApi(std::string_view api_name) {
@@ -320,6 +324,7 @@ GradientKind GradientKindOf(std::string_view call_name) {
   if (api == "mul" || api == "multiply") return GradientKind::kFactor;
   if (api == "div" || api == "truediv" || api == "divide") return GradientKind::kQuotient;
   if (ClassOfApi(api) == CallClass::kProduct) return GradientKind::kProduct;
+  if (api.ends_with("_norm")) return GradientKind::kNormalisation;
   const bool is_exponential =
       std::find(std::begin(kExponentials), std::end(kExponentials), api) != std::end(kExponentials);
   return is_exponential ? GradientKind::kExponential : GradientKind::kOther;

@@ -102,10 +102,11 @@ Mixing MixingOfCall(std::string_view call_name);
 // What the gradient of a call is made of besides the gradient that comes in.
 enum class GradientKind : uint8_t {
   kOther,
-  kProduct,      // sums of products with the other matrix
-  kFactor,       // products with the other operand
-  kQuotient,     // quotients by the divisor
-  kExponential,  // an exponential of what forward read
+  kProduct,        // sums of products with the other matrix
+  kFactor,         // products with the other operand
+  kQuotient,       // quotients by the divisor
+  kExponential,    // an exponential of what forward read
+  kNormalisation,  // what comes in, less its mean and its part along the result
 };
 GradientKind GradientKindOf(std::string_view call_name);
 

@@ -87,6 +87,13 @@ TEST(Standards, HowCallsMixValues) {
   EXPECT_EQ(MixingOfCall("Module.add.Add.forward.0"), Mixing::kNone);
 }
 
+TEST(Standards, PrimitivesOfCellsAreKnownByTheirKernels) {
+  EXPECT_EQ(ApiOfCall("Primitive.conv2d.Conv2D.0.forward"), "conv2d");
+  EXPECT_EQ(MixingOfCall("Primitive.convolution.Conv2D.0.forward"), Mixing::kBias);
+  EXPECT_TRUE(SumsGradients("Primitive.bias_add.BiasAdd.3.backward"));
+  EXPECT_EQ(ApiOfCall("Torch.linalg.solve.0.forward"), "linalg.solve");
+}
+
 TEST(Standards, ShapeOnlyCalls) {
   for (const char* name : {"Torch.ones_like.0.forward", "Tensor.new_full.1.forward"}) {
     EXPECT_TRUE(ReadsShapeOnly(name)) << name;

@@ -60,8 +60,28 @@ void BiasGradients::Prepare() {
   }
 }
 
+void BiasGradients::RememberParameters(const ComparedCall& call, bool of_target) {
+  const std::string backward = BackwardNameOf(measure::NameOn(call, of_target));
+  if (backward.empty()) return;
+  const Item* weight = nullptr;
+  std::vector<const Item*> vectors;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
+    const Slot<Item>& item = measure::SideOf(row, of_target);
+    if (!item || item->role != ItemRole::kParameter || !item->is_tensor) continue;
+    if (item->shape.size() == 1) {
+      vectors.push_back(&*item);
+    } else if (weight == nullptr) {
+      weight = &*item;
+    }
+  }
+  for (const Item* each : vectors) {
+    biases_[of_target][backward].push_back({weight == nullptr ? each : weight, each});
+  }
+}
+
 void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
   const std::string& name = measure::NameOn(call, of_target);
+  if (measure::ApiOfCall(name).empty()) RememberParameters(call, of_target);
   if (measure::MixingOfCall(name) != measure::Mixing::kBias) return;
   constexpr size_t kPlaceOfBias = 2;
   const Item* weight = nullptr;
@@ -72,7 +92,7 @@ void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
     if (place + 1 == kPlaceOfBias) weight = &*item;
     if (place++ != kPlaceOfBias) continue;
     if (item->shape.size() == 1) {
-      biases_[of_target].insert_or_assign(BackwardNameOf(name), Operands{weight, &*item});
+      biases_[of_target][BackwardNameOf(name)] = {{weight, &*item}};
     }
     return;
   }
@@ -81,7 +101,11 @@ void BiasGradients::RememberBias(const ComparedCall& call, bool of_target) {
 void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
   const auto found = biases_[of_target].find(measure::NameOn(call, of_target));
   if (found == biases_[of_target].end()) return;
-  const Item& bias = *found->second.bias;
+  for (const Operands& each : found->second) AddTerms(call, of_target, each);
+}
+
+void BiasGradients::AddTerms(const ComparedCall& call, bool of_target, const Operands& operands) {
+  const Item& bias = *operands.bias;
   const int64_t elements = CountOf(bias);
   const Incoming incoming = IncomingOf(measure::RowsOf(comparison_, call), of_target, elements);
   if (incoming.row == nullptr || incoming.is_returned) return;
@@ -95,7 +119,7 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
   const double error = is_paired && std::isfinite(incoming.row->error)
                            ? incoming.row->error
                            : measure::kUnseenCalls * roundoff;
-  const std::optional<ContentKey> own_key = KeyOf(bias), key = KeyOf(*found->second.weight);
+  const std::optional<ContentKey> own_key = KeyOf(bias), key = KeyOf(*operands.weight);
   std::vector<Sum>& sums = sums_[of_target][elements];
   auto sum = std::ranges::find_if(
       sums, [&](const Sum& each) { return each.weight == key && each.bias == own_key; });

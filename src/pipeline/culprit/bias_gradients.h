@@ -16,7 +16,8 @@ namespace plumbline::pipeline {
 
 // Follows one comparison, which must outlive this. The node of a `linear` of more than two
 // dimensions returns the gradient of the product alone; that of the bias first shows where an
-// optimizer reads it.
+// optimizer reads it. A module's backward call returns those of its inputs; those of its parameters
+// stand apart.
 class BiasGradients {
  public:
   explicit BiasGradients(const Comparison& comparison) : comparison_(comparison) {}
@@ -46,10 +47,14 @@ class BiasGradients {
 
   void Prepare();
   void RememberBias(const ComparedCall& call, bool of_target);
+  void RememberParameters(const ComparedCall& call, bool of_target);
   void AddTerms(const ComparedCall& call, bool of_target);
+  void AddTerms(const ComparedCall& call, bool of_target, const Operands& operands);
 
   const Comparison& comparison_;
-  std::unordered_map<std::string, Operands> biases_[2];  // by backward call; golden, target
+  // By backward call; golden, target. Which of a module's vectors are biases is told by what adds
+  // up to their gradients.
+  std::unordered_map<std::string, std::vector<Operands>> biases_[2];
   Sums sums_[2];
   bool is_prepared_ = false;
 };

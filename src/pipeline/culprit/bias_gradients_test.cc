@@ -136,6 +136,41 @@ TEST_F(BiasGradientsTest, PartsOfABatchAddUp) {
   EXPECT_EQ(read->verdict, Verdict::kWithinNoise);
 }
 
+class ModuleGradientsTest : public BiasGradientsTest {
+ protected:
+  // A module as recorded without the calls in it, and the gradient of its bias.
+  static void AddModule(DumpForTest& side, const Numbers& gradient) {
+    side.AddEntry(
+        fmt::format(R"("Module.fc.Linear.forward.0": {{"input_args": [{}], "input_kwargs": {{}}, )"
+                    R"("parameters": {{"weight": {}, "bias": {}}}, "output": [{}]}})",
+                    Tensor(kValue, "[80, 16]"), Tensor(kValue, "[16, 16]"), Tensor(kBias),
+                    Tensor(kValue, "[80, 16]")));
+    side.AddEntry(
+        fmt::format(R"("Module.fc.Linear.parameters_grad": {{"bias": [{}]}})", Tensor(gradient)));
+    side.AddEntry(fmt::format(R"("Module.fc.Linear.backward.0": {{"input": [{}], "output": [{}]}})",
+                              Tensor(kTerms, "[80, 16]"), Tensor(kTerms, "[80, 16]")));
+  }
+  void RecordModules(const Numbers& target) {
+    AddModule(target_, target);
+    AddModule(golden_, kRounding);
+  }
+};
+
+TEST_F(ModuleGradientsTest, WhatIsLeftOfTermsThatCancelIsRounding) {
+  RecordModules(kOtherRounding);
+  EXPECT_EQ(Named(), "");
+}
+
+TEST_F(ModuleGradientsTest, MoreThanTheTermsRoundIsNamed) {
+  RecordModules(kOtherRounding.Times(1e3));
+  EXPECT_EQ(Named(), "Module.fc.Linear.parameters_grad");
+}
+
+TEST_F(ModuleGradientsTest, AMultipleIsNoRounding) {
+  RecordModules(kRounding.Times(3));
+  EXPECT_EQ(Named(), "Module.fc.Linear.parameters_grad");
+}
+
 std::string Truths(bool any, bool all) {
   return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.bool", "shape": [16], )"
                      R"("Max": {}, "Min": {}, "Mean": null, "Norm": null, )"

@@ -13,12 +13,36 @@
 #include "record/value.h"
 
 namespace plumbline::pipeline {
+namespace {
+
+// Golden's gradient of `value` among those that a backward call got or returned: the one of its
+// shape, else of its size (instance norm folds the batch into the channels); or null.
+const Item* GradientFor(std::span<const ComparedRow> rows, const Item& value, bool is_incoming) {
+  const Item* of_size = nullptr;
+  for (const ComparedRow& row : rows) {
+    if (!row.golden || !row.golden->is_tensor) continue;
+    if (measure::IsInput(*row.golden) != is_incoming) continue;
+    if (row.golden->shape == value.shape) return &*row.golden;
+    const bool fits = measure::ElementsOf(*row.golden) == measure::ElementsOf(value);
+    if (fits && of_size == nullptr) of_size = &*row.golden;
+  }
+  return of_size;
+}
+
+}  // namespace
 
 ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(comparison) {
   has_backward_ = std::ranges::any_of(comparison.calls, [](const ComparedCall& call) {
     return KindOfCall(call.target_name) == CallKind::kBackward;
   });
-  if (has_backward_) results_.reserve(comparison.calls.size());
+  if (!has_backward_) return;
+  results_.reserve(comparison.calls.size());
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (call.paired() && KindOfCall(call.target_name) == CallKind::kBackward) {
+      backward_.emplace(call.target_name, i);
+    }
+  }
 }
 
 void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
@@ -38,7 +62,7 @@ const ForwardResult* ForwardCalls::Of(std::string_view backward) const {
 }
 
 measure::GradientCondition ForwardCalls::ConditionOf(std::string_view backward,
-                                                     const Item* incoming,
+                                                     const measure::InputError* incoming,
                                                      const Item& result) const {
   const ForwardResult* forward = incoming == nullptr ? nullptr : Of(backward);
   if (forward == nullptr) return {};
@@ -48,6 +72,28 @@ measure::GradientCondition ForwardCalls::ConditionOf(std::string_view backward,
     (measure::IsInput(*row.golden) ? inputs : outputs).push_back(&*row.golden);
   }
   return measure::ConditionOfGradient(result, backward, *incoming, {inputs, outputs});
+}
+
+const ComparedCall* ForwardCalls::BackwardOf(uint32_t forward) const {
+  if (backward_.empty()) return nullptr;
+  const auto found = backward_.find(BackwardNameOf(comparison_.calls[forward].target_name));
+  return found == backward_.end() ? nullptr : &comparison_.calls[found->second];
+}
+
+double ForwardCalls::SlopeOf(uint32_t forward, const Item& result) const {
+  const ComparedCall* backward = BackwardOf(forward);
+  if (backward == nullptr) return 1;
+  const auto gradients = measure::RowsOf(comparison_, *backward);
+  const Item* incoming = GradientFor(gradients, result, true);
+  if (incoming == nullptr) return 1;
+  double slope = 1;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[forward])) {
+    if (!row.golden || !row.golden->is_tensor || !measure::IsInput(*row.golden)) continue;
+    const Item* gradient = GradientFor(gradients, *row.golden, false);
+    if (gradient == nullptr) continue;
+    slope = std::max(slope, measure::ConditionBySlope(*row.golden, result, *gradient, *incoming));
+  }
+  return slope;
 }
 
 bool ForwardCalls::IsIdentity(std::string_view backward) const {

@@ -33,8 +33,13 @@ class ForwardCalls {
 
   // How the backward call `backward` magnifies errors on the way from `incoming` to `result`.
   [[nodiscard]] measure::GradientCondition ConditionOf(std::string_view backward,
-                                                       const Item* incoming,
+                                                       const measure::InputError* incoming,
                                                        const Item& result) const;
+  // The pair that goes with the forward call `forward`; null where none was recorded on both sides.
+  [[nodiscard]] const ComparedCall* BackwardOf(uint32_t forward) const;
+  // How the forward call `forward` magnifies errors on the way from what it reads to `result`, as
+  // the gradients of golden that went through it show. 1 where none did.
+  [[nodiscard]] double SlopeOf(uint32_t forward, const Item& result) const;
   // Whether forward returned what it read, on both sides. Such a call (dropout that is off, a cast
   // to the same type) may have no node of its own in the graph: what is recorded as its gradient is
   // then that of the call before.
@@ -49,6 +54,7 @@ class ForwardCalls {
   // In how many rows of the target's backward calls contents stand; counted when first asked for.
   std::optional<std::unordered_map<ContentKey, size_t, ContentKeyHash>> backward_contents_;
   std::unordered_map<std::string_view, ForwardResult> results_;  // by names of the calls
+  std::unordered_map<std::string_view, uint32_t> backward_;      // pairs, by the target's names
 };
 
 }  // namespace plumbline::pipeline

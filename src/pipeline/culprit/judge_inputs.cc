@@ -10,6 +10,8 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/running_mean.h"
+#include "pipeline/culprit/unrecorded_step.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
 
@@ -133,6 +135,17 @@ bool IsMadeOfGradient(WalkState& state, const Difference& difference, ComparedRo
   return true;
 }
 
+// Whether a parameter is what an optimizer that made no calls may have left of it, or a running
+// mean what a call in training wrote into it.
+bool IsWrittenUnseen(WalkState& state, const Difference& difference, ComparedRow& row) {
+  if (difference.kind != Difference::Kind::kNumeric || state.comparison.of_saves) return false;
+  std::optional<double> explained = ExplainedByStep(state, row);
+  if (!explained) explained = ExplainedAsRunningMean(state.comparison, row);
+  if (!explained || row.error > measure::kNoiseFactor * *explained) return false;
+  ApplyDifference(difference, *explained, row);
+  return true;
+}
+
 // A gradient that agrees, and that an optimizer reads. Of statistics a call cannot be computed
 // again; there only sums that are known to leave rounding are followed.
 void FollowGradient(WalkState& state, const ComparedRow& row,
@@ -141,6 +154,23 @@ void FollowGradient(WalkState& state, const ComparedRow& row,
       IsGradientReadForward(state, row, producer, state.unpaired.GoldenProducer(*row.golden))) {
     state.trail.Add(*row.golden);
   }
+}
+
+void AddInputEvent(WalkState& state, uint32_t call, const std::optional<uint32_t>& producer,
+                   ComparedRow& row) {
+  if (row.reason.empty()) row.reason = "input-differs";
+  CulpritEvent event{call, state.IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+  const std::optional<uint32_t> golden_producer = state.unpaired.GoldenProducer(*row.golden);
+  event.has_other_source = producer || golden_producer;
+  if (state.has_parts && IsGradientReadForward(state, row, producer, golden_producer)) {
+    event.must_agree = true;  // of all parts: the same for every cut
+  } else if (producer) {
+    event.call = state.unpaired.ToBlame(*producer);
+    event.kind = CulpritEvent::Kind::kUnpaired;
+  }
+  // However an optimizer computes its step, it comes to the same.
+  if (!state.has_parts && IsReadAfterStep(state, row)) event.must_agree = true;
+  state.found.events.push_back(event);
 }
 
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
@@ -183,21 +213,15 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     return;
   }
   if (IsMadeOfGradient(state, difference, row)) return;
+  if (IsWrittenUnseen(state, difference, row)) {
+    MarkProducerGood(state, call, row);
+    return;
+  }
   if (forward_is_bad) {  // the gradient of another value is another gradient
     row.reason = "inherited";
     return;
   }
-  if (row.reason.empty()) row.reason = "input-differs";
-  CulpritEvent event{call, state.IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
-  const std::optional<uint32_t> golden_producer = state.unpaired.GoldenProducer(*row.golden);
-  event.has_other_source = producer || golden_producer;
-  if (state.has_parts && IsGradientReadForward(state, row, producer, golden_producer)) {
-    event.must_agree = true;  // of all parts: the same for every cut
-  } else if (producer) {
-    event.call = state.unpaired.ToBlame(*producer);
-    event.kind = CulpritEvent::Kind::kUnpaired;
-  }
-  state.found.events.push_back(event);
+  AddInputEvent(state, call, producer, row);
 }
 
 // Whether `row` holds other elements than its `source`, whose statistics are the same on both

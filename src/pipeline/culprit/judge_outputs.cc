@@ -12,6 +12,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/recomputed_call.h"
+#include "pipeline/culprit/recomputed_norm.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "record/value.h"
 
@@ -40,6 +41,32 @@ double FromInputs(const WalkState& state, const JudgedInputs& judged, double inp
   return explained;
 }
 
+// Whether the gradients that went through the call tell how it magnifies errors. Where elements
+// keep relative errors of their own (functions of each element alone) a condition of the whole does
+// not.
+bool IsToldBySlope(CallClass call_class, std::string_view name) {
+  const measure::Amplifier amplifier = measure::AmplifierOfCall(name);
+  if (KindOfCall(name) != CallKind::kForward) return false;
+  return amplifier == measure::Amplifier::kNormalisation ||
+         (amplifier == measure::Amplifier::kNone &&
+          (call_class == CallClass::kReduction || call_class == CallClass::kDefault ||
+           call_class == CallClass::kComposite));
+}
+
+// The propagation, where a call is steeper than its kind and the norms of its operands tell.
+measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judged,
+                               measure::Propagation propagation, const Item& result,
+                               double input_error) {
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  if (state.comparison.of_saves || !IsToldBySlope(judged.call_class, name)) return propagation;
+  const double slope = state.forward.SlopeOf(judged.call, result);
+  propagation.from_inputs = std::max(propagation.from_inputs, slope * input_error);
+  if (measure::AmplifierOfCall(name) == measure::Amplifier::kNormalisation) {
+    propagation.amplification = std::max(propagation.amplification, slope);
+  }
+  return propagation;
+}
+
 Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const ComparedRow& row) {
   double roundoff = std::max(judged.inputs.roundoff, state.RoundoffOf(row));
   const bool may_multiply = judged.call_class == CallClass::kProduct ||
@@ -48,19 +75,22 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   const std::string& name = state.comparison.calls[judged.call].target_name;
   if (may_multiply && roundoff > 0) roundoff = std::max(roundoff, state.product_roundoffs.Of(name));
   state.noise.Coarsen(roundoff);
-  const double length =
-      measure::ReductionLength(judged.inputs.largest, judged.inputs.second, CountOf(*row.golden));
   const Item& result = measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
-  const Item* incoming =
-      judged.inputs.operands.empty() ? nullptr : judged.inputs.operands.front().golden;
+  const measure::InputError* incoming =
+      judged.inputs.operands.empty() ? nullptr : &judged.inputs.operands.front();
   std::vector<measure::InputError> operands = judged.inputs.operands;
   double input_error = judged.inputs.error;
   if (measure::ShareResidues(result, name, judged.inputs.factor, operands)) {
     input_error = std::ranges::max(operands, {}, &measure::InputError::error).error;
   }
+  const measure::GradientCondition gradient = state.forward.ConditionOf(name, incoming, result);
   const measure::Propagation propagation =
-      measure::Joined(measure::PropagationTo(result, name, operands),
-                      state.forward.ConditionOf(name, incoming, result), operands);
+      WithSlope(state, judged,
+                measure::Joined(measure::PropagationTo(result, name, operands), gradient, operands),
+                result, input_error);
+  const double length = std::max(
+      gradient.terms,
+      measure::ReductionLength(judged.inputs.largest, judged.inputs.second, CountOf(*row.golden)));
   const double rounding = measure::OwnError(judged.call_class, roundoff, length);
   const double own = propagation.amplification * propagation.own_factor * rounding;
   const double explained_error = FromInputs(state, judged, input_error, propagation) + own;
@@ -78,9 +108,13 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
     return errors;
   }
   // Where the terms of a sum leave nothing but their rounding, no ceiling holds.
-  const double terms = rounding + (measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error);
+  const double of_inputs = measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error;
+  const double terms = rounding + propagation.coherence * of_inputs;
   errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
   errors.residue = measure::ResidueError(result, name, read, judged.inputs.factor);
+  if (KindOfCall(name) == CallKind::kBackward && judged.call_class == CallClass::kProduct) {
+    errors.residue *= propagation.cancellation;
+  }
   if (judged.inputs.is_of_gradient && judged.call_class == CallClass::kProduct &&
       read.size() == 2) {
     errors.residue = propagation.cancellation * (read[0].residue + read[1].residue);
@@ -125,6 +159,15 @@ bool IsKnownGradient(const WalkState& state, const Difference& difference, Compa
   return true;
 }
 
+// The gradient of a module's bias is the sum of the gradients that its backward calls got.
+void ExplainBiasGradient(WalkState& state, const ComparedRow& row, Explained& errors) {
+  if (row.target->role != ItemRole::kParameterGrad || !row.golden->is_tensor ||
+      !row.target->is_tensor || measure::IsMultiple(*row.target, *row.golden)) {
+    return;
+  }
+  errors.cancelled = std::max(errors.cancelled, state.biases.ExplainedFor(row).value_or(0));
+}
+
 // Statistics may show less of what becomes of rounding.
 void HideResidue(WalkState& state, const JudgedInputs& judged, const Explained& errors,
                  const ComparedRow& row) {
@@ -158,11 +201,28 @@ bool IsWrongForItsInputs(const WalkState& state, const JudgedInputs& judged,
   return ContradictsInputs(state.comparison, row, !is_residue);
 }
 
+// Whether what looks wrong is what a normalisation makes of its inputs, which agree, or its
+// gradient.
+bool IsComputedNormal(const WalkState& state, const Difference& difference, ComparedRow& row) {
+  if (!measure::IsBad(row.verdict) || difference.kind != Difference::Kind::kNumeric) return false;
+  const std::string& name = state.comparison.calls[row.call].target_name;
+  const bool is_gradient = measure::GradientKindOf(name) == measure::GradientKind::kNormalisation;
+  if (!is_gradient && measure::AmplifierOfCall(name) != measure::Amplifier::kNormalisation) {
+    return false;
+  }
+  const ForwardResult* forward = is_gradient ? state.forward.Of(name) : nullptr;
+  const auto call = forward == nullptr ? std::nullopt : std::optional(forward->call);
+  if (!FollowsFromNormalised(state.comparison, row, call)) return false;
+  ApplyDifference(difference, difference.error / measure::kNoiseFactor, row);
+  return true;
+}
+
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
   if (IsNotJudged(state, judged, row) || IsKnownGradient(state, difference, row)) return;
-  const Explained errors = ExplainedErrors(state, judged, row);
+  Explained errors = ExplainedErrors(state, judged, row);
+  ExplainBiasGradient(state, row, errors);
   difference = measure::AsResidue(difference, errors.cancelled);
   ApplyDifference(difference, std::max(errors.usual, errors.cancelled), row);
   if (!measure::IsBad(judged.inputs.worst) && IsWrongForItsInputs(state, judged, errors, row)) {
@@ -171,7 +231,10 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   state.known.Remember(row);
   HideResidue(state, judged, errors, row);
   bool explained = measure::IsBad(judged.inputs.worst);
-  if (!explained && IsComputedFromGradient(state, judged, difference, row)) return;
+  if (!explained && (IsComputedFromGradient(state, judged, difference, row) ||
+                     IsComputedNormal(state, difference, row))) {
+    return;
+  }
   // Other calls may come to the same: what agrees although its inputs do not is good.
   const bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
   if (explained && !state.unpaired.empty() && agrees) {

@@ -7,23 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
-#include "load/recorded_tensor.h"
-#include "measure/cause_values.h"
 #include "measure/compared_row.h"
 #include "measure/elementwise.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/recorded_elements.h"
 #include "record/recorded_number.h"
-#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
 
 using measure::ElementOperand;
 
-constexpr double kMostElements = 1 << 20;  // of one tensor
-constexpr double kSample = 1 << 14;        // elements of a part of one
+constexpr double kSample = 1 << 14;  // elements of a part of one
 
 bool IsOfTensors(const Comparison& comparison, const ComparedRow& row) {
   return comparison.mode == CompareMode::kTensor && row.target && row.target->is_tensor;
@@ -91,21 +87,8 @@ class Reader {
   }
 
   [[nodiscard]] std::optional<std::vector<double>> ElementsOf(const Item& item) const {
-    double count = measure::ElementsOf(item);
     if (rows_ && item.shape != shape_) return std::nullopt;
-    if (rows_) count *= static_cast<double>(*rows_) / static_cast<double>(shape_[0]);
-    if (item.data_name.empty() || count > kMostElements) return std::nullopt;
-    const std::string& dump = of_target_ ? comparison_.target_path : comparison_.golden_path;
-    const auto file = load::OpenTensorIn(JoinPath(DirectoryOf(dump), run_files::kTensorDirectory),
-                                         item.data_name);
-    if (!file) return std::nullopt;
-    TensorView view = file->view();
-    Shape sizes(view.sizes.begin(), view.sizes.end());
-    if (rows_) sizes[0] = *rows_;
-    view.sizes = sizes;
-    Result<std::vector<double>> values = measure::DoublesOf(view);
-    if (!values || static_cast<double>(values->size()) != count) return std::nullopt;
-    return std::move(*values);
+    return RecordedElements(comparison_, item, of_target_, rows_);
   }
 
   [[nodiscard]] std::optional<std::vector<ElementOperand>> OperandsOf(

@@ -1,0 +1,267 @@
+#include "pipeline/culprit/unrecorded_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/recorded_elements.h"
+#include "record/recorded_number.h"
+#include "record/value.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+using Values = std::vector<double>;
+using Rows = std::vector<const ComparedRow*>;
+
+constexpr int kMostSteps = 8;    // whose gradients a step may still remember
+constexpr double kFurthest = 3;  // a step, in the largest of golden
+constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
+constexpr size_t kMostCandidates = 8;
+
+bool HasTensors(const ComparedRow& row) {
+  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
+}
+
+bool IsParameterRead(const WalkState& state, const ComparedRow& row) {
+  const ComparedCall& call = state.comparison.calls[row.call];
+  return HasTensors(row) && call.paired() && measure::IsInput(row) &&
+         KindOfCall(call.target_name) == CallKind::kForward && row.golden->requires_grad == true;
+}
+
+// The name without the number of the call, which stands at the end for modules.
+std::string_view WithoutNumber(std::string_view name) {
+  return name.substr(0, name.find_last_not_of("0123456789") + 1);
+}
+
+// Whether both are read as the same argument of one function or module.
+bool HaveOnePlace(const WalkState& state, const ComparedRow& a, const ComparedRow& b) {
+  const std::string& first = state.comparison.calls[a.call].target_name;
+  const std::string& second = state.comparison.calls[b.call].target_name;
+  const bool is_one = SeriesOf(first) == SeriesOf(second) &&
+                      (!SeriesOf(first).empty() || WithoutNumber(first) == WithoutNumber(second));
+  return is_one && measure::ShortName(*a.target, first) == measure::ShortName(*b.target, second);
+}
+
+// The rows in which calls before `row` read the parameter as it was before the step, the latest
+// first: of those of its shape and place, on both sides and good, the most alike. Others may be
+// among them, as several new biases hold the same.
+Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
+  std::vector<std::pair<double, const ComparedRow*>> alike;
+  double least = std::numeric_limits<double>::infinity();
+  const std::optional<ContentKey> own = KeyOf(*row.golden);
+  const auto count = static_cast<int64_t>(measure::ElementsOf(*row.golden));
+  const uint32_t end = state.comparison.calls[row.call].first_row;
+  for (const ComparedRow& each : std::span(state.comparison.rows).first(end)) {
+    if (!each.golden || each.golden->shape != row.golden->shape ||
+        each.golden->dtype != row.golden->dtype || !IsParameterRead(state, each) ||
+        !measure::IsGood(each.verdict) || KeyOf(*each.golden) == own ||
+        !HaveOnePlace(state, each, row)) {
+      continue;
+    }
+    const double distance =
+        measure::StatisticError(each.golden->statistics, row.golden->statistics, count);
+    alike.emplace_back(distance, &each);
+    least = std::min(least, distance);
+  }
+  const double most = std::max(kAlike, least);
+  Rows found;
+  for (const auto& [distance, each] : alike | std::views::reverse) {
+    if (distance <= most && found.size() < kMostCandidates) found.push_back(each);
+  }
+  return found;
+}
+
+// A gradient among the results of a backward call, or the terms that add up to it.
+struct Gradient {
+  enum class Form : uint8_t { kWhole, kTransposed, kTerms };
+  const ComparedRow* row = nullptr;
+  Form form = Form::kWhole;
+};
+
+std::vector<Gradient> GradientsOf(const WalkState& state, const ComparedRow& read) {
+  const ComparedCall* backward = state.forward.BackwardOf(read.call);
+  std::vector<Gradient> found;
+  if (backward == nullptr) return found;
+  const Shape& shape = read.golden->shape;
+  const Shape turned(shape.rbegin(), shape.rend());
+  const ComparedRow* incoming = nullptr;
+  for (const ComparedRow& row : measure::RowsOf(state.comparison, *backward)) {
+    if (!HasTensors(row) || !measure::IsGood(row.verdict)) continue;
+    if (measure::IsInput(row)) {
+      if (incoming == nullptr) incoming = &row;
+      continue;
+    }
+    if (row.golden->shape == shape) found.push_back({&row, Gradient::Form::kWhole});
+    // The node of a product returns the gradient of the matrix as it multiplied it.
+    if (shape.size() == 2 && row.golden->shape == turned) {
+      found.push_back({&row, Gradient::Form::kTransposed});
+    }
+  }
+  const bool is_sum = found.empty() && incoming != nullptr && shape.size() == 1 &&
+                      incoming->golden->shape.size() > 1 &&
+                      incoming->golden->shape->back() == shape[0];
+  if (is_sum) found.push_back({incoming, Gradient::Form::kTerms});
+  return found;
+}
+
+std::optional<Values> ElementsOf(const WalkState& state, const Gradient& gradient, bool of_target) {
+  const Item& item = *measure::SideOf(*gradient.row, of_target);
+  std::optional<Values> read = RecordedElements(state.comparison, item, of_target);
+  if (!read || gradient.form == Gradient::Form::kWhole) return read;
+  const auto columns = static_cast<size_t>(item.shape->back());
+  const size_t rows = read->size() / columns;
+  const bool is_sum = gradient.form == Gradient::Form::kTerms;
+  Values values(is_sum ? columns : read->size());
+  for (size_t i = 0; i < read->size(); ++i) {
+    if (is_sum) {
+      values[i % columns] += (*read)[i];
+    } else {
+      values[i % columns * rows + i / columns] = (*read)[i];
+    }
+  }
+  return values;
+}
+
+// Raises each to the relative difference of the gradient of that element.
+bool AddDifferences(const WalkState& state, const Gradient& gradient, Values& differences) {
+  const std::optional<Values> target = ElementsOf(state, gradient, true);
+  const std::optional<Values> golden = ElementsOf(state, gradient, false);
+  if (!target || !golden || target->size() != golden->size()) return false;
+  differences.resize(target->size());
+  for (size_t i = 0; i < target->size(); ++i) {
+    const double size = std::max(std::abs((*target)[i]), std::abs((*golden)[i]));
+    const double apart = std::abs((*target)[i] - (*golden)[i]);
+    if (apart > 0) differences[i] = std::max(differences[i], apart / size);
+  }
+  return true;
+}
+
+// A parameter before and after a step, on both sides.
+struct Moved {
+  Values before[2], after[2];  // golden, target
+
+  bool Read(const WalkState& state, const ComparedRow& from, const ComparedRow& to) {
+    for (const bool of_target : {false, true}) {
+      auto old = RecordedElements(state.comparison, *measure::SideOf(from, of_target), of_target);
+      auto now = RecordedElements(state.comparison, *measure::SideOf(to, of_target), of_target);
+      if (!old || !now || old->size() != now->size()) return false;
+      before[of_target] = std::move(*old);
+      after[of_target] = std::move(*now);
+    }
+    return before[0].size() == before[1].size();
+  }
+  [[nodiscard]] double By(size_t i, bool of_target) const {
+    return after[of_target][i] - before[of_target][i];
+  }
+  [[nodiscard]] double SizeOf(size_t i) const {
+    double size = 0;
+    for (const Values* values : {&before[0], &before[1], &after[0], &after[1]}) {
+      size = std::max(size, std::abs((*values)[i]));
+    }
+    return size;
+  }
+};
+
+bool MovesFit(const Moved& moved, const Values& differences, double roundoff) {
+  const size_t count = moved.before[0].size();
+  if (differences.size() != count) return false;
+  double furthest = 0;
+  for (size_t i = 0; i < count; ++i) furthest = std::max(furthest, std::abs(moved.By(i, false)));
+  if (!(furthest > 0)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const double target = moved.By(i, true), golden = moved.By(i, false);
+    const double rounding = measure::kNoiseFactor * roundoff * moved.SizeOf(i);
+    const double share = std::min(1.0, measure::kNoiseFactor * (differences[i] + roundoff));
+    const double most = rounding + share * (std::abs(target) + std::abs(golden));
+    if (!(std::abs(target - golden) <= most)) return false;  // also for NaN
+    if (!(std::abs(target) <= kFurthest * furthest + rounding)) return false;
+  }
+  return true;
+}
+
+// Moments remember the gradients of the steps before: those are added.
+void AddEarlier(const WalkState& state, const ComparedRow* read, Values& differences) {
+  for (int i = 0; i < kMostSteps; ++i) {
+    const Rows before = ReadBefore(state, *read);
+    if (before.empty()) return;
+    read = before.front();
+    const std::vector<Gradient> gradients = GradientsOf(state, *read);
+    if (gradients.empty() || !AddDifferences(state, gradients.front(), differences)) return;
+  }
+}
+
+bool FollowsFromGradients(const WalkState& state, const ComparedRow& row) {
+  const double roundoff = state.RoundoffOf(row);
+  for (const ComparedRow* before : ReadBefore(state, row)) {
+    Moved moved;
+    if (!moved.Read(state, *before, row)) return false;
+    for (const Gradient& gradient : GradientsOf(state, *before)) {
+      Values differences;
+      if (!AddDifferences(state, gradient, differences)) continue;
+      if (MovesFit(moved, differences, roundoff)) return true;
+      AddEarlier(state, before, differences);
+      if (MovesFit(moved, differences, roundoff)) return true;
+    }
+  }
+  return false;
+}
+
+// How far the extremes of golden moved: elements that are rounding may move as far, either way.
+double StepOf(const ComparedRow& before, const ComparedRow& row) {
+  double step = 0;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const std::optional<double> old = NumberOf(before.golden->statistics[i]);
+    const std::optional<double> now = NumberOf(row.golden->statistics[i]);
+    if (old && now) step = std::max(step, std::abs(*now - *old));
+  }
+  return step;
+}
+
+std::optional<double> HiddenInStatistics(const WalkState& state, const ComparedRow& row) {
+  const std::optional<double> size = measure::RmsOf(*row.golden);
+  double most = 0;
+  for (const ComparedRow* before : ReadBefore(state, row)) {
+    double share = 0;  // of the elements that may be rounding, the root of it: that makes the norm
+    for (const Gradient& gradient : GradientsOf(state, *before)) {
+      if (gradient.form == Gradient::Form::kTerms) continue;
+      const double error = std::isfinite(gradient.row->error) ? gradient.row->error : 0;
+      share = std::max(share, state.IsResidue(*gradient.row) ? 1 : std::sqrt(error));
+    }
+    if (!(share > 0) || !size) continue;
+    const double moved = 2 * measure::kAverageWeight * share * StepOf(*before, row) / *size;
+    const double earlier = std::isfinite(before->error) ? before->error : 0;
+    most = std::max(most, earlier + moved / measure::kNoiseFactor);
+  }
+  return most > 0 ? std::optional(most) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> ExplainedByStep(const WalkState& state, const ComparedRow& row) {
+  if (!IsParameterRead(state, row) || !state.has_gradients) return std::nullopt;
+  if (state.comparison.mode == CompareMode::kStatistics) return HiddenInStatistics(state, row);
+  if (state.comparison.mode != CompareMode::kTensor) return std::nullopt;
+  return FollowsFromGradients(state, row) ? std::optional(row.error) : std::nullopt;
+}
+
+bool IsReadAfterStep(const WalkState& state, const ComparedRow& row) {
+  if (!IsParameterRead(state, row) || !state.has_gradients) return false;
+  return std::ranges::any_of(ReadBefore(state, row), [&](const ComparedRow* before) {
+    return !GradientsOf(state, *before).empty();
+  });
+}
+
+}  // namespace plumbline::pipeline

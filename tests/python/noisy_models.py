@@ -1,0 +1,188 @@
+"""Records small models: sound, with products that are summed in float64, and with a fault beside.
+
+    noisy_models.py DIRECTORY TASK
+
+One step of one recording per entry of RUNS, in that order. What changes stands below the recorded
+calls, in kernels, or is the choice of an optimizer's form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim import SGD, Adam, Optimizer
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+Change = Callable[[Any, list[Any]], Any]
+PRODUCTS = ("mm", "addmm", "convolution", "convolution_backward")
+
+
+class Kernels(TorchDispatchMode):
+    """Computes products in float64, and chosen other kernels as `changes` say."""
+
+    def __init__(self, changes: dict[str, Change]) -> None:
+        super().__init__()
+        self.changes = changes
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            if name in self.changes:
+                return self.changes[name](func, list(args))
+            if name not in PRODUCTS:
+                return func(*args, **(kwargs or {}))
+            result = func(*[_to(torch.float64, each) for each in args], **(kwargs or {}))
+            if isinstance(result, Tensor):
+                return _to(torch.float32, result)
+            return tuple(_to(torch.float32, each) for each in result)
+
+
+def _to(dtype: torch.dtype, value: Any) -> Any:
+    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def scaled(kernel: Any, args: list[Any]) -> Any:
+    """The kernel, its first result times 1.01."""
+    first, *rest = kernel(*args)
+    return first * 1.01, *rest
+
+
+def with_epsilon(kernel: Any, args: list[Any]) -> Any:
+    """The kernel with another epsilon than its last argument."""
+    return kernel(*args[:-1], 0.1)
+
+
+class Normal(nn.Module):
+    """A normalisation behind a product whose channels have means of `ratio` deviations."""
+
+    def __init__(self, norm: nn.Module, ratio: float, signs: bool) -> None:
+        super().__init__()
+        self.enter, self.norm, self.leave = nn.Linear(32, 64, bias=False), norm, nn.Linear(64, 10)
+        means = torch.randint(0, 2, (64,)) * 2 - 1.0 if signs else torch.ones(64)
+        with torch.no_grad():
+            self.enter.weight.copy_(torch.randn(64, 32) / 6)
+            self.enter.weight[:, :8] = (means * ratio / 8)[:, None] + 0.01 * torch.randn(64, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.leave(torch.relu(self.norm(self.enter(x))))  # type: ignore[no-any-return]
+
+
+class Pictures(nn.Module):
+    """A convolution of numbers far from zero, a normalisation and a mean over all places."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.conv, self.norm, self.leave = nn.Conv2d(3, 16, 3), norm, nn.Linear(16, 10)
+        with torch.no_grad():
+            self.conv.weight.add_(0.3 * torch.randn(16, 1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.leave(  # type: ignore[no-any-return]
+            torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+
+def one_pass(model: nn.Module, x: Tensor) -> Callable[[], None]:
+    """Forward and backward; all but that is made before."""
+    y = torch.randint(0, 10, (len(x),))
+    return lambda: functional.cross_entropy(model(x), y).backward()  # type: ignore[no-any-return]
+
+
+def columns(norm: nn.Module, ratio: float, signs: bool) -> Callable[[], None]:
+    """One pass of numbers whose products have a mean."""
+    model = Normal(norm, ratio, signs).train()
+    x = torch.randn(48, 32)
+    x[:, :8] = 1 + 0.001 * torch.randn(48, 8)
+    return one_pass(model, x)
+
+
+def pictures(norm: nn.Module, mean: float) -> Callable[[], None]:
+    """One pass of pictures with that mean."""
+    return one_pass(Pictures(norm).train(), torch.randn(8, 3, 12, 12) + mean)
+
+
+def trained(rule: Callable[..., Optimizer], fault: str = "", **form: Any) -> Callable[[], None]:
+    """Two steps of an optimizer and a pass. The bias before the batch norm has no gradient."""
+    model = Pictures(nn.BatchNorm2d(16)).train()
+    optimizer = rule(model.parameters(), lr=2e-3 if fault == "rate" else 1e-3, **form)
+    xs, y = torch.randn(3, 8, 3, 12, 12) + 1, torch.randint(0, 10, (8,))
+
+    def run() -> None:
+        for number, x in enumerate(xs):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            if number == 0 and fault == "sign":
+                model.get_parameter("leave.weight").grad.numpy()[:, 3] *= -1  # type: ignore[union-attr]
+            if number == 0 and fault == "skipped":
+                model.get_parameter("leave.weight").grad = None
+            if number < len(xs) - 1:
+                optimizer.step()
+    return run
+
+
+Model = Callable[[], Callable[[], None]]
+Run = tuple[Model, dict[str, Change] | None]  # None: as the framework computes
+RUNS: dict[str, Run] = {}
+
+
+def add(name: str, model: Model, **faults: dict[str, Change]) -> None:
+    """A model as it is, beside noise, and beside noise with faults."""
+    RUNS[name] = model, None
+    RUNS[f"{name} otherwise"] = model, {}
+    for fault, changes in faults.items():
+        RUNS[f"{name}, {fault}"] = model, changes
+
+
+BATCH, LAYER = "native_batch_norm", "native_layer_norm"
+for _ratio in (8.0, 60.0, 200.0):
+    for _signs in (False, True):
+        add(f"batch {_ratio} {_signs}",
+            lambda ratio=_ratio, signs=_signs: columns(nn.BatchNorm1d(64), ratio, signs),
+            scale={BATCH: scaled}, epsilon={BATCH: with_epsilon})
+    add(f"layer {_ratio}", lambda ratio=_ratio: columns(nn.LayerNorm(64), ratio, False),
+        scale={LAYER: scaled})
+    add(f"pictures {_ratio}", lambda mean=_ratio: pictures(nn.BatchNorm2d(16), mean),
+        scale={BATCH: scaled}, gradient={"native_batch_norm_backward": scaled})
+    add(f"instance {_ratio}", lambda mean=_ratio: pictures(nn.InstanceNorm2d(16), mean),
+        scale={BATCH: scaled})
+    add(f"group {_ratio}", lambda mean=_ratio: pictures(nn.GroupNorm(4, 16), mean),
+        scale={"native_group_norm": scaled})
+for _rule in (Adam, SGD):
+    _name = _rule.__name__
+    RUNS[_name] = (lambda rule=_rule: trained(rule, foreach=False)), None
+    RUNS[f"{_name} foreach"] = (lambda rule=_rule: trained(rule, foreach=True)), None
+    RUNS[f"{_name} foreach otherwise"] = RUNS[f"{_name} foreach"][0], {}
+    RUNS[f"{_name} fused otherwise"] = (lambda rule=_rule: trained(rule, fused=True)), {}
+    for _fault in ("rate", "sign", "skipped"):
+        RUNS[f"{_name}, {_fault}"] = (
+            lambda rule=_rule, fault=_fault: trained(rule, fault, foreach=True)), {}
+
+
+def main() -> int:
+    from plumbline.pytorch import PrecisionDebugger
+
+    output, task = Path(sys.argv[1]), sys.argv[2]
+    config = output / f"{task}.json"
+    config.write_text(json.dumps({"task": task, "level": "L1", "dump_path": str(output / task)}))
+    debugger = PrecisionDebugger(config_path=str(config))
+    torch.set_num_threads(1)
+    for model, changes in RUNS.values():
+        torch.manual_seed(7)
+        run = model()
+        debugger.start()
+        with contextlib.nullcontext() if changes is None else Kernels(changes):
+            run()
+        debugger.stop()
+        debugger.step()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

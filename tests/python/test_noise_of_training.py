@@ -1,0 +1,54 @@
+"""Rounding that training magnifies is no alarm, and a fault beside it is named
+(docs/design/verdict.md).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from noisy_models import RUNS
+
+import plumbline
+
+HERE = Path(__file__).resolve().parent
+ORDER = list(RUNS)
+TASKS = ("tensor", "statistics")
+NOISE = [name for name in ORDER if name.endswith(" otherwise")]
+FAULTS = [name for name in ORDER if "," in name]
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """The recording of a run."""
+    root = tmp_path_factory.mktemp("noise")
+    running = [subprocess.Popen([sys.executable, str(HERE / "noisy_models.py"), str(root), task],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+               for task in TASKS]
+    for process in running:
+        out, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, out
+    return lambda name, task: root / task / f"step{ORDER.index(name)}" / "rank"
+
+
+def golden_of(name: str) -> str:
+    """The run as the framework computes it: of an optimizer, the one with recorded calls."""
+    return next(each for each in ORDER if name.startswith(each) and each != name)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", NOISE)
+def test_noise_is_no_alarm(name: str, task: str, step: Callable[[str, str], Path]) -> None:
+    result = plumbline.compare(step(name, task), step(golden_of(name), task))
+    assert result.details is None, result.summary
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_beside_it_is_named(name: str, task: str, step: Callable[[str, str], Path]) -> None:
+    result = plumbline.compare(step(name, task), step(golden_of(name), task))
+    assert result.details is not None, result.summary
+    assert result.exit_code == 1
