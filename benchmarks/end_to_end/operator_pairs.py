@@ -8,14 +8,14 @@ order NCHW, compute the ten measures of `msaccucmp compare` and write one csv. T
 rows are compared before a JSON line of times is printed; exit status 1 if one differs by more than
 rounding.
 
-What limits it: 10,000 files of 32 KB and 50 million pairs of float16. While many other programs
-used the two cores, plumb took 0.31 to 0.34 processor seconds on 5,000 operators (on tmpfs) and
-NumPy 4.0, a ratio of 12. Of the samples 25 % are in pread, which copies 320 MB, 27 % in the measures
-with their two passes (AVX-512), 8 % in openat, 4 % in fstat and close, 8 % in the layouts, 4 % in
-page faults; the rest is spread. 30 times by the clock asks for 0.12 s, that is at most 0.24
-processor seconds spread evenly over two cores: reading and measuring alone take 0.2.
-That is not reached. Of tensors of 1 MiB (--large, 12 operators) the ratio was 37 by the
-clock and by processor time: there the files cost little.
+What limits it where tensors are small (--tensors small): 10,000 files of 32 KB and 50 million pairs
+of float16. While many other programs used the two cores, plumb took 0.31 to 0.34 processor seconds
+on 5,000 operators (on tmpfs) and NumPy 4.0, a ratio of 12. Of the samples 25 % are in pread, which
+copies 320 MB, 27 % in the two passes of the measures (AVX-512), 8 % in openat, 4 % in fstat and
+close, 8 % in the layouts, 4 % in page faults; the rest is spread. 30 times by the clock asks for
+0.12 s, that is at most 0.24 processor seconds spread evenly over two cores: reading and measuring
+alone take 0.2. With larger tensors the files cost little: of 1 MiB (--tensors large, 12 operators)
+the ratio was 37 by the clock and by processor time.
 """
 
 from __future__ import annotations
