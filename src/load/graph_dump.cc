@@ -90,13 +90,13 @@ class Reader {
     if (!has_tensors) return ReadStatistics(index);
     PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
     for (const std::string& note : mapping.notes()) Problem(note);
-    const auto missing = std::ranges::count_if(mapping.rows(), [&](const auto& row) {
-      return !std::ranges::binary_search(names, row.first);  // names come sorted
-    });
+    size_t missing = 0;
+    for (size_t row = 0; row < mapping.size(); ++row) {
+      missing += std::ranges::binary_search(names, mapping.file(row)) ? 0 : 1;  // they come sorted
+    }
     if (missing > 0) {
       Problem(fmt::format("{}: {} of its {} files not there",
-                          JoinPath(directory, run_files::kMappingCsv), missing,
-                          mapping.rows().size()));
+                          JoinPath(directory, run_files::kMappingCsv), missing, mapping.size()));
     }
     for (const std::string& name : names) {
       if (name.ends_with(".npy")) AddFile(index, name, mapping.NameOf(name));

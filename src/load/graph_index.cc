@@ -14,6 +14,7 @@
 #include "base/text_parts.h"
 #include "formats/npy.h"
 #include "load/execution_order.h"
+#include "load/name_mapping.h"
 #include "load/statistic_table.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
@@ -113,13 +114,16 @@ Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
   const std::string& path = directory.place.path;
   std::erase_if(directory.names, [](const std::string& name) { return !name.ends_with(kNpy); });
   if (directory.names.empty()) return AddTable(number);
-  PL_TRY_ASSIGN(directory.mapping, NameMapping::Read(path));
+  PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(path));
+  if (mapping.size() > 0) directory.full_names.resize(directory.names.size());
   const size_t first = tensors_.size();
   tensors_.resize(first + directory.names.size());
   constexpr size_t kBlock = 256;
   ParallelBlocks(directory.names.size(), kBlock, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const auto parts = ParseKernelFile(directory.mapping.NameOf(directory.names[i]));
+      const bool is_mapped = !directory.full_names.empty();
+      if (is_mapped) directory.full_names[i] = mapping.NameOf(directory.names[i]);
+      const auto parts = ParseKernelFile(is_mapped ? directory.full_names[i] : directory.names[i]);
       if (!parts) continue;
       tensors_[first + i] = {number,
                              parts->op_name,

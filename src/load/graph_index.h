@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "load/graph_dump.h"
-#include "load/name_mapping.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::load {
@@ -53,7 +52,8 @@ class GraphIndex {
   struct Directory {
     GraphDirectory place;
     std::vector<std::string> names;  // of files; storage of views
-    NameMapping mapping;             // the same
+    // What mapping.csv says for each; empty: there is none. The same.
+    std::vector<std::string> full_names;
   };
 
   void AddConstants();

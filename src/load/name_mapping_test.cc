@@ -67,6 +67,25 @@ TEST(DumpNameMapping, TheSuffixOfArraysMayBeMissing) {
   EXPECT_EQ(mapping.rows().size(), 3U);
 }
 
+// Rows lie apart in the text, in any order; what is quoted lies elsewhere.
+TEST(DumpNameMapping, RowsOfALongTableAreFound) {
+  std::string text;
+  for (int i = 5000; i-- > 0;) {
+    const std::string number = std::to_string(i);
+    text +=
+        i % 3 == 0 ? "\"" + number + "\",\"op\n" + number + "\"\n" : number + ",op" + number + "\n";
+  }
+  const NameMapping mapping = MappingOf(text);
+  EXPECT_EQ(mapping.size(), 5000U);
+  for (int i = 0; i < 5000; ++i) {
+    const std::string number = std::to_string(i);
+    ASSERT_EQ(mapping.NameOf(number), (i % 3 == 0 ? "op\n" : "op") + number);
+    ASSERT_EQ(mapping.NameOf(number + ".npy"), (i % 3 == 0 ? "op\n" : "op") + number + ".npy");
+  }
+  EXPECT_EQ(mapping.Find("0.npy"), std::nullopt);
+  EXPECT_EQ(mapping.NameOf("5000"), "5000");
+}
+
 // The file was written over: its later name is the name of what it holds.
 TEST(DumpNameMapping, TheLaterRowOfAFileCounts) {
   const std::string file = "1";

@@ -35,12 +35,12 @@ Status Search(const std::string& directory, const std::string& below, const Dump
       }
       continue;
     }
-    const std::string& full_name = mapping.NameOf(name);
+    std::string full_name = mapping.NameOf(name);
     const bool is_dump = IsDumpName(full_name, search);
     const PathKind kind = KindOf(path);  // of what a link leads to
     // A link to nothing, and a file that was removed since, cannot be opened, which is told there.
     if (is_dump && (kind == PathKind::kFile || kind == PathKind::kMissing)) {
-      found.files.push_back({path, full_name, below});
+      found.files.push_back({path, std::move(full_name), below});
       continue;
     }
     if (is_dump) found.notes.push_back(path + ": no regular file; left out");

@@ -107,9 +107,9 @@ DumpResult<OutputDirectory> OutputDirectory::Open(const std::string& path, IfThe
   if (!made) return Failed(DumpCode::kInvalidPath, made.error());
   Result<Directory> directory = Directory::Open(path);
   if (!directory) return Failed(DumpCode::kInvalidPath, directory.error());
-  const Result<load::NameMapping> mapping = load::NameMapping::Read(path);
+  Result<load::NameMapping> mapping = load::NameMapping::Read(path);
   if (!mapping) return Failed(DumpCode::kInvalidPath, mapping.error());
-  return OutputDirectory(*std::move(directory), mapping->rows(), if_there);
+  return OutputDirectory(*std::move(directory), *std::move(mapping), if_there);
 }
 
 DumpResult<PlacedFile> OutputDirectory::Write(const std::string& name, const Fill& fill,
@@ -148,8 +148,8 @@ DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
   }
   if (name.size() < kLongName) return name;
   const std::string placed = HashedName(name) + name.substr(name.rfind('.'));
-  const auto [entry, is_new] = mapping_.emplace(placed, name);
-  if (!is_new && entry->second == name) return placed;
+  const auto added = added_.find(placed);
+  if ((added != added_.end() ? added->second : mapping_.Find(placed)) == name) return placed;
   std::string row = placed + ",";
   csv::AppendExactly(name, row);
   Result<File> file = OpenMapping(directory_);
@@ -158,7 +158,7 @@ DumpResult<std::string> OutputDirectory::Place(const std::string& name) {
   if (!written) return CannotWrite(written.error());
   const Status closed = file->Close();
   if (!closed) return CannotWrite(closed.error());
-  entry->second = name;
+  added_.insert_or_assign(placed, name);
   return placed;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/directory.h"
+#include "load/name_mapping.h"
 #include "pipeline/device_dump/tensor_output.h"
 
 namespace plumbline::pipeline {
@@ -54,6 +55,7 @@ class OutputDirectory {
   OutputDirectory(OutputDirectory&& other) noexcept
       : directory_(std::move(other.directory_)),
         mapping_(std::move(other.mapping_)),
+        added_(std::move(other.added_)),
         placed_(std::move(other.placed_)),
         if_there_(other.if_there_) {}
 
@@ -72,13 +74,14 @@ class OutputDirectory {
   DumpResult<std::string> Place(const std::string& name);
   [[nodiscard]] DumpResult<AtomicFile> Create(const std::string& placed_name) const;
 
-  OutputDirectory(Directory directory, std::map<std::string, std::string> mapping, IfThere if_there)
+  OutputDirectory(Directory directory, load::NameMapping mapping, IfThere if_there)
       : directory_(std::move(directory)), mapping_(std::move(mapping)), if_there_(if_there) {}
 
   Directory directory_;
   std::mutex mutex_;
-  std::map<std::string, std::string> mapping_;  // that mapping.csv holds
-  std::set<std::string> placed_;                // names in full
+  load::NameMapping mapping_;                 // what mapping.csv held
+  std::map<std::string, std::string> added_;  // and was given since
+  std::set<std::string> placed_;              // names in full
   IfThere if_there_;
   std::atomic<size_t> kept_ = 0;
 };

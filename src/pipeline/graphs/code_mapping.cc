@@ -128,7 +128,7 @@ class Mapper {
       PL_TRY_ASSIGN(mapping_, load::NameMapping::Read(directory));
       mapped_directory_ = directory;
     }
-    const std::string& full = mapping_.NameOf(name);
+    std::string full = mapping_.NameOf(name);
     if (full != name || !IsDigits(name.substr(0, name.size() - kNpy.size()))) return full;
     report_.notes.push_back(fmt::format("{}: {} does not name this file", path,
                                         JoinPath(directory, run_files::kMappingCsv)));

@@ -240,7 +240,7 @@ class DirectoryPass {
 
   // The name in full: that of the file, or what mapping.csv says.
   [[nodiscard]] std::string NameOf(const TensorFile& one) const {
-    return mapping_.NameOf(std::string(one.file));
+    return mapping_.NameOf(one.file);
   }
 
   template <class F>
@@ -281,7 +281,7 @@ class DirectoryPass {
   }
 
   void Describe(TensorFile& one, std::span<std::byte> buffer, std::string& rows) const {
-    const bool has_mapping = !mapping_.rows().empty();
+    const bool has_mapping = mapping_.size() > 0;
     const std::string mapped = has_mapping ? NameOf(one) : std::string();
     const std::optional<KernelFile> parts =
         load::ParseKernelFile(has_mapping ? std::string_view(mapped) : one.file);
