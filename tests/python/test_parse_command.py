@@ -114,6 +114,36 @@ def test_vc_of_arrays(tmp_path: Path) -> None:
     assert parse("vc", "-m", "a", "-g", "a", cwd=tmp_path).returncode == 2
 
 
+def test_a_wrong_phase_of_complex_numbers(tmp_path: Path) -> None:
+    """Its distance is one in the plane, not of the moduli."""
+    golden = np.array([1 + 2j, 3 - 4j, 5j], np.complex64)
+    for root, array in (("a", golden.conj()), ("b", golden)):
+        save(tmp_path / root / "fft" / "100" / "FFT.fft.1.100.output.0.npy", array)
+    paths = [tmp_path / root / "fft/100/FFT.fft.1.100.output.0.npy" for root in ("a", "b")]
+    text = parse("cn", "-m", paths[0], "-g", paths[1], cwd=tmp_path).stdout
+    assert "AllClose: False" in text and "ErrorPer: 1.0 " in text
+    assert "       1 | (3+4j) | (3-4j) | 8.0" in text
+    parse("vc", "-m", "a", "-g", "b", "-out", "out", cwd=tmp_path)
+    (table,) = (tmp_path / "out").glob("batch_compare_*.csv")
+    (row,) = csv.DictReader(table.read_text("utf-8-sig").splitlines())
+    assert (row["Max Abs Error"], row["Max Relative Error"]) == ("10.0", "2.0")
+    assert row["Verdict"] == "broken"
+
+
+def test_vc_compares_arrays_of_every_level(tmp_path: Path) -> None:
+    places = ("top.npy", "add/beside.npy", "add/100/Add.add.1.100.output.0.npy",
+              "add/100/more/x.npy")
+    for root, factor in (("a", 1), ("b", 2)):
+        for place in places:
+            save(tmp_path / root / place, np.full(3, factor, np.float32))
+    save(tmp_path / "b" / "mul" / "alone.npy", np.ones(3))
+    done = parse("vc", "-m", "a", "-g", "b", "-out", "out", cwd=tmp_path)
+    assert "5 rows, 5 differ" in done.stdout, done.stderr
+    (table,) = (tmp_path / "out").glob("batch_compare_*.csv")
+    rows = list(csv.DictReader(table.read_text("utf-8-sig").splitlines()))
+    assert [row["Verdict"] for row in rows] == ["broken"] * 4 + ["not comparable"]
+
+
 def test_vc_keeps_line_breaks_in_names(tmp_path: Path) -> None:
     paths = []
     for root in ("a", "b"):

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "tensor/element_value.h"
 
@@ -22,6 +23,18 @@ struct ToValue {
   template <class T>
   long double operator()(T real, T imaginary) const {
     return std::hypot(static_cast<long double>(real), static_cast<long double>(imaginary));
+  }
+};
+
+struct ToParts {
+  using Parts = std::pair<long double, long double>;
+  template <class T>
+  Parts operator()(T value) const {
+    return {static_cast<long double>(value), 0};
+  }
+  template <class T>
+  Parts operator()(T real, T imaginary) const {
+    return {static_cast<long double>(real), static_cast<long double>(imaginary)};
   }
 };
 
@@ -44,6 +57,14 @@ struct ToText {
 
 long double ElementValue(const TensorView& view, size_t i) {
   return VisitElement(view.dtype, AddressOf(view, i), ToValue());
+}
+
+long double ElementDistance(const TensorView& one, const TensorView& other, size_t i) {
+  const auto [x, x_imaginary] = VisitElement(one.dtype, AddressOf(one, i), ToParts());
+  const auto [y, y_imaginary] = VisitElement(other.dtype, AddressOf(other, i), ToParts());
+  const long double real = x == y ? 0 : std::abs(x - y);
+  if (x_imaginary == y_imaginary) return real;
+  return std::hypot(real, x_imaginary - y_imaginary);
 }
 
 std::string ElementText(const TensorView& view, size_t i) {

@@ -65,7 +65,8 @@ Result<Files> ArraysIn(const std::string& directory) {
   PL_TRY_ASSIGN(const load::NameMapping mapping, load::NameMapping::Read(directory));
   std::set<std::pair<std::string, std::string>> arrays;  // full name, file
   for (const std::string& name : names) {
-    if (run_files::IsAboutDumps(name)) continue;
+    const bool is_directory = KindOf(JoinPath(directory, name)) == PathKind::kDirectory;
+    if (run_files::IsAboutDumps(name) || is_directory) continue;
     arrays.emplace(mapping.NameOf(name), name);
   }
   Files files;
@@ -96,8 +97,7 @@ void Measure(const TensorView& a, const TensorView& b, Row& row) {
   bool any_nan = false;
   const auto count = static_cast<size_t>(a.element_count());
   for (size_t i = 0; i < count; ++i) {
-    const long double x = ElementValue(a, i), y = ElementValue(b, i);
-    const long double diff = x == y ? 0 : std::abs(x - y);
+    const long double y = ElementValue(b, i), diff = ElementDistance(a, b, i);
     any_nan = any_nan || std::isnan(diff);
     most_absolute = std::max(most_absolute, diff);
     most_relative = std::max(most_relative, diff / std::abs(y == 0 ? EpsilonOf(b.dtype) : y));
@@ -160,10 +160,38 @@ Status CompareDirectories(const std::string& target, const std::string& golden,
   return {};
 }
 
-// Directories below one of an operator: its timestamps. Empty where the side lacks the operator.
-Result<std::vector<std::string>> TimesOf(const std::string& path) {
-  if (KindOf(path) != PathKind::kDirectory) return std::vector<std::string>();
+// Below a directory; none of one that is not there.
+Result<std::vector<std::string>> DirectoriesIn(const std::string& path) {
+  if (path.empty()) return std::vector<std::string>();
   return ListDirectories(path);
+}
+
+// Adds the rows of two directories and of those below. Directories of operators pair by name, those
+// of an operator's times by position. An empty path: the side lacks it.
+Status CompareLevels(const std::string& target, const std::string& golden, int level,
+                     std::vector<Row>& rows) {
+  constexpr int kOfOperator = 1;
+  PL_TRY(CompareDirectories(target, golden, rows));
+  PL_TRY_ASSIGN(const std::vector<std::string> mine, DirectoriesIn(target));
+  PL_TRY_ASSIGN(const std::vector<std::string> theirs, DirectoriesIn(golden));
+  const auto in = [](const std::string& directory, const std::vector<std::string>& names,
+                     const std::string& name) {
+    const bool is_there = std::ranges::find(names, name) != names.end();
+    return is_there ? JoinPath(directory, name) : std::string();
+  };
+  if (level == kOfOperator) {
+    for (size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
+      PL_TRY(CompareLevels(i < mine.size() ? JoinPath(target, mine[i]) : "",
+                           i < theirs.size() ? JoinPath(golden, theirs[i]) : "", level + 1, rows));
+    }
+    return {};
+  }
+  std::set<std::string> names(mine.begin(), mine.end());
+  names.insert(theirs.begin(), theirs.end());
+  for (const std::string& name : names) {
+    PL_TRY(CompareLevels(in(target, mine, name), in(golden, theirs, name), level + 1, rows));
+  }
+  return {};
 }
 
 // Lines end in CR LF, as upstream's do; line breaks within a cell stay as they are.
@@ -201,22 +229,8 @@ Result<NpyTreeReport> CompareNpyTrees(const std::string& target, const std::stri
   if (left == right) {
     return Error(ErrorCode::kInvalidArgument, target + ": is given on both sides");
   }
-  std::set<std::string> operators;
-  for (const std::string& root : {left, right}) {
-    PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectories(root));
-    operators.insert(names.begin(), names.end());
-  }
   std::vector<Row> rows;
-  for (const std::string& name : operators) {
-    const std::string mine = JoinPath(left, name), theirs = JoinPath(right, name);
-    PL_TRY_ASSIGN(const std::vector<std::string> times, TimesOf(mine));
-    PL_TRY_ASSIGN(const std::vector<std::string> golden_times, TimesOf(theirs));
-    for (size_t i = 0; i < std::max(times.size(), golden_times.size()); ++i) {
-      PL_TRY(CompareDirectories(i < times.size() ? JoinPath(mine, times[i]) : "",
-                                i < golden_times.size() ? JoinPath(theirs, golden_times[i]) : "",
-                                rows));
-    }
-  }
+  PL_TRY(CompareLevels(left, right, 0, rows));
   PL_TRY(MakeDirectories(output));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();

@@ -32,10 +32,10 @@ Scan ScanElements(const TensorView& left, const TensorView& right,
   const auto count = static_cast<size_t>(left.element_count());
   for (size_t i = 0; i < count; ++i) {
     const long double a = ElementValue(left, i), b = ElementValue(right, i);
-    const long double diff = a == b ? 0 : std::abs(a - b);
+    const long double diff = ElementDistance(left, right, i);
     const bool both_nan = std::isnan(a) && std::isnan(b);
-    const bool close =
-        diff <= options.absolute + options.relative * std::abs(b) && (a == b || std::isfinite(b));
+    const bool close = diff <= options.absolute + options.relative * std::abs(b) &&
+                       (diff == 0 || std::isfinite(b));
     scan.all_close = scan.all_close && close;
     if (i < options.most_rows) scan.top += RowText(left, right, i, diff);
     if (close || both_nan) continue;
