@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measure/compared_row.h"
+#include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/divergence.h"
 #include "pipeline/culprit/lost_gradients.h"
@@ -170,13 +171,23 @@ class Judgement {
   const std::span<const double> measured_noise_;
 };
 
+// Whether the call that would be named reads what a call of one side alone, `maker`, made. Golden's
+// own calls stand behind all others.
+bool Reads(const Comparison& comparison, const CulpritEvent& event, const CulpritEvent& maker) {
+  const ComparedRow& made = comparison.rows[maker.row];
+  const Slot<Item>& read = measure::SideOf(comparison.rows[event.row], made.target.has_value());
+  return event.kind == CulpritEvent::Kind::kInput && read && KeyOf(*read) == KeyOf(made.item());
+}
+
 }  // namespace
 
 void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {
   auto culprit = Judgement(target, context, comparison, measured_noise).Find();
   const auto skipped = FindSkippedUpdate(comparison);
-  if (skipped && (!culprit || skipped->call < culprit->call)) culprit = skipped;
+  const bool is_first = skipped && (!culprit || skipped->call < culprit->call ||
+                                    Reads(comparison, *culprit, *skipped));
+  if (is_first) culprit = skipped;
   if (culprit) comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "measure/compared_row.h"
@@ -22,15 +22,20 @@
 namespace plumbline::pipeline {
 namespace {
 
-// A call that changes a parameter in place.
+// A call that changes a tensor in place.
 struct Update {
   uint32_t call = 0;
-  uint32_t row = 0;  // of the result
+  uint32_t before_row = 0, row = 0;  // of what it changes, of the result
   const Item* before = nullptr;
   const Item* after = nullptr;
+  std::string series;  // what calls of its API share
+  size_t times = 0;    // how often, with this one, such calls have changed the tensor by now
+  bool is_parameter = false;
+  bool is_usual = false;  // both sides have made the one before
 };
 
-using Keys = std::unordered_set<ContentKey, ContentKeyHash>;
+template <class Value>
+using ByContents = std::unordered_map<ContentKey, Value, ContentKeyHash>;
 
 // The forward calls of one side.
 class Side {
@@ -43,71 +48,118 @@ class Side {
     }
   }
 
+  [[nodiscard]] bool of_target() const { return of_target_; }
   [[nodiscard]] const std::vector<Update>& updates() const { return updates_; }
-  [[nodiscard]] bool Reads(const Item& item) const { return read_.contains(*KeyOf(item)); }
+  // Whether some call reads or returns it.
+  [[nodiscard]] bool Has(const Item& item) const { return other_side_.contains(*KeyOf(item)); }
 
-  // How many parameters of these contents are updated, or written into in any way.
-  [[nodiscard]] size_t CountUpdates(const Item& before) const {
-    const auto found = written_.find(*KeyOf(before));
-    return found == written_.end() ? 0 : found->second;
+  // What stands on the other side where this side has `item`, as far as pairs tell: with noise it
+  // is not quite the same. The last of equal contents.
+  [[nodiscard]] const Item& CounterpartOf(const Item& item) const {
+    const auto found = other_side_.find(*KeyOf(item));
+    return found == other_side_.end() || found->second == nullptr ? item : *found->second;
   }
 
-  // Whether some call returns what `item` is, as closely as rounding allows.
-  [[nodiscard]] bool Computes(const Item& item) const {
+  // How many parameters (else: other tensors) of these contents are updated, or written into in any
+  // way.
+  [[nodiscard]] size_t CountUpdates(const Item& before, bool of_parameters) const {
+    const ByContents<size_t>& counts = of_parameters ? written_ : written_buffers_;
+    const auto found = counts.find(*KeyOf(before));
+    return found == counts.end() ? 0 : found->second;
+  }
+
+  // Whether some call returns what `item` is, up to a relative error.
+  [[nodiscard]] bool Computes(const Item& item, double error) const {
     const ContentKey key = *KeyOf(item);
     const auto found = made_.find(key.element_count);
-    const double most = measure::kNoiseFactor * measure::RoundoffOf(item, item);
     return found != made_.end() && std::ranges::any_of(found->second, [&](const Item* made) {
              return measure::StatisticError(made->statistics, item.statistics, key.element_count) <=
-                    most;
+                    error;
            });
   }
 
-  // Whether a pair that agrees makes the same update of another parameter.
-  [[nodiscard]] bool HasAgreeing(const std::string& series) const {
-    return std::ranges::any_of(updates_, [&](const Update& each) {
-      const ComparedCall& call = comparison_.calls[each.call];
-      return call.paired() && measure::IsGood(call.verdict) &&
-             SeriesOf(measure::NameOn(call, of_target_)) == series;
-    });
+  // Whether a pair that agrees makes the same update of another tensor of its kind, as often.
+  [[nodiscard]] bool HasAgreeing(const Update& update) const {
+    const auto& agreeing = agreeing_[update.is_parameter ? 1 : 0];
+    const auto found = agreeing.find(update.series);
+    return found != agreeing.end() && found->second >= update.times;
+  }
+  // The update of what has these contents, or null.
+  [[nodiscard]] const Update* UpdateOf(const Item& before) const {
+    const auto found = takers_.find(*KeyOf(before));
+    return found == takers_.end() ? nullptr : &updates_[found->second];
   }
 
  private:
   void Add(uint32_t index, bool writes) {
     const ComparedCall& call = comparison_.calls[index];
     const Item* first = nullptr;
-    Update update{index, 0, nullptr, nullptr};
+    Update update;
+    update.call = index;
     for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
       const Slot<Item>& item = measure::SideOf(comparison_.rows[i], of_target_);
       const auto key = item ? KeyOf(*item) : std::nullopt;
       if (!key) continue;
+      const Slot<Item>& other = measure::SideOf(comparison_.rows[i], !of_target_);
+      const Item*& counterpart = other_side_[*key];
+      if (call.paired() && KeyOf(*other)) counterpart = &*other;
       if (!measure::IsInput(*item)) {
         made_[key->element_count].push_back(&*item);
         update.row = i;
         update.after = &*item;
         continue;
       }
-      read_.insert(*key);
-      if (first == nullptr) first = &*item;
+      if (first == nullptr) {
+        first = &*item;
+        update.before_row = i;
+      }
       // Lists of tensors are written into one by one.
       if (writes && (first == &*item ? item->requires_grad != false : IsTelling(*item))) {
         ++written_[*key];
+      } else if (writes && first == &*item) {
+        ++written_buffers_[*key];
       }
     }
-    const bool is_update =
-        writes && first != nullptr && first->requires_grad == true && update.after != nullptr;
-    if (!is_update || results_.contains(*KeyOf(*first))) return;
+    const bool is_update = writes && first != nullptr && update.after != nullptr;
+    if (!is_update || KeyOf(*first) == KeyOf(*update.after)) return;  // nothing changes
     update.before = first;
-    if (KeyOf(*first) == KeyOf(*update.after)) return;  // nothing changes
-    results_.insert(*KeyOf(*update.after));
-    updates_.push_back(update);
+    update.is_parameter = first->requires_grad == true;
+    update.series = SeriesOf(measure::NameOn(call, of_target_));
+    if (const Update* last = LastBefore(update)) {
+      const ComparedCall& made = comparison_.calls[last->call];
+      update.times = last->times;
+      update.is_usual = made.paired() && measure::IsGood(made.verdict);
+    }
+    ++update.times;
+    if (call.paired() && measure::IsGood(call.verdict)) {
+      size_t& times = agreeing_[update.is_parameter ? 1 : 0][update.series];
+      times = std::max(times, update.times);
+    }
+    takers_[*KeyOf(*first)] = updates_.size();
+    results_[*KeyOf(*update.after)] = updates_.size();
+    updates_.push_back(std::move(update));
+  }
+
+  // The last such call before it that changed the same tensor, or null.
+  [[nodiscard]] const Update* LastBefore(const Update& update) const {
+    const Update* at = &update;
+    for (size_t steps = 0; steps < updates_.size(); ++steps) {
+      const auto maker = results_.find(*KeyOf(*at->before));
+      if (maker == results_.end()) return nullptr;
+      at = &updates_[maker->second];
+      if (at->series == update.series) return at;
+    }
+    return nullptr;
   }
 
   const Comparison& comparison_;
   const bool of_target_;
   std::vector<Update> updates_;
-  Keys read_, results_;
-  std::unordered_map<ContentKey, size_t, ContentKeyHash> written_;
+  ByContents<size_t> takers_, results_;  // indices into updates_
+  // How often at most, by series; of parameters and of other tensors.
+  std::unordered_map<std::string, size_t> agreeing_[2];
+  ByContents<size_t> written_, written_buffers_;
+  ByContents<const Item*> other_side_;                          // null: no pair has it
   std::unordered_map<int64_t, std::vector<const Item*>> made_;  // by number of elements
 };
 
@@ -117,19 +169,43 @@ CulpritFact FactOf(const Update& update, bool of_target) {
   const std::string_view own = of_target ? "the target" : "golden";
   const std::string_view other = of_target ? "golden" : "the target";
   const Item& after = *update.after;
-  return {fmt::format("{} alone updates this parameter {} (norm {:.9g} before, {:.9g} after), {} "
+  return {fmt::format("{} alone updates this {} {} (norm {:.9g} before, {:.9g} after), {} "
                       "leaves it as it is",
-                      own, after.shape_text ? after.shape_text->view() : std::string_view(),
+                      own, update.is_parameter ? "parameter" : "tensor",
+                      after.shape_text ? after.shape_text->view() : std::string_view(),
                       norm(*update.before), norm(after), other),
           of_target ? "extra-call" : "missing-call",
-          fmt::format("{} makes this call for other parameters only", other), "high"};
+          fmt::format("{} makes this call for other {}s only", other,
+                      update.is_parameter ? "parameter" : "tensor"),
+          "high"};
 }
 
-bool IsSkippedBy(const Side& other, const Side& own, const Update& update,
-                 const std::string& series) {
-  return other.Reads(*update.before) && other.HasAgreeing(series) &&
-         other.CountUpdates(*update.before) < own.CountUpdates(*update.before) &&
-         !other.Computes(*update.after);
+// Whether the next update of the tensor is a pair that takes what this one made on its own side
+// and, on the other, what this one would have changed (`there`); and that is not made up for later.
+bool GoesOnWithout(const Comparison& comparison, const Side& other, const Side& own,
+                   const Update& update, const Item& there) {
+  const Update* next = own.UpdateOf(*update.after);
+  if (next == nullptr || !comparison.calls[next->call].paired()) return false;
+  const Slot<Item>& before = measure::SideOf(comparison.rows[next->before_row], other.of_target());
+  const Slot<Item>& after = measure::SideOf(comparison.rows[next->row], other.of_target());
+  return before && after && KeyOf(*after) && KeyOf(*before) == KeyOf(there) &&
+         other.CountUpdates(*after, update.is_parameter) <=
+             own.CountUpdates(*next->after, update.is_parameter);
+}
+
+bool IsSkippedBy(const Comparison& comparison, const Side& other, const Side& own,
+                 const Update& update) {
+  // Any tensor may be written into by one side alone; not one that both sides keep writing into.
+  if (!update.is_parameter && !update.is_usual) return false;
+  const Item& there = own.CounterpartOf(*update.before);
+  if (!other.Has(there) || !other.HasAgreeing(update)) return false;
+  const bool is_fewer = other.CountUpdates(there, update.is_parameter) <
+                        own.CountUpdates(*update.before, update.is_parameter);
+  if (!is_fewer && !GoesOnWithout(comparison, other, own, update, there)) return false;
+  const double noise = measure::StatisticError(there.statistics, update.before->statistics,
+                                               KeyOf(there)->element_count);
+  const double roundoff = measure::RoundoffOf(there, *update.after);
+  return !other.Computes(*update.after, measure::kNoiseFactor * std::max(roundoff, noise));
 }
 
 }  // namespace
@@ -148,7 +224,7 @@ std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison) {
     for (const Update& update : own.updates()) {
       const ComparedCall& call = comparison.calls[update.call];
       if (!is_alone(call) || (first != nullptr && first->call < update.call)) continue;
-      if (IsSkippedBy(other, own, update, SeriesOf(measure::NameOn(call, of_target)))) {
+      if (IsSkippedBy(comparison, other, own, update)) {
         first = &update;
         is_of_target = of_target;
       }

@@ -1,4 +1,4 @@
-// Parameters that one side's optimizer updates and the other side's leaves as they are.
+// Parameters and what is kept beside them that one side updates and the other leaves as they are.
 
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_SKIPPED_UPDATE_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_SKIPPED_UPDATE_H_
@@ -10,12 +10,14 @@
 
 namespace plumbline::pipeline {
 
-// The first call without counterpart that writes into a tensor which requires a gradient and which
-// no recorded call made, where the other side has the same tensor, makes the same call for others
-// (a pair that agrees), and neither writes into this one nor computes what it would become: the
-// row is the call's result. Tensors are followed by their contents; of equal ones, as biases that
-// are still zero, as many must be updated. Nothing in a comparison of saved values.
-// Requires: rows and calls are judged.
+// The first call without counterpart that writes into a parameter, or into another tensor which
+// both sides have written into in that way before (a moment, an average), where the other side has
+// the same tensor, makes the same call for others as often as that (a pair that agrees), and either
+// does not write into this one or goes on with the next update as if it were none, and does not
+// compute what it would become: the row is the call's result. Tensors are followed by their
+// contents, which pairs translate from one side to the other; of equal ones, as biases that are
+// still zero, as many must be updated. Nothing in a comparison of saved values. Requires: rows and
+// calls are judged.
 std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison);
 
 }  // namespace plumbline::pipeline

@@ -92,6 +92,87 @@ TEST_F(SkippedUpdateTest, NorIsOneThatIsComputedElsewhere) {
   EXPECT_EQ(Named(), "");
 }
 
+// Two steps of a weight and a bias, which has fewer elements; the last ones of golden alone.
+class SecondStepTest : public SkippedUpdateTest {
+ protected:
+  static std::string Fewer(std::string text) {
+    for (size_t at = text.find("[8]"); at != text.npos; at = text.find("[8]")) {
+      text.replace(at, 3, "[4]");
+    }
+    return text;
+  }
+  static void UpdateBias(const Tensor& bias, DumpForTest& side, const std::string& api, int number,
+                         bool is_parameter) {
+    side.Add(fmt::format("Tensor.{}.{}.forward", api, number),
+             Fewer(Values(bias, is_parameter) + "," + Values(kOther)),
+             Fewer(Values(Minus(bias, kOther), is_parameter)));
+  }
+  static void Read(DumpForTest& side, int number) {
+    side.Add(fmt::format("Torch.exp.{}.forward", number), Values(kOther), Values(kGradient));
+  }
+  void Record(int in_second, const std::string& api = "add_", bool is_parameter = true) {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      Read(*side, 0);
+      Step(*side, api, 0, is_parameter, kWeight);
+      UpdateBias(kBias, *side, api, 1, is_parameter);
+      Read(*side, 1);
+      if (in_second > 0 || side == &golden_) {
+        Step(*side, api, 2, is_parameter, Minus(kWeight, kGradient));
+      }
+    }
+    UpdateBias(Minus(kBias, kOther), golden_, api, 3, is_parameter);
+  }
+
+ private:
+  static void Step(DumpForTest& side, const std::string& api, int number, bool is_parameter,
+                   const Tensor& weight) {
+    side.Add(fmt::format("Tensor.{}.{}.forward", api, number),
+             Values(weight, is_parameter) + "," + Values(kGradient),
+             Values(Minus(weight, kGradient), is_parameter));
+  }
+};
+
+TEST_F(SecondStepTest, OfAParameterIsNamed) {
+  Record(1);
+  EXPECT_EQ(Named(), "Tensor.add_.3.forward");
+}
+
+// What an optimizer keeps is written into by both sides before.
+TEST_F(SecondStepTest, OfAnAverageIsNamed) {
+  Record(1, "lerp_", false);
+  EXPECT_EQ(Named(), "Tensor.lerp_.3.forward");
+}
+
+// The other side records one step less.
+TEST_F(SecondStepTest, OfAllIsNone) {
+  Record(0);
+  EXPECT_EQ(Named(), "");
+}
+
+// Golden scales the parameters before the step, the target not this one.
+TEST_F(SkippedUpdateTest, BeforeTheNextIsNamed) {
+  constexpr Tensor kScaled{0.2, -0.1, 0.024, 0.32};
+  for (DumpForTest* side : {&target_, &golden_}) Update(kWeight, kGradient, *side, 0, "mul_");
+  golden_.Add("Tensor.mul_.1.forward", Values(kBias, true), Values(kScaled, true));
+  Update(kScaled, kOther, golden_, 0);
+  Update(kBias, kOther, target_, 0);
+  const Comparison comparison = Compare();
+  ASSERT_TRUE(comparison.first_wrong_call);
+  EXPECT_EQ(comparison.first_wrong_call->name, "Tensor.mul_.1.forward");
+}
+
+// Parameters that the target updates all at once, in no recorded call; a moment gets the same call.
+TEST_F(SkippedUpdateTest, OfParametersAlonePairsOfParametersTell) {
+  const auto add = [](const Tensor& kept, DumpForTest& side) {
+    side.Add("Tensor.add_.0.forward", Values(kept) + "," + Values(kGradient),
+             Values(Minus(kept, kGradient)));
+  };
+  for (DumpForTest* side : {&target_, &golden_}) add(kOther, *side);
+  Update(kWeight, kGradient, golden_, 1);
+  Update(kBias, kOther, golden_, 2);
+  EXPECT_EQ(Named(), "");
+}
+
 // An optimizer that the other side does not record at all.
 TEST_F(SkippedUpdateTest, WithoutAnyUpdateOnTheOtherSideNothingIsSkipped) {
   Update(kWeight, kGradient, golden_, 0);
