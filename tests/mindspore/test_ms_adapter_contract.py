@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,3 +51,9 @@ def framework() -> Framework:
 
 class TestAdapterContract(AdapterContract):
     pass
+
+
+def test_importing_it_calls_nothing_deprecated() -> None:
+    code = "import plumbline.mindspore, plumbline.config_check.on_mindspore"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "deprecated" not in done.stdout + done.stderr

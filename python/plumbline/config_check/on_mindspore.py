@@ -13,11 +13,11 @@ from typing import Any
 import mindspore as ms
 import numpy
 from mindspore import context, mint, ops
-from mindspore.common import api
 from mindspore.communication import management
 
 from plumbline import _core
 from plumbline.config_check.pack import RandomStacks
+from plumbline.mindspore.executor import api
 
 MODEL_TYPE = "mindspore.nn.Cell"
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from mindspore.common.api import _no_grad, _pynative_executor
 from mindspore.common.hook_handle import HookHandle, _update_hook_version
 
 from plumbline import _core
 from plumbline.guards import CopyableHook
+from plumbline.mindspore.executor import api
 from plumbline.mindspore.jit import JitCalls
 from plumbline.module_hooks import ModuleHooksBase
 
 
 def _add(left: Any, right: Any) -> Any:
-    with _no_grad():
+    with api._no_grad():
         return operator.add(left, right)
 
 
 def _autograd() -> _core.Autograd:
     return _core.Autograd(
-        is_grad_enabled=_pynative_executor.requires_grad,
+        is_grad_enabled=api._pynative_executor.requires_grad,
         sequence_number=None,
         gradient_edge=None,  # a tensor that requires grad always has a node
-        queue_callback=_pynative_executor.queue_backward_final_callback,
+        queue_callback=api._pynative_executor.queue_backward_final_callback,
         watch_all=None,
         add=_add,
         reduces_in_place=lambda: None,

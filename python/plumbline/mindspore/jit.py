@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindspore.common import api
-
 from plumbline import _core
 from plumbline.guards import Hooks
+from plumbline.mindspore.executor import api
 
 
 class JitCalls:
