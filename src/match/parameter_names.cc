@@ -23,6 +23,13 @@ bool HasPart(const CallItems& call, std::string_view part) {
       call.items, [&](const Item& item) { return ItemPart(item.name, call.name) == part; });
 }
 
+// What a cell that no mapping names is called in PyTorch, where it has the same place.
+std::string ModuleOf(std::string_view cell) {
+  constexpr std::string_view kCell = "Cell.";
+  if (!cell.starts_with(kCell)) return std::string(cell);
+  return std::string("Module.").append(cell.substr(kCell.size()));
+}
+
 }  // namespace
 
 std::optional<std::string> ParameterInTorch(std::string_view part) {
@@ -38,7 +45,8 @@ void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>&
   std::unordered_map<std::string_view, const CallItems*> by_name;
   for (const CallItems& call : golden) by_name.emplace(call.name, &call);
   for (CallItems& call : target) {
-    const auto other = IsModuleCall(call.name) ? by_name.find(call.key()) : by_name.end();
+    if (!IsModuleCall(call.name)) continue;
+    const auto other = by_name.find(ModuleOf(call.key()));
     if (other == by_name.end() || !call.mapped_parts.empty()) continue;
     std::vector<std::string> parts;
     bool is_renamed = false;

@@ -17,7 +17,8 @@ namespace plumbline::match {
 std::optional<std::string> ParameterInTorch(std::string_view part);
 
 // Sets mapped_parts of the target's cells whose parameters the golden module of that name has under
-// PyTorch's names alone. Requires: mapped_name is set where it will be.
+// PyTorch's names alone; a cell without mapped_name is the module of its place. Requires:
+// mapped_name is set where it will be.
 void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>& target);
 
 }  // namespace plumbline::match

@@ -40,6 +40,9 @@ TEST(ParameterNames, OnlyNamesThatTheGoldenSideLacksAreMapped) {
             (Parts{"input.0", "parameters.weight", "output.0"}));
   EXPECT_EQ(Mapped(cell, name, CallOf(name, {"input.0", "parameters.gamma"})), Parts());
   EXPECT_EQ(Mapped(cell, name, CallOf("Module.other.LayerNorm.forward.0", {"input.0"})), Parts());
+  // Without a mapping of cells.
+  EXPECT_EQ(Mapped(cell, "", CallOf(name, {"input.0", "parameters.weight", "output.0"})),
+            (Parts{"input.0", "parameters.weight", "output.0"}));
   const CallItems gradients = CallOf("Cell.n.LayerNorm.parameters_grad", {"gamma", "beta"});
   const std::string of_module = "Module.n.LayerNorm.parameters_grad";
   EXPECT_EQ(Mapped(gradients, of_module, CallOf(of_module, {"weight", "bias"})),

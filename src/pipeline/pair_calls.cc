@@ -48,10 +48,10 @@ Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
       PL_TRY_ASSIGN(pairs, match::ReadCellMapping(*files.cell));
     }
     match::MapCells(pairs, target.calls);
-    const bool to_torch =
-        target.run.header().framework != "pytorch" && golden.run.header().framework == "pytorch";
-    if (to_torch) match::MapParameters(golden.calls, target.calls);
   }
+  const bool to_torch =
+      target.run.header().framework != "pytorch" && golden.run.header().framework == "pytorch";
+  if (to_torch && (files.cell || files.api)) match::MapParameters(golden.calls, target.calls);
   if (!files.api) return {};
   if (target.run.header().framework == "pytorch") {
     return Error(ErrorCode::kInvalidArgument,

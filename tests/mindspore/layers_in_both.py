@@ -2,9 +2,10 @@
 
     python layers_in_both.py mindspore|pytorch LEVEL OUT [wrong]
 
-Trains one step of either. `wrong` scales the values of the attention in MindSpore by 1.02. The
-convolution and the keys have no bias: its gradient would be zero but for rounding, because the
-normalisation or the softmax behind it takes away what is the same everywhere.
+Trains one step of either. `wrong` scales the values of the attention in MindSpore by 1.02, and adds
+1e-4 to the gradient of the convolution's bias in PyTorch. The gradients of that bias and of the
+keys' are zero but for rounding: the normalisation or the softmax behind takes away what is the same
+everywhere.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 
 WIDTH, STEPS, HIDDEN = 8, 3, 6
 SHAPES = {
-    "x": (2, 3, 6, 4), "conv.weight": (4, 3, 3, 3),
+    "x": (2, 3, 6, 4), "conv.weight": (4, 3, 3, 3), "conv.bias": (4,),
     "bn.weight": (4,), "bn.bias": (4,), "attention.query.weight": (WIDTH, WIDTH),
     "attention.query.bias": (WIDTH,), "attention.key.weight": (WIDTH, WIDTH),
+    "attention.key.bias": (WIDTH,),
     "attention.value.weight": (WIDTH, WIDTH),
     "attention.value.bias": (WIDTH,), "lstm.weight_ih": (4 * HIDDEN, WIDTH),
     "lstm.weight_hh": (4 * HIDDEN, HIDDEN), "lstm.bias_ih": (4 * HIDDEN,),
@@ -44,7 +46,7 @@ def in_mindspore(level: str, out: str, scale: float) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.query, self.value = nn.Dense(WIDTH, WIDTH), nn.Dense(WIDTH, WIDTH)
-            self.key = nn.Dense(WIDTH, WIDTH, has_bias=False)
+            self.key = nn.Dense(WIDTH, WIDTH)
 
         def construct(self, x: Tensor) -> Tensor:
             scores = mint.matmul(self.query(x), mint.transpose(self.key(x), 1, 2))
@@ -54,7 +56,7 @@ def in_mindspore(level: str, out: str, scale: float) -> None:
     class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
-            self.conv = nn.Conv2d(3, 4, 3, pad_mode="pad", padding=1)
+            self.conv = nn.Conv2d(3, 4, 3, pad_mode="pad", padding=1, has_bias=True)
             self.bn, self.relu = nn.BatchNorm2d(4), nn.ReLU()
             self.attention, self.lstm = Attention(), nn.LSTMCell(WIDTH, HIDDEN)
             self.head = nn.Dense(HIDDEN, 3)
@@ -81,7 +83,7 @@ def in_mindspore(level: str, out: str, scale: float) -> None:
     debugger.stop()
 
 
-def in_torch(level: str, out: str) -> None:
+def in_torch(level: str, out: str, is_wrong: bool) -> None:
     import torch
     from torch import nn
 
@@ -91,7 +93,7 @@ def in_torch(level: str, out: str) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.query, self.value = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
-            self.key = nn.Linear(WIDTH, WIDTH, bias=False)
+            self.key = nn.Linear(WIDTH, WIDTH)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             scores = torch.matmul(self.query(x), torch.transpose(self.key(x), 1, 2))
@@ -101,7 +103,7 @@ def in_torch(level: str, out: str) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.conv = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+            self.conv = nn.Conv2d(3, 4, 3, padding=1)
             self.bn, self.relu = nn.BatchNorm2d(4), nn.ReLU()
             self.attention, self.lstm = Attention(), nn.LSTMCell(WIDTH, HIDDEN)
             self.head = nn.Linear(HIDDEN, 3)
@@ -117,6 +119,8 @@ def in_torch(level: str, out: str) -> None:
     net = Net()
     net.load_state_dict({name: value for name, value in values.items() if name != "x"},
                         strict=False)
+    if is_wrong:
+        net.get_parameter("conv.bias").register_hook(lambda gradient: gradient + 1e-4)
     debugger = PrecisionDebugger(task="tensor", dump_path=out, level=level)
     state = torch.zeros(2, HIDDEN)
     debugger.start(net)
@@ -128,6 +132,6 @@ def in_torch(level: str, out: str) -> None:
 if __name__ == "__main__":
     framework, level, out = sys.argv[1:4]
     if framework == "pytorch":
-        in_torch(level, out)
+        in_torch(level, out, bool(sys.argv[4:]))
     else:
         in_mindspore(level, out, 1.02 if sys.argv[4:] else 1.0)

@@ -70,10 +70,10 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directories mindspore, pytorch and wrong, of cells and modules alone."""
+    """Directories mindspore, pytorch, wrong and torch_wrong, of cells and modules alone."""
     return record(SAME_LAYERS, tmp_path_factory.mktemp("layers"), {
         "mindspore": ("mindspore", "L0"), "pytorch": ("pytorch", "L0"),
-        "wrong": ("mindspore", "L0")})
+        "wrong": ("mindspore", "L0"), "torch_wrong": ("pytorch", "L0")})
 
 
 @pytest.mark.parametrize("options", [("-am", "-cm"), ("-lm",)])
@@ -115,6 +115,20 @@ def test_layers_whose_parameters_have_other_names(
             == "Module.bn.BatchNorm2d.forward.0.parameters.bias")
     wrong = compare(layers / "wrong", layers / "pytorch", tmp_path / "bad", *options)
     assert wrong["first_wrong_call"]["name"] == "Cell.attention.Attention.forward.0"
+
+
+@pytest.mark.parametrize("options", [("-lm",), ("-am",)])
+def test_biases_whose_gradient_is_rounding_alone(
+    layers: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Sums that are zero but for the order of their terms, which each framework has its own of."""
+    result = compare(layers / "mindspore", layers / "pytorch", tmp_path / "ok", *options)
+    assert result["first_wrong_call"] is None
+    rows = [row for row in result["rows"] if row.get("target") and row.get("golden")
+            and row["target"]["name"] == "Cell.conv.Conv2d.parameters_grad.bias"]
+    assert [row["verdict"] for row in rows] == ["within noise"] and rows[0]["error"] > 0.1
+    wrong = compare(layers / "mindspore", layers / "torch_wrong", tmp_path / "bad", *options)
+    assert wrong["first_wrong_call"]["name"] == "Cell.conv.Conv2d.parameters_grad"
 
 
 # Values of kernels -> those of calls, without the framework's prefix.
