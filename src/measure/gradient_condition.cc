@@ -81,6 +81,18 @@ double OfNormalisation(const Item& result, double incoming_rms, const ForwardIte
   return from && to ? OfTerms(1, incoming_rms, *to / *from, result_rms) : 1;
 }
 
+// Of softmax, w (g - sum(w g)) for shares w, and of its logarithm, g - w sum(g): what is the same
+// for all arguments of a row is taken away.
+double OfShares(std::string_view call_name, double incoming_rms, const ForwardItems& forward,
+                double result_rms) {
+  const bool is_logarithm = call_name.find("log_softmax") != call_name.npos;
+  if (!is_logarithm && call_name.find("softmax") == call_name.npos) return 1;
+  const std::optional<double> shares =
+      forward.outputs.empty() ? std::nullopt : RmsOf(*forward.outputs[0]);
+  if (!is_logarithm && !shares) return 1;
+  return OfTerms(1, incoming_rms, is_logarithm ? 1 : *shares, result_rms);
+}
+
 // Far below the largest argument there is no weight.
 double OfExponent(std::span<const Item* const> inputs) {
   double size = 1;
@@ -104,6 +116,9 @@ GradientCondition ConditionOfGradient(const Item& result, std::string_view call_
   if (!from || !to) return condition;
   if (kind == GradientKind::kProduct) {
     AddProduct(result, came_in, forward.inputs, condition);
+  }
+  if (kind == GradientKind::kExponential && ElementsOf(incoming) == ElementsOf(result)) {
+    condition.cancellation = OfShares(call_name, *from, forward, *to);
   }
   if (kind == GradientKind::kNormalisation) {
     condition.cancellation = OfNormalisation(result, *from, forward, *to);

@@ -149,6 +149,21 @@ TEST(GradientCondition, TermsThatAddUpToNothingMayBeOffTogether) {
   EXPECT_EQ(coherence(1e-7, 10), 1);           // they add up to more than their errors
 }
 
+// What is the same for all arguments changes no share.
+TEST(GradientCondition, GradientOfSharesCancels) {
+  const Item x = TensorOf({10, 8}, 2), shares = TensorOf({10, 8}, 0.25);
+  const Item incoming = TensorOf({10, 8}, 1);
+  const Forward forward{{&x}, {&shares}};
+  const auto condition = [&](double rms, const char* call) {
+    return ConditionOfGradient(TensorOf({10, 8}, rms), call, {&incoming}, forward.items())
+        .cancellation;
+  };
+  EXPECT_NEAR(condition(1e-3, "Functional.softmax.0.backward"), 250, 1e-9);
+  EXPECT_NEAR(condition(1e-3, "Tensor.log_softmax.0.backward"), 1000, 1e-9);
+  EXPECT_EQ(condition(1, "Tensor.log_softmax.0.backward"), 1);
+  EXPECT_EQ(condition(1e-3, "Torch.exp.0.backward"), 1);
+}
+
 TEST(GradientCondition, SteepCallsMagnifyErrors) {
   const Item x = TensorOf({10, 8}, 100), y = TensorOf({10, 8}, 1);
   EXPECT_NEAR(ConditionBySlope(x, y, TensorOf({10, 8}, 0.5), TensorOf({10, 8}, 0.5)), 100, 1e-9);

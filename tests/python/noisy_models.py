@@ -55,6 +55,11 @@ def scaled(kernel: Any, args: list[Any]) -> Any:
     return first * 1.01, *rest
 
 
+def one_scaled(kernel: Any, args: list[Any]) -> Any:
+    """The kernel, which has one result, times 1.01."""
+    return kernel(*args) * 1.01
+
+
 def with_epsilon(kernel: Any, args: list[Any]) -> Any:
     """The kernel with another epsilon than its last argument."""
     return kernel(*args[:-1], 0.1)
@@ -127,6 +132,19 @@ def trained(rule: Callable[..., Optimizer], fault: str = "", **form: Any) -> Cal
     return run
 
 
+def near(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], None]:
+    """One pass whose results come close to what they shall be."""
+    model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8)).train()
+    x = torch.randn(40, 16)
+    y = model(x).detach() + 1e-3 * torch.randn(40, 8)
+    return lambda: loss(model(x), y).backward()  # type: ignore[no-any-return,no-untyped-call]
+
+
+def one_less_overlap(a: Tensor, b: Tensor) -> Tensor:
+    """The loss of segmentations, for numbers."""
+    return 1 - 2 * (a * b).sum(1).mean() / ((a * a).sum(1) + (b * b).sum(1)).mean()
+
+
 Model = Callable[[], Callable[[], None]]
 Run = tuple[Model, dict[str, Change] | None]  # None: as the framework computes
 RUNS: dict[str, Run] = {}
@@ -154,14 +172,22 @@ for _ratio in (8.0, 60.0, 200.0):
         scale={BATCH: scaled})
     add(f"group {_ratio}", lambda mean=_ratio: pictures(nn.GroupNorm(4, 16), mean),
         scale={"native_group_norm": scaled})
+for _name, _loss in {
+    "distance": torch.dist, "overlap": one_less_overlap,
+    "spread": lambda a, b: (a - b + 30).var(),
+}.items():
+    add(_name, lambda loss=_loss: near(loss), tanh={"tanh": one_scaled},
+        gradient={"tanh_backward": one_scaled})
 for _rule in (Adam, SGD):
     _name = _rule.__name__
     RUNS[_name] = (lambda rule=_rule: trained(rule, foreach=False)), None
     RUNS[f"{_name} foreach"] = (lambda rule=_rule: trained(rule, foreach=True)), None
     RUNS[f"{_name} foreach otherwise"] = RUNS[f"{_name} foreach"][0], {}
     RUNS[f"{_name} fused otherwise"] = (lambda rule=_rule: trained(rule, fused=True)), {}
+    RUNS[f"foreach {_name}"] = RUNS[f"{_name} foreach"]
+    RUNS[f"foreach {_name} otherwise"] = RUNS[f"{_name} foreach"][0], {}
     for _fault in ("rate", "sign", "skipped"):
-        RUNS[f"{_name}, {_fault}"] = (
+        RUNS[f"{_name}, {_fault}"] = RUNS[f"foreach {_name}, {_fault}"] = (
             lambda rule=_rule, fault=_fault: trained(rule, fault, foreach=True)), {}
 
 

@@ -47,7 +47,7 @@ ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(compariso
 
 void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
   if (!has_backward_) return;
-  ForwardResult result{call, inputs, error, comparison_.calls[call].verdict};
+  ForwardResult result{call, inputs, error, error, comparison_.calls[call].verdict};
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
     if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
@@ -94,6 +94,20 @@ double ForwardCalls::SlopeOf(uint32_t forward, const Item& result) const {
     slope = std::max(slope, measure::ConditionBySlope(*row.golden, result, *gradient, *incoming));
   }
   return slope;
+}
+
+double ForwardCalls::GradientSlopeOf(uint32_t forward) const {
+  double largest = 0;
+  for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[forward])) {
+    if (!row.golden || !row.golden->is_tensor) continue;
+    const double count = measure::ElementsOf(*row.golden);
+    if (measure::IsInput(*row.golden)) {
+      largest = std::max(largest, count);
+      continue;
+    }
+    return SlopeOf(forward, *row.golden) * std::sqrt(std::max(largest / count, 1.0));
+  }
+  return 1;
 }
 
 bool ForwardCalls::IsIdentity(std::string_view backward) const {

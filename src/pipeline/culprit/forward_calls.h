@@ -17,7 +17,8 @@ namespace plumbline::pipeline {
 struct ForwardResult {
   uint32_t call = 0;
   Verdict inputs = Verdict::kSame;  // the worst
-  double error = 0;                 // largest relative error of what it read and, if good, returned
+  double read = 0;                  // largest relative error of what it read
+  double error = 0;                 // the same, and of what it returned, if good
   Verdict outputs = Verdict::kSame;
 };
 
@@ -40,6 +41,9 @@ class ForwardCalls {
   // How the forward call `forward` magnifies errors on the way from what it reads to `result`, as
   // the gradients of golden that went through it show. 1 where none did.
   [[nodiscard]] double SlopeOf(uint32_t forward, const Item& result) const;
+  // The same of its gradient: the error of what it reads over how far that is from where its first
+  // result vanishes, along the gradient. Errors of many operands do not average out in it.
+  [[nodiscard]] double GradientSlopeOf(uint32_t forward) const;
   // Whether forward returned what it read, on both sides. Such a call (dropout that is off, a cast
   // to the same type) may have no node of its own in the graph: what is recorded as its gradient is
   // then that of the call before.

@@ -8,6 +8,7 @@
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/running_mean.h"
@@ -135,12 +136,36 @@ bool IsMadeOfGradient(WalkState& state, const Difference& difference, ComparedRo
   return true;
 }
 
-// Whether a parameter is what an optimizer that made no calls may have left of it, or a running
-// mean what a call in training wrote into it.
-bool IsWrittenUnseen(WalkState& state, const Difference& difference, ComparedRow& row) {
+// Of `s - x` for a number s, which is not recorded: the rounding of s and the error of x, over what
+// is left. One less a similarity may be rounding alone.
+std::optional<double> ExplainedAsNumberLess(const WalkState& state, const ComparedRow& row) {
+  constexpr uint32_t kMostCalls = 16;  // between x and what reads s - x
+  const auto& calls = state.comparison.calls;
+  const std::optional<double> left = measure::RmsOf(*row.golden);
+  const uint32_t end = calls[row.call].first_row;
+  const uint32_t begin = row.call > kMostCalls ? calls[row.call - kMostCalls].first_row : 0;
+  for (uint32_t i = end; left && i-- > begin;) {
+    const ComparedRow& each = state.comparison.rows[i];
+    if (!each.target || !each.golden || measure::IsInput(each) || !each.golden->is_tensor ||
+        !measure::IsGood(each.verdict) || !calls[each.call].paired()) {
+      continue;
+    }
+    if (!IsNumberLess(*row.golden, *each.golden) || !IsNumberLess(*row.target, *each.target)) {
+      continue;
+    }
+    const double error = std::isfinite(each.error) ? each.error : 0;
+    return (error + state.RoundoffOf(row)) * measure::RmsOf(*each.golden).value_or(0) / *left;
+  }
+  return std::nullopt;
+}
+
+// Whether what no recorded call returned follows from what is recorded: a parameter that an
+// optimizer without calls left, a running mean, a number less a result.
+bool IsMadeUnseen(WalkState& state, const Difference& difference, ComparedRow& row) {
   if (difference.kind != Difference::Kind::kNumeric || state.comparison.of_saves) return false;
   std::optional<double> explained = ExplainedByStep(state, row);
   if (!explained) explained = ExplainedAsRunningMean(state.comparison, row);
+  if (!explained && row.golden->is_tensor) explained = ExplainedAsNumberLess(state, row);
   if (!explained || row.error > measure::kNoiseFactor * *explained) return false;
   ApplyDifference(difference, *explained, row);
   return true;
@@ -213,7 +238,7 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     return;
   }
   if (IsMadeOfGradient(state, difference, row)) return;
-  if (IsWrittenUnseen(state, difference, row)) {
+  if (IsMadeUnseen(state, difference, row)) {
     MarkProducerGood(state, call, row);
     return;
   }

@@ -53,12 +53,23 @@ bool IsToldBySlope(CallClass call_class, std::string_view name) {
            call_class == CallClass::kComposite));
 }
 
-// The propagation, where a call is steeper than its kind and the norms of its operands tell.
+// The propagation, where a call is steeper than its kind and the norms of its operands tell. Its
+// gradient hangs on what forward read as its result does.
 measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judged,
                                measure::Propagation propagation, const Item& result,
                                double input_error) {
   const std::string& name = state.comparison.calls[judged.call].target_name;
-  if (state.comparison.of_saves || !IsToldBySlope(judged.call_class, name)) return propagation;
+  if (state.comparison.of_saves) return propagation;
+  if (const ForwardResult* forward = state.forward.Of(name)) {
+    const std::string& of = state.comparison.calls[forward->call].target_name;
+    // An exponential does not vanish.
+    const bool is_told = forward->read > 0 && IsToldBySlope(judged.call_class, of) &&
+                         measure::GradientKindOf(name) != measure::GradientKind::kExponential;
+    const double slope = is_told ? state.forward.GradientSlopeOf(forward->call) : 1;
+    propagation.from_inputs = std::max(propagation.from_inputs, slope * forward->read);
+    return propagation;
+  }
+  if (!IsToldBySlope(judged.call_class, name)) return propagation;
   const double slope = state.forward.SlopeOf(judged.call, result);
   propagation.from_inputs = std::max(propagation.from_inputs, slope * input_error);
   if (measure::AmplifierOfCall(name) == measure::Amplifier::kNormalisation) {
