@@ -94,6 +94,19 @@ class Pictures(nn.Module):
             torch.relu(self.norm(self.conv(x))).mean((2, 3)))
 
 
+class Gated(Pictures):
+    """A scale of the channels between normalisation and mean, on the right or on the left."""
+
+    def __init__(self, is_left: bool) -> None:
+        super().__init__(nn.BatchNorm2d(16))
+        self.scale, self.is_left = nn.Parameter(1 + 0.3 * torch.randn(16, 10, 10)), is_left
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.relu(self.norm(self.conv(x)))
+        h = self.scale * h if self.is_left else h * self.scale
+        return self.leave(h.mean((2, 3)))  # type: ignore[no-any-return]
+
+
 def one_pass(model: nn.Module, x: Tensor) -> Callable[[], None]:
     """Forward and backward; all but that is made before."""
     y = torch.randint(0, 10, (len(x),))
@@ -178,6 +191,9 @@ for _name, _loss in {
 }.items():
     add(_name, lambda loss=_loss: near(loss), tanh={"tanh": one_scaled},
         gradient={"tanh_backward": one_scaled})
+RUNS["gate"] = (lambda: one_pass(Gated(False).train(), torch.randn(8, 3, 12, 12) + 1)), None
+_LEFT = lambda: one_pass(Gated(True).train(), torch.randn(8, 3, 12, 12) + 1)  # noqa: E731
+RUNS["gate otherwise"], RUNS["gate, product"] = (_LEFT, {}), (_LEFT, {"mul": one_scaled})
 for _rule in (Adam, SGD):
     _name = _rule.__name__
     RUNS[_name] = (lambda rule=_rule: trained(rule, foreach=False)), None
