@@ -27,6 +27,9 @@ class ForwardCalls {
  public:
   explicit ForwardCalls(const Comparison& comparison);
 
+  // Whether backward calls of the target were recorded.
+  [[nodiscard]] bool has_backward() const { return has_backward_; }
+
   // Requires: the verdicts of the call's rows. Nothing is kept where no backward call may ask.
   void Remember(uint32_t call, Verdict inputs, double error);
   // Of a backward call by its name; null where its forward call was not met.

@@ -295,6 +295,10 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
   if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
   if (row.golden->is_tensor) {
+    if (state.forward.has_backward() && row.golden->requires_grad == true &&
+        KindOfCall(state.comparison.calls[call].name()) == CallKind::kForward) {
+      state.trained[*row.golden->shape].push_back(state.IndexOf(row));
+    }
     const bool is_known = std::isfinite(row.error) && row.error > 0;
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
     const double residue = state.IsResidue(row) ? row.expected : 0;

@@ -30,6 +30,7 @@ constexpr int kMostSteps = 8;    // whose gradients a step may still remember
 constexpr double kFurthest = 3;  // a step, in the largest of golden
 constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
+constexpr size_t kMostRead = 4096;  // tensors of one shape that are looked at
 
 bool HasTensors(const ComparedRow& row) {
   return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
@@ -63,12 +64,15 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
   double least = std::numeric_limits<double>::infinity();
   const std::optional<ContentKey> own = KeyOf(*row.golden);
   const auto count = static_cast<int64_t>(measure::ElementsOf(*row.golden));
-  const uint32_t end = state.comparison.calls[row.call].first_row;
-  for (const ComparedRow& each : std::span(state.comparison.rows).first(end)) {
-    if (!each.golden || each.golden->shape != row.golden->shape ||
-        each.golden->dtype != row.golden->dtype || !IsParameterRead(state, each) ||
-        !measure::IsGood(each.verdict) || KeyOf(*each.golden) == own ||
-        !HaveOnePlace(state, each, row)) {
+  const auto same = state.trained.find(*row.golden->shape);
+  if (same == state.trained.end()) return {};
+  const std::vector<uint32_t>& read = same->second;
+  const size_t first = read.size() > kMostRead ? read.size() - kMostRead : 0;
+  for (const uint32_t index : std::span(read).subspan(first)) {
+    const ComparedRow& each = state.comparison.rows[index];
+    if (each.call >= row.call || each.golden->dtype != row.golden->dtype ||
+        !IsParameterRead(state, each) || !measure::IsGood(each.verdict) ||
+        KeyOf(*each.golden) == own || !HaveOnePlace(state, each, row)) {
       continue;
     }
     const double distance =

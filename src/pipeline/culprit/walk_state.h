@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <vector>
 
 #include "measure/standards.h"
 #include "measure/verdict.h"
@@ -85,6 +87,9 @@ struct WalkState {
   TypeChoice types;
   UnpairedCalls unpaired;
   Findings found;
+  // Rows of tensors that forward calls read and that require a gradient, by golden's shape. Kept
+  // where backward calls were recorded.
+  std::map<Shape, std::vector<uint32_t>> trained;
   bool has_gradients = false;  // a backward call was met
   bool has_parts = false;      // calls that saw other parts of the batch: gradients are other sums
   DifferencesAhead ahead;
