@@ -228,6 +228,27 @@ bool IsComputedNormal(const WalkState& state, const Difference& difference, Comp
   return true;
 }
 
+// A wrong result that its inputs do not explain.
+void Blame(WalkState& state, const JudgedInputs& judged, const Difference& difference,
+           ComparedRow& row) {
+  const ComparedCall& call = state.comparison.calls[judged.call];
+  if (difference.kind == Difference::Kind::kNumeric && state.forward.IsIdentity(call.target_name) &&
+      state.forward.IsGradientOfANode(call)) {
+    row.verdict = Verdict::kNotComparable;
+    row.reason = "other-node";
+    row.error = std::nan("");  // explains nothing where the value is read
+    return;
+  }
+  if (row.reason.empty()) row.reason = "exceeds-noise";
+  if (judged.inputs.has_other_fill && state.fills.first())
+    state.found.events.push_back(*state.fills.first());
+  CulpritEvent event{judged.call, state.IndexOf(row), CulpritEvent::Kind::kOutput, row.error,
+                     row.expected};
+  // The derivative of another computation is another gradient.
+  event.has_other_source = state.unpaired.IsUnpaired(ForwardNameOf(call.name()));
+  state.found.events.push_back(event);
+}
+
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
@@ -273,22 +294,7 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     row.reason = "inherited";
     return;
   }
-  const ComparedCall& call = state.comparison.calls[judged.call];
-  if (difference.kind == Difference::Kind::kNumeric && state.forward.IsIdentity(call.target_name) &&
-      state.forward.IsGradientOfANode(call)) {
-    row.verdict = Verdict::kNotComparable;
-    row.reason = "other-node";
-    row.error = std::nan("");  // explains nothing where the value is read
-    return;
-  }
-  if (row.reason.empty()) row.reason = "exceeds-noise";
-  if (judged.inputs.has_other_fill && state.fills.first())
-    state.found.events.push_back(*state.fills.first());
-  CulpritEvent event{judged.call, state.IndexOf(row), CulpritEvent::Kind::kOutput, row.error,
-                     row.expected};
-  // The derivative of another computation is another gradient.
-  event.has_other_source = state.unpaired.IsUnpaired(ForwardNameOf(call.name()));
-  state.found.events.push_back(event);
+  Blame(state, judged, difference, row);
 }
 
 // What an optimizer makes of a gradient, element by element.
