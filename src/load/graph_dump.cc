@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/number_text.h"
 #include "base/parallel.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
@@ -78,8 +79,7 @@ class Reader {
   Status ReadDirectory(size_t index) {
     const std::string& directory = directories_[index];
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
-    const bool has_tensors =
-        std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(".npy"); });
+    const bool has_tensors = HoldsTensors(directory, names);
     if (index > 0 && has_tensors != records_.has_tensors) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("{}: holds {}, but other directories of this rank and step hold {}",
@@ -123,6 +123,24 @@ class Reader {
  private:
   void Problem(std::string text) {
     if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
+  }
+
+  // Whether the tensor files are what was dumped. Where most were dropped for the table beside
+  // them, that holds more.
+  bool HoldsTensors(const std::string& directory, const std::vector<std::string>& names) {
+    const auto files = std::ranges::count_if(
+        names, [](const std::string& name) { return name.ends_with(".npy"); });
+    const bool has_table = std::ranges::binary_search(names, run_files::kStatisticCsv);
+    if (files == 0 || !has_table) return files > 0;
+    const std::string path = JoinPath(directory, run_files::kStatisticCsv);
+    std::ptrdiff_t rows = 0;
+    const Status read = VisitStatisticTable(path, [&](const StatisticRow&) { ++rows; });
+    if (!read) Problem(read.error().message());
+    if (!read || rows <= files) return true;
+    Problem(fmt::format("{}: {} for {} rows of {}", directory,
+                        CountText(static_cast<uint64_t>(files), "tensor file"), rows,
+                        run_files::kStatisticCsv));
+    return false;
   }
 
   const std::string* Kept(std::string_view text) { return &*texts_.emplace(text).first; }

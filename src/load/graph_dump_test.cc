@@ -153,6 +153,32 @@ TEST_F(GraphDump, RunsOfAKernelAreToldByTime) {
   EXPECT_TRUE(truth->shape.empty());
 }
 
+TEST_F(GraphDump, ATableOfMoreThanTheTensorFilesIsWhatWasDumped) {
+  const std::string one =
+      std::string(kHeader) + "Add,Add-op0,0,0,10,input,0,8,float32,\"(2)\",2,1,1.5,2.2,\n";
+  WriteArray("Add.Add-op0.0.0.10.input.0.DefaultFormat.npy");
+  Write("statistic.csv", one);
+  const auto complete = ReadGraphDump({root_.path()});
+  ASSERT_TRUE(complete) << complete.error().message();
+  EXPECT_TRUE(complete->has_tensors);
+  EXPECT_TRUE(complete->problems.empty());
+  Write("statistic.csv", one + "Add,Add-op0,0,0,11,output,0,8,float32,\"(2)\",3,1,2,3.16,\n");
+  const auto dropped = ReadGraphDump({root_.path()});
+  ASSERT_TRUE(dropped) << dropped.error().message();
+  EXPECT_FALSE(dropped->has_tensors);
+  ASSERT_EQ(dropped->calls.size(), 1U);
+  EXPECT_NE(dropped->calls[0].Find("output"), nullptr);
+  ASSERT_EQ(dropped->problems.size(), 1U);
+  EXPECT_NE(dropped->problems[0].find("1 tensor file for 2 rows of statistic.csv"),
+            std::string::npos)
+      << dropped->problems[0];
+  Write("statistic.csv", "x");  // damaged: the files stay what was dumped
+  const auto damaged = ReadGraphDump({root_.path()});
+  ASSERT_TRUE(damaged) << damaged.error().message();
+  EXPECT_TRUE(damaged->has_tensors);
+  EXPECT_EQ(damaged->problems.size(), 1U);
+}
+
 TEST_F(GraphDump, LongNamesAndDamagedFiles) {
   WriteArray("rank_0/n/0/0/4711.npy");
   Write("rank_0/n/0/0/mapping.csv",

@@ -75,6 +75,14 @@ Difference OfScalars(const Item& target, const Item& golden) {
   return difference;
 }
 
+// Whether a statistic shows it; not all need be recorded.
+bool IsNonZero(const Item& item) {
+  return std::ranges::any_of(item.statistics, [](const Recorded& each) {
+    const std::optional<double> number = NumberOf(each);
+    return number && *number != 0;
+  });
+}
+
 // NaN, infinities, zeros and emptiness, as far as the recorded statistics show them.
 std::optional<Difference> Exceptional(const Item& target, const Item& golden) {
   if (IsEmpty(target) || IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
@@ -87,8 +95,8 @@ std::optional<Difference> Exceptional(const Item& target, const Item& golden) {
   const bool target_zero = IsAllZero(target);
   const bool golden_zero = IsAllZero(golden);
   if (target_zero && golden_zero) return Decided(Verdict::kNotComparable, "zero-both");
-  if (target_zero) return Decided(Verdict::kBroken, "zero-target");
-  if (golden_zero) return Decided(Verdict::kBroken, "zero-golden");
+  if (target_zero && IsNonZero(golden)) return Decided(Verdict::kBroken, "zero-target");
+  if (golden_zero && IsNonZero(target)) return Decided(Verdict::kBroken, "zero-golden");
   return std::nullopt;
 }
 

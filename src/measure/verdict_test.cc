@@ -53,6 +53,16 @@ TEST(Verdict, AllZeroTargetIsBroken) {
   EXPECT_EQ(d.reason, "zero-target");
 }
 
+TEST(Verdict, AStatisticThatOneSideLacksIsNotOtherThanZero) {
+  const Item zero = Tensor({0.0, 0.0, 0.0, 0.0});
+  const Item max_alone = Tensor({0.0, Recorded(), Recorded(), Recorded()});
+  EXPECT_NE(Of(max_alone, zero).verdict, Verdict::kBroken);
+  EXPECT_NE(Of(zero, max_alone).verdict, Verdict::kBroken);
+  const Item norm_alone = Tensor({Recorded(), Recorded(), Recorded(), 1.0});
+  EXPECT_EQ(Of(zero, norm_alone).reason, "zero-target");
+  EXPECT_EQ(Of(norm_alone, zero).reason, "zero-golden");
+}
+
 TEST(Verdict, NonFiniteIsNeverGood) {
   const Item good = Tensor({1.0, -1.0, 0.0, 1.5});
   EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), good).reason, "nonfinite-target");
