@@ -64,9 +64,9 @@ the call of the first row, in the order of the table, with a mark:
 compares all ranks together and must name the rank too; upstream's tables are one per rank, and its
 answer is that of the lowest rank that has a mark. The thresholds of all tools are their defaults.
 
-The rules of plumbline were made with the pairs called "in view" before their eyes. The other groups
-(held out, unseen, second to sixth) were written after the rules stood, and some rules were mended
-after their first sight: what plumbline said at that first sight is in [the
+The rules of plumbline were made with the pairs called "in view", *rounding* and *parts* before
+their eyes. The other groups (held out, unseen, second to sixth) were written after the rules stood,
+and some rules were mended after their first sight: what plumbline said at that first sight is in [the
 verdict](../design/verdict.md#seeded-faults). Upstream's rules knew none of them. Another suite
 would show other numbers.
 """
