@@ -1,6 +1,5 @@
 #include "pipeline/device_dump/convert_journal.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -11,9 +10,19 @@ namespace plumbline::pipeline {
 namespace {
 
 constexpr std::string_view kName = ".plumb_convert_journal";
-constexpr size_t kFixedCells = 3;  // path, size, time; the outputs follow
+constexpr size_t kFixedCells = 3;  // path, size, time; path and size of each output follow
 
 using Done = std::map<std::string, ConvertedFile>;
+
+bool ReadOutputs(const csv::Row& row, ConvertedFile& file) {
+  for (size_t i = kFixedCells; i + 1 < row.size(); i += 2) {
+    const auto size = ParseNatural(row[i + 1]);
+    if (!size) return false;
+    file.outputs.push_back(row[i]);
+    file.output_sizes.push_back(static_cast<uint64_t>(*size));
+  }
+  return (row.size() - kFixedCells) % 2 == 0;
+}
 
 // Rows of a journal for the same request; nothing of another one or of damaged text. The last line
 // may be cut.
@@ -29,7 +38,8 @@ Done ReadDone(const std::string& text, const std::string& wanted) {
     const auto size = ParseNatural(row[1]);
     const auto time = ParseInteger(row[2]);
     if (!size || !time) continue;
-    done[row[0]] = {row[0], static_cast<uint64_t>(*size), *time, {row.begin() + 3, row.end()}};
+    ConvertedFile file{row[0], static_cast<uint64_t>(*size), *time, {}, {}};
+    if (ReadOutputs(row, file)) done[row[0]] = std::move(file);
   }
   return done;
 }
@@ -61,15 +71,26 @@ bool ConvertJournal::IsDone(const std::string& path) const {
   if (found == done_.end()) return false;
   const Result<uint64_t> size = FileSize(path);
   const Result<int64_t> time = ModifiedAt(path);
-  return size && time && *size == found->second.size_bytes && *time == found->second.modified_at &&
-         std::ranges::all_of(found->second.outputs, [](const std::string& output) {
-           return KindOf(output) == PathKind::kFile;
-         });
+  const ConvertedFile& file = found->second;
+  if (!size || !time || *size != file.size_bytes || *time != file.modified_at) return false;
+  for (size_t i = 0; i < file.outputs.size(); ++i) {
+    const Result<uint64_t> left = FileSize(file.outputs[i]);
+    if (KindOf(file.outputs[i]) != PathKind::kFile || !left || *left != file.output_sizes[i]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 DumpStatus ConvertJournal::Add(const ConvertedFile& file) {
   csv::Row row{file.path, std::to_string(file.size_bytes), std::to_string(file.modified_at)};
-  row.insert(row.end(), file.outputs.begin(), file.outputs.end());
+  for (size_t i = 0; i < file.outputs.size(); ++i) {
+    const bool is_known = i < file.output_sizes.size();
+    const Result<uint64_t> now = FileSize(file.outputs[i]);
+    if (!is_known && !now) return {};  // gone already: it is not done
+    row.push_back(file.outputs[i]);
+    row.push_back(std::to_string(is_known ? file.output_sizes[i] : *now));
+  }
   std::string line;
   csv::AppendRow(row, line);
   const std::lock_guard lock(mutex_);

@@ -20,6 +20,8 @@ struct ConvertedFile {
   uint64_t size_bytes = 0;
   int64_t modified_at = 0;           // of the dump, as ModifiedAt()
   std::vector<std::string> outputs;  // paths
+  // In bytes, as they were when they were complete. Empty: that is now.
+  std::vector<uint64_t> output_sizes = {};
 };
 
 // A hidden file in the output directory, there while a conversion runs. Lines of CSV: what was
@@ -34,7 +36,7 @@ class ConvertJournal {
         file_(std::move(other.file_)),
         done_(std::move(other.done_)) {}
 
-  // Whether the dump at `path` is as it was when it was converted, and its outputs are there.
+  // Whether the dump at `path` is as it was when it was converted, and its outputs are there whole.
   [[nodiscard]] bool IsDone(const std::string& path) const;
   DumpStatus Add(const ConvertedFile& file);
   // Removes it: nothing is left to continue. kWriteError.
