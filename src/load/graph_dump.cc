@@ -87,6 +87,10 @@ class Reader {
                                has_tensors ? "statistics" : "tensors"));
     }
     records_.has_tensors = has_tensors;
+    if (std::ranges::binary_search(names, kSampleJson)) {
+      Problem(fmt::format("{}: of larger tensors only the first elements are there",
+                          JoinPath(directory, kSampleJson)));
+    }
     if (!has_tensors) return ReadStatistics(index);
     PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
     for (const std::string& note : mapping.notes()) Problem(note);

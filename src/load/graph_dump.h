@@ -93,6 +93,8 @@ std::string GraphFile(const std::vector<std::string>& directories, std::string_v
                       bool has_tensors);
 
 inline constexpr std::string_view kUnreadableDType = "unreadable";
+// Beside tensors of which only the first elements were kept: the shapes that they had.
+inline constexpr std::string_view kSampleJson = "sample.json";
 
 }  // namespace plumbline::load
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +55,11 @@ bool HaveOnePlace(const WalkState& state, const ComparedRow& a, const ComparedRo
   return is_one && measure::ShortName(*a.target, first) == measure::ShortName(*b.target, second);
 }
 
+// Also zeros on both sides, which prove little.
+bool AgreedThere(const ComparedRow& row) {
+  return measure::IsGood(row.verdict) || row.reason == "zero-both";
+}
+
 // The rows in which calls before `row` read the parameter as it was before the step, the latest
 // first: of those of its shape and place, on both sides and good, the most alike. Others may be
 // among them, as several new biases hold the same.
@@ -71,8 +75,8 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
   for (const uint32_t index : std::span(read).subspan(first)) {
     const ComparedRow& each = state.comparison.rows[index];
     if (each.call >= row.call || each.golden->dtype != row.golden->dtype ||
-        !IsParameterRead(state, each) || !measure::IsGood(each.verdict) ||
-        KeyOf(*each.golden) == own || !HaveOnePlace(state, each, row)) {
+        !IsParameterRead(state, each) || !AgreedThere(each) || KeyOf(*each.golden) == own ||
+        !HaveOnePlace(state, each, row)) {
       continue;
     }
     const double distance =
@@ -82,8 +86,8 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
   }
   const double most = std::max(kAlike, least);
   Rows found;
-  for (const auto& [distance, each] : alike | std::views::reverse) {
-    if (distance <= most && found.size() < kMostCandidates) found.push_back(each);
+  for (auto at = alike.rbegin(); at != alike.rend() && found.size() < kMostCandidates; ++at) {
+    if (at->first <= most) found.push_back(at->second);
   }
   return found;
 }

@@ -12,11 +12,11 @@
 #include "base/json.h"
 #include "formats/json_document.h"
 #include "formats/npy.h"
+#include "load/graph_dump.h"
 
 namespace plumbline::pipeline {
 namespace {
 
-constexpr std::string_view kName = "sample.json";
 constexpr std::string_view kSampleNum = "sample_num", kTensors = "tensors";
 using Shapes = std::map<std::string, Shape>;  // of files before they were cut
 
@@ -82,7 +82,7 @@ Status Cut(const std::string& path, uint64_t sample_num) {
 
 Result<uint64_t> SampleTensors(const std::string& directory, const std::vector<std::string>& files,
                                uint64_t sample_num) {
-  const std::string table = JoinPath(directory, kName);
+  const std::string table = JoinPath(directory, load::kSampleJson);
   PL_TRY_ASSIGN(Shapes shapes, ReadSamples(table));
   std::vector<std::string> large;
   for (const std::string& name : files) {
