@@ -66,8 +66,8 @@ answer is that of the lowest rank that has a mark. The thresholds of all tools a
 
 The rules of plumbline were made with the pairs called "in view", *rounding* and *parts* before
 their eyes. The other groups (held out, unseen, second to sixth) were written after the rules stood,
-and some rules were mended after their first sight: what plumbline said at that first sight is in [the
-verdict](../design/verdict.md#seeded-faults). Upstream's rules knew none of them. Another suite
+and some rules were mended after their first sight: what plumbline said at that first sight is in
+[the verdict](../design/verdict.md#seeded-faults). Upstream's rules knew none of them. Another suite
 would show other numbers.
 """
 
