@@ -181,6 +181,9 @@ struct Comparison {
   // to (load::GraphFile); empty for other recordings.
   std::vector<std::string> target_graphs, golden_graphs;
   std::string target_path, golden_path;  // the dump.json files read
+  // While steps are judged behind those before them: the dump.json files of those, target and
+  // golden. Their tensors have the data_name "<index here>/<file>".
+  std::vector<std::pair<std::string, std::string>> earlier_paths;
   std::vector<ComparedRow> rows;
   std::shared_ptr<const void> items;  // keeps what the rows refer to
   std::vector<ComparedCall> calls;

@@ -33,6 +33,7 @@
 #include "pipeline/graphs/keep_mapped.h"
 #include "pipeline/pair_calls.h"
 #include "pipeline/ranks/comm_call.h"
+#include "pipeline/step_chain.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/graph_table.h"
@@ -387,7 +388,7 @@ void pipeline::RunPair::FillTable() {
   });
 }
 
-Status pipeline::RunPair::Judge(const SentValues& received) {
+Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   const CompareOptions& options = impl_->options;
   Comparison& comparison = impl_->comparison;
   const Run& target = impl_->target.run;
@@ -400,7 +401,18 @@ Status pipeline::RunPair::Judge(const SentValues& received) {
   if (impl_->has_graphs()) AddPrintedPrecision(comparison, noise);
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
   const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
+  const Run& golden = impl_->golden.run;
+  const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs() &&
+                          !StepsBefore(PlaceOf(target), PlaceOf(golden)).empty();
+  Unjudged before;
+  if (may_follow) before = {comparison.calls, comparison.counts};
   RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
+  if (!may_follow || !comparison.first_wrong_call) return {};
+  EarlierSteps* earlier = chain->Before(target, golden);
+  if (earlier == nullptr) return {};
+  RunWithThreads(options.threads, [&] {
+    earlier->JudgeBehind(target, context, std::move(before), comparison, noise);
+  });
   return {};
 }
 
@@ -435,7 +447,11 @@ Result<Comparison> pipeline::ComparePaired(const std::string& target_path,
   PL_TRY_ASSIGN(RunPair pair, RunPair::Load(target_path, golden_path, options,
                                             /*keep_names=*/false, pairing));
   pair.FillTable();
-  PL_TRY(pair.Judge());
+  CompareOptions of_steps = options;
+  of_steps.on_progress = nullptr;
+  StepChain chain(of_steps);
+  const bool is_plain = options.noise_path.empty() && !pairing.pair;
+  PL_TRY(pair.Judge({}, is_plain ? &chain : nullptr));
   PL_TRY(pair.Explain());
   return std::move(pair).Take();
 }

@@ -14,6 +14,8 @@
 
 namespace plumbline::pipeline {
 
+class StepChain;
+
 // Pairs the calls in place of PairCalls(). Of one comparison.
 struct Pairing {
   // May replace the lists of calls by others. Empty: PairCalls().
@@ -44,8 +46,9 @@ class RunPair {
   // Results and colours as upstream has them.
   void FillTable();
   // The verdicts of all rows and calls, and the first wrong call; compares the run that
-  // options.noise_path names first. `received`: what other ranks of the target sent.
-  Status Judge(const SentValues& received = {});
+  // options.noise_path names first. `received`: what other ranks of the target sent. `chain`: what
+  // is wrong by itself is judged behind the steps before it; null: it stays so.
+  Status Judge(const SentValues& received = {}, StepChain* chain = nullptr);
   // The cause of the first wrong call, what to record next, stacks, counts, warnings, and the names
   // to show. kIo where a file became shorter while it was read: nothing found is true then.
   Status Explain();

@@ -103,7 +103,7 @@ class Collector {
     if (PlaceOf(context_.target).dump_path == PlaceOf(context_.golden).dump_path) return;
     for (const Run* run : {&context_.target, &context_.golden}) {
       const Item& item = run == &context_.target ? *row_.target : *row_.golden;
-      const std::optional<StepHistory> history = StepHistoryOf(*run);
+      const std::optional<StepHistory> history = StepHistoryOf(PlaceOf(*run));
       if (!history) continue;
       constexpr size_t kMostSteps = 3;
       const std::span steps = history->earlier;

@@ -156,14 +156,7 @@ class Judgement {
     }
   }
 
-  // As before the first walk.
-  void Reset() {
-    for (ComparedRow& row : comparison_.rows) {
-      row.verdict = Verdict::kNotComparable;
-      row.reason = {};
-      row.error = row.expected = 0;
-    }
-  }
+  void Reset() { ForgetVerdicts(comparison_.rows); }
 
   const Run& target_;
   const measure::PairContext& context_;
@@ -181,13 +174,27 @@ bool Reads(const Comparison& comparison, const CulpritEvent& event, const Culpri
 
 }  // namespace
 
-void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
-               std::span<const double> measured_noise) {
+void ForgetVerdicts(std::span<ComparedRow> rows) {
+  for (ComparedRow& row : rows) {
+    row.verdict = Verdict::kNotComparable;
+    row.reason = {};
+    row.error = row.expected = 0;
+  }
+}
+
+std::optional<CulpritEvent> FindCulprit(const Run& target, const measure::PairContext& context,
+                                        Comparison& comparison,
+                                        std::span<const double> measured_noise) {
   auto culprit = Judgement(target, context, comparison, measured_noise).Find();
   const auto skipped = FindSkippedUpdate(comparison);
   const bool is_first = skipped && (!culprit || skipped->call < culprit->call ||
                                     Reads(comparison, *culprit, *skipped));
-  if (is_first) culprit = skipped;
+  return is_first ? skipped : culprit;
+}
+
+void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
+               std::span<const double> measured_noise) {
+  const auto culprit = FindCulprit(target, context, comparison, measured_noise);
   if (culprit) comparison.first_wrong_call = DescribeCulprit(target, comparison, *culprit);
 }
 

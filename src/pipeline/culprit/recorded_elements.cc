@@ -1,5 +1,8 @@
 #include "pipeline/culprit/recorded_elements.h"
 
+#include <charconv>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/file.h"
@@ -13,6 +16,23 @@ namespace {
 
 constexpr double kMostElements = 1 << 20;
 
+// The file of one tensor: the dump.json beside its directory, and its name there.
+struct TensorPlace {
+  std::string dump, file;
+};
+
+TensorPlace PlaceOf(const Comparison& comparison, const Item& item, bool of_target) {
+  const std::string& name = item.data_name;
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const auto cut = static_cast<size_t>(end - name.data());
+  const bool is_earlier = error == std::errc() && cut < name.size() && name[cut] == '/' &&
+                          index < comparison.earlier_paths.size();
+  if (!is_earlier) return {of_target ? comparison.target_path : comparison.golden_path, name};
+  const auto& [target, golden] = comparison.earlier_paths[index];
+  return {of_target ? target : golden, name.substr(cut + 1)};
+}
+
 }  // namespace
 
 std::optional<std::vector<double>> RecordedElements(const Comparison& comparison, const Item& item,
@@ -20,9 +40,9 @@ std::optional<std::vector<double>> RecordedElements(const Comparison& comparison
   double count = measure::ElementsOf(item);
   if (rows) count *= static_cast<double>(*rows) / static_cast<double>(item.shape[0]);
   if (item.data_name.empty() || count > kMostElements) return std::nullopt;
-  const std::string& dump = of_target ? comparison.target_path : comparison.golden_path;
-  const auto file =
-      load::OpenTensorIn(JoinPath(DirectoryOf(dump), run_files::kTensorDirectory), item.data_name);
+  const TensorPlace place = PlaceOf(comparison, item, of_target);
+  const auto file = load::OpenTensorIn(
+      JoinPath(DirectoryOf(place.dump), run_files::kTensorDirectory), place.file);
   if (!file) return std::nullopt;
   TensorView view = file->view();
   Shape sizes(view.sizes.begin(), view.sizes.end());

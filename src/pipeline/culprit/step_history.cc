@@ -9,16 +9,19 @@
 namespace plumbline::pipeline {
 
 RunPlace PlaceOf(const Run& run) {
-  const Result<std::string> path = AbsolutePath(run.dump_json_path());
+  return PlaceOfRank(std::string(DirectoryOf(run.dump_json_path())));
+}
+
+RunPlace PlaceOfRank(const std::string& directory) {
   RunPlace place;
-  place.rank_path = DirectoryOf(path ? *path : run.dump_json_path());
+  const Result<std::string> path = AbsolutePath(directory);
+  place.rank_path = path ? *path : directory;
   place.step_path = DirectoryOf(place.rank_path);
   place.dump_path = DirectoryOf(place.step_path);
   return place;
 }
 
-std::optional<StepHistory> StepHistoryOf(const Run& run) {
-  const RunPlace place = PlaceOf(run);
+std::optional<StepHistory> StepHistoryOf(const RunPlace& place) {
   auto steps = load::ListStepDirectories(place.dump_path);
   if (!steps) return std::nullopt;
   const auto here = std::find_if(steps->begin(), steps->end(), [&](const auto& each) {
@@ -34,7 +37,7 @@ std::optional<int64_t> StepHistory::step_before() const {
 }
 
 std::string BeforeTheStep(const Run& target, const Run& golden) {
-  const std::optional<StepHistory> history = StepHistoryOf(target);
+  const std::optional<StepHistory> history = StepHistoryOf(PlaceOf(target));
   // Steps of one dump that are compared with each other are variants, not the history of one run.
   if (!history || PlaceOf(target).dump_path == PlaceOf(golden).dump_path) {
     return "the step before (optimizer), or at what was loaded";

@@ -22,15 +22,17 @@ struct StepHistory {
   [[nodiscard]] std::optional<int64_t> step_before() const;
 };
 
-// By the directories that `run` stands in; nothing when they are not those of a dump.
-std::optional<StepHistory> StepHistoryOf(const Run& run);
-
-// The directory of the dump, of the step and of the rank of `run`, whether they are called so or
-// not. Absolute, so that the directories above have names.
+// The directory of the dump, of the step and of the rank of a recording, whether they are called so
+// or not. Absolute, so that the directories above have names.
 struct RunPlace {
   std::string dump_path, step_path, rank_path;
 };
 RunPlace PlaceOf(const Run& run);
+// Of the rank whose files are in `directory`.
+RunPlace PlaceOfRank(const std::string& directory);
+
+// By the directories of the place; nothing when they are not those of a dump.
+std::optional<StepHistory> StepHistoryOf(const RunPlace& place);
 
 // What can have made parameters differ before the recording of a step begins, in words. Fused and
 // foreach optimizers make no calls that are recorded, so that nothing before points at them.

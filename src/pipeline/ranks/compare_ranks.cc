@@ -6,8 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <thread>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "pipeline/ranks/rank_store.h"
 #include "pipeline/ranks/sent_values.h"
 #include "pipeline/result_names.h"
+#include "pipeline/step_chain.h"
 #include "record/run_files.h"
 #include "report/html_report.h"
 
@@ -83,13 +87,14 @@ class RankWork {
   }
 
   // A value that another rank sent and that is within noise there is within noise where it arrives:
-  // ranks that took one for wrong are judged again, until none learns more.
+  // ranks that took one for wrong are judged again, until none learns more, and with them their
+  // later steps that something was wrong in.
   void Run() {
     RunAll();
     for (size_t round = 1; round < report_.ranks.size(); ++round) {
       todo_ = RanksThatLearn();
       if (todo_.empty()) return;
-      next_ = 0;
+      AddWrongStepsBehind();
       RunAll();
     }
   }
@@ -100,12 +105,52 @@ class RankWork {
   void RunAll() {
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const int threads = options_.compare.threads > 0 ? options_.compare.threads : cores;
-    const int workers = std::min(threads, static_cast<int>(todo_.size()));
+    chains_ = ChainsOf(todo_);
+    next_ = 0;
+    const int workers = std::min(threads, static_cast<int>(chains_.size()));
     if (workers == 0) return;
     threads_per_rank_ = std::max(1, threads / workers);
     std::vector<std::jthread> pool;
     for (int i = 1; i < workers; ++i) pool.emplace_back([this] { Work(); });
     Work();
+  }
+
+  // Steps of one rank are compared one after the other: each is judged behind those before it.
+  [[nodiscard]] std::vector<std::vector<size_t>> ChainsOf(const std::vector<size_t>& todo) const {
+    std::vector<std::vector<size_t>> chains;
+    std::unordered_map<std::string_view, size_t> by_rank;
+    for (const size_t index : todo) {
+      const auto [at, is_new] =
+          by_rank.try_emplace(report_.ranks[index].pair.target->name, chains.size());
+      if (is_new || !HasHistory()) {
+        at->second = chains.size();
+        chains.emplace_back();
+      }
+      chains[at->second].push_back(index);
+    }
+    return chains;
+  }
+
+  [[nodiscard]] bool HasHistory() const {
+    return has_steps_ && !options_.of_graphs && !options_.training &&
+           options_.compare.noise_path.empty();
+  }
+
+  // todo_ stays in order of the steps.
+  void AddWrongStepsBehind() {
+    if (!HasHistory()) return;
+    std::unordered_set<std::string_view> learned;
+    std::vector<size_t> all;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const ComparedRank& rank = report_.ranks[i];
+      if (!rank.pair.paired()) continue;
+      const std::string_view name = rank.pair.target->name;
+      const bool learns = std::ranges::binary_search(todo_, i);
+      if (learns) learned.insert(name);
+      const bool is_wrong = rank.outcome && rank.outcome->first_wrong_call;
+      if (learns || (is_wrong && learned.contains(name))) all.push_back(i);
+    }
+    todo_ = std::move(all);
   }
 
   // Adds to received_ what ranks of one step found wrong and others of it sent; the ranks that got
@@ -149,14 +194,52 @@ class RankWork {
       size_t next = 0;
       {
         const std::lock_guard lock(mutex_);
-        if (next_ == todo_.size()) return;
-        next = todo_[next_++];
+        if (next_ == chains_.size()) return;
+        next = next_++;
       }
-      ComparedRank& rank = report_.ranks[next];
-      const uint64_t taken = budget_.Acquire(EstimateOf(rank.pair));
-      CompareOne(rank, received_[next]);
+      WorkOn(chains_[next]);
+    }
+  }
+
+  // The steps of one rank.
+  void WorkOn(const std::vector<size_t>& indices) {
+    CompareOptions options = options_.compare;
+    options.on_progress = {};
+    options.threads = threads_per_rank_;
+    const std::string& name = report_.ranks[indices.front()].pair.target->name;
+    StepChain chain(options, [&](int64_t step) -> const SentValues& {
+      return ReceivedIn(step, name);
+    });
+    // A step that was judged waits for the next one.
+    const uint64_t held = indices.size() > 1 ? 2 : 1;
+    for (const size_t index : indices) {
+      ComparedRank& rank = report_.ranks[index];
+      const uint64_t taken = budget_.Acquire(held * EstimateOf(rank.pair));
+      CompareOne(rank, received_[index], HasHistory() ? &chain : nullptr);
       budget_.Release(taken);
     }
+  }
+
+  // Whether what other ranks sent is behind an earlier step of the rank.
+  [[nodiscard]] bool HasReceivedBefore(const RankPair& own) const {
+    if (!HasHistory()) return false;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const RankPair& pair = report_.ranks[i].pair;
+      if (pair.paired() && pair.step < own.step && pair.target->name == own.target->name &&
+          !received_[i].empty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] const SentValues& ReceivedIn(int64_t step, std::string_view rank) const {
+    static const SentValues kNothing;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const RankPair& pair = report_.ranks[i].pair;
+      if (pair.paired() && pair.step == step && pair.target->name == rank) return received_[i];
+    }
+    return kNothing;
   }
 
   [[nodiscard]] std::string DirectoryOfPair(const RankPair& pair) const {
@@ -180,7 +263,7 @@ class RankWork {
     return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
   }
 
-  void CompareOne(ComparedRank& rank, const SentValues& received) {
+  void CompareOne(ComparedRank& rank, const SentValues& received, StepChain* chain) {
     CompareOptions options = options_.compare;
     options.output_dir = DirectoryOfPair(rank.pair);
     options.suffix = SuffixOf(rank.pair);
@@ -188,9 +271,14 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    const RankStore store(options.output_dir, rank.pair, options, StoredWork());
+    std::vector<StepPair> before;
+    if (HasHistory()) {
+      before = StepsBefore(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
+    }
+    const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
     rank.page_path = store.page_path();
-    if (options_.resume && received.empty()) {
+    const bool is_alone = received.empty() && !HasReceivedBefore(rank.pair);
+    if (options_.resume && is_alone) {
       rank.outcome = store.Load();
       if (rank.outcome) {
         rank.state = RankState::kTakenOver;
@@ -199,9 +287,9 @@ class RankWork {
     }
     store.Drop();
     if (rank.state == RankState::kCompared) DropFiles(rank);
-    Result<RankOutcome> outcome = Compare(rank, options, received);
+    Result<RankOutcome> outcome = Compare(rank, options, received, chain);
     // What rests on another rank is made again when either may have changed.
-    if (outcome && received.empty()) {
+    if (outcome && is_alone) {
       const Status saved = store.Save(*outcome);
       if (!saved) outcome = saved.error();
     }
@@ -215,8 +303,9 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
-  [[nodiscard]] RankWorkFacts StoredWork() const {
-    return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr};
+  [[nodiscard]] RankWorkFacts StoredWork(std::span<const StepPair> before) const {
+    return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr,
+            before};
   }
 
   // The result files of this run's first look at the rank.
@@ -225,13 +314,13 @@ class RankWork {
   }
 
   Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
-                              const SentValues& received) const {
+                              const SentValues& received, StepChain* chain) const {
     const RankPair& pair = rank.pair;
     const Pairing pairing = options_.training ? TrainingPairing(*options_.training) : Pairing();
     PL_TRY_ASSIGN(RunPair runs,
                   RunPair::Load(pair.target->path, pair.golden->path, options, true, pairing));
     runs.FillTable();
-    PL_TRY(runs.Judge(received));
+    PL_TRY(runs.Judge(received, chain));
     PL_TRY(runs.Explain());
     RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
     Comparison comparison = std::move(runs).Take();
@@ -244,6 +333,7 @@ class RankWork {
       comparison.files.push_back(name.text);
     }
     outcome.files = comparison.files;
+    if (chain != nullptr) chain->Add(*pair.step, std::move(comparison));
     return outcome;
   }
 
@@ -257,11 +347,12 @@ class RankWork {
   const CompareRanksOptions& options_;
   const bool has_steps_;
   RanksReport& report_;
-  std::vector<size_t> todo_;  // of this round
+  std::vector<size_t> todo_;                 // of this round
+  std::vector<std::vector<size_t>> chains_;  // the same, what one thread does in turn
   size_t page_rows_ = 0;      // of each rank, in every round
   int threads_per_rank_ = 1;
   std::mutex mutex_;
-  size_t next_ = 0;                   // guarded by mutex_
+  size_t next_ = 0;                   // chain; guarded by mutex_
   std::vector<SentValues> received_;  // by rank, from other ranks; all empty in the first round
   Budget budget_;
 };

@@ -115,6 +115,12 @@ RankStore::RankStore(std::string directory, const RankPair& pair, const CompareO
   AppendOptions(options, facts);
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
+  for (const StepPair& step : work.before) {
+    for (const std::string& rank : {step.target, step.golden}) {
+      facts += fmt::format("behind {}\n", rank);
+      AppendFile(JoinPath(rank, run_files::kDumpJson), facts);
+    }
+  }
   inputs_ = DigestText(facts);
 }
 

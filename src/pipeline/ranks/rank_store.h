@@ -5,11 +5,13 @@
 #define PLUMBLINE_PIPELINE_RANKS_RANK_STORE_H_
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "match/training_match.h"
 #include "pipeline/ranks/rank_outcome.h"
 #include "pipeline/ranks/rank_pairs.h"
+#include "pipeline/step_chain.h"
 
 namespace plumbline::pipeline {
 
@@ -18,6 +20,7 @@ struct RankWorkFacts {
   bool with_verdicts = false;  // the files of pipeline/diff_analyze.h belong to it
   size_t page_rows = 0;        // how many rows of this rank the page over all ranks shows
   const match::TrainingRules* training = nullptr;  // null: the calls pair by name
+  std::span<const StepPair> before{};              // the steps that it is judged behind
 };
 
 // The stored outcome of one rank pair in `directory`, which holds its result files.
