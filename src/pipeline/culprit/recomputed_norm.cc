@@ -4,13 +4,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "measure/compared_row.h"
 #include "measure/normalised.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/call_arguments.h"
 #include "pipeline/culprit/recorded_elements.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
@@ -19,40 +19,29 @@ namespace plumbline::pipeline {
 namespace {
 
 // What the target gives to a call.
-class Arguments {
- public:
-  Arguments(const Comparison& comparison, const ComparedCall& call)
-      : rows_(measure::RowsOf(comparison, call)), name_(call.target_name) {}
+struct Arguments {
+  std::span<const ComparedRow> rows;
+  std::string_view call_name;
 
   // By place or keyword; null where it is left out or is none.
   [[nodiscard]] const Item* At(size_t place, std::string_view keyword) const {
-    const std::string positional = "input." + std::to_string(place);
-    const std::string named = "." + std::string(keyword);
-    for (const ComparedRow& row : rows_) {
-      if (!row.target || !measure::IsInput(*row.target)) continue;
-      const std::string_view own = measure::ShortName(*row.target, name_);
-      if (own == positional || own.ends_with(named)) return &*row.target;
-    }
-    return nullptr;
+    return ArgumentOf(rows, call_name, true, place, keyword);
   }
-  // The product of the numbers in a tuple.
-  [[nodiscard]] double ProductAt(size_t place, std::string_view keyword) const {
-    const std::string positional = "input." + std::to_string(place) + ".";
-    const std::string named = "." + std::string(keyword) + ".";
-    double product = 1;
-    for (const ComparedRow& row : rows_) {
-      if (!row.target || !measure::IsInput(*row.target)) continue;
-      const std::string_view own = measure::ShortName(*row.target, name_);
-      if (!own.starts_with(positional) && own.find(named) == own.npos) continue;
-      product *= NumberOf(row.target->statistics[0]).value_or(0);
-    }
-    return product;
-  }
-
- private:
-  std::span<const ComparedRow> rows_;
-  std::string_view name_;
 };
+
+// The product of the numbers in the tuple at a place, or of a keyword.
+double ProductAt(const Arguments& arguments, size_t place, std::string_view keyword) {
+  const std::string positional = "input." + std::to_string(place) + ".";
+  const std::string named = "." + std::string(keyword) + ".";
+  double product = 1;
+  for (const ComparedRow& row : arguments.rows) {
+    if (!row.target || !measure::IsInput(row)) continue;
+    const std::string_view own = measure::ShortName(*row.target, arguments.call_name);
+    if (!own.starts_with(positional) && own.find(named) == own.npos) continue;
+    product *= NumberOf(row.target->statistics[0]).value_or(0);
+  }
+  return product;
+}
 
 // Where a function has its arguments.
 struct Signature {
@@ -77,16 +66,11 @@ struct Operands {
   measure::Normalisation call;
 };
 
-bool IsFalse(const Item* item, bool otherwise) {
-  const bool* value = item == nullptr ? nullptr : std::get_if<bool>(&item->statistics[0]);
-  return value == nullptr ? !otherwise : !*value;
-}
-
 // The groups that the function takes; false where it takes none of what it reads.
 bool SetGroups(const Signature& signature, const Arguments& arguments, const Shape& shape,
                measure::Normalisation& call) {
   if (signature.api == "layer_norm") {
-    call.channels = static_cast<size_t>(arguments.ProductAt(1, "normalized_shape"));
+    call.channels = static_cast<size_t>(ProductAt(arguments, 1, "normalized_shape"));
     call.block = call.channels;
     return call.channels > 1;
   }
@@ -95,13 +79,14 @@ bool SetGroups(const Signature& signature, const Arguments& arguments, const Sha
   for (size_t axis = 2; axis < shape.size(); ++axis) {
     call.places *= static_cast<size_t>(shape[axis]);
   }
-  if (signature.api == "batch_norm") return !IsFalse(arguments.At(5, "training"), false);
+  const std::optional<bool> flag = TrainingFlagOf(arguments.rows, arguments.call_name, true);
+  if (signature.api == "batch_norm") return flag.value_or(false);
   size_t groups = call.channels;
   if (signature.api == "group_norm") {
     const Item* number = arguments.At(1, "num_groups");
     groups =
         number == nullptr ? 0 : static_cast<size_t>(NumberOf(number->statistics[0]).value_or(0));
-  } else if (IsFalse(arguments.At(5, "use_input_stats"), true)) {
+  } else if (!flag.value_or(true)) {
     return false;
   }
   if (groups == 0 || call.channels % groups != 0) return false;
@@ -121,7 +106,7 @@ bool Read(const Comparison& comparison, const Item* item, std::vector<double>& v
 bool ReadOperands(const Comparison& comparison, const ComparedCall& forward, Operands& operands) {
   const Signature* signature = SignatureOf(forward.target_name);
   if (signature == nullptr) return false;
-  const Arguments arguments(comparison, forward);
+  const Arguments arguments{measure::RowsOf(comparison, forward), forward.target_name};
   const Item* x = arguments.At(0, "input");
   if (x == nullptr || !x->is_tensor) return false;
   if (!SetGroups(*signature, arguments, x->shape, operands.call)) return false;

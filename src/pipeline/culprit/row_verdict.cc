@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+#include <cstddef>
 #include <string>
 
 #include "measure/compared_row.h"
+#include "pipeline/culprit/call_arguments.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -28,29 +29,14 @@ Verdict VerdictOf(const Difference& difference, double expected) {
   return !difference.reason.empty() && !measure::IsBad(verdict) ? difference.verdict : verdict;
 }
 
-// The item of one of these names that the call is given, on the golden side; null if none is there.
-const Item* Given(std::span<const ComparedRow> rows, std::string_view name,
-                  std::initializer_list<std::string_view> wanted) {
-  for (const ComparedRow& row : rows) {
-    if (!row.golden || !measure::IsInput(row)) continue;
-    const std::string_view own = measure::ShortName(row.item(), name);
-    const bool fits = std::any_of(wanted.begin(), wanted.end(),
-                                  [&](std::string_view each) { return own.ends_with(each); });
-    if (fits) return &*row.golden;
-  }
-  return nullptr;
-}
-
-// Of batch_norm and instance_norm, whose flag and momentum have one place in all their forms.
+// Of batch_norm and instance_norm, by what golden gives them.
 bool UpdatesRunningStatistics(std::string_view name, std::span<const ComparedRow> rows) {
   if (name.find("batch_norm.") == name.npos && name.find("instance_norm.") == name.npos) {
     return false;
   }
-  const std::string_view place = name.starts_with("Functional.") ? "input.1" : "input.3";
-  const Item* mean = Given(rows, name, {place, "running_mean"});
-  const Item* flag = Given(rows, name, {"input.5", "training", "use_input_stats"});
-  const bool* training = flag == nullptr ? nullptr : std::get_if<bool>(&flag->statistics[0]);
-  return mean != nullptr && mean->is_tensor && training != nullptr && *training;
+  const size_t place = name.starts_with("Functional.") ? 1 : 3;
+  const Item* mean = ArgumentOf(rows, name, false, place, "running_mean");
+  return mean != nullptr && mean->is_tensor && TrainingFlagOf(rows, name, false).value_or(false);
 }
 
 }  // namespace
@@ -67,9 +53,7 @@ bool MayActUnseen(const ComparedRow& argument, std::string_view name,
     return !measure::IsInput(row) && row.item().dtype;
   });
   if (!returns) return true;
-  const std::string_view own = measure::ShortName(argument.item(), name);
-  const bool is_momentum = own.ends_with("input.6") || own.ends_with("momentum");
-  return is_momentum && UpdatesRunningStatistics(name, rows);
+  return IsArgument(argument, name, 6, "momentum") && UpdatesRunningStatistics(name, rows);
 }
 
 void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {

@@ -1,25 +1,22 @@
 #include "pipeline/culprit/running_mean.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <variant>
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/call_arguments.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
 namespace {
 
-bool IsAt(const ComparedRow& row, std::string_view name, std::string_view place,
-          std::string_view keyword) {
-  const std::string_view own = measure::ShortName(*row.target, name);
-  return own == place || own.ends_with(keyword);
-}
+constexpr size_t kMeanPlace = 1;  // of the running mean, in torch.nn.functional
 
 // What a call in training reads, of which it makes the next running mean.
 struct Update {
@@ -31,19 +28,16 @@ struct Update {
 
 Update UpdateOf(const Comparison& comparison, const ComparedCall& call) {
   Update update;
-  for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
-    if (!row.target || !row.golden || !measure::IsInput(row)) continue;
-    const std::string_view name = call.target_name;
-    if (IsAt(row, name, "input.0", ".input")) update.x = &row;
-    if (IsAt(row, name, "input.1", ".running_mean")) update.mean = &row;
-    if (IsAt(row, name, "input.5", ".training") || IsAt(row, name, "input.5", ".use_input_stats")) {
-      const bool* training = std::get_if<bool>(&row.golden->statistics[0]);
-      update.is_training = training != nullptr && *training;
-    }
-    if (IsAt(row, name, "input.6", ".momentum")) {
-      update.momentum = NumberOf(row.golden->statistics[0]).value_or(0);
-    }
+  const auto rows = measure::RowsOf(comparison, call);
+  const std::string_view name = call.target_name;
+  for (const ComparedRow& row : rows) {
+    if (!row.target || !row.golden) continue;
+    if (IsArgument(row, name, 0, "input")) update.x = &row;
+    if (IsArgument(row, name, kMeanPlace, "running_mean")) update.mean = &row;
   }
+  update.is_training = TrainingFlagOf(rows, name, false).value_or(false);
+  const Item* momentum = ArgumentOf(rows, name, false, 6, "momentum");
+  if (momentum != nullptr) update.momentum = NumberOf(momentum->statistics[0]).value_or(0);
   return update;
 }
 
@@ -76,7 +70,7 @@ std::optional<double> ExplainedAsRunningMean(const Comparison& comparison, const
   const bool is_known = api == "batch_norm" || api == "instance_norm";
   if (!is_known ||
       std::string_view(own.target_name).find("Functional.") == std::string_view::npos ||
-      !row.golden->is_tensor || !IsAt(row, own.target_name, "input.1", ".running_mean")) {
+      !row.golden->is_tensor || !IsArgument(row, own.target_name, kMeanPlace, "running_mean")) {
     return std::nullopt;
   }
   const double size = SizeOf(*row.golden);
