@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -51,7 +52,6 @@ Result<NameBlock> DirectoryNames::Next() {
       const std::byte* const entry = block.memory_.get() + at;
       ListedName listed;
       listed.name = reinterpret_cast<const char*>(entry + offsetof(dirent64, d_name));
-      listed.inode = Field<uint64_t>(entry, offsetof(dirent64, d_ino));
       listed.is_regular = Field<uint8_t>(entry, offsetof(dirent64, d_type)) == DT_REG;
       if (listed.name != "." && listed.name != "..") block.names_.push_back(listed);
       at += Field<uint16_t>(entry, offsetof(dirent64, d_reclen));

@@ -4,7 +4,7 @@
 #ifndef PLUMBLINE_BASE_DIRECTORY_NAMES_H_
 #define PLUMBLINE_BASE_DIRECTORY_NAMES_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,7 +18,6 @@ namespace plumbline {
 
 struct ListedName {
   std::string_view name;    // behind it stands a 0, which is no part of it
-  uint64_t inode = 0;       // files whose numbers are near each other mostly lie so, too
   bool is_regular = false;  // false: something else, or the file system does not say what
 };
 

@@ -134,7 +134,7 @@ class Listing {
     Result<NameBlock> block = names_.Next();
     is_done_ = !block || block->empty();
     if (is_done_) return block;
-    for (const auto& [name, inode, is_regular] : block->names()) {
+    for (const auto& [name, is_regular] : block->names()) {
       has_kernels_ = has_kernels_ || IsKernel(directory_, name);
       if (!has_kernels_ || !HasDot(name)) children_.emplace_back(name);
     }
