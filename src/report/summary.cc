@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "measure/compared_row.h"
 #include "plumbline/compare.h"
 #include "report/certainty.h"
 #include "report/fail_conditions.h"
@@ -91,8 +92,7 @@ std::string MissingText(const Comparison& comparison) {
 std::string UnexplainedText(const Comparison& comparison) {
   if (UnexplainedRows(comparison) == 0) return {};
   const auto row = std::ranges::find_if(comparison.rows, [](const ComparedRow& each) {
-    const bool is_bad = each.verdict == Verdict::kSuspicious || each.verdict == Verdict::kBroken;
-    return is_bad && each.reason != "inherited" && (each.target || each.golden);
+    return measure::IsBad(each.verdict) && each.reason != "inherited" && (each.target || each.golden);
   });
   if (row == comparison.rows.end()) return {};
   const bool has_elements = comparison.mode == CompareMode::kTensor;

@@ -20,6 +20,7 @@
 #include "load/name_mapping.h"
 #include "match/python_text.h"
 #include "measure/array_verdict.h"
+#include "measure/compared_row.h"
 #include "pipeline/arrays/array_elements.h"
 #include "pipeline/operators/array_pair.h"
 #include "record/run_files.h"
@@ -236,9 +237,7 @@ Result<NpyTreeReport> CompareNpyTrees(const std::string& target, const std::stri
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   NpyTreeReport report{JoinPath(output, fmt::format("batch_compare_{}.csv", seconds)), rows.size()};
   for (const Row& row : rows) {
-    const bool is_good =
-        row.verdict.verdict == Verdict::kSame || row.verdict.verdict == Verdict::kWithinNoise;
-    if (!is_good) ++report.differing;
+    if (!measure::IsGood(row.verdict.verdict)) ++report.differing;
   }
   PL_TRY(WriteFileAtomically(report.path, TableText(rows), /*durable=*/false));
   return report;

@@ -35,10 +35,6 @@ struct Placed {
   DataPart part;
 };
 
-const std::string& NameOn(const ComparedCall& call, bool of_target) {
-  return of_target ? call.target_name : call.golden_name;
-}
-
 bool IsCopy(std::string_view name) {
   return measure::ClassOfCall(name) == measure::CallClass::kCopy;
 }
@@ -47,7 +43,7 @@ bool IsCopy(std::string_view name) {
 Keys ComputedBy(const Comparison& comparison, bool of_target) {
   Keys computed;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = NameOn(call, of_target);
+    const std::string& name = measure::NameOn(call, of_target);
     if (name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const auto rows = measure::RowsOf(comparison, call);
     const bool computes = !IsCopy(name) || std::ranges::any_of(rows, [&](const ComparedRow& row) {
@@ -74,7 +70,7 @@ Places PlacesOf(const Comparison& comparison, bool of_target) {
     const ComparedRow& row = comparison.rows[i];
     const Slot<Item>& item = measure::SideOf(row, of_target);
     if (!item || !item->is_tensor || item->shape.empty() || item->requires_grad == true) continue;
-    const std::string& name = NameOn(comparison.calls[row.call], of_target);
+    const std::string& name = measure::NameOn(comparison.calls[row.call], of_target);
     if (KindOfCall(name) != CallKind::kForward) continue;
     if (!measure::IsInput(*item) && !IsCopy(name)) continue;
     const auto key = KeyOf(*item);
@@ -95,7 +91,7 @@ using Lengths = std::map<std::string, std::set<int64_t>>;  // by place
 Lengths LengthsAlone(const Comparison& comparison, bool of_target) {
   Lengths lengths;
   for (const ComparedCall& call : comparison.calls) {
-    const std::string& name = NameOn(call, of_target);
+    const std::string& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) continue;
     const bool is_copy = IsCopy(name);
     for (const ComparedRow& row : measure::RowsOf(comparison, call)) {

@@ -59,9 +59,6 @@ class Spread {
 
  private:
   Made& MadeBy(bool of_target) { return made_[of_target ? 0 : 1]; }
-  [[nodiscard]] const std::string& NameOn(const ComparedCall& call, bool of_target) const {
-    return of_target ? call.target_name : call.golden_name;
-  }
   static bool Holds(const Keys& keys, const Item& item) {
     const std::optional<ContentKey> key = IsTelling(item) ? KeyOf(item) : std::nullopt;
     if (!key || keys.empty()) return false;
@@ -91,7 +88,7 @@ class Spread {
     const bool is_forward = KindOfCall(call.name()) == CallKind::kForward;
     for (const bool of_target : {true, false}) {
       Made& made = MadeBy(of_target);
-      if (is_forward) made.names.insert(NameOn(call, of_target));
+      if (is_forward) made.names.insert(measure::NameOn(call, of_target));
       for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
         const Slot<Item>& item = measure::SideOf(row, of_target);
         if (!item || measure::IsInput(*item) || !IsTelling(*item)) continue;
@@ -119,8 +116,8 @@ class Spread {
     if (kind == CallKind::kParametersGrad) return false;
     const bool is_forward = kind == CallKind::kForward;
     for (const bool of_target : {true, false}) {
-      if (!is_forward && MadeBy(of_target).names.contains(ForwardNameOf(NameOn(call, of_target))))
-        return true;
+      const std::string& name = measure::NameOn(call, of_target);
+      if (!is_forward && MadeBy(of_target).names.contains(ForwardNameOf(name))) return true;
     }
     return std::ranges::any_of(measure::RowsOf(comparison_, call), [&](const ComparedRow& row) {
       const bool ours = Reads(row, true, is_forward), theirs = Reads(row, false, is_forward);
@@ -134,7 +131,7 @@ class Spread {
   // A call of one side alone that lays parts one behind the other.
   bool TakeJoin(uint32_t index, bool of_target) {
     const ComparedCall& call = comparison_.calls[index];
-    const std::string& name = NameOn(call, of_target);
+    const std::string& name = measure::NameOn(call, of_target);
     if (call.paired() || name.empty() || KindOfCall(name) != CallKind::kForward) return false;
     if (measure::ClassOfCall(name) != measure::CallClass::kCopy) return false;
     size_t parts = 0;
@@ -193,7 +190,7 @@ class Read {
   Places& SideOf(bool of_target) { return of_target ? target_ : golden_; }
   [[nodiscard]] std::string PlaceOf(const ComparedRow& row, bool of_target) const {
     const ComparedCall& call = comparison_.calls[row.call];
-    const std::string& name = of_target ? call.target_name : call.golden_name;
+    const std::string& name = measure::NameOn(call, of_target);
     return fmt::format("{} {}", SeriesOf(name),
                        measure::ShortName(*measure::SideOf(row, of_target), name));
   }

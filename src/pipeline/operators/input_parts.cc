@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "measure/verdict.h"
+
 namespace plumbline::pipeline {
 namespace {
 
@@ -38,19 +40,9 @@ std::vector<PartOfInput> PartsOf(const OperatorTensors& tensors, size_t index, b
 }
 
 int Severity(const measure::ArrayVerdict& verdict) {
-  switch (verdict.verdict) {
-    case Verdict::kSame:
-      return 1;
-    case Verdict::kWithinNoise:
-      return 2;
-    case Verdict::kNotComparable:
-      return verdict.reason == "zero-both" || verdict.reason == "empty" ? 0 : 3;
-    case Verdict::kSuspicious:
-      return 4;
-    case Verdict::kBroken:
-      return 5;
-  }
-  return 3;
+  const bool is_nothing = verdict.verdict == Verdict::kNotComparable &&
+                          (verdict.reason == "zero-both" || verdict.reason == "empty");
+  return is_nothing ? -1 : measure::Severity(verdict.verdict);
 }
 
 }  // namespace

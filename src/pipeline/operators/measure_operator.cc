@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/kernel_table.h"
+#include "measure/compared_row.h"
 #include "pipeline/operators/array_pair.h"
 #include "pipeline/operators/golden_layout.h"
 #include "pipeline/operators/input_parts.h"
@@ -219,7 +220,9 @@ OperatorRow PairMeasurer::WorstOf(const TensorPlace& place, const InputPairs& fo
   }
   if (found.is_whole) return worst;
   add("Some parts of the input have no counterpart.");
-  if (Passes(worst.verdict) || count == 0) worst.verdict = measure::NotComparable("parts-missing");
+  if (measure::IsGood(worst.verdict.verdict) || count == 0) {
+    worst.verdict = measure::NotComparable("parts-missing");
+  }
   return worst;
 }
 

@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "measure/array_verdict.h"
+#include "measure/compared_row.h"
 #include "pipeline/operators/operator_tensors.h"
 #include "pipeline/operators/paired_operator.h"
 
 namespace plumbline::pipeline {
-
-inline bool Passes(const measure::ArrayVerdict& verdict) {
-  return verdict.verdict == Verdict::kSame || verdict.verdict == Verdict::kWithinNoise;
-}
 
 // Collects it from both sides.
 class PartsNote {
@@ -36,7 +33,7 @@ class PartsNote {
     if (row.is_input) return;
     if (!text_.empty()) row.reason += (row.reason.empty() ? "" : ",") + text_;
     if (row.verdict.verdict == Verdict::kNotComparable) return;
-    const bool passes = Passes(row.verdict);
+    const bool passes = measure::IsGood(row.verdict.verdict);
     if (!is_whole_ && (passes || !are_same_)) {
       row.verdict = measure::NotComparable("parts-missing");
     } else if (!do_agree_ && passes) {

@@ -14,6 +14,7 @@
 #include "base/text_file.h"
 #include "formats/json_document.h"
 #include "formats/json_rewrite.h"
+#include "measure/compared_row.h"
 #include "report/table.h"
 
 namespace plumbline::pipeline {
@@ -31,7 +32,7 @@ bool IsOutput(const ComparedRow& row) {
 }
 
 bool IsDifferent(const ComparedRow& row) {
-  if (row.verdict == Verdict::kSuspicious || row.verdict == Verdict::kBroken) return true;
+  if (measure::IsBad(row.verdict)) return true;
   if (row.verdict != Verdict::kNotComparable) return false;
   // Rows whose sides agree in a way that proves little are no difference.
   constexpr std::string_view kLost[] = {"no-data",           "unreadable", "shape-differs",
