@@ -70,6 +70,23 @@ std::optional<std::vector<const Item*>> ArgumentsOf(const Comparison& comparison
   return arguments;
 }
 
+// What is known of how one side's call computes; a null function where nothing is.
+template <class Function>
+struct KnownCall {
+  std::vector<const Item*> arguments;
+  Function function = nullptr;
+};
+
+template <class Function>
+KnownCall<Function> KnownCallOf(const Comparison& comparison, const ComparedRow& row,
+                                bool of_target, Function (*find)(std::string_view, size_t)) {
+  const ComparedCall& call = comparison.calls[row.call];
+  auto arguments = ArgumentsOf(comparison, call, of_target);
+  if (!arguments) return {};
+  const Function function = find(measure::NameOn(call, of_target), arguments->size());
+  return {std::move(*arguments), function};
+}
+
 // Reads the tensors of one side's calls, spread over the shape of a result: whole ones, or the
 // first rows of them.
 class Reader {
@@ -128,19 +145,15 @@ class Reader {
 // nothing where that cannot be told.
 std::optional<double> ElementsOff(const Comparison& comparison, const ComparedRow& row,
                                   bool of_target, bool of_sample) {
-  const ComparedCall& call = comparison.calls[row.call];
+  const auto call = KnownCallOf(comparison, row, of_target, &measure::ElementFunctionOf);
+  if (call.function == nullptr) return std::nullopt;
   const Item& item = *measure::SideOf(row, of_target);
-  const auto arguments = ArgumentsOf(comparison, call, of_target);
-  const measure::ElementFunction function =
-      arguments ? measure::ElementFunctionOf(measure::NameOn(call, of_target), arguments->size())
-                : nullptr;
-  if (function == nullptr) return std::nullopt;
   Reader reader(comparison, of_target, item.shape);
   if (of_sample) reader.TakeSample();
-  const auto operands = reader.OperandsOf(*arguments);
+  const auto operands = reader.OperandsOf(call.arguments);
   const auto result = operands ? reader.ElementsOf(item) : std::nullopt;
   if (!result) return std::nullopt;
-  return measure::RoundingsOff(function, *operands, *result, measure::RoundoffOf(item, item));
+  return measure::RoundingsOff(call.function, *operands, *result, measure::RoundoffOf(item, item));
 }
 
 measure::RangeOperand NumberOperand(double number) {
@@ -150,17 +163,13 @@ measure::RangeOperand NumberOperand(double number) {
 // The same of the four statistics of the result, from those of the inputs.
 std::optional<double> StatisticsOff(const Comparison& comparison, const ComparedRow& row,
                                     bool of_target) {
-  const ComparedCall& call = comparison.calls[row.call];
+  const auto call = KnownCallOf(comparison, row, of_target, &measure::RangeFunctionOf);
+  if (call.function == nullptr) return std::nullopt;
   const Item& result = *measure::SideOf(row, of_target);
-  const auto arguments = ArgumentsOf(comparison, call, of_target);
-  const measure::RangeFunction function =
-      arguments ? measure::RangeFunctionOf(measure::NameOn(call, of_target), arguments->size())
-                : nullptr;
-  if (function == nullptr) return std::nullopt;
   // Recorders keep mean and norm in the tensor's type, or in float32.
   double roundoff = std::max(measure::RoundoffOf(result, result), UnitRoundoff(DType::kFloat32));
   std::vector<measure::RangeOperand> operands;
-  for (const Item* item : *arguments) {
+  for (const Item* item : call.arguments) {
     if (item->is_tensor) {
       const auto range = measure::RangeOf(*item);
       if (!range) return std::nullopt;
@@ -172,7 +181,7 @@ std::optional<double> StatisticsOff(const Comparison& comparison, const Compared
       return std::nullopt;
     }
   }
-  const auto range = function(operands);
+  const auto range = call.function(operands);
   return range ? measure::RoundingsOutside(*range, result, roundoff) : std::nullopt;
 }
 

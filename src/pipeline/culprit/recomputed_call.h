@@ -3,9 +3,6 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_RECOMPUTED_CALL_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_RECOMPUTED_CALL_H_
 
-#include <optional>
-#include <vector>
-
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
