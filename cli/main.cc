@@ -113,6 +113,7 @@ int RunMsprobe(const std::vector<std::string>& words) {
 }
 
 int Main(int argc, char** argv) {
+  // A CPU target that this machine cannot run is an error, not a silent fallback.
   const Result<kernels::CpuTarget> target = kernels::ChooseTarget();
   if (!target) {
     std::fprintf(stderr, "plumb: %s\n", target.error().message().c_str());

@@ -266,7 +266,6 @@ Result<int> CompareOne(const MixedRequest& part, const Arguments& all) {
 }
 
 Result<int> RunCompare(Arguments& arguments) {
-  // A CPU target that this machine cannot run is an error, not a silent fallback.
   PL_TRY(ResolvePaths(arguments));
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY(ReadTrainingRules(arguments));
