@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +126,10 @@ class Net(nn.Cell):  # type: ignore[misc]
         return x.sum()
 
 
-def gradients(directory: Path | None) -> list[np.ndarray]:
-    """Of the weights of Net, recorded below `directory` or not."""
+def gradients(directory: Path | None, kind: Callable[[], Any] = Net) -> list[np.ndarray]:
+    """Of the weights of a net of that kind, recorded below `directory` or not."""
     ms.set_seed(3)
-    net = Net()
+    net = kind()
     debugger = new_debugger(directory, level="L0") if directory else None
     if debugger:
         debugger.start(net)
@@ -182,19 +183,7 @@ class NestedNet(nn.Cell):  # type: ignore[misc]
 
 def test_results_in_containers_inside_the_results_have_gradients(tmp_path: Path) -> None:
     """As the state (h, c) that nn.LSTM returns beside its output."""
-    def train(debugger: Any) -> list[np.ndarray]:
-        ms.set_seed(3)
-        net = NestedNet()
-        if debugger:
-            debugger.start(net)
-        run = ms.value_and_grad(net, None, net.trainable_params())
-        _, found = run(Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)))
-        if debugger:
-            debugger.stop()
-            debugger.step()
-        return [one.asnumpy() for one in found]
-
-    recorded = train(new_debugger(tmp_path, level="L0"))
+    recorded = gradients(tmp_path, NestedNet)
     data = entries(tmp_path)
 
     def largest(value: Any) -> Any:
@@ -211,7 +200,7 @@ def test_results_in_containers_inside_the_results_have_gradients(tmp_path: Path)
     assert inner == [None, into, [[10 * into, [100 * into, None]], [1000 * into]]]
     assert largest(first["output"]) == [same] == [(2 + 30 + 500 + 7000 + 10000) * into]
     assert_nothing_lost(tmp_path)
-    for one, other in zip(recorded, train(None), strict=True):
+    for one, other in zip(recorded, gradients(None, NestedNet), strict=True):
         assert np.array_equal(one, other)
 
 
