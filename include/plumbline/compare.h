@@ -173,6 +173,13 @@ struct CompareCounts {
   uint64_t unknown_mappings = 0;
 };
 
+// One of several steps that are judged together.
+struct EarlierStep {
+  // The dump.json files read. Its tensors have the data_name "<index in Comparison>/<file>".
+  std::string target_path, golden_path;
+  uint32_t calls_end = 0;  // behind its calls
+};
+
 // The result of one comparison. A plain value, independent of the runs it came from.
 struct Comparison {
   CompareMode mode = CompareMode::kStatistics;
@@ -181,9 +188,8 @@ struct Comparison {
   // to (load::GraphFile); empty for other recordings.
   std::vector<std::string> target_graphs, golden_graphs;
   std::string target_path, golden_path;  // the dump.json files read
-  // While steps are judged behind those before them: the dump.json files of those, target and
-  // golden. Their tensors have the data_name "<index here>/<file>".
-  std::vector<std::pair<std::string, std::string>> earlier_paths;
+  // While a step is judged behind those before it: those, whose calls come first.
+  std::vector<EarlierStep> earlier;
   std::vector<ComparedRow> rows;
   std::shared_ptr<const void> items;  // keeps what the rows refer to
   std::vector<ComparedCall> calls;

@@ -18,7 +18,8 @@ std::vector<StepPair> StepsBefore(const RunPlace& target, const RunPlace& golden
   int64_t back = 1;
   for (; a != ours->earlier.rend() && b != theirs->earlier.rend(); ++a, ++b, ++back) {
     if (a->step != ours->own.step - back || b->step != theirs->own.step - back) break;
-    StepPair pair{a->step, JoinPath(a->path, ours->rank_name), JoinPath(b->path, theirs->rank_name)};
+    StepPair pair{a->step, JoinPath(a->path, ours->rank_name),
+                  JoinPath(b->path, theirs->rank_name)};
     if (KindOf(pair.target) != PathKind::kDirectory) break;
     if (KindOf(pair.golden) != PathKind::kDirectory) break;
     found.push_back(std::move(pair));

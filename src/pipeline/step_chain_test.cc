@@ -73,7 +73,7 @@ TEST_F(StepChainTest, NoiseOfAStepExplainsTheNext) {
   ASSERT_EQ(behind.rows.size(), alone.rows.size());
   ASSERT_EQ(behind.calls.size(), alone.calls.size());
   EXPECT_EQ(behind.counts.calls, alone.counts.calls);
-  EXPECT_TRUE(behind.earlier_paths.empty());
+  EXPECT_TRUE(behind.earlier.empty());
   for (size_t i = 0; i < alone.rows.size(); ++i) {
     EXPECT_EQ(behind.rows[i].target->name.view(), alone.rows[i].target->name.view());
     EXPECT_EQ(behind.rows[i].call, alone.rows[i].call);
@@ -115,9 +115,9 @@ TEST_F(StepChainTest, VariantsInOneDumpAreNoHistory) {
   Write("target", 0, 0, 0);
   Write("target", 1, kNoise, kNoise);
   Write("target", 2, 0, 0);
-  EXPECT_TRUE(StepsBefore(PlaceOfRank(Path("target/step2/rank0")),
-                          PlaceOfRank(Path("target/step1/rank0")))
-                  .empty());
+  EXPECT_TRUE(
+      StepsBefore(PlaceOfRank(Path("target/step2/rank0")), PlaceOfRank(Path("target/step1/rank0")))
+          .empty());
 }
 
 TEST_F(StepChainTest, AllStepsAtOnceAreJudgedAlike) {

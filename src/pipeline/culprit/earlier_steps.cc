@@ -87,9 +87,10 @@ class Joint {
 
   void AppendEarlier(const Comparison& step) {
     const size_t first_row = whole_.rows.size();
-    const size_t index = whole_.earlier_paths.size();
-    whole_.earlier_paths.emplace_back(step.target_path, step.golden_path);
+    const size_t index = whole_.earlier.size();
     Append(step, step.calls);
+    whole_.earlier.push_back(
+        {step.target_path, step.golden_path, static_cast<uint32_t>(whole_.calls.size())});
     for (size_t i = first_row; i < whole_.rows.size(); ++i) {
       noise_.push_back(MeasuredIn(whole_.rows[i]));
       for (Slot<Item>* side : {&whole_.rows[i].target, &whole_.rows[i].golden}) {

@@ -36,8 +36,8 @@ class EarlierSteps {
 
   // Judges `comparison`, the step after last_step(), as if all were one recording, and fills its
   // first_wrong_call. False where that names a call of the steps before or modes differ: then
-  // nothing is changed. `before`: of `comparison`, which may have been judged alone. Other arguments
-  // as for JudgeRows(). Requires: not empty().
+  // nothing is changed. `before`: of `comparison`, which may have been judged alone. Other
+  // arguments as for JudgeRows(). Requires: not empty().
   bool JudgeBehind(const Run& target, const measure::PairContext& context, Unjudged before,
                    Comparison& comparison, std::span<const double> measured_noise);
 

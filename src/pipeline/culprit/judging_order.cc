@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -27,17 +28,20 @@ std::vector<uint32_t> JudgingOrder(const Comparison& comparison) {
     for (const ComparedCall& call : comparison.calls) saved.insert(call.name());
   }
   std::vector<uint32_t> order, late;
+  auto step = comparison.earlier.begin();
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    if (step != comparison.earlier.end() && step->calls_end == i) {
+      order.insert(order.end(), late.begin(), late.end());
+      late.clear();
+      ++step;
+    }
     const std::string& name = comparison.calls[i].name();
     const bool is_gradient = comparison.of_saves ? saved.contains(SavedValueOf(name))
                                                  : KindOfCall(name) == CallKind::kParametersGrad;
     (is_gradient ? late : order).push_back(i);
   }
-  if (comparison.of_saves) {
-    order.insert(order.end(), late.rbegin(), late.rend());
-  } else {
-    order.insert(order.end(), late.begin(), late.end());
-  }
+  if (comparison.of_saves) std::ranges::reverse(late);
+  order.insert(order.end(), late.begin(), late.end());
   return order;
 }
 

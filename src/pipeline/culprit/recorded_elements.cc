@@ -27,10 +27,10 @@ TensorPlace PlaceOf(const Comparison& comparison, const Item& item, bool of_targ
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
   const auto cut = static_cast<size_t>(end - name.data());
   const bool is_earlier = error == std::errc() && cut < name.size() && name[cut] == '/' &&
-                          index < comparison.earlier_paths.size();
+                          index < comparison.earlier.size();
   if (!is_earlier) return {of_target ? comparison.target_path : comparison.golden_path, name};
-  const auto& [target, golden] = comparison.earlier_paths[index];
-  return {of_target ? target : golden, name.substr(cut + 1)};
+  const EarlierStep& step = comparison.earlier[index];
+  return {of_target ? step.target_path : step.golden_path, name.substr(cut + 1)};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ WalkState::WalkState(const measure::PairContext& context, Comparison& compared,
       forward(compared),
       sums(compared),
       biases(compared),
+      parameter_gradients(compared),
       exchanged(context),
       unpaired(compared),
       ahead(compared, context) {

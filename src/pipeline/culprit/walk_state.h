@@ -20,6 +20,7 @@
 #include "pipeline/culprit/gradient_trail.h"
 #include "pipeline/culprit/known_contents.h"
 #include "pipeline/culprit/other_fills.h"
+#include "pipeline/culprit/parameter_gradients.h"
 #include "pipeline/culprit/product_precision.h"
 #include "pipeline/culprit/type_choice.h"
 #include "pipeline/culprit/unpaired_calls.h"
@@ -79,6 +80,7 @@ struct WalkState {
   ForwardCalls forward;
   GradientSums sums;
   BiasGradients biases;
+  ParameterGradients parameter_gradients;
   GradientTrail trail;
   NoiseLevel noise;
   ProductRoundoffs product_roundoffs;

@@ -7,8 +7,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -207,9 +207,8 @@ class RankWork {
     options.on_progress = {};
     options.threads = threads_per_rank_;
     const std::string& name = report_.ranks[indices.front()].pair.target->name;
-    StepChain chain(options, [&](int64_t step) -> const SentValues& {
-      return ReceivedIn(step, name);
-    });
+    StepChain chain(options,
+                    [&](int64_t step) -> const SentValues& { return ReceivedIn(step, name); });
     // A step that was judged waits for the next one.
     const uint64_t held = indices.size() > 1 ? 2 : 1;
     for (const size_t index : indices) {
@@ -273,7 +272,8 @@ class RankWork {
     options.threads = threads_per_rank_;
     std::vector<StepPair> before;
     if (HasHistory()) {
-      before = StepsBefore(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
+      before =
+          StepsBefore(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
     }
     const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
     rank.page_path = store.page_path();
@@ -349,7 +349,7 @@ class RankWork {
   RanksReport& report_;
   std::vector<size_t> todo_;                 // of this round
   std::vector<std::vector<size_t>> chains_;  // the same, what one thread does in turn
-  size_t page_rows_ = 0;      // of each rank, in every round
+  size_t page_rows_ = 0;                     // of each rank, in every round
   int threads_per_rank_ = 1;
   std::mutex mutex_;
   size_t next_ = 0;                   // chain; guarded by mutex_

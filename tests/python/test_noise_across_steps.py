@@ -1,0 +1,90 @@
+"""Steps recorded in directories of their own, the optimizer outside of the window: what noise left
+in weights and running means is no alarm in the steps after it, and a fault between two steps is
+named (docs/design/verdict.md).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from forked_runs import run_forked
+from recording import PLUMB
+
+import plumbline
+
+STEPS = 4
+FAULT_AT = 1  # behind this step
+# optimizer, task, level, what is done
+SETUPS = {"adamw-tensor-L1": ("rate",), "adamw-statistics-L1": ("rate",),
+          "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": ()}
+
+# "plain" and "other" round otherwise: two makes of convolution.
+TRAINING = f"""
+optimizer, task, level, change = name.split("-")
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                      nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                      nn.Flatten(), nn.Linear(16 * 8 * 8, 10))
+if optimizer == "adamw":
+    steps = torch.optim.AdamW(model.parameters(), 1e-3)
+else:
+    steps = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+torch.backends.mkldnn.enabled = change == "plain"
+debugger = PrecisionDebugger(config_path=path)
+for step in range({STEPS}):
+    torch.manual_seed(100 + step)
+    batch, labels = torch.randn(8, 3, 8, 8), torch.randint(0, 10, (8,))
+    debugger.start(model=model)
+    F.cross_entropy(model(batch), labels).backward()
+    debugger.stop()
+    if change == "rate" and step == {FAULT_AT}:
+        steps.param_groups[0]["lr"] *= 1.1
+    if change == "mean" and step == {FAULT_AT}:
+        model[1].running_mean.mul_(1.1)
+    steps.step()
+    steps.zero_grad()
+    debugger.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for each setup and change."""
+    root = tmp_path_factory.mktemp("across")
+    settings = {}
+    for setup, faults in SETUPS.items():
+        _, task, level = setup.split("-")
+        for change in ("plain", "other", *faults):
+            settings[f"{setup}-{change}"] = {"task": task, "level": level}
+    codes, text = run_forked(root, TRAINING, settings)
+    assert not any(codes.values()), text
+    return root
+
+
+def first_line(target: Path, golden: Path, output: Path) -> str:
+    """Of the answer of `plumb compare`."""
+    done = subprocess.run([PLUMB, "compare", target, golden, "-o", output], text=True,
+                          capture_output=True, check=False, timeout=60)
+    return done.stdout.splitlines()[0] if done.stdout else done.stderr
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_noise_of_the_steps_before_is_no_alarm(setup: str, recordings: Path,
+                                               tmp_path: Path) -> None:
+    golden, other = (recordings / f"{setup}-{change}" / "out" for change in ("plain", "other"))
+    last = Path(f"step{STEPS - 1}", "rank")
+    assert (golden / last / "dump.json").read_text() != (other / last / "dump.json").read_text()
+    assert first_line(other, golden, tmp_path).startswith("no wrong call")
+    alone = plumbline.compare(other / last, golden / last)
+    assert alone.details is None, alone.summary
+
+
+@pytest.mark.parametrize(("setup", "fault"),
+                         [(setup, fault) for setup, faults in SETUPS.items() for fault in faults])
+def test_fault_between_two_steps_is_named(setup: str, fault: str, recordings: Path,
+                                          tmp_path: Path) -> None:
+    golden, wrong = (recordings / f"{setup}-{change}" / "out" for change in ("plain", fault))
+    line = first_line(wrong, golden, tmp_path)
+    assert line.startswith(f"first wrong call: step {FAULT_AT + 1} "), line
