@@ -17,8 +17,6 @@ constexpr uint32_t kHighSurrogate = 0xD800, kLowSurrogate = 0xDC00, kAfterSurrog
 // Integers of at most this many digits fit int64_t without a check.
 constexpr std::ptrdiff_t kSafeDigits = 18;
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 // Code point at the front of `text` and its length in bytes; length 0 if it is not UTF-8. Lone
 // surrogates are accepted on request.
 struct Decoded {
@@ -34,7 +32,7 @@ Decoded DecodeUtf8(std::string_view text, bool allow_surrogates) {
   if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return {0, 0};
   uint32_t code_point = lead & (0x7FU >> length);
   for (size_t i = 1; i < length; ++i) {
-    if (!IsContinuation(text[i])) return {0, 0};
+    if (!IsUtf8Continuation(text[i])) return {0, 0};
     code_point = code_point << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
   }
   const bool overlong = (length == 3 && code_point < 0x800) ||
@@ -42,19 +40,6 @@ Decoded DecodeUtf8(std::string_view text, bool allow_surrogates) {
   const bool surrogate = code_point >= kHighSurrogate && code_point < kAfterSurrogates;
   if (overlong || (surrogate && !allow_surrogates)) return {0, 0};
   return {code_point, length};
-}
-
-void AppendUtf8(uint32_t code_point, std::string& out) {
-  if (code_point < 0x80) {
-    out += static_cast<char>(code_point);
-    return;
-  }
-  const int continuations = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
-  constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
-  out += static_cast<char>(kLead[continuations] | code_point >> (6 * continuations));
-  for (int i = continuations - 1; i >= 0; --i) {
-    out += static_cast<char>(0x80 | (code_point >> (6 * i) & 0x3F));
-  }
 }
 
 void AppendUnit(uint32_t unit, std::string& out) {

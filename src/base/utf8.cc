@@ -1,17 +1,14 @@
 #include "base/utf8.h"
 
-#include <cstdint>
 #include <cstring>
 
 namespace plumbline {
 namespace {
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 // ED A0..BF xx: a code point between D800 and DFFF.
 bool IsSurrogate(std::string_view text) {
   return text.size() >= 3 && text[0] == '\xED' && static_cast<unsigned char>(text[1]) >= 0xA0 &&
-         IsContinuation(text[1]) && IsContinuation(text[2]);
+         IsUtf8Continuation(text[1]) && IsUtf8Continuation(text[2]);
 }
 
 // Bytes up to the first that belongs to no character.
@@ -45,7 +42,7 @@ size_t Utf8CharacterBytes(std::string_view text) {
   if (size == 0 || first > 0xF4 || text.size() < size || IsSurrogate(text)) return 0;
   uint32_t code = first & (0xFFU >> (size + 1));
   for (size_t i = 1; i < size; ++i) {
-    if (!IsContinuation(text[i])) return 0;
+    if (!IsUtf8Continuation(text[i])) return 0;
     code = (code << 6) | (static_cast<unsigned char>(text[i]) & 0x3FU);
   }
   constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -53,6 +50,25 @@ size_t Utf8CharacterBytes(std::string_view text) {
 }
 
 bool IsUtf8(std::string_view text) { return ValidBytes(text) == text.size(); }
+
+std::string_view Utf8Beginning(std::string_view text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  while (most_bytes > 0 && IsUtf8Continuation(text[most_bytes])) --most_bytes;
+  return text.substr(0, most_bytes);
+}
+
+void AppendUtf8(uint32_t code_point, std::string& out) {
+  if (code_point < 0x80) {
+    out += static_cast<char>(code_point);
+    return;
+  }
+  const int continuations = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
+  constexpr uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kLead[continuations] | code_point >> (6 * continuations));
+  for (int i = continuations - 1; i >= 0; --i) {
+    out += static_cast<char>(0x80 | (code_point >> (6 * i) & 0x3F));
+  }
+}
 
 std::string ReplaceInvalidUtf8(std::string_view text) {
   std::string out;

@@ -9,15 +9,6 @@ namespace {
 
 constexpr size_t kMostBytes = 32767;
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-// Longest prefix of at most `limit` bytes that does not cut a UTF-8 sequence.
-std::string_view Prefix(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && IsContinuation(text[limit])) --limit;
-  return text.substr(0, limit);
-}
-
 // Bytes of the character of XML at the start of `text`; 0 if there is none.
 size_t CharacterBytes(std::string_view text) {
   const bool no_character = text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF");
@@ -64,7 +55,7 @@ bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 }  // namespace
 
 void AppendSheetText(std::string_view text, std::string& out) {
-  text = Prefix(text, kMostBytes);
+  text = Utf8Beginning(text, kMostBytes);
   const bool keep = !text.empty() && (IsBlank(text.front()) || IsBlank(text.back()));
   out += keep ? "<t xml:space=\"preserve\">" : "<t>";
   size_t from = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "formats/zip.h"
 
 namespace plumbline::xlsx {
@@ -18,24 +19,6 @@ namespace {
 constexpr uint64_t kMaxXmlBytes = uint64_t{4} << 30;
 constexpr size_t kMaxColumns = 16384;  // of the format
 constexpr uint32_t kMaxCodePoint = 0x10FFFF;
-
-void AppendUtf8(uint32_t code, std::string& out) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
 
 // The character that `name` (between & and ;) stands for; nothing when it is none.
 std::optional<uint32_t> Entity(std::string_view name) {

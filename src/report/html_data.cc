@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "report/html_report.h"
 #include "report/json_object.h"
 #include "report/reason_text.h"
@@ -44,17 +45,12 @@ bool SameStatistics(const Item& target, const Item& golden) {
   return target.statistics == golden.statistics;  // NaN differs from itself and is spelled out
 }
 
-// Of a character of UTF-8.
-bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
-
 // A text given as an argument may have megabytes: the page has how it begins.
 void AppendShown(const Recorded& recorded, std::string& out) {
   constexpr size_t kMostBytes = 2000;
   const Text* text = std::get_if<Text>(&recorded);
   if (text == nullptr || text->size() <= kMostBytes) return AppendRecorded(recorded, out);
-  std::string_view begin = *text;
-  begin = begin.substr(0, kMostBytes);
-  while (!begin.empty() && IsContinuation((*text)[begin.size()])) begin.remove_suffix(1);
+  const std::string_view begin = Utf8Beginning(*text, kMostBytes);
   json::AppendString(fmt::format("{}... ({} bytes)", begin, text->size()), out);
 }
 

@@ -92,7 +92,8 @@ std::string MissingText(const Comparison& comparison) {
 std::string UnexplainedText(const Comparison& comparison) {
   if (UnexplainedRows(comparison) == 0) return {};
   const auto row = std::ranges::find_if(comparison.rows, [](const ComparedRow& each) {
-    return measure::IsBad(each.verdict) && each.reason != "inherited" && (each.target || each.golden);
+    return measure::IsBad(each.verdict) && each.reason != "inherited" &&
+           (each.target || each.golden);
   });
   if (row == comparison.rows.end()) return {};
   const bool has_elements = comparison.mode == CompareMode::kTensor;

@@ -6,25 +6,12 @@
 #include <utility>
 
 #include "base/text_parts.h"
+#include "base/utf8.h"
 
 namespace plumbline::pipeline {
 namespace {
 
 constexpr size_t kDeepest = 200;
-
-void AppendUtf8(uint32_t code, std::string& out) {
-  const auto add = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xC0 | (code >> 6));
-    add(0x80 | (code & 0x3F));
-  } else {
-    add(0xE0 | (code >> 12));
-    add(0x80 | ((code >> 6) & 0x3F));
-    add(0x80 | (code & 0x3F));
-  }
-}
 
 // The digits of \xNN and \uNNNN.
 bool AppendCode(std::string_view& rest, size_t digits, std::string& out) {
