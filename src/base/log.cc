@@ -68,8 +68,6 @@ LogLevel ParseLogLevel(const char* setting) {
   return static_cast<LogLevel>(*setting - '0');
 }
 
-LogLevel CurrentLogLevel() { return State().level.load(std::memory_order_relaxed); }
-
 void SetLogLevel(LogLevel level) { State().level.store(level, std::memory_order_relaxed); }
 
 void SetLogRank(std::optional<int> rank) {

@@ -18,8 +18,7 @@ enum class LogLevel : uint8_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3,
 
 // The level a setting asks for; null or not one of "0".."4": kInfo.
 LogLevel ParseLogLevel(const char* setting);
-// The lowest level that is printed now.
-LogLevel CurrentLogLevel();
+// The lowest level that is printed.
 void SetLogLevel(LogLevel level);
 
 // Rank shown in every following line; nothing while it is unknown.
