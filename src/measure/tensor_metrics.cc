@@ -45,20 +45,6 @@ Metric RelativeL2(const kernels::Pairwise& sums) {
   return std::sqrt(sums.difference_squares / sums.golden_squares);
 }
 
-// Bit patterns equal throughout: every sum is known without computing it. The comparison stops at
-// the first difference, so unequal tensors lose nothing.
-bool HaveEqualBytes(const TensorView& target, const TensorView& golden) {
-  return target.dtype == golden.dtype && target.is_contiguous() && golden.is_contiguous() &&
-         std::memcmp(target.data, golden.data, target.size_bytes()) == 0;
-}
-
-// What a pass over equal tensors of finite elements yields, as far as metrics use it.
-kernels::Pairwise SumsOfEqual(size_t count) {
-  kernels::Pairwise sums;
-  sums.count = sums.below_1e3 = sums.below_5e3 = count;
-  return sums;
-}
-
 }  // namespace
 
 Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden) {
@@ -125,16 +111,24 @@ TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) 
   return metrics;
 }
 
+bool HaveEqualBytes(const TensorView& target, const TensorView& golden) {
+  return target.dtype == golden.dtype && target.is_contiguous() && golden.is_contiguous() &&
+         std::memcmp(target.data, golden.data, target.size_bytes()) == 0;
+}
+
+TensorMetrics MetricsOfEqual(const TensorView& tensor) {
+  kernels::Pairwise sums;
+  sums.count = sums.below_1e3 = sums.below_5e3 = static_cast<uint64_t>(tensor.element_count());
+  return MetricsFromSums(sums, tensor.sizes.size());
+}
+
 Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden) {
   if (target.element_count() == 0) return AbsentMetrics(Absent::kEmpty);
   if (!std::equal(target.sizes.begin(), target.sizes.end(), golden.sizes.begin(),
                   golden.sizes.end())) {
     return AbsentMetrics(Absent::kShapeMismatch);
   }
-  if (HaveEqualBytes(target, golden)) {
-    return MetricsFromSums(SumsOfEqual(static_cast<size_t>(target.element_count())),
-                           target.sizes.size());
-  }
+  if (HaveEqualBytes(target, golden)) return MetricsOfEqual(target);
   PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
   return MetricsFromSums(sums, target.sizes.size());
 }

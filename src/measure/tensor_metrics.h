@@ -19,6 +19,14 @@ Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView&
 // The sums behind them, of tensors of equal shape that are not empty. kInternal as above.
 Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden);
 
+// Whether type and bit patterns are equal throughout: every metric is known then without a pass.
+// The comparison stops at the first difference, so unequal tensors lose nothing. False for strided
+// views. Requires: equal shapes.
+bool HaveEqualBytes(const TensorView& target, const TensorView& golden);
+
+// The metrics of two tensors that equal this one, as of finite elements. Requires: not empty.
+TensorMetrics MetricsOfEqual(const TensorView& tensor);
+
 // The metrics that follow from the sums of a pass. `dimensions` is the rank of the tensors.
 TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions);
 

@@ -45,8 +45,6 @@ struct Plan {
   std::vector<std::vector<TensorCopy>> tensors;  // by dump
 };
 
-bool IsTemporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
-
 bool IsRewritten(std::string_view name) {
   return name == run_files::kDumpJson || name == run_files::kDebugJson;
 }
@@ -114,7 +112,7 @@ class Planner {
 
   void AddFile(const std::string& name, const std::string& from, const std::string& to) {
     // Journals of earlier runs hold nothing of this one.
-    if (run_layout::IsStaleJournal(name) || IsTemporary(name)) {
+    if (run_layout::IsStaleJournal(name) || run_layout::IsTemporary(name)) {
       report_.notes.push_back(fmt::format("{}: not copied", from));
     } else {
       plan_.others.emplace_back(from, to);
@@ -129,7 +127,7 @@ class Planner {
       const std::string path = JoinPath(from, name);
       PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
       if (facts.is_link) return LinkRefused(path);
-      if (facts.kind != PathKind::kFile || IsTemporary(name)) {
+      if (facts.kind != PathKind::kFile || run_layout::IsTemporary(name)) {
         report_.notes.push_back(fmt::format("{}: not copied", path));
         continue;
       }

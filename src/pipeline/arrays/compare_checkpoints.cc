@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -45,11 +44,6 @@ std::vector<Pair> PairByName(const std::vector<CheckpointTensor>& target,
     if (order >= 0) pair.golden = &golden[g++];
   }
   return pairs;
-}
-
-bool HaveEqualBytes(const TensorView& a, const TensorView& b) {
-  return a.dtype == b.dtype && a.is_contiguous() && b.is_contiguous() &&
-         std::memcmp(a.data, b.data, a.size_bytes()) == 0;
 }
 
 // One pair of tensors -> one row.
@@ -120,12 +114,8 @@ class PairMeasure {
       row_.reason = "empty";
       return;
     }
-    if (HaveEqualBytes(target, golden)) {
-      // Of the sums only those that equal values have are known, and all that are used.
-      kernels::Pairwise equal;
-      equal.count = equal.below_1e3 = equal.below_5e3 =
-          static_cast<uint64_t>(target.element_count());
-      row_.metrics = measure::MetricsFromSums(equal, target.sizes.size());
+    if (measure::HaveEqualBytes(target, golden)) {
+      row_.metrics = measure::MetricsOfEqual(target);
       row_.l2 = 0.0;
       Judge(measure::JudgeEqualArrays(target));
       row_.has_nonfinite = row_.reason == "nonfinite-both";
