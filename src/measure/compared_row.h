@@ -29,11 +29,19 @@ inline bool IsInput(const Item& item) {
 // Whether a row is something the call is given: an argument or a parameter.
 inline bool IsInput(const ComparedRow& row) { return IsInput(row.item()); }
 
+// Whether both sides have the row, as tensors.
+inline bool HasTensors(const ComparedRow& row) {
+  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
+}
+
 // Elements of the recorded shape; 1 for values without dimensions, 0 for a shape beyond 64 bits.
 double ElementsOf(const Item& item);
 
 // Whether the recorded maximum and minimum are both zero.
 bool IsAllZero(const Item& item);
+
+// Whether the recorded maximum or minimum is NaN or infinite.
+bool HasNonFinite(const Item& item);
 
 // The name within its call: "output.0" of "Functional.linear.0.forward.output.0".
 std::string_view ShortName(const Item& item, std::string_view call_name);

@@ -37,14 +37,6 @@ bool IsEmpty(const Item& item) {
 }
 
 // Elements are non-finite exactly if an extreme is: max and min of a tensor with NaN are NaN.
-bool HasNonFinite(const Item& item) {
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    const std::optional<double> value = NumberOf(item.statistics[i]);
-    if (value && !std::isfinite(*value)) return true;
-  }
-  return false;
-}
-
 bool HasStatistics(const Item& item) {
   return std::any_of(item.statistics.begin(), item.statistics.end(), [](const Recorded& value) {
     return !std::holds_alternative<std::monostate>(value);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -60,14 +59,6 @@ NewestDifference OfNonFinite(Kind target, Kind golden) {
   NewestDifference difference = Same(up ? "inf" : "-inf");
   difference.ratio = kInfinity;
   return difference;
-}
-
-bool HasNonFinite(const Item& item) {
-  return std::ranges::any_of(std::array{item.statistics[0], item.statistics[1]},
-                             [](const Recorded& value) {
-                               const std::optional<double> number = NumberOf(value);
-                               return number && !std::isfinite(*number);
-                             });
 }
 
 bool Contains(std::span<const std::string_view> names, std::string_view name) {
@@ -147,7 +138,7 @@ class CallRules {
   void JudgeValues(size_t i) {
     const ComparedRow& row = rows_[i];
     if (!row.target || !row.golden || !IsJudged(i)) return;
-    if (HasNonFinite(*row.target) && !HasNonFinite(*row.golden)) {
+    if (measure::HasNonFinite(*row.target) && !measure::HasNonFinite(*row.golden)) {
       Add(i, NewestLevel::kError, "[naninf] Maximum or minimum of the target is NaN or infinite.");
     }
   }

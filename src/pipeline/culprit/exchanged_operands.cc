@@ -19,10 +19,7 @@ namespace plumbline::pipeline {
 namespace {
 
 using measure::Difference;
-
-bool HasTensors(const ComparedRow& row) {
-  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
-}
+using measure::HasTensors;
 
 using Pairs = std::vector<std::pair<const ComparedRow*, const ComparedRow*>>;
 using Fits = std::function<bool(const Item& target, const Item& golden)>;

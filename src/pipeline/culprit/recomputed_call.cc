@@ -206,7 +206,7 @@ bool FollowsFromInputs(const Comparison& comparison, const ComparedRow& row) {
 }
 
 bool ContradictsInputs(const Comparison& comparison, const ComparedRow& row, bool of_sample) {
-  if (!row.target || !row.golden || !row.target->is_tensor || !row.golden->is_tensor) return false;
+  if (!measure::HasTensors(row)) return false;
   const std::optional<double> statistics = StatisticsOff(comparison, row, true);
   if (statistics && *statistics > measure::kCallRoundings &&
       IsTargetAlone(statistics, StatisticsOff(comparison, row, false))) {

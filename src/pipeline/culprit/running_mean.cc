@@ -41,9 +41,8 @@ Update UpdateOf(const Comparison& comparison, const ComparedCall& call) {
   return update;
 }
 
-bool HasTensors(const ComparedRow* row) {
-  return row != nullptr && row->target->is_tensor && row->golden->is_tensor &&
-         !measure::IsBad(row->verdict);
+bool HasGoodTensors(const ComparedRow* row) {
+  return row != nullptr && measure::HasTensors(*row) && !measure::IsBad(row->verdict);
 }
 
 double MeanOf(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
@@ -81,7 +80,7 @@ std::optional<double> ExplainedAsRunningMean(const Comparison& comparison, const
       continue;
     }
     const Update update = UpdateOf(comparison, call);
-    if (!update.is_training || !HasTensors(update.x) || !HasTensors(update.mean) ||
+    if (!update.is_training || !HasGoodTensors(update.x) || !HasGoodTensors(update.mean) ||
         update.mean->golden->shape != row.golden->shape || !(update.momentum > 0) ||
         !IsMadeBy(update, *row.target, true) || !IsMadeBy(update, *row.golden, false)) {
       continue;

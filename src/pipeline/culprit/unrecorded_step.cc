@@ -31,13 +31,9 @@ constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
 constexpr size_t kMostRead = 4096;  // tensors of one shape that are looked at
 
-bool HasTensors(const ComparedRow& row) {
-  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
-}
-
 bool IsParameterRead(const WalkState& state, const ComparedRow& row) {
   const ComparedCall& call = state.comparison.calls[row.call];
-  return HasTensors(row) && call.paired() && measure::IsInput(row) &&
+  return measure::HasTensors(row) && call.paired() && measure::IsInput(row) &&
          KindOfCall(call.target_name) == CallKind::kForward && row.golden->requires_grad == true;
 }
 
@@ -111,7 +107,7 @@ std::vector<Gradient> GradientsOf(const WalkState& state, const ComparedRow& rea
   const Shape turned(shape.rbegin(), shape.rend());
   const ComparedRow* incoming = nullptr;
   for (const ComparedRow& row : measure::RowsOf(state.comparison, *backward)) {
-    if (!HasTensors(row) || !measure::IsGood(row.verdict)) continue;
+    if (!measure::HasTensors(row) || !measure::IsGood(row.verdict)) continue;
     if (measure::IsInput(row)) {
       if (incoming == nullptr) incoming = &row;
       continue;

@@ -211,7 +211,7 @@ bool WrongResults::IsKnownOn(bool of_target, const ComparedRow& row) const {
 }
 
 bool WrongResults::AreKnownBefore(const ComparedRow& row) const {
-  if (!row.target || !row.golden || !row.target->is_tensor || !row.golden->is_tensor) return false;
+  if (!measure::HasTensors(row)) return false;
   const bool begins_sum = measure::IsAllZero(*row.golden) &&
                           measure::IsAddition(comparison_.calls[row.call].golden_name);
   return IsKnownOn(true, row) && (begins_sum || IsKnownOn(false, row));
