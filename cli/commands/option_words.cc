@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/text_parts.h"
 
 namespace plumbline::cli {

@@ -1,7 +1,6 @@
 #include "base/child_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include <cstdlib>
 #include <future>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 

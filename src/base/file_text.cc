@@ -1,6 +1,5 @@
 #include "base/file_text.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,6 @@
 #include "capture/reference_calls.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace plumbline::capture {
 

@@ -1,7 +1,6 @@
 #include "config/acl_json.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,5 @@
 #include "formats/acl_message.h"
 
-#include <utility>
-
 #include "base/protobuf_wire.h"
 
 namespace plumbline::acl {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/bytes.h"
 #include "formats/acl_dump.h"
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <new>
-#include <span>
 
 namespace plumbline::hdf5 {
 namespace {

@@ -1,6 +1,5 @@
 #include "formats/sqlite_tree.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "formats/sqlite_record.h"

@@ -1,8 +1,6 @@
 // The part of the pickle machine that only checkpoints need: values beside tensors, never made,
 // only written down.
 
-#include <fmt/format.h>
-
 #include "formats/pickle_opcodes.h"
 #include "formats/torch_globals.h"
 #include "formats/torch_pickle.h"

@@ -1,7 +1,5 @@
 // Run: the index of one rank's dump, read once.
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/file.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "base/text_parts.h"

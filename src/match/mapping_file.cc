@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "base/yaml_file.h"

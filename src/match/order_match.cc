@@ -1,9 +1,7 @@
 #include "match/order_match.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <string>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "measure/cause_arithmetic.h"
 #include "measure/cause_layout.h"

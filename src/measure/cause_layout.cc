@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <span>
 
 namespace plumbline::measure {

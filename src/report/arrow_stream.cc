@@ -1,7 +1,6 @@
 #include "report/arrow_stream.h"
 
 #include <array>
-#include <cerrno>
 #include <utility>
 #include <vector>
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string_view>
-#include <utility>
 
 #include "measure/compared_row.h"
 #include "plumbline/compare.h"

@@ -1,6 +1,5 @@
 #include "tensor/plain_order.h"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
 

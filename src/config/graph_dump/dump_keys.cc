@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "config/graph_dump/kernel_entries.h"
 
 namespace plumbline::graph_dump {

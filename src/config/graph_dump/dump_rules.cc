@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/utf8.h"
 #include "config/graph_dump/dump_keys.h"

@@ -1,7 +1,5 @@
 // A dump configuration as text: the writing half of dump_settings.h.
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "config/graph_dump/dump_keys.h"

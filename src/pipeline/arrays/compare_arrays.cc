@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
-#include <tuple>
 
 #include "base/file.h"
 #include "base/number_text.h"

@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "base/text_parts.h"
 #include "config/graph_dump/kernel_entries.h"

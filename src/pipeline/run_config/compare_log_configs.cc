@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "base/csv.h"
 #include "base/file.h"

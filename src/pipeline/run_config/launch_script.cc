@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/file.h"
 #include "base/json.h"

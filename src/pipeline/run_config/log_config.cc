@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "base/file.h"

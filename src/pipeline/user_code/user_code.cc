@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "base/file.h"
 #include "base/text_parts.h"
