@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "measure/compared_row.h"
+#include "measure/standards.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -33,13 +34,13 @@ const Item* ArgumentOf(std::span<const ComparedRow> rows, std::string_view call_
   return nullptr;
 }
 
-std::optional<bool> TrainingFlagOf(std::span<const ComparedRow> rows, std::string_view call_name,
-                                   bool of_target) {
+bool TakesOwnStatistics(std::span<const ComparedRow> rows, std::string_view call_name,
+                        bool of_target) {
   constexpr size_t kPlace = 5;
   const Item* item = ArgumentOf(rows, call_name, of_target, kPlace, "training");
   if (item == nullptr) item = ArgumentOf(rows, call_name, of_target, kPlace, "use_input_stats");
   const bool* flag = item == nullptr ? nullptr : std::get_if<bool>(&item->statistics[0]);
-  return flag == nullptr ? std::nullopt : std::optional(*flag);
+  return flag == nullptr ? measure::ApiOfCall(call_name) == "instance_norm" : *flag;
 }
 
 }  // namespace plumbline::pipeline

@@ -4,7 +4,6 @@
 #define PLUMBLINE_PIPELINE_CULPRIT_CALL_ARGUMENTS_H_
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,11 +20,11 @@ bool IsArgument(const ComparedRow& row, std::string_view call_name, size_t place
 const Item* ArgumentOf(std::span<const ComparedRow> rows, std::string_view call_name,
                        bool of_target, size_t place, std::string_view keyword);
 
-// What batch_norm or instance_norm is told on one side about whose statistics it takes: those of
-// its input (true) or the running ones. They have this flag at one place in all their forms.
-// Nothing where it is left out or no truth value.
-std::optional<bool> TrainingFlagOf(std::span<const ComparedRow> rows, std::string_view call_name,
-                                   bool of_target);
+// Whether batch_norm or instance_norm takes on one side the statistics of its input, not the running
+// ones. They have this flag at one place in all their forms; where it is left out, PyTorch takes
+// those of the input for instance_norm alone.
+bool TakesOwnStatistics(std::span<const ComparedRow> rows, std::string_view call_name,
+                        bool of_target);
 
 }  // namespace plumbline::pipeline
 

@@ -30,8 +30,8 @@ class CallArgumentsTest : public ::testing::Test {
   bool Is(size_t place, std::string_view keyword) {
     return IsArgument(calls_.last_row(), kName, place, keyword);
   }
-  std::optional<bool> Flag(bool of_target) {
-    return TrainingFlagOf(calls_.get().rows, kName, of_target);
+  bool TakesOwn(bool of_target, std::string_view name = kName) {
+    return TakesOwnStatistics(calls_.get().rows, name, of_target);
   }
 
   ComparisonForTest calls_;
@@ -70,22 +70,22 @@ TEST_F(CallArgumentsTest, EachSideHasItsOwn) {
 // As in a call that is paired with one of another name.
 TEST_F(CallArgumentsTest, GoldenAloneHasItsOwnName) {
   calls_.Row(ItemRole::kInput, {}, Named("Functional.batch_norm.7.forward", "input.5", true));
-  EXPECT_EQ(Flag(false), true);
+  EXPECT_TRUE(TakesOwn(false));
 }
 
 TEST_F(CallArgumentsTest, TheFlagOfEitherFunction) {
-  EXPECT_EQ(Flag(true), std::nullopt);
   Read("kwargs.use_input_stats", true, false);
-  EXPECT_EQ(Flag(true), true);
-  EXPECT_EQ(Flag(false), false);
+  EXPECT_TRUE(TakesOwn(true));
+  EXPECT_FALSE(TakesOwn(false));
   Read("kwargs.training", false, true);
-  EXPECT_EQ(Flag(true), false);
+  EXPECT_FALSE(TakesOwn(true));
 }
 
-TEST_F(CallArgumentsTest, ANumberIsNoFlag) {
-  Read("input.5", int64_t{1}, 0.1);
-  EXPECT_EQ(Flag(true), std::nullopt);
-  EXPECT_EQ(Flag(false), std::nullopt);
+TEST_F(CallArgumentsTest, WithoutAFlagPyTorchDecides) {
+  EXPECT_FALSE(TakesOwn(true));
+  EXPECT_TRUE(TakesOwn(true, "Functional.instance_norm.0.forward"));
+  Read("input.5", int64_t{1}, 0.1);  // numbers are no flag
+  EXPECT_FALSE(TakesOwn(true));
 }
 
 }  // namespace

@@ -79,14 +79,14 @@ bool SetGroups(const Signature& signature, const Arguments& arguments, const Sha
   for (size_t axis = 2; axis < shape.size(); ++axis) {
     call.places *= static_cast<size_t>(shape[axis]);
   }
-  const std::optional<bool> flag = TrainingFlagOf(arguments.rows, arguments.call_name, true);
-  if (signature.api == "batch_norm") return flag.value_or(false);
+  const bool is_own = TakesOwnStatistics(arguments.rows, arguments.call_name, true);
+  if (signature.api == "batch_norm") return is_own;
   size_t groups = call.channels;
   if (signature.api == "group_norm") {
     const Item* number = arguments.At(1, "num_groups");
     groups =
         number == nullptr ? 0 : static_cast<size_t>(NumberOf(number->statistics[0]).value_or(0));
-  } else if (!flag.value_or(true)) {
+  } else if (!is_own) {
     return false;
   }
   if (groups == 0 || call.channels % groups != 0) return false;

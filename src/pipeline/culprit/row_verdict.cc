@@ -36,7 +36,7 @@ bool UpdatesRunningStatistics(std::string_view name, std::span<const ComparedRow
   }
   const size_t place = name.starts_with("Functional.") ? 1 : 3;
   const Item* mean = ArgumentOf(rows, name, false, place, "running_mean");
-  return mean != nullptr && mean->is_tensor && TrainingFlagOf(rows, name, false).value_or(false);
+  return mean != nullptr && mean->is_tensor && TakesOwnStatistics(rows, name, false);
 }
 
 }  // namespace

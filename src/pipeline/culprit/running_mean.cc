@@ -35,7 +35,7 @@ Update UpdateOf(const Comparison& comparison, const ComparedCall& call) {
     if (IsArgument(row, name, 0, "input")) update.x = &row;
     if (IsArgument(row, name, kMeanPlace, "running_mean")) update.mean = &row;
   }
-  update.is_training = TrainingFlagOf(rows, name, false).value_or(false);
+  update.is_training = TakesOwnStatistics(rows, name, false);
   const Item* momentum = ArgumentOf(rows, name, false, 6, "momentum");
   if (momentum != nullptr) update.momentum = NumberOf(momentum->statistics[0]).value_or(0);
   return update;
