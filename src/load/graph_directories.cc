@@ -11,6 +11,7 @@
 #include "base/text_parts.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
+#include "load/name_mapping.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
@@ -79,11 +80,27 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path, const std::string
   return GraphDirectory{path, *rank, step.value_or(*last), place.number(2)};
 }
 
-bool IsKernel(const std::string& directory, std::string_view name) {
-  if (name == run_files::kStatisticCsv || ParseKernelFile(name)) return true;
-  const bool is_number = name.ends_with(".npy") && ParseNatural(name.substr(0, name.size() - 4));
-  return is_number && KindOf(JoinPath(directory, run_files::kMappingCsv)) == PathKind::kFile;
-}
+// Which names of a directory are those of kernels' files, by themselves or by what mapping.csv
+// says.
+class KernelNames {
+ public:
+  explicit KernelNames(const std::string& directory) : directory_(directory) {}
+
+  bool Has(std::string_view name) {
+    if (name == run_files::kStatisticCsv || ParseKernelFile(name)) return true;
+    if (!name.ends_with(kNpy)) return false;
+    if (!mapping_) mapping_ = NameMapping::Read(directory_);
+    if (*mapping_ && (*mapping_)->size() == 0) return false;
+    // A number without a row, or with one that cannot be read, is still a kernel's: it is told.
+    return IsDigits(name.substr(0, name.size() - kNpy.size())) ||
+           (*mapping_ && ParseKernelFile((*mapping_)->NameOf(name)));
+  }
+
+ private:
+  static constexpr std::string_view kNpy = ".npy";
+  const std::string& directory_;
+  std::optional<Result<NameMapping>> mapping_;  // once it was needed
+};
 
 // The directory of a rank of another recorder, which is not searched: it may hold very many files.
 bool IsRecording(const std::string& directory) {
@@ -96,7 +113,7 @@ bool IsRecording(const std::string& directory) {
 class Listing {
  public:
   Listing(const std::string& directory, DirectoryNames names)
-      : directory_(directory), names_(std::move(names)) {}
+      : kernels_(directory), names_(std::move(names)) {}
 
   // Whether there is a kernel in it.
   [[nodiscard]] bool FindKernel() {
@@ -135,13 +152,13 @@ class Listing {
     is_done_ = !block || block->empty();
     if (is_done_) return block;
     for (const auto& [name, is_regular] : block->names()) {
-      has_kernels_ = has_kernels_ || IsKernel(directory_, name);
+      has_kernels_ = has_kernels_ || kernels_.Has(name);
       if (!has_kernels_ || !HasDot(name)) children_.emplace_back(name);
     }
     return block;
   }
 
-  const std::string& directory_;
+  KernelNames kernels_;
   DirectoryNames names_;
   bool has_kernels_ = false, is_done_ = false;
   std::vector<NameBlock> first_;  // read and not given yet, the next one last

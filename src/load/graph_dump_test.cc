@@ -199,6 +199,19 @@ TEST_F(GraphDump, LongNamesAndDamagedFiles) {
   EXPECT_TRUE(records->problems[0].ends_with("mapping.csv: 1 of its 2 files not there"));
 }
 
+TEST_F(GraphDump, DirectoriesWithLongNamesAlone) {
+  const std::string digits(32, '7'), digest = "0123456789abcdef0123456789abcdef";
+  WriteArray("a/rank_0/n/0/0/" + digits + ".npy");
+  EXPECT_FALSE(IsGraphDump(root_.Path("a")));
+  Write("a/rank_0/n/0/0/mapping.csv", digits + ".npy,Add.k.0.0.5.output.0.DefaultFormat.npy\n");
+  EXPECT_TRUE(IsGraphDump(root_.Path("a")));
+  WriteArray("b/rank_0/n/0/0/" + digest + ".npy");
+  Write("b/rank_0/n/0/0/mapping.csv", digest + ".npy,Add.k.0.0.5.output.0.npy\n");
+  EXPECT_FALSE(IsGraphDump(root_.Path("b")));
+  Write("b/rank_0/n/0/0/mapping.csv", digest + ".npy,Add.k.0.0.5.output.0.NCHW.npy\n");
+  EXPECT_TRUE(IsGraphDump(root_.Path("b")));
+}
+
 TEST_F(GraphDump, ANameMayFillADirectoryEntry) {
   const std::string end = "-op0.0.0.5.output.0.DefaultFormat.npy";
   const std::string kernel(255 - end.size() - 4, 'k');

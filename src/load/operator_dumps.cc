@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/list_entries.h"
 #include "formats/acl_file_name.h"
 #include "load/name_mapping.h"
 #include "load/operator_slices.h"
@@ -74,6 +73,12 @@ std::string_view TypeText(const OperatorDump& dump) {
   return dump.suffix.empty() ? "device dumps" : std::string_view(dump.suffix);
 }
 
+// Whether a file of this name is the dump of an operator, and not an array.
+bool IsDeviceDump(std::string_view name) {
+  const std::optional<OperatorDump> dump = ParseOperatorDumpName(name);
+  return dump && !dump->output;
+}
+
 Error NoDumps(const std::string& directory) {
   return {ErrorCode::kNotFound,
           directory +
@@ -104,6 +109,21 @@ bool IsQuantisedName(std::string_view op_name) {
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name) {
   const std::string_view suffix = SuffixOf(file_name);
   return suffix.empty() ? ParseDevice(file_name) : ParseOutput(file_name, suffix);
+}
+
+bool HoldsDeviceDumps(const std::string& directory, const std::vector<DirectoryEntry>& entries) {
+  const auto any_file = [&](const auto& is_dump) {
+    return std::ranges::any_of(entries, [&](const DirectoryEntry& entry) {
+      return entry.kind == PathKind::kFile && is_dump(entry.name);
+    });
+  };
+  if (any_file(IsDeviceDump)) return true;
+  if (!std::ranges::binary_search(entries, run_files::kMappingCsv, {}, &DirectoryEntry::name)) {
+    return false;
+  }
+  const Result<NameMapping> mapping = NameMapping::Read(directory);
+  return mapping &&
+         any_file([&](const std::string& name) { return IsDeviceDump(mapping->NameOf(name)); });
 }
 
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory) {

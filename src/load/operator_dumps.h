@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/list_entries.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {
@@ -62,6 +63,10 @@ struct OperatorDumps {
 // {name}.{output}.{time} with .npy, or with .pb or .quant, dumps of an array
 // (pipeline/device_dump/array_dumps.h). Nothing for other names.
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
+
+// Whether a directory with these entries holds dumps of a device, by the names of its files or,
+// where none of these is one, by what mapping.csv says for them. A table that cannot be read: no.
+bool HoldsDeviceDumps(const std::string& directory, const std::vector<DirectoryEntry>& entries);
 
 // Whether the name of an operator marks it as one that quantises or takes that back.
 bool IsQuantisedName(std::string_view op_name);

@@ -114,6 +114,24 @@ TEST(OperatorDumps, NamesBehindNumbers) {
   EXPECT_EQ(long_names->files[0].op_name, "conv1");
 }
 
+TEST(OperatorDumps, ATableOfNamesMakesFilesDumps) {
+  const TestDirectory directory;
+  const auto write = [&](const char* name, std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(directory.Path(name), text, false));
+  };
+  const auto holds = [&] {
+    return HoldsDeviceDumps(directory.path(), ListEntries(directory.path()).value());
+  };
+  write("12345678901234567890123456789012", "");
+  EXPECT_FALSE(holds());
+  write("mapping.csv", "7,Add.a.1.1.1612439563338023\n");  // of a file that is not there
+  EXPECT_FALSE(holds());
+  write("mapping.csv", "12345678901234567890123456789012,conv1.0.1612439563338020.npy\n");
+  EXPECT_FALSE(holds());
+  write("mapping.csv", "12345678901234567890123456789012,Add.a.1.1.1612439563338023\n");
+  EXPECT_TRUE(holds());
+}
+
 TEST(OperatorDumps, KindsOfDirectories) {
   const TestDirectory standard, quant, mixed, empty;
   const auto touch = [](const TestDirectory& directory, const char* name) {

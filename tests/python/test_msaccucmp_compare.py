@@ -393,6 +393,22 @@ def test_a_dump_without_a_name_is_no_pass(tmp_path: Path, name: str) -> None:
     assert f"{tmp_path / 'mine' / name}: a dump without a name" in done.stdout
 
 
+def test_plumb_compare_finds_dumps_by_mapping_csv_alone(tmp_path: Path) -> None:
+    """Every name was too long and is a number, in directories some levels below."""
+    for side, factor in (("mine", 3), ("golden", 1)):
+        directory = tmp_path / side / "20260101000000" / "0"
+        write_dump(directory / ("1" * 32), [], [(normal((3, 4)), "ND")])
+        write_dump(directory / ("2" * 32), [], [(factor * normal((3, 4), 2), "ND")])
+        (directory / "mapping.csv").write_text("".join(
+            f"{str(i) * 32},{dump_name('Add', f'net_{i}' + 'x' * 300, i)}\n" for i in (1, 2)))
+    done = subprocess.run([PLUMB, "compare", tmp_path / "mine", tmp_path / "golden", "-o",
+                           tmp_path / "out", "--fail-on", "any"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("first wrong call: net_2xxx")
+    assert [row["Verdict"] for row in rows_of(tmp_path / "out")] == ["same", "broken"]
+
+
 @pytest.mark.parametrize("words", [("0", "1"), ("0 1",), ("0,1",), ("0, MaxAbsoluteError",)])
 def test_algorithms_between_commas_or_blanks(tmp_path: Path, words: tuple[str, ...]) -> None:
     chain(tmp_path / "mine")

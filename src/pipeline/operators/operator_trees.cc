@@ -17,12 +17,6 @@ constexpr size_t kTimeDigits = 14;
 
 bool IsTime(std::string_view name) { return name.size() == kTimeDigits && IsDigits(name); }
 
-bool IsDump(const DirectoryEntry& entry) {
-  if (entry.kind != PathKind::kFile) return false;
-  const auto dump = load::ParseOperatorDumpName(entry.name);
-  return dump && !dump->output;
-}
-
 struct Found {
   // Directories with dumps by their paths without times; later ones replace earlier ones.
   std::map<std::string, std::string> directories;
@@ -40,7 +34,7 @@ void Search(const std::string& path, const std::string& name, int depth, Found& 
   if (std::ranges::count(found.above, *real) > 0) return;  // a link leads back
   // A recording of a framework has thousands of files that are none of these.
   if (std::ranges::binary_search(*entries, "dump.json", {}, &DirectoryEntry::name)) return;
-  if (std::ranges::any_of(*entries, IsDump)) found.directories[name] = path;
+  if (load::HoldsDeviceDumps(path, *entries)) found.directories[name] = path;
   if (depth == kDeepest) return;
   found.above.push_back(*real);
   for (const auto& [entry, kind] : *entries) {
