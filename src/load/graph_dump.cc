@@ -15,8 +15,8 @@
 #include "base/parallel.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
+#include "load/graph_content.h"
 #include "load/name_mapping.h"
-#include "load/statistic_table.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
 
@@ -46,6 +46,11 @@ class Entries {
     if (size_ % kBlock == 0) blocks_.emplace_back().reserve(kBlock);
     ++size_;
     return blocks_.back().emplace_back();
+  }
+  void KeepFirst(size_t count) {
+    while (blocks_.size() * kBlock >= count + kBlock) blocks_.pop_back();
+    if (!blocks_.empty()) blocks_.back().resize(count - (blocks_.size() - 1) * kBlock);
+    size_ = count;
   }
   Entry& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
   [[nodiscard]] size_t size() const { return size_; }
@@ -79,7 +84,13 @@ class Reader {
   Status ReadDirectory(size_t index) {
     const std::string& directory = directories_[index];
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
-    const bool has_tensors = HoldsTensors(directory, names);
+    const size_t before = entries_.size();
+    PL_TRY_ASSIGN(GraphContent content, ReadGraphContent(directory, names, [&](StatisticRow row) {
+                    AddRow(index, std::move(row));
+                  }));
+    if (!content.problem.empty()) Problem(std::move(content.problem));
+    const bool has_tensors = content.has_tensors;
+    if (has_tensors) entries_.KeepFirst(before);
     if (index > 0 && has_tensors != records_.has_tensors) {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("{}: holds {}, but other directories of this rank and step hold {}",
@@ -91,21 +102,7 @@ class Reader {
       Problem(fmt::format("{}: of larger tensors only the first elements are there",
                           JoinPath(directory, kSampleJson)));
     }
-    if (!has_tensors) return ReadStatistics(index);
-    PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
-    for (const std::string& note : mapping.notes()) Problem(note);
-    size_t missing = 0;
-    for (size_t row = 0; row < mapping.size(); ++row) {
-      missing += std::ranges::binary_search(names, mapping.file(row)) ? 0 : 1;  // they come sorted
-    }
-    if (missing > 0) {
-      Problem(fmt::format("{}: {} of its {} files not there",
-                          JoinPath(directory, run_files::kMappingCsv), missing, mapping.size()));
-    }
-    for (const std::string& name : names) {
-      if (name.ends_with(".npy")) AddFile(index, name, mapping.NameOf(name));
-    }
-    return {};
+    return has_tensors ? AddFiles(index, names) : Status();
   }
 
   // Reads the headers and makes calls of what was added; returns their number.
@@ -125,26 +122,27 @@ class Reader {
   }
 
  private:
-  void Problem(std::string text) {
-    if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
+  // The tensor files among the sorted names of a directory.
+  Status AddFiles(size_t index, const std::vector<std::string>& names) {
+    const std::string& directory = directories_[index];
+    PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(directory));
+    for (const std::string& note : mapping.notes()) Problem(note);
+    size_t missing = 0;
+    for (size_t row = 0; row < mapping.size(); ++row) {
+      missing += std::ranges::binary_search(names, mapping.file(row)) ? 0 : 1;  // they come sorted
+    }
+    if (missing > 0) {
+      Problem(fmt::format("{}: {} of its {} files not there",
+                          JoinPath(directory, run_files::kMappingCsv), missing, mapping.size()));
+    }
+    for (const std::string& name : names) {
+      if (name.ends_with(".npy")) AddFile(index, name, mapping.NameOf(name));
+    }
+    return {};
   }
 
-  // Whether the tensor files are what was dumped. Where most were dropped for the table beside
-  // them, that holds more.
-  bool HoldsTensors(const std::string& directory, const std::vector<std::string>& names) {
-    const auto files = std::ranges::count_if(
-        names, [](const std::string& name) { return name.ends_with(".npy"); });
-    const bool has_table = std::ranges::binary_search(names, run_files::kStatisticCsv);
-    if (files == 0 || !has_table) return files > 0;
-    const std::string path = JoinPath(directory, run_files::kStatisticCsv);
-    std::ptrdiff_t rows = 0;
-    const Status read = VisitStatisticTable(path, [&](const StatisticRow&) { ++rows; });
-    if (!read) Problem(read.error().message());
-    if (!read || rows <= files) return true;
-    Problem(fmt::format("{}: {} for {} rows of {}", directory,
-                        CountText(static_cast<uint64_t>(files), "tensor file"), rows,
-                        run_files::kStatisticCsv));
-    return false;
+  void Problem(std::string text) {
+    if (records_.problems.size() < kMaxProblems) records_.problems.push_back(std::move(text));
   }
 
   const std::string* Kept(std::string_view text) { return &*texts_.emplace(text).first; }
@@ -178,28 +176,25 @@ class Reader {
     return entry.dtype->empty() ? std::string(InfoOf(view.dtype).name) : std::string();
   }
 
-  Status ReadStatistics(size_t directory) {
-    const std::string path = JoinPath(directories_[directory], run_files::kStatisticCsv);
-    return VisitStatisticTable(path, [&](StatisticRow row) {
-      Entry& entry = entries_.Add();
-      std::ranges::replace(row.op_name, '/', '_');  // as file names have it
-      entry.op_type = Kept(row.op_type);
-      entry.op_name = Kept(row.op_name);
-      entry.task = Kept(row.task);
-      entry.stream = Kept(row.stream);
-      entry.timestamp = row.timestamp;
-      entry.is_output = row.is_output;
-      entry.slot = row.slot;
-      entry.directory = static_cast<uint32_t>(directory);
-      TensorRecord& tensor = row.tensor;
-      entry.dtype = Kept(tensor.dtype_text);
-      entry.shape = std::move(tensor.shape);
-      entry.max = tensor.max;
-      entry.min = tensor.min;
-      entry.mean = tensor.mean;
-      entry.norm = tensor.norm;
-      if (tensor.digest) entry.text = *std::move(tensor.digest);
-    });
+  void AddRow(size_t directory, StatisticRow row) {
+    Entry& entry = entries_.Add();
+    std::ranges::replace(row.op_name, '/', '_');  // as file names have it
+    entry.op_type = Kept(row.op_type);
+    entry.op_name = Kept(row.op_name);
+    entry.task = Kept(row.task);
+    entry.stream = Kept(row.stream);
+    entry.timestamp = row.timestamp;
+    entry.is_output = row.is_output;
+    entry.slot = row.slot;
+    entry.directory = static_cast<uint32_t>(directory);
+    TensorRecord& tensor = row.tensor;
+    entry.dtype = Kept(tensor.dtype_text);
+    entry.shape = std::move(tensor.shape);
+    entry.max = tensor.max;
+    entry.min = tensor.min;
+    entry.mean = tensor.mean;
+    entry.norm = tensor.norm;
+    if (tensor.digest) entry.text = *std::move(tensor.digest);
   }
 
   // The k-th value of one slot of a kernel, in order of time, belongs to its k-th run.

@@ -14,8 +14,8 @@
 #include "base/text_parts.h"
 #include "formats/npy.h"
 #include "load/execution_order.h"
+#include "load/graph_content.h"
 #include "load/name_mapping.h"
-#include "load/statistic_table.h"
 #include "record/graph_name.h"
 #include "record/run_files.h"
 
@@ -71,6 +71,21 @@ class KernelNames {
   std::unordered_map<std::string, const std::string*, Hash, std::equal_to<>> names_;
 };
 
+// A kernel has a row for each of its tensors, and kernels share types: one copy of each text.
+class KeptTexts {
+ public:
+  explicit KeptTexts(std::deque<std::string>& texts) : texts_(texts) {}
+
+  std::string_view Of(std::string_view text) {
+    const auto at = known_.find(text);
+    return at != known_.end() ? *at : *known_.insert(texts_.emplace_back(text)).first;
+  }
+
+ private:
+  std::deque<std::string>& texts_;
+  std::unordered_set<std::string_view> known_;
+};
+
 }  // namespace
 
 Result<GraphIndex> GraphIndex::Read(const std::string& root, bool reads_headers) {
@@ -112,8 +127,29 @@ void GraphIndex::AddConstants() {
 Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
   Directory& directory = directories_[number];
   const std::string& path = directory.place.path;
+  const size_t first = tensors_.size();
+  KeptTexts kept(texts_);
+  PL_TRY_ASSIGN(const GraphContent content,
+                ReadGraphContent(path, directory.names, [&](StatisticRow row) {
+                  std::string_view dtype = DTypeNameOf(row.tensor.dtype_text);
+                  if (dtype.data() == row.tensor.dtype_text.data()) dtype = kept.Of(dtype);
+                  tensors_.push_back({number, kept.Of(row.op_name), kept.Of(row.op_type),
+                                      row.is_output, row.slot, row.timestamp, dtype,
+                                      std::move(row.tensor.shape), run_files::kStatisticCsv});
+                }));
+  if (!content.has_tensors) {
+    left_out_ += content.files;
+    SortFrom(first);
+    return {};
+  }
+  tensors_.resize(first);
   std::erase_if(directory.names, [](const std::string& name) { return !name.ends_with(kNpy); });
-  if (directory.names.empty()) return AddTable(number);
+  return AddFiles(number, reads_headers);
+}
+
+Status GraphIndex::AddFiles(size_t number, bool reads_headers) {
+  Directory& directory = directories_[number];
+  const std::string& path = directory.place.path;
   PL_TRY_ASSIGN(const NameMapping mapping, NameMapping::Read(path));
   if (mapping.size() > 0) directory.full_names.resize(directory.names.size());
   const size_t first = tensors_.size();
@@ -142,27 +178,6 @@ Status GraphIndex::AddDirectory(size_t number, bool reads_headers) {
                      [](const IndexedTensor& one) { return one.file.empty(); });
   left_out_ += static_cast<uint64_t>(tensors_.end() - others);
   tensors_.erase(others, tensors_.end());
-  SortFrom(first);
-  return {};
-}
-
-Status GraphIndex::AddTable(size_t number) {
-  const std::string path = JoinPath(directories_[number].place.path, run_files::kStatisticCsv);
-  if (KindOf(path) != PathKind::kFile) return {};
-  // A kernel has a row for each of its tensors, and kernels share types.
-  std::unordered_set<std::string_view> known;
-  const auto kept = [&](std::string_view text) {
-    const auto at = known.find(text);
-    return at != known.end() ? *at : *known.insert(texts_.emplace_back(text)).first;
-  };
-  const size_t first = tensors_.size();
-  PL_TRY(VisitStatisticTable(path, [&](StatisticRow row) {
-    std::string_view dtype = DTypeNameOf(row.tensor.dtype_text);
-    if (dtype.data() == row.tensor.dtype_text.data()) dtype = kept(dtype);
-    tensors_.push_back({number, kept(row.op_name), kept(row.op_type), row.is_output, row.slot,
-                        row.timestamp, dtype, std::move(row.tensor.shape),
-                        run_files::kStatisticCsv});
-  }));
   SortFrom(first);
   return {};
 }

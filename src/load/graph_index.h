@@ -33,7 +33,7 @@ struct IndexedTensor {
 // Names are views into the index; it is movable and keeps them valid. Thread-safe for reading.
 class GraphIndex {
  public:
-  // Everything at or below `root`: files, and tables where a directory has no files. With
+  // Everything at or below `root`: of each directory the files or the table (graph_content.h). With
   // `reads_headers` every file is opened for its dtype and shape; one that cannot be read has the
   // dtype kUnreadableDType. kInvalidArgument when nothing is a dump; kCorrupt for damaged tables.
   static Result<GraphIndex> Read(const std::string& root, bool reads_headers);
@@ -44,7 +44,8 @@ class GraphIndex {
     return directories_[tensor.directory].place;
   }
   [[nodiscard]] std::string PathOf(const IndexedTensor& tensor) const;
-  [[nodiscard]] uint64_t left_out() const { return left_out_; }  // files with other names
+  // Files with other names, and those beside a table that holds more.
+  [[nodiscard]] uint64_t left_out() const { return left_out_; }
 
   static constexpr int64_t kEveryStep = -1;  // step of constants
 
@@ -58,7 +59,7 @@ class GraphIndex {
 
   void AddConstants();
   Status AddDirectory(size_t number, bool reads_headers);
-  Status AddTable(size_t number);
+  Status AddFiles(size_t number, bool reads_headers);
   void SortFrom(size_t first);  // the tensors from that one on, by time
   void ResolveKernels(const std::string& root);
 

@@ -103,6 +103,19 @@ TEST_F(GraphIndexOf, ConstantsBelongToEveryStep) {
   EXPECT_EQ(GraphIndex::Read(root_.Path("t"), false)->left_out(), 1U);
 }
 
+// As compare has it: a table that holds more than the files is what was dumped.
+TEST_F(GraphIndexOf, FilesThatWereDroppedForTheTable) {
+  const std::string place = "t/rank_1/Net/4/8/";
+  WriteArray(place + "Add.n.0.0.1.output.0.DefaultFormat.npy");
+  const std::string row = "Add,n,0,0,1,output,0,24,float32,\"(2,3)\",1\n";
+  Write(place + "statistic.csv", std::string(kFixed) + "Max Value\n" + row + row);
+  EXPECT_EQ(Index("t"), "1 4 8 n Add out0 float32 2 3\n1 4 8 n Add out0 float32 2 3\n");
+  EXPECT_EQ(GraphIndex::Read(root_.Path("t"), false)->left_out(), 1U);
+  Write(place + "statistic.csv", std::string(kFixed) + "Max Value\n" + row);
+  EXPECT_EQ(Index("t"), "1 4 8 n Add out0 float32 2 3\n");
+  EXPECT_EQ(GraphIndex::Read(root_.Path("t"), false)->left_out(), 0U);
+}
+
 TEST_F(GraphIndexOf, NothingIsNoDump) {
   EXPECT_EQ(GraphIndex::Read(root_.path(), false).error().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(GraphIndex::Read(root_.Path("none"), false).error().code(), ErrorCode::kNotFound);

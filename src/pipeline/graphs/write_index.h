@@ -13,7 +13,7 @@ namespace plumbline::pipeline {
 struct WrittenIndex {
   uint64_t rows = 0;
   uint64_t unreadable = 0;  // files without dtype and shape
-  uint64_t left_out = 0;    // files whose names are none of a kernel's tensor
+  uint64_t left_out = 0;    // GraphIndex::left_out()
 };
 
 // Writes one CSV row per tensor below `root`: Rank, Graph, Step, Kernel, Op Type, IO, Slot, Data
