@@ -236,8 +236,10 @@ class Run {
       const std::string& path = inputs_.files[i].path;
       report_.done_before += outcomes_[i].done_before ? 1 : 0;
       report_.failed += one.failures.empty() ? 0 : 1;
-      std::ranges::move(one.outputs, std::back_inserter(report_.outputs));
-      report_.output_bytes += one.output_bytes;
+      for (PlacedFile& output : one.outputs) {
+        report_.outputs.push_back(std::move(output.path));
+        report_.output_bytes += output.bytes;
+      }
       for (const std::string& note : one.notes) report_.notes.push_back(path + ": " + note);
       for (const ConvertFailure& failure : one.failures) AddFailure(path, failure);
     }

@@ -100,8 +100,7 @@ class Conversion {
     };
     PL_TRY_ASSIGN(PlacedFile written,
                   directory_->Write(name, fill_and_check, options_.kind == OutputKind::kGraphNpy));
-    result_.output_bytes += written.bytes;
-    result_.outputs.push_back(std::move(written.path));
+    result_.outputs.push_back(std::move(written));
     return {};
   }
 

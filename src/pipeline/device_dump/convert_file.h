@@ -19,8 +19,7 @@ struct ConvertFailure {
 };
 
 struct FileConversion {
-  std::vector<std::string> outputs;  // paths of finished files
-  uint64_t output_bytes = 0;
+  std::vector<PlacedFile> outputs;  // finished files
   std::vector<ConvertFailure> failures;
   std::vector<std::string> notes;  // what is odd and did no harm
 };

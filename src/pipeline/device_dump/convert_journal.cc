@@ -1,5 +1,6 @@
 #include "pipeline/device_dump/convert_journal.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -18,8 +19,7 @@ bool ReadOutputs(const csv::Row& row, ConvertedFile& file) {
   for (size_t i = kFixedCells; i + 1 < row.size(); i += 2) {
     const auto size = ParseNatural(row[i + 1]);
     if (!size) return false;
-    file.outputs.push_back(row[i]);
-    file.output_sizes.push_back(static_cast<uint64_t>(*size));
+    file.outputs.push_back({row[i], static_cast<uint64_t>(*size)});
   }
   return (row.size() - kFixedCells) % 2 == 0;
 }
@@ -38,7 +38,7 @@ Done ReadDone(const std::string& text, const std::string& wanted) {
     const auto size = ParseNatural(row[1]);
     const auto time = ParseInteger(row[2]);
     if (!size || !time) continue;
-    ConvertedFile file{row[0], static_cast<uint64_t>(*size), *time, {}, {}};
+    ConvertedFile file{row[0], static_cast<uint64_t>(*size), *time, {}};
     if (ReadOutputs(row, file)) done[row[0]] = std::move(file);
   }
   return done;
@@ -73,23 +73,17 @@ bool ConvertJournal::IsDone(const std::string& path) const {
   const Result<int64_t> time = ModifiedAt(path);
   const ConvertedFile& file = found->second;
   if (!size || !time || *size != file.size_bytes || *time != file.modified_at) return false;
-  for (size_t i = 0; i < file.outputs.size(); ++i) {
-    const Result<uint64_t> left = FileSize(file.outputs[i]);
-    if (KindOf(file.outputs[i]) != PathKind::kFile || !left || *left != file.output_sizes[i]) {
-      return false;
-    }
-  }
-  return true;
+  return std::ranges::all_of(file.outputs, [](const PlacedFile& output) {
+    const Result<uint64_t> left = FileSize(output.path);
+    return KindOf(output.path) == PathKind::kFile && left && *left == output.bytes;
+  });
 }
 
 DumpStatus ConvertJournal::Add(const ConvertedFile& file) {
   csv::Row row{file.path, std::to_string(file.size_bytes), std::to_string(file.modified_at)};
-  for (size_t i = 0; i < file.outputs.size(); ++i) {
-    const bool is_known = i < file.output_sizes.size();
-    const Result<uint64_t> now = FileSize(file.outputs[i]);
-    if (!is_known && !now) return {};  // gone already: it is not done
-    row.push_back(file.outputs[i]);
-    row.push_back(std::to_string(is_known ? file.output_sizes[i] : *now));
+  for (const PlacedFile& output : file.outputs) {
+    row.push_back(output.path);
+    row.push_back(std::to_string(output.bytes));
   }
   std::string line;
   csv::AppendRow(row, line);

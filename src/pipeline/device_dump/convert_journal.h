@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
+#include "pipeline/device_dump/output_names.h"
 
 namespace plumbline::pipeline {
 
@@ -18,10 +19,8 @@ namespace plumbline::pipeline {
 struct ConvertedFile {
   std::string path;
   uint64_t size_bytes = 0;
-  int64_t modified_at = 0;           // of the dump, as ModifiedAt()
-  std::vector<std::string> outputs;  // paths
-  // In bytes, as they were when they were complete. Empty: that is now.
-  std::vector<uint64_t> output_sizes = {};
+  int64_t modified_at = 0;          // of the dump, as ModifiedAt()
+  std::vector<PlacedFile> outputs;  // as they were written
 };
 
 // A hidden file in the output directory, there while a conversion runs. Lines of CSV: what was

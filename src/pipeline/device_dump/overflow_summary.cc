@@ -112,7 +112,7 @@ class Summary {
   void Convert(const DumpPath& file) {
     if (!converted_.insert(file.path).second) return;
     FileConversion converted = ConvertFile(file.path, file.name, {}, *output_);
-    std::ranges::move(converted.outputs, std::back_inserter(summary_.outputs));
+    for (PlacedFile& output : converted.outputs) summary_.outputs.push_back(std::move(output.path));
     Tell(file.path, converted.failures);
   }
 
