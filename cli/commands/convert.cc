@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/number_text.h"
@@ -117,6 +119,16 @@ int Convert(Arguments& arguments) {
   return report->code ? static_cast<int>(*report->code) : 0;
 }
 
+// The first option with an empty value, which is no way to leave it out; empty: there is none.
+std::string EmptyOption(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (std::ranges::count(values, "") == 0) continue;
+    return option->get_snames().empty() ? option->get_name() : "-" + option->get_snames().front();
+  }
+  return {};
+}
+
 void AddLayoutOptions(CLI::App& command, ConvertRequest& request) {
   command.add_option("-f,--format", request.format, "layout to convert to, such as NCHW or ND");
   command.add_option("-s,--shape", request.shape, "shape of the result, such as 1,3,224,224");
@@ -149,8 +161,15 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
   command->add_option("--jobs", request.threads, "threads; 0: one per core")
       ->check(CLI::Range(0, 4096));
   command->footer(kFooter);
-  command->callback([arguments, &exit_status] {
+  command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    if (const std::string empty = EmptyOption(*command); !empty.empty()) {
+      constexpr auto kCode = static_cast<int>(pipeline::DumpCode::kInvalidParameter);
+      std::fprintf(stderr, "plumb convert: %s: is empty (expected a value) (error %d)\n",
+                   empty.c_str(), kCode);
+      exit_status = kCode;
+      return;
+    }
     arguments->request.kind = Kinds().at(arguments->kind);
     exit_status = Convert(*arguments);
   });

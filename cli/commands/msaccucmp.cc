@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace plumbline::cli {
 namespace {
@@ -75,7 +76,19 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
     status = ReportMsaccucmp(verb, std::string(name) + " is required", DumpCode::kNoDumpFile);
     return std::nullopt;
   }
-  return *std::move(parsed);
+  // An empty value is the default of those that upstream has "" for, and of nothing else.
+  std::vector<std::string_view> whole(required.begin(), required.end());
+  whole.insert(whole.end(), {"--output", "--op_name"});
+  for (const std::string_view name : whole) {
+    if (!parsed->Has(name) || !parsed->Get(name).empty()) continue;
+    status = ReportMsaccucmp(verb, std::string(name) + " is empty (expected a value)",
+                             DumpCode::kInvalidParameter);
+    return std::nullopt;
+  }
+  const std::string version = parsed->Get("--version", "2");
+  if (version == "1" || version == "2") return *std::move(parsed);
+  status = ReportMsaccucmp(verb, "--version: expected 1 or 2", DumpCode::kNoDumpFile);
+  return std::nullopt;
 }
 
 int ReportMsaccucmp(const char* verb, const std::string& message, DumpCode code) {

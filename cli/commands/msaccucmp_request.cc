@@ -79,7 +79,7 @@ DumpResult<Algorithms> AlgorithmsOf(const OptionWords& words, const std::vector<
       if (!name.empty()) names.emplace_back(name);
     }
   }
-  if (!words.Has("--algorithm") || names == std::vector<std::string>{"all"}) {
+  if (!words.Has("--algorithm") || std::ranges::count(names, "all") > 0) {
     return Algorithms{NotReplaced(measure::AllDumpAlgorithms(), own), own};
   }
   Algorithms chosen;

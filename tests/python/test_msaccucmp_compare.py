@@ -262,6 +262,21 @@ def test_part_of_a_network_and_mapping(tmp_path: Path) -> None:
     run("compare", *sides, tmp_path, "-s", "99", code=6)
 
 
+def test_odd_values_of_options(tmp_path: Path) -> None:
+    """One line each; the empty text is the default of the options that upstream has it for."""
+    write_dump(tmp_path / "mine" / dump_name("Mul", "mul", 1), [], [(normal((4, 5)), "ND")])
+    sides = {"-m": tmp_path / "mine", "-g": tmp_path / "mine", "-out": tmp_path / "out"}
+    for option, value, code in (
+            ("-m", "", 6), ("-g", "", 6), ("-out", "", 6), ("-op", "", 6), ("-v", "3", 2),
+            ("-v", "", 2), ("-max", "-1", 6), ("-max", "9" * 30, 6), ("-alg", ",", 31)):
+        words = [word for pair in (sides | {option: value}).items() for word in pair]
+        done = run("compare", *words, code=code)
+        assert done.stderr.startswith("msaccucmp compare: -") and done.stderr.count("\n") == 1
+    for more in (("-f", ""), ("-q", ""), ("-cf", ""), ("-a", ""), ("-alg", "all,0"), ("-v", "1")):
+        done = run("compare", *(word for pair in sides.items() for word in pair), *more)
+        assert "warning" not in done.stderr, (more, done.stderr)
+
+
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     """Upstream's codes."""
     chain(tmp_path / "a")

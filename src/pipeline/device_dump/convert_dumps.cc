@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -69,11 +70,22 @@ DumpResult<Inputs> FindInputs(const ConvertRequest& request) {
   const bool is_whole = KindOf(request.dump_path) != PathKind::kMissing;
   const std::vector<std::string_view> paths =
       is_whole ? std::vector<std::string_view>{request.dump_path} : SplitAt(request.dump_path, ',');
+  std::set<std::string_view> known;
   for (const std::string_view path : paths) {
-    inputs.files.push_back({std::string(path), std::string(BaseName(path)), ""});
+    if (path.empty()) {
+      return DumpFailure{DumpCode::kInvalidParameter,
+                         fmt::format("\"{}\": an empty name (expected a path, or paths between "
+                                     "single commas)",
+                                     request.dump_path)};
+    }
+    if (known.insert(path).second) {
+      inputs.files.push_back({std::string(path), std::string(BaseName(path)), ""});
+    } else {
+      inputs.notes.push_back(fmt::format("{}: named more than once; converted once", path));
+    }
   }
-  inputs.is_single = paths.size() == 1;
-  if (inputs.is_single && !is_whole) {
+  inputs.is_single = inputs.files.size() == 1;
+  if (paths.size() == 1 && !is_whole) {
     return DumpFailure{DumpCode::kInvalidPath,
                        fmt::format("{}: no such file or directory", request.dump_path)};
   }
