@@ -220,6 +220,27 @@ def test_types_shapes_and_strides(tmp_path: Path) -> None:
     assert found["/c/3/output/result"]["Verdict"] == "same"
 
 
+@pytest.mark.parametrize("is_target_wide", [True, False])
+def test_double_against_single_precision(tmp_path: Path, is_target_wide: bool) -> None:
+    """The values count, up to the rounding of the narrower type, and the row says the types."""
+    numbers = np.random.default_rng(0).normal(size=(8, 5))
+    exact, wrong = numbers.astype(np.float32), numbers.copy()
+    wrong[3, 2] *= 1.001
+    names = ("equal/1/output/result", "rounded/2/output/result", "wrong/3/output/result")
+    wide = dict(zip(names, (exact.astype(np.float64), numbers, wrong), strict=True))
+    sides = (wide, dict.fromkeys(names, exact))
+    mine, golden = (write_old_dump(tmp_path / name, values, 0) for name, values in
+                    zip(("a.h5", "b.h5"), sides if is_target_wide else sides[::-1], strict=True))
+    _, rows = compare(mine, golden, tmp_path / "out")
+    assert [(row["Verdict"], row["Reason"]) for row in rows] == [
+        ("same", ""), ("within noise", ""), ("suspicious", "exceeds-rounding")]
+    types = "float64 and float32" if is_target_wide else "float32 and float64"
+    for row in rows:
+        assert row["CompareFailReason"] == (
+            f"The DataType on both sides are different, {types}: the values are compared.")
+    assert float(rows[0]["CosineSimilarity"]) == 1
+
+
 def test_the_line_of_msaccucmp(tmp_path: Path) -> None:
     values = {"relu/1/output/result": np.arange(3, dtype=np.float32)}
     npu = write_old_dump(tmp_path / "npu.h5", values, device=10)
