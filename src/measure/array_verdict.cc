@@ -10,9 +10,10 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr double kRoundings = 8;       // conversions and updates that round once each
-constexpr double kLostDigits = 32;     // times the root of the roundoff
-constexpr double kLargestError = 0.1;  // whatever the dtype
+constexpr double kRoundings = 8;        // conversions and updates that round once each
+constexpr double kLostDigits = 32;      // times the root of the roundoff
+constexpr double kLargestError = 0.1;   // whatever the dtype
+constexpr uint64_t kManyElements = 64;  // of fewer the norm hides none
 
 double CoarserRoundoff(DType target, DType golden) {
   return std::max(UnitRoundoff(target), UnitRoundoff(golden));
@@ -22,6 +23,20 @@ bool IsAllZero(const TensorView& view) {
   // Each byte equals the next one, and the first is 0.
   const size_t size = view.size_bytes();
   return view.data[0] == std::byte{0} && std::memcmp(view.data, view.data + 1, size - 1) == 0;
+}
+
+// Whether the element that is furthest off is too far, for its size or for that of the sums that it
+// may be what is left of: by more than a few roundings, or as many times the noise of all other
+// elements, of the largest element. A norm hides one wrong element among many right ones.
+bool HasOutlier(const ArrayDifference& sums, DType target, DType golden) {
+  const uint64_t finite = sums.count - sums.nonfinite_count;
+  if (finite < kManyElements) return false;
+  const auto count = static_cast<double>(finite);
+  const double others = std::max(0.0, sums.difference_squares - sums.max_abs * sums.max_abs);
+  const double relative = std::sqrt(others / (count - 1)) / std::sqrt(sums.golden_squares / count);
+  double noise = CoarserRoundoff(target, golden);
+  if (std::isfinite(relative)) noise = std::max(noise, relative);
+  return sums.max_abs > kRoundings * noise * sums.golden_max;
 }
 
 ArrayVerdict Of(Verdict verdict, std::string_view reason,
@@ -60,15 +75,20 @@ ArrayVerdict JudgeDifference(const ArrayDifference& sums, DType target, DType go
   // Squares of very large and very small values are no numbers any more.
   if (!std::isfinite(result.error)) result.error = sums.max_abs / sums.golden_max;
   result.expected = RoundingError(target, golden);
+  const double plausible = LargestPlausibleError(target, golden);
+  const bool has_outlier = HasOutlier(sums, target, golden);
   if (result.expected == 0) {
     result.verdict = Verdict::kBroken;
     result.reason = "values-differ";
-  } else if (!(result.error <= LargestPlausibleError(target, golden))) {
+  } else if (!(result.error <= plausible)) {
     result.verdict = Verdict::kBroken;
     result.reason = "exceeds-rounding";
-  } else if (result.error > result.expected) {
+  } else if (has_outlier && sums.max_abs > plausible * sums.golden_max) {
+    result.verdict = Verdict::kBroken;
+    result.reason = "outlier";
+  } else if (has_outlier || result.error > result.expected) {
     result.verdict = Verdict::kSuspicious;
-    result.reason = "exceeds-rounding";
+    result.reason = result.error > result.expected ? "exceeds-rounding" : "outlier";
   } else if (sums.nonfinite_count > 0) {
     result.verdict = Verdict::kNotComparable;
     result.reason = "nonfinite-both";
@@ -79,10 +99,10 @@ ArrayVerdict JudgeDifference(const ArrayDifference& sums, DType target, DType go
 }
 
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
-  return JudgeDifference(
-      {sums.nonfinite_count, sums.nonfinite_mismatch, sums.mismatch_count > 0, sums.target_max,
-       sums.golden_max, sums.max_abs, sums.difference_squares, sums.golden_squares},
-      target, golden);
+  return JudgeDifference({sums.count, sums.nonfinite_count, sums.nonfinite_mismatch,
+                          sums.mismatch_count > 0, sums.target_max, sums.golden_max, sums.max_abs,
+                          sums.difference_squares, sums.golden_squares},
+                         target, golden);
 }
 
 ArrayVerdict JudgeEqualArrays(const TensorView& view) {

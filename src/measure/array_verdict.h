@@ -20,9 +20,10 @@ double LargestPlausibleError(DType target, DType golden);
 
 struct ArrayVerdict {
   Verdict verdict = Verdict::kNotComparable;
-  // Stable: "" (same, within noise), "exceeds-rounding", "values-differ" (no rounding touches
-  // integers), "nonfinite-position", "nonfinite-both", "zero-both", "zero-target", "zero-golden",
-  // "empty", "shape-differs", "unreadable", "only-target", "only-golden".
+  // Stable: "" (same, within noise), "exceeds-rounding", "outlier" (of one element alone),
+  // "values-differ" (no rounding touches integers), "nonfinite-position", "nonfinite-both",
+  // "zero-both", "zero-target", "zero-golden", "empty", "shape-differs", "unreadable",
+  // "only-target", "only-golden".
   std::string_view reason;
   double error = 0;     // relative, L2; NaN where none is defined
   double expected = 0;  // RoundingError()
@@ -32,6 +33,7 @@ struct ArrayVerdict {
 ArrayVerdict NotComparable(std::string_view reason);
 // What the verdict on two arrays of equal shape with elements depends on.
 struct ArrayDifference {
+  uint64_t count = 0;                                    // pairs
   uint64_t nonfinite_count = 0, nonfinite_mismatch = 0;  // as of kernels::Pairwise
   bool differs = false;                                  // any pair of values
   double target_max = 0, golden_max = 0;                 // the rest: over finite pairs; magnitudes

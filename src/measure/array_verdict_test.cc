@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <random>
 #include <vector>
+
+#include "tensor/half.h"
 
 namespace plumbline::measure {
 namespace {
@@ -45,6 +48,56 @@ TEST(ArrayVerdict, NothingThatProvesLittleIsGood) {
   EXPECT_EQ(JudgeEqual({1, kNan}).reason, "nonfinite-both");
   EXPECT_EQ(JudgeEqual({0}).reason, "zero-both");
   EXPECT_EQ(JudgeEqual({3}).verdict, Verdict::kSame);
+}
+
+// A float16 array as two float32 ones: rounded, and as it was.
+struct Rounded {
+  std::vector<float> target, golden;
+
+  explicit Rounded(size_t count) {
+    const NarrowFormat half = *NarrowFormatOf(DType::kFloat16);
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (size_t i = 0; i < count; ++i) {
+      golden.push_back(normal(random));
+      target.push_back(NarrowToFloat(half, FloatToNarrow(half, golden.back())));
+    }
+  }
+  [[nodiscard]] ArrayVerdict Judge() const {
+    const auto sums = kernels::PairwiseOf(
+        {DType::kFloat32, target.data(), DType::kFloat32, golden.data(), target.size()});
+    return JudgeArrays(sums, DType::kFloat16, DType::kFloat32);
+  }
+};
+
+// The norm of the difference grows with the root of their number, the element does not.
+TEST(ArrayVerdict, OneElementAmongManyIsSeen) {
+  for (const size_t count : {size_t{64}, size_t{10000}, size_t{1000000}}) {
+    Rounded pair(count);
+    EXPECT_EQ(pair.Judge().verdict, Verdict::kWithinNoise) << count;
+    pair.golden[7] = 1;
+    pair.target[7] = 1.06F;
+    const ArrayVerdict off = pair.Judge();
+    EXPECT_EQ(off.verdict, Verdict::kSuspicious) << count;
+    EXPECT_EQ(off.reason, count > 64 ? "outlier" : "exceeds-rounding") << count;
+    pair.target[7] = 3;
+    EXPECT_EQ(pair.Judge().verdict, Verdict::kBroken) << count;
+  }
+}
+
+// Noise of all elements is no outlier, also where its extremes are far from its norm: in a column
+// of larger numbers than all others, from inputs that were rounded.
+TEST(ArrayVerdict, NoiseOfLargerColumnsIsNoOutlier) {
+  constexpr size_t kColumns = 256, kRows = 256;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  Rounded pair(kRows * kColumns);
+  for (size_t i = 0; i < pair.golden.size(); ++i) {
+    const float scale = i % kColumns == 5 ? 1000 : 1;
+    pair.golden[i] *= scale;
+    pair.target[i] = pair.golden[i] + scale * normal(random) * 0x1p-10F;
+  }
+  EXPECT_EQ(pair.Judge().verdict, Verdict::kWithinNoise);
 }
 
 TEST(ArrayVerdict, SquaresBeyondDoubleDoNotHideAnError) {

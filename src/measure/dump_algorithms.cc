@@ -252,6 +252,7 @@ std::optional<ArrayDifference> DifferenceOf(const FirstPass& sums, const DumpPai
                         std::isfinite(sums.yy);
   if (!is_known) return std::nullopt;
   ArrayDifference difference;
+  difference.count = sums.count;
   difference.differs = sums.max_absolute > 0;
   difference.target_max = std::max(std::fabs(sums.min_x), std::fabs(sums.max_x));
   difference.golden_max = std::max(std::fabs(sums.min_y), std::fabs(sums.max_y));
