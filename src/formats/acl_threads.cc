@@ -84,7 +84,9 @@ void ReadMember(json::Reader& in, std::string_view key, ThreadSlices& slices) {
     if (!in.EnterArray()) return;
     while (in.NextElement()) ReadShape(in, slices.output_cuts.emplace_back());
   } else if (key == kInputs) {
-    slices.inputs = ReadThreads(in).sizes;
+    Boxes boxes = ReadThreads(in);
+    slices.inputs = std::move(boxes.sizes);
+    slices.input_starts = std::move(boxes.starts);
   } else if (key == kOutputs) {
     Boxes boxes = ReadThreads(in);
     slices.outputs = std::move(boxes.sizes);

@@ -18,7 +18,7 @@ struct ThreadSlices {
   // [thread][tensor]: sizes of its part.
   std::vector<std::vector<Shape>> inputs, outputs;
   // [thread][tensor]: where its part begins in the whole.
-  std::vector<std::vector<Shape>> output_starts;
+  std::vector<std::vector<Shape>> input_starts, output_starts;
 
   // Sizes of one tensor's part; nothing if the attribute does not say.
   [[nodiscard]] std::optional<Shape> InputOf(uint64_t thread, size_t index) const;

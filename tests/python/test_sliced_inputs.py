@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from device_dumps import Dump, Tensor
-from msaccucmp_cases import Array, normal, rows_of, run
+from msaccucmp_cases import ALGORITHMS, Array, expected_values, normal, rows_of, run
 from test_msaccucmp_compare import rule_operator
-from test_sliced_operators import TIME, attribute
+from test_sliced_operators import TIME, attribute, bounds
 
 PARTS = 4
 
@@ -107,6 +107,113 @@ def test_against_an_operator_that_was_not_cut(tmp_path: Path) -> None:
         write(directory / "mine", inputs)
     assert compare(tmp_path / "same")[1]["Verdict"] == "same"
     assert compare(tmp_path / "cut")[1]["Reason"] == "shape-differs"
+
+
+def test_inputs_are_those_of_all_threads(tmp_path: Path) -> None:
+    """With -ffts in the sizes of a thread's part, which the message has only of the whole."""
+    given, whole = normal((4, 6), 3), normal((4, 6))
+    for side in ("mine", "golden"):
+        parts = [np.ascontiguousarray(part) for part in np.array_split(given, 2, 1)]
+        results = [np.ascontiguousarray(part) for part in np.array_split(whole, 2, 1)]
+        boxes = [[box] for box in bounds(parts, 1)]
+        for thread in range(2):
+            inputs = [Tensor(parts[thread].tobytes(), 2, (4, 6), 2)]
+            outputs = [Tensor(results[thread].tobytes(), 2, (4, 6), 2)]
+            if side == "golden" and thread == 0:
+                inputs = [Tensor((parts[0] * 2).tobytes(), 2, (4, 6), 2)]
+            Dump(inputs, outputs, attribute=attribute(results, 1, True, input_tensor_slice=boxes)
+                 ).write(tmp_path / side / f"Add.a.3.7.{TIME + thread}.4.9.{thread}.0")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
+    first, result = rows_of(tmp_path)
+    assert first["TensorIndex"] == "a:input:0" and first["Shape"] == "[4,6]"
+    part, other = np.array_split(given, 2, 1)
+    assert {name: first[name] for name in ALGORITHMS} == expected_values(
+        given, np.concatenate([part * 2, other], 1))
+    assert (result["Shape"], result["Verdict"]) == ("[4,6]", "same")
+    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path / "apart",
+        "-ffts")
+    first, _, second, _ = rows_of(tmp_path / "apart")
+    assert first["Shape"] == second["Shape"] == "[4,3]"
+    assert {name: first[name] for name in ALGORITHMS} == expected_values(part, part * 2)
+    assert second["Verdict"] == "same"
+
+
+def with_bounds(directory: Path, whole: Array, edges: list[tuple[int, int]], *,
+                wrong: Array | None = None, **other: Any) -> None:
+    """A thread for each pair of rows that its input begins and ends with; the sizes in the message
+    are those of the whole."""
+    rows = np.array_split(normal((8, 5), 9), len(edges), 0)
+    boxes = [[[{"lower": first, "higher": last}, {"lower": 0, "higher": whole.shape[1]}]]
+             for first, last in edges]
+    text = attribute(rows, 0, True, **({"input_tensor_slice": boxes} | other))
+    for number, (first, last) in enumerate(edges):
+        given = (whole if wrong is None or number else wrong)[first:last]
+        Dump(inputs=[Tensor(given.tobytes(), 2, whole.shape, 2)], outputs=[plain(rows[number])],
+             attribute=text).write(directory / f"Add.net_add.3.7.{TIME + number}.4.9.{number}.0")
+
+
+EDGES = {"two": [(0, 6), (6, 12)], "three": [(0, 3), (3, 7), (7, 12)],
+         "borders": [(0, 5), (3, 9), (8, 12)]}
+
+
+@pytest.mark.parametrize("cut_as", EDGES)
+def test_inputs_are_put_together_by_their_bounds(tmp_path: Path, cut_as: str) -> None:
+    """Against an operator that was not cut, and against one that was cut otherwise."""
+    whole = normal((12, 5))
+    wrong = whole.copy()
+    wrong[1] *= 2
+    Dump(inputs=[plain(whole)], outputs=[plain(normal((8, 5), 9))]).write(
+        tmp_path / "uncut" / "golden" / f"Add.net_add.3.7.{TIME}")
+    with_bounds(tmp_path / "cut" / "golden", whole, EDGES["two"])
+    for directory in (tmp_path / "uncut", tmp_path / "cut"):
+        with_bounds(directory / "mine", whole, EDGES[cut_as])
+        row = compare(directory)[1]
+        assert (row["Verdict"], row["Shape"], row["CompareFailReason"]) == ("same", "[12,5]", "")
+        (directory / "right").mkdir()
+        (directory / "mine").rename(directory / "right" / "mine")
+        for old in (directory / "out").iterdir():
+            old.unlink()
+        with_bounds(directory / "mine", wrong, EDGES[cut_as])
+        answer, row = compare(directory)
+        assert answer == "first wrong call: net_add"
+        assert row["Verdict"] == "broken"
+        error = np.linalg.norm((wrong - whole).astype(float)) / np.linalg.norm(whole.astype(float))
+        assert float(row["RelativeError"]) == pytest.approx(error, rel=1e-3)
+
+
+def test_bounds_that_make_no_whole_leave_the_parts(tmp_path: Path) -> None:
+    """Holes, borders that differ, sizes other than the message's: part by part, nothing passes."""
+    whole = normal((12, 5))
+    wrong = whole.copy()
+    wrong[4] += 1
+    for name, edges, first in (("hole", [(0, 5), (7, 12)], None),
+                               ("borders", [(0, 5), (3, 12)], wrong),
+                               ("short", [(0, 5), (5, 11)], None)):
+        directory = tmp_path / name
+        Dump(inputs=[plain(whole)], outputs=[plain(normal((8, 5), 9))]).write(
+            directory / "golden" / f"Add.net_add.3.7.{TIME}")
+        with_bounds(directory / "mine", whole, edges, wrong=first)
+        assert compare(directory)[1]["Reason"] == "shape-differs"
+        with_bounds(tmp_path / "both" / name / "mine", whole, edges, wrong=first)
+        with_bounds(tmp_path / "both" / name / "golden", whole, edges)
+        row = compare(tmp_path / "both" / name)[1]
+        assert "that of part" in row["CompareFailReason"]
+        assert (row["Verdict"] == "same") == (first is None)
+
+
+def test_the_whole_input_with_a_rule_file(tmp_path: Path) -> None:
+    given, whole = normal((12, 5)), normal((8, 5), 9)
+    with_bounds(tmp_path / "mine", given, EDGES["borders"])
+    (tmp_path / "golden").mkdir()
+    for name, array in (("data", given), ("net_add", whole)):
+        np.save(tmp_path / "golden" / f"{name}.0.{TIME}.npy", array.astype(np.float32))
+    rule = tmp_path / "rule.json"
+    rule.write_text(json.dumps({"graph": [{"name": "g", "op": [
+        rule_operator("Data data", []),
+        rule_operator("Add net_add", ["data:0"], ["net_add"], ("net_add", 0, (8, 5)))]}]}))
+    answer, row = compare(tmp_path, "-f", rule)
+    assert answer == "no wrong call"
+    assert (row["Verdict"], row["Shape"]) == ("same", "[12,5]")
 
 
 def test_with_a_rule_file(tmp_path: Path) -> None:

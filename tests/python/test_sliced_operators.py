@@ -277,28 +277,6 @@ def test_one_by_one(tmp_path: Path) -> None:
     assert rows[1]["Shape"] == "[2,2,3,4,16]"
 
 
-def test_inputs_are_those_of_the_first_thread(tmp_path: Path) -> None:
-    """In the sizes of that thread's part, which the message has only of the whole."""
-    given, whole = normal((4, 6), 3), normal((4, 6))
-    for side in ("mine", "golden"):
-        parts = [np.ascontiguousarray(part) for part in np.array_split(given, 2, 1)]
-        results = [np.ascontiguousarray(part) for part in np.array_split(whole, 2, 1)]
-        boxes = [[box] for box in bounds(parts, 1)]
-        for thread in range(2):
-            inputs = [Tensor(parts[thread].tobytes(), 2, (4, 6), 2)]
-            outputs = [Tensor(results[thread].tobytes(), 2, (4, 6), 2)]
-            if side == "golden" and thread == 0:
-                inputs = [Tensor((parts[0] * 2).tobytes(), 2, (4, 6), 2)]
-            Dump(inputs, outputs, attribute=attribute(results, 1, True, input_tensor_slice=boxes)
-                 ).write(tmp_path / side / f"Add.a.3.7.{TIME + thread}.4.9.{thread}.0")
-    run("compare", "-m", tmp_path / "mine", "-g", tmp_path / "golden", "-out", tmp_path)
-    first, result = rows_of(tmp_path)
-    assert first["TensorIndex"] == "a:input:0" and first["Shape"] == "[4,3]"
-    part = np.array_split(given, 2, 1)[0]
-    assert {name: first[name] for name in ALGORITHMS} == expected_values(part, part * 2)
-    assert (result["Shape"], result["Verdict"]) == ("[4,6]", "same")
-
-
 def test_convert_leaves_the_parts(tmp_path: Path) -> None:
     """Each file becomes an array in the sizes of its thread."""
     whole = normal((2, 19, 9, 4))

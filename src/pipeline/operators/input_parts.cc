@@ -27,9 +27,13 @@ bool AreAllSame(const std::vector<PartOfInput>& parts) {
       parts, [&](const PartOfInput& one) { return AreSame(*one.tensor, *parts.front().tensor); });
 }
 
-// Of an operator that was not cut, its own. `is_whole` becomes false where a part lacks the input.
-std::vector<PartOfInput> PartsOf(const OperatorTensors& tensors, size_t index, bool& is_whole) {
-  if (tensors.parts().empty()) return {{&tensors.message().inputs[index], 0}};
+// With `takes_whole` one that was put together is one. `is_whole` becomes false where a part lacks
+// the input.
+std::vector<PartOfInput> PartsOf(const OperatorTensors& tensors, size_t index, bool takes_whole,
+                                 bool& is_whole) {
+  if (tensors.parts().empty() || (takes_whole && tensors.IsInputWhole(index))) {
+    return {{&tensors.message().inputs[index], 0}};
+  }
   std::vector<PartOfInput> parts;
   for (size_t i = 0; i < tensors.parts().size(); ++i) {
     const std::vector<DumpedTensor>& inputs = tensors.parts()[i].inputs;
@@ -49,9 +53,15 @@ int Severity(const measure::ArrayVerdict& verdict) {
 
 InputPairs PairInputs(const OperatorTensors& target, const OperatorTensors& golden, size_t index) {
   InputPairs found;
-  std::vector<PartOfInput> mine = PartsOf(target, index, found.is_whole);
-  std::vector<PartOfInput> theirs = PartsOf(golden, index, found.is_whole);
-  const bool is_mine_one = AreAllSame(mine), is_theirs_one = AreAllSame(theirs);
+  std::vector<PartOfInput> mine = PartsOf(target, index, true, found.is_whole);
+  std::vector<PartOfInput> theirs = PartsOf(golden, index, true, found.is_whole);
+  bool is_mine_one = AreAllSame(mine), is_theirs_one = AreAllSame(theirs);
+  if (is_mine_one != is_theirs_one) {  // parts meet parts, where both sides have them
+    mine = PartsOf(target, index, false, found.is_whole);
+    theirs = PartsOf(golden, index, false, found.is_whole);
+    is_mine_one = AreAllSame(mine);
+    is_theirs_one = AreAllSame(theirs);
+  }
   if (is_mine_one) mine.resize(1);
   if (is_theirs_one) theirs.resize(1);
   for (const PartOfInput& one : mine) {
@@ -69,7 +79,7 @@ InputPairs PairInputs(const OperatorTensors& target, const OperatorTensors& gold
 
 InputPairs PairInputs(const OperatorTensors& target, size_t index) {
   InputPairs found;
-  std::vector<PartOfInput> mine = PartsOf(target, index, found.is_whole);
+  std::vector<PartOfInput> mine = PartsOf(target, index, true, found.is_whole);
   if (AreAllSame(mine)) mine.resize(1);
   for (const PartOfInput& one : mine) found.pairs.push_back({one.tensor, nullptr, one.number});
   found.is_whole = found.is_whole && (mine.size() == 1 || target.is_whole());

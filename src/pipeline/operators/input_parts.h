@@ -1,5 +1,5 @@
-// The inputs of operators that FFTS+ cut into tasks: nobody puts them together, so they are
-// compared part by part, and the row of an input stands for all of them.
+// The inputs of operators that FFTS+ cut into tasks: where nothing tells how they make a whole
+// (operator_tensors.h), they are compared part by part, and the row of an input stands for all.
 
 #ifndef PLUMBLINE_PIPELINE_OPERATORS_INPUT_PARTS_H_
 #define PLUMBLINE_PIPELINE_OPERATORS_INPUT_PARTS_H_
@@ -26,9 +26,10 @@ struct InputPairs {
   bool is_whole = true;  // false: some part is missing, or has no counterpart
 };
 
-// The parts of one input, each with the golden part of its number. An input that is the same in all
-// parts of a side is one tensor, which stands for each. At least one pair, unless both sides were
-// cut in ways that share no part. Requires: both messages have the input.
+// The whole inputs where both sides have one; else the parts of one input, each with the golden
+// part of its number. An input that is the same in all parts of a side is one tensor, which stands
+// for each. At least one pair, unless both sides were cut in ways that share no part. Requires:
+// both messages have the input.
 InputPairs PairInputs(const OperatorTensors& target, const OperatorTensors& golden, size_t index);
 // The same where golden is one tensor: pairs without it.
 InputPairs PairInputs(const OperatorTensors& target, size_t index);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/acl_types.h"
 #include "pipeline/operators/plain_tensor.h"
 #include "pipeline/operators/slice_assembly.h"
 #include "tensor/device_shape.h"
@@ -89,6 +88,8 @@ Status OperatorTensors::OpenSlices(const load::OperatorSlices& slices) {
   if (slices.are_joined && facts_) {
     const Status joined = Join(slices);
     if (!joined) return joined.error().In(slices.files.front().path);
+    const bool may_join = is_whole_ && !lacks_attribute_ && parts_.size() > 1;
+    for (size_t i = 0; may_join && i < message_.inputs.size(); ++i) JoinInput(i);
   } else {
     message_ = parts_.back();
   }
@@ -113,6 +114,7 @@ Status OperatorTensors::OpenPart(const load::OperatorSlice& slice) {
   numbers_.push_back(slice.number);
   acl::Message& part = parts_.emplace_back(files_.back().message());
   std::vector<Shape>& starts = starts_.emplace_back();
+  std::vector<Shape>& input_starts = input_starts_.emplace_back();
   Result<std::optional<acl::ThreadSlices>> read = acl::ReadThreadSlices(part);
   if (!read) return read.error().In(slice.path);
   part.attributes.clear();  // of thousands of parts, each of which has the places of all
@@ -126,6 +128,7 @@ Status OperatorTensors::OpenPart(const load::OperatorSlice& slice) {
     if (thread < facts.inputs.size()) TakePart(part.inputs, facts.inputs[thread]);
     if (thread < facts.outputs.size()) TakePart(part.outputs, facts.outputs[thread]);
     if (thread < facts.output_starts.size()) starts = std::move(facts.output_starts[thread]);
+    if (thread < facts.input_starts.size()) input_starts = std::move(facts.input_starts[thread]);
   }
   if (facts_ &&
       (facts.is_automatic != facts_->is_automatic || facts.output_cuts != facts_->output_cuts)) {
@@ -273,16 +276,49 @@ Status OperatorTensors::JoinOutput(size_t index, const std::vector<size_t>& axes
   }
   PL_TRY_ASSIGN(acl::Elements whole, has_places ? PlaceParts(parts, starts, axes)
                                                 : ConcatenateParts(parts, axes.front()));
-  DumpedTensor& output = message_.outputs[index];
-  const acl::TypeInfo* type = acl::FindType(output.data_type);
-  if (type == nullptr || type->encoding != acl::Encoding::kPlain) {
-    output.data_type = acl::CodeOfDType(whole.dtype).value_or(output.data_type);
-  }
-  output.shape = DimsOf(whole.sizes);
-  output.data = joined_.emplace_back(std::move(whole.owned));
-  output.size = output.data.size();
-  FindOriginal(tensors, output);
+  TakeJoined(tensors, std::move(whole), message_.outputs[index]);
   return {};
+}
+
+void OperatorTensors::TakeJoined(const std::vector<const DumpedTensor*>& parts, acl::Elements whole,
+                                 DumpedTensor& tensor) {
+  const acl::TypeInfo* type = acl::FindType(tensor.data_type);
+  if (type == nullptr || type->encoding != acl::Encoding::kPlain) {
+    tensor.data_type = acl::CodeOfDType(whole.dtype).value_or(tensor.data_type);
+  }
+  tensor.shape = DimsOf(whole.sizes);
+  tensor.data = joined_.emplace_back(std::move(whole.owned));
+  tensor.size = tensor.data.size();
+  FindOriginal(parts, tensor);
+}
+
+void OperatorTensors::JoinInput(size_t index) {
+  std::vector<Shape> starts;
+  std::vector<const DumpedTensor*> tensors;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (index >= parts_[i].inputs.size() || index >= input_starts_[i].size()) return;
+    starts.push_back(input_starts_[i][index]);
+    tensors.push_back(&parts_[i].inputs[index]);
+    const bool fits = !starts.back().empty() &&
+                      tensors.back()->data_type == tensors.front()->data_type &&
+                      tensors.back()->format == tensors.front()->format;
+    if (!fits) return;
+  }
+  if (std::ranges::count(starts, starts.front()) == std::ssize(starts)) return;  // not cut
+  std::vector<acl::Elements> parts;
+  for (const DumpedTensor* tensor : tensors) {
+    Result<acl::Elements> elements = acl::ElementsOf(*tensor);
+    if (!elements) return;
+    parts.push_back(*std::move(elements));
+  }
+  Result<acl::Elements> whole = CoverParts(parts, starts);
+  if (!whole) return;
+  // The sizes in a message are those of the whole, or those of the part itself.
+  const std::optional<Shape> stated = acl::KnownShape(files_.front().message().inputs[index].shape);
+  const std::optional<Shape> part = acl::KnownShape(tensors.front()->shape);
+  if (stated && stated != whole->sizes && stated != part) return;
+  TakeJoined(tensors, *std::move(whole), message_.inputs[index]);
+  joined_inputs_.insert(index);
 }
 
 }  // namespace plumbline::pipeline

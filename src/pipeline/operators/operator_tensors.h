@@ -9,12 +9,14 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "formats/acl_dump.h"
 #include "formats/acl_threads.h"
+#include "formats/acl_types.h"
 #include "load/operator_dumps.h"
 
 namespace plumbline::pipeline {
@@ -25,11 +27,12 @@ class OperatorTensors {
   // Without slices the file at `path`, whose recorder called it `file_name`. Of joined ones each
   // output that is cut is put together: where the attribute says where each part begins, there,
   // otherwise along the one dimension in which it is cut, in the order of the slices. Inputs are
-  // those of one part, and parts() has those of all. Of a part by itself the tensors have the sizes
-  // of the part. Errors of acl::DumpFile::Open() of any of the files; kCorrupt: parts that do not
-  // fit each other, the places or the whole sizes that are said, or that have other numbers than
-  // there should be; kUnsupported: an output that is cut in several dimensions, and nothing says
-  // where.
+  // put together where the attribute says where each part begins, and the parts, which may share
+  // borders, make a whole; else they are those of one part. parts() has those of all. Of a part by
+  // itself the tensors have the sizes of the part. Errors of acl::DumpFile::Open() of any of the
+  // files; kCorrupt: parts that do not fit each other, the places or the whole sizes that are said,
+  // or that have other numbers than there should be; kUnsupported: an output that is cut in several
+  // dimensions, and nothing says where.
   static Result<OperatorTensors> Open(const std::string& path, const std::string& file_name,
                                       const load::OperatorSlices& slices);
 
@@ -45,6 +48,10 @@ class OperatorTensors {
   // The messages of these, with the sizes of the parts; empty: no parts were put together.
   [[nodiscard]] std::span<const acl::Message> parts() const {
     return are_joined_ ? std::span<const acl::Message>(parts_) : std::span<const acl::Message>();
+  }
+  // Whether the input `index` of message() is the whole one: not cut, or put together.
+  [[nodiscard]] bool IsInputWhole(size_t index) const {
+    return !are_joined_ || joined_inputs_.contains(index);
   }
   // What is wrong with the output `index`, which is not cut: parts that have another one, sizes
   // that are not those of the message; empty: nothing.
@@ -63,6 +70,11 @@ class OperatorTensors {
   Status Join(const load::OperatorSlices& slices);
   // `axes`: the dimensions in which the output is cut.
   Status JoinOutput(size_t index, const std::vector<size_t>& axes);
+  // Leaves the parts of one that is not cut, or where they make no whole.
+  void JoinInput(size_t index);
+  // Makes `tensor` the whole of its parts.
+  void TakeJoined(const std::vector<const acl::DumpedTensor*>& parts, acl::Elements whole,
+                  acl::DumpedTensor& tensor);
   // An output that no part cuts is the same in all of them; `taken`: the part whose one counts.
   void CompareUncut(size_t index, size_t taken);
   // The sizes of an output against those in the message of the part `taken`.
@@ -73,8 +85,9 @@ class OperatorTensors {
   std::vector<int64_t> numbers_;     // of the parts
   std::optional<acl::ThreadSlices> facts_;
   bool lacks_attribute_ = false;  // some part has no such facts
-  // Of each part and output: where it begins in the whole; empty: not said.
-  std::vector<std::vector<Shape>> starts_;
+  // Of each part and output, or input: where it begins in the whole; empty: not said.
+  std::vector<std::vector<Shape>> starts_, input_starts_;
+  std::set<size_t> joined_inputs_;
   std::deque<std::vector<std::byte>> joined_;
   acl::Message message_;  // of several files
   bool is_one_file_ = false, are_joined_ = false;

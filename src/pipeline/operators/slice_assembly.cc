@@ -103,6 +103,24 @@ Status CheckUncut(const Parts& parts, const std::vector<size_t>& axes) {
   return {};
 }
 
+// From a contiguous part to its place in the whole. Requires: the part has elements.
+StridedCopy CopyOfPart(const Shape& part, const Shape& start, const Shape& whole) {
+  const std::vector<int64_t> from = ContiguousStrides(part), to = ContiguousStrides(whole);
+  StridedCopy copy;
+  for (size_t axis = 0; axis < whole.size(); ++axis) {
+    copy.to_offset += start[axis] * to[axis];
+    copy.axes.push_back({part[axis], from[axis], to[axis]});
+  }
+  return copy;
+}
+
+// The same way back.
+StridedCopy BackOf(StridedCopy copy) {
+  std::swap(copy.from_offset, copy.to_offset);
+  for (CopyAxis& axis : copy.axes) std::swap(axis.from_stride, axis.to_stride);
+  return copy;
+}
+
 }  // namespace
 
 std::vector<size_t> CutAxes(const Shape& cuts) {
@@ -156,16 +174,51 @@ Result<acl::Elements> PlaceParts(const Parts& parts, const Starts& starts,
                              ShapeText(whole.sizes), bytes / width));
   }
   whole.owned.resize(bytes);
-  const std::vector<int64_t> strides = ContiguousStrides(whole.sizes);
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].bytes.empty()) continue;
-    const std::vector<int64_t> from = ContiguousStrides(parts[i].sizes);
-    StridedCopy copy;
-    for (size_t axis = 0; axis < strides.size(); ++axis) {
-      copy.to_offset += starts[i][axis] * strides[axis];
-      copy.axes.push_back({parts[i].sizes[axis], from[axis], strides[axis]});
-    }
+    const StridedCopy copy = CopyOfPart(parts[i].sizes, starts[i], whole.sizes);
     CopyStrided(copy, width, parts[i].bytes.data(), whole.owned.data());
+  }
+  return whole;
+}
+
+Result<acl::Elements> CoverParts(const Parts& parts, const Starts& starts) {
+  acl::Elements whole;
+  whole.dtype = parts.front().dtype;
+  PL_TRY_ASSIGN(whole.sizes, SizesOf(parts, starts));
+  const size_t width = InfoOf(whole.dtype).size_bytes;
+  size_t most = 0;
+  for (const acl::Elements& part : parts) {
+    if (part.dtype != whole.dtype) return Wrong("are of several types");
+    most += part.bytes.size() / width;
+  }
+  const Result<int64_t> count = ElementCount(whole.sizes);
+  if (!count || static_cast<size_t>(*count) > most) {
+    return Wrong(fmt::format("do not fill the whole {}: they have {} elements",
+                             ShapeText(whole.sizes), most));
+  }
+  const auto elements = static_cast<size_t>(*count);
+  whole.owned.resize(elements * width);
+  std::vector<std::byte> filled(elements), ones;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].bytes.empty()) continue;
+    const StridedCopy copy = CopyOfPart(parts[i].sizes, starts[i], whole.sizes);
+    CopyStrided(copy, width, parts[i].bytes.data(), whole.owned.data());
+    ones.assign(parts[i].bytes.size() / width, std::byte{1});
+    CopyStrided(copy, 1, ones.data(), filled.data());
+  }
+  if (std::ranges::count(filled, std::byte{0}) > 0) {
+    return Wrong(fmt::format("leave holes in the whole {}", ShapeText(whole.sizes)));
+  }
+  // Later parts lie over earlier ones: each is there whole only if they agree.
+  std::vector<std::byte> again;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].bytes.empty()) continue;
+    again.resize(parts[i].bytes.size());
+    CopyStrided(BackOf(CopyOfPart(parts[i].sizes, starts[i], whole.sizes)), width,
+                whole.owned.data(), again.data());
+    if (std::ranges::equal(again, parts[i].bytes)) continue;
+    return Wrong(fmt::format("overlap in different elements, those of part {} with later ones", i));
   }
   return whole;
 }

@@ -23,6 +23,12 @@ Result<acl::Elements> ConcatenateParts(const std::vector<acl::Elements>& parts, 
 Result<acl::Elements> PlaceParts(const std::vector<acl::Elements>& parts,
                                  const std::vector<Shape>& starts, const std::vector<size_t>& axes);
 
+// The parts at their places, which may overlap where they have the same elements, as the inputs of
+// tasks do that need the borders of others. kCorrupt: they differ there, or do not fill a whole.
+// Requires: as PlaceParts().
+Result<acl::Elements> CoverParts(const std::vector<acl::Elements>& parts,
+                                 const std::vector<Shape>& starts);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_OPERATORS_SLICE_ASSEMBLY_H_

@@ -92,5 +92,22 @@ TEST(SliceAssembly, ManyPartsTakeNoTime) {
   EXPECT_FALSE(PlaceParts(parts, starts, {0}));
 }
 
+TEST(SliceAssembly, PartsThatShareBorders) {
+  std::vector<acl::Elements> parts = PartsOf({{2, 2}, {2, 2}});  // 0 1 / 2 3 and 4 5 / 6 7
+  const std::vector<Shape> starts = {{0, 0}, {1, 0}};
+  EXPECT_FALSE(CoverParts(parts, starts));  // the middle row is 2 3 and 4 5
+  parts[1].owned = {std::byte{2}, std::byte{3}, std::byte{6}, std::byte{7}};
+  parts[1].bytes = parts[1].owned;
+  const auto whole = CoverParts(parts, starts);
+  ASSERT_TRUE(whole) << whole.error().message();
+  EXPECT_EQ(whole->sizes, (Shape{3, 2}));
+  EXPECT_EQ(Bytes(*whole), (std::vector<int>{0, 1, 2, 3, 6, 7}));
+  EXPECT_FALSE(CoverParts(parts, {{0, 0}, {3, 0}}));                      // a hole between them
+  EXPECT_FALSE(CoverParts(PartsOf({{2, 2}, {2, 2}}), {{0, 0}, {2, 2}}));  // more than they fill
+  EXPECT_FALSE(CoverParts(PartsOf({{2, 2}, {4}}), {{0, 0}, {2, 0}}));
+  parts[1].dtype = DType::kInt8;
+  EXPECT_FALSE(CoverParts(parts, starts));
+}
+
 }  // namespace
 }  // namespace plumbline::pipeline
