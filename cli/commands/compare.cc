@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "commands.h"
 #include "commands/compare_files.h"
 #include "commands/compare_mappings.h"
@@ -21,6 +22,7 @@
 #include "formats/hdf5_dump.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
+#include "load/detect.h"
 #include "load/graph_dump.h"
 #include "load/secure_paths.h"
 #include "load/torchair_dump.h"
@@ -206,6 +208,21 @@ Status RefuseOptionsOfCalls(const Arguments& arguments, std::string_view dumps) 
                fmt::format("--json, --next-config: not for {}", dumps));
 }
 
+// One side holds device dumps and no recording: what is wrong is the other one.
+Status CheckOneSided(const Arguments& arguments, const std::string& with_dumps) {
+  if (with_dumps.empty()) return {};
+  const Result<std::vector<std::string>> recordings = load::ListDumpJson(with_dumps);
+  if (recordings && !recordings->empty()) return {};
+  const bool is_target = with_dumps == arguments.target_path;
+  const std::string& other = is_target ? arguments.golden_path : arguments.target_path;
+  if (KindOf(other) == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no such file or directory", other));
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: holds no device dumps that can be read (expected some, as {} does)",
+                           other, with_dumps));
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
@@ -230,16 +247,17 @@ Result<int> CompareByKind(Arguments& arguments) {
   const bool is_mapped_graph = graphs == 1 && !arguments.options.mappings.data.empty();
   arguments.ranks.of_graphs = !is_mapped_graph && (arguments.ranks.of_graphs || graphs > 0);
   if (!arguments.ranks.of_graphs) {
-    PL_TRY_ASSIGN(const std::vector<pipeline::OperatorTree> trees,
+    PL_TRY_ASSIGN(const pipeline::OperatorTrees trees,
                   pipeline::FindOperatorTrees(arguments.target_path, arguments.golden_path));
-    if (!trees.empty()) {
+    if (!trees.pairs.empty()) {
       PL_TRY(RefuseOptionsOfCalls(arguments, "device dumps"));
-      return CompareOperatorDumps(trees, arguments.options, arguments.fail_on);
+      return CompareOperatorDumps(trees.pairs, arguments.options, arguments.fail_on);
     }
-  }
-  if (!arguments.ranks.of_graphs && AreFiles(arguments.target_path, arguments.golden_path)) {
-    return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
-                        arguments.fail_on, arguments.machine);
+    if (AreFiles(arguments.target_path, arguments.golden_path)) {
+      return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                          arguments.fail_on, arguments.machine);
+    }
+    if (!is_mapped_graph) PL_TRY(CheckOneSided(arguments, trees.one_sided));
   }
   if (!is_mapped_graph && MeansRanks(arguments.target_path, arguments.golden_path,
                                      !arguments.request_path.empty(), arguments.ranks)) {

@@ -424,6 +424,28 @@ def test_plumb_compare_finds_dumps_by_mapping_csv_alone(tmp_path: Path) -> None:
     assert [row["Verdict"] for row in rows_of(tmp_path / "out")] == ["same", "broken"]
 
 
+@pytest.mark.parametrize("mine_has_dumps", [True, False])
+def test_the_side_without_dumps_is_named(tmp_path: Path, mine_has_dumps: bool) -> None:
+    dumps, other = tmp_path / "dumps", tmp_path / "other"
+    write_dump(dumps / dump_name("Add", "a", 1), [], [(normal((3, 4)), "ND")])
+
+    def compare() -> tuple[int, str]:
+        sides = (dumps, other) if mine_has_dumps else (other, dumps)
+        done = subprocess.run([PLUMB, "compare", *sides, "-o", tmp_path / "out"],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr.removeprefix("plumb compare: ")
+
+    assert compare() == (3, f"{other}: no such file or directory\n")
+    expected = (f"{other}: holds no device dumps that can be read (expected some, as {dumps} "
+                "does)\n")
+    write_dump(other / "12345", [], [(normal((3, 4)), "ND")])
+    assert compare() == (2, expected)
+    (other / "mapping.csv").write_bytes(b"\x80\xff,\x01\n,,,")
+    assert compare() == (2, expected)
+    (other / "mapping.csv").write_text(f"12345,{dump_name('Add', 'a', 1)}\n")
+    assert compare() == (0, "")
+
+
 @pytest.mark.parametrize("words", [("0", "1"), ("0 1",), ("0,1",), ("0, MaxAbsoluteError",)])
 def test_algorithms_between_commas_or_blanks(tmp_path: Path, words: tuple[str, ...]) -> None:
     chain(tmp_path / "mine")

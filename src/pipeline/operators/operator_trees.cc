@@ -54,27 +54,29 @@ Found DumpDirectories(const std::string& tree) {
 
 }  // namespace
 
-Result<std::vector<OperatorTree>> FindOperatorTrees(const std::string& target,
-                                                    const std::string& golden) {
-  std::vector<OperatorTree> trees;
+Result<OperatorTrees> FindOperatorTrees(const std::string& target, const std::string& golden) {
   const Found mine = DumpDirectories(target);
-  if (mine.directories.empty()) return trees;
   Found theirs = DumpDirectories(golden);
-  if (theirs.directories.empty()) return trees;
+  if (mine.directories.empty() || theirs.directories.empty()) {
+    if (!mine.directories.empty()) return OperatorTrees{{}, target};
+    return OperatorTrees{{}, theirs.directories.empty() ? "" : golden};
+  }
   PL_TRY(mine.searched);
   PL_TRY(theirs.searched);
+  OperatorTrees found;
+  std::vector<OperatorTree>& trees = found.pairs;
   if (mine.directories.size() == 1 && theirs.directories.size() == 1) {
     trees.push_back({"", mine.directories.begin()->second, theirs.directories.begin()->second});
-    return trees;
+    return found;
   }
   for (const auto& [name, path] : mine.directories) {
-    const auto found = theirs.directories.find(name);
-    const bool is_paired = found != theirs.directories.end();
-    trees.push_back({name, path, is_paired ? found->second : ""});
-    if (is_paired) theirs.directories.erase(found);
+    const auto other = theirs.directories.find(name);
+    const bool is_paired = other != theirs.directories.end();
+    trees.push_back({name, path, is_paired ? other->second : ""});
+    if (is_paired) theirs.directories.erase(other);
   }
   for (const auto& [name, path] : theirs.directories) trees.push_back({name, "", path});
-  return trees;
+  return found;
 }
 
 }  // namespace plumbline::pipeline

@@ -16,12 +16,17 @@ struct OperatorTree {
   std::string target, golden;
 };
 
+struct OperatorTrees {
+  std::vector<OperatorTree> pairs;
+  // Without pairs: the side that has dumps where the other has none; empty: neither has any.
+  std::string one_sided;
+};
+
 // Directories with dumps, paired by their paths below the two trees; times (14 digits) do not
 // count, the newest wins where they leave two of a name. Where each side has one directory, these
-// two are a pair whatever their paths are. Empty: a side has no device dumps, and may be anything.
-// kIo: both have some, and a directory between them cannot be read.
-Result<std::vector<OperatorTree>> FindOperatorTrees(const std::string& target,
-                                                    const std::string& golden);
+// two are a pair whatever their paths are. No pairs: a side has no device dumps, and may be
+// anything. kIo: both have some, and a directory between them cannot be read.
+Result<OperatorTrees> FindOperatorTrees(const std::string& target, const std::string& golden);
 
 }  // namespace plumbline::pipeline
 

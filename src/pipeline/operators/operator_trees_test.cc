@@ -23,14 +23,14 @@ TEST(OperatorTrees, PairsByPathsWithoutTimes) {
   for (const char* below : {"20260202000000/0/m", "20260202000000/2"}) AddDump(golden, below);
   const auto trees = FindOperatorTrees(target.path(), golden.path());
   ASSERT_TRUE(trees) << trees.error().message();
-  ASSERT_EQ(trees->size(), 3U);
-  EXPECT_EQ((*trees)[0].name, "0/m");
-  EXPECT_EQ((*trees)[0].target, target.Path("20260101000000/0/m"));
-  EXPECT_EQ((*trees)[0].golden, golden.Path("20260202000000/0/m"));
-  EXPECT_EQ((*trees)[1].name, "1");
-  EXPECT_EQ((*trees)[1].golden, "");
-  EXPECT_EQ((*trees)[2].name, "2");
-  EXPECT_EQ((*trees)[2].target, "");
+  ASSERT_EQ(trees->pairs.size(), 3U);
+  EXPECT_EQ(trees->pairs[0].name, "0/m");
+  EXPECT_EQ(trees->pairs[0].target, target.Path("20260101000000/0/m"));
+  EXPECT_EQ(trees->pairs[0].golden, golden.Path("20260202000000/0/m"));
+  EXPECT_EQ(trees->pairs[1].name, "1");
+  EXPECT_EQ(trees->pairs[1].golden, "");
+  EXPECT_EQ(trees->pairs[2].name, "2");
+  EXPECT_EQ(trees->pairs[2].target, "");
 }
 
 TEST(OperatorTrees, OneDirectoryOnEachSideIsAPair) {
@@ -39,9 +39,9 @@ TEST(OperatorTrees, OneDirectoryOnEachSideIsAPair) {
   AddDump(golden, "c");
   const auto trees = FindOperatorTrees(target.path(), golden.path());
   ASSERT_TRUE(trees);
-  ASSERT_EQ(trees->size(), 1U);
-  EXPECT_EQ((*trees)[0].target, target.Path("a/b"));
-  EXPECT_EQ((*trees)[0].golden, golden.Path("c"));
+  ASSERT_EQ(trees->pairs.size(), 1U);
+  EXPECT_EQ(trees->pairs[0].target, target.Path("a/b"));
+  EXPECT_EQ(trees->pairs[0].golden, golden.Path("c"));
 }
 
 TEST(OperatorTrees, LinksThatLeadBackAreNotFollowed) {
@@ -55,12 +55,12 @@ TEST(OperatorTrees, LinksThatLeadBackAreNotFollowed) {
   }
   const auto trees = FindOperatorTrees(target.path(), golden.path());
   ASSERT_TRUE(trees) << trees.error().message();
-  ASSERT_EQ(trees->size(), 2U);
-  EXPECT_EQ((*trees)[0].name, "0");
-  EXPECT_EQ((*trees)[1].name, "1");
+  ASSERT_EQ(trees->pairs.size(), 2U);
+  EXPECT_EQ(trees->pairs[0].name, "0");
+  EXPECT_EQ(trees->pairs[1].name, "1");
 }
 
-// Whatever else the other side is: it is compared as that.
+// Whatever else the other side is: it is compared as that, if it can be.
 TEST(OperatorTrees, WithoutDumpsOnASideThereAreNone) {
   const TestDirectory target, golden, recording;
   AddDump(target, "a");
@@ -71,7 +71,10 @@ TEST(OperatorTrees, WithoutDumpsOnASideThereAreNone) {
     const auto one = FindOperatorTrees(target.path(), other);
     const auto two = FindOperatorTrees(other, target.path());
     ASSERT_TRUE(one && two) << other;
-    EXPECT_TRUE(one->empty() && two->empty()) << other;
+    EXPECT_TRUE(one->pairs.empty() && two->pairs.empty()) << other;
+    EXPECT_EQ(one->one_sided, target.path());
+    EXPECT_EQ(two->one_sided, target.path());
+    EXPECT_EQ(FindOperatorTrees(other, other)->one_sided, "");
   }
 }
 
