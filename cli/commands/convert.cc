@@ -4,17 +4,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/log.h"
 #include "base/number_text.h"
 #include "commands.h"
+#include "commands/empty_option.h"
 #include "pipeline/device_dump/convert_dumps.h"
 
 namespace plumbline::cli {
@@ -119,16 +118,6 @@ int Convert(Arguments& arguments) {
   return report->code ? static_cast<int>(*report->code) : 0;
 }
 
-// The first option with an empty value, which is no way to leave it out; empty: there is none.
-std::string EmptyOption(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    const std::vector<std::string>& values = option->results();
-    if (std::ranges::count(values, "") == 0) continue;
-    return option->get_snames().empty() ? option->get_name() : "-" + option->get_snames().front();
-  }
-  return {};
-}
-
 void AddLayoutOptions(CLI::App& command, ConvertRequest& request) {
   command.add_option("-f,--format", request.format, "layout to convert to, such as NCHW or ND");
   command.add_option("-s,--shape", request.shape, "shape of the result, such as 1,3,224,224");
@@ -165,8 +154,7 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {
       constexpr auto kCode = static_cast<int>(pipeline::DumpCode::kInvalidParameter);
-      std::fprintf(stderr, "plumb convert: %s: is empty (expected a value) (error %d)\n",
-                   empty.c_str(), kCode);
+      std::fprintf(stderr, "plumb convert: %s (error %d)\n", empty.c_str(), kCode);
       exit_status = kCode;
       return;
     }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "commands.h"
+#include "commands/empty_option.h"
 #include "formats/hdf5_copy.h"
 #include "hdf5_functions.h"
 
@@ -75,7 +76,11 @@ void AddH5copyCommand(CLI::App& app, int& exit_status) {
   command->add_option("--list", arguments->list, "file with one object a line, in place of -s, -d");
   command->add_flag("-p,--parents", arguments->makes_parents, "make missing groups above it");
   command->add_flag("-v,--verbose", arguments->is_verbose, "print what was copied");
-  command->callback([arguments, &exit_status] {
+  command->callback([arguments, command, &exit_status] {
+    if (const std::string empty = EmptyOption(*command); !empty.empty()) {
+      exit_status = ReportError("h5copy", Error(ErrorCode::kInvalidArgument, empty));
+      return;
+    }
     const Result<int> status = RunOnHdf5(arguments->input, [&] {
       const Status copied = RunCopy(*arguments);
       return copied ? 0 : ReportError("h5copy", copied.error());

@@ -167,6 +167,11 @@ int CompareOperatorFilesHere(const OptionWords& words) {
     return ReportMsaccucmp(kCompare, fmt::format("{}: not for .h5 files", name),
                            DumpCode::kInvalidParameter);
   }
+  const std::string post_process = words.Get("--post_process", "0");
+  if (post_process != "0" && post_process != "1") {
+    return ReportMsaccucmp(kCompare, "--post_process: expected 0 or 1",
+                           DumpCode::kInvalidParameter);
+  }
   const auto request = CompareRequestOf(words);
   if (!request) return ReportMsaccucmp(kCompare, request.error().text, request.error().code);
   const auto hdf5 = LoadHdf5Functions();
@@ -188,7 +193,7 @@ int CompareOperatorFilesHere(const OptionWords& words) {
   if (!path) return Fail(path.error());
   std::fputs(pipeline::AnswerText(comparison->answer, "values").c_str(), stdout);
   std::printf("result: %s\n", path->c_str());
-  if (words.Get("--post_process") != "1") return 0;
+  if (post_process == "0") return 0;
   const auto filtered =
       (*hdf5)->write_filtered(*comparison, {request->target, request->golden, *path});
   if (!filtered) return Fail(filtered.error());

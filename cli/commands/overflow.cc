@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "commands.h"
+#include "commands/empty_option.h"
 #include "pipeline/device_dump/overflow_summary.h"
 #include "pipeline/overflow/overflow_check.h"
 #include "pipeline/overflow/overflow_json.h"
@@ -204,8 +205,12 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
                     "exit 0 although something could not be judged");
   command->add_flag("--json", arguments->machine, "print the result as JSON");
   command->footer(kFooter);
-  command->callback([arguments, &exit_status] {
+  command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    if (const std::string empty = EmptyOption(*command); !empty.empty()) {
+      exit_status = ReportError("overflow", Error(ErrorCode::kInvalidArgument, empty));
+      return;
+    }
     if (!arguments->dump_path.empty()) {
       exit_status = RunOnDevice(*arguments);
       return;

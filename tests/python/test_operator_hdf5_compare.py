@@ -249,7 +249,8 @@ def test_the_line_of_msaccucmp(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout.startswith("no wrong call\n"), done.stderr
     assert len(list((tmp_path / "out").glob("result_*.csv"))) == 1
     assert run("msaccucmp", "compare", "-m", cpu, "-g", npu).returncode == 11
-    assert run("msaccucmp", "compare", "-m", npu, "-g", cpu, "-map").returncode == 6
+    for more in (("-map",), ("-p", "2"), ("-p", "x")):
+        assert run("msaccucmp", "compare", "-m", npu, "-g", cpu, *more).returncode == 6
 
 
 def test_bad_tensors_of_msaccucmp_as_files(tmp_path: Path) -> None:

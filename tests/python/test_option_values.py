@@ -1,12 +1,14 @@
-"""plumb convert: values of options that are empty, doubled or too large."""
+"""Values of options that are empty or doubled: one line, and nothing is written."""
 
 from __future__ import annotations
 
 import pathlib
+import subprocess
 
 import device_dumps as dumps
 import numpy as np
 import pytest
+from recording import PLUMB
 from test_convert import CONV, convert, names
 
 
@@ -33,3 +35,17 @@ def test_lists_with_an_empty_or_a_doubled_name(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 0
     assert done.stderr == f"plumb convert: {path}: named more than once; converted once\n"
     assert names(tmp_path / "out") == [f"{CONV}.input.0.npy"]
+
+
+@pytest.mark.parametrize(("verb", "given", "option"), [
+    ("overflow", ["-d", "here", "-out", ""], "-o"), ("overflow", ["-d", ""], "-d"),
+    ("overflow", ["-i", ""], "-i"), ("h5copy", ["-i", "", "-o", "b.h5", "--list", "x"], "-i"),
+    ("h5copy", ["-i", "a.h5", "-o", "", "--list", "x"], "-o"),
+    ("h5copy", ["-i", "a.h5", "-o", "b.h5", "-s", "", "-d", ""], "-s")])
+def test_an_empty_value_of_other_verbs(tmp_path: pathlib.Path, verb: str, given: list[str],
+                                       option: str) -> None:
+    (tmp_path / "here").mkdir()
+    done = subprocess.run([PLUMB, verb, *given], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"plumb {verb}: {option}: is empty (expected a value)\n"
+    assert names(tmp_path) == ["here"]
