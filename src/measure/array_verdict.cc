@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/finite_scan.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::measure {
 namespace {
@@ -19,10 +20,19 @@ double CoarserRoundoff(DType target, DType golden) {
   return std::max(UnitRoundoff(target), UnitRoundoff(golden));
 }
 
+// Of either sign.
 bool IsAllZero(const TensorView& view) {
   // Each byte equals the next one, and the first is 0.
   const size_t size = view.size_bytes();
-  return view.data[0] == std::byte{0} && std::memcmp(view.data, view.data + 1, size - 1) == 0;
+  if (view.data[0] == std::byte{0} && std::memcmp(view.data, view.data + 1, size - 1) == 0) {
+    return true;
+  }
+  const size_t width = InfoOf(view.dtype).size_bytes;
+  const auto is_zero = [](auto... parts) { return ((parts == 0) && ...); };
+  for (size_t at = 0; at < size; at += width) {
+    if (!VisitElement(view.dtype, view.data + at, is_zero)) return false;
+  }
+  return true;
 }
 
 // Whether the element that is furthest off is too far, for its size or for that of the sums that it

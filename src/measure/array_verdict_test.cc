@@ -47,6 +47,8 @@ TEST(ArrayVerdict, NothingThatProvesLittleIsGood) {
   EXPECT_EQ(JudgeEqual({0, 0}).reason, "zero-both");
   EXPECT_EQ(JudgeEqual({1, kNan}).reason, "nonfinite-both");
   EXPECT_EQ(JudgeEqual({0}).reason, "zero-both");
+  EXPECT_EQ(JudgeEqual({0, -0.0F}).reason, "zero-both");  // equal bits, and zeros all the same
+  EXPECT_EQ(JudgeEqual({-0.0F, 0, 1}).verdict, Verdict::kSame);
   EXPECT_EQ(JudgeEqual({3}).verdict, Verdict::kSame);
 }
 

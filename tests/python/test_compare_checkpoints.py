@@ -175,6 +175,7 @@ ARRAYS: list[tuple[Any, Any, str, int]] = [
     ([NAN, 1.0], [NAN, 2.0], "broken: relative error 0.5", 1),
     ([NAN, 1.0, 1.0], [NAN, 1.0, 1.0 + 1e-15], "not comparable: ", 1),
     ([0.0, 0.0], [0.0, 0.0], "not comparable: zero-both", 1),
+    ([0.0, -0.0], [0.0, -0.0], "not comparable: zero-both", 1),
     ([0.0, 0.0], [0.0, 1.0], "broken: relative error 1", 1),
     ([0.0, 1.0], [0.0, 0.0], "broken: zero-golden", 1),
     ([], [], "not comparable: empty", 1),
