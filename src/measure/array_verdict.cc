@@ -6,14 +6,17 @@
 #include <limits>
 
 #include "kernels/finite_scan.h"
+#include "measure/lone_element.h"
 #include "tensor/element_value.h"
 
 namespace plumbline::measure {
 namespace {
 
-constexpr double kRoundings = 8;        // conversions and updates that round once each
-constexpr double kLostDigits = 32;      // times the root of the roundoff
-constexpr double kLargestError = 0.1;   // whatever the dtype
+constexpr double kRoundings = 8;       // conversions and updates that round once each
+constexpr double kLostDigits = 32;     // times the root of the roundoff
+constexpr double kLargestError = 0.1;  // whatever the dtype
+// Functions that are steep somewhere leave up to 12 times the noise in single elements.
+constexpr double kOutlierNoise = 16;
 constexpr uint64_t kManyElements = 64;  // of fewer the norm hides none
 
 double CoarserRoundoff(DType target, DType golden) {
@@ -46,7 +49,7 @@ bool HasOutlier(const ArrayDifference& sums, DType target, DType golden) {
   const double relative = std::sqrt(others / (count - 1)) / std::sqrt(sums.golden_squares / count);
   double noise = CoarserRoundoff(target, golden);
   if (std::isfinite(relative)) noise = std::max(noise, relative);
-  return sums.max_abs > kRoundings * noise * sums.golden_max;
+  return sums.max_abs > kOutlierNoise * noise * sums.golden_max;
 }
 
 ArrayVerdict Of(Verdict verdict, std::string_view reason,
@@ -108,11 +111,43 @@ ArrayVerdict JudgeDifference(const ArrayDifference& sums, DType target, DType go
   return result;
 }
 
+ArrayDifference DifferenceOf(const kernels::Pairwise& sums) {
+  return {sums.count,
+          sums.nonfinite_count,
+          sums.nonfinite_mismatch,
+          sums.mismatch_count > 0,
+          sums.target_max,
+          sums.golden_max,
+          sums.max_abs,
+          sums.difference_squares,
+          sums.golden_squares};
+}
+
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
-  return JudgeDifference({sums.count, sums.nonfinite_count, sums.nonfinite_mismatch,
-                          sums.mismatch_count > 0, sums.target_max, sums.golden_max, sums.max_abs,
-                          sums.difference_squares, sums.golden_squares},
-                         target, golden);
+  return JudgeDifference(DifferenceOf(sums), target, golden);
+}
+
+ArrayVerdict JudgeElements(const ArrayDifference& difference, const TensorView& target,
+                           const TensorView& golden, DType target_dtype, DType golden_dtype) {
+  ArrayVerdict verdict = JudgeDifference(difference, target_dtype, golden_dtype);
+  const uint64_t finite = difference.count - difference.nonfinite_count;
+  if (verdict.verdict != Verdict::kWithinNoise || finite < kManyElements) return verdict;
+  const auto count = static_cast<double>(finite);
+  const TypicalDifference typical{std::sqrt(difference.difference_squares / count),
+                                  std::sqrt(difference.golden_squares / count),
+                                  CoarserRoundoff(target_dtype, golden_dtype)};
+  // Rounding and its noise are hardly ever that large, so that few arrays are read again.
+  const bool may_have = difference.max_abs > kRoundings * typical.unit_roundoff * typical.golden;
+  if (may_have && HasLoneElement(target, golden, typical)) {
+    verdict.verdict = Verdict::kSuspicious;
+    verdict.reason = "outlier";
+  }
+  return verdict;
+}
+
+ArrayVerdict JudgeElements(const kernels::Pairwise& sums, const TensorView& target,
+                           const TensorView& golden) {
+  return JudgeElements(DifferenceOf(sums), target, golden, target.dtype, golden.dtype);
 }
 
 ArrayVerdict JudgeEqualArrays(const TensorView& view) {

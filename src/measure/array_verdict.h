@@ -43,6 +43,14 @@ struct ArrayDifference {
 ArrayVerdict JudgeDifference(const ArrayDifference& difference, DType target, DType golden);
 // The same from the sums of one pass over both.
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden);
+// The same, and also of single elements: of arrays of equally many, whose difference is known. The
+// types are those that count, which the views may be wider than.
+ArrayVerdict JudgeElements(const ArrayDifference& difference, const TensorView& target,
+                           const TensorView& golden, DType target_dtype, DType golden_dtype);
+ArrayVerdict JudgeElements(const kernels::Pairwise& sums, const TensorView& target,
+                           const TensorView& golden);
+// What one pass says.
+ArrayDifference DifferenceOf(const kernels::Pairwise& sums);
 // Of two arrays whose dtype, shape and bytes are equal.
 ArrayVerdict JudgeEqualArrays(const TensorView& view);
 

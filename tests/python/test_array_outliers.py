@@ -43,15 +43,19 @@ def verdict_of(directory: Path, way: str, mine: Array, golden: Array) -> str:
 
 
 @pytest.mark.parametrize("way", ["arrays", "file_compare", "dumps"])
-def test_one_wrong_element_among_many(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("value", [1.5, 0.1])
+def test_one_wrong_element_among_many(tmp_path: Path, way: str, value: float) -> None:
     golden = np.random.default_rng(1).normal(size=(100, 100)).astype(np.float16)
-    golden[40, 7] = 1.5
+    golden[40, 7] = value
     mine = golden.copy()
     mine[40, 7] *= 1.06
     assert verdict_of(tmp_path / "six", way, mine, golden) == "suspicious, outlier"
     mine[40, 7] = 4
     assert verdict_of(tmp_path / "much", way, mine, golden) == "broken, outlier"
     mine = np.nextafter(golden, np.float16(np.inf))
+    mine[40, 7] = np.float16(value * 1.06)
+    assert verdict_of(tmp_path / "both", way, mine, golden) == "suspicious, outlier"
+    mine[40, 7] = value
     assert verdict_of(tmp_path / "rounded", way, mine, golden) == "within noise"
 
 

@@ -128,7 +128,7 @@ class PairMeasure {
     row_.l2 = std::sqrt(sums->difference_squares);
     row_.has_nonfinite = sums->nonfinite_count > 0;
     if (sums->nonfinite_mismatch > 0) row_.l2 = Absent::kNonFinite;
-    Judge(measure::JudgeArrays(*sums, target.dtype, golden.dtype));
+    Judge(measure::JudgeElements(*sums, target, golden));
   }
 
   ComparedParameter& row_;

@@ -88,7 +88,7 @@ void MeasureTensors(AtbRow& row) {
     return;
   }
   row.metrics = measure::MetricsFromSums(*sums, a.sizes.size());
-  row.verdict = measure::JudgeArrays(*sums, a.dtype, b.dtype);
+  row.verdict = measure::JudgeElements(*sums, a, b);
 }
 
 // From printed statistics alone.

@@ -113,7 +113,7 @@ void Measure(const TensorView& target, const TensorView& golden, TorchairRow& ro
     row.judged.verdict = measure::NotComparable("unreadable");
     return;
   }
-  row.judged.verdict = measure::JudgeArrays(*sums, a.dtype, b.dtype);
+  row.judged.verdict = measure::JudgeElements(*sums, a, b);
   if ((a.dtype == DType::kInt8) == (b.dtype == DType::kInt8)) return;
   AddReason("one side is quantised (int8).", row);
   row.judged.paired = false;

@@ -21,7 +21,7 @@ measure::ArrayVerdict JudgePair(const TensorView& target, const TensorView& gold
   }
   const kernels::PairOfRuns runs{target.dtype, target.data, golden.dtype, golden.data,
                                  static_cast<size_t>(target.element_count())};
-  return measure::JudgeArrays(kernels::PairwiseOf(runs), target.dtype, golden.dtype);
+  return measure::JudgeElements(kernels::PairwiseOf(runs), target, golden);
 }
 
 Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string& golden,

@@ -96,7 +96,8 @@ Status MeasureTensors(const StoredTensor& target, const StoredTensor& golden, Al
     row.fail_reason += text.message;
   }
   PL_TRY_ASSIGN(const kernels::Pairwise sums, measure::SumPairs(a.view(), b.view()));
-  row.judged.verdict = measure::JudgeArrays(sums, target.recorded_dtype, golden.recorded_dtype);
+  row.judged.verdict = measure::JudgeElements(measure::DifferenceOf(sums), a.view(), b.view(),
+                                              target.recorded_dtype, golden.recorded_dtype);
   return {};
 }
 

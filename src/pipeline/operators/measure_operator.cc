@@ -169,9 +169,10 @@ void PairMeasurer::Fill(acl::Elements& target, acl::Elements& golden, OperatorRo
       row.reason += (row.reason.empty() ? "" : ",") + text.message;
     }
   }
-  row.verdict = measures.difference ? measure::JudgeDifference(*measures.difference,
-                                                               pair.target.dtype, pair.golden.dtype)
-                                    : JudgePair(pair.target, pair.golden);
+  row.verdict = measures.difference
+                    ? measure::JudgeElements(*measures.difference, pair.target, pair.golden,
+                                             pair.target.dtype, pair.golden.dtype)
+                    : JudgePair(pair.target, pair.golden);
 }
 
 void PairMeasurer::MeasureByPosition(const OperatorTensors& target, const OperatorTensors& golden,
