@@ -144,8 +144,9 @@ int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
     std::fputs("plumb overflow: [Overflow] Find [0] overflow node!\n", stderr);
   }
   if (!summary.first.empty()) {
-    Print(
-        fmt::format("first overflow: {}\n  records: {}\n", OneLine(summary.first), summary.found));
+    Print(fmt::format("first overflow{}: {}\n  records: {}\n",
+                      summary.is_first_sure ? "" : " that can be read", OneLine(summary.first),
+                      summary.found));
     if (summary.damaged > 0) Print(fmt::format("  damaged: {}\n", summary.damaged));
     Print(fmt::format("  written: {}\n", OneLine(summary.summary_path)));
   }

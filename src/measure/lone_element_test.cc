@@ -84,7 +84,7 @@ TEST(LoneElement, NoiseOfSumsIsNone) {
 TEST(LoneElement, NoiseInAFewPlacesIsNone) {
   Pair noisy;
   noisy.AddNoise(7);
-  for (const size_t first : {0, 500, 7000}) {
+  for (const size_t first : {size_t{0}, size_t{500}, size_t{7000}}) {
     Pair pair;
     for (size_t i = first; i < first + 40; ++i) pair.target[i] = noisy.target[i];
     EXPECT_EQ(pair.Judge().verdict, Verdict::kWithinNoise) << first;

@@ -124,6 +124,8 @@ def test_a_damaged_record_hides_no_sound_one(tmp_path: pathlib.Path, time: int,
     assert f"{damaged}: {damaged}" not in done.stderr
     assert summary(tmp_path / "out") == EXPECTED
     assert "\n  records: 2\n  damaged: 1\n" in done.stdout
+    first = "first overflow" + (" that can be read" if time < 1636595794731103 else "")
+    assert done.stdout.startswith(f"{first}: [MatMul] network/fc1/MatMul ")
     assert [path.name for path in (tmp_path / "out").glob("*.json")] == [f"{RECORD}.output.0.json"]
 
 

@@ -149,6 +149,7 @@ class Summary {
            "the record has no status that is not 0");
       return false;
     }
+    const bool is_sure = summary_.failures.empty();  // of records in front of this one
     const Candidate* kernel = FindOperator(*candidate.file, *part);
     std::optional<acl::DumpFile> dump = kernel != nullptr ? OpenOperator(*kernel) : std::nullopt;
     std::string title = "[unknown] unknown";
@@ -170,6 +171,7 @@ class Summary {
     text_ += fmt::format(" [timestamp:{}]\n", candidate.name.timestamp);
     if (summary_.first.empty()) {
       summary_.first = fmt::format("{} ({}, status {})", title, part->kind, StatusText(*part));
+      summary_.is_first_sure = is_sure;
     }
     if (dump) AddTensors(*kernel->file, dump->message());
     return true;

@@ -18,10 +18,11 @@ struct OverflowRequest {
 };
 
 struct OverflowSummary {
-  size_t found = 0;          // files with records
-  size_t damaged = 0;        // of them, those of which something is told
-  std::string first;         // "[MatMul] network/fc1/MatMul (AI Core, status 16)"; empty: none
-  std::string summary_path;  // empty: no record
+  size_t found = 0;           // files with records
+  size_t damaged = 0;         // of them, those of which something is told
+  std::string first;          // "[MatMul] network/fc1/MatMul (AI Core, status 16)"; empty: none
+  bool is_first_sure = true;  // nothing in front of it, by time, could not be read
+  std::string summary_path;   // empty: no record
   std::vector<std::string> outputs;    // records as JSON and operators' tensors as arrays
   std::vector<std::string> failures;   // sentences with upstream's error numbers
   std::vector<std::string> notes;      // such as an operator that was not dumped
