@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/value_source.h"
+#include "record/call_name.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
 
@@ -31,7 +34,20 @@ struct Update {
   std::string series;  // what calls of its API share
   size_t times = 0;    // how often, with this one, such calls have changed the tensor by now
   bool is_parameter = false;
-  bool is_usual = false;  // both sides have made the one before
+  bool has_gradient = false;  // as written: not for the data of a parameter
+  bool is_usual = false;      // both sides have made the one before
+};
+
+// The numbers of the calls of one series.
+struct Numbers {
+  uint64_t least = std::numeric_limits<uint64_t>::max(), largest = 0, count = 0;
+
+  void Add(uint64_t number) {
+    least = std::min(least, number);
+    largest = std::max(largest, number);
+    ++count;
+  }
+  [[nodiscard]] bool HasGaps() const { return count > 0 && largest - least >= count; }
 };
 
 template <class Value>
@@ -44,7 +60,11 @@ class Side {
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       const std::string& name = measure::NameOn(comparison.calls[i], of_target);
-      if (KindOfCall(name) == CallKind::kForward) Add(i, WritesInPlace(name));
+      if (KindOfCall(name) != CallKind::kForward) continue;
+      Add(i, WritesInPlace(name));
+      if (const auto parts = ParseCallName(name); parts && parts->number) {
+        numbers_[SeriesOf(name)].Add(*parts->number);
+      }
     }
   }
 
@@ -80,9 +100,15 @@ class Side {
 
   // Whether a pair that agrees makes the same update of another tensor of its kind, as often.
   [[nodiscard]] bool HasAgreeing(const Update& update) const {
-    const auto& agreeing = agreeing_[update.is_parameter ? 1 : 0];
+    const auto& agreeing = agreeing_[update.has_gradient ? 1 : 0];
     const auto found = agreeing.find(update.series);
     return found != agreeing.end() && found->second >= update.times;
+  }
+  // Whether numbers of this series are missing between those recorded: a list of names or a scope
+  // was asked for, and the calls were made.
+  [[nodiscard]] bool HasGaps(const std::string& series) const {
+    const auto found = numbers_.find(series);
+    return found != numbers_.end() && found->second.HasGaps();
   }
   // The update of what has these contents, or null.
   [[nodiscard]] const Update* UpdateOf(const Item& before) const {
@@ -113,8 +139,9 @@ class Side {
         first = &*item;
         update.before_row = i;
       }
+      if (item->requires_grad == true && IsTelling(*item)) trained_.insert(*key);
       // Lists of tensors are written into one by one.
-      if (writes && (first == &*item ? item->requires_grad != false : IsTelling(*item))) {
+      if (writes && (first == &*item ? MayBeParameter(*item, *key) : IsTelling(*item))) {
         ++written_[*key];
       } else if (writes && first == &*item) {
         ++written_buffers_[*key];
@@ -123,7 +150,8 @@ class Side {
     const bool is_update = writes && first != nullptr && update.after != nullptr;
     if (!is_update || KeyOf(*first) == KeyOf(*update.after)) return;  // nothing changes
     update.before = first;
-    update.is_parameter = first->requires_grad == true;
+    update.has_gradient = first->requires_grad == true;
+    update.is_parameter = update.has_gradient || trained_.contains(*KeyOf(*first));
     update.series = SeriesOf(measure::NameOn(call, of_target_));
     if (const Update* last = LastBefore(update)) {
       const ComparedCall& made = comparison_.calls[last->call];
@@ -131,13 +159,19 @@ class Side {
       update.is_usual = made.paired() && measure::IsGood(made.verdict);
     }
     ++update.times;
+    if (update.is_parameter && IsTelling(*update.after)) trained_.insert(*KeyOf(*update.after));
     if (call.paired() && measure::IsGood(call.verdict)) {
-      size_t& times = agreeing_[update.is_parameter ? 1 : 0][update.series];
+      size_t& times = agreeing_[update.has_gradient ? 1 : 0][update.series];
       times = std::max(times, update.times);
     }
     takers_[*KeyOf(*first)] = updates_.size();
     results_[*KeyOf(*update.after)] = updates_.size();
     updates_.push_back(std::move(update));
+  }
+
+  // Also of the tensor without gradient behind it: `p.data`, `p.detach()`.
+  [[nodiscard]] bool MayBeParameter(const Item& item, const ContentKey& key) const {
+    return item.requires_grad != false || trained_.contains(key);
   }
 
   // The last such call before it that changed the same tensor, or null.
@@ -159,6 +193,8 @@ class Side {
   // How often at most, by series; of parameters and of other tensors.
   std::unordered_map<std::string, size_t> agreeing_[2];
   ByContents<size_t> written_, written_buffers_;
+  std::unordered_set<ContentKey, ContentKeyHash> trained_;      // tensors that require a gradient
+  std::unordered_map<std::string, Numbers> numbers_;            // by series
   ByContents<const Item*> other_side_;                          // null: no pair has it
   std::unordered_map<int64_t, std::vector<const Item*>> made_;  // by number of elements
 };
@@ -197,6 +233,7 @@ bool IsSkippedBy(const Comparison& comparison, const Side& other, const Side& ow
                  const Update& update) {
   // Any tensor may be written into by one side alone; not one that both sides keep writing into.
   if (!update.is_parameter && !update.is_usual) return false;
+  if (other.HasGaps(update.series)) return false;
   const Item& there = own.CounterpartOf(*update.before);
   if (!other.Has(there) || !other.HasAgreeing(update)) return false;
   const bool is_fewer = other.CountUpdates(there, update.is_parameter) <

@@ -75,6 +75,32 @@ TEST_F(SkippedUpdateTest, OfGoldenIsNamed) {
   EXPECT_EQ(comparison.first_wrong_call->cause, "extra-call");
 }
 
+// `p.data.add_(...)`: what is written into requires no gradient, and is a parameter all the same.
+TEST_F(SkippedUpdateTest, OfTheTensorBehindAParameterIsNamed) {
+  const auto update = [](const Tensor& data, const Tensor& gradient, DumpForTest& side,
+                         int number) {
+    side.Add(fmt::format("Tensor.add_.{}.forward", number), Values(data) + "," + Values(gradient),
+             Values(Minus(data, gradient)));
+  };
+  for (DumpForTest* side : {&target_, &golden_}) update(kWeight, kGradient, *side, 0);
+  update(kBias, kOther, golden_, 1);
+  EXPECT_EQ(Named(), "Tensor.add_.1.forward");
+}
+
+// A recording of some calls by their names: number 1 was made and not kept.
+TEST_F(SkippedUpdateTest, WhatWasNotAskedForIsNotSkipped) {
+  const auto update_third = [](DumpForTest& side) {
+    side.Add("Tensor.add_.2.forward", Values(kOther, true) + "," + Values(kGradient),
+             Values(Minus(kOther, kGradient), true));
+  };
+  Update(kWeight, kGradient, target_, 0);
+  update_third(target_);
+  Update(kWeight, kGradient, golden_, 0);
+  Update(kBias, kOther, golden_, 1);
+  update_third(golden_);
+  EXPECT_EQ(Named(), "");
+}
+
 TEST_F(SkippedUpdateTest, AnotherWayToUpdateItIsNone) {
   Update(kWeight, kGradient, target_, 0);
   Update(kWeight, kGradient, golden_, 0);
