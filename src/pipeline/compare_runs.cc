@@ -26,11 +26,13 @@
 #include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
+#include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/measured_noise.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_items.h"
 #include "pipeline/graphs/keep_mapped.h"
+#include "pipeline/left_out.h"
 #include "pipeline/pair_calls.h"
 #include "pipeline/ranks/comm_call.h"
 #include "pipeline/step_chain.h"
@@ -293,6 +295,7 @@ struct pipeline::RunPair::Impl {
   Pairing pairing;
   Comparison comparison{};
   bool digest_bases_differ = false;
+  LeftOut left_out{};
 
   // Whether a side is a dump of static graphs.
   [[nodiscard]] bool has_graphs() const {
@@ -334,6 +337,9 @@ struct pipeline::RunPair::Impl {
     }
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
     if (comparison.of_graphs()) DescribeGraphs();
+    if (!comparison.of_saves && !has_graphs() && mapping.empty()) {
+      left_out = TakeLeftOut(target.calls, golden.calls);
+    }
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
     PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
                   pairing.pair ? pairing.pair(left, right, comparison)
@@ -422,6 +428,8 @@ Status pipeline::RunPair::Explain() {
   Comparison& comparison = impl_->comparison;
   ExplainCause(target, golden, comparison);
   comparison.next_config = NextConfigText(target, comparison);
+  WarnOfOtherForms(comparison);
+  AddLeftOut(std::move(impl_->left_out), comparison);
   PL_TRY(FillStacks(target, impl_->options, comparison));
   CountRows(comparison);
   AddLossWarnings(target, comparison.target_loss, "target", comparison);

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from recording import config, run
+from recording import PLUMB, config, run
 
 CODE = """
 import sys
@@ -52,3 +54,46 @@ def test_every_subset(tmp_path: Path, subset: tuple[str, ...]) -> None:
             assert ("input_args" in entry) == ("input_kwargs" in entry) == ("input" in halves), name
             assert ("output" in entry) == ("output" in halves), name
             assert ("parameters" in entry) == name.startswith("Module."), name
+
+
+DEEPER = """
+import sys
+import torch
+from plumbline.pytorch import PrecisionDebugger
+torch.manual_seed(0)
+root = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+if len(sys.argv) > 2:
+    root[2].register_forward_pre_hook(lambda module, given: (given[0] * 1.5,))
+debugger = PrecisionDebugger(sys.argv[1])
+debugger.start(model=root)
+root(torch.ones(1, 3, requires_grad=True)).sum().backward()
+debugger.stop(); debugger.step()
+"""
+
+
+def compared(target: Path, golden: Path) -> tuple[dict[str, Any], int]:
+    words = [PLUMB, "compare", target, golden, "-o", target / "result"]
+    words += ["--fail-on", "any", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result, done.returncode
+
+
+@pytest.mark.parametrize("task", ["tensor", "statistics"])
+@pytest.mark.parametrize("level", ["L1", "mix"])
+def test_what_one_side_left_out_is_no_wrong_call(tmp_path: Path, level: str, task: str) -> None:
+    sides = {}
+    for name, mode in (("all", "all"), ("output", "output"), ("wrong", "output")):
+        (tmp_path / name).mkdir()
+        options = {"task": task, "level": level, "data_mode": [mode]}
+        run(DEEPER, config(tmp_path / name, **options), *(["x"] if name == "wrong" else []))
+        sides[name] = tmp_path / name / "out" / "step0" / "rank"
+    for target, golden in (("all", "output"), ("output", "all")):
+        result, status = compared(sides[target], sides[golden])
+        assert result["first_wrong_call"] is None, result
+        assert status == 1 and not result["complete"]
+        assert any("data_mode" in warning for warning in result["warnings"])
+        assert result["counts"]["missing values"] > 0 and result["counts"]["paired calls"] > 2
+    # What both recorded is compared.
+    wrong, _ = compared(sides["wrong"], sides["all"])
+    assert "inear" in wrong["first_wrong_call"]["name"]

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "measure/compared_row.h"
+#include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/needless_gradient.h"
 #include "pipeline/culprit/other_way.h"
 #include "pipeline/culprit/symmetric_gradient.h"
@@ -85,6 +86,10 @@ bool HoldsTheSameElements(const Evidence& evidence, const CulpritEvent& event) {
          evidence.unpaired.ResultsAgree(event.call, evidence.noise);
 }
 
+bool LacksRecordedValues(const Evidence& evidence, const CulpritEvent& event) {
+  return LacksValuesOnly(evidence.comparison, event.call, evidence.noise);
+}
+
 bool IsFollowedByAgreement(const Evidence& evidence, const CulpritEvent& event) {
   const Comparison& comparison = evidence.comparison;
   const CallKind kind = KindOfCall(comparison.calls[event.call].name());
@@ -116,6 +121,7 @@ constexpr Excuse kFormExcuses[] = {
     IsGradientOfAnother,     // stands against the gradient of another forward call
     LacksNeedlessGradients,  // lacks only gradients that nobody asks for
     HoldsTheSameElements,    // the results hold the same elements in another shape
+    LacksRecordedValues,     // all else agrees, and what one side lacks must have been there
     IsFollowedByAgreement,   // most of what follows, up to the first wrong number, agrees
 };
 

@@ -1,0 +1,114 @@
+#include "pipeline/left_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace plumbline::pipeline {
+namespace {
+
+using match::CallItems;
+
+// One direction and one half of its calls.
+struct Part {
+  CallKind kind;
+  ItemRole role;
+  std::string_view name;
+};
+constexpr Part kParts[] = {
+    {CallKind::kForward, ItemRole::kInput, "inputs of forward calls"},
+    {CallKind::kForward, ItemRole::kOutput, "results of forward calls"},
+    {CallKind::kBackward, ItemRole::kInput, "inputs of backward calls"},
+    {CallKind::kBackward, ItemRole::kOutput, "results of backward calls"},
+};
+
+// One call may take nothing, or return nothing.
+constexpr size_t kFewestCalls = 2;
+
+bool IsOf(const Part& part, const Item& item) { return item.role == part.role; }
+
+// In how many calls the side recorded the part, and in how many only something else.
+struct Counts {
+  size_t with = 0, without = 0;
+};
+
+Counts CountOf(const Part& part, const std::vector<CallItems>& calls) {
+  Counts counts;
+  for (const CallItems& call : calls) {
+    if (call.kind != part.kind || call.items.empty()) continue;
+    const bool has =
+        std::ranges::any_of(call.items, [&](const Item& item) { return IsOf(part, item); });
+    ++(has ? counts.with : counts.without);
+  }
+  return counts;
+}
+
+bool LacksAll(const Counts& counts) { return counts.with == 0 && counts.without >= kFewestCalls; }
+
+// Returns the number of items taken.
+size_t Take(const Part& part, bool of_target, std::vector<CallItems>& calls, LeftOut& left_out) {
+  size_t count = 0;
+  for (CallItems& call : calls) {
+    if (call.kind != part.kind) continue;
+    LeftOutPart taken{call.name, of_target, {}};
+    for (Item& item : call.items) {
+      if (IsOf(part, item)) taken.items.push_back(std::move(item));
+    }
+    if (taken.items.empty()) continue;
+    std::erase_if(call.items, [&](const Item& item) { return IsOf(part, item); });
+    count += taken.items.size();
+    left_out.parts.push_back(std::move(taken));
+  }
+  return count;
+}
+
+}  // namespace
+
+LeftOut TakeLeftOut(std::vector<CallItems>& target, std::vector<CallItems>& golden) {
+  // Told for all parts before any is taken.
+  std::vector<std::pair<Part, bool>> alone;  // the part, and whether the target alone has it
+  for (const bool of_target : {true, false}) {
+    const std::vector<CallItems>& own = of_target ? target : golden;
+    const std::vector<CallItems>& other = of_target ? golden : target;
+    for (const Part& part : kParts) {
+      const bool is_alone =
+          LacksAll(CountOf(part, other)) && CountOf(part, own).with >= kFewestCalls;
+      if (is_alone) alone.emplace_back(part, of_target);
+    }
+  }
+  LeftOut left_out;
+  for (const auto& [part, of_target] : alone) {
+    const size_t count = Take(part, of_target, of_target ? target : golden, left_out);
+    left_out.warnings.push_back(fmt::format(
+        "{} recorded no {} (data_mode?): {} values of {} have nothing to be compared with",
+        of_target ? "golden" : "the target", part.name, count,
+        of_target ? "the target" : "golden"));
+  }
+  return left_out;
+}
+
+void AddLeftOut(LeftOut left_out, Comparison& comparison) {
+  for (LeftOutPart& part : left_out.parts) {
+    ComparedCall call;
+    (part.of_target ? call.target_name : call.golden_name) = part.call;
+    call.unmatched_reason = LeftOut::kReason;
+    call.first_row = static_cast<uint32_t>(comparison.rows.size());
+    call.row_count = static_cast<uint32_t>(part.items.size());
+    comparison.counts.missing_values += part.items.size();
+    for (Item& item : part.items) {
+      ComparedRow& row = comparison.rows.emplace_back();
+      row.call = static_cast<uint32_t>(comparison.calls.size());
+      (part.of_target ? row.target : row.golden) = std::move(item);
+      row.result = comparison.mode == CompareMode::kTensor ? "None" : "N/A";
+      row.reason = LeftOut::kReason;
+      row.notes.push_back({std::string(LeftOut::kReason), "Only this side recorded such values."});
+    }
+    comparison.calls.push_back(std::move(call));
+  }
+  for (std::string& warning : left_out.warnings) {
+    comparison.warnings.push_back(std::move(warning));
+  }
+}
+
+}  // namespace plumbline::pipeline
