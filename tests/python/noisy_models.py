@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim import SGD, Adam, Optimizer
+from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 Change = Callable[[Any, list[Any]], Any]
@@ -153,6 +153,45 @@ def near(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], None]:
     return lambda: loss(model(x), y).backward()  # type: ignore[no-any-return,no-untyped-call]
 
 
+class Attentions(nn.Module):
+    """Layers of attention; the gradients of the keys' biases are rounding alone."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+                                    for _ in range(layers))
+        self.leave = nn.Linear(32, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for query, key, value, mix in self.layers:  # type: ignore[misc]
+            h = functional.layer_norm(x, (32,))
+            scores = query(h) @ key(h).transpose(-1, -2) / 32 ** 0.5
+            x = x + mix(torch.softmax(scores, -1) @ value(h))
+        return self.leave(x)  # type: ignore[no-any-return]
+
+
+def attended(layers: int, fault: str = "") -> Callable[[], None]:
+    """Two steps of AdamW and a pass: gradients of biases are sums that nothing recorded."""
+    model = Attentions(layers).train()
+    optimizer = AdamW(model.parameters(), lr=1e-2 if fault == "rate" else 1e-3, foreach=True)
+    xs, y = torch.randn(3, 4, 12, 32), torch.randint(0, 10, (4, 12))
+
+    def run() -> None:
+        for number, x in enumerate(xs):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x).flatten(0, 1), y.flatten()).backward()
+            if number == 0 and fault == "sign":
+                model.get_parameter("layers.1.2.bias").grad.numpy()[:16] *= -1  # type: ignore[union-attr]
+            if number < 2:
+                optimizer.step()
+    return run
+
+
+def in_double(kernel: Any, args: list[Any]) -> Any:
+    """The kernel, computed in float64."""
+    return _to(torch.float32, kernel(*[_to(torch.float64, each) for each in args]))
+
+
 def one_less_overlap(a: Tensor, b: Tensor) -> Tensor:
     """The loss of segmentations, for numbers."""
     return 1 - 2 * (a * b).sum(1).mean() / ((a * a).sum(1) + (b * b).sum(1)).mean()
@@ -191,6 +230,11 @@ for _name, _loss in {
 }.items():
     add(_name, lambda loss=_loss: near(loss), tanh={"tanh": one_scaled},
         gradient={"tanh_backward": one_scaled})
+for _layers in (2, 6):
+    RUNS[f"attention {_layers}"] = (lambda layers=_layers: attended(layers)), None
+    for _name, _changes in {"otherwise": {"sum": in_double}, "rate": {}, "sign": {}}.items():
+        RUNS[f"attention {_layers}{' ' if _name == 'otherwise' else ', '}{_name}"] = (
+            lambda layers=_layers, fault=_name: attended(layers, fault)), _changes
 RUNS["gate"] = (lambda: one_pass(Gated(False).train(), torch.randn(8, 3, 12, 12) + 1)), None
 _LEFT = lambda: one_pass(Gated(True).train(), torch.randn(8, 3, 12, 12) + 1)  # noqa: E731
 RUNS["gate otherwise"], RUNS["gate, product"] = (_LEFT, {}), (_LEFT, {"mul": one_scaled})

@@ -29,7 +29,8 @@ constexpr int kMostSteps = 8;    // whose gradients a step may still remember
 constexpr double kFurthest = 3;  // a step, in the largest of golden
 constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
-constexpr size_t kMostRead = 4096;  // tensors of one shape that are looked at
+constexpr double kMostProducts = 1 << 27;  // that are computed again for one gradient
+constexpr size_t kMostRead = 4096;         // tensors of one shape that are looked at
 
 bool IsParameterRead(const WalkState& state, const ComparedRow& row) {
   const ComparedCall& call = state.comparison.calls[row.call];
@@ -90,10 +91,26 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
 
 // A gradient among the results of a backward call, or the terms that add up to it.
 struct Gradient {
-  enum class Form : uint8_t { kWhole, kTransposed, kTerms };
+  enum class Form : uint8_t { kWhole, kTransposed, kTerms, kProducts };
   const ComparedRow* row = nullptr;
   Form form = Form::kWhole;
+  const ComparedRow* other = nullptr;  // factors of the terms
 };
+
+// What the call of `read` multiplies with a matrix [outputs, inputs]: so many rows of inputs.
+const ComparedRow* FactorOf(const WalkState& state, const ComparedRow& read, double rows) {
+  const Shape& shape = read.golden->shape;
+  const auto& call = state.comparison.calls[read.call];
+  const double most = rows * measure::ElementsOf(*read.golden);
+  if (!(most <= kMostProducts)) return nullptr;
+  for (const ComparedRow& row : measure::RowsOf(state.comparison, call)) {
+    if (!HasTensors(row) || !measure::IsInput(row) || row.golden->shape.empty()) continue;
+    const bool fits = row.golden->shape->back() == shape[1] &&
+                      measure::ElementsOf(*row.golden) == rows * static_cast<double>(shape[1]);
+    if (&row != &read && fits && measure::IsGood(row.verdict)) return &row;
+  }
+  return nullptr;
+}
 
 std::vector<Gradient> GradientsOf(const WalkState& state, const ComparedRow& read) {
   std::vector<Gradient> found;
@@ -122,37 +139,94 @@ std::vector<Gradient> GradientsOf(const WalkState& state, const ComparedRow& rea
                       incoming->golden->shape.size() > 1 &&
                       incoming->golden->shape->back() == shape[0];
   if (is_sum) found.push_back({incoming, Gradient::Form::kTerms});
+  const bool is_product = found.empty() && incoming != nullptr && shape.size() == 2 &&
+                          !incoming->golden->shape.empty() &&
+                          incoming->golden->shape->back() == shape[0];
+  if (!is_product) return found;
+  const double rows = measure::ElementsOf(*incoming->golden) / static_cast<double>(shape[0]);
+  const ComparedRow* factor = FactorOf(state, read, rows);
+  if (factor != nullptr) found.push_back({incoming, Gradient::Form::kProducts, factor});
   return found;
 }
 
-std::optional<Values> ElementsOf(const WalkState& state, const Gradient& gradient, bool of_target) {
-  const Item& item = *measure::SideOf(*gradient.row, of_target);
-  std::optional<Values> read = RecordedElements(state.comparison, item, of_target);
-  if (!read || gradient.form == Gradient::Form::kWhole) return read;
-  const auto columns = static_cast<size_t>(item.shape->back());
-  const size_t rows = read->size() / columns;
-  const bool is_sum = gradient.form == Gradient::Form::kTerms;
-  Values values(is_sum ? columns : read->size());
-  for (size_t i = 0; i < read->size(); ++i) {
-    if (is_sum) {
-      values[i % columns] += (*read)[i];
-    } else {
-      values[i % columns * rows + i / columns] = (*read)[i];
+// A gradient, and how far off each element may be as the sum of terms, in any usual order.
+struct Sums {
+  Values values, rounding;
+};
+
+// Rounded once per term, by as much as a partial sum is large or terms of random sign make it.
+Sums SumsOf(const Values& terms, size_t columns, double roundoff) {
+  Sums sums{Values(columns), Values(columns)};
+  Values squares(columns), largest(columns);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const size_t column = i % columns;
+    sums.values[column] += terms[i];
+    squares[column] += terms[i] * terms[i];
+    largest[column] = std::max(largest[column], std::abs(sums.values[column]));
+  }
+  const double roundings = std::sqrt(static_cast<double>(terms.size() / columns));
+  for (size_t i = 0; i < columns; ++i) {
+    sums.rounding[i] = roundoff * roundings * std::max(largest[i], std::sqrt(squares[i]));
+  }
+  return sums;
+}
+
+// The same of a gradient `terms` [rows, outputs] times `factors` [rows, inputs].
+Sums ProductsOf(const Values& terms, size_t outputs, const Values& factors, size_t inputs,
+                double roundoff) {
+  Sums sums{Values(outputs * inputs), Values(outputs * inputs)};
+  const size_t rows = terms.size() / outputs;
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t k = 0; k < outputs; ++k) {
+      const double term = terms[row * outputs + k];
+      for (size_t i = 0; i < inputs; ++i) {
+        const double product = term * factors[row * inputs + i];
+        sums.values[k * inputs + i] += product;
+        sums.rounding[k * inputs + i] += product * product;
+      }
     }
   }
-  return values;
+  const double roundings = std::sqrt(static_cast<double>(rows));
+  for (size_t i = 0; i < sums.values.size(); ++i) {
+    const double size = std::max(std::abs(sums.values[i]), std::sqrt(sums.rounding[i]));
+    sums.rounding[i] = roundoff * roundings * size;
+  }
+  return sums;
+}
+
+std::optional<Sums> ElementsOf(const WalkState& state, const Gradient& gradient, bool of_target) {
+  const Item& item = *measure::SideOf(*gradient.row, of_target);
+  std::optional<Values> read = RecordedElements(state.comparison, item, of_target);
+  if (!read) return std::nullopt;
+  if (gradient.form == Gradient::Form::kWhole) return Sums{std::move(*read), {}};
+  const auto columns = static_cast<size_t>(item.shape->back());
+  if (gradient.form == Gradient::Form::kTerms) {
+    return SumsOf(*read, columns, measure::RoundoffOf(item, item));
+  }
+  if (gradient.form == Gradient::Form::kProducts) {
+    const Item& other = *measure::SideOf(*gradient.other, of_target);
+    const auto factors = RecordedElements(state.comparison, other, of_target);
+    const auto inputs = static_cast<size_t>(other.shape->back());
+    if (!factors || factors->size() / inputs != read->size() / columns) return std::nullopt;
+    return ProductsOf(*read, columns, *factors, inputs, measure::RoundoffOf(item, item));
+  }
+  const size_t rows = read->size() / columns;
+  Values values(read->size());
+  for (size_t i = 0; i < read->size(); ++i) values[i % columns * rows + i / columns] = (*read)[i];
+  return Sums{std::move(values), {}};
 }
 
 // Raises each to the relative difference of the gradient of that element.
 bool AddDifferences(const WalkState& state, const Gradient& gradient, Values& differences) {
-  const std::optional<Values> target = ElementsOf(state, gradient, true);
-  const std::optional<Values> golden = ElementsOf(state, gradient, false);
-  if (!target || !golden || target->size() != golden->size()) return false;
-  differences.resize(target->size());
-  for (size_t i = 0; i < target->size(); ++i) {
-    const double size = std::max(std::abs((*target)[i]), std::abs((*golden)[i]));
-    const double apart = std::abs((*target)[i] - (*golden)[i]);
-    if (apart > 0) differences[i] = std::max(differences[i], apart / size);
+  const std::optional<Sums> target = ElementsOf(state, gradient, true);
+  const std::optional<Sums> golden = ElementsOf(state, gradient, false);
+  if (!target || !golden || target->values.size() != golden->values.size()) return false;
+  differences.resize(target->values.size());
+  for (size_t i = 0; i < differences.size(); ++i) {
+    const double size = std::max(std::abs(target->values[i]), std::abs(golden->values[i]));
+    double apart = std::abs(target->values[i] - golden->values[i]);
+    if (!target->rounding.empty()) apart += target->rounding[i] + golden->rounding[i];
+    if (apart > 0) differences[i] = std::max(differences[i], size > 0 ? apart / size : 1);
   }
   return true;
 }
@@ -238,15 +312,29 @@ double StepOf(const ComparedRow& before, const ComparedRow& row) {
   return step;
 }
 
+// The relative error of a gradient: what was measured, all of one that is rounding. Of a sum of
+// terms that nothing recorded, what adding them rounds over the least that it may be.
+double ErrorOfGradient(const WalkState& state, const Gradient& gradient, double elements) {
+  const ComparedRow& row = *gradient.row;
+  const double error = std::isfinite(row.error) ? row.error : 0;
+  if (gradient.form == Gradient::Form::kProducts) return 0;  // not told
+  if (gradient.form != Gradient::Form::kTerms) return state.IsResidue(row) ? 1 : error;
+  const Item& terms = *row.golden;
+  const double count = measure::ElementsOf(terms) / elements;
+  const double rms = measure::RmsOf(terms).value_or(0);
+  const double rounding = std::sqrt(count) * (error + measure::RoundoffOf(terms, terms)) * rms;
+  const double mean = count * std::abs(NumberOf(terms.statistics[2]).value_or(0));
+  return mean > 0 ? measure::kNoiseFactor * rounding / mean : 1;
+}
+
 std::optional<double> HiddenInStatistics(const WalkState& state, const ComparedRow& row) {
   const std::optional<double> size = measure::RmsOf(*row.golden);
   double most = 0;
   for (const ComparedRow* before : ReadBefore(state, row)) {
     double share = 0;  // of the elements that may be rounding, the root of it: that makes the norm
     for (const Gradient& gradient : GradientsOf(state, *before)) {
-      if (gradient.form == Gradient::Form::kTerms) continue;
-      const double error = std::isfinite(gradient.row->error) ? gradient.row->error : 0;
-      share = std::max(share, state.IsResidue(*gradient.row) ? 1 : std::sqrt(error));
+      const double error = ErrorOfGradient(state, gradient, measure::ElementsOf(*row.golden));
+      share = std::max(share, std::sqrt(std::min(error, 1.0)));
     }
     if (!(share > 0) || !size) continue;
     const double moved = 2 * measure::kAverageWeight * share * StepOf(*before, row) / *size;
