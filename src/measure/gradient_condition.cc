@@ -133,13 +133,13 @@ GradientCondition ConditionOfGradient(const Item& result, std::string_view call_
 }
 
 double ConditionBySlope(const Item& x, const Item& y, const Item& gradient_of_x,
-                        const Item& gradient_of_y) {
+                        const Item& gradient_of_y, double most) {
   const std::optional<double> in = RmsOf(x), out = RmsOf(y);
   const std::optional<double> to = RmsOf(gradient_of_x), from = RmsOf(gradient_of_y);
   if (!in || !out || !to || !from) return 1;
   const double share = std::sqrt(ElementsOf(x) / ElementsOf(y));
   const double condition = *in * *to * share / (*from * *out);
-  return condition > 1 ? std::min(condition, kMostAmplification) : 1;
+  return condition > 1 ? std::min(condition, most) : 1;
 }
 
 Propagation Joined(Propagation propagation, const GradientCondition& gradient,

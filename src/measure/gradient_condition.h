@@ -37,9 +37,9 @@ GradientCondition ConditionOfGradient(const Item& result, std::string_view call_
 
 // How much larger than that of `x` the relative error of `y` is, where y = f(x) and a gradient went
 // through f: as |J v| / |v| is for an error v of any direction, so is |J^T g| / |g| for a gradient,
-// but for the numbers of elements. At least 1, and finite.
+// but for the numbers of elements. From 1 to `most`.
 double ConditionBySlope(const Item& x, const Item& y, const Item& gradient_of_x,
-                        const Item& gradient_of_y);
+                        const Item& gradient_of_y, double most = kMostAmplification);
 
 // The propagation with the larger of both conditions.
 Propagation Joined(Propagation propagation, const GradientCondition& gradient,

@@ -21,6 +21,7 @@ struct InputError {
   // The same, where the value is nothing but the rounding of a sum that cancelled, so that no
   // ceiling holds; may be above one. 0: it is more than that.
   double residue = 0;
+  double absolute = 0;  // the largest of one element, as far as known
 };
 
 struct Propagation {
@@ -30,6 +31,7 @@ struct Propagation {
   // The same without a limit, where it is certain because terms cancel: above 1 / roundoff nothing
   // but rounding is left of the output.
   double cancellation = 1;
+  double loss = 0;       // of `from_inputs`, what no ceiling limits: of a single number near zero
   double coherence = 1;  // how much more than the call's own rounding those of its inputs cancel
 };
 

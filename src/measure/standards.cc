@@ -309,6 +309,20 @@ Mixing MixingOfCall(std::string_view call_name) {
   return selects ? Mixing::kSelection : Mixing::kNone;
 }
 
+Distance DistanceOfCall(std::string_view call_name) {
+  if (!call_name.ends_with(".forward")) return Distance::kNone;
+  const std::string_view api = Reduced(ApiOfCall(call_name));
+  if (api == "binary_cross_entropy_with_logits") return Distance::kLogistic;
+  if (api == "cosine_similarity") return Distance::kCosine;
+  if (api == "sub" || api == "rsub" || api == "add") return Distance::kDifference;
+  if (api == "l1_loss") return Distance::kAbsolute;
+  if (api == "mse_loss" || api == "huber_loss" || api == "smooth_l1_loss") return Distance::kSquare;
+  if (api == "pairwise_distance" || api == "dist") return Distance::kNorm;
+  if (api == "cdist") return Distance::kOfPairs;
+  if (api == "cosine_embedding_loss") return Distance::kAngle;
+  return Distance::kNone;
+}
+
 bool IsSign(std::string_view call_name) { return Reduced(ApiOfCall(call_name)) == "sign"; }
 
 bool IsConvolution(std::string_view call_name) {

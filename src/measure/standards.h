@@ -99,6 +99,20 @@ enum class Mixing : uint8_t {
 };
 Mixing MixingOfCall(std::string_view call_name);
 
+// How far apart two tensors are, as a call tells it (measure/distance_error.h).
+enum class Distance : uint8_t {
+  kNone,
+  kDifference,  // a - b, a + b
+  kAbsolute,    // means of |a - b|
+  kSquare,      // means of (a - b)^2 near zero
+  kNorm,        // the root of a sum of (a - b)^2
+  kOfPairs,     // the same for all pairs of rows, by way of their products
+  kAngle,       // means of one less a cosine
+  kCosine,      // cosines
+  kLogistic,    // a loss whose gradient is a share less the wanted one
+};
+Distance DistanceOfCall(std::string_view call_name);
+
 // What the gradient of a call is made of besides the gradient that comes in.
 enum class GradientKind : uint8_t {
   kOther,

@@ -153,6 +153,35 @@ def near(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[], None]:
     return lambda: loss(model(x), y).backward()  # type: ignore[no-any-return,no-untyped-call]
 
 
+def learnt(loss: Callable[[Tensor, Tensor], Tensor], left: float) -> Callable[[], None]:
+    """One pass of a model that all but gives what it shall: a student that began as its teacher."""
+    model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 16)).train()
+    x = torch.randn(40, 16)
+    y = model(x).detach() + left * torch.randn(40, 16)
+    return lambda: loss(model(x), y).backward()  # type: ignore[no-any-return,no-untyped-call]
+
+
+def divergence(a: Tensor, b: Tensor) -> Tensor:
+    """Of shares."""
+    shares = functional.log_softmax(a, -1), functional.softmax(b, -1)
+    return functional.kl_div(*shares, reduction="batchmean")
+
+
+def angle(a: Tensor, b: Tensor) -> Tensor:
+    """One less the cosines, in one call."""
+    return functional.cosine_embedding_loss(a, b, torch.ones(len(a)))
+
+
+LEARNT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "divergence": divergence, "angle": angle, "square": functional.mse_loss,
+    "cosine": lambda a, b: (1 - functional.cosine_similarity(a, b, -1)).mean(),
+    "absolute": functional.l1_loss, "norm": lambda a, b: functional.pairwise_distance(a, b).mean(),
+    "pairs": lambda a, b: torch.cdist(a, b).mean(),
+    "unit": lambda a, b: 1 - (functional.normalize(a) * functional.normalize(b)).sum(-1).mean(),
+    "logistic": lambda a, b: functional.binary_cross_entropy_with_logits(a, torch.sigmoid(b)),
+}
+
+
 class Attentions(nn.Module):
     """Layers of attention; the gradients of the keys' biases are rounding alone."""
 
@@ -230,6 +259,12 @@ for _name, _loss in {
 }.items():
     add(_name, lambda loss=_loss: near(loss), tanh={"tanh": one_scaled},
         gradient={"tanh_backward": one_scaled})
+for _left in (1e-3, 1e-5):
+    for _name, _loss in LEARNT.items():
+        # Nearer than that, gradients are as far off as the fault makes them.
+        _of_gradient = {"gradient": {"tanh_backward": one_scaled}} if _left > 1e-4 else {}
+        add(f"learnt {_name} {_left}", lambda loss=_loss, left=_left: learnt(loss, left),
+            tanh={"tanh": one_scaled}, **_of_gradient)
 for _layers in (2, 6):
     RUNS[f"attention {_layers}"] = (lambda layers=_layers: attended(layers)), None
     for _name, _changes in {"otherwise": {"sum": in_double}, "rate": {}, "sign": {}}.items():

@@ -50,6 +50,13 @@ void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
   ForwardResult result{call, inputs, error, error, comparison_.calls[call].verdict};
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
+    if (row.golden && measure::IsInput(*row.golden) && row.golden->requires_grad == true) {
+      if (const auto key = KeyOf(*row.golden)) readers_[*key].push_back(call);
+    }
+    const bool is_followed = is_result && BackwardOf(call) != nullptr;
+    if (const auto key = is_followed ? KeyOf(*row.golden) : std::nullopt) {
+      made_.insert_or_assign(*key, call);
+    }
     if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
     result.error = std::max(result.error, row.error);
   }
@@ -80,7 +87,22 @@ const ComparedCall* ForwardCalls::BackwardOf(uint32_t forward) const {
   return found == backward_.end() ? nullptr : &comparison_.calls[found->second];
 }
 
-double ForwardCalls::SlopeOf(uint32_t forward, const Item& result) const {
+const Item* ForwardCalls::GradientOfMade(const Item& input) const {
+  const std::optional<ContentKey> key = KeyOf(input);
+  const auto maker = key ? made_.find(*key) : made_.end();
+  const ComparedCall* backward = maker == made_.end() ? nullptr : BackwardOf(maker->second);
+  return backward == nullptr ? nullptr
+                             : GradientFor(measure::RowsOf(comparison_, *backward), input, true);
+}
+
+std::vector<uint32_t> ForwardCalls::ReadersOf(const Item& value) const {
+  const std::optional<ContentKey> key = KeyOf(value);
+  const auto found = key ? readers_.find(*key) : readers_.end();
+  if (found == readers_.end()) return {};
+  return {found->second.rbegin(), found->second.rend()};
+}
+
+double ForwardCalls::SlopeOf(uint32_t forward, const Item& result, double most) const {
   const ComparedCall* backward = BackwardOf(forward);
   if (backward == nullptr) return 1;
   const auto gradients = measure::RowsOf(comparison_, *backward);
@@ -90,8 +112,10 @@ double ForwardCalls::SlopeOf(uint32_t forward, const Item& result) const {
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[forward])) {
     if (!row.golden || !row.golden->is_tensor || !measure::IsInput(*row.golden)) continue;
     const Item* gradient = GradientFor(gradients, *row.golden, false);
+    if (gradient == nullptr) gradient = GradientOfMade(*row.golden);
     if (gradient == nullptr) continue;
-    slope = std::max(slope, measure::ConditionBySlope(*row.golden, result, *gradient, *incoming));
+    slope =
+        std::max(slope, measure::ConditionBySlope(*row.golden, result, *gradient, *incoming, most));
   }
   return slope;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "measure/gradient_condition.h"
 #include "pipeline/culprit/content_key.h"
@@ -42,11 +43,16 @@ class ForwardCalls {
   // The pair that goes with the forward call `forward`; null where none was recorded on both sides.
   [[nodiscard]] const ComparedCall* BackwardOf(uint32_t forward) const;
   // How the forward call `forward` magnifies errors on the way from what it reads to `result`, as
-  // the gradients of golden that went through it show. 1 where none did.
-  [[nodiscard]] double SlopeOf(uint32_t forward, const Item& result) const;
+  // the gradients of golden that went through it show: those that its backward call returned, or
+  // else what the calls got that made its inputs (a function of several nodes). No more than
+  // `most`, and 1 where none did.
+  [[nodiscard]] double SlopeOf(uint32_t forward, const Item& result,
+                               double most = measure::kMostAmplification) const;
   // The same of its gradient: the error of what it reads over how far that is from where its first
   // result vanishes, along the gradient. Errors of many operands do not average out in it.
   [[nodiscard]] double GradientSlopeOf(uint32_t forward) const;
+  // The forward pairs that read `value` of golden, which required a gradient; the latest first.
+  [[nodiscard]] std::vector<uint32_t> ReadersOf(const Item& value) const;
   // Whether forward returned what it read, on both sides. Such a call (dropout that is off, a cast
   // to the same type) may have no node of its own in the graph: what is recorded as its gradient is
   // then that of the call before.
@@ -56,8 +62,13 @@ class ForwardCalls {
   [[nodiscard]] bool IsGradientOfANode(const ComparedCall& identity);
 
  private:
+  // Golden's gradient of an input that no backward call returned.
+  [[nodiscard]] const Item* GradientOfMade(const Item& input) const;
+
   const Comparison& comparison_;
   bool has_backward_ = false;
+  std::unordered_map<ContentKey, uint32_t, ContentKeyHash> made_;  // golden's, by forward pairs
+  std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash> readers_;
   // In how many rows of the target's backward calls contents stand; counted when first asked for.
   std::optional<std::unordered_map<ContentKey, size_t, ContentKeyHash>> backward_contents_;
   std::unordered_map<std::string_view, ForwardResult> results_;  // by names of the calls

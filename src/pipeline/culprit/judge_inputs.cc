@@ -13,6 +13,7 @@
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/running_mean.h"
 #include "pipeline/culprit/unrecorded_step.h"
+#include "pipeline/culprit/unseen_gradient.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
 
@@ -21,11 +22,27 @@ namespace {
 
 using measure::Difference;
 
-// Statistics are float32: where runs differ elsewhere, equal ones may hide as much.
+// Statistics are float32: where runs differ, here or elsewhere, they may hide as much.
 double HiddenError(const WalkState& state, const ComparedRow& row) {
-  const bool may_differ = state.noise.level() > 0 || !state.unpaired.empty();
+  const bool may_differ = row.error > 0 || state.noise.level() > 0 || !state.unpaired.empty();
   if (state.comparison.mode != CompareMode::kStatistics || !may_differ) return 0;
   return std::min(state.RoundoffOf(row), UnitRoundoff(DType::kFloat32));
+}
+
+// The largest error of one element; with statistics that of the extremes.
+double AbsoluteError(const WalkState& state, const ComparedRow& row) {
+  if (state.comparison.mode == CompareMode::kTensor) {
+    const double* largest = std::get_if<double>(&row.tensor->max_abs_error);
+    return largest != nullptr && std::isfinite(*largest) ? *largest : 0;
+  }
+  double largest = 0;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const std::optional<double> target = NumberOf(row.target->statistics[i]);
+    const std::optional<double> golden = NumberOf(row.golden->statistics[i]);
+    const double apart = target && golden ? std::abs(*target - *golden) : 0;
+    if (std::isfinite(apart)) largest = std::max(largest, apart);
+  }
+  return largest;
 }
 
 void JudgeArgument(WalkState& state, uint32_t call, const Difference& difference, ComparedRow& row,
@@ -162,6 +179,14 @@ std::optional<double> ExplainedAsNumberLess(const WalkState& state, const Compar
 // Whether what no recorded call returned follows from what is recorded: a parameter that an
 // optimizer without calls left, a running mean, a number less a result.
 bool IsMadeUnseen(WalkState& state, const Difference& difference, ComparedRow& row) {
+  if (const std::optional<double> explained = ExplainedByReaders(state, row)) {
+    const Difference graded = measure::AsResidue(difference, *explained);
+    if (graded.kind == Difference::Kind::kNumeric &&
+        graded.error <= measure::kNoiseFactor * *explained) {
+      ApplyDifference(graded, HandedOn(state, *explained, graded.error), row);
+      return true;
+    }
+  }
   if (difference.kind != Difference::Kind::kNumeric || state.comparison.of_saves) return false;
   std::optional<double> explained = ExplainedByStep(state, row);
   if (!explained) explained = ExplainedAsRunningMean(state.comparison, row);
@@ -295,6 +320,8 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
   if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
   if (row.golden->is_tensor) {
+    const double hidden = HiddenError(state, row);
+    inputs.error = std::max(inputs.error, hidden);
     if (state.forward.has_backward() && row.golden->requires_grad == true &&
         KindOfCall(state.comparison.calls[call].name()) == CallKind::kForward) {
       state.trained[*row.golden->shape].push_back(state.IndexOf(row));
@@ -302,8 +329,9 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
     const bool is_known = std::isfinite(row.error) && row.error > 0;
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
     const double residue = state.IsResidue(row) ? row.expected : 0;
-    inputs.operands.push_back({&*row.golden, is_known ? row.error : HiddenError(state, row),
-                               std::max(residue, state.trail.HiddenIn(*row.golden).value_or(0))});
+    inputs.operands.push_back({&*row.golden, is_known ? std::max(row.error, hidden) : hidden,
+                               std::max(residue, state.trail.HiddenIn(*row.golden).value_or(0)),
+                               AbsoluteError(state, row)});
   } else if (const auto number = NumberOf(row.golden->statistics[0])) {
     inputs.factor = ++inputs.numbers == 1 ? *number : 1;
   }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "measure/compared_row.h"
+#include "measure/distance_error.h"
 #include "measure/propagation.h"
 #include "measure/residue.h"
 #include "measure/verdict.h"
@@ -14,6 +16,7 @@
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/recomputed_norm.h"
 #include "pipeline/culprit/row_verdict.h"
+#include "pipeline/culprit/unseen_gradient.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -53,6 +56,10 @@ bool IsToldBySlope(CallClass call_class, std::string_view name) {
            call_class == CallClass::kComposite));
 }
 
+// Steeper than this a loss is all but zero: rounding of what it reads is more than that of its
+// kind.
+constexpr double kSteep = 8;
+
 // The propagation, where a call is steeper than its kind and the norms of its operands tell. Its
 // gradient hangs on what forward read as its result does.
 measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judged,
@@ -63,19 +70,54 @@ measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judge
   if (const ForwardResult* forward = state.forward.Of(name)) {
     const std::string& of = state.comparison.calls[forward->call].target_name;
     // An exponential does not vanish.
-    const bool is_told = forward->read > 0 && IsToldBySlope(judged.call_class, of) &&
+    // What is normalised is computed again from its mean and deviation, and off by as much.
+    const bool is_normal = measure::AmplifierOfCall(of) == measure::Amplifier::kNormalisation;
+    const double read =
+        std::max(forward->read, is_normal ? measure::RoundoffOf(result, result) : 0);
+    const bool is_told = read > 0 && IsToldBySlope(judged.call_class, of) &&
                          measure::GradientKindOf(name) != measure::GradientKind::kExponential;
     const double slope = is_told ? state.forward.GradientSlopeOf(forward->call) : 1;
-    propagation.from_inputs = std::max(propagation.from_inputs, slope * forward->read);
+    propagation.from_inputs = std::max(propagation.from_inputs, slope * read);
     return propagation;
   }
   if (!IsToldBySlope(judged.call_class, name)) return propagation;
   const double slope = state.forward.SlopeOf(judged.call, result);
   propagation.from_inputs = std::max(propagation.from_inputs, slope * input_error);
+  if (measure::ElementsOf(result) == 1 && slope > kSteep) {
+    constexpr double kUnlimited = std::numeric_limits<double>::max();
+    propagation.loss = state.forward.SlopeOf(judged.call, result, kUnlimited) * input_error;
+  }
   if (measure::AmplifierOfCall(name) == measure::Amplifier::kNormalisation) {
     propagation.amplification = std::max(propagation.amplification, slope);
   }
   return propagation;
+}
+
+// A part of a tensor is no further off than the element of the whole that is: known exactly with
+// tensors.
+double OfPart(const WalkState& state, const JudgedInputs& judged, const Item& result) {
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const std::optional<double> size = measure::RmsOf(result);
+  if (measure::AmplifierOfCall(name) != measure::Amplifier::kPart || !size) return 0;
+  double largest = 0;
+  for (const measure::InputError& operand : judged.inputs.operands) {
+    largest = std::max(largest, operand.absolute);
+  }
+  const bool is_exact = state.comparison.mode == CompareMode::kTensor;
+  return largest / *size / (is_exact ? measure::kNoiseFactor : 1);
+}
+
+// What rounding alone among the operands makes of the result.
+double ResidueOf(const WalkState& state, const JudgedInputs& judged, const Item& result,
+                 double cancellation) {
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  const auto& read = judged.inputs.operands;
+  const double residue = measure::ResidueError(result, name, read, judged.inputs.factor);
+  if (judged.call_class != CallClass::kProduct) return residue;
+  if (judged.inputs.is_of_gradient && read.size() == 2) {
+    return cancellation * (read[0].residue + read[1].residue);
+  }
+  return KindOfCall(name) == CallKind::kBackward ? residue * cancellation : residue;
 }
 
 Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const ComparedRow& row) {
@@ -122,14 +164,13 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   const double of_inputs = measure::IsBad(judged.inputs.worst) ? 0 : judged.inputs.error;
   const double terms = rounding + propagation.coherence * of_inputs;
   errors.cancelled = propagation.cancellation * (propagation.cancellation > 1 ? terms : rounding);
-  errors.residue = measure::ResidueError(result, name, read, judged.inputs.factor);
-  if (KindOfCall(name) == CallKind::kBackward && judged.call_class == CallClass::kProduct) {
-    errors.residue *= propagation.cancellation;
+  if (!measure::IsBad(judged.inputs.worst)) {
+    const double distance =
+        std::max({propagation.loss, measure::DistanceError(result, name, read, rounding),
+                  ExplainedByDistance(state, row, result), OfPart(state, judged, result)});
+    errors.cancelled = std::max(errors.cancelled, HandedOn(state, distance, row.error));
   }
-  if (judged.inputs.is_of_gradient && judged.call_class == CallClass::kProduct &&
-      read.size() == 2) {
-    errors.residue = propagation.cancellation * (read[0].residue + read[1].residue);
-  }
+  errors.residue = ResidueOf(state, judged, result, propagation.cancellation);
   errors.cancelled = std::max(errors.cancelled, errors.residue);
   if (state.comparison.mode == CompareMode::kStatistics && judged.inputs.is_of_gradient) {
     errors.cancelled = std::max(
