@@ -104,7 +104,7 @@ const ComparedRow* FactorOf(const WalkState& state, const ComparedRow& read, dou
   const double most = rows * measure::ElementsOf(*read.golden);
   if (!(most <= kMostProducts)) return nullptr;
   for (const ComparedRow& row : measure::RowsOf(state.comparison, call)) {
-    if (!HasTensors(row) || !measure::IsInput(row) || row.golden->shape.empty()) continue;
+    if (!measure::HasTensors(row) || !measure::IsInput(row) || row.golden->shape.empty()) continue;
     const bool fits = row.golden->shape->back() == shape[1] &&
                       measure::ElementsOf(*row.golden) == rows * static_cast<double>(shape[1]);
     if (&row != &read && fits && measure::IsGood(row.verdict)) return &row;

@@ -272,6 +272,18 @@ bool RanksReport::is_complete() const {
          });
 }
 
+// "3 ranks", "4 steps" of one rank, "8 ranks of 4 steps".
+std::string WhatWasCompared(const RanksReport& report) {
+  std::set<int64_t> steps;
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome && rank.pair.step) steps.insert(*rank.pair.step);
+  }
+  if (steps.size() < 2) return CountText(report.compared(), "rank");
+  if (steps.size() == report.compared()) return CountText(steps.size(), "step");
+  return fmt::format("{} of {}", CountText(report.compared(), "rank"),
+                     CountText(steps.size(), "step"));
+}
+
 std::string RanksAnswer(const RanksReport& report) {
   const std::string lost = LostText(report);
   const std::string compared = CountText(report.compared(), "compared rank");
@@ -288,7 +300,7 @@ std::string RanksAnswer(const RanksReport& report) {
   if (!report.is_complete()) {
     return fmt::format("not judged completely: {}; {} show no wrong call", lost, compared);
   }
-  return fmt::format("no wrong call in {}", CountText(report.compared(), "rank"));
+  return "no wrong call in " + WhatWasCompared(report);
 }
 
 std::string RanksSummaryText(const RanksReport& report) {
