@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "commands.h"
-#include "commands/empty_option.h"
+#include "commands/value_checks.h"
 #include "pipeline/device_dump/convert_dumps.h"
 
 namespace plumbline::cli {
@@ -137,9 +137,11 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option("-d,--dump_file", request.dump_path,
                    "a dump file, several between commas, or a directory")
-      ->required();
+      ->required()
+      ->check(PathValue());
   command->add_option("--output", request.output_directory, "directory (also -out)")
-      ->default_val(".");
+      ->default_val(".")
+      ->check(PathValue());
   command->add_flag("-R,--recursive", request.recursive, "also directories below");
   AddLayoutOptions(*command, request);
   command->add_option("-t,--type", arguments->kind, "kind of the outputs")

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/text_parts.h"
 #include "commands.h"
-#include "commands/empty_option.h"
+#include "commands/value_checks.h"
 #include "formats/hdf5_copy.h"
 #include "hdf5_functions.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "commands.h"
-#include "commands/empty_option.h"
+#include "commands/value_checks.h"
 #include "pipeline/device_dump/overflow_summary.h"
 #include "pipeline/overflow/overflow_check.h"
 #include "pipeline/overflow/overflow_json.h"

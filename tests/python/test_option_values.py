@@ -23,6 +23,18 @@ def test_an_empty_value_does_not_leave_an_option_out(tmp_path: pathlib.Path, opt
     assert names(tmp_path) == [CONV]
 
 
+@pytest.mark.parametrize(("words", "shown"), [
+    (("-d", "-out", "out"), '--dump_file: expected a path (got "--output")'),
+    (("-d", CONV, "-out", "-t", "npy"), '--output: expected a path (got "-t")')])
+def test_an_option_in_place_of_a_path(tmp_path: pathlib.Path, words: tuple[str, ...],
+                                      shown: str) -> None:
+    dumps.Dump([dumps.plain(np.ones(2))]).write(tmp_path / CONV)
+    done = subprocess.run([PLUMB, "convert", *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"plumb convert: {shown}"), done.stderr
+    assert names(tmp_path) == [CONV]
+
+
 def test_lists_with_an_empty_or_a_doubled_name(tmp_path: pathlib.Path) -> None:
     path = dumps.Dump([dumps.plain(np.ones(2))]).write(tmp_path / CONV)
     for wanted in (f"{path},,", f",{path}", f"{path},", ",", ",,", f"{path},,{path}"):

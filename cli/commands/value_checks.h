@@ -1,12 +1,14 @@
-// Options with an empty value on the command line, as a script's variable without one leaves them.
+// Values of options that a script leaves where it meant others: empty ones, and the next option.
 
-#ifndef PLUMBLINE_CLI_COMMANDS_EMPTY_OPTION_H_
-#define PLUMBLINE_CLI_COMMANDS_EMPTY_OPTION_H_
+#ifndef PLUMBLINE_CLI_COMMANDS_VALUE_CHECKS_H_
+#define PLUMBLINE_CLI_COMMANDS_VALUE_CHECKS_H_
 
 #include <CLI/App.hpp>
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "base/file.h"
 
 namespace plumbline::cli {
 
@@ -23,6 +25,16 @@ inline std::string EmptyOption(const CLI::App& command) {
   return {};
 }
 
+// Refuses what looks like an option and is no path, which "./" in front of it can make one.
+inline CLI::Validator PathValue() {
+  const auto check = [](const std::string& text) {
+    return text.starts_with('-') && KindOf(text) == PathKind::kMissing
+               ? "expected a path (got \"" + text + "\")"
+               : std::string();
+  };
+  return CLI::Validator(check, "");  // nothing in the help
+}
+
 }  // namespace plumbline::cli
 
-#endif  // PLUMBLINE_CLI_COMMANDS_EMPTY_OPTION_H_
+#endif  // PLUMBLINE_CLI_COMMANDS_VALUE_CHECKS_H_
