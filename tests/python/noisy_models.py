@@ -182,11 +182,26 @@ LEARNT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+def in_pieces(query: Tensor, key: Tensor) -> Tensor:
+    """Scores as a sum of products."""
+    first, second = ([part.chunk(2, -1)[at] for part in (query, key)] for at in (0, 1))
+    return (first[0] @ first[1].mT + second[0] @ second[1].mT) * 0.25
+
+
+SCORES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "": lambda query, key: (query @ key.transpose(1, 2)) * 0.25, "pieces": in_pieces,
+    "scaled": lambda query, key: (query * 0.25) @ key.mT,
+    "halves": lambda query, key: (query * 0.5) @ (key * 0.5).mT,
+    "turned": lambda query, key: (key @ query.transpose(1, 2)).transpose(1, 2) * 0.25,
+}
+
+
 class Attentions(nn.Module):
     """Layers of attention; the gradients of the keys' biases are rounding alone."""
 
-    def __init__(self, layers: int) -> None:
+    def __init__(self, layers: int, scores: str = "") -> None:
         super().__init__()
+        self.scores = SCORES[scores]
         self.layers = nn.ModuleList(nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
                                     for _ in range(layers))
         self.leave = nn.Linear(32, 10)
@@ -194,15 +209,16 @@ class Attentions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for query, key, value, mix in self.layers:  # type: ignore[misc]
             h = functional.layer_norm(x, (32,))
-            scores = query(h) @ key(h).transpose(-1, -2) / 32 ** 0.5
-            x = x + mix(torch.softmax(scores, -1) @ value(h))
+            x = x + mix(torch.softmax(self.scores(query(h), key(h)), -1) @ value(h))
         return self.leave(x)  # type: ignore[no-any-return]
 
 
-def attended(layers: int, fault: str = "") -> Callable[[], None]:
+def attended(layers: int, fault: str = "", scores: str = "",
+             foreach: bool = True) -> Callable[[], None]:
     """Two steps of AdamW and a pass: gradients of biases are sums that nothing recorded."""
-    model = Attentions(layers).train()
-    optimizer = AdamW(model.parameters(), lr=1e-2 if fault == "rate" else 1e-3, foreach=True)
+    model = Attentions(layers, scores).train()
+    rate = 1e-2 if fault == "rate" else 1e-3
+    optimizer = AdamW(model.parameters(), lr=rate, foreach=foreach)
     xs, y = torch.randn(3, 4, 12, 32), torch.randint(0, 10, (4, 12))
 
     def run() -> None:
@@ -270,6 +286,14 @@ for _layers in (2, 6):
     for _name, _changes in {"otherwise": {"sum": in_double}, "rate": {}, "sign": {}}.items():
         RUNS[f"attention {_layers}{' ' if _name == 'otherwise' else ', '}{_name}"] = (
             lambda layers=_layers, fault=_name: attended(layers, fault)), _changes
+RUNS["scores"] = (lambda: attended(6, foreach=False)), None
+for _scores in filter(None, SCORES):
+    for _name, _fault, _foreach in (("scores {} otherwise", "", False),
+                                    ("attention 6 {} otherwise", "", True),
+                                    ("attention 6, {} sign", "sign", True)):
+        RUNS[_name.format(_scores)] = (
+            lambda fault=_fault, scores=_scores, foreach=_foreach: attended(
+                6, fault, scores, foreach)), None
 RUNS["gate"] = (lambda: one_pass(Gated(False).train(), torch.randn(8, 3, 12, 12) + 1)), None
 _LEFT = lambda: one_pass(Gated(True).train(), torch.randn(8, 3, 12, 12) + 1)  # noqa: E731
 RUNS["gate otherwise"], RUNS["gate, product"] = (_LEFT, {}), (_LEFT, {"mul": one_scaled})

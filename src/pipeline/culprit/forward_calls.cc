@@ -95,6 +95,11 @@ const Item* ForwardCalls::GradientOfMade(const Item& input) const {
                              : GradientFor(measure::RowsOf(comparison_, *backward), input, true);
 }
 
+bool ForwardCalls::IsMade(const Item& value) const {
+  const std::optional<ContentKey> key = KeyOf(value);
+  return key && made_.contains(*key);
+}
+
 std::vector<uint32_t> ForwardCalls::ReadersOf(const Item& value) const {
   const std::optional<ContentKey> key = KeyOf(value);
   const auto found = key ? readers_.find(*key) : readers_.end();

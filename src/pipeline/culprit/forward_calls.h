@@ -51,6 +51,8 @@ class ForwardCalls {
   // The same of its gradient: the error of what it reads over how far that is from where its first
   // result vanishes, along the gradient. Errors of many operands do not average out in it.
   [[nodiscard]] double GradientSlopeOf(uint32_t forward) const;
+  // Whether a forward pair through which a gradient went made `value` of golden.
+  [[nodiscard]] bool IsMade(const Item& value) const;
   // The forward pairs that read `value` of golden, which required a gradient; the latest first.
   [[nodiscard]] std::vector<uint32_t> ReadersOf(const Item& value) const;
   // Whether forward returned what it read, on both sides. Such a call (dropout that is off, a cast

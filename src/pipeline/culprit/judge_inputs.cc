@@ -254,6 +254,10 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     explained = std::max(explained, state.noise.coarsest());
   }
   ApplyDifference(difference, state.ExplainedFor(row, explained), row);
+  if (measure::IsBad(row.verdict) && !state.unpaired.empty()) {
+    explained += state.before.LeadingTo(row);
+    ApplyDifference(difference, state.ExplainedFor(row, explained), row);
+  }
   if (!measure::IsBad(row.verdict)) {
     MarkProducerGood(state, call, row);
     FollowGradient(state, row, producer);
@@ -277,10 +281,15 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
 // Whether `row` holds other elements than its `source`, whose statistics are the same on both
 // sides: a permutation of them. The same elements have the same error.
 bool IsReordered(const WalkState& state, const Difference& difference, const ComparedRow& source) {
-  if (state.comparison.mode != CompareMode::kTensor || source.verdict != Verdict::kWithinNoise ||
-      difference.kind != Difference::Kind::kNumeric || state.IsResidue(source)) {
+  if (state.comparison.mode != CompareMode::kTensor ||
+      difference.kind != Difference::Kind::kNumeric) {
     return false;
   }
+  // What was transposed on one side alone, and is transposed back.
+  if (measure::IsBad(source.verdict)) {
+    return difference.error * measure::kNoiseFactor < source.error;  // false for NaN
+  }
+  if (source.verdict != Verdict::kWithinNoise || state.IsResidue(source)) return false;
   return difference.error > measure::kNoiseFactor * std::max(source.error, source.expected);
 }
 

@@ -309,7 +309,12 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     return;
   }
   // Other calls may come to the same: what agrees although its inputs do not is good.
-  const bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
+  bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
+  if (explained && !agrees && !state.unpaired.empty() &&
+      row.error <= measure::kNoiseFactor * state.ExplainedFor(row, 1)) {
+    errors.alone = state.ExplainedFor(row, errors.alone + state.before.Through(row));
+    agrees = row.error <= measure::kNoiseFactor * errors.alone;
+  }
   if (explained && !state.unpaired.empty() && agrees) {
     ApplyDifference(difference, errors.alone, row);
     explained = false;

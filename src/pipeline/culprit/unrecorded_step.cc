@@ -312,6 +312,21 @@ double StepOf(const ComparedRow& before, const ComparedRow& row) {
   return step;
 }
 
+// The same of all parameters that the calls read beside it: no rule moves one element much further
+// than others, however small its gradient.
+double StepBeside(const WalkState& state, const ComparedRow& before, const ComparedRow& row) {
+  double step = StepOf(before, row);
+  const auto& calls = state.comparison.calls;
+  for (const ComparedRow& now : measure::RowsOf(state.comparison, calls[row.call])) {
+    if (!IsParameterRead(state, now)) continue;
+    for (const ComparedRow& old : measure::RowsOf(state.comparison, calls[before.call])) {
+      const bool is_same = IsParameterRead(state, old) && HaveOnePlace(state, old, now);
+      if (is_same) step = std::max(step, StepOf(old, now));
+    }
+  }
+  return step;
+}
+
 // The relative error of a gradient: what was measured, all of one that is rounding. Of a sum of
 // terms that nothing recorded, what adding them rounds over the least that it may be.
 double ErrorOfGradient(const WalkState& state, const Gradient& gradient, double elements) {
@@ -337,7 +352,8 @@ std::optional<double> HiddenInStatistics(const WalkState& state, const ComparedR
       share = std::max(share, std::sqrt(std::min(error, 1.0)));
     }
     if (!(share > 0) || !size) continue;
-    const double moved = 2 * measure::kAverageWeight * share * StepOf(*before, row) / *size;
+    const double step = share < 1 ? StepOf(*before, row) : StepBeside(state, *before, row);
+    const double moved = 2 * measure::kAverageWeight * share * step / *size;
     const double earlier = std::isfinite(before->error) ? before->error : 0;
     most = std::max(most, earlier + moved / measure::kNoiseFactor);
   }
@@ -355,6 +371,8 @@ std::optional<double> ExplainedByStep(const WalkState& state, const ComparedRow&
 
 bool IsReadAfterStep(const WalkState& state, const ComparedRow& row) {
   if (!IsParameterRead(state, row) || !state.has_gradients) return false;
+  // What an optimizer leaves is no result of a call that a gradient goes through.
+  if (state.forward.IsMade(*row.golden)) return false;
   return std::ranges::any_of(ReadBefore(state, row), [&](const ComparedRow* before) {
     return !GradientsOf(state, *before).empty();
   });

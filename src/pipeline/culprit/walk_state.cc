@@ -18,6 +18,7 @@ WalkState::WalkState(const measure::PairContext& context, Comparison& compared,
       sums(compared),
       biases(compared),
       parameter_gradients(compared),
+      before(compared),
       exchanged(context),
       unpaired(compared),
       ahead(compared, context) {

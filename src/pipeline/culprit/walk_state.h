@@ -14,6 +14,7 @@
 #include "pipeline/culprit/bias_gradients.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "pipeline/culprit/differences_ahead.h"
+#include "pipeline/culprit/errors_before.h"
 #include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/forward_calls.h"
 #include "pipeline/culprit/gradient_sums.h"
@@ -82,6 +83,7 @@ struct WalkState {
   BiasGradients biases;
   ParameterGradients parameter_gradients;
   GradientTrail trail;
+  ErrorsBefore before;
   NoiseLevel noise;
   ProductRoundoffs product_roundoffs;
   OtherFills fills;

@@ -10,6 +10,7 @@
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/namesakes.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -27,6 +28,13 @@ bool VanishesIn(const ComparedRow& read, const ComparedRow& result) {
   const std::optional<double> large = measure::RmsOf(*result.golden);
   const double roundoff = measure::RoundoffOf(*result.target, *result.golden);
   return small && large && read.error * *small <= measure::kNoiseFactor * roundoff * *large;
+}
+
+// Whether a product of values that stand elsewhere on the other side comes to numbers with the same
+// statistics: a transposed product.
+bool ComesToTheSame(const ComparedRow& read, const ComparedRow& result, std::string_view call) {
+  return !(read.error < kAnother) && measure::ElementsOf(*result.target) > 1 &&
+         IsTelling(*result.target) && measure::ClassOfCall(call) == measure::CallClass::kProduct;
 }
 
 }  // namespace
@@ -61,7 +69,10 @@ bool WrongResults::LeadsOn(const ComparedRow& read) const {
   return std::ranges::any_of(RowsOf(read.call), [&](const ComparedRow& row) {
     if (!row.target || measure::IsInput(row) || !row.target->is_tensor) return false;
     if (!comparison_.calls[read.call].paired() || measure::IsBad(row.verdict)) return true;
-    return measure::IsGood(row.verdict) && VanishesIn(read, row);
+    if (!measure::IsGood(row.verdict)) return false;
+    const bool hides = comparison_.mode == CompareMode::kStatistics &&
+                       ComesToTheSame(read, row, comparison_.calls[read.call].target_name);
+    return hides || VanishesIn(read, row);
   });
 }
 
