@@ -126,6 +126,14 @@ def pictures(norm: nn.Module, mean: float) -> Callable[[], None]:
     return one_pass(Pictures(norm).train(), torch.randn(8, 3, 12, 12) + mean)
 
 
+def unlike(norm: nn.Module) -> Callable[[], None]:
+    """One pass of channels with means of their own, far from zero."""
+    model = Pictures(norm).train()
+    with torch.no_grad():
+        model.conv.bias.add_(1000 * torch.randn(16))  # type: ignore[union-attr]
+    return one_pass(model, torch.randn(8, 3, 12, 12))
+
+
 def trained(rule: Callable[..., Optimizer], fault: str = "", **form: Any) -> Callable[[], None]:
     """Two steps of an optimizer and a pass. The bias before the batch norm has no gradient."""
     model = Pictures(nn.BatchNorm2d(16)).train()
@@ -269,6 +277,10 @@ for _ratio in (8.0, 60.0, 200.0):
         scale={BATCH: scaled})
     add(f"group {_ratio}", lambda mean=_ratio: pictures(nn.GroupNorm(4, 16), mean),
         scale={"native_group_norm": scaled})
+for _name, _norm in {"instance": nn.InstanceNorm2d, "batch": nn.BatchNorm2d,
+                     "group": lambda channels: nn.GroupNorm(channels, channels)}.items():
+    add(f"unlike {_name}", lambda norm=_norm: unlike(norm(16)),
+        scale={"native_group_norm" if _name == "group" else BATCH: scaled})
 for _name, _loss in {
     "distance": torch.dist, "overlap": one_less_overlap,
     "spread": lambda a, b: (a - b + 30).var(),

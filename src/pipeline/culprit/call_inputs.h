@@ -38,6 +38,7 @@ struct Explained {
   double residue = 0;    // what becomes of operands that are rounding alone; among `cancelled`
   double alone = 0;      // whatever the inputs are
   double own = 0;        // by the call's own rounding
+  double hidden = 0;     // the same, of which statistics show a small part
 };
 
 }  // namespace plumbline::pipeline

@@ -93,6 +93,13 @@ measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judge
   return propagation;
 }
 
+// Norm and mean of what is normalised are the same, however far its elements are off.
+bool HidesInStatistics(const WalkState& state, std::string_view name,
+                       const measure::Propagation& propagation) {
+  return state.comparison.mode == CompareMode::kStatistics && propagation.amplification > kSteep &&
+         measure::AmplifierOfCall(name) == measure::Amplifier::kNormalisation;
+}
+
 // A part of a tensor is no further off than the element of the whole that is: known exactly with
 // tensors.
 double OfPart(const WalkState& state, const JudgedInputs& judged, const Item& result) {
@@ -151,6 +158,7 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
   errors.usual = state.ExplainedFor(row, explained_error);
   errors.alone = state.ExplainedFor(row, own + state.noise.level());
   errors.own = state.ExplainedFor(row, own);
+  if (HidesInStatistics(state, name, propagation)) errors.hidden = errors.own;
   const auto& read = judged.inputs.operands;
   if (measure::IsExact(*row.target, *row.golden)) {
     // Of rounding alone any truth value may come.
@@ -332,7 +340,7 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     // What becomes of rounding alone says nothing of the noise in other values.
     const bool is_of_residue = measure::HasResidue(judged.inputs.operands);
     if (is_usual && !is_of_residue && difference.kind == Difference::Kind::kNumeric) {
-      state.noise.Raise(row.error);
+      state.noise.Raise(std::max(row.error, errors.hidden));
     }
     return;
   }
