@@ -19,7 +19,8 @@ class ErrorsBefore {
 
   // The relative error that what the target reads in `row` inherits from values in which the sides
   // agree: back through the target's calls that have no counterpart or return something else, the
-  // largest error of what these read, times their condition. Requires: verdicts of all calls before.
+  // largest error of what these read, times their condition. Requires: verdicts of all calls
+  // before.
   [[nodiscard]] double LeadingTo(const ComparedRow& row);
   // The same of a result of the target, by way of all that its call reads.
   [[nodiscard]] double Through(const ComparedRow& result);
