@@ -220,6 +220,11 @@ void AddInputEvent(WalkState& state, uint32_t call, const std::optional<uint32_t
   }
   // However an optimizer computes its step, it comes to the same.
   if (!state.has_parts && IsReadAfterStep(state, row)) event.must_agree = true;
+  // In training a running mean acts on nothing yet: what agrees behind it shows nothing.
+  const ComparedCall& reader = state.comparison.calls[row.call];
+  if (IsRunningStatistic(row, reader.target_name, measure::RowsOf(state.comparison, reader))) {
+    event.must_agree = true;
+  }
   state.found.events.push_back(event);
 }
 

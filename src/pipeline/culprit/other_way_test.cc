@@ -152,5 +152,34 @@ TEST_F(DampedTest, AValueThatIsMerelyOffIsNamedThoughItVanishes) {
 
 TEST_F(DampedTest, AnotherValueThatComesToTheSameIsAnotherWay) { EXPECT_EQ(NamedWith(7), ""); }
 
+// In training a normalisation computes the same whatever running mean it reads, and keeps it.
+class RunningMeanTest : public TwoDumpsTest {
+ protected:
+  // The target makes its running mean in a call that golden has not.
+  void Record(bool is_training, double after) {
+    target_.Add("Tensor.flip.0.forward", Values(9, "[4]"), Values(5, "[4]"));
+    for (DumpForTest* side : {&golden_, &target_}) {
+      const std::string mean = Values(side == &golden_ ? 4 : 5, "[4]");
+      const std::string flag = ScalarJson("bool", is_training ? "true" : "false");
+      const std::string kept = Values(0.7, "[4]");
+      side->Add("Functional.batch_norm.0.forward",
+                Values(2) + "," + mean + "," + kept + "," + kept + "," + kept + "," + flag + "," +
+                    ScalarJson("float", "0.1"),
+                Values(3));
+      side->Add("Torch.tanh.0.forward", Values(3), Values(side == &golden_ ? 0.9 : after));
+    }
+  }
+};
+
+TEST_F(RunningMeanTest, WhatAgreesBehindItIsNoExcuse) {
+  Record(true, 0.9);
+  EXPECT_EQ(Named(), "Tensor.flip.0.forward");
+}
+
+TEST_F(RunningMeanTest, InUseItIsOne) {
+  Record(false, 0.9);
+  EXPECT_EQ(Named(), "");
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -1,5 +1,7 @@
 #include "pipeline/culprit/row_verdict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -54,6 +56,17 @@ bool MayActUnseen(const ComparedRow& argument, std::string_view name,
   });
   if (!returns) return true;
   return IsArgument(argument, name, 6, "momentum") && UpdatesRunningStatistics(name, rows);
+}
+
+bool IsRunningStatistic(const ComparedRow& row, std::string_view name,
+                        std::span<const ComparedRow> rows) {
+  if (!measure::IsInput(row) || !row.item().is_tensor || !UpdatesRunningStatistics(name, rows)) {
+    return false;
+  }
+  const std::string_view own = measure::ShortName(row.item(), name);
+  const size_t first = name.starts_with("Functional.") ? 1 : 3;
+  return own == fmt::format("input.{}", first) || own == fmt::format("input.{}", first + 1) ||
+         own.ends_with("running_mean") || own.ends_with("running_var");
 }
 
 void ApplyDifference(const Difference& difference, double expected, ComparedRow& row) {

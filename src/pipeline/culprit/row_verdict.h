@@ -26,6 +26,11 @@ bool ReadsWrongTensor(std::span<const ComparedRow> rows);
 bool MayActUnseen(const ComparedRow& argument, std::string_view name,
                   std::span<const ComparedRow> rows);
 
+// Whether `row` is a running mean or variance that the paired call `name` with `rows` writes into:
+// no result of the call depends on it, only what reads it later.
+bool IsRunningStatistic(const ComparedRow& row, std::string_view name,
+                        std::span<const ComparedRow> rows);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_ROW_VERDICT_H_
