@@ -12,6 +12,7 @@
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/running_mean.h"
+#include "pipeline/culprit/scaled_step.h"
 #include "pipeline/culprit/unrecorded_step.h"
 #include "pipeline/culprit/unseen_gradient.h"
 #include "record/recorded_number.h"
@@ -228,6 +229,22 @@ void AddInputEvent(WalkState& state, uint32_t call, const std::optional<uint32_t
   state.found.events.push_back(event);
 }
 
+// Whether a parameter within the noise was moved a number of times as far as golden's.
+bool IsOfScaledStep(WalkState& state, uint32_t call, const Difference& difference,
+                    ComparedRow& row) {
+  if (row.verdict != Verdict::kWithinNoise || !(row.error > 0)) return false;
+  const std::optional<ScaledStep> step = FindScaledStep(state, row);
+  if (!step) return false;
+  const double ratio = measure::kNoiseFactor * std::abs(step->factor - 1) / step->explained;
+  ApplyDifference(difference, row.error / ratio, row);
+  row.reason = "input-differs";
+  CulpritEvent event{call, state.IndexOf(row), CulpritEvent::Kind::kInput, row.error, row.expected};
+  event.must_agree = true;
+  event.fact = FactOf(*step);
+  state.found.events.push_back(event);
+  return true;
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -263,6 +280,7 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     explained += state.before.LeadingTo(row);
     ApplyDifference(difference, state.ExplainedFor(row, explained), row);
   }
+  if (IsOfScaledStep(state, call, difference, row)) return;
   if (!measure::IsBad(row.verdict)) {
     MarkProducerGood(state, call, row);
     FollowGradient(state, row, producer);

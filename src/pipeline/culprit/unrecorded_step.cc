@@ -378,4 +378,28 @@ bool IsReadAfterStep(const WalkState& state, const ComparedRow& row) {
   });
 }
 
+std::optional<StepTaken> StepBefore(const WalkState& state, const ComparedRow& row) {
+  if (state.comparison.mode != CompareMode::kTensor || !IsReadAfterStep(state, row)) {
+    return std::nullopt;
+  }
+  const Rows before = ReadBefore(state, row);
+  Moved moved;
+  if (!moved.Read(state, *before.front(), row)) return std::nullopt;
+  StepTaken step;
+  const ComparedRow* read = before.front();
+  for (int i = 0; i < kMostSteps && read != nullptr; ++i) {
+    for (const Gradient& gradient : GradientsOf(state, *read)) {
+      if (!std::isfinite(gradient.row->error)) continue;
+      step.gradient_error = std::max(step.gradient_error, gradient.row->error);
+    }
+    const Rows earlier = ReadBefore(state, *read);
+    read = earlier.empty() ? nullptr : earlier.front();
+  }
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    step.before[side] = std::move(moved.before[side]);
+    step.after[side] = std::move(moved.after[side]);
+  }
+  return step;
+}
+
 }  // namespace plumbline::pipeline

@@ -4,6 +4,7 @@
 #define PLUMBLINE_PIPELINE_CULPRIT_UNRECORDED_STEP_H_
 
 #include <optional>
+#include <vector>
 
 #include "pipeline/culprit/walk_state.h"
 #include "plumbline/compare.h"
@@ -21,6 +22,15 @@ std::optional<double> ExplainedByStep(const WalkState& state, const ComparedRow&
 // Whether `row` reads such a parameter: one that an earlier call read as it was before, and that
 // got a gradient on both sides.
 bool IsReadAfterStep(const WalkState& state, const ComparedRow& row);
+
+// What a step made of a parameter that `row` reads behind it.
+struct StepTaken {
+  std::vector<double> before[2], after[2];  // golden, target
+  // The largest relative error of the gradients that the step may remember.
+  double gradient_error = 0;
+};
+// With tensors: the step before `row`, as IsReadAfterStep() tells it. Nothing without elements.
+std::optional<StepTaken> StepBefore(const WalkState& state, const ComparedRow& row);
 
 }  // namespace plumbline::pipeline
 
