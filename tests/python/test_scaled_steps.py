@@ -28,6 +28,8 @@ def train(debugger, optimizer="sgd", noise=True, factor=1, clip=0):
     made = {"sgd": lambda: torch.optim.SGD(net.parameters(), lr=0.01, foreach=True),
             "momentum": lambda: torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9,
                                                 foreach=True),
+            "decay": lambda: torch.optim.SGD(net.parameters(), lr=0.01, weight_decay=0.01,
+                                             foreach=True),
             "adamw": lambda: torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=True)}
     optimizer = made[optimizer]()
     for _ in range(3):
@@ -45,9 +47,9 @@ debugger = PrecisionDebugger(config_path=sys.argv[1])
 for variant in json.loads(sys.argv[2]):
     train(debugger, **variant)
 """
-OPTIMIZERS = ("sgd", "momentum", "adamw")
+OPTIMIZERS = ("sgd", "decay", "momentum", "adamw")
 GOLDEN = [{"optimizer": each, "noise": False} for each in OPTIMIZERS]
-FAULTS = [{"optimizer": each, "factor": factor} for each in OPTIMIZERS[:2]
+FAULTS = [{"optimizer": each, "factor": factor} for each in OPTIMIZERS[:3]
           for factor in (1.01, 0.999)]
 NOISE = [{"optimizer": each, **more} for each in OPTIMIZERS for more in ({}, {"clip": 0.1})]
 LIMITED = [{"optimizer": each, "noise": False, "clip": 0.1} for each in OPTIMIZERS]

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kFewestElements = 16;  // fewer may be alike by chance
 constexpr double kMostLeft = 0.25;      // of the difference that the factor makes
+constexpr double kLeastApart = 0.01;    // of a gradient and a weight, else neither is told
 constexpr double kMostRounding = 2;     // of the probable one: the rounding of all together
 
 double SumOfProducts(std::span<const double> a, std::span<const double> b) {
@@ -26,6 +27,34 @@ std::vector<double> Moves(const StepTaken& step, size_t side) {
   std::vector<double> moves(step.after[side].size());
   for (size_t i = 0; i < moves.size(); ++i) moves[i] = step.after[side][i] - step.before[side][i];
   return moves;
+}
+
+// What of the moves follows the gradient where golden's are made of it and of the weight, which an
+// optimizer decays. Nothing where golden's are something else: a moment, Adam.
+struct WithoutDecay {
+  std::vector<double> target, golden;
+};
+std::optional<WithoutDecay> TakeDecayAway(const StepTaken& step, std::span<const double> rounding) {
+  const std::vector<double>& gradient = step.gradient;
+  const std::vector<double>& weight = step.before[0];
+  if (gradient.size() != weight.size()) return std::nullopt;
+  WithoutDecay parts{Moves(step, 1), Moves(step, 0)};
+  // Least squares for two numbers.
+  const double gg = SumOfProducts(gradient, gradient), gw = SumOfProducts(gradient, weight),
+               ww = SumOfProducts(weight, weight), gm = SumOfProducts(gradient, parts.golden),
+               wm = SumOfProducts(weight, parts.golden), scale = gg * ww - gw * gw;
+  if (!(scale > kLeastApart * gg * ww)) return std::nullopt;
+  const double of_gradient = (gm * ww - wm * gw) / scale, decay = (wm * gg - gm * gw) / scale;
+  double left = 0;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const double apart = parts.golden[i] - of_gradient * gradient[i] - decay * weight[i];
+    left += apart * apart;
+    parts.target[i] -= decay * step.before[1][i];
+    parts.golden[i] = of_gradient * gradient[i];
+  }
+  const double rounded = SumOfProducts(rounding, rounding);
+  if (!(left <= kMostRounding * kMostRounding * rounded)) return std::nullopt;
+  return parts;
 }
 
 }  // namespace
@@ -64,7 +93,10 @@ std::optional<ScaledStep> FindScaledStep(const WalkState& state, const ComparedR
   }
   const double error = std::max({step->gradient_error, state.noise.AtMost(state.noise.level()),
                                  measure::kUnseenCalls * roundoff});
-  return FindFactor(Moves(*step, 1), Moves(*step, 0), rounding, error);
+  const auto found = FindFactor(Moves(*step, 1), Moves(*step, 0), rounding, error);
+  if (found) return found;
+  const std::optional<WithoutDecay> parts = TakeDecayAway(*step, rounding);
+  return parts ? FindFactor(parts->target, parts->golden, rounding, error) : std::nullopt;
 }
 
 CulpritFact FactOf(const ScaledStep& step) {

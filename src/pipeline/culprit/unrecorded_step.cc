@@ -384,9 +384,13 @@ std::optional<StepTaken> StepBefore(const WalkState& state, const ComparedRow& r
   }
   const Rows before = ReadBefore(state, row);
   Moved moved;
-  if (!moved.Read(state, *before.front(), row)) return std::nullopt;
+  const bool is_read = moved.Read(state, *before.front(), row);
+  if (!is_read || GradientsOf(state, *before.front()).empty()) return std::nullopt;
   StepTaken step;
   const ComparedRow* read = before.front();
+  if (auto gradient = ElementsOf(state, GradientsOf(state, *read).front(), false)) {
+    step.gradient = std::move(*gradient);
+  }
   for (int i = 0; i < kMostSteps && read != nullptr; ++i) {
     for (const Gradient& gradient : GradientsOf(state, *read)) {
       if (!std::isfinite(gradient.row->error)) continue;

@@ -26,6 +26,7 @@ bool IsReadAfterStep(const WalkState& state, const ComparedRow& row);
 // What a step made of a parameter that `row` reads behind it.
 struct StepTaken {
   std::vector<double> before[2], after[2];  // golden, target
+  std::vector<double> gradient;             // golden's of that step; empty: not all of it is known
   // The largest relative error of the gradients that the step may remember.
   double gradient_error = 0;
 };
