@@ -389,7 +389,7 @@ std::optional<StepTaken> StepBefore(const WalkState& state, const ComparedRow& r
   StepTaken step;
   const ComparedRow* read = before.front();
   if (auto gradient = ElementsOf(state, GradientsOf(state, *read).front(), false)) {
-    step.gradient = std::move(*gradient);
+    step.gradient = std::move(gradient->values);
   }
   for (int i = 0; i < kMostSteps && read != nullptr; ++i) {
     for (const Gradient& gradient : GradientsOf(state, *read)) {
