@@ -16,26 +16,35 @@ import plumbline
 
 STEPS = 4
 FAULT_AT = 1  # behind this step
-# optimizer, task, level, what is done
+# model and optimizer, task, level: faults
 SETUPS = {"adamw-tensor-L1": ("rate",), "adamw-statistics-L1": ("rate",),
-          "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": ()}
+          "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": (),
+          "encoder-tensor-L1": ("joint",), "encoder-statistics-L1": ("rate",)}
 
-# "plain" and "other" round otherwise: two makes of convolution.
+# "plain" and "other" round otherwise: two makes of convolution and product.
 TRAINING = f"""
 optimizer, task, level, change = name.split("-")
 torch.manual_seed(0)
-model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
-                      nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
-                      nn.Flatten(), nn.Linear(16 * 8 * 8, 10))
-if optimizer == "adamw":
-    steps = torch.optim.AdamW(model.parameters(), 1e-3)
+is_encoder = optimizer == "encoder"  # its keys' biases have no gradient but rounding
+if is_encoder:
+    layer = nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True)
+    model = nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+                          nn.Flatten(), nn.Linear(64 * 12, 10))
 else:
+    model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                          nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                          nn.Flatten(), nn.Linear(16 * 8 * 8, 10))
+if optimizer == "sgd":
     steps = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+else:
+    steps = torch.optim.AdamW(model.parameters(), 1e-3)
 torch.backends.mkldnn.enabled = change == "plain"
+torch.set_num_threads(1 if change == "plain" else 2)
 debugger = PrecisionDebugger(config_path=path)
 for step in range({STEPS}):
     torch.manual_seed(100 + step)
-    batch, labels = torch.randn(8, 3, 8, 8), torch.randint(0, 10, (8,))
+    batch = torch.randn(8, 12, 64) if is_encoder else torch.randn(8, 3, 8, 8)
+    labels = torch.randint(0, 10, (8,))
     debugger.start(model=model)
     F.cross_entropy(model(batch), labels).backward()
     debugger.stop()
@@ -44,6 +53,8 @@ for step in range({STEPS}):
     if change == "mean" and step == {FAULT_AT}:
         model[1].running_mean.mul_(1.1)
     steps.step()
+    if change == "joint" and step == {FAULT_AT}:
+        model[0].layers[1].self_attn.in_proj_bias.data[-1] += 1e-3
     steps.zero_grad()
     debugger.step()
 """

@@ -7,12 +7,14 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
+#include "pipeline/culprit/call_arguments.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/recorded_elements.h"
@@ -285,9 +287,51 @@ void AddEarlier(const WalkState& state, const ComparedRow* read, Values& differe
   }
 }
 
+// The bias that multi_head_attention_forward adds to queries, keys and values at once. What is
+// added to all keys changes no softmax: the gradient of that third is rounding, which no backward
+// call returns. A key of its own beside them (bias_k, a zero) makes it matter.
+bool IsJointBias(const WalkState& state, const ComparedRow& row) {
+  const ComparedCall& call = state.comparison.calls[row.call];
+  const std::string& name = call.target_name;
+  const Shape& shape = row.golden->shape;
+  if (measure::ApiOfCall(name) != "multi_head_attention_forward" || shape.size() != 1 ||
+      shape[0] % 3 != 0 || !IsArgument(row, name, 6, "in_proj_bias")) {
+    return false;
+  }
+  const auto rows = measure::RowsOf(state.comparison, call);
+  const Item* own_key = ArgumentOf(rows, name, false, 7, "bias_k");
+  const Item* zero = ArgumentOf(rows, name, false, 9, "add_zero_attn");
+  const bool* adds_zero = zero == nullptr ? nullptr : std::get_if<bool>(&zero->statistics[0]);
+  return (own_key == nullptr || !own_key->is_tensor) && (adds_zero == nullptr || !*adds_zero);
+}
+
+// Whether the keys' third alone moved otherwise, and no further than a step.
+bool IsOfKeysAlone(const WalkState& state, const ComparedRow& row, const ComparedRow& before) {
+  Moved moved;
+  if (!moved.Read(state, before, row)) return false;
+  const size_t third = moved.before[0].size() / 3;
+  double furthest = 0, furthest_key = 0, apart = 0, size = 0;
+  for (size_t i = 0; i < 3 * third; ++i) {
+    furthest = std::max(furthest, std::abs(moved.By(i, false)));
+    const double error = moved.after[1][i] - moved.after[0][i];
+    const bool is_key = i / third == 1;
+    if (is_key) {
+      furthest_key = std::max(furthest_key, std::abs(moved.By(i, true)));
+    } else {
+      apart += error * error;
+      size += moved.after[0][i] * moved.after[0][i];
+    }
+  }
+  const double roundoff = state.RoundoffOf(row);
+  const double explained = state.ExplainedFor(row, std::max(roundoff, state.noise.level()));
+  return std::sqrt(apart) <= measure::kNoiseFactor * explained * std::sqrt(size) &&
+         furthest_key <= kFurthest * furthest;  // both false for NaN
+}
+
 bool FollowsFromGradients(const WalkState& state, const ComparedRow& row) {
   const double roundoff = state.RoundoffOf(row);
   for (const ComparedRow* before : ReadBefore(state, row)) {
+    if (IsJointBias(state, row) && IsOfKeysAlone(state, row, *before)) return true;
     Moved moved;
     if (!moved.Read(state, *before, row)) return false;
     for (const Gradient& gradient : GradientsOf(state, *before)) {
@@ -346,7 +390,8 @@ std::optional<double> HiddenInStatistics(const WalkState& state, const ComparedR
   const std::optional<double> size = measure::RmsOf(*row.golden);
   double most = 0;
   for (const ComparedRow* before : ReadBefore(state, row)) {
-    double share = 0;  // of the elements that may be rounding, the root of it: that makes the norm
+    // Of the elements that may be rounding, the root of it: that makes the norm.
+    double share = IsJointBias(state, row) ? std::sqrt(1.0 / 3) : 0;
     for (const Gradient& gradient : GradientsOf(state, *before)) {
       const double error = ErrorOfGradient(state, gradient, measure::ElementsOf(*row.golden));
       share = std::max(share, std::sqrt(std::min(error, 1.0)));
