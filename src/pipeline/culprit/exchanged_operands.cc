@@ -51,6 +51,11 @@ bool IsWithin(const Difference& difference, double largest) {
   return difference.kind == Difference::Kind::kNumeric && difference.error <= largest;
 }
 
+// The same of two that may be zeros on both sides, as what a recurrence begins with.
+bool Agree(const Difference& difference, double largest) {
+  return IsWithin(difference, largest) || difference.reason == "zero-both";
+}
+
 }  // namespace
 
 ExchangedOperands::ExchangedOperands(const measure::PairContext& context)
@@ -84,10 +89,11 @@ bool ExchangedOperands::Pair(const WalkState& state, const ComparedCall& call, I
     return measure::DifferenceOf(target, golden, context_, nullptr);
   };
   const Pairs pairs = PairCrosswise(differing, [&](const Item& target, const Item& golden) {
-    return IsWithin(difference(target, golden), largest);
+    return Agree(difference(target, golden), largest);
   });
   for (const auto& [row, partner] : pairs) {
-    errors_[state.IndexOf(*row)] = difference(*row->target, *partner->golden).error;
+    const double error = difference(*row->target, *partner->golden).error;
+    errors_[state.IndexOf(*row)] = std::isfinite(error) ? error : 0;
   }
   return !pairs.empty();
 }
@@ -105,7 +111,7 @@ bool ExchangedOperands::ResultsAgree(const WalkState& state, const ComparedCall&
   for (const ComparedRow& row : measure::RowsOf(state.comparison, call)) {
     if (!row.target || row.target->role != ItemRole::kOutput) continue;
     const double largest = std::max(LargestNoiseOf(state, row), measure::kNoiseFactor * error);
-    if (!HasTensors(row) || !IsWithin(state.DifferenceOf(row), largest)) return false;
+    if (!HasTensors(row) || !Agree(state.DifferenceOf(row), largest)) return false;
     const auto has_its_shape = [&](const auto& exchanged) {
       return state.comparison.rows[exchanged.first].target->shape == row.target->shape;
     };

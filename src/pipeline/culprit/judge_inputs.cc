@@ -329,7 +329,8 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   row.error = difference.error;
   const bool is_exchanged = state.exchanged.Take(state, row);
   if (is_exchanged) {
-    // Settled: its true counterpart is another input of the call.
+    // Settled: its true counterpart, which agrees, is another input of the call.
+    MarkProducerGood(state, call, row);
   } else if (difference.kind == Difference::Kind::kArgument) {
     if (!state.fills.Take(call, state.IndexOf(row), row))
       JudgeArgument(state, call, difference, row, inputs);

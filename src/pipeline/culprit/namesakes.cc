@@ -1,6 +1,7 @@
 #include "pipeline/culprit/namesakes.h"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "measure/compared_row.h"
+#include "measure/stats_metrics.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/row_verdict.h"
@@ -18,6 +20,9 @@ namespace {
 
 // More pairs that read other values follow from a fault, and to look at them again would take long.
 constexpr size_t kMost = 16384;
+
+// Calls of one API that read wrong tensors and may have changed places.
+constexpr size_t kNear = 4;
 
 // Contents of the target and the last call that reads them.
 using Readers = std::unordered_map<ContentKey, uint32_t, ContentKeyHash>;
@@ -89,10 +94,12 @@ std::vector<uint32_t> BackwardOf(const Comparison& comparison,
 
 // Where the sides may number their calls otherwise: everywhere if each has forward calls of its
 // own, as another way to compute has; where one side only has some, as after a call that is dropped
-// or added, among the calls of their APIs.
+// or added, among the calls of their APIs; and among calls of one API of which two near each other
+// read what the other one reads on the other side, as `b[t] + h * a[t]` does for `a[t] * h + b[t]`.
 class Renumbered {
  public:
   explicit Renumbered(const Comparison& comparison) {
+    AddExchanged(comparison);
     for (const ComparedCall& call : comparison.calls) {
       if (call.paired() || KindOfCall(call.name()) != CallKind::kForward) continue;
       const bool has_form = !call.target_name.empty() && !call.unmatched_detail.empty();
@@ -109,6 +116,38 @@ class Renumbered {
   }
 
  private:
+  static bool AreAlike(const Item& target, const Item& golden) {
+    if (target.shape != golden.shape || !IsTelling(target) || !IsTelling(golden)) return false;
+    const auto count = static_cast<int64_t>(measure::ElementsOf(golden));
+    return measure::StatisticError(target.statistics, golden.statistics, count) < kAnother;
+  }
+
+  // What the call reads first and wrongly, or null.
+  static const ComparedRow* WrongInput(const Comparison& comparison, const ComparedCall& call) {
+    const auto rows = measure::RowsOf(comparison, call);
+    const auto found = std::ranges::find_if(rows, [](const ComparedRow& row) {
+      return measure::IsInput(row) && row.item().is_tensor && measure::IsBad(row.verdict);
+    });
+    return found == rows.end() ? nullptr : &*found;
+  }
+
+  void AddExchanged(const Comparison& comparison) {
+    std::unordered_map<std::string, std::deque<const ComparedRow*>> last;  // of each series
+    for (const ComparedCall& call : comparison.calls) {
+      if (!call.paired() || KindOfCall(call.target_name) != CallKind::kForward) continue;
+      const ComparedRow* read = WrongInput(comparison, call);
+      std::string series = read == nullptr ? std::string() : SeriesOf(call.target_name);
+      if (series.empty()) continue;
+      std::deque<const ComparedRow*>& near = last[series];
+      const bool is_exchanged = std::ranges::any_of(near, [&](const ComparedRow* each) {
+        return AreAlike(*each->target, *read->golden) && AreAlike(*read->target, *each->golden);
+      });
+      near.push_back(read);
+      if (near.size() > kNear) near.pop_front();
+      if (is_exchanged) series_.insert(std::move(series));
+    }
+  }
+
   bool is_of_target_ = false, is_of_golden_ = false;
   std::unordered_set<std::string> series_;
 };

@@ -176,5 +176,55 @@ TEST_F(NamesakesTest, ChoiceThatAgreesSaysNothingAboutItsScores) {
   EXPECT_EQ(Named(), "Torch.exp.0.forward");
 }
 
+// `b[0] + h * a[0]` for `a[0] * h + b[0]`, with h still zero: parts of a and b are taken in the
+// other order, and no call of either side is without counterpart.
+class ExchangedTest : public TwoDumpsTest {
+ protected:
+  static void Take(DumpForTest& side, int number, double whole) {
+    side.Add(fmt::format("Tensor.__getitem__.{}.forward", number), Values(whole),
+             Values(whole / 2));
+  }
+  // `b` is the target's part of b where it is added.
+  void Record(double b) {
+    const std::string zeros = TensorJson(0, 0, 0, "[4]");
+    Take(golden_, 0, 7);
+    Take(golden_, 1, 11);
+    Take(target_, 0, 11);
+    Take(target_, 1, 7);
+    golden_.Add("Tensor.mul.0.forward", Values(3.5) + "," + zeros, zeros)
+        .Add("Tensor.add.0.forward", zeros + "," + Values(5.5), Values(5.5));
+    target_.Add("Tensor.mul.0.forward", zeros + "," + Values(3.5), zeros)
+        .Add("Tensor.add.0.forward", Values(b) + "," + zeros, Values(b));
+    golden_.Add("Torch.tanh.0.forward", Values(5.5) + "," + Values(3.5), Values(0.9));
+    target_.Add("Torch.tanh.0.forward", Values(b) + "," + Values(3.5), Values(0.9));
+  }
+};
+
+TEST_F(ExchangedTest, CallsThatChangePlacesAreNotJudged) {
+  Record(5.5);
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+  EXPECT_FALSE(comparison.is_complete());
+  EXPECT_EQ(comparison.calls[0].unmatched_reason, pipeline::kNamesake);
+}
+
+TEST_F(ExchangedTest, UnlessWhatComesOfThemIsWrong) {
+  Record(6.5);
+  EXPECT_NE(Named(), "");
+}
+
+// The target takes each for the other, and goes on as golden does.
+TEST_F(ExchangedTest, WhatIsTakenForAnotherIsNamed) {
+  Take(golden_, 0, 7);
+  Take(golden_, 1, 11);
+  Take(target_, 0, 11);
+  Take(target_, 1, 7);
+  for (DumpForTest* side : {&golden_, &target_}) {
+    const bool is_golden = side == &golden_;
+    side->Add("Torch.exp.0.forward", Values(is_golden ? 3.5 : 5.5), Values(is_golden ? 4 : 6));
+  }
+  EXPECT_EQ(Named(), "Tensor.__getitem__.0.forward");
+}
+
 }  // namespace
 }  // namespace plumbline
