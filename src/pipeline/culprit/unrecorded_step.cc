@@ -259,7 +259,9 @@ struct Moved {
   }
 };
 
-bool MovesFit(const Moved& moved, const Values& differences, double roundoff) {
+// `remembers`: earlier gradients are in the differences too. What they add up to may cancel, where
+// the difference is one of the largest step and not of what is left.
+bool MovesFit(const Moved& moved, const Values& differences, double roundoff, bool remembers) {
   const size_t count = moved.before[0].size();
   if (differences.size() != count) return false;
   double furthest = 0;
@@ -269,7 +271,8 @@ bool MovesFit(const Moved& moved, const Values& differences, double roundoff) {
     const double target = moved.By(i, true), golden = moved.By(i, false);
     const double rounding = measure::kNoiseFactor * roundoff * moved.SizeOf(i);
     const double share = std::min(1.0, measure::kNoiseFactor * (differences[i] + roundoff));
-    const double most = rounding + share * (std::abs(target) + std::abs(golden));
+    const double size = std::abs(target) + std::abs(golden);
+    const double most = rounding + share * std::max(size, remembers ? furthest : 0);
     if (!(std::abs(target - golden) <= most)) return false;  // also for NaN
     if (!(std::abs(target) <= kFurthest * furthest + rounding)) return false;
   }
@@ -337,9 +340,9 @@ bool FollowsFromGradients(const WalkState& state, const ComparedRow& row) {
     for (const Gradient& gradient : GradientsOf(state, *before)) {
       Values differences;
       if (!AddDifferences(state, gradient, differences)) continue;
-      if (MovesFit(moved, differences, roundoff)) return true;
+      if (MovesFit(moved, differences, roundoff, false)) return true;
       AddEarlier(state, before, differences);
-      if (MovesFit(moved, differences, roundoff)) return true;
+      if (MovesFit(moved, differences, roundoff, true)) return true;
     }
   }
   return false;
