@@ -200,6 +200,9 @@ SCORES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "": lambda query, key: (query @ key.transpose(1, 2)) * 0.25, "pieces": in_pieces,
     "scaled": lambda query, key: (query * 0.25) @ key.mT,
     "halves": lambda query, key: (query * 0.5) @ (key * 0.5).mT,
+    "plain": lambda query, key: (query @ key.mT) * 0.25,  # views are no recorded calls
+    "viewed": lambda query, key: (key @ query.mT).mT * 0.25,
+    "forgotten": lambda query, key: (key @ query.mT) * 0.25,
     "turned": lambda query, key: (key @ query.transpose(1, 2)).transpose(1, 2) * 0.25,
 }
 
@@ -299,7 +302,10 @@ for _layers in (2, 6):
         RUNS[f"attention {_layers}{' ' if _name == 'otherwise' else ', '}{_name}"] = (
             lambda layers=_layers, fault=_name: attended(layers, fault)), _changes
 RUNS["scores"] = (lambda: attended(6, foreach=False)), None
-for _scores in filter(None, SCORES):
+RUNS["views"] = (lambda: attended(2, scores="plain")), None
+RUNS["views otherwise"] = (lambda: attended(2, scores="viewed")), None
+RUNS["views, forgotten"] = (lambda: attended(2, scores="forgotten")), None
+for _scores in ("pieces", "scaled", "halves", "viewed", "turned"):
     for _name, _fault, _foreach in (("scores {} otherwise", "", False),
                                     ("attention 6 {} otherwise", "", True),
                                     ("attention 6, {} sign", "sign", True)):

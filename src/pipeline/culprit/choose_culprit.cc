@@ -108,8 +108,9 @@ std::optional<CulpritEvent> ChooseCulprit(const Run& target, const Comparison& c
   const CulpritEvent* form = FirstOtherForm(comparison, findings.other_forms, evidence);
   if (form != nullptr) return *form;
   if (culprit != nullptr) return *culprit;
-  // Where calls stand alone, what is wrong and no event follows from another way.
-  return unpaired.empty() ? Unaccounted(comparison) : std::nullopt;
+  // Where calls stand alone, or the sides meet again, what is wrong and no event follows from
+  // another way.
+  return unpaired.empty() && evidence.met.empty() ? Unaccounted(comparison) : std::nullopt;
 }
 
 }  // namespace plumbline::pipeline

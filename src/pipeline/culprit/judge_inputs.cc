@@ -276,7 +276,7 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     explained = std::max(explained, state.noise.coarsest());
   }
   ApplyDifference(difference, state.ExplainedFor(row, explained), row);
-  if (measure::IsBad(row.verdict) && !state.unpaired.empty()) {
+  if (measure::IsBad(row.verdict)) {
     explained += state.before.LeadingTo(row);
     ApplyDifference(difference, state.ExplainedFor(row, explained), row);
   }

@@ -1,10 +1,12 @@
 #include "pipeline/culprit/other_way.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/stats_metrics.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/lost_gradients.h"
@@ -122,9 +124,49 @@ bool MeetsAgain(const Comparison& comparison, const std::vector<CulpritEvent>& e
   return last && rest.AgreesBehind(*last);
 }
 
+// In half of the digits, as far as statistics tell.
+bool AlmostSame(const Item& target, const Item& golden) {
+  const auto count = static_cast<int64_t>(measure::ElementsOf(golden));
+  return measure::ElementsOf(target) == measure::ElementsOf(golden) && IsTelling(target) &&
+         measure::StatisticError(target.statistics, golden.statistics, count) <=
+             std::sqrt(measure::RoundoffOf(golden, golden));
+}
+
 bool HasCallWithoutCounterpart(const Comparison& comparison) {
   return std::ranges::any_of(comparison.calls,
                              [](const ComparedCall& call) { return !call.paired(); });
+}
+
+// Whether the event is that of a product whose operands golden reads in the other order: numbers of
+// the same statistics may be those of the transposed product. Views of tensors (`x.mT`) are no
+// recorded calls.
+bool IsTurnedProduct(const Comparison& comparison, const CulpritEvent& event) {
+  const ComparedCall& call = comparison.calls[event.call];
+  if (!call.paired() || event.kind != CulpritEvent::Kind::kInput) return false;
+  if (measure::ClassOfCall(call.target_name) != measure::CallClass::kProduct) return false;
+  const ComparedRow* operands[2] = {};
+  size_t count = 0;
+  for (const ComparedRow& row : measure::RowsOf(comparison, call)) {
+    if (!row.target || !row.golden || !row.target->is_tensor || !row.golden->is_tensor) continue;
+    if (!measure::IsInput(row)) {
+      if (!AlmostSame(*row.target, *row.golden)) return false;
+    } else if (count++ < 2) {
+      operands[count - 1] = &row;
+    }
+  }
+  return count == 2 && AlmostSame(*operands[0]->target, *operands[1]->golden) &&
+         AlmostSame(*operands[1]->target, *operands[0]->golden);
+}
+
+bool AreTurnedProducts(const Comparison& comparison, const std::vector<CulpritEvent>& events,
+                       CallKind direction) {
+  bool any = false;
+  for (const CulpritEvent& event : events) {
+    if (DirectionOf(comparison, event) != direction) continue;
+    if (!IsTurnedProduct(comparison, event)) return false;
+    any = true;
+  }
+  return any;
 }
 
 // Calls of both sides may also read other values of their own in another order: operands of a
@@ -140,7 +182,9 @@ bool IsRewritten(const Comparison& comparison, const std::vector<CulpritEvent>& 
     if (event.must_agree) return false;
     return !is_here(event) || event.has_other_source || event.kind == CulpritEvent::Kind::kInput;
   });
-  if (!may_be || !HasCallWithoutCounterpart(comparison)) return false;
+  const bool may_differ =
+      HasCallWithoutCounterpart(comparison) || AreTurnedProducts(comparison, events, direction);
+  if (!may_be || !may_differ) return false;
   const WrongResults backward(comparison, CallKind::kBackward, noise);
   if (!backward.AllMeet() || !GiveTheSameToLeaves(comparison, noise)) return false;
   const bool is_forward = direction == CallKind::kForward;
@@ -192,7 +236,8 @@ std::set<CallKind> DirectionsThatMeet(const Comparison& comparison,
   for (const CallKind direction : {CallKind::kForward, CallKind::kBackward}) {
     const bool meets = MeetsAgain(comparison, events, unpaired, direction) ||
                        IsRewritten(comparison, events, direction, noise);
-    if (meets && ShowsAnother(comparison, unpaired, direction)) {
+    if (meets && (ShowsAnother(comparison, unpaired, direction) ||
+                  AreTurnedProducts(comparison, events, direction))) {
       met.insert(direction);
     }
   }

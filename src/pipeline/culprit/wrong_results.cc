@@ -123,13 +123,15 @@ bool WrongResults::IsCopy(const ComparedRow& result) const {
 std::optional<uint32_t> WrongResults::MakerOf(const Item& value, uint32_t reader) const {
   const std::optional<ContentKey> key = KeyOf(value);
   if (!key || !IsTelling(value)) return std::nullopt;
-  std::optional<uint32_t> maker;
+  std::optional<uint32_t> maker, of_view;
   if (const auto found = made_.find(*key); found != made_.end()) {
     for (const uint32_t index : found->second) {
       const ComparedRow& row = comparison_.rows[index];
-      if (row.call < reader && row.target->shape == value.shape && !IsCopy(row)) maker = row.call;
+      if (row.call >= reader || IsCopy(row)) continue;
+      if (row.target->shape == value.shape) maker = row.call;
+      of_view = row.call;
     }
-    return maker;
+    return maker ? maker : of_view;
   }
   for (const ComparedRow& row : comparison_.rows) {
     if (row.call >= reader) break;

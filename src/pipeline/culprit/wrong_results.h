@@ -55,8 +55,8 @@ class WrongResults {
   // Whether the call of a result also reads it: a copy, whose gradient is a part of that of what it
   // is copied from.
   [[nodiscard]] bool IsCopy(const ComparedRow& result) const;
-  // The last forward call before `reader` that made `value` in this shape, or what `value` is a
-  // number less.
+  // The last forward call before `reader` that made `value` in this shape, else in another one, of
+  // which no recorded call made a view (`x.mT`); or what `value` is a number less.
   [[nodiscard]] std::optional<uint32_t> MakerOf(const Item& value, uint32_t reader) const;
   // The call whose backward reads the sum of the gradients of `value`, which `reader` reads.
   [[nodiscard]] std::optional<uint32_t> GradientReaderOf(const Item& value, uint32_t reader) const;
