@@ -122,6 +122,14 @@ class Joint {
 
 }  // namespace
 
+bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other) {
+  std::optional<CallName> a = ParseCallName(name), b = ParseCallName(other);
+  if (!a || !b || !a->number || !b->number || a->number == b->number) return false;
+  a->number = *a->number % kNumbersOfAStep;
+  b->number = *b->number % kNumbersOfAStep;
+  return a == b;
+}
+
 void EarlierSteps::Add(int64_t step, Comparison comparison) {
   if (last_ && *last_ + 1 != step) Clear();
   last_ = step;

@@ -8,12 +8,16 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "measure/verdict.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
+
+// Whether two calls have one name, each in its own step of those that are judged together.
+bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other);
 
 // What judging changes of a comparison, as it was before; the rows are reset.
 struct Unjudged {

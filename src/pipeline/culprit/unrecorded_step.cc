@@ -17,6 +17,7 @@
 #include "pipeline/culprit/call_arguments.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/earlier_steps.h"
 #include "pipeline/culprit/recorded_elements.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
@@ -60,9 +61,13 @@ bool AgreedThere(const ComparedRow& row) {
 }
 
 // The rows in which calls before `row` read the parameter as it was before the step, the latest
-// first: of those of its shape and place, on both sides and good, the most alike. Others may be
-// among them, as several new biases hold the same.
+// first: of those of its shape and place, on both sides and good, those of the same call in steps
+// of their own, then the most alike. Others may be among them, as several new biases hold the same.
 Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
+  const auto& calls = state.comparison.calls;
+  const std::string& name = calls[row.call].target_name;
+  const bool has_steps = !state.comparison.earlier.empty();
+  Rows of_the_call;
   std::vector<std::pair<double, const ComparedRow*>> alike;
   double least = std::numeric_limits<double>::infinity();
   const std::optional<ContentKey> own = KeyOf(*row.golden);
@@ -78,13 +83,17 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
         !HaveOnePlace(state, each, row)) {
       continue;
     }
+    if (has_steps && IsOneCallOfTwoSteps(calls[each.call].target_name, name)) {
+      of_the_call.push_back(&each);
+      continue;
+    }
     const double distance =
         measure::StatisticError(each.golden->statistics, row.golden->statistics, count);
     alike.emplace_back(distance, &each);
     least = std::min(least, distance);
   }
   const double most = std::max(kAlike, least);
-  Rows found;
+  Rows found(of_the_call.rbegin(), of_the_call.rend());
   for (auto at = alike.rbegin(); at != alike.rend() && found.size() < kMostCandidates; ++at) {
     if (at->first <= most) found.push_back(at->second);
   }
