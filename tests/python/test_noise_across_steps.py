@@ -19,14 +19,26 @@ FAULT_AT = 1  # behind this step
 # model and optimizer, task, level: faults
 SETUPS = {"adamw-tensor-L1": ("rate",), "adamw-statistics-L1": ("rate",),
           "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": (),
-          "encoder-tensor-L1": ("joint",), "encoder-statistics-L1": ("rate",)}
+          "encoder-tensor-L1": ("joint",), "encoder-statistics-L1": ("rate",),
+          "heads-tensor-mix": ("element",)}
 
 # "plain" and "other" round otherwise: two makes of convolution and product.
 TRAINING = f"""
 optimizer, task, level, change = name.split("-")
 torch.manual_seed(0)
-is_encoder = optimizer == "encoder"  # its keys' biases have no gradient but rounding
-if is_encoder:
+class Heads(nn.Module):  # keys with a bias of their own
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(64, 64) for _ in range(4))
+        self.norm = nn.LayerNorm(64)
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        return self.norm(x + self.o(torch.softmax(q @ k.mT / 8, -1) @ v))
+
+is_encoder = optimizer in ("encoder", "heads")  # keys' biases have no gradient but rounding
+if optimizer == "heads":
+    model = nn.Sequential(Heads(), Heads(), nn.Flatten(), nn.Linear(64 * 12, 10))
+elif is_encoder:
     layer = nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True)
     model = nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
                           nn.Flatten(), nn.Linear(64 * 12, 10))
@@ -55,6 +67,8 @@ for step in range({STEPS}):
     steps.step()
     if change == "joint" and step == {FAULT_AT}:
         model[0].layers[1].self_attn.in_proj_bias.data[-1] += 1e-3
+    if change == "element" and step == {FAULT_AT}:
+        model[1].v.weight.data[3, 5] += 1e-3
     steps.zero_grad()
     debugger.step()
 """

@@ -245,6 +245,24 @@ bool IsOfScaledStep(WalkState& state, uint32_t call, const Difference& differenc
   return true;
 }
 
+// A parameter behind a step whose gradients are known: its elements tell more than what correct
+// calls of the two runs are known to do, which may be a great deal (results that a key's bias is
+// in).
+bool IsToldByItsStep(const WalkState& state, const Difference& difference, const ComparedRow& row) {
+  constexpr double kUsualRoundoffs = 64;  // by which any step may differ
+  return state.comparison.mode == CompareMode::kTensor && state.unpaired.empty() &&
+         !state.has_parts && difference.kind == Difference::Kind::kNumeric &&
+         difference.error > measure::kNoiseFactor * kUsualRoundoffs * state.RoundoffOf(row) &&
+         IsReadAfterStep(state, row);
+}
+
+// A sum of gradients in a wider type than what went into it: statistics need not show that an
+// element of those was rounded otherwise.
+double HiddenInTerms(const WalkState& state, const ComparedRow& row) {
+  if (state.comparison.mode != CompareMode::kStatistics || !state.IsGradient(row)) return 0;
+  return state.noise.coarsest() / std::sqrt(std::max(CountOf(*row.golden), 1.0));
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -274,7 +292,10 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     explained = std::max(explained, region.roundoff);
   } else if (state.noise.level() > 0 || !state.unpaired.empty()) {
     explained = std::max(explained, state.noise.coarsest());
+  } else {
+    explained = std::max(explained, HiddenInTerms(state, row));
   }
+  if (IsToldByItsStep(state, difference, row)) explained = state.RoundoffOf(row);
   ApplyDifference(difference, state.ExplainedFor(row, explained), row);
   if (measure::IsBad(row.verdict)) {
     explained += state.before.LeadingTo(row);
