@@ -250,9 +250,10 @@ bool IsOfScaledStep(WalkState& state, uint32_t call, const Difference& differenc
 // in).
 bool IsToldByItsStep(const WalkState& state, const Difference& difference, const ComparedRow& row) {
   constexpr double kUsualRoundoffs = 64;  // by which any step may differ
+  const double roundoff = std::max(state.RoundoffOf(row), state.product_roundoffs.largest());
   return state.comparison.mode == CompareMode::kTensor && state.unpaired.empty() &&
          !state.has_parts && difference.kind == Difference::Kind::kNumeric &&
-         difference.error > measure::kNoiseFactor * kUsualRoundoffs * state.RoundoffOf(row) &&
+         difference.error > measure::kNoiseFactor * kUsualRoundoffs * roundoff &&
          IsReadAfterStep(state, row);
 }
 
