@@ -137,7 +137,7 @@ ArrayVerdict JudgeElements(const ArrayDifference& difference, const TensorView& 
                                   std::sqrt(difference.golden_squares / count),
                                   CoarserRoundoff(target_dtype, golden_dtype)};
   // Rounding and its noise are hardly ever that large, so that few arrays are read again.
-  const bool may_have = difference.max_abs > kRoundings * typical.unit_roundoff * typical.golden;
+  const bool may_have = difference.max_abs > LeastOfLoneElement(typical);
   if (may_have && HasLoneElement(target, golden, typical)) {
     verdict.verdict = Verdict::kSuspicious;
     verdict.reason = "outlier";

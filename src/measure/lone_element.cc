@@ -25,7 +25,7 @@ struct Counts {
 // Adds finite pairs.
 void Count(const double* target, const double* golden, size_t count,
            const TypicalDifference& typical, Counts& counts) {
-  const double least = kFar * std::max(typical.unit_roundoff * typical.golden, typical.difference);
+  const double least = LeastOfLoneElement(typical);
   for (size_t i = 0; i < count; ++i) {
     const double distance = std::fabs(target[i] - golden[i]);
     if (!(distance > 0) || !std::isfinite(distance)) continue;
@@ -39,6 +39,10 @@ void Count(const double* target, const double* golden, size_t count,
 }
 
 }  // namespace
+
+double LeastOfLoneElement(const TypicalDifference& typical) {
+  return kFar * std::max(typical.unit_roundoff * typical.golden, typical.difference);
+}
 
 bool HasLoneElement(const TensorView& target, const TensorView& golden,
                     const TypicalDifference& typical) {

@@ -15,6 +15,9 @@ struct TypicalDifference {
   double unit_roundoff = 0;  // of the coarser of the two types
 };
 
+// A lone element is further off than this: where none is, there is no need to look.
+double LeastOfLoneElement(const TypicalDifference& typical);
+
 // Whether some element is off by more than 16 of its own roundings and 8 times as far as rounding
 // of a typical element and as the typical difference, while hardly any other is off by more than 8
 // of its own: noise of sums leaves one of twenty elements that far off, as it is no smaller where
