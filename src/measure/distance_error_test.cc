@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "measure/item_for_test.h"
+
 namespace plumbline::measure {
 namespace {
 
@@ -13,14 +15,7 @@ constexpr double kRounding = 1e-6;
 constexpr double kError = 1e-6;
 
 Item TensorOf(Shape shape, double rms, double min = 0) {
-  Item item;
-  item.is_tensor = true;
-  item.dtype = "torch.float32";
-  double count = 1;
-  for (const int64_t size : shape) count *= static_cast<double>(size);
-  item.shape = std::move(shape);
-  item.statistics = {rms, min, 0.0, rms * std::sqrt(count)};
-  return item;
+  return TensorForTest(std::move(shape), rms, min, rms);
 }
 
 const Item& Rows() {

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "measure/item_for_test.h"
 #include "measure/standards.h"
 
 namespace plumbline::measure {
@@ -15,14 +17,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Of this root mean square.
 Item TensorOf(Shape shape, double rms, double max = 1) {
-  Item item;
-  item.is_tensor = true;
-  item.dtype = "torch.float32";
-  double count = 1;
-  for (const int64_t size : shape) count *= static_cast<double>(size);
-  item.shape = std::move(shape);
-  item.statistics = {max, -1.0, 0.0, rms * std::sqrt(count)};
-  return item;
+  return TensorForTest(std::move(shape), max, -1.0, rms);
 }
 
 struct Forward {

@@ -201,17 +201,22 @@ def test_bounds_that_make_no_whole_leave_the_parts(tmp_path: Path) -> None:
         assert (row["Verdict"] == "same") == (first is None)
 
 
-def test_the_whole_input_with_a_rule_file(tmp_path: Path) -> None:
-    given, whole = normal((12, 5)), normal((8, 5), 9)
-    with_bounds(tmp_path / "mine", given, EDGES["borders"])
-    (tmp_path / "golden").mkdir()
+def compare_with_rule(directory: Path, given: Array, whole: Array) -> tuple[str, dict[str, str]]:
+    """`compare` with the framework's arrays of net_add (8x5) and of what it reads as golden."""
+    (directory / "golden").mkdir()
     for name, array in (("data", given), ("net_add", whole)):
-        np.save(tmp_path / "golden" / f"{name}.0.{TIME}.npy", array.astype(np.float32))
-    rule = tmp_path / "rule.json"
+        np.save(directory / "golden" / f"{name}.0.{TIME}.npy", array.astype(np.float32))
+    rule = directory / "rule.json"
     rule.write_text(json.dumps({"graph": [{"name": "g", "op": [
         rule_operator("Data data", []),
         rule_operator("Add net_add", ["data:0"], ["net_add"], ("net_add", 0, (8, 5)))]}]}))
-    answer, row = compare(tmp_path, "-f", rule)
+    return compare(directory, "-f", rule)
+
+
+def test_the_whole_input_with_a_rule_file(tmp_path: Path) -> None:
+    given, whole = normal((12, 5)), normal((8, 5), 9)
+    with_bounds(tmp_path / "mine", given, EDGES["borders"])
+    answer, row = compare_with_rule(tmp_path, given, whole)
     assert answer == "no wrong call"
     assert (row["Verdict"], row["Shape"]) == ("same", "[12,5]")
 
@@ -220,14 +225,7 @@ def test_with_a_rule_file(tmp_path: Path) -> None:
     """The framework's array is compared with the input of each part."""
     given, whole = normal((6, 5)), normal((8, 5), 9)
     write(tmp_path / "mine", [given, given, given * 3, given])
-    (tmp_path / "golden").mkdir()
-    for name, array in (("data", given), ("net_add", whole)):
-        np.save(tmp_path / "golden" / f"{name}.0.{TIME}.npy", array.astype(np.float32))
-    rule = tmp_path / "rule.json"
-    rule.write_text(json.dumps({"graph": [{"name": "g", "op": [
-        rule_operator("Data data", []),
-        rule_operator("Add net_add", ["data:0"], ["net_add"], ("net_add", 0, (8, 5)))]}]}))
-    answer, row = compare(tmp_path, "-f", rule)
+    answer, row = compare_with_rule(tmp_path, given, whole)
     assert answer == "first wrong call: net_add"
     assert row["Verdict"] == "broken"
     assert "that of part 2 is shown" in row["CompareFailReason"]

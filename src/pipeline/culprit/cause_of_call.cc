@@ -20,6 +20,7 @@
 #include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/step_history.h"
+#include "pipeline/culprit/unpaired_calls.h"
 #include "pipeline/culprit/value_source.h"
 #include "record/call_name.h"
 #include "record/recorded_number.h"
@@ -55,7 +56,7 @@ class CauseFinder {
     const ComparedCall& call = comparison_.calls[row.call];
     // A call of another form is named because of what a later call takes from it.
     const ComparedCall* named = NamedCall();
-    if (named != nullptr && named != &call && OtherSideOf(*named) != nullptr) {
+    if (named != nullptr && named != &call && GoldenNamesakeOf(comparison_, *named) != nullptr) {
       return StructureCause(*named);
     }
     if (row.reason == "argument-differs") return ArgumentCause(row, call);
@@ -78,8 +79,8 @@ class CauseFinder {
     const auto call =
         std::find_if(comparison_.calls.begin(), comparison_.calls.end(),
                      [&](const ComparedCall& each) { return each.target_name == target_name; });
-    const bool has_other_form =
-        call != comparison_.calls.end() && !call->paired() && OtherSideOf(*call) != nullptr;
+    const bool has_other_form = call != comparison_.calls.end() && !call->paired() &&
+                                GoldenNamesakeOf(comparison_, *call) != nullptr;
     if (!has_other_form) return std::nullopt;
     return StructureCause(*call);
   }
@@ -355,7 +356,7 @@ class CauseFinder {
 
   // A call whose form differs: which value is missing or of another type, and what that does.
   Cause StructureCause(const ComparedCall& call) {
-    const ComparedCall* other = OtherSideOf(call);
+    const ComparedCall* other = GoldenNamesakeOf(comparison_, call);
     Cause cause{"structure", comparison_.first_wrong_call->what, CauseConfidence::kHigh};
     if (other == nullptr) return cause;
     if (const std::optional<Cause> narrowed = DTypeCause(call, *other)) return *narrowed;
@@ -391,14 +392,6 @@ class CauseFinder {
       cause.confidence = CauseConfidence::kMedium;
       return;
     }
-  }
-
-  const ComparedCall* OtherSideOf(const ComparedCall& call) const {
-    const auto found = std::find_if(
-        comparison_.calls.begin(), comparison_.calls.end(), [&](const ComparedCall& each) {
-          return each.target_name.empty() && each.golden_name == call.target_name;
-        });
-    return found == comparison_.calls.end() ? nullptr : &*found;
   }
 
   const Item* SameItem(const ComparedCall& other, const ComparedRow& row) const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -17,7 +16,6 @@
 namespace plumbline::pipeline {
 namespace {
 
-constexpr size_t kMostSteps = 8;       // whose gradients a step may still remember
 constexpr size_t kMostRows = 1 << 18;  // of all of them: a few hundred megabytes
 // Calls are counted from zero in every step: those of earlier steps get numbers of their own.
 constexpr uint64_t kNumbersOfAStep = 1'000'000'000;
@@ -141,7 +139,7 @@ void EarlierSteps::Add(int64_t step, Comparison comparison) {
   steps_.push_back({step, std::move(comparison)});
   size_t rows = 0;
   for (const Step& each : steps_) rows += each.comparison.rows.size();
-  while (steps_.size() > kMostSteps || (rows > kMostRows && steps_.size() > 1)) {
+  while (steps_.size() > kRememberedSteps || (rows > kMostRows && steps_.size() > 1)) {
     rows -= steps_.front().comparison.rows.size();
     steps_.pop_front();
   }
@@ -159,7 +157,7 @@ bool EarlierSteps::JudgeBehind(const Run& target, const measure::PairContext& co
   for (Step& step : steps_) {
     if (step.comparison.mode != comparison.mode) return false;
     if (!std::exchange(step.is_renumbered, true)) {
-      const uint64_t place = 1 + static_cast<uint64_t>(step.number) % kMostSteps;
+      const uint64_t place = 1 + static_cast<uint64_t>(step.number) % kRememberedSteps;
       Renumber(place * kNumbersOfAStep, step.comparison);
     }
     joint.AppendEarlier(step.comparison);

@@ -16,6 +16,9 @@
 
 namespace plumbline::pipeline {
 
+// Whose gradients a step may still remember.
+inline constexpr int kRememberedSteps = 8;
+
 // Whether two calls have one name, each in its own step of those that are judged together.
 bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other);
 

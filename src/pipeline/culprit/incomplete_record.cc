@@ -9,6 +9,7 @@
 #include "measure/compared_row.h"
 #include "measure/stats_metrics.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/unpaired_calls.h"
 #include "record/call_name.h"
 #include "record/recorded_number.h"
 #include "record/value.h"
@@ -84,14 +85,6 @@ Items ItemsOf(const Comparison& comparison, const ComparedCall& call, bool of_ta
   return items;
 }
 
-// Golden's call of that name, or null.
-const ComparedCall* CounterpartOf(const Comparison& comparison, const ComparedCall& call) {
-  const auto found = std::ranges::find_if(comparison.calls, [&](const ComparedCall& each) {
-    return each.target_name.empty() && each.golden_name == call.target_name;
-  });
-  return found == comparison.calls.end() ? nullptr : &*found;
-}
-
 bool ForwardAgrees(const Comparison& comparison, const ComparedCall& backward) {
   const auto forward = std::ranges::find(comparison.calls, ForwardNameOf(backward.target_name),
                                          &ComparedCall::target_name);
@@ -105,7 +98,7 @@ bool HasLosses(const RunLoss& loss) { return loss.truncated || loss.recorder_dro
 
 bool LacksValuesOnly(const Comparison& comparison, uint32_t index, double noise) {
   const ComparedCall& call = comparison.calls[index];
-  const ComparedCall* other = CounterpartOf(comparison, call);
+  const ComparedCall* other = GoldenNamesakeOf(comparison, call);
   if (other == nullptr || comparison.of_saves) return false;
   const Items target = ItemsOf(comparison, call, true);
   const Items golden = ItemsOf(comparison, *other, false);

@@ -182,4 +182,11 @@ uint32_t UnpairedCalls::ToBlame(uint32_t call) const {
   return first(Computes).value_or(call);
 }
 
+const ComparedCall* GoldenNamesakeOf(const Comparison& comparison, const ComparedCall& call) {
+  const auto found = std::ranges::find_if(comparison.calls, [&](const ComparedCall& each) {
+    return each.target_name.empty() && each.golden_name == call.target_name;
+  });
+  return found == comparison.calls.end() ? nullptr : &*found;
+}
+
 }  // namespace plumbline::pipeline

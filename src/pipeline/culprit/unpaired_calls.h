@@ -84,6 +84,10 @@ class UnpairedCalls {
   std::vector<bool> is_good_, is_right_;                           // per call
 };
 
+// Golden's call without counterpart that is called as the target's `call`; null where there is
+// none.
+const ComparedCall* GoldenNamesakeOf(const Comparison& comparison, const ComparedCall& call);
+
 }  // namespace plumbline::pipeline
 
 #endif  // PLUMBLINE_PIPELINE_CULPRIT_UNPAIRED_CALLS_H_

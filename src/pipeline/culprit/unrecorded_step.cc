@@ -28,7 +28,6 @@ namespace {
 using Values = std::vector<double>;
 using Rows = std::vector<const ComparedRow*>;
 
-constexpr int kMostSteps = 8;    // whose gradients a step may still remember
 constexpr double kFurthest = 3;  // a step, in the largest of golden
 constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
@@ -290,7 +289,7 @@ bool MovesFit(const Moved& moved, const Values& differences, double roundoff, bo
 
 // Moments remember the gradients of the steps before: those are added.
 void AddEarlier(const WalkState& state, const ComparedRow* read, Values& differences) {
-  for (int i = 0; i < kMostSteps; ++i) {
+  for (int i = 0; i < kRememberedSteps; ++i) {
     const Rows before = ReadBefore(state, *read);
     if (before.empty()) return;
     read = before.front();
@@ -318,9 +317,7 @@ bool IsJointBias(const WalkState& state, const ComparedRow& row) {
 }
 
 // Whether the keys' third alone moved otherwise, and no further than a step.
-bool IsOfKeysAlone(const WalkState& state, const ComparedRow& row, const ComparedRow& before) {
-  Moved moved;
-  if (!moved.Read(state, before, row)) return false;
+bool IsOfKeysAlone(const WalkState& state, const ComparedRow& row, const Moved& moved) {
   const size_t third = moved.before[0].size() / 3;
   double furthest = 0, furthest_key = 0, apart = 0, size = 0;
   for (size_t i = 0; i < 3 * third; ++i) {
@@ -342,10 +339,11 @@ bool IsOfKeysAlone(const WalkState& state, const ComparedRow& row, const Compare
 
 bool FollowsFromGradients(const WalkState& state, const ComparedRow& row) {
   const double roundoff = state.RoundoffOf(row);
+  const bool is_joint_bias = IsJointBias(state, row);
   for (const ComparedRow* before : ReadBefore(state, row)) {
-    if (IsJointBias(state, row) && IsOfKeysAlone(state, row, *before)) return true;
     Moved moved;
     if (!moved.Read(state, *before, row)) return false;
+    if (is_joint_bias && IsOfKeysAlone(state, row, moved)) return true;
     for (const Gradient& gradient : GradientsOf(state, *before)) {
       Values differences;
       if (!AddDifferences(state, gradient, differences)) continue;
@@ -401,9 +399,10 @@ double ErrorOfGradient(const WalkState& state, const Gradient& gradient, double 
 std::optional<double> HiddenInStatistics(const WalkState& state, const ComparedRow& row) {
   const std::optional<double> size = measure::RmsOf(*row.golden);
   double most = 0;
+  const double of_keys = IsJointBias(state, row) ? std::sqrt(1.0 / 3) : 0;
   for (const ComparedRow* before : ReadBefore(state, row)) {
     // Of the elements that may be rounding, the root of it: that makes the norm.
-    double share = IsJointBias(state, row) ? std::sqrt(1.0 / 3) : 0;
+    double share = of_keys;
     for (const Gradient& gradient : GradientsOf(state, *before)) {
       const double error = ErrorOfGradient(state, gradient, measure::ElementsOf(*row.golden));
       share = std::max(share, std::sqrt(std::min(error, 1.0)));
@@ -448,7 +447,7 @@ std::optional<StepTaken> StepBefore(const WalkState& state, const ComparedRow& r
   if (auto gradient = ElementsOf(state, GradientsOf(state, *read).front(), false)) {
     step.gradient = std::move(gradient->values);
   }
-  for (int i = 0; i < kMostSteps && read != nullptr; ++i) {
+  for (int i = 0; i < kRememberedSteps && read != nullptr; ++i) {
     for (const Gradient& gradient : GradientsOf(state, *read)) {
       if (!std::isfinite(gradient.row->error)) continue;
       step.gradient_error = std::max(step.gradient_error, gradient.row->error);

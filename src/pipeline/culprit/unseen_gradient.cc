@@ -14,11 +14,9 @@
 namespace plumbline::pipeline {
 namespace {
 
-constexpr double kLeft = 0.125;  // of a gradient, less than which is what others took away
+using measure::HasTensors;
 
-bool HasTensors(const ComparedRow& row) {
-  return row.target && row.golden && row.target->is_tensor && row.golden->is_tensor;
-}
+constexpr double kLeft = 0.125;  // of a gradient, less than which is what others took away
 
 const Item& NonZeroOf(const ComparedRow& row) {
   return measure::IsAllZero(*row.golden) ? *row.target : *row.golden;
