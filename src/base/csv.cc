@@ -36,19 +36,24 @@ bool IsNumber(std::string_view text) {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
-// What a cell asks for: quotes, or a closer look because it may be no text.
+// As a whole.
+bool IsFormula(std::string_view cell) { return StartsWithTrigger(cell) && !IsNumber(cell); }
+
+// What a cell asks for: quotes, a closer look because it may be no text, or because a part of it may
+// be a formula.
 struct Needs {
-  bool quotes, care;
+  bool quotes, care, parts;
 };
 
 Needs NeedsOf(std::string_view cell) {
   // All bytes, without a way out and without a table, so that many are looked at together.
-  uint8_t quotes = 0, care = 0;
+  uint8_t quotes = 0, care = 0, parts = 0;
   for (const char c : cell) {
     quotes |= static_cast<uint8_t>((c == ',') | (c == '"') | (c == '\r') | (c == '\n'));
     care |= static_cast<uint8_t>((c == '\0') | (static_cast<unsigned char>(c) >= 0x80));
+    parts |= static_cast<uint8_t>(c == ';');
   }
-  return {quotes != 0, care != 0};
+  return {quotes != 0, care != 0, parts != 0};
 }
 
 // What Python's csv module and others read: UTF-8 without NUL.
@@ -170,7 +175,7 @@ class Splitter {
 void AppendCell(std::string_view cell, std::string& out) {
   const Needs needs = NeedsOf(cell);
   if (needs.care && !IsReadable(cell)) return AppendCell(ReadableText(cell), out);
-  const bool guard = LooksLikeFormula(cell);
+  const bool guard = needs.parts ? LooksLikeFormula(cell) : IsFormula(cell);
   if (!needs.quotes) {
     if (guard) out += ' ';
     out += cell;

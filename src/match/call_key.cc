@@ -71,7 +71,12 @@ bool IsModuleCall(std::string_view call_name) {
 }
 
 bool HasDirection(std::string_view call_name) {
-  return DirectionAt(SplitAt(call_name, '.')).has_value();
+  const size_t dot = call_name.rfind('.');
+  const std::string_view last = call_name.substr(dot + 1);  // npos + 1 is 0
+  if (IsDirection(last)) return true;
+  if (dot == std::string_view::npos || !IsDigits(last)) return false;
+  const std::string_view before = call_name.substr(0, dot);
+  return IsDirection(before.substr(before.rfind('.') + 1));
 }
 
 std::string UnwrappedName(std::string_view call_name) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/name_table.h"
+#include "base/parallel.h"
 #include "match/argument_order.h"
 #include "match/call_align.h"
 #include "match/order_match.h"
@@ -15,6 +16,8 @@ namespace {
 
 using IndexList = std::vector<size_t>;
 constexpr size_t kNone = CallPair::kNone;
+// Calls whose items are matched before any is paired, and how many of them by one thread at a time.
+constexpr size_t kBlock = 16'384, kShare = 512;
 
 struct Group {
   IndexList target, golden;
@@ -78,7 +81,23 @@ class Matcher {
     return target_[i].key() == golden_[j].name ? "mapped" : rule;
   }
 
+  // Whether the same calls stand in the same order, as two runs of one model have them.
+  bool IsSameOrder() const {
+    if (target_.size() != golden_.size()) return false;
+    for (size_t i = 0; i < target_.size(); ++i) {
+      if (target_[i].key() != golden_[i].name) return false;
+      if (target_[i].items.empty() != golden_[i].items.empty()) return false;
+    }
+    return true;
+  }
+
   void JoinByName() {
+    if (IsSameOrder()) {
+      for (size_t i = 0; i < target_.size(); ++i) {
+        if (!target_[i].items.empty()) Pair(i, i, {});
+      }
+      return;
+    }
     NameTable by_name(golden_.size());
     const auto name_at = [&](size_t j) { return std::string_view(golden_[j].name); };
     for (size_t j = golden_.size(); j-- > 0;) {  // of equal names the last one counts
@@ -306,39 +325,58 @@ class Matcher {
 
   // --- result ---------------------------------------------------------------------------------
 
+  // Of the calls from `begin` on that have partners.
+  std::vector<ItemMatch> MatchBlock(size_t begin, size_t end) const {
+    std::vector<ItemMatch> matches(end - begin);
+    ParallelBlocks(matches.size(), kShare, [&](size_t from, size_t to) {
+      for (size_t i = begin + from; i < begin + to; ++i) {
+        if (partner_[i] == kNone) continue;
+        matches[i - begin] = MatchItems(target_[i], golden_[partner_[i]], options_.items);
+      }
+    });
+    return matches;
+  }
+
   std::vector<CallPair> Pairs() const {
     std::vector<CallPair> pairs;
     pairs.reserve(target_.size());
     std::unordered_map<size_t, CallPair> alone;  // golden calls that have a namesake
-    for (size_t i = 0; i < target_.size(); ++i) {
-      if (target_[i].items.empty()) continue;
-      CallPair& pair = pairs.emplace_back();
-      pair.target = i;
-      const size_t j = partner_[i];
-      if (j == kNone) {
-        pair.reason = target_[i].recomputed ? "recomputed" : "no-golden";
-        continue;
-      }
-      ItemMatch items = MatchItems(target_[i], golden_[j], options_.items);
-      pair.links = std::move(items.links);
-      pair.rule = rule_[i];
-      if (!items.mismatch) {
-        pair.golden = j;
-        AddLeftOut(i, j, items, pairs);
-        continue;
-      }
-      pair.links.clear();
-      pair.reason = items.mismatch->reason;
-      pair.detail = items.mismatch->detail;
-      pair.role = items.mismatch->role;
-      pair.counterpart = j;
-      CallPair& other = alone[j] = pair;
-      other.target = kNone;
-      other.golden = j;
-      other.counterpart = i;
+    for (size_t begin = 0; begin < target_.size(); begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, target_.size());
+      std::vector<ItemMatch> matches = MatchBlock(begin, end);
+      for (size_t i = begin; i < end; ++i) AddPair(i, std::move(matches[i - begin]), alone, pairs);
     }
     AddGoldenOnly(alone, pairs);
     return pairs;
+  }
+
+  // `items` is how the items of the call and its partner match, if it has one.
+  void AddPair(size_t i, ItemMatch items, std::unordered_map<size_t, CallPair>& alone,
+               std::vector<CallPair>& pairs) const {
+    if (target_[i].items.empty()) return;
+    CallPair& pair = pairs.emplace_back();
+    pair.target = i;
+    const size_t j = partner_[i];
+    if (j == kNone) {
+      pair.reason = target_[i].recomputed ? "recomputed" : "no-golden";
+      return;
+    }
+    pair.links = std::move(items.links);
+    pair.rule = rule_[i];
+    if (!items.mismatch) {
+      pair.golden = j;
+      AddLeftOut(i, j, items, pairs);
+      return;
+    }
+    pair.links.clear();
+    pair.reason = items.mismatch->reason;
+    pair.detail = items.mismatch->detail;
+    pair.role = items.mismatch->role;
+    pair.counterpart = j;
+    CallPair& other = alone[j] = pair;
+    other.target = kNone;
+    other.golden = j;
+    other.counterpart = i;
   }
 
   // Items that a mapping leaves without counterpart.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace plumbline::pipeline {
@@ -32,14 +33,19 @@ bool IsOf(const Part& part, const Item& item) { return item.role == part.role; }
 struct Counts {
   size_t with = 0, without = 0;
 };
+using PartCounts = std::array<Counts, std::size(kParts)>;
 
-Counts CountOf(const Part& part, const std::vector<CallItems>& calls) {
-  Counts counts;
+// Of every part; what is recorded often enough is not counted any further.
+PartCounts CountParts(const std::vector<CallItems>& calls) {
+  PartCounts counts;
   for (const CallItems& call : calls) {
-    if (call.kind != part.kind || call.items.empty()) continue;
-    const bool has =
-        std::ranges::any_of(call.items, [&](const Item& item) { return IsOf(part, item); });
-    ++(has ? counts.with : counts.without);
+    if (call.items.empty()) continue;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (call.kind != kParts[i].kind || counts[i].with >= kFewestCalls) continue;
+      const bool has =
+          std::ranges::any_of(call.items, [&](const Item& item) { return IsOf(kParts[i], item); });
+      ++(has ? counts[i].with : counts[i].without);
+    }
   }
   return counts;
 }
@@ -67,23 +73,23 @@ size_t Take(const Part& part, bool of_target, std::vector<CallItems>& calls, Lef
 
 LeftOut TakeLeftOut(std::vector<CallItems>& target, std::vector<CallItems>& golden) {
   // Told for all parts before any is taken.
+  const PartCounts of_target = CountParts(target), of_golden = CountParts(golden);
   std::vector<std::pair<Part, bool>> alone;  // the part, and whether the target alone has it
-  for (const bool of_target : {true, false}) {
-    const std::vector<CallItems>& own = of_target ? target : golden;
-    const std::vector<CallItems>& other = of_target ? golden : target;
-    for (const Part& part : kParts) {
-      const bool is_alone =
-          LacksAll(CountOf(part, other)) && CountOf(part, own).with >= kFewestCalls;
-      if (is_alone) alone.emplace_back(part, of_target);
+  for (const bool is_target : {true, false}) {
+    const PartCounts& own = is_target ? of_target : of_golden;
+    const PartCounts& other = is_target ? of_golden : of_target;
+    for (size_t i = 0; i < own.size(); ++i) {
+      const bool is_alone = LacksAll(other[i]) && own[i].with >= kFewestCalls;
+      if (is_alone) alone.emplace_back(kParts[i], is_target);
     }
   }
   LeftOut left_out;
-  for (const auto& [part, of_target] : alone) {
-    const size_t count = Take(part, of_target, of_target ? target : golden, left_out);
+  for (const auto& [part, is_target] : alone) {
+    const size_t count = Take(part, is_target, is_target ? target : golden, left_out);
     left_out.warnings.push_back(fmt::format(
         "{} recorded no {} (data_mode?): {} values of {} have nothing to be compared with",
-        of_target ? "golden" : "the target", part.name, count,
-        of_target ? "the target" : "golden"));
+        is_target ? "golden" : "the target", part.name, count,
+        is_target ? "the target" : "golden"));
   }
   return left_out;
 }

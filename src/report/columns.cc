@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/number_text.h"
 #include "match/python_text.h"
 #include "report/graph_table.h"
 #include "report/table.h"
@@ -87,10 +86,7 @@ Cell PercentCell(const RowContext& context) {
   if (value == nullptr) return Word(kNotAvailable);
   const double* difference = std::get_if<double>(&context.differences.difference[index]);
   if (difference != nullptr && std::isnan(*difference)) return Word(kNan);
-  std::string text;
-  AppendPythonFloat(*value, text);
-  text += '%';
-  return text;
+  return Percent{*value};
 }
 
 template <Metric TensorMetrics::*member>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "base/csv.h"
@@ -44,8 +45,11 @@ xlsx::Fill FillOf(RowColor color) {
 
 // The cell and a comma. Numbers need no quotes and are no formulas.
 void AppendCsvCell(const Cell& cell, std::string& out) {
+  const auto* percent = std::get_if<Percent>(&cell);
   if (const auto* text = std::get_if<std::string>(&cell)) {
     csv::AppendCell(*text, out);
+  } else if (percent != nullptr && std::signbit(percent->value)) {
+    csv::AppendCell(CellText(cell), out);  // "-1.0%" reads as a formula
   } else if (const auto* view = std::get_if<std::string_view>(&cell)) {
     csv::AppendCell(*view, out);
   } else {
@@ -61,7 +65,7 @@ Status WriteCell(const Cell& cell, xlsx::Writer& writer) {
   if (const auto* v = std::get_if<int64_t>(&cell)) return writer.Number(static_cast<double>(*v));
   if (const auto* v = std::get_if<std::string>(&cell)) return writer.Text(*v);
   if (const auto* v = std::get_if<std::string_view>(&cell)) return writer.Text(*v);
-  return writer.Text({});
+  return writer.Text(CellText(cell));
 }
 
 void AppendCellText(const Cell& cell, std::string& out) {
@@ -73,6 +77,9 @@ void AppendCellText(const Cell& cell, std::string& out) {
     out += *text;
   } else if (const auto* view = std::get_if<std::string_view>(&cell)) {
     out += *view;
+  } else if (const auto* percent = std::get_if<Percent>(&cell)) {
+    AppendPythonFloat(percent->value, out);
+    out += '%';
   }
 }
 

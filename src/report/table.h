@@ -16,9 +16,14 @@
 
 namespace plumbline::report {
 
+// Shown as a text: the number with a percent sign behind it.
+struct Percent {
+  double value = 0;
+};
+
 // A cell: blank, a number or a text, as upstream's workbook has it. Not-finite numbers are texts.
 // A view is of the row's own texts or of the program's.
-using Cell = std::variant<std::monostate, int64_t, double, std::string_view, std::string>;
+using Cell = std::variant<std::monostate, int64_t, double, std::string_view, std::string, Percent>;
 
 // What a column may look at.
 struct RowContext {

@@ -13,18 +13,26 @@
 namespace plumbline::pipeline {
 
 // Rows by the contents of their golden item. Holds eight bytes per row and looks the contents up
-// in the rows, which must stay where they are. Single-threaded.
+// in the rows, which must stay where they are. Single-threaded. `hash` is ContentKeyHash of the key
+// wherever it stands for one.
 class ContentTable {
  public:
   explicit ContentTable(const std::vector<ComparedRow>& rows) : rows_(rows) {}
 
-  // The last row remembered whose golden item has the contents `key`.
-  [[nodiscard]] std::optional<uint32_t> Find(const ContentKey& key) const;
-  // Brings the place of `key` near the processor, which takes longer than all else in Find().
-  void Expect(const ContentKey& key) const;
-  // From now on `row` is the last one with its contents. Requires: a golden item, whose key is
-  // `key`.
-  void Remember(const ContentKey& key, uint32_t row);
+  // The last row remembered whose golden item has the contents `key()`, which is called where the
+  // hash alone does not tell.
+  template <typename KeyMaker>
+  [[nodiscard]] std::optional<uint32_t> Find(size_t hash, const KeyMaker& key) const {
+    if (entries_.empty()) return std::nullopt;
+    const Entry& entry = entries_[PlaceOf(hash, key)];
+    return entry.row == kFree ? std::nullopt : std::optional(entry.row);
+  }
+  // Brings the place of a key near the processor, which takes longer than all else in Find().
+  void Expect(size_t hash) const {
+    if (!entries_.empty()) __builtin_prefetch(&entries_[hash & (entries_.size() - 1)]);
+  }
+  // From now on `row` is the last one with its contents. Requires: a golden item with a key.
+  void Remember(size_t hash, uint32_t row);
 
  private:
   struct Entry {
@@ -33,8 +41,19 @@ class ContentTable {
   };
   static constexpr uint32_t kFree = 0xFFFFFFFF;
 
-  // The entry of `key`, or the free one where it belongs. Requires: not full.
-  [[nodiscard]] size_t PlaceOf(const ContentKey& key, size_t hash) const;
+  // The low bits choose the place, so the tag takes the high ones.
+  static uint32_t TagOf(size_t hash) { return static_cast<uint32_t>(uint64_t{hash} >> 32); }
+
+  // The entry of `key()`, or the free one where it belongs. Requires: not full.
+  template <typename KeyMaker>
+  [[nodiscard]] size_t PlaceOf(size_t hash, const KeyMaker& key) const {
+    const size_t mask = entries_.size() - 1;
+    for (size_t place = hash & mask;; place = (place + 1) & mask) {
+      const Entry& entry = entries_[place];
+      if (entry.row == kFree) return place;
+      if (entry.tag == TagOf(hash) && KeyOf(*rows_[entry.row].golden) == key()) return place;
+    }
+  }
   void Grow();
 
   const std::vector<ComparedRow>& rows_;

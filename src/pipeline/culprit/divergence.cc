@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "pipeline/culprit/call_inputs.h"
@@ -38,14 +39,15 @@ class Judge {
 
   void Run() {
     const std::vector<uint32_t> order = JudgingOrder(state_.comparison);
-    for (size_t begin = 0; begin < order.size(); begin += DifferencesAhead::kBlock) {
-      const size_t count = std::min(DifferencesAhead::kBlock, order.size() - begin);
-      const auto block = std::span(order).subspan(begin, count);
-      state_.ahead.Measure(block);
-      for (size_t k = 0; k < block.size(); ++k) {
-        state_.known.Expect(block[std::min(k + KnownContents::kCallsAhead, count - 1)]);
-        JudgeCall(block[k]);
-      }
+    const auto block_at = [&](size_t begin) {
+      begin = std::min(begin, order.size());
+      return std::span(order).subspan(begin, std::min(RowsAhead::kBlock, order.size() - begin));
+    };
+    state_.ahead.Prepare(block_at(0));
+    for (size_t begin = 0; begin < order.size(); begin += RowsAhead::kBlock) {
+      state_.ahead.Advance();
+      RunBoth([&] { JudgeBlock(block_at(begin)); },
+              [&] { state_.ahead.Prepare(block_at(begin + RowsAhead::kBlock)); });
     }
     state_.found.noise =
         measure::kNoiseFactor *
@@ -61,6 +63,13 @@ class Judge {
  private:
   std::span<ComparedRow> RowsOf(const ComparedCall& call) {
     return std::span(state_.comparison.rows).subspan(call.first_row, call.row_count);
+  }
+
+  void JudgeBlock(std::span<const uint32_t> block) {
+    for (size_t k = 0; k < block.size(); ++k) {
+      state_.known.Expect(block[std::min(k + KnownContents::kCallsAhead, block.size() - 1)]);
+      JudgeCall(block[k]);
+    }
   }
 
   void JudgeUnmatched(uint32_t index, ComparedCall& call) {

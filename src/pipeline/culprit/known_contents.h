@@ -8,15 +8,17 @@
 
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_table.h"
+#include "pipeline/culprit/rows_ahead.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
 
-// Follows contents through the rows of one comparison, which must outlive this.
+// Follows contents through the rows of one comparison. Both must outlive this; every row asked for
+// is one of the block that `ahead` holds.
 class KnownContents {
  public:
-  explicit KnownContents(const Comparison& comparison)
-      : comparison_(comparison), known_(comparison.rows) {}
+  KnownContents(const Comparison& comparison, const RowsAhead& ahead)
+      : comparison_(comparison), ahead_(ahead), known_(comparison.rows) {}
 
   // The row where the differing contents of `row` were met before on both sides, or null. What is
   // equal or cannot be judged needs no source.
@@ -26,11 +28,15 @@ class KnownContents {
   // near. Best asked for so many calls ahead, which are judged while memory answers.
   static constexpr size_t kCallsAhead = 4;
   void Expect(uint32_t call) const;
-  // Requires: `row` is one of the comparison's.
   void Remember(const ComparedRow& row);
 
  private:
+  [[nodiscard]] uint32_t IndexOf(const ComparedRow& row) const {
+    return static_cast<uint32_t>(&row - comparison_.rows.data());
+  }
+
   const Comparison& comparison_;
+  const RowsAhead& ahead_;
   ContentTable known_;
 };
 

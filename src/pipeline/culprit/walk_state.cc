@@ -13,15 +13,15 @@ WalkState::WalkState(const measure::PairContext& context, Comparison& compared,
                      std::span<const double> measured)
     : comparison(compared),
       measured_noise(measured),
-      known(compared),
+      ahead(compared, context),
+      known(compared, ahead),
       forward(compared),
       sums(compared),
       biases(compared),
       parameter_gradients(compared),
       before(compared),
       exchanged(context),
-      unpaired(compared),
-      ahead(compared, context) {
+      unpaired(compared) {
   RunBoth([&] { product_roundoffs = FindProductRoundoffs(comparison, context); },
           [&] { types = TypeChoiceOf(comparison); });
 }
@@ -33,7 +33,7 @@ bool WalkState::IsGradient(const ComparedRow& row) const {
 
 measure::Difference WalkState::DifferenceOf(const ComparedRow& row) const {
   const bool real = comparison.mode == CompareMode::kTensor;
-  measure::Difference difference = ahead.Of(IndexOf(row));
+  measure::Difference difference = ahead.Of(IndexOf(row)).difference;
   // Elements that noise moved over the edge of a relu are no local fault of its gradient.
   const double* all = std::get_if<double>(&row.tensor->relative_l2);
   if (all != nullptr && real && IsGradient(row) && noise.level() > 0 &&

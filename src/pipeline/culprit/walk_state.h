@@ -13,7 +13,6 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/bias_gradients.h"
 #include "pipeline/culprit/choose_culprit.h"
-#include "pipeline/culprit/differences_ahead.h"
 #include "pipeline/culprit/errors_before.h"
 #include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/forward_calls.h"
@@ -23,6 +22,7 @@
 #include "pipeline/culprit/other_fills.h"
 #include "pipeline/culprit/parameter_gradients.h"
 #include "pipeline/culprit/product_precision.h"
+#include "pipeline/culprit/rows_ahead.h"
 #include "pipeline/culprit/type_choice.h"
 #include "pipeline/culprit/unpaired_calls.h"
 #include "plumbline/compare.h"
@@ -61,7 +61,7 @@ struct WalkState {
   }
   // Whether it is a tensor of a backward call.
   [[nodiscard]] bool IsGradient(const ComparedRow& row) const;
-  // Of a row of a paired call of the block that `ahead` measured.
+  // Of a row of a paired call of the block that `ahead` holds.
   [[nodiscard]] measure::Difference DifferenceOf(const ComparedRow& row) const;
   // Roundoff that a pair may show: that of the golden type where the target has no business to
   // round more.
@@ -77,6 +77,7 @@ struct WalkState {
 
   Comparison& comparison;
   const std::span<const double> measured_noise;  // per row; empty: none
+  RowsAhead ahead;
   KnownContents known;
   ForwardCalls forward;
   GradientSums sums;
@@ -96,7 +97,6 @@ struct WalkState {
   std::map<Shape, std::vector<uint32_t>> trained;
   bool has_gradients = false;  // a backward call was met
   bool has_parts = false;      // calls that saw other parts of the batch: gradients are other sums
-  DifferencesAhead ahead;
 };
 
 }  // namespace plumbline::pipeline
