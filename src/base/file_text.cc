@@ -90,12 +90,11 @@ void FileText::Release(size_t bytes) {
 bool FileText::Reuse(char* step) {
   const size_t next = std::max(reused_until_, RoundedUp(size_));
   if (is_whole_ || next + kStep > capacity_) return false;
-  if (::mremap(step, kStep, kStep, MREMAP_MAYMOVE | MREMAP_FIXED, data_ + next) == MAP_FAILED) {
-    return false;
-  }
+  // The address stays ours all the while (zeros if anything still reads there): in a gap another
+  // thread's allocator would settle, and lose what it has with this text.
+  constexpr int kFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (::mremap(step, kStep, kStep, kFlags, data_ + next) == MAP_FAILED) return false;
   reused_until_ = next + kStep;
-  // Keeps the address; zeros if anything still reads there.
-  (void)::mmap(step, kStep, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   return true;
 }
 

@@ -1,10 +1,14 @@
 #include "base/file_text.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "base/test_directory.h"
 
@@ -97,6 +101,43 @@ TEST(FileText, ReadsOnInReleasedMemoryAlsoWhereTheFileGrew) {
     text->Release(at + piece.size() / 2);
   }
   EXPECT_EQ(at, expected.size());
+}
+
+// Address space that another thread gets meanwhile is its own.
+TEST(FileText, ReleasedAddressesAreNobodyElses) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("text");
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(64 * kMegabyte, 'x'), false));
+  constexpr size_t kSize = 4 * kMegabyte, kMost = 50'000;
+  for (int run = 0; run < 25; ++run) {
+    std::atomic<bool> is_done = false;
+    std::vector<void*> taken;
+    std::thread other([&] {
+      while (!is_done && taken.size() < kMost) {
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        void* const memory = ::mmap(nullptr, kSize, PROT_NONE, flags, -1, 0);
+        if (memory == MAP_FAILED) break;
+        taken.push_back(memory);
+      }
+    });
+    {
+      auto text = FileText::Open(path);
+      for (size_t at = 0; text && !text->is_whole(); at = text->view().size()) {
+        if (!text->LoadUntil(at + kMegabyte)) break;
+        text->Release(text->view().size());
+      }
+      EXPECT_TRUE(text && text->is_whole());
+    }
+    is_done = true;
+    other.join();
+    size_t lost = 0;
+    for (void* const memory : taken) {
+      std::vector<unsigned char> resident(kSize >> 12);
+      lost += ::mincore(memory, kSize, resident.data()) == 0 ? 0 : 1;
+      ::munmap(memory, kSize);
+    }
+    EXPECT_EQ(lost, 0U);
+  }
 }
 
 }  // namespace
