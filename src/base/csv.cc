@@ -39,8 +39,8 @@ bool IsNumber(std::string_view text) {
 // As a whole.
 bool IsFormula(std::string_view cell) { return StartsWithTrigger(cell) && !IsNumber(cell); }
 
-// What a cell asks for: quotes, a closer look because it may be no text, or because a part of it may
-// be a formula.
+// What a cell asks for: quotes, a closer look because it may be no text, or because a part of it
+// may be a formula.
 struct Needs {
   bool quotes, care, parts;
 };

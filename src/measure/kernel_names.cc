@@ -75,6 +75,8 @@ static_assert(std::ranges::is_sorted(kKernels, {}, &Kernel::name));
 }  // namespace
 
 std::string_view ApiOfKernel(std::string_view kernel) {
+  const bool is_kernel = !kernel.empty() && kernel.front() >= 'A' && kernel.front() <= 'Z';
+  if (!is_kernel) return kernel;  // functions of the frameworks begin with a small letter
   const auto* found = std::ranges::lower_bound(kKernels, kernel, {}, &Kernel::name);
   return found != kKernels.end() && found->name == kernel ? found->api : kernel;
 }

@@ -187,7 +187,7 @@ struct ApiAmplifier {
 };
 
 // Beside the products, which the table above names.
-constexpr std::array kAmplifiers = {
+constexpr std::array kAmplifiersByKind = {
     ApiAmplifier{"add", Amplifier::kSum},
     ApiAmplifier{"sub", Amplifier::kSum},
     ApiAmplifier{"mean", Amplifier::kMean},
@@ -224,6 +224,11 @@ constexpr std::array kAmplifiers = {
     ApiAmplifier{"solve_triangular", Amplifier::kSolution},
     ApiAmplifier{"cholesky_solve", Amplifier::kSolution},
 };
+constexpr auto kAmplifiers = [] {
+  auto by_name = kAmplifiersByKind;
+  std::ranges::sort(by_name, {}, &ApiAmplifier::name);
+  return by_name;
+}();
 
 // "__iadd__" -> "add", "mul_" -> "mul", "linalg.norm" -> "norm".
 std::string_view Reduced(std::string_view name) {
@@ -282,9 +287,8 @@ Amplifier AmplifierOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Amplifier::kNone;
   const std::string_view api = Reduced(ApiOfCall(call_name));
   const std::string_view last = api.substr(api.rfind('.') + 1);  // "linalg.solve"; npos + 1 is 0
-  const auto found = std::find_if(kAmplifiers.begin(), kAmplifiers.end(),
-                                  [&](const ApiAmplifier& entry) { return entry.name == last; });
-  if (found != kAmplifiers.end()) return found->amplifier;
+  const auto found = std::ranges::lower_bound(kAmplifiers, last, {}, &ApiAmplifier::name);
+  if (found != kAmplifiers.end() && found->name == last) return found->amplifier;
   if (api.empty()) return Amplifier::kNone;
   switch (ClassOfApi(api)) {
     case CallClass::kProduct:

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -207,10 +208,13 @@ Status FillStacks(const Run& target, const CompareOptions& options, Comparison& 
   std::vector<Shared<std::vector<std::string>>> stacks(comparison.calls.size());
   bool any = false;
   if (options.stack_path.empty()) {
-    for (size_t i = 0; i < stacks.size(); ++i) {
-      stacks[i] = target.StackOf(comparison.calls[i].target_name);
-      any = any || !stacks[i].empty();
-    }
+    constexpr size_t kShare = 2048;
+    ParallelBlocks(stacks.size(), kShare, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        stacks[i] = target.StackOf(comparison.calls[i].target_name);
+      }
+    });
+    any = std::ranges::any_of(stacks, [](const auto& stack) { return !stack.empty(); });
   } else {
     PL_TRY_ASSIGN(const dump_json::StackTable table, dump_json::ReadStack(options.stack_path));
     std::unordered_map<std::string_view, const Shared<std::vector<std::string>>*> by_name;
@@ -426,11 +430,15 @@ Status pipeline::RunPair::Explain() {
   const Run& target = impl_->target.run;
   const Run& golden = impl_->golden.run;
   Comparison& comparison = impl_->comparison;
+  Status stacks;
   ExplainCause(target, golden, comparison);
-  comparison.next_config = NextConfigText(target, comparison);
-  WarnOfOtherForms(comparison);
-  AddLeftOut(std::move(impl_->left_out), comparison);
-  PL_TRY(FillStacks(target, impl_->options, comparison));
+  RunWithThreads(impl_->options.threads, [&] {
+    comparison.next_config = NextConfigText(target, comparison);
+    WarnOfOtherForms(comparison);
+    AddLeftOut(std::move(impl_->left_out), comparison);
+    stacks = FillStacks(target, impl_->options, comparison);
+  });
+  PL_TRY(std::move(stacks));
   CountRows(comparison);
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);

@@ -129,6 +129,7 @@ std::optional<GradientSums::Sum> GradientSums::FindAlone(const ComparedRow& row)
 }
 
 std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row) const {
+  if (recent_.empty() && alone_.empty()) return std::nullopt;
   const auto found = recent_.find(CountOf(*row.golden));
   if (found == recent_.end()) return FindAlone(row);
   const std::vector<uint32_t>& recent = found->second;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/parallel.h"
 #include "base/text_parts.h"
 #include "measure/compared_row.h"
 #include "pipeline/culprit/cause_candidates.h"
@@ -45,18 +48,34 @@ void AddName(const std::string& name, std::vector<std::string>& names) {
   if (!name.empty() && !known && names.size() < kMostNames) names.push_back(name);
 }
 
+// The last row before `end` that shows an output of the contents of `wanted`.
+std::optional<size_t> LastOutputOf(const Comparison& comparison, const Item& wanted, size_t end) {
+  constexpr size_t kBlock = size_t{1} << 18, kShare = size_t{1} << 13;
+  while (end > 0) {
+    const size_t begin = end - std::min(end, kBlock);
+    std::atomic<size_t> found = begin;  // behind it
+    ParallelBlocks(end - begin, kShare, [&](size_t from, size_t to) {
+      for (size_t j = begin + to; j > begin + from && j > found; --j) {
+        const Item& item = comparison.rows[j - 1].item();
+        if (item.role != ItemRole::kOutput || !HasSameContents(item, wanted)) continue;
+        for (size_t last = found; last < j && !found.compare_exchange_weak(last, j);) {
+        }
+      }
+    });
+    if (found > begin) return found - 1;
+    end = begin;
+  }
+  return std::nullopt;
+}
+
 // The call that made the contents of an input, on either side.
 void AddProducers(const Comparison& comparison, const ComparedCall& call,
                   std::vector<std::string>& names) {
   for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
     const ComparedRow& row = comparison.rows[i];
     if (row.item().role != ItemRole::kInput) continue;
-    for (uint32_t j = i; j-- > 0;) {
-      const ComparedRow& earlier = comparison.rows[j];
-      if (earlier.item().role != ItemRole::kOutput) continue;
-      if (!HasSameContents(earlier.item(), row.item())) continue;
-      AddName(comparison.calls[earlier.call].name(), names);
-      break;
+    if (const auto made = LastOutputOf(comparison, row.item(), i)) {
+      AddName(comparison.calls[comparison.rows[*made].call].name(), names);
     }
     if (!row.target || !row.golden) continue;
     AddName(UnmatchedProducer(comparison, row, true), names);

@@ -37,8 +37,8 @@ void RowsAhead::Prepare(std::span<const uint32_t> calls) {
 RowAhead RowsAhead::Of(const ComparedRow& row) const {
   const bool real = comparison_.mode == CompareMode::kTensor;
   RowAhead ahead;
-  ahead.difference = measure::DifferenceOf(*row.target, *row.golden, context_,
-                                           real ? &*row.tensor : nullptr);
+  ahead.difference =
+      measure::DifferenceOf(*row.target, *row.golden, context_, real ? &*row.tensor : nullptr);
   const std::optional<ContentKey> key = KeyOf(*row.golden);
   if (!key) return ahead;
   ahead.has_contents = true;
