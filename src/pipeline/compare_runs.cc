@@ -408,17 +408,22 @@ Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
   const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
   const Run& golden = impl_->golden.run;
-  const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs() &&
-                          !StepsBefore(PlaceOf(target), PlaceOf(golden)).empty();
+  const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs();
   Unjudged before;
-  if (may_follow) before = {comparison.calls, comparison.counts};
+  if (may_follow && !chain->Find(PlaceOf(target), PlaceOf(golden)).steps.empty()) {
+    before = {comparison.calls, comparison.counts};
+  }
   RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
   if (!may_follow || !comparison.first_wrong_call) return {};
-  EarlierSteps* earlier = chain->Before(target, golden);
-  if (earlier == nullptr) return {};
-  RunWithThreads(options.threads, [&] {
-    earlier->JudgeBehind(target, context, std::move(before), comparison, noise);
-  });
+  if (EarlierSteps* earlier = chain->Before(target, golden); earlier != nullptr) {
+    RunWithThreads(options.threads, [&] {
+      earlier->JudgeBehind(target, context, std::move(before), comparison, noise);
+    });
+  }
+  if (!comparison.first_wrong_call) return {};
+  for (std::string& sentence : chain->WhatIsMissing(target, golden)) {
+    comparison.warnings.push_back(std::move(sentence));
+  }
   return {};
 }
 
