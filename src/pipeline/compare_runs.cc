@@ -272,6 +272,9 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
   for (const std::string& error : loss.side_files) {
     comparison.warnings.push_back(fmt::format("{}. Compared without it", error));
   }
+  if (comparison.mode != CompareMode::kTensor) return;
+  std::string note = load::NoteOnTensorDirectory(run);
+  if (!note.empty()) comparison.warnings.push_back(std::move(note));
 }
 
 // Millions of small texts are given back, those of both sides at once.
