@@ -22,6 +22,7 @@
 #include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
+#include "measure/statistic_choice.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
@@ -409,7 +410,12 @@ Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   }
   if (impl_->has_graphs()) AddPrintedPrecision(comparison, noise);
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
-  const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
+  const measure::StatisticChoice choice = measure::ChoiceOf(comparison.rows);
+  const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ,
+                                     choice.left_out()};
+  if (!choice.is_complete() && comparison.mode == CompareMode::kStatistics) {
+    comparison.warnings.push_back(measure::ChoiceText(choice));
+  }
   const Run& golden = impl_->golden.run;
   const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs();
   Unjudged before;
