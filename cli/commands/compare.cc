@@ -241,6 +241,16 @@ Status CheckOneDumpFile(const Arguments& arguments) {
                            other, dump));
 }
 
+// A side without any recording, before the other one is found fault with.
+Status CheckRecordings(const Arguments& arguments) {
+  for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
+    if (load::IsGraphDump(path)) continue;
+    const Result<std::string> found = load::ResolveDumpJson(path);
+    if (!found && found.error().code() == ErrorCode::kNotFound) return found.error();
+  }
+  return {};
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
@@ -298,6 +308,7 @@ Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.of_graphs) {
     arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
   }
+  PL_TRY(CheckRecordings(arguments));
   return CompareRecordings(arguments);
 }
 
