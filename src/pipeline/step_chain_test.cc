@@ -176,6 +176,15 @@ TEST_F(StepChainTest, WrongStepBeforeIsTold) {
   const auto report = CompareAll("out");
   ASSERT_TRUE(report);
   for (const ComparedRank& rank : report->ranks) EXPECT_TRUE(rank.outcome->warnings.empty());
+  // The last one alone has none of these lines.
+  CompareRanksOptions options;
+  options.compare.output_dir = Path("out");
+  options.compare.formats = {ReportFormat::kCsv};
+  options.filter.steps = {2};
+  const auto alone = CompareRanks(Path("target"), Path("golden"), options);
+  ASSERT_TRUE(alone);
+  ASSERT_EQ(alone->ranks.size(), 1U);
+  EXPECT_EQ(alone->ranks[0].outcome->warnings.size(), 1U);
 }
 
 TEST_F(StepChainTest, StepThatIsMissingIsToldOverAllSteps) {

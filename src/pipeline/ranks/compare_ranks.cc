@@ -136,6 +136,8 @@ class RankWork {
            options_.compare.noise_path.empty();
   }
 
+  [[nodiscard]] bool AreAllStepsShown() const { return options_.filter.steps.empty(); }
+
   // todo_ stays in order of the steps.
   void AddWrongStepsBehind() {
     if (!HasHistory()) return;
@@ -306,7 +308,7 @@ class RankWork {
 
   [[nodiscard]] RankWorkFacts StoredWork(const StepsFound& before) const {
     return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr,
-            before.steps, before.gap};
+            before.steps,          before.gap, AreAllStepsShown()};
   }
 
   // The result files of this run's first look at the rank.

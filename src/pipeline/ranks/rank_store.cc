@@ -119,6 +119,7 @@ RankStore::RankStore(std::string directory, const RankPair& pair, const CompareO
     facts += fmt::format("behind {}\n{}\n{}", step.target, step.golden, step.facts);
   }
   facts += work.gap;
+  if (!work.before.empty() && !work.is_shown) facts += "alone\n";
   inputs_ = DigestText(facts);
 }
 

@@ -23,6 +23,7 @@ struct RankWorkFacts {
   const match::TrainingRules* training = nullptr;  // null: the calls pair by name
   std::span<const StepPair> before{};              // the steps that it is judged behind
   std::string_view gap{};                          // StepsFound::gap
+  bool is_shown = true;                            // as of StepChain
 };
 
 // The stored outcome of one rank pair in `directory`, which holds its result files.
