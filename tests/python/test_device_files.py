@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from device_dumps import FORMATS, Dump, Tensor, plain
@@ -167,3 +168,45 @@ def test_tensor_files_of_atb(tmp_path: Path) -> None:
     done = plumb("compare", sides[0], sides[1])
     assert done.returncode == 0 and "shape: [2, 3]\n" in done.stdout, done
     assert plumb("compare", sides[2], sides[1]).returncode == 1
+
+
+def array_file(path: Path, values: np.ndarray, name: str = "x", **options: object) -> Path:
+    with h5py.File(path, "w") as file:
+        file.create_dataset(name, data=values, **options)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u1", "?", "c8"])
+def test_hdf5_files_of_one_array(dtype: str, tmp_path: Path) -> None:
+    values = (np.arange(24).reshape(4, 6) % 7 + 1).astype(dtype)
+    golden = array_file(tmp_path / "golden.h5", values, chunks=(2, 3), compression="gzip")
+    done = plumb("compare", array_file(tmp_path / "a.h5", values, "another name"), golden,
+                 "-o", tmp_path / "out", "--fail-on", "any")
+    assert done.returncode == 0 and done.stdout.startswith("no wrong call\nrows: 1 same, "), done
+    if dtype != "?":
+        wrong = values.copy()
+        wrong[3, 5] *= 2
+        done = plumb("compare", array_file(tmp_path / "b.h5", wrong), golden,
+                     "-o", tmp_path / "out", "--fail-on", "any")
+        assert done.returncode == 1 and done.stdout.startswith("first wrong call: /x\n"), done
+
+
+def test_hdf5_files_that_do_not_fit(tmp_path: Path) -> None:
+    values = np.arange(6, dtype="f4") + 1
+    golden = array_file(tmp_path / "golden.h5", values)
+    for other, reason in ((values[:5], "shape-differs"), (values.astype("i4"), "type-differs")):
+        done = plumb("compare", array_file(tmp_path / "other.h5", other), golden,
+                     "-o", tmp_path / "out", "--fail-on", "any")
+        assert done.returncode == 1 and reason in done.stdout, done
+    text = array_file(tmp_path / "text.h5", np.array([b"abc"]))
+    done = plumb("compare", text, golden, "-o", tmp_path / "out")
+    assert done.returncode == 4 and f"{text}: /x holds no plain numbers" in done.stderr
+    with h5py.File(tmp_path / "two.h5", "w") as file:
+        file["x"] = file["y"] = values
+    done = plumb("compare", tmp_path / "two.h5", golden, "-o", tmp_path / "out")
+    assert done.returncode == 2 and f"{golden}: holds one array, but" in done.stderr
+    whole = golden.read_bytes()
+    for size in range(0, len(whole), 97):
+        (tmp_path / "cut.h5").write_bytes(whole[:size])
+        done = plumb("compare", tmp_path / "cut.h5", golden, "-o", tmp_path / "out")
+        assert done.returncode == 5 or "HDF5" in done.stderr, (size, done)
