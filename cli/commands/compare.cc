@@ -25,11 +25,13 @@
 #include "load/detect.h"
 #include "load/graph_dump.h"
 #include "load/secure_paths.h"
+#include "load/single_dump.h"
 #include "load/torchair_dump.h"
 #include "match/training_match.h"
 #include "pipeline/compare_training.h"
 #include "pipeline/culprit/next_config.h"
 #include "pipeline/graphs/graph_pairs.h"
+#include "pipeline/operators/compare_dump_files.h"
 #include "pipeline/operators/operator_trees.h"
 
 namespace plumbline::cli {
@@ -223,6 +225,32 @@ Status CheckOneSided(const Arguments& arguments, const std::string& with_dumps) 
                            other, with_dumps));
 }
 
+// One side is a dump file of a device, the other something else: what is wrong is the other one.
+Status CheckOneDumpFile(const Arguments& arguments) {
+  const bool is_target = load::DumpNameOf(arguments.target_path).has_value();
+  const bool is_golden = load::DumpNameOf(arguments.golden_path).has_value();
+  if (is_target == is_golden) return {};
+  const std::string& dump = is_target ? arguments.target_path : arguments.golden_path;
+  const std::string& other = is_target ? arguments.golden_path : arguments.target_path;
+  if (KindOf(other) == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, fmt::format("{}: no such file or directory", other));
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: no dump file of a device (expected one, as {} is). `plumb convert` "
+                           "turns such files into arrays",
+                           other, dump));
+}
+
+// A side without any recording, before the other one is found fault with.
+Status CheckRecordings(const Arguments& arguments) {
+  for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
+    if (load::IsGraphDump(path)) continue;
+    const Result<std::string> found = load::ResolveDumpJson(path);
+    if (!found && found.error().code() == ErrorCode::kNotFound) return found.error();
+  }
+  return {};
+}
+
 // What is neither resolved nor checked any more: by what the paths hold.
 Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
@@ -257,7 +285,15 @@ Result<int> CompareByKind(Arguments& arguments) {
       return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                           arguments.fail_on, arguments.machine);
     }
-    if (!is_mapped_graph) PL_TRY(CheckOneSided(arguments, trees.one_sided));
+    if (pipeline::AreDumpFiles(arguments.target_path, arguments.golden_path)) {
+      PL_TRY(RefuseOptionsOfCalls(arguments, "device dumps"));
+      return CompareTwoDumpFiles(arguments.target_path, arguments.golden_path, arguments.options,
+                                 arguments.fail_on);
+    }
+    if (!is_mapped_graph) {
+      PL_TRY(CheckOneDumpFile(arguments));
+      PL_TRY(CheckOneSided(arguments, trees.one_sided));
+    }
   }
   if (!is_mapped_graph && MeansRanks(arguments.target_path, arguments.golden_path,
                                      !arguments.request_path.empty(), arguments.ranks)) {
@@ -272,6 +308,7 @@ Result<int> CompareByKind(Arguments& arguments) {
   if (arguments.ranks.of_graphs) {
     arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
   }
+  PL_TRY(CheckRecordings(arguments));
   return CompareRecordings(arguments);
 }
 

@@ -17,6 +17,7 @@
 #include "pipeline/arrays/compare_checkpoints.h"
 #include "pipeline/graphs/compare_atb.h"
 #include "pipeline/graphs/compare_torchair.h"
+#include "pipeline/operators/compare_dump_files.h"
 #include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_csv.h"
@@ -77,6 +78,30 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
   return fails ? kDifferencesFound : 0;
 }
 
+namespace {
+
+Status ShowOperators(const pipeline::OperatorComparison& comparison, const std::string& text,
+                     const std::string& directory, const std::string& prefix) {
+  PL_TRY_ASSIGN(const std::string path, pipeline::WriteOperatorCsv(comparison, directory, prefix));
+  std::fputs(text.c_str(), stdout);
+  std::printf("file: %s\n", path.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<int> CompareTwoDumpFiles(const std::string& target, const std::string& golden,
+                                const CompareOptions& options, std::vector<std::string> fail_on) {
+  PL_TRY_ASSIGN(const pipeline::OperatorComparison comparison,
+                pipeline::CompareDumpFiles(target, golden, options.threads));
+  PL_TRY(
+      ShowOperators(comparison, pipeline::DumpFilesText(comparison), options.output_dir, "result"));
+  // As of two arrays: one question with one answer.
+  if (fail_on.empty()) fail_on = {"any"};
+  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+  return fails ? kDifferencesFound : 0;
+}
+
 Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& trees,
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on) {
@@ -97,10 +122,8 @@ Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& tree
                     pipeline::CompareOperators(request));
       std::string prefix = "result" + (tree.name.empty() ? "" : "_" + tree.name);
       std::replace(prefix.begin(), prefix.end(), '/', '_');
-      PL_TRY_ASSIGN(const std::string path,
-                    pipeline::WriteOperatorCsv(comparison, options.output_dir, prefix));
-      std::fputs(pipeline::OperatorText(comparison).c_str(), stdout);
-      std::printf("file: %s\n", path.c_str());
+      PL_TRY(ShowOperators(comparison, pipeline::OperatorText(comparison), options.output_dir,
+                           prefix));
       answer = comparison.answer;
     }
     PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(answer, fail_on));

@@ -31,6 +31,10 @@ Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& tree
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on);
 
+// The same of two dump files of devices. `fail_on` empty: as of CompareFiles().
+Result<int> CompareTwoDumpFiles(const std::string& target, const std::string& golden,
+                                const CompareOptions& options, std::vector<std::string> fail_on);
+
 // The same of operator dumps in HDF5: writes result_<time>.csv.
 Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golden,
                              const CompareOptions& options,

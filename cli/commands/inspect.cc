@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -119,6 +120,35 @@ void PrintTensor(const TensorFacts& facts) {
   if (!facts.values.empty()) PrintFact(fmt::format("first: {}", fmt::join(facts.values, ", ")));
 }
 
+std::string ShapeOf(const std::optional<Shape>& shape) {
+  return shape ? fmt::format("[{}]", fmt::join(*shape, ", ")) : "[?]";
+}
+
+void PrintDeviceDump(const DeviceDumpFacts& facts) {
+  Print(OneLine(facts.path) + "\n");
+  std::string text = fmt::format("operator {}", Or(facts.op_name, "?"));
+  if (!facts.op_type.empty()) text += fmt::format(", type {}", facts.op_type);
+  if (!facts.container.empty()) text += fmt::format(", {}", facts.container);
+  if (!facts.timestamp.empty()) text += fmt::format(", time stamp {}", facts.timestamp);
+  if (!facts.time.empty()) text += fmt::format(" ({})", facts.time);
+  PrintFact(text);
+  for (const DumpedTensorFacts& tensor : facts.tensors) {
+    const std::string before =
+        tensor.shape_before ? fmt::format(" of {}", ShapeOf(tensor.shape_before)) : "";
+    PrintFact(fmt::format("{}: {} {}{}, {}, {} bytes{}", tensor.place, tensor.dtype,
+                          ShapeOf(tensor.shape), before, tensor.format, tensor.bytes,
+                          tensor.is_cut ? ", cut" : ""));
+  }
+  if (facts.buffers + facts.spaces > 0) {
+    PrintFact(fmt::format("{}, {}, {} bytes", CountText(facts.buffers, "buffer"),
+                          CountText(facts.spaces, "workspace"), facts.other_bytes));
+  }
+  if (facts.surplus_bytes > 0) {
+    PrintFact(fmt::format("{} bytes behind the last part", facts.surplus_bytes));
+  }
+  if (!facts.problem.empty()) PrintFact("damaged: " + facts.problem);
+}
+
 void PrintInventory(const Inventory& inventory) {
   for (const DumpFacts& dump : inventory.dumps) PrintDump(dump);
   for (const TensorFacts& tensor : inventory.tensors) PrintTensor(tensor);
@@ -131,6 +161,7 @@ void PrintInventory(const Inventory& inventory) {
     Print(OneLine(journal.path) + "\n");
     PrintJournal(journal);
   }
+  for (const DeviceDumpFacts& dump : inventory.device_dumps) PrintDeviceDump(dump);
 }
 
 void AddJournal(const JournalFacts& facts, Document& out) {
@@ -219,6 +250,40 @@ void AddSideFile(const SideFileFacts& facts, Document& out) {
   out.Close('}');
 }
 
+void AddShape(const char* key, const std::optional<Shape>& shape, Document& out) {
+  out.Key(key);
+  out.Raw(shape ? fmt::format("[{}]", fmt::join(*shape, ",")) : "null");
+}
+
+void AddDeviceDump(const DeviceDumpFacts& facts, Document& out) {
+  out.Open('{');
+  out.Member("path", facts.path);
+  out.Member("op_name", facts.op_name);
+  out.Member("op_type", facts.op_type);
+  out.Member("container", facts.container);
+  out.Member("timestamp", facts.timestamp);
+  out.Member("time", facts.time);
+  out.Key("tensors");
+  out.Open('[');
+  for (const DumpedTensorFacts& tensor : facts.tensors) {
+    out.Open('{');
+    out.Member("place", tensor.place);
+    out.Member("dtype", tensor.dtype);
+    AddShape("shape", tensor.shape, out);
+    AddShape("original_shape", tensor.shape_before ? tensor.shape_before : tensor.shape, out);
+    out.Member("format", tensor.format);
+    out.Number("bytes", tensor.bytes);
+    out.Truth("cut", tensor.is_cut);
+    out.Close('}');
+  }
+  out.Close(']');
+  out.Number("buffers", facts.buffers);
+  out.Number("workspaces", facts.spaces);
+  out.Number("surplus_bytes", facts.surplus_bytes);
+  out.Member("problem", facts.problem);
+  out.Close('}');
+}
+
 template <class T>
 void AddList(const char* key, const std::vector<T>& items, void (*add)(const T&, Document&),
              Document& out) {
@@ -235,13 +300,14 @@ Status PrintJson(const Inventory& inventory) {
   AddList("tensors", inventory.tensors, AddTensor, out);
   AddList("side_files", inventory.side_files, AddSideFile, out);
   AddList("journals", inventory.journals, AddJournal, out);
+  AddList("device_dumps", inventory.device_dumps, AddDeviceDump, out);
   out.Close('}');
   PL_TRY_ASSIGN(const std::string text, out.Finish());
   Print(text + "\n");
   return {};
 }
 
-// A truncated dump is shown, and then an error, unless the user knows.
+// A truncated dump, or a damaged one, is shown, and then an error, unless the user knows.
 Status CheckComplete(const Inventory& inventory, bool salvage) {
   for (const DumpFacts& dump : inventory.dumps) {
     if (salvage || !dump.loss.truncated) continue;
@@ -250,7 +316,21 @@ Status CheckComplete(const Inventory& inventory, bool salvage) {
                              "--salvage to accept that.",
                              dump.path, dump.loss.byte_offset, dump.entries));
   }
-  return {};
+  uint64_t damaged = 0;
+  const DeviceDumpFacts* last = nullptr;
+  for (const DeviceDumpFacts& dump : inventory.device_dumps) {
+    if (dump.problem.empty()) continue;
+    ++damaged;
+    last = &dump;
+  }
+  if (salvage || damaged == 0) return {};
+  if (damaged == 1) {
+    return Error(ErrorCode::kCorrupt,
+                 fmt::format("{}: {}. Say --salvage to accept that.", last->path, last->problem));
+  }
+  return Error(ErrorCode::kCorrupt,
+               fmt::format("{} of {} cannot be read completely. Say --salvage to accept that.",
+                           damaged, CountText(inventory.device_dumps.size(), "device dump")));
 }
 
 Status InspectPath(const std::string& path, bool salvage, bool machine) {
@@ -328,8 +408,9 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show what this machine or a recording holds.");
   command
-      ->add_option("what", arguments->what,
-                   "`cpu`, `config`, a dump, step or rank directory, or a file of one")
+      ->add_option(
+          "what", arguments->what,
+          "`cpu`, `config`, a dump, step or rank directory, or a file of one; dumps of a device")
       ->required();
   command->add_flag("--salvage,--allow-partial", arguments->salvage,
                     "a truncated dump.json is no error");

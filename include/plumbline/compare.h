@@ -175,7 +175,7 @@ struct CompareCounts {
 
 // One of several steps that are judged together.
 struct EarlierStep {
-  // The dump.json files read. Its tensors have the data_name "<index in Comparison>/<file>".
+  // The dump.json files read. Its tensors have the data_name "<dump.json>//<file>".
   std::string target_path, golden_path;
   uint32_t calls_end = 0;  // behind its calls
 };

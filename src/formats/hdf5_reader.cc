@@ -96,7 +96,7 @@ struct DumpReader::State {
     hsize_t position = 0;
     if (!group.is_open() ||
         H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, TakeName, &names) < 0) {
-      return Damaged(where, "is no readable group");
+      return Damaged(where, "is no group of an operator dump that can be read");
     }
     std::ranges::sort(names, NameBefore);
     return names;

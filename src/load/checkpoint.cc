@@ -221,6 +221,10 @@ Status ReadCheckpointFile(const std::string& path, const std::string& name_prefi
                           Checkpoint& out) {
   if (path.ends_with(".npy")) return ReadNpy(path, name_prefix, out);
   if (path.ends_with(".safetensors")) return ReadSafetensors(path, name_prefix, out);
+  if (path.ends_with(".bin")) {
+    PL_TRY_ASSIGN(const bool is_read, ReadPlainBin(path, name_prefix, out));
+    if (is_read) return {};
+  }
   return ReadTorch(path, name_prefix, out);
 }
 

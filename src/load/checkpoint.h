@@ -100,6 +100,11 @@ bool LooksLikeCheckpoint(const std::string& path);
 // The tensors of one file, by its name and contents. Appends to `out`.
 Status ReadCheckpointFile(const std::string& path, const std::string& name_prefix, Checkpoint& out);
 
+// One tensor without a name, if the file `path`, which ends in .bin, is of another kind than those
+// of torch.save(): elements whose type and sizes are in its name, or a tensor of ATB. False: it is
+// neither. kCorrupt: fewer elements than the name says.
+Result<bool> ReadPlainBin(const std::string& path, const std::string& prefix, Checkpoint& out);
+
 // mp_rank_* below `path` (an iteration's directory), merged (docs/reference/checkpoints.md).
 Status ReadMegatron(const std::string& path, Checkpoint& out);
 // A directory with .metadata of torch.distributed.checkpoint.

@@ -19,6 +19,10 @@ Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string&
 // The same in the tensor directory of `run`.
 Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name);
 
+// What the user should know of where the tensors of `run` come from: one sentence where they do not
+// lie beside its dump.json, or lay where another recording is now. Else empty.
+std::string NoteOnTensorDirectory(const Run& run);
+
 }  // namespace plumbline::load
 
 #endif  // PLUMBLINE_LOAD_RECORDED_TENSOR_H_

@@ -57,11 +57,14 @@ std::string_view MainFileOf(std::string_view path) {
 }
 
 // Whether the tensors in `tensors` may be those of `dump_json`: a dump.json beside them that says
-// something else belongs to another run, which has overwritten them.
+// something else, or a recording that has not written its own yet, belongs to another run, which
+// has overwritten them.
 bool MayBelong(const std::string& tensors, const std::string& dump_json) {
   if (KindOf(tensors) != PathKind::kDirectory) return false;
   const std::string other = JoinPath(DirectoryOf(tensors), MainFileOf(dump_json));
-  if (KindOf(other) == PathKind::kMissing) return true;
+  if (KindOf(other) == PathKind::kMissing) {
+    return KindOf(JoinPath(DirectoryOf(tensors), run_files::kJournal)) == PathKind::kMissing;
+  }
   const Result<std::string> there = ReadFile(other);
   const Result<std::string> here = ReadFile(dump_json);
   return there && here && *there == *here;

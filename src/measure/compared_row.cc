@@ -15,15 +15,17 @@ double ElementsOf(const Item& item) {
 bool IsAllZero(const Item& item) {
   const std::optional<double> max = NumberOf(item.statistics[0]);
   const std::optional<double> min = NumberOf(item.statistics[1]);
-  return max && min && *max == 0 && *min == 0;
+  if (max || min) return max && min && *max == 0 && *min == 0;
+  return NumberOf(item.statistics[3]) == 0;
 }
 
 bool HasNonFinite(const Item& item) {
-  for (const size_t i : {size_t{0}, size_t{1}}) {
+  const auto is_bad = [&](size_t i) {
     const std::optional<double> value = NumberOf(item.statistics[i]);
-    if (value && !std::isfinite(*value)) return true;
-  }
-  return false;
+    return value && !std::isfinite(*value);
+  };
+  const bool has_extreme = NumberOf(item.statistics[0]) || NumberOf(item.statistics[1]);
+  return is_bad(0) || is_bad(1) || (!has_extreme && (is_bad(2) || is_bad(3)));
 }
 
 std::string_view ShortName(const Item& item, std::string_view call_name) {

@@ -40,7 +40,8 @@ double ElementsOf(const Item& item);
 // Whether the recorded maximum and minimum are both zero.
 bool IsAllZero(const Item& item);
 
-// Whether the recorded maximum or minimum is NaN or infinite.
+// Whether the recorded maximum or minimum is NaN or infinite, or the mean or norm where there are
+// no such.
 bool HasNonFinite(const Item& item);
 
 // The name within its call: "output.0" of "Functional.linear.0.forward.output.0".

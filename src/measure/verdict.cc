@@ -9,6 +9,7 @@
 #include "base/text_parts.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/statistic_choice.h"
 #include "measure/stats_metrics.h"
 #include "record/recorded_number.h"
 
@@ -130,15 +131,6 @@ bool DifferAsIntegers(const Item& target, const Item& golden) {
     if (a != nullptr && b != nullptr && *a != *b) return true;
   }
   return false;
-}
-
-// Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
-// 1.2.2 the norm for complex numbers.
-bool MayLackMean(const Item& item) {
-  const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
-  if (!dtype) return false;
-  return InfoOf(*dtype).kind != DTypeKind::kFloat || *dtype == DType::kFloat64 ||
-         InfoOf(*dtype).size_bytes == 1;
 }
 
 // A statistic that only one of the two has, although both recorders write it.
@@ -282,10 +274,29 @@ Difference OfTensors(const TensorMetrics& metrics, const Item& golden) {
   return {Difference::Kind::kNumeric, std::max(*error, local), Verdict::kSame, {}, {}};
 }
 
+// The same but for some statistics.
+Item Without(const StatisticSet& left_out, const Item& item) {
+  Item rest = item;
+  std::array<Recorded, 2> finite = *item.finite_extremes;
+  for (size_t i = 0; i < left_out.size(); ++i) {
+    if (!left_out[i]) continue;
+    rest.statistics[i] = Recorded();
+    if (i < finite.size()) finite[i] = Recorded();
+  }
+  rest.finite_extremes = finite;
+  return rest;
+}
+
 }  // namespace
 
 Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics) {
+  if (std::ranges::count(context.left_out, true) > 0 && target.is_tensor && golden.is_tensor) {
+    PairContext of_rest = context;
+    of_rest.left_out = {};
+    return DifferenceOf(Without(context.left_out, target), Without(context.left_out, golden),
+                        of_rest, metrics);
+  }
   if (!target.is_tensor && !golden.is_tensor) return OfScalars(target, golden);
   if (target.is_tensor != golden.is_tensor) {
     return Decided(Verdict::kNotComparable, "structure-differs");

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "measure/statistic_choice.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::measure {
@@ -35,6 +36,8 @@ struct PairContext {
   bool reductions_differ = false;
   // One recorder takes checksums of bfloat16 from a float32 copy, the other from its own bytes.
   bool digest_bases_differ = false;
+  // Statistics that one recorder was not asked for: nothing is said about them.
+  StatisticSet left_out{};
 };
 
 // The difference of two paired items. `metrics` is null outside mode tensor; there its absence

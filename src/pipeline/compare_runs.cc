@@ -23,6 +23,7 @@
 #include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
+#include "measure/statistic_choice.h"
 #include "measure/tensor_metrics.h"
 #include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
@@ -276,6 +277,9 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
   for (const std::string& error : loss.side_files) {
     comparison.warnings.push_back(fmt::format("{}. Compared without it", error));
   }
+  if (comparison.mode != CompareMode::kTensor) return;
+  std::string note = load::NoteOnTensorDirectory(run);
+  if (!note.empty()) comparison.warnings.push_back(std::move(note));
 }
 
 // Millions of small texts are given back, those of both sides at once.
@@ -410,19 +414,29 @@ Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   }
   if (impl_->has_graphs()) AddPrintedPrecision(comparison, noise);
   if (!received.empty()) AddExplainedBySenders(comparison, received, noise);
-  const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ};
+  const measure::StatisticChoice choice = measure::ChoiceOf(comparison.rows);
+  const measure::PairContext context{comparison.mode, !both_ours, impl_->digest_bases_differ,
+                                     choice.left_out()};
+  if (!choice.is_complete() && comparison.mode == CompareMode::kStatistics) {
+    comparison.warnings.push_back(measure::ChoiceText(choice));
+  }
   const Run& golden = impl_->golden.run;
-  const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs() &&
-                          !StepsBefore(PlaceOf(target), PlaceOf(golden)).empty();
+  const bool may_follow = chain != nullptr && !comparison.of_saves && !impl_->has_graphs();
   Unjudged before;
-  if (may_follow) before = {comparison.calls, comparison.counts};
+  if (may_follow && !chain->Find(PlaceOf(target), PlaceOf(golden)).steps.empty()) {
+    before = {comparison.calls, comparison.counts};
+  }
   RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
   if (!may_follow || !comparison.first_wrong_call) return {};
-  EarlierSteps* earlier = chain->Before(target, golden);
-  if (earlier == nullptr) return {};
-  RunWithThreads(options.threads, [&] {
-    earlier->JudgeBehind(target, context, std::move(before), comparison, noise);
-  });
+  if (EarlierSteps* earlier = chain->Before(target, golden); earlier != nullptr) {
+    RunWithThreads(options.threads, [&] {
+      earlier->JudgeBehind(target, context, std::move(before), comparison, noise);
+    });
+  }
+  if (!comparison.first_wrong_call) return {};
+  for (std::string& sentence : chain->WhatIsMissing(target, golden)) {
+    comparison.warnings.push_back(std::move(sentence));
+  }
   return {};
 }
 

@@ -324,5 +324,31 @@ TEST_F(CompareRunsTest, ThreadCountDoesNotChangeTheAnswer) {
   EXPECT_EQ(SummaryJson(*one), SummaryJson(*three));
 }
 
+// As recorders write them that were asked for some statistics only.
+std::string FewStatistics(double max) {
+  return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], )"
+                     R"("Max": {}, "Mean": {}, "requires_grad": false}})",
+                     max, max / 4);
+}
+
+TEST_F(CompareRunsTest, WhatBothSidesRecordedIsCompared) {
+  golden_.Add("Torch.exp.0.forward", TensorJson(1, -1, 2), TensorJson(3, 1, 5))
+      .Add("Torch.abs.0.forward", TensorJson(3, 1, 5), TensorJson(3, 1, 5));
+  target_.Add("Torch.exp.0.forward", FewStatistics(1), FewStatistics(3))
+      .Add("Torch.abs.0.forward", FewStatistics(3), FewStatistics(3));
+  const Comparison same = Compare();
+  EXPECT_EQ(same.warnings, (std::vector<std::string>{"the target has no min and norm: only max and "
+                                                     "mean were compared"}));
+  EXPECT_TRUE(SummaryText(same).starts_with("no wrong call\n")) << SummaryText(same);
+  EXPECT_EQ(same.counts.rows[static_cast<size_t>(Verdict::kSame)], 4U);
+  EXPECT_FALSE(std::holds_alternative<std::monostate>(same.rows[0].golden->statistics[3]));
+  DumpForTest wrong(directory_.Path("wrong"));
+  wrong.Add("Torch.exp.0.forward", FewStatistics(1), FewStatistics(3))
+      .Add("Torch.abs.0.forward", FewStatistics(3), FewStatistics(4));
+  const auto other = CompareRuns(wrong.Write(), golden_.Write());
+  ASSERT_TRUE(other && other->first_wrong_call);
+  EXPECT_EQ(other->first_wrong_call->name, "Torch.abs.0.forward");
+}
+
 }  // namespace
 }  // namespace plumbline

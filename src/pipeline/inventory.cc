@@ -10,6 +10,8 @@
 #include "formats/dump_json.h"
 #include "load/detect.h"
 #include "load/rank_directories.h"
+#include "load/single_dump.h"
+#include "pipeline/device_dump/inventory_device.h"
 #include "pipeline/graphs/inventory_graphs.h"
 #include "pipeline/inventory_tensor.h"
 #include "pipeline/overflow/bad_value.h"
@@ -190,9 +192,12 @@ Status AddAllBelow(const std::string& path, Inventory& inventory) {
   if (!inventory.dumps.empty()) return {};
   PL_TRY_ASSIGN(inventory.side_files, ReadGraphFacts(path));
   if (!inventory.side_files.empty()) return {};
+  PL_TRY_ASSIGN(inventory.device_dumps, ReadDeviceDumps(path));
+  if (!inventory.device_dumps.empty()) return {};
   return Error(ErrorCode::kNotFound,
                fmt::format("{}: no dump.json, debug.json or journal here nor in a step or rank "
-                           "directory below, no static-graph dump and no dump of ATB",
+                           "directory below, no static-graph dump, no dump of ATB and none of a "
+                           "device",
                            path));
 }
 
@@ -233,10 +238,13 @@ Status AddFile(const std::string& path, Inventory& inventory) {
   } else if (name.ends_with(".json")) {
     PL_TRY_ASSIGN(DumpFacts facts, ReadDumpFacts(path));
     inventory.dumps.push_back(std::move(facts));
+  } else if (const auto dump_name = load::DumpNameOf(path)) {
+    inventory.device_dumps.push_back(ReadDeviceDump(path, *dump_name));
   } else {
     return Error(ErrorCode::kUnsupported,
                  fmt::format("{}: not a file of a recording (expected dump.json, debug.json, "
-                             "stack.json, construct.json, a journal, .pt or .npy)",
+                             "stack.json, construct.json, a journal, .pt, .npy or the dump of a "
+                             "device)",
                              path));
   }
   return {};

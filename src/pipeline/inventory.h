@@ -68,18 +68,41 @@ struct SideFileFacts {
   std::vector<std::pair<std::string, uint64_t>> counts;
 };
 
+// One input or output in the dump of a device.
+struct DumpedTensorFacts {
+  std::string place, dtype, format;   // "output 0", "float16", "NC1HWC0"
+  std::optional<Shape> shape;         // on the device; nothing: not known
+  std::optional<Shape> shape_before;  // as the user knows it, where it is another
+  uint64_t bytes = 0;
+  bool is_cut = false;
+};
+
+// The dump of one operator on a device.
+struct DeviceDumpFacts {
+  std::string path, op_name, op_type;
+  std::string container;                              // "version 2"
+  std::string timestamp;                              // as the name of the file has it
+  std::string time;                                   // the same, to be read; empty: it is no time
+  std::vector<DumpedTensorFacts> tensors;             // inputs first
+  uint64_t buffers = 0, spaces = 0, other_bytes = 0;  // other_bytes: of these
+  uint64_t surplus_bytes = 0;                         // behind the last part
+  std::string problem;                                // why it cannot be read, or not whole
+};
+
 // What `path` is; exactly one of the lists has something in it.
 struct Inventory {
   std::vector<DumpFacts> dumps;
   std::vector<TensorFacts> tensors;
   std::vector<SideFileFacts> side_files;
   std::vector<JournalFacts> journals;
+  std::vector<DeviceDumpFacts> device_dumps;
 };
 
-// `path` is a dump, step or rank directory, a static-graph dump or one of ATB, or a file of a
-// recording. Truncated dumps are read up to their
-// last complete entry (DumpFacts::loss says so). kNotFound, kIo, kCorrupt; kUnsupported for files
-// of other kinds; kInvalidArgument for a symbolic link.
+// `path` is a dump, step or rank directory, a static-graph dump or one of ATB, a directory with
+// dumps of devices, or a file of a recording or of a device. Truncated dumps are read up to their
+// last complete entry (DumpFacts::loss says so); damaged dumps of devices are facts, too.
+// kNotFound, kIo, kCorrupt; kUnsupported for files of other kinds; kInvalidArgument for a symbolic
+// link.
 Result<Inventory> TakeInventory(const std::string& path);
 
 }  // namespace plumbline

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "load/rank_directories.h"
 #include "pipeline/culprit/earlier_steps.h"
 #include "pipeline/culprit/step_history.h"
 #include "pipeline/ranks/sent_values.h"
@@ -20,11 +22,35 @@ namespace plumbline::pipeline {
 struct StepPair {
   int64_t step = 0;  // of the target
   std::string target, golden;
+  std::string facts;  // sizes and times of their dump.json
 };
 
-// The steps straight before the one that the two places hold, the first one first: as long as
-// there is one with the number before on both sides. Empty where they are no steps of two dumps.
-std::vector<StepPair> StepsBefore(const RunPlace& target, const RunPlace& golden);
+// What lies in dumps of many steps; everything is looked at once. Single-threaded.
+class StepDirectories {
+ public:
+  // Of a dump directory, in order of time; empty where it cannot be listed.
+  const std::vector<load::StepDirectory>& StepsOf(const std::string& dump_path);
+  struct Rank {
+    bool is_there = false;
+    std::string facts;  // of its dump.json
+  };
+  const Rank& RankAt(const std::string& rank_path);
+
+ private:
+  std::map<std::string, std::vector<load::StepDirectory>> steps_;
+  std::map<std::string, Rank> ranks_;
+};
+
+struct StepsFound {
+  std::vector<StepPair> steps;  // the first one first
+  // Why they begin where they do, if one side alone has the step before them; else empty.
+  std::string gap;
+};
+
+// The steps straight before the one that the two places hold: as long as there is one with the
+// number before on both sides. Empty where they are no steps of two dumps.
+StepsFound StepsBefore(const RunPlace& target, const RunPlace& golden,
+                       StepDirectories& directories);
 
 // Judged steps of one rank. Those that nobody handed over are read when they are asked for.
 // Single-threaded.
@@ -34,22 +60,35 @@ class StepChain {
   using ReceivedIn = std::function<const SentValues&(int64_t step)>;
 
   // `options`: of the comparison of every step; must outlive this. `received`: may be empty.
-  explicit StepChain(const CompareOptions& options, ReceivedIn received = {})
-      : options_(options), received_(std::move(received)) {}
+  // `is_shown`: the steps before have answers of their own, which the user sees.
+  explicit StepChain(const CompareOptions& options, ReceivedIn received = {}, bool is_shown = false)
+      : options_(options), received_(std::move(received)), is_shown_(is_shown) {}
 
-  // The steps before that of the two runs, judged; null where there are none or one of them is
+  // Valid until the next call.
+  const StepsFound& Find(const RunPlace& target, const RunPlace& golden);
+  // The steps before that of the two runs, judged; null where there are none or the last one is
   // wrong or cannot be read.
   EarlierSteps* Before(const Run& target, const Run& golden);
+  // What is not known of the steps before that of the two runs, or wrong in them: a sentence each,
+  // for a step in which something looks wrong. After Before().
+  std::vector<std::string> WhatIsMissing(const Run& target, const Run& golden);
   // Hands over what Before() would read otherwise: a step and its comparison, judged with this
   // chain.
   void Add(int64_t step, Comparison comparison) { steps_.Add(step, std::move(comparison)); }
 
  private:
-  bool Read(const std::vector<StepPair>& steps);
+  void Read(const std::vector<StepPair>& steps);
+  void NoteTrouble(int64_t step, const Comparison& comparison);
 
   const CompareOptions& options_;
   ReceivedIn received_;
+  const bool is_shown_;
   EarlierSteps steps_;
+  bool is_reading_ = false;
+  StepDirectories directories_;
+  std::string found_for_;  // places
+  StepsFound found_;
+  std::map<int64_t, std::string> troubles_;  // of steps that were read
 };
 
 }  // namespace plumbline::pipeline

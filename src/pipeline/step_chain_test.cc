@@ -115,9 +115,96 @@ TEST_F(StepChainTest, VariantsInOneDumpAreNoHistory) {
   Write("target", 0, 0, 0);
   Write("target", 1, kNoise, kNoise);
   Write("target", 2, 0, 0);
-  EXPECT_TRUE(
-      StepsBefore(PlaceOfRank(Path("target/step2/rank0")), PlaceOfRank(Path("target/step1/rank0")))
-          .empty());
+  StepDirectories directories;
+  EXPECT_TRUE(StepsBefore(PlaceOfRank(Path("target/step2/rank0")),
+                          PlaceOfRank(Path("target/step1/rank0")), directories)
+                  .steps.empty());
+}
+
+TEST_F(StepChainTest, StepOfOneSideAloneIsTold) {
+  WriteGolden();
+  Write("target", 0, 0, kNoise);
+  Write("target", 2, kNoise, kNoise);
+  const Comparison gap = Compare(2);
+  EXPECT_NE(Named(gap), "");
+  EXPECT_EQ(gap.warnings, (std::vector<std::string>{
+                              "only the golden has step 1: whether something was wrong there is "
+                              "not known, and what is named here may have begun there"}));
+  EXPECT_NE(SummaryText(gap).find("warning: only the golden has step 1"), std::string::npos);
+  // A step without the rank's directory is none.
+  std::filesystem::create_directories(Path("target/step1/rank1"));
+  EXPECT_EQ(Compare(2).warnings, gap.warnings);
+  // Nothing is named: nothing can have begun there.
+  Write("target", 2, 0, 0);
+  EXPECT_TRUE(Compare(2).warnings.empty());
+  // Steps that neither side has were not asked for.
+  std::filesystem::remove_all(Path("golden/step1"));
+  std::filesystem::remove_all(Path("target/step1"));
+  Write("target", 2, kNoise, kNoise);
+  EXPECT_NE(Named(Compare(2)), "");
+  EXPECT_TRUE(Compare(2).warnings.empty());
+}
+
+TEST_F(StepChainTest, StepThatCannotBeReadIsTold) {
+  WriteGolden();
+  Write("target", 0, 0, kNoise);
+  Write("target", 1, kNoise, kNoise);
+  Write("target", 2, kNoise, kNoise);
+  std::ofstream(Path("golden/step1/rank0/dump.json")) << "{";
+  const Comparison comparison = Compare(2);
+  EXPECT_NE(Named(comparison), "");
+  ASSERT_EQ(comparison.warnings.size(), 1U);
+  EXPECT_TRUE(comparison.warnings[0].starts_with("step 1 cannot be compared, so what is named "));
+  EXPECT_NE(comparison.warnings[0].find("golden/step1/rank0/dump.json"), std::string::npos);
+  // Damage further back is a beginning of the chain.
+  for (const int step : {0, 1, 2, 3}) Write("golden", step);
+  Write("target", 3, kNoise, kNoise);
+  std::filesystem::remove(Path("target/step0/rank0/dump.json"));
+  Write("target", 1, 0, kNoise);
+  EXPECT_EQ(Named(Compare(3)), "");
+}
+
+TEST_F(StepChainTest, WrongStepBeforeIsTold) {
+  WriteGolden();
+  Write("target", 0, 0, 0.1);
+  Write("target", 1, kNoise, kNoise);
+  Write("target", 2, 0.1, 0.1);
+  EXPECT_EQ(Compare(2).warnings,
+            (std::vector<std::string>{"step 0 is wrong already, and what is named here may follow "
+                                      "from it: Torch.matmul.0.forward"}));
+  // Over all steps each has its own line.
+  const auto report = CompareAll("out");
+  ASSERT_TRUE(report);
+  for (const ComparedRank& rank : report->ranks) EXPECT_TRUE(rank.outcome->warnings.empty());
+  // The last one alone has none of these lines.
+  CompareRanksOptions options;
+  options.compare.output_dir = Path("out");
+  options.compare.formats = {ReportFormat::kCsv};
+  options.filter.steps = {2};
+  const auto alone = CompareRanks(Path("target"), Path("golden"), options);
+  ASSERT_TRUE(alone);
+  ASSERT_EQ(alone->ranks.size(), 1U);
+  EXPECT_EQ(alone->ranks[0].outcome->warnings.size(), 1U);
+}
+
+TEST_F(StepChainTest, StepThatIsMissingIsToldOverAllSteps) {
+  WriteGolden();
+  Write("target", 0, 0, kNoise);
+  Write("target", 2, kNoise, kNoise);
+  for (const std::string state : {"compared", "taken over"}) {
+    const auto report = CompareAll("out");
+    ASSERT_TRUE(report);
+    EXPECT_EQ(
+        RanksAnswer(*report),
+        "first wrong call: step 2 rank 0 Torch.matmul.0.forward (1 step missing on one side)");
+    EXPECT_EQ(RankStateName(report->ranks[2].state), state);
+    EXPECT_NE(RanksSummaryText(*report).find("warning: step 2 rank 0: only the golden has step 1"),
+              std::string::npos);
+  }
+  Write("target", 1, kNoise, kNoise);
+  const auto whole = CompareAll("out");
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(RanksAnswer(*whole), "no wrong call in 3 steps");
 }
 
 TEST_F(StepChainTest, AllStepsAtOnceAreJudgedAlike) {

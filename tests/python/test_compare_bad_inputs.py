@@ -466,3 +466,13 @@ def test_numbers_of_ranks_and_steps(tmp_path: Path, option: str, value: str) -> 
     assert done.returncode == USAGE
     assert option in done.stderr and f'"{value}" is no number (expected 0, 1, 2' in done.stderr
     assert len(done.stderr) < 200
+
+
+def test_side_without_a_recording_is_named(pair: Path) -> None:
+    """Also where the other side would be refused first, for several steps."""
+    (pair / "empty").mkdir()
+    for step in range(2):
+        shutil.copytree(pair / "golden", pair / "steps" / f"step{step}" / "rank0")
+    for other, text in (("empty", "empty: no dump.json"), ("nowhere", "nowhere: no such file")):
+        for sides in (("steps", other), (other, "steps")):
+            refuses(pair, MISSING, [f"plumb compare: {text}"], "compare", *sides)

@@ -199,9 +199,50 @@ def test_missing_step(tmp_path):
             make_step(tmp_path / name / f"step{step}")
     done = compare(tmp_path / "target", tmp_path / "golden", "-o", tmp_path / "out")
     assert done.returncode == 3
-    assert answer(done) == ("not judged completely: 8 ranks missing on one side; 4 compared ranks "
-                            "show no wrong call")
+    assert answer(done) == ("not judged completely: 8 ranks of 2 steps missing on one side; what "
+                            "was compared (4 ranks of step 0) shows no wrong call")
     assert "missing: step 1 rank 0: only the target has it" in done.stdout
+
+
+def write_steps(root: Path, steps: list[int], wrong: int = -1) -> Path:
+    """Steps of one process; one of them and all behind it may be wrong."""
+    for step in steps:
+        value = 2.0 if 0 <= wrong <= step else 1.0
+        write_step(root / f"step{step}", {"rank": [
+            forward("Torch.exp.0.forward", [tensor(1.0)], [tensor(value)])]})
+    return root
+
+
+def test_steps_of_one_process_are_called_steps(tmp_path):
+    """As 8 ranks are called ranks."""
+    golden = write_steps(tmp_path / "golden", [0, 1, 2, 3])
+    target = write_steps(tmp_path / "target", [0, 2, 3])
+    done = compare(target, golden, "-o", tmp_path / "o1")
+    assert done.returncode == 3
+    assert answer(done) == ("not judged completely: 1 step missing on one side; what was compared "
+                            "(3 steps) shows no wrong call")
+    assert "\nsteps: 3 compared, 0 taken over, 0 failed, 1 missing\n" in done.stdout
+    (target / "step2" / "rank" / "dump.json").write_text("{")
+    done = compare(target, golden, "-o", tmp_path / "o2", "--json")
+    result = json.loads(done.stdout)
+    assert result["unit"] == "step"
+    assert result["answer"] == ("not judged completely: 1 step missing on one side, 1 step not "
+                                "comparable; what was compared (2 steps) shows no wrong call")
+    for step in (0, 3):
+        (target / f"step{step}" / "rank" / "dump.json").write_text("{")
+    done = compare(target, golden, "-o", tmp_path / "o3")
+    assert answer(done) == ("not judged: no step was compared; 1 step missing on one side, "
+                            "3 steps not comparable")
+
+
+def test_wrong_step_and_a_missing_one(tmp_path):
+    """The answer names the step; the line of the next one says what is missing before it."""
+    golden = write_steps(tmp_path / "golden", [0, 1, 2, 3])
+    target = write_steps(tmp_path / "target", [0, 2, 3], wrong=2)
+    done = compare(target, golden, "-o", tmp_path / "out", "--format", "html")
+    assert answer(done) == ("first wrong call: step 2 rank 0 Torch.exp.0.forward (1 step missing "
+                            "on one side)")
+    assert "warning: step 2 rank 0: only the golden has step 1: " in done.stdout
 
 
 def test_processes_without_rank(tmp_path):
@@ -222,7 +263,8 @@ def test_junk_is_no_rank(tmp_path, golden):
     (step / "rank1_backup").mkdir()
     done = compare(step, golden / "step0", "-o", tmp_path / "out")
     assert "rank7: not a directory (expected that of a rank)" in done.stdout
-    assert answer(done) == "not judged completely: 1 note; 4 compared ranks show no wrong call"
+    assert answer(done) == ("not judged completely: 1 note; what was compared (4 ranks) shows "
+                            "no wrong call")
 
 
 # ---- one bad rank

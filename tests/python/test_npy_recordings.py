@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 import subprocess
 
 import numpy as np
@@ -58,3 +59,57 @@ def test_cut_tensor_is_no_pass(tmp_path: pathlib.Path) -> None:
     victim.write_bytes(victim.read_bytes()[:-4])
     done = compare(target, golden, tmp_path / "out")
     assert done.returncode == 1 and "1 unreadable tensor file" in done.stdout
+
+
+# ---- copies, whose dump_data_dir still names the directory of the first one
+
+
+def moved(source: pathlib.Path, to: pathlib.Path, *, with_tensors: bool) -> pathlib.Path:
+    shutil.copytree(source, to, ignore=None if with_tensors else
+                    shutil.ignore_patterns("dump_tensor_data"))
+    return to
+
+
+def warnings(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stdout.splitlines() if line.startswith("warning: ")]
+
+
+def test_tensors_beside_the_copy_win(tmp_path: pathlib.Path) -> None:
+    golden = write(tmp_path / "golden", 1)
+    first = write(tmp_path / "run", 1)
+    copy = moved(first, tmp_path / "copy", with_tensors=True)
+    shutil.rmtree(first)
+    write(first, 1.25)  # another run in the same place
+    done = compare(copy, golden, tmp_path / "out")
+    assert done.stdout.startswith("no wrong call\n") and not warnings(done), done.stdout
+    done = compare(golden, copy, tmp_path / "out")
+    assert done.stdout.startswith("no wrong call\n") and not warnings(done), done.stdout
+
+
+def test_tensors_elsewhere_are_told(tmp_path: pathlib.Path) -> None:
+    golden = write(tmp_path / "golden", 1)
+    first = write(tmp_path / "run", 1)
+    copy = moved(first, tmp_path / "copy", with_tensors=False)
+    said = [f"warning: {copy}/dump.json: no dump_tensor_data lies beside it; its tensors are read "
+            f"from {first}/dump_tensor_data, which its dump_data_dir names"]
+    for sides in ((copy, golden), (golden, copy)):
+        done = compare(*sides, tmp_path / "out")
+        assert done.stdout.startswith("no wrong call\n") and warnings(done) == said, done.stdout
+
+
+def test_tensors_of_another_run_are_not_read(tmp_path: pathlib.Path) -> None:
+    golden = write(tmp_path / "golden", 1)
+    first = write(tmp_path / "run", 1)
+    copy = moved(first, tmp_path / "copy", with_tensors=False)
+    said = [f"warning: {copy}/dump.json: no dump_tensor_data lies beside it, and "
+            f"{first}/dump_tensor_data, which its dump_data_dir names, is of another recording by "
+            "now: not read"]
+    shutil.rmtree(first)
+    write(first, 1.25)
+    for sides in ((copy, golden), (golden, copy)):
+        done = compare(*sides, tmp_path / "out")
+        assert done.returncode == 1 and warnings(done) == said, done.stdout
+        assert done.stdout.startswith("not judged: "), done.stdout
+    (first / "dump.json").rename(first / ".dump.journal")  # it is being written
+    done = compare(copy, golden, tmp_path / "out")
+    assert done.stdout.startswith("not judged: ") and warnings(done) == said, done.stdout

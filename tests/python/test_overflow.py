@@ -478,3 +478,9 @@ def test_search_that_found_nothing_is_an_answer(tmp_path):
     damaged = search_without_hits(tmp_path / "step8", {}, {})
     (damaged / "rank0" / "stack.json").write_text("{")
     not_judged(overflow(damaged), "stack.json")
+
+
+def test_steps_of_one_rank_are_called_steps(tmp_path):
+    for step in range(3):
+        write_step(tmp_path / f"step{step}", {"rank": [fine(0)]})
+    assert answer(overflow(tmp_path)) == "no NaN/Inf: 3 entries of 3 steps examined"

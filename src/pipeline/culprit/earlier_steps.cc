@@ -11,6 +11,7 @@
 #include "measure/standards.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/judge_rows.h"
+#include "pipeline/culprit/recorded_elements.h"
 #include "record/call_name.h"
 
 namespace plumbline::pipeline {
@@ -34,6 +35,12 @@ void Rename(const std::string& before, const std::string& after, Slot<Item>& ite
   if (name.starts_with(before)) item->name = after + std::string(name.substr(before.size()));
 }
 
+// Its file is found from the dump.json of its own step.
+void PlaceFile(const std::string& dump_json, Slot<Item>& item) {
+  if (!item || item->data_name.empty() || item->data_name.starts_with(dump_json)) return;
+  item->data_name = EarlierFile(dump_json, item->data_name);
+}
+
 void Renumber(uint64_t first, Comparison& step) {
   for (ComparedCall& call : step.calls) {
     const std::string target = Renumbered(call.target_name, first);
@@ -41,6 +48,8 @@ void Renumber(uint64_t first, Comparison& step) {
     for (uint32_t i = call.first_row; i < call.first_row + call.row_count; ++i) {
       Rename(call.target_name, target, step.rows[i].target);
       Rename(call.golden_name, golden, step.rows[i].golden);
+      PlaceFile(step.target_path, step.rows[i].target);
+      PlaceFile(step.golden_path, step.rows[i].golden);
     }
     call.target_name = target;
     call.golden_name = golden;
@@ -85,15 +94,11 @@ class Joint {
 
   void AppendEarlier(const Comparison& step) {
     const size_t first_row = whole_.rows.size();
-    const size_t index = whole_.earlier.size();
     Append(step, step.calls);
     whole_.earlier.push_back(
         {step.target_path, step.golden_path, static_cast<uint32_t>(whole_.calls.size())});
     for (size_t i = first_row; i < whole_.rows.size(); ++i) {
       noise_.push_back(MeasuredIn(whole_.rows[i]));
-      for (Slot<Item>* side : {&whole_.rows[i].target, &whole_.rows[i].golden}) {
-        if (*side && !(*side)->data_name.empty()) *side = Placed(**side, index);
-      }
     }
   }
 
@@ -108,12 +113,6 @@ class Joint {
   Comparison& whole() { return whole_; }
 
  private:
-  static Item Placed(const Item& item, size_t index) {
-    Item placed = item;
-    placed.data_name = fmt::format("{}/{}", index, std::string_view(item.data_name));
-    return placed;
-  }
-
   Comparison whole_;
   std::vector<double> noise_;
 };

@@ -48,19 +48,30 @@ ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(compariso
 void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
   if (!has_backward_) return;
   ForwardResult result{call, inputs, error, error, comparison_.calls[call].verdict};
+  not_indexed_.push_back(call);
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
-    if (row.golden && measure::IsInput(*row.golden) && row.golden->requires_grad == true) {
-      if (const auto key = KeyOf(*row.golden)) readers_[*key].push_back(call);
-    }
-    const bool is_followed = is_result && BackwardOf(call) != nullptr;
-    if (const auto key = is_followed ? KeyOf(*row.golden) : std::nullopt) {
-      made_.insert_or_assign(*key, call);
-    }
     if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
     result.error = std::max(result.error, row.error);
   }
   results_.insert_or_assign(comparison_.calls[call].target_name, result);
+}
+
+void ForwardCalls::Index() const {
+  for (const uint32_t call : not_indexed_) {
+    const bool has_gradient = BackwardOf(call) != nullptr;
+    for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
+      if (!row.golden) continue;
+      const bool is_read = measure::IsInput(*row.golden) && row.golden->requires_grad == true;
+      const bool is_made = has_gradient && row.golden->role == ItemRole::kOutput;
+      if (!is_read && !is_made) continue;
+      const std::optional<ContentKey> key = KeyOf(*row.golden);
+      if (!key) continue;
+      if (is_read) readers_[*key].push_back(call);
+      if (is_made) made_.insert_or_assign(*key, call);
+    }
+  }
+  not_indexed_.clear();
 }
 
 const ForwardResult* ForwardCalls::Of(std::string_view backward) const {
@@ -88,6 +99,7 @@ const ComparedCall* ForwardCalls::BackwardOf(uint32_t forward) const {
 }
 
 const Item* ForwardCalls::GradientOfMade(const Item& input) const {
+  Index();
   const std::optional<ContentKey> key = KeyOf(input);
   const auto maker = key ? made_.find(*key) : made_.end();
   const ComparedCall* backward = maker == made_.end() ? nullptr : BackwardOf(maker->second);
@@ -96,11 +108,13 @@ const Item* ForwardCalls::GradientOfMade(const Item& input) const {
 }
 
 bool ForwardCalls::IsMade(const Item& value) const {
+  Index();
   const std::optional<ContentKey> key = KeyOf(value);
   return key && made_.contains(*key);
 }
 
 std::vector<uint32_t> ForwardCalls::ReadersOf(const Item& value) const {
+  Index();
   const std::optional<ContentKey> key = KeyOf(value);
   const auto found = key ? readers_.find(*key) : readers_.end();
   if (found == readers_.end()) return {};

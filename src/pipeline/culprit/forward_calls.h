@@ -23,7 +23,7 @@ struct ForwardResult {
   Verdict outputs = Verdict::kSame;
 };
 
-// Follows one comparison, which must outlive this.
+// Follows one comparison, which must outlive this. Single-threaded.
 class ForwardCalls {
  public:
   explicit ForwardCalls(const Comparison& comparison);
@@ -64,13 +64,17 @@ class ForwardCalls {
   [[nodiscard]] bool IsGradientOfANode(const ComparedCall& identity);
 
  private:
+  // Brings made_ and readers_ up to the last call.
+  void Index() const;
   // Golden's gradient of an input that no backward call returned.
   [[nodiscard]] const Item* GradientOfMade(const Item& input) const;
 
   const Comparison& comparison_;
   bool has_backward_ = false;
-  std::unordered_map<ContentKey, uint32_t, ContentKeyHash> made_;  // golden's, by forward pairs
-  std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash> readers_;
+  // Few comparisons ask who made or read a value: filled when one does.
+  mutable std::vector<uint32_t> not_indexed_;                              // calls since then
+  mutable std::unordered_map<ContentKey, uint32_t, ContentKeyHash> made_;  // golden's, by pairs
+  mutable std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash> readers_;
   // In how many rows of the target's backward calls contents stand; counted when first asked for.
   std::optional<std::unordered_map<ContentKey, size_t, ContentKeyHash>> backward_contents_;
   std::unordered_map<std::string_view, ForwardResult> results_;  // by names of the calls

@@ -1,8 +1,8 @@
 #include "pipeline/culprit/recorded_elements.h"
 
-#include <charconv>
+#include <fmt/format.h>
+
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/file.h"
@@ -21,19 +21,23 @@ struct TensorPlace {
   std::string dump, file;
 };
 
+constexpr std::string_view kBehindDump = "//";  // no path of a dump.json ends in it
+
 TensorPlace PlaceOf(const Comparison& comparison, const Item& item, bool of_target) {
-  const std::string& name = item.data_name;
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  const auto cut = static_cast<size_t>(end - name.data());
-  const bool is_earlier = error == std::errc() && cut < name.size() && name[cut] == '/' &&
-                          index < comparison.earlier.size();
-  if (!is_earlier) return {of_target ? comparison.target_path : comparison.golden_path, name};
-  const EarlierStep& step = comparison.earlier[index];
-  return {of_target ? step.target_path : step.golden_path, name.substr(cut + 1)};
+  const std::string_view name = item.data_name;
+  for (const EarlierStep& step : comparison.earlier) {
+    const std::string& dump = of_target ? step.target_path : step.golden_path;
+    if (!name.starts_with(dump) || !name.substr(dump.size()).starts_with(kBehindDump)) continue;
+    return {dump, std::string(name.substr(dump.size() + kBehindDump.size()))};
+  }
+  return {of_target ? comparison.target_path : comparison.golden_path, std::string(name)};
 }
 
 }  // namespace
+
+std::string EarlierFile(std::string_view dump_json, std::string_view file) {
+  return fmt::format("{}{}{}", dump_json, kBehindDump, file);
+}
 
 std::optional<std::vector<double>> RecordedElements(const Comparison& comparison, const Item& item,
                                                     bool of_target, std::optional<int64_t> rows) {

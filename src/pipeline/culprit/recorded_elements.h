@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "plumbline/compare.h"
@@ -16,6 +18,9 @@ namespace plumbline::pipeline {
 std::optional<std::vector<double>> RecordedElements(const Comparison& comparison, const Item& item,
                                                     bool of_target,
                                                     std::optional<int64_t> rows = std::nullopt);
+
+// The data_name by which a tensor of an earlier step is found (EarlierStep).
+std::string EarlierFile(std::string_view dump_json, std::string_view file);
 
 }  // namespace plumbline::pipeline
 

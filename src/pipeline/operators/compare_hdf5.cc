@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text_file.h"
+#include "formats/hdf5_array.h"
 #include "formats/hdf5_names.h"
 #include "formats/hdf5_reader.h"
 #include "measure/array_verdict.h"
@@ -303,10 +304,43 @@ bool IsOfNpu(const hdf5::DumpReader& reader) {
   return false;
 }
 
+// Two files of one array each, whatever they are called.
+Hdf5Comparison CompareArrays(const hdf5::SoleArray& target, const hdf5::SoleArray& golden,
+                             Algorithms algorithms) {
+  const StoredTensor &mine = target.tensor, &theirs = golden.tensor;
+  Hdf5Row row = RowOf(0, target.name, target.name, golden.name, Side::kOutput);
+  row.judged.operation = target.name;
+  row.dtype = InfoOf(mine.recorded_dtype).name;
+  row.shape = fmt::format("[{}]", fmt::join(mine.sizes, ","));
+  if (CompareTypes(mine.recorded_dtype, theirs.recorded_dtype) == TypesAre::kOther) {
+    Fail(row, {Verdict::kBroken, "type-differs", 0, 0},
+         fmt::format("The types are {} and {}.", row.dtype, InfoOf(theirs.recorded_dtype).name));
+  } else if (mine.sizes != theirs.sizes) {
+    Fail(row, {Verdict::kBroken, "shape-differs", 0, 0},
+         fmt::format("The shapes are {} and [{}].", row.shape, fmt::join(theirs.sizes, ",")));
+  } else if (const Status measured = MeasureTensors(mine, theirs, algorithms, row); !measured) {
+    Fail(row, measure::NotComparable("unreadable"), measured.error().message());
+  }
+  Hdf5Comparison comparison;
+  comparison.algorithms.assign(algorithms.begin(), algorithms.end());
+  comparison.answer = AnswerOf({&row.judged, 1}, /*left_out=*/0);
+  comparison.rows.push_back(std::move(row));
+  return comparison;
+}
+
 }  // namespace
 
 Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
                                    const Hdf5CompareOptions& options) {
+  PL_TRY_ASSIGN(const auto mine, hdf5::ReadSoleArray(target));
+  PL_TRY_ASSIGN(const auto theirs, hdf5::ReadSoleArray(golden));
+  if (mine && theirs) return CompareArrays(*mine, *theirs, options.algorithms);
+  if (mine || theirs) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: holds one array, but {} does not (expected two files of one "
+                             "array each, or two operator dumps)",
+                             mine ? target : golden, mine ? golden : target));
+  }
   PL_TRY_ASSIGN(const hdf5::DumpReader left, hdf5::DumpReader::Open(target));
   PL_TRY_ASSIGN(const hdf5::DumpReader right, hdf5::DumpReader::Open(golden));
   const Result<bool> has_inputs = HasInputs(left);

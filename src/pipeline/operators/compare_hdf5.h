@@ -40,6 +40,8 @@ struct Hdf5Comparison {
 // (formats/hdf5_names.h, and the prefixes Npu, Cudnn, Thnn). Where the target has no inputs, which
 // a replay leaves, outputs pair by equal sequence id. Numbers and lists of numbers are rows only
 // where they differ. Values that cannot be read are rows. Errors of DumpReader::Open().
+// Two files of one array each (formats/hdf5_array.h) are one row; kInvalidArgument: only one of
+// them is such a file.
 Result<Hdf5Comparison> CompareHdf5(const std::string& target, const std::string& golden,
                                    const Hdf5CompareOptions& options = {});
 

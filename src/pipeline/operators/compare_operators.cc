@@ -32,8 +32,7 @@ TensorAnswer AnswerOfRows(const OperatorComparison& comparison) {
 
 }  // namespace
 
-Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
-  PL_TRY_ASSIGN(OperatorComparison comparison, PairOperators(request));
+void MeasurePairs(const OperatorRequest& request, OperatorComparison& comparison) {
   const MeasureSettings settings{request.algorithms, request.most_elements, request.with_overflow,
                                  request.own};
   comparison.with_overflow = request.with_overflow;
@@ -51,6 +50,11 @@ Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
     std::move(of_pair.begin(), of_pair.end(), std::back_inserter(comparison.rows));
   }
   comparison.answer = AnswerOfRows(comparison);
+}
+
+Result<OperatorComparison> CompareOperators(const OperatorRequest& request) {
+  PL_TRY_ASSIGN(OperatorComparison comparison, PairOperators(request));
+  MeasurePairs(request, comparison);
   return comparison;
 }
 

@@ -54,6 +54,9 @@ struct OperatorComparison {
 // kNotFound: no dumps, or no operator of the rule file has any. kCorrupt: a rule file.
 Result<OperatorComparison> PairOperators(const OperatorRequest& request);
 
+// The rows of the pairs and the answer.
+void MeasurePairs(const OperatorRequest& request, OperatorComparison& comparison);
+
 // Pairs and measures. A file that cannot be read is a row that says so.
 Result<OperatorComparison> CompareOperators(const OperatorRequest& request);
 

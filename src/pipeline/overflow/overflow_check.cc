@@ -342,6 +342,13 @@ std::string ReasonText(const OverflowOrigin& origin) {
   return "inputs finite";
 }
 
+// "4 ranks in 2 steps"; of one rank "3 steps".
+std::string Where(const OverflowReport& report) {
+  const std::string steps = CountText(report.steps, "step");
+  if (report.steps > 1 && report.rank_count == report.steps) return steps;
+  return fmt::format("{} in {}", CountText(report.rank_count, "rank"), steps);
+}
+
 }  // namespace
 
 std::string RankLabel(const RankDirectory& directory) {
@@ -357,9 +364,8 @@ std::string OverflowAnswer(const OverflowReport& report) {
                        first.value.what, ReasonText(first),
                        missing > 0 ? "; not judged: " + CountText(missing, "rank") : "");
   }
-  const std::string examined =
-      fmt::format("{} of {} in {} examined", CountText(report.entries, "entry", "entries"),
-                  CountText(report.rank_count, "rank"), CountText(report.steps, "step"));
+  const std::string examined = fmt::format(
+      "{} of {} examined", CountText(report.entries, "entry", "entries"), Where(report));
   if (report.bad_without_origin()) {
     return fmt::format("NaN/Inf in {}, but where it comes from is not known: {}",
                        CountText(report.bad_entries, "entry", "entries"), examined);
@@ -374,9 +380,8 @@ std::string OverflowAnswer(const OverflowReport& report) {
                        more > 0 ? fmt::format("; and {}", CountText(more, "more reason")) : "");
   }
   if (report.entries == 0) {
-    return fmt::format("no NaN/Inf: task overflow_check found none in {} of {} in {}",
-                       CountText(report.calls_searched, "call"),
-                       CountText(report.rank_count, "rank"), CountText(report.steps, "step"));
+    return fmt::format("no NaN/Inf: task overflow_check found none in {} of {}",
+                       CountText(report.calls_searched, "call"), Where(report));
   }
   return fmt::format("no NaN/Inf: {}", examined);
 }

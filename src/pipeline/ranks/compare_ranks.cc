@@ -136,6 +136,8 @@ class RankWork {
            options_.compare.noise_path.empty();
   }
 
+  [[nodiscard]] bool AreAllStepsShown() const { return options_.filter.steps.empty(); }
+
   // todo_ stays in order of the steps.
   void AddWrongStepsBehind() {
     if (!HasHistory()) return;
@@ -207,8 +209,9 @@ class RankWork {
     options.on_progress = {};
     options.threads = threads_per_rank_;
     const std::string& name = report_.ranks[indices.front()].pair.target->name;
-    StepChain chain(options,
-                    [&](int64_t step) -> const SentValues& { return ReceivedIn(step, name); });
+    StepChain chain(
+        options, [&](int64_t step) -> const SentValues& { return ReceivedIn(step, name); },
+        options_.filter.steps.empty());
     // A step that was judged waits for the next one.
     const uint64_t held = indices.size() > 1 ? 2 : 1;
     for (const size_t index : indices) {
@@ -270,10 +273,10 @@ class RankWork {
     options.stack_path.clear();
     options.on_progress = {};
     options.threads = threads_per_rank_;
-    std::vector<StepPair> before;
-    if (HasHistory()) {
+    StepsFound before;
+    if (chain != nullptr) {
       before =
-          StepsBefore(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
+          chain->Find(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
     }
     const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
     rank.page_path = store.page_path();
@@ -303,9 +306,9 @@ class RankWork {
     rank.outcome = std::move(*outcome);
   }
 
-  [[nodiscard]] RankWorkFacts StoredWork(std::span<const StepPair> before) const {
+  [[nodiscard]] RankWorkFacts StoredWork(const StepsFound& before) const {
     return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr,
-            before};
+            before.steps,          before.gap, AreAllStepsShown()};
   }
 
   // The result files of this run's first look at the rank.

@@ -116,11 +116,10 @@ RankStore::RankStore(std::string directory, const RankPair& pair, const CompareO
   AppendRank(*pair.target, facts);
   AppendRank(*pair.golden, facts);
   for (const StepPair& step : work.before) {
-    for (const std::string& rank : {step.target, step.golden}) {
-      facts += fmt::format("behind {}\n", rank);
-      AppendFile(JoinPath(rank, run_files::kDumpJson), facts);
-    }
+    facts += fmt::format("behind {}\n{}\n{}", step.target, step.golden, step.facts);
   }
+  facts += work.gap;
+  if (!work.before.empty() && !work.is_shown) facts += "alone\n";
   inputs_ = DigestText(facts);
 }
 

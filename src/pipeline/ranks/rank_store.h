@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "match/training_match.h"
 #include "pipeline/ranks/rank_outcome.h"
@@ -21,6 +22,8 @@ struct RankWorkFacts {
   size_t page_rows = 0;        // how many rows of this rank the page over all ranks shows
   const match::TrainingRules* training = nullptr;  // null: the calls pair by name
   std::span<const StepPair> before{};              // the steps that it is judged behind
+  std::string_view gap{};                          // StepsFound::gap
+  bool is_shown = true;                            // as of StepChain
 };
 
 // The stored outcome of one rank pair in `directory`, which holds its result files.

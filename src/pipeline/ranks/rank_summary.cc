@@ -21,21 +21,46 @@ using json::Document;
 
 constexpr size_t kMaxLines = 16;  // of one kind on a terminal; the machine form has all
 
-void AppendPart(std::string& text, uint64_t count, std::string_view what) {
-  if (count == 0) return;
-  text += fmt::format("{}{} {}", text.empty() ? "" : ", ", CountText(count, "rank"), what);
+// Whether the ranks are the steps of one: then answers count steps.
+bool AreSteps(const RanksReport& report) {
+  std::set<std::optional<int64_t>> steps;
+  for (const ComparedRank& rank : report.ranks) steps.insert(rank.pair.step);
+  return report.has_steps && steps.size() > 1 && steps.size() == report.ranks.size();
 }
 
-// "1 rank missing, 2 ranks failed": what no answer covers.
-std::string LostText(const RanksReport& report) {
-  uint64_t incomplete = 0;
+// "3 ranks", "1 rank of step 2", "8 ranks of 4 steps", "2 steps" of one rank.
+template <typename Chosen>
+std::string CountOfRanks(const RanksReport& report, Chosen is_chosen) {
+  std::set<int64_t> all, steps;
+  uint64_t count = 0;
   for (const ComparedRank& rank : report.ranks) {
-    incomplete += rank.outcome && !rank.outcome->complete ? 1 : 0;
+    if (rank.pair.step) all.insert(*rank.pair.step);
+    if (!is_chosen(rank)) continue;
+    ++count;
+    if (rank.pair.step) steps.insert(*rank.pair.step);
   }
+  if (AreSteps(report)) return CountText(count, "step");
+  const std::string ranks = CountText(count, "rank");
+  if (all.size() < 2 || count == 0) return ranks;
+  if (steps.size() == 1) return fmt::format("{} of step {}", ranks, *steps.begin());
+  return fmt::format("{} of {}", ranks, CountText(steps.size(), "step"));
+}
+
+bool IsIncomplete(const ComparedRank& rank) { return rank.outcome && !rank.outcome->complete; }
+
+// "1 rank missing on one side, 2 steps not comparable": what no answer covers.
+std::string LostText(const RanksReport& report) {
   std::string text;
-  AppendPart(text, report.CountOf(RankState::kMissing), "missing on one side");
-  AppendPart(text, report.CountOf(RankState::kFailed), "not comparable");
-  AppendPart(text, incomplete, "not judged completely");
+  const auto add = [&](std::string_view what, auto is_lost) {
+    if (std::ranges::none_of(report.ranks, is_lost)) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", CountOfRanks(report, is_lost), what);
+  };
+  const auto is_in = [](RankState state) {
+    return [state](const ComparedRank& rank) { return rank.state == state; };
+  };
+  add("missing on one side", is_in(RankState::kMissing));
+  add("not comparable", is_in(RankState::kFailed));
+  add("not judged completely", IsIncomplete);
   if (!report.notes.empty()) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", CountText(report.notes.size(), "note"));
   }
@@ -133,7 +158,8 @@ std::string RankLines(const RanksReport& report) {
       text += line + '\n';
     }
   }
-  if (left_out > 0) text += fmt::format("and {} more such ranks\n", left_out);
+  if (left_out > 0)
+    text += fmt::format("and {} more such {}\n", left_out, AreSteps(report) ? "steps" : "ranks");
   return text;
 }
 
@@ -272,35 +298,28 @@ bool RanksReport::is_complete() const {
          });
 }
 
-// "3 ranks", "4 steps" of one rank, "8 ranks of 4 steps".
-std::string WhatWasCompared(const RanksReport& report) {
-  std::set<int64_t> steps;
-  for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome && rank.pair.step) steps.insert(*rank.pair.step);
-  }
-  if (steps.size() < 2) return CountText(report.compared(), "rank");
-  if (steps.size() == report.compared()) return CountText(steps.size(), "step");
-  return fmt::format("{} of {}", CountText(report.compared(), "rank"),
-                     CountText(steps.size(), "step"));
-}
-
 std::string RanksAnswer(const RanksReport& report) {
   const std::string lost = LostText(report);
-  const std::string compared = CountText(report.compared(), "compared rank");
+  const std::string compared =
+      CountOfRanks(report, [](const ComparedRank& rank) { return rank.outcome.has_value(); });
   if (!report.origins.empty()) {
     return fmt::format("first wrong call: {} {}{}{}{}",
                        report.ranks[report.origins.front().rank].pair.label(), report.answer().name,
                        lost.empty() ? "" : " (", lost, lost.empty() ? "" : ")");
   }
-  if (report.compared() == 0) return fmt::format("not judged: no rank was compared; {}", lost);
+  if (report.compared() == 0) {
+    return fmt::format("not judged: no {} was compared; {}", AreSteps(report) ? "step" : "rank",
+                       lost);
+  }
   if (!ShowsSomethingGood(report)) {
-    return fmt::format("not judged: no row of the {} could be compared{}{}", compared,
+    return fmt::format("not judged: no row of {} could be compared{}{}", compared,
                        lost.empty() ? "" : "; ", lost);
   }
   if (!report.is_complete()) {
-    return fmt::format("not judged completely: {}; {} show no wrong call", lost, compared);
+    return fmt::format("not judged completely: {}; what was compared ({}) shows no wrong call",
+                       lost, compared);
   }
-  return "no wrong call in " + WhatWasCompared(report);
+  return "no wrong call in " + compared;
 }
 
 std::string RanksSummaryText(const RanksReport& report) {
@@ -315,9 +334,10 @@ std::string RanksSummaryText(const RanksReport& report) {
                   counts.rows[0], counts.rows[1], counts.rows[2], counts.rows[3], counts.rows[4]);
   text += fmt::format("calls: {} paired, {} unmatched target, {} unmatched golden\n", counts.calls,
                       counts.unmatched_target, counts.unmatched_golden);
-  text += fmt::format("ranks: {} compared, {} taken over, {} failed, {} missing\n",
-                      report.CountOf(RankState::kCompared), report.CountOf(RankState::kTakenOver),
-                      report.CountOf(RankState::kFailed), report.CountOf(RankState::kMissing));
+  text += fmt::format("{}: {} compared, {} taken over, {} failed, {} missing\n",
+                      AreSteps(report) ? "steps" : "ranks", report.CountOf(RankState::kCompared),
+                      report.CountOf(RankState::kTakenOver), report.CountOf(RankState::kFailed),
+                      report.CountOf(RankState::kMissing));
   text += RankLines(report);
   text += WarningLines(report);
   for (const std::string& file : report.files) text += fmt::format("file: {}\n", file);
@@ -332,6 +352,7 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
   out.Member("answer", RanksAnswer(report));
   out.Member("target", report.target_path);
   out.Member("golden", report.golden_path);
+  out.Member("unit", AreSteps(report) ? "step" : "rank");
   AddFirst(report, out);
   out.Key("origins");
   out.Open('[');

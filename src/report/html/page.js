@@ -134,7 +134,7 @@ function drawAnswer() {
     if (good && weak) box.append(sure());
     return;
   }
-  const where = data.overview ? ` over ${data.overview.ranks.length} ranks: ${labelOf(answer)}` : "";
+  const where = data.overview ? ` over ${data.overview.ranks.length} ${unit()}s: ${labelOf(answer)}` : "";
   box.append(make("div", { cls: "lead" }, "First wrong call" + where), make("div", { cls: "name" }, answer.name));
   if (answer.cause) {
     const sure = answer.confidence ? ` (${answer.confidence} confidence)` : "";
@@ -226,7 +226,7 @@ function drawGrowth() {
   const { svg, px, py, top, bottom } = plot(around ? 800 : WIDE, 400, { low: 0, high: Math.max(1, part.calls.length - 1), whole: true }, y,
     { title: "Error along the call order", x: "call" });
   const height = (v) => py(v > 0 && isFinite(v) ? Math.min(y.high, Math.max(y.low, Math.log10(v))) : v > 0 ? y.high : y.low);
-  const others = data.parts.length > 1 ? [make("span", {}, make("span", { cls: "other-key" }), "other ranks")] : [];
+  const others = data.parts.length > 1 ? [make("span", {}, make("span", { cls: "other-key" }), `other ${unit()}s`)] : [];
   card.append(legend([...VERDICTS.map((_, i) => badge(i)), explainedKey(), ...others]), svg);
   const line = part.growth.filter((p) => p[2] > 0).map((p) => `${px(p[0])},${height(p[2])}`);
   const wrong = wrongCall();

@@ -1,7 +1,13 @@
 // Several ranks on one page: the answer over all, a line per rank, and where each goes wrong.
 
 function labelOf(rank) {
-  return (rank.step === null ? "" : "step " + rank.step + " ") + "rank " + rank.rank;
+  const name = typeof rank.rank === "number" ? "rank " + rank.rank : (rank.target || rank.golden || "rank").split("/").pop();
+  return (rank.step === null ? "" : "step " + rank.step + " ") + name;
+}
+
+// What the lines of the page are: "rank", or "step" where each step has one rank.
+function unit() {
+  return data.overview && data.overview.unit === "step" ? "step" : "rank";
 }
 
 // Which part of the page holds a rank of the overview; -1: it could not be compared.
@@ -17,6 +23,8 @@ function standing(rank) {
   const at = data.overview.origins.findIndex((o) => o.step === rank.step && o.rank === rank.rank);
   if (at === 0) return "it starts here";
   if (at > 0) return "goes wrong on its own too";
+  const first = data.overview.origins[0];
+  if (first && first.step !== rank.step) return "follows: step " + first.step + " is wrong";
   return "follows: wrong values come from another rank";
 }
 
@@ -40,10 +48,10 @@ function drawRanks() {
       on: at < 0 ? {} : { click: () => choose(at) },
       cells: [name, standing(rank), firstOf(rank), counts(rank, "within noise"), counts(rank, "suspicious"), counts(rank, "broken"), counts(rank, "not comparable")] };
   });
-  const list = make("div", { cls: "card scroll w12" }, table([{ text: "rank" }, { text: "what happens there" }, { text: "its first wrong call" },
+  const list = make("div", { cls: "card scroll w12" }, table([{ text: unit() }, { text: "what happens there" }, { text: "its first wrong call" },
     ...["within noise", "suspicious", "broken", "not comparable"].map((t) => ({ text: t, num: true }))], rows));
   const notes = overview.notes.map((note) => make("p", { cls: "note" }, "Not judged: " + note));
-  box.replaceChildren(make("h2", {}, "Ranks"), make("div", { cls: "cards" }, list, drawStrips()), ...notes,
+  box.replaceChildren(make("h2", {}, unit() === "step" ? "Steps" : "Ranks"), make("div", { cls: "cards" }, list, drawStrips()), ...notes,
     make("h2", { cls: "of-part" }, part.label), make("p", { cls: "of-part" }, part.answer));
   const chosen = list.querySelector("tr.chosen");
   if (chosen) list.scrollTop = chosen.offsetTop - list.clientHeight / 2;
@@ -52,7 +60,7 @@ function drawRanks() {
 // One strip per rank along the call order, coloured by verdict; larger errors are stronger.
 function drawStrips() {
   const line = Math.max(9, Math.min(26, 520 / data.parts.length)), above = 6, left = 120, width = WIDE, height = above + line * data.parts.length + 34;
-  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Verdicts along the call order, one line per rank" });
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Verdicts along the call order, one line per " + unit() });
   const last = Math.max(1, ...data.parts.map((p) => p.calls.length));
   const px = (call) => left + call / last * (width - left - 14);
   data.parts.forEach((p, i) => {
@@ -74,8 +82,8 @@ function drawStrips() {
     if (at >= 0) svg.append(shape("line", { class: "first", x1: px(at), x2: px(at), y1: top, y2: top + line }));
   });
   svg.append(shape("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, "call"));
-  return make("div", { cls: "card w12" }, make("h3", {}, "Where each rank goes wrong, in call order"),
-    legend([...VERDICTS.map((_, i) => badge(i)), make("span", {}, make("span", { cls: "bar-key" }), "first wrong call of the rank")]), svg);
+  return make("div", { cls: "card w12" }, make("h3", {}, `Where each ${unit()} goes wrong, in call order`),
+    legend([...VERDICTS.map((_, i) => badge(i)), make("span", {}, make("span", { cls: "bar-key" }), "first wrong call of the " + unit())]), svg);
 }
 
 // What takes the mouse over one rank's strip.
