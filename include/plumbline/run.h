@@ -42,6 +42,8 @@ struct RunLoss {
 
 struct OpenOptions {
   bool salvage = false;  // read a truncated dump.json up to its last complete entry
+  // stack.json is read when StackOf() or loss() first asks for it, by the thread that asks.
+  bool defer_stacks = false;
   // Sees every entry of dump.json as it is read, in file order, and says whether calls() shall hold
   // it; may take its contents. A name that occurs again is seen again. Empty: all are held.
   std::function<bool(Call& call, const RunHeader& header)> keep = {};
@@ -60,6 +62,8 @@ class Run {
 
   [[nodiscard]] const RunHeader& header() const;
   [[nodiscard]] const RunLoss& loss() const;
+  // loss() as far as it is known: without what a stack.json that was not read yet may add.
+  [[nodiscard]] const RunLoss& loss_so_far() const;
   [[nodiscard]] const std::string& dump_json_path() const;
   // In file order; see OpenOptions::keep.
   [[nodiscard]] const std::vector<Call>& calls() const;

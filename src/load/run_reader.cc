@@ -1,5 +1,6 @@
 // Run: the index of one rank's dump, read once.
 
+#include <mutex>
 #include <utility>
 
 #include "base/file.h"
@@ -21,6 +22,10 @@ struct Run::Impl {
   NameTable stack_index;                       // rows of `stacks`
   NameTable parent_index;                      // rows of `parents`
   std::vector<std::string> graph_directories;  // of a static-graph dump
+  std::string stack_path;                      // not read yet; empty: nothing is left to be read
+  std::once_flag stacks_read;
+
+  void ReadStacks();
 };
 
 namespace {
@@ -50,6 +55,18 @@ NameTable IndexByName(const Table& table) {
   for (size_t i = 0; i < table.size(); ++i) index.Add(i, NameIn(table));
   return index;
 }
+
+}  // namespace
+
+void Run::Impl::ReadStacks() {
+  std::call_once(stacks_read, [this] {
+    if (stack_path.empty()) return;
+    ReadSideFile(stack_path, dump_json::ReadStack, stacks, dump.loss);
+    stack_index = IndexByName(stacks);
+  });
+}
+
+namespace {
 
 // The usual name of a file like this one.
 std::string_view MainFileOf(std::string_view path) {
@@ -115,8 +132,8 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   const std::string directory(DirectoryOf(impl->dump_json_path));
   RunLoss& loss = impl->dump.loss;
   if (!impl->dump.header.holds_saves()) {
-    ReadSideFile(JoinPath(directory, run_files::kStackJson), dump_json::ReadStack, impl->stacks,
-                 loss);
+    impl->stack_path = JoinPath(directory, run_files::kStackJson);
+    if (!options.defer_stacks) impl->ReadStacks();
     ReadSideFile(JoinPath(directory, run_files::kConstructJson), dump_json::ReadConstruct,
                  impl->parents, loss);
   }
@@ -130,19 +147,23 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
     impl->dump.header.digests_own_bytes =
         BaseName(directory).starts_with("proc") || (grouped && *grouped);
   }
-  impl->stack_index = IndexByName(impl->stacks);
   impl->parent_index = IndexByName(impl->parents);
   impl->tensor_directory = FindTensorDirectory(impl->dump_json_path, impl->dump.header);
   return Run(std::move(impl));
 }
 
 const RunHeader& Run::header() const { return impl_->dump.header; }
-const RunLoss& Run::loss() const { return impl_->dump.loss; }
+const RunLoss& Run::loss() const {
+  impl_->ReadStacks();
+  return impl_->dump.loss;
+}
+const RunLoss& Run::loss_so_far() const { return impl_->dump.loss; }
 const std::string& Run::dump_json_path() const { return impl_->dump_json_path; }
 const std::vector<Call>& Run::calls() const { return impl_->dump.calls; }
 
 const Shared<std::vector<std::string>>& Run::StackOf(std::string_view call_name) const {
   static const Shared<std::vector<std::string>> kUnknown;
+  impl_->ReadStacks();
   const auto found = impl_->stack_index.Find(call_name, NameIn(impl_->stacks));
   return found ? impl_->stacks[*found].second : kUnknown;
 }

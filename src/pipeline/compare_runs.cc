@@ -78,7 +78,8 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
     if (keep == Keep::kNames && !CommunicationApi(call.name)) call.members.clear();
     return keep == Keep::kNames;
   };
-  PL_TRY_ASSIGN(Run run, Run::Open(path, {.salvage = options.salvage, .keep = expand}));
+  PL_TRY_ASSIGN(
+      Run run, Run::Open(path, {.salvage = options.salvage, .defer_stacks = true, .keep = expand}));
   PL_TRY(std::move(expanded));
   const uint64_t dropped =
       KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
@@ -320,8 +321,8 @@ struct pipeline::RunPair::Impl {
     }
     comparison.target_path = target.run.dump_json_path();
     comparison.golden_path = golden.run.dump_json_path();
-    comparison.target_loss = target.run.loss();
-    comparison.golden_loss = golden.run.loss();
+    comparison.target_loss = target.run.loss_so_far();
+    comparison.golden_loss = golden.run.loss_so_far();
     comparison.target_loss.duplicate_names = target.duplicate_names;
     comparison.golden_loss.duplicate_names = golden.duplicate_names;
   }
@@ -426,7 +427,13 @@ Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   if (may_follow && !chain->Find(PlaceOf(target), PlaceOf(golden)).steps.empty()) {
     before = {comparison.calls, comparison.counts};
   }
-  RunWithThreads(options.threads, [&] { JudgeRows(target, context, comparison, noise); });
+  // Stacks are needed when all is judged, which takes one thread most of the time.
+  const auto read_stacks = [&] {
+    for (const Run* run : {&target, &golden}) (void)run->loss();
+  };
+  RunWithThreads(options.threads, [&] {
+    RunBoth([&] { JudgeRows(target, context, comparison, noise); }, read_stacks);
+  });
   if (!may_follow || !comparison.first_wrong_call) return {};
   if (EarlierSteps* earlier = chain->Before(target, golden); earlier != nullptr) {
     RunWithThreads(options.threads, [&] {
@@ -454,6 +461,8 @@ Status pipeline::RunPair::Explain() {
   });
   PL_TRY(std::move(stacks));
   CountRows(comparison);
+  comparison.target_loss.side_files = target.loss().side_files;
+  comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
