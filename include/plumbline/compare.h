@@ -177,7 +177,8 @@ struct CompareCounts {
 struct EarlierStep {
   // The dump.json files read. Its tensors have the data_name "<dump.json>//<file>".
   std::string target_path, golden_path;
-  uint32_t calls_end = 0;  // behind its calls
+  std::string target_tensors, golden_tensors;  // as of Comparison
+  uint32_t calls_end = 0;                      // behind its calls
 };
 
 // The result of one comparison. A plain value, independent of the runs it came from.
@@ -188,6 +189,8 @@ struct Comparison {
   // to (load::GraphFile); empty for other recordings.
   std::vector<std::string> target_graphs, golden_graphs;
   std::string target_path, golden_path;  // the dump.json files read
+  // Directories of their tensor files; empty: dump_tensor_data beside them.
+  std::string target_tensors, golden_tensors;
   // While a step is judged behind those before it: those, whose calls come first.
   std::vector<EarlierStep> earlier;
   std::vector<ComparedRow> rows;

@@ -321,6 +321,10 @@ struct pipeline::RunPair::Impl {
     }
     comparison.target_path = target.run.dump_json_path();
     comparison.golden_path = golden.run.dump_json_path();
+    if (!has_graphs()) {
+      comparison.target_tensors = DirectoryOf(target.run.TensorPath("x"));
+      comparison.golden_tensors = DirectoryOf(golden.run.TensorPath("x"));
+    }
     comparison.target_loss = target.run.loss_so_far();
     comparison.golden_loss = golden.run.loss_so_far();
     comparison.target_loss.duplicate_names = target.duplicate_names;

@@ -199,8 +199,8 @@ def test_missing_step(tmp_path):
             make_step(tmp_path / name / f"step{step}")
     done = compare(tmp_path / "target", tmp_path / "golden", "-o", tmp_path / "out")
     assert done.returncode == 3
-    assert answer(done) == ("not judged completely: 8 ranks of 2 steps missing on one side; what "
-                            "was compared (4 ranks of step 0) shows no wrong call")
+    assert answer(done) == ("not judged completely: 8 ranks of 2 steps missing on one side; 4 "
+                            "compared ranks of step 0 show no wrong call")
     assert "missing: step 1 rank 0: only the target has it" in done.stdout
 
 
@@ -219,15 +219,18 @@ def test_steps_of_one_process_are_called_steps(tmp_path):
     target = write_steps(tmp_path / "target", [0, 2, 3])
     done = compare(target, golden, "-o", tmp_path / "o1")
     assert done.returncode == 3
-    assert answer(done) == ("not judged completely: 1 step missing on one side; what was compared "
-                            "(3 steps) shows no wrong call")
+    assert answer(done) == ("not judged completely: 1 step missing on one side; 3 compared steps "
+                            "show no wrong call")
     assert "\nsteps: 3 compared, 0 taken over, 0 failed, 1 missing\n" in done.stdout
     (target / "step2" / "rank" / "dump.json").write_text("{")
     done = compare(target, golden, "-o", tmp_path / "o2", "--json")
     result = json.loads(done.stdout)
     assert result["unit"] == "step"
     assert result["answer"] == ("not judged completely: 1 step missing on one side, 1 step not "
-                                "comparable; what was compared (2 steps) shows no wrong call")
+                                "comparable; 2 compared steps show no wrong call")
+    (target / "step3" / "rank" / "dump.json").write_text("{")
+    done = compare(target, golden, "-o", tmp_path / "o4")
+    assert answer(done).endswith("; 1 compared step shows no wrong call")
     for step in (0, 3):
         (target / f"step{step}" / "rank" / "dump.json").write_text("{")
     done = compare(target, golden, "-o", tmp_path / "o3")
@@ -263,8 +266,7 @@ def test_junk_is_no_rank(tmp_path, golden):
     (step / "rank1_backup").mkdir()
     done = compare(step, golden / "step0", "-o", tmp_path / "out")
     assert "rank7: not a directory (expected that of a rank)" in done.stdout
-    assert answer(done) == ("not judged completely: 1 note; what was compared (4 ranks) shows "
-                            "no wrong call")
+    assert answer(done) == "not judged completely: 1 note; 4 compared ranks show no wrong call"
 
 
 # ---- one bad rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -113,3 +114,18 @@ def test_tensors_of_another_run_are_not_read(tmp_path: pathlib.Path) -> None:
     (first / "dump.json").rename(first / ".dump.journal")  # it is being written
     done = compare(copy, golden, tmp_path / "out")
     assert done.stdout.startswith("not judged: ") and warnings(done) == said, done.stdout
+
+
+def test_elements_elsewhere_are_drawn(tmp_path: pathlib.Path) -> None:
+    golden, wrong = write(tmp_path / "golden", 1), write(tmp_path / "wrong", 1.25)
+    copy = moved(wrong, tmp_path / "copy", with_tensors=False)
+    drawn = []
+    for target in (wrong, copy):
+        done = compare(target, golden, tmp_path / f"out_{target.name}")
+        assert done.stdout.startswith("first wrong call: Mint.mul.1.forward\n"), done
+        [page] = (tmp_path / f"out_{target.name}").glob("*.html")
+        data = re.search(r'<script type="application/json" id="data">(.*?)</script>',
+                         page.read_text(), re.S)
+        assert data is not None
+        drawn.append(json.loads(data.group(1))["parts"][0]["evidence"])
+    assert drawn[0] is not None and drawn[0] == drawn[1]

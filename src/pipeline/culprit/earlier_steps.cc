@@ -95,8 +95,8 @@ class Joint {
   void AppendEarlier(const Comparison& step) {
     const size_t first_row = whole_.rows.size();
     Append(step, step.calls);
-    whole_.earlier.push_back(
-        {step.target_path, step.golden_path, static_cast<uint32_t>(whole_.calls.size())});
+    whole_.earlier.push_back({step.target_path, step.golden_path, step.target_tensors,
+                              step.golden_tensors, static_cast<uint32_t>(whole_.calls.size())});
     for (size_t i = first_row; i < whole_.rows.size(); ++i) {
       noise_.push_back(MeasuredIn(whole_.rows[i]));
     }
@@ -166,6 +166,8 @@ bool EarlierSteps::JudgeBehind(const Run& target, const measure::PairContext& co
   whole.mode = comparison.mode;
   whole.target_path = comparison.target_path;
   whole.golden_path = comparison.golden_path;
+  whole.target_tensors = comparison.target_tensors;
+  whole.golden_tensors = comparison.golden_tensors;
   const size_t pairs_before = PairsAmong(before.calls);
   joint.Append(comparison, std::move(before.calls));
   std::optional<CulpritEvent> culprit = joint.Judge(target, context, measured_noise);

@@ -16,24 +16,35 @@ namespace {
 
 constexpr double kMostElements = 1 << 20;
 
-// The file of one tensor: the dump.json beside its directory, and its name there.
+// The file of one tensor.
 struct TensorPlace {
-  std::string dump, file;
+  std::string directory, file;
 };
 
 constexpr std::string_view kBehindDump = "//";  // no path of a dump.json ends in it
+
+// `tensors`: as in a Comparison.
+std::string DirectoryBeside(const std::string& dump_json, const std::string& tensors) {
+  return tensors.empty() ? JoinPath(DirectoryOf(dump_json), run_files::kTensorDirectory) : tensors;
+}
 
 TensorPlace PlaceOf(const Comparison& comparison, const Item& item, bool of_target) {
   const std::string_view name = item.data_name;
   for (const EarlierStep& step : comparison.earlier) {
     const std::string& dump = of_target ? step.target_path : step.golden_path;
     if (!name.starts_with(dump) || !name.substr(dump.size()).starts_with(kBehindDump)) continue;
-    return {dump, std::string(name.substr(dump.size() + kBehindDump.size()))};
+    return {DirectoryBeside(dump, of_target ? step.target_tensors : step.golden_tensors),
+            std::string(name.substr(dump.size() + kBehindDump.size()))};
   }
-  return {of_target ? comparison.target_path : comparison.golden_path, std::string(name)};
+  return {TensorDirectoryOf(comparison, of_target), std::string(name)};
 }
 
 }  // namespace
+
+std::string TensorDirectoryOf(const Comparison& comparison, bool of_target) {
+  return of_target ? DirectoryBeside(comparison.target_path, comparison.target_tensors)
+                   : DirectoryBeside(comparison.golden_path, comparison.golden_tensors);
+}
 
 std::string EarlierFile(std::string_view dump_json, std::string_view file) {
   return fmt::format("{}{}{}", dump_json, kBehindDump, file);
@@ -45,8 +56,7 @@ std::optional<std::vector<double>> RecordedElements(const Comparison& comparison
   if (rows) count *= static_cast<double>(*rows) / static_cast<double>(item.shape[0]);
   if (item.data_name.empty() || count > kMostElements) return std::nullopt;
   const TensorPlace place = PlaceOf(comparison, item, of_target);
-  const auto file = load::OpenTensorIn(
-      JoinPath(DirectoryOf(place.dump), run_files::kTensorDirectory), place.file);
+  const auto file = load::OpenTensorIn(place.directory, place.file);
   if (!file) return std::nullopt;
   TensorView view = file->view();
   Shape sizes(view.sizes.begin(), view.sizes.end());

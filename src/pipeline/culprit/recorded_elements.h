@@ -19,6 +19,9 @@ std::optional<std::vector<double>> RecordedElements(const Comparison& comparison
                                                     bool of_target,
                                                     std::optional<int64_t> rows = std::nullopt);
 
+// Where the tensor files of one side are.
+std::string TensorDirectoryOf(const Comparison& comparison, bool of_target);
+
 // The data_name by which a tensor of an earlier step is found (EarlierStep).
 std::string EarlierFile(std::string_view dump_json, std::string_view file);
 

@@ -6,12 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "base/file.h"
 #include "base/lost_mapping.h"
 #include "formats/tensor_file.h"
 #include "load/graph_dump.h"
 #include "load/recorded_tensor.h"
-#include "record/run_files.h"
+#include "pipeline/culprit/recorded_elements.h"
 #include "tensor/element_value.h"
 
 namespace plumbline::pipeline {
@@ -136,11 +135,13 @@ const ComparedRow* RowOf(const Comparison& comparison) {
   return worst;
 }
 
-// The metrics have verified the files already. `graphs`: the directories of a static-graph dump.
-Result<TensorFile> OpenTrusted(const std::string& dump_json, const std::vector<std::string>& graphs,
+// The metrics have verified the files already.
+Result<TensorFile> OpenTrusted(const Comparison& comparison, bool of_target,
                                const std::string& name) {
+  const std::vector<std::string>& graphs =
+      of_target ? comparison.target_graphs : comparison.golden_graphs;
   if (!graphs.empty()) return TensorFile::Open(load::GraphFile(graphs, name, true));
-  return load::OpenTensorIn(JoinPath(DirectoryOf(dump_json), run_files::kTensorDirectory), name,
+  return load::OpenTensorIn(TensorDirectoryOf(comparison, of_target), name,
                             torch_pt::DataCheck::kTrust);
 }
 
@@ -172,10 +173,8 @@ std::optional<Evidence> SampleEvidence(const Comparison& comparison) {
   const ComparedRow* row = RowOf(comparison);
   if (comparison.mode != CompareMode::kTensor || row == nullptr) return std::nullopt;
   const LossWatch watch;
-  const auto target =
-      OpenTrusted(comparison.target_path, comparison.target_graphs, row->target->data_name);
-  const auto golden =
-      OpenTrusted(comparison.golden_path, comparison.golden_graphs, row->golden->data_name);
+  const auto target = OpenTrusted(comparison, true, row->target->data_name);
+  const auto golden = OpenTrusted(comparison, false, row->golden->data_name);
   if (!target || !golden) return std::nullopt;
   std::optional<Evidence> evidence = SampleTensors(target->view(), golden->view());
   if (!watch.Check()) return std::nullopt;

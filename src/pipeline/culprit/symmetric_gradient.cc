@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "load/recorded_tensor.h"
 #include "measure/cause_values.h"
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/recorded_elements.h"
 #include "record/recorded_number.h"
-#include "record/run_files.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -30,13 +29,12 @@ struct Matrices {
   }
 };
 
-std::optional<Matrices> Load(const std::string& dump_json, const Item& item) {
+std::optional<Matrices> Load(const std::string& directory, const Item& item) {
   const Shape& shape = item.shape;
   const size_t rank = shape.size();
   if (!item.is_tensor || item.data_name.empty() || rank < 2) return std::nullopt;
   if (shape[rank - 1] != shape[rank - 2] || shape[rank - 1] < 2) return std::nullopt;
-  const auto file = load::OpenTensorIn(
-      JoinPath(DirectoryOf(dump_json), run_files::kTensorDirectory), item.data_name);
+  const auto file = load::OpenTensorIn(directory, item.data_name);
   if (!file) return std::nullopt;
   Result<std::vector<double>> values = measure::DoublesOf(file->view());
   if (!values || values->empty()) return std::nullopt;
@@ -105,12 +103,12 @@ bool MeansTheSameForSymmetricValue(const Comparison& comparison, const ComparedR
   if (value == nullptr || !measure::IsGood(value->verdict)) return false;
   if (value->target->shape != row.target->shape) return false;
   for (const bool of_target : {true, false}) {
-    const auto matrices = Load(of_target ? comparison.target_path : comparison.golden_path,
-                               of_target ? *value->target : *value->golden);
+    const auto matrices =
+        Load(TensorDirectoryOf(comparison, of_target), of_target ? *value->target : *value->golden);
     if (!matrices || !IsSymmetric(*matrices, noise)) return false;
   }
-  const auto target = Load(comparison.target_path, *row.target);
-  const auto golden = Load(comparison.golden_path, *row.golden);
+  const auto target = Load(TensorDirectoryOf(comparison, true), *row.target);
+  const auto golden = Load(TensorDirectoryOf(comparison, false), *row.golden);
   return target && golden && target->values.size() == golden->values.size() &&
          ErrorOfSymmetricPart(*target, *golden) <= noise;
 }

@@ -28,9 +28,11 @@ bool AreSteps(const RanksReport& report) {
   return report.has_steps && steps.size() > 1 && steps.size() == report.ranks.size();
 }
 
-// "3 ranks", "1 rank of step 2", "8 ranks of 4 steps", "2 steps" of one rank.
+// "3 ranks", "1 rank of step 2", "8 ranks of 4 steps", "2 steps" of one rank; with `kind` "compared
+// " "3 compared ranks".
 template <typename Chosen>
-std::string CountOfRanks(const RanksReport& report, Chosen is_chosen) {
+std::string CountOfRanks(const RanksReport& report, Chosen is_chosen,
+                         const std::string& kind = {}) {
   std::set<int64_t> all, steps;
   uint64_t count = 0;
   for (const ComparedRank& rank : report.ranks) {
@@ -39,8 +41,8 @@ std::string CountOfRanks(const RanksReport& report, Chosen is_chosen) {
     ++count;
     if (rank.pair.step) steps.insert(*rank.pair.step);
   }
-  if (AreSteps(report)) return CountText(count, "step");
-  const std::string ranks = CountText(count, "rank");
+  if (AreSteps(report)) return CountText(count, kind + "step");
+  const std::string ranks = CountText(count, kind + "rank");
   if (all.size() < 2 || count == 0) return ranks;
   if (steps.size() == 1) return fmt::format("{} of step {}", ranks, *steps.begin());
   return fmt::format("{} of {}", ranks, CountText(steps.size(), "step"));
@@ -300,8 +302,8 @@ bool RanksReport::is_complete() const {
 
 std::string RanksAnswer(const RanksReport& report) {
   const std::string lost = LostText(report);
-  const std::string compared =
-      CountOfRanks(report, [](const ComparedRank& rank) { return rank.outcome.has_value(); });
+  const auto is_compared = [](const ComparedRank& rank) { return rank.outcome.has_value(); };
+  const std::string compared = CountOfRanks(report, is_compared, "compared ");
   if (!report.origins.empty()) {
     return fmt::format("first wrong call: {} {}{}{}{}",
                        report.ranks[report.origins.front().rank].pair.label(), report.answer().name,
@@ -312,14 +314,14 @@ std::string RanksAnswer(const RanksReport& report) {
                        lost);
   }
   if (!ShowsSomethingGood(report)) {
-    return fmt::format("not judged: no row of {} could be compared{}{}", compared,
+    return fmt::format("not judged: no row of the {} could be compared{}{}", compared,
                        lost.empty() ? "" : "; ", lost);
   }
   if (!report.is_complete()) {
-    return fmt::format("not judged completely: {}; what was compared ({}) shows no wrong call",
-                       lost, compared);
+    return fmt::format("not judged completely: {}; {} {} no wrong call", lost, compared,
+                       report.compared() == 1 ? "shows" : "show");
   }
-  return "no wrong call in " + compared;
+  return "no wrong call in " + CountOfRanks(report, is_compared);
 }
 
 std::string RanksSummaryText(const RanksReport& report) {
