@@ -106,8 +106,12 @@ class Walker {
     for (size_t i = 0; i < list.size(); ++i) {
       // Gradients are lists of one whose index is not part of the name.
       const bool numbered = role_ != ItemRole::kParameterGrad;
-      PL_TRY(numbered ? WalkPart(list[i], fmt::format_int(i).c_str(), name, depth)
-                      : Walk(list[i], name, depth + 1));
+      if (numbered) {
+        const fmt::format_int index(i);
+        PL_TRY(WalkPart(list[i], {index.data(), index.size()}, name, depth));
+      } else {
+        PL_TRY(Walk(list[i], name, depth + 1));
+      }
     }
     return {};
   }

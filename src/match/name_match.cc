@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <unordered_map>
 
 #include "base/name_table.h"
@@ -81,23 +82,28 @@ class Matcher {
     return target_[i].key() == golden_[j].name ? "mapped" : rule;
   }
 
-  // Whether the same calls stand in the same order, as two runs of one model have them.
-  bool IsSameOrder() const {
+  // Pairs all if the same calls stand in the same order, as two runs of one model have them.
+  bool JoinInOrder() {
     if (target_.size() != golden_.size()) return false;
-    for (size_t i = 0; i < target_.size(); ++i) {
-      if (target_[i].key() != golden_[i].name) return false;
-      if (target_[i].items.empty() != golden_[i].items.empty()) return false;
-    }
-    return true;
+    std::atomic<bool> is_same{true};
+    ParallelBlocks(target_.size(), kBlock, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end && is_same; ++i) {
+        if (target_[i].key() != golden_[i].name ||
+            target_[i].items.empty() != golden_[i].items.empty()) {
+          is_same = false;
+        } else if (!target_[i].items.empty()) {
+          Pair(i, i, {});
+        }
+      }
+    });
+    if (is_same) return true;
+    std::ranges::fill(partner_, kNone);
+    std::ranges::fill(counterpart_, kNone);
+    return false;
   }
 
   void JoinByName() {
-    if (IsSameOrder()) {
-      for (size_t i = 0; i < target_.size(); ++i) {
-        if (!target_[i].items.empty()) Pair(i, i, {});
-      }
-      return;
-    }
+    if (JoinInOrder()) return;
     NameTable by_name(golden_.size());
     const auto name_at = [&](size_t j) { return std::string_view(golden_[j].name); };
     for (size_t j = golden_.size(); j-- > 0;) {  // of equal names the last one counts

@@ -19,15 +19,19 @@ class Builder {
 
   // Where the rows of each pair begin; makes room for all.
   void Place(const std::vector<CallPair>& pairs) {
-    comparison_.calls.resize(pairs.size());
     size_t rows = 0;
-    for (size_t i = 0; i < pairs.size(); ++i) {
-      const size_t count = RowsOf(pairs[i]);
-      comparison_.calls[i].first_row = static_cast<uint32_t>(rows);
-      comparison_.calls[i].row_count = static_cast<uint32_t>(count);
-      rows += count;
-    }
-    comparison_.rows.resize(rows);
+    for (const CallPair& pair : pairs) rows += RowsOf(pair);
+    const auto place_calls = [&] {
+      comparison_.calls.resize(pairs.size());
+      size_t first = 0;
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        const size_t count = RowsOf(pairs[i]);
+        comparison_.calls[i].first_row = static_cast<uint32_t>(first);
+        comparison_.calls[i].row_count = static_cast<uint32_t>(count);
+        first += count;
+      }
+    };
+    RunBoth([&] { comparison_.rows.resize(rows); }, place_calls);
   }
 
   void Fill(const CallPair& pair, size_t index) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/parallel.h"
 #include "match/data_match.h"
 #include "match/layer_mapping.h"
 #include "match/name_mapping.h"
@@ -27,17 +28,18 @@ std::string SiteOf(const PairingSide& side, size_t index) {
   return site + '\n' + stack.front().substr(code == std::string::npos ? 0 : code);
 }
 
-void WarnOfNames(const PairingSide& side, std::vector<std::string>& warnings) {
+// Empty: none.
+std::string WarningOfNames(const PairingSide& side) {
   const auto is_odd = [](const CallItems& call) {
     return !call.items.empty() && !match::HasDirection(call.name);
   };
   const auto count = std::ranges::count_if(side.calls, is_odd);
-  if (count == 0) return;
+  if (count == 0) return {};
   const auto first = std::ranges::find_if(side.calls, is_odd);
-  warnings.push_back(fmt::format(
+  return fmt::format(
       "{}: names without forward, backward or parameters_grad: {}, such as {}; compared "
       "by name alone",
-      side.run.dump_json_path(), count, first->name));
+      side.run.dump_json_path(), count, first->name);
 }
 
 Status ApplyNameMappings(const PairingSide& target, const PairingSide& golden,
@@ -96,8 +98,12 @@ Result<std::vector<CallPair>> PairCalls(const PairingSide& target, const Pairing
       .golden_site = [&](size_t i) { return SiteOf(golden, i); },
   };
   if (!comparison.of_saves) {
-    WarnOfNames(target, comparison.warnings);
-    WarnOfNames(golden, comparison.warnings);
+    std::string of_target, of_golden;
+    RunBoth([&] { of_target = WarningOfNames(target); },
+            [&] { of_golden = WarningOfNames(golden); });
+    for (std::string* warning : {&of_target, &of_golden}) {
+      if (!warning->empty()) comparison.warnings.push_back(std::move(*warning));
+    }
   }
   const int kinds =
       (files.data.empty() ? 0 : 1) + (files.layer ? 1 : 0) + (files.api || files.cell ? 1 : 0);
