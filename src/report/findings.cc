@@ -275,16 +275,16 @@ bool IsSuspect(const ComparedRow& row) {
 
 }  // namespace
 
-void FillResults(Comparison& comparison) {
-  ParallelBlocks(comparison.rows.size(), kBlock, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) FillResult(comparison, comparison.rows[i]);
-  });
-}
-
-void FillColors(Comparison& comparison) {
-  if (comparison.mode == CompareMode::kDigest) return;
+void FillTable(Comparison& comparison) {
+  const bool has_colors = comparison.mode != CompareMode::kDigest && !comparison.of_graphs();
   ParallelBlocks(comparison.calls.size(), kBlock, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) ColorCall(comparison, comparison.calls[i]);
+    for (size_t i = begin; i < end; ++i) {
+      const ComparedCall& call = comparison.calls[i];
+      for (uint32_t k = 0; k < call.row_count; ++k) {
+        FillResult(comparison, comparison.rows[call.first_row + k]);
+      }
+      if (has_colors) ColorCall(comparison, call);
+    }
   });
 }
 

@@ -9,11 +9,10 @@
 
 namespace plumbline::report {
 
-// Fills `result` and `notes` of every row (docs/reference/compare.md, "Result", "Err_message").
-void FillResults(Comparison& comparison);
-
-// Colours rows and adds the reasons to their notes, each once. Modes statistics and tensor only.
-void FillColors(Comparison& comparison);
+// Fills `result` and `notes` of every row (docs/reference/compare.md, "Result", "Err_message"), and
+// colours rows in the modes statistics and tensor, with the reasons among their notes, each once.
+// Those of static graphs have no colours.
+void FillTable(Comparison& comparison);
 
 // Text of upstream's advisor file: the first suspect row and a hint where to look.
 std::string AdviceText(const Comparison& comparison);

@@ -39,7 +39,7 @@ Comparison OneCall(const Four& target_in, const Four& golden_in, const Four& tar
 const Four kOnes = {1.0, 1.0, 1.0, 1.0};
 
 RowColor OutputColor(Comparison comparison) {
-  FillColors(comparison);
+  FillTable(comparison);
   return comparison.rows[1].color;
 }
 
@@ -72,7 +72,7 @@ TEST(Colors, TenfoldGrowthIsYellowAndReasonsAppearOnce) {
   // A second input fires the same rule again.
   comparison.rows.insert(comparison.rows.begin(), comparison.rows.front());
   comparison.calls[0].row_count = 3;
-  FillColors(comparison);
+  FillTable(comparison);
   EXPECT_EQ(comparison.rows[2].color, RowColor::kYellow);
   EXPECT_EQ(comparison.rows[2].notes.size(), 1u);
 }
@@ -84,7 +84,7 @@ TEST(Results, NanCosineIsNo) {
     row.tensor =
         TensorMetrics{.cosine = Absent::kZeroNorm, .max_abs_error = 0.5, .max_relative_error = 1.0};
   }
-  FillResults(comparison);
+  FillTable(comparison);
   EXPECT_EQ(comparison.rows[1].result, "No");
   EXPECT_EQ(comparison.rows[1].notes.front().code, "zero");
 }
@@ -93,14 +93,14 @@ TEST(Results, UnmatchedRowsAreNotAvailable) {
   Comparison comparison = OneCall(kOnes, kOnes, kOnes, kOnes);
   comparison.calls[0].unmatched_reason = "no-golden";
   for (ComparedRow& row : comparison.rows) row.golden.reset();
-  FillResults(comparison);
+  FillTable(comparison);
   EXPECT_EQ(comparison.rows[0].result, "N/A");
   EXPECT_EQ(comparison.rows[0].notes.front().code, "no-bench");
 }
 
 TEST(Advice, FirstSuspectRowIsNamed) {
   Comparison comparison = OneCall(kOnes, kOnes, Four{9.0, 1.0, 1.0, 1.0}, kOnes);
-  FillResults(comparison);
+  FillTable(comparison);
   EXPECT_EQ(AdviceText(comparison).substr(0, 34), "Line: 1\nSuspect Nodes: f.output.0\n");
   EXPECT_EQ(AdviceText(OneCall(kOnes, kOnes, kOnes, kOnes)).substr(0, 8), "Line: NA");
 }

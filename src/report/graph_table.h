@@ -10,7 +10,7 @@ namespace plumbline::report {
 
 // Replaces the results of statistics rows by those of upstream's comparison of graphs: "Yes" when
 // the maxima are at most half of the larger one apart, or both NaN; "No" otherwise; empty where
-// statistics are missing. Requires: FillResults() before.
+// statistics are missing. Requires: FillTable() before.
 void FillGraphResults(Comparison& comparison);
 
 // Upstream's columns of release 1.2.2, or with `newest` of its newest release, then `Verdict` and

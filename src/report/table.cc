@@ -98,7 +98,6 @@ Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns
   PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
   csv::AppendRow(std::span<const std::string_view>(Header(columns)), file.text());
   const StackTexts stacks(comparison, &match::ListText);
-  std::array<std::string, kBlocksHeld> texts;
   const auto format = [&](size_t begin, size_t end, std::string& text) {
     text.clear();
     for (size_t i = begin; i < end; ++i) {
@@ -107,13 +106,24 @@ Status WriteCsv(const Comparison& comparison, const std::vector<Column>& columns
       text.back() = '\n';  // the last comma
     }
   };
+  constexpr size_t kHeld = kBlock * kBlocksHeld;
   const size_t rows = comparison.rows.size();
-  for (size_t begin = 0; begin < rows; begin += kBlock * kBlocksHeld) {
-    const size_t count = std::min(rows - begin, kBlock * kBlocksHeld);
-    ParallelBlocks(count, kBlock, [&](size_t from, size_t to) {
-      format(begin + from, begin + to, texts[from / kBlock]);
-    });
-    for (size_t k = 0; k * kBlock < count; ++k) PL_TRY(file.Write(texts[k]));
+  std::array<std::string, kBlocksHeld> texts, next;
+  const auto format_next = [&](size_t begin) {
+    ParallelBlocks(
+        std::min(rows - std::min(rows, begin), kHeld), kBlock,
+        [&](size_t from, size_t to) { format(begin + from, begin + to, next[from / kBlock]); });
+  };
+  format_next(0);
+  for (size_t begin = 0; begin < rows; begin += kHeld) {
+    texts.swap(next);
+    const size_t blocks = (std::min(rows - begin, kHeld) + kBlock - 1) / kBlock;
+    Status written;
+    const auto write = [&] {
+      for (size_t k = 0; k < blocks && written; ++k) written = file.Write(texts[k]);
+    };
+    RunBoth(write, [&] { format_next(begin + kHeld); });
+    PL_TRY(std::move(written));
   }
   return file.Close();
 }
