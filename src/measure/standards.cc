@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 #include "measure/kernel_names.h"
 #include "plumbline/tensor.h"
@@ -248,6 +249,81 @@ std::string_view Reduced(std::string_view name) {
   return name;
 }
 
+CallClass FindClass(std::string_view reduced) {
+  const auto find = [](std::string_view name) {
+    const auto found = std::lower_bound(
+        kApis.begin(), kApis.end(), name,
+        [](const ApiClass& entry, std::string_view key) { return entry.name < key; });
+    return found != kApis.end() && found->name == name ? found : kApis.end();
+  };
+  if (const auto found = find(reduced); found != kApis.end()) return found->call_class;
+  const size_t dot = reduced.rfind('.');
+  if (dot == std::string_view::npos) return CallClass::kDefault;
+  const auto found = find(reduced.substr(dot + 1));
+  return found == kApis.end() ? CallClass::kDefault : found->call_class;
+}
+
+Amplifier FindAmplifier(std::string_view reduced, CallClass call_class) {
+  const std::string_view last = reduced.substr(reduced.rfind('.') + 1);  // "linalg.solve"; or all
+  const auto found = std::ranges::lower_bound(kAmplifiers, last, {}, &ApiAmplifier::name);
+  if (found != kAmplifiers.end() && found->name == last) return found->amplifier;
+  switch (call_class) {
+    case CallClass::kProduct:
+      return Amplifier::kProduct;
+    case CallClass::kCopy:
+      return Amplifier::kPart;
+    default:
+      return Amplifier::kNone;
+  }
+}
+
+Mixing FindMixing(std::string_view api, CallClass call_class) {
+  if (api == "add" || api == "sub" || api == "rsub" || api == "lerp") return Mixing::kSum;
+  if (api == "mul" || api == "multiply") return Mixing::kFactors;
+  if (api == "div" || api == "truediv" || api == "divide") return Mixing::kQuotient;
+  if (api == "addcmul") return Mixing::kAddedProduct;
+  if (api == "addcdiv") return Mixing::kAddedQuotient;
+  if (api == "linear" || api.starts_with("conv")) return Mixing::kBias;
+  return api == "copy" || call_class == CallClass::kCopy ? Mixing::kSelection : Mixing::kNone;
+}
+
+Distance FindDistance(std::string_view api) {
+  if (api == "binary_cross_entropy_with_logits") return Distance::kLogistic;
+  if (api == "cosine_similarity") return Distance::kCosine;
+  if (api == "sub" || api == "rsub" || api == "add") return Distance::kDifference;
+  if (api == "l1_loss") return Distance::kAbsolute;
+  if (api == "mse_loss" || api == "huber_loss" || api == "smooth_l1_loss") return Distance::kSquare;
+  if (api == "pairwise_distance" || api == "dist") return Distance::kNorm;
+  if (api == "cdist") return Distance::kOfPairs;
+  if (api == "cosine_embedding_loss") return Distance::kAngle;
+  return Distance::kNone;
+}
+
+// What the tables say of an API; of none: that nothing is known.
+struct ApiFacts {
+  CallClass call_class = CallClass::kDefault;
+  Amplifier amplifier = Amplifier::kNone;  // of forward calls, as the next two
+  Mixing mixing = Mixing::kNone;
+  Distance distance = Distance::kNone;
+};
+
+// One call is asked for several times in a row: the last answer is kept.
+ApiFacts FactsOf(std::string_view api) {
+  if (api.empty()) return {};
+  struct Last {
+    std::string api;
+    ApiFacts facts;
+  };
+  thread_local Last last;
+  if (api == last.api) return last.facts;
+  const std::string_view reduced = Reduced(api);
+  const CallClass call_class = FindClass(reduced);
+  last = {std::string(api),
+          {call_class, FindAmplifier(reduced, call_class), FindMixing(reduced, call_class),
+           FindDistance(reduced)}};
+  return last.facts;
+}
+
 }  // namespace
 
 std::string_view ApiOfCall(std::string_view call_name) {
@@ -263,20 +339,7 @@ std::string_view ApiOfCall(std::string_view call_name) {
   return ApiOfKernel(api);
 }
 
-CallClass ClassOfApi(std::string_view api_name) {
-  const auto find = [](std::string_view name) {
-    const auto found = std::lower_bound(
-        kApis.begin(), kApis.end(), name,
-        [](const ApiClass& entry, std::string_view key) { return entry.name < key; });
-    return found != kApis.end() && found->name == name ? found : kApis.end();
-  };
-  const std::string_view name = Reduced(api_name);
-  if (const auto found = find(name); found != kApis.end()) return found->call_class;
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return CallClass::kDefault;
-  const auto found = find(name.substr(dot + 1));
-  return found == kApis.end() ? CallClass::kDefault : found->call_class;
-}
+CallClass ClassOfApi(std::string_view api_name) { return FactsOf(api_name).call_class; }
 
 CallClass ClassOfCall(std::string_view call_name) {
   const std::string_view api = ApiOfCall(call_name);
@@ -285,46 +348,17 @@ CallClass ClassOfCall(std::string_view call_name) {
 
 Amplifier AmplifierOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Amplifier::kNone;
-  const std::string_view api = Reduced(ApiOfCall(call_name));
-  const std::string_view last = api.substr(api.rfind('.') + 1);  // "linalg.solve"; npos + 1 is 0
-  const auto found = std::ranges::lower_bound(kAmplifiers, last, {}, &ApiAmplifier::name);
-  if (found != kAmplifiers.end() && found->name == last) return found->amplifier;
-  if (api.empty()) return Amplifier::kNone;
-  switch (ClassOfApi(api)) {
-    case CallClass::kProduct:
-      return Amplifier::kProduct;
-    case CallClass::kCopy:
-      return Amplifier::kPart;
-    default:
-      return Amplifier::kNone;
-  }
+  return FactsOf(ApiOfCall(call_name)).amplifier;
 }
 
 Mixing MixingOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Mixing::kNone;
-  const std::string_view api = Reduced(ApiOfCall(call_name));
-  if (api == "add" || api == "sub" || api == "rsub" || api == "lerp") return Mixing::kSum;
-  if (api == "mul" || api == "multiply") return Mixing::kFactors;
-  if (api == "div" || api == "truediv" || api == "divide") return Mixing::kQuotient;
-  if (api == "addcmul") return Mixing::kAddedProduct;
-  if (api == "addcdiv") return Mixing::kAddedQuotient;
-  if (api == "linear" || IsConvolution(call_name)) return Mixing::kBias;
-  const bool selects = api == "copy" || (!api.empty() && ClassOfApi(api) == CallClass::kCopy);
-  return selects ? Mixing::kSelection : Mixing::kNone;
+  return FactsOf(ApiOfCall(call_name)).mixing;
 }
 
 Distance DistanceOfCall(std::string_view call_name) {
   if (!call_name.ends_with(".forward")) return Distance::kNone;
-  const std::string_view api = Reduced(ApiOfCall(call_name));
-  if (api == "binary_cross_entropy_with_logits") return Distance::kLogistic;
-  if (api == "cosine_similarity") return Distance::kCosine;
-  if (api == "sub" || api == "rsub" || api == "add") return Distance::kDifference;
-  if (api == "l1_loss") return Distance::kAbsolute;
-  if (api == "mse_loss" || api == "huber_loss" || api == "smooth_l1_loss") return Distance::kSquare;
-  if (api == "pairwise_distance" || api == "dist") return Distance::kNorm;
-  if (api == "cdist") return Distance::kOfPairs;
-  if (api == "cosine_embedding_loss") return Distance::kAngle;
-  return Distance::kNone;
+  return FactsOf(ApiOfCall(call_name)).distance;
 }
 
 bool IsSign(std::string_view call_name) { return Reduced(ApiOfCall(call_name)) == "sign"; }

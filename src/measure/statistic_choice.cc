@@ -17,6 +17,7 @@ struct Counts {
   std::array<size_t, 4> due{}, there{};
 
   [[nodiscard]] bool Lacks(size_t i) const { return due[i] >= kFewestTensors && there[i] == 0; }
+  [[nodiscard]] bool HasAll() const { return std::ranges::none_of(there, std::logical_not()); }
 };
 
 bool IsThere(const Recorded& value) { return !std::holds_alternative<std::monostate>(value); }
@@ -65,6 +66,7 @@ StatisticChoice ChoiceOf(std::span<const ComparedRow> rows) {
   for (const ComparedRow& row : rows) {
     Count(row.target, target);
     Count(row.golden, golden);
+    if (target.HasAll() && golden.HasAll()) return {};
   }
   StatisticChoice choice;
   size_t left = 0;
