@@ -333,9 +333,7 @@ struct pipeline::RunPair::Impl {
 
   void DescribeGraphs() {
     const bool as_table = comparison.mode == CompareMode::kStatistics;
-    RunWithThreads(options.threads, [&] {
-      for (Side* side : {&target, &golden}) FillGraphStatistics(side->run, side->calls, as_table);
-    });
+    for (Side* side : {&target, &golden}) FillGraphStatistics(side->run, side->calls, as_table);
     LendShapes(target.calls, golden.calls);
   }
 
@@ -357,8 +355,7 @@ struct pipeline::RunPair::Impl {
     PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
                   pairing.pair ? pairing.pair(left, right, comparison)
                                : PairCalls(left, right, options, comparison));
-    RunWithThreads(options.threads,
-                   [&] { BuildRows(pairs, target.calls, golden.calls, comparison); });
+    BuildRows(pairs, target.calls, golden.calls, comparison);
     return {};
   }
 
@@ -393,7 +390,9 @@ Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path
   PL_TRY_ASSIGN(Side golden, std::move(*loaded_golden));
   auto impl = std::make_unique<Impl>(
       Impl{golden_path, options, std::move(watch), std::move(target), std::move(golden), pairing});
-  PL_TRY(impl->Pair());
+  Status paired;
+  RunWithThreads(options.threads, [&] { paired = impl->Pair(); });
+  PL_TRY(std::move(paired));
   impl->Measure();
   return RunPair(std::move(impl));
 }
@@ -401,9 +400,8 @@ Result<pipeline::RunPair> pipeline::RunPair::Load(const std::string& target_path
 void pipeline::RunPair::FillTable() {
   Comparison& comparison = impl_->comparison;
   RunWithThreads(impl_->options.threads, [&] {
-    report::FillResults(comparison);
-    if (comparison.of_graphs()) return report::FillGraphResults(comparison);
-    report::FillColors(comparison);
+    report::FillTable(comparison);
+    if (comparison.of_graphs()) report::FillGraphResults(comparison);
   });
 }
 
@@ -431,12 +429,8 @@ Status pipeline::RunPair::Judge(const SentValues& received, StepChain* chain) {
   if (may_follow && !chain->Find(PlaceOf(target), PlaceOf(golden)).steps.empty()) {
     before = {comparison.calls, comparison.counts};
   }
-  // Stacks are needed when all is judged, which takes one thread most of the time.
-  const auto read_stacks = [&] {
-    for (const Run* run : {&target, &golden}) (void)run->loss();
-  };
   RunWithThreads(options.threads, [&] {
-    RunBoth([&] { JudgeRows(target, context, comparison, noise); }, read_stacks);
+    RunBoth([&] { JudgeRows(target, context, comparison, noise); }, [&] { (void)golden.loss(); });
   });
   if (!may_follow || !comparison.first_wrong_call) return {};
   if (EarlierSteps* earlier = chain->Before(target, golden); earlier != nullptr) {

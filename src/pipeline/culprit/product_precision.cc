@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
+#include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 
@@ -17,6 +20,8 @@ constexpr double kFloat = 0x1p-24;
 constexpr double kFarBelow = 8;
 // Share of products that may be exact in a lower precision too: those of small integers or zeros.
 constexpr double kExactShare = 0.25;
+// Calls that are measured before any counts, and how many of them by one thread in one go.
+constexpr size_t kBlock = 65'536, kShare = 2048;
 
 struct Errors {
   double in = 0, out = 0, own = 0;
@@ -114,9 +119,20 @@ ProductRoundoffs FindProductRoundoffs(const Comparison& comparison,
                                       const measure::PairContext& context) {
   if (comparison.mode == CompareMode::kDigest || comparison.of_saves) return {};
   Evidence matrix, convolution;
-  for (const ComparedCall& call : comparison.calls) {
-    const std::optional<Errors> errors = ErrorsOf(comparison, call, context);
-    if (errors) (measure::IsConvolution(call.target_name) ? convolution : matrix).Add(*errors);
+  const auto& calls = comparison.calls;
+  std::vector<std::optional<Errors>> errors(std::min(kBlock, calls.size()));
+  for (size_t first = 0; first < calls.size(); first += kBlock) {
+    const size_t count = std::min(kBlock, calls.size() - first);
+    ParallelBlocks(count, kShare, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        errors[i] = ErrorsOf(comparison, calls[first + i], context);
+      }
+    });
+    for (size_t i = 0; i < count; ++i) {
+      if (!errors[i]) continue;
+      const bool is_convolution = measure::IsConvolution(calls[first + i].target_name);
+      (is_convolution ? convolution : matrix).Add(*errors[i]);
+    }
   }
   // Statistics show a part of the error only.
   const double hidden = comparison.mode == CompareMode::kTensor ? 1 : 4;

@@ -1,8 +1,12 @@
 #include "pipeline/culprit/type_choice.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
+#include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/verdict.h"
 #include "plumbline/tensor.h"
@@ -14,17 +18,25 @@ namespace {
 constexpr double kNarrowedByChoice = 0.2;
 // A stray cast ends at the next product, whose weight has another type.
 constexpr double kOtherByChoice = 0.5;
+constexpr size_t kBlock = 8192;  // of rows that one thread looks at in one go
 
 double ShareNarrowed(const Comparison& comparison) {
-  double all = 0, narrowed = 0;
-  for (const ComparedRow& row : comparison.rows) {
-    if (!row.target || !row.golden) continue;
-    const double golden = measure::RoundoffOf(*row.golden, *row.golden);
-    if (golden == 0) continue;
-    ++all;
-    if (measure::RoundoffOf(*row.target, *row.target) > golden) ++narrowed;
-  }
-  return all > 0 ? narrowed / all : 0;
+  std::atomic<uint64_t> all{0}, narrowed{0};
+  ParallelBlocks(comparison.rows.size(), kBlock, [&](size_t begin, size_t end) {
+    uint64_t floating = 0, narrower = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const ComparedRow& row = comparison.rows[i];
+      if (!row.target || !row.golden) continue;
+      const double golden = measure::RoundoffOf(*row.golden, *row.golden);
+      if (golden == 0) continue;
+      ++floating;
+      if (row.target->dtype == row.golden->dtype && row.target->is_tensor) continue;
+      if (measure::RoundoffOf(*row.target, *row.target) > golden) ++narrower;
+    }
+    all += floating;
+    narrowed += narrower;
+  });
+  return all > 0 ? static_cast<double>(narrowed) / static_cast<double>(all) : 0;
 }
 
 bool IsFloating(const ComparedRow& row) {

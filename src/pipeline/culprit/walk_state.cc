@@ -3,7 +3,6 @@
 #include <cmath>
 #include <variant>
 
-#include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "record/value.h"
 
@@ -22,8 +21,8 @@ WalkState::WalkState(const measure::PairContext& context, Comparison& compared,
       before(compared),
       exchanged(context),
       unpaired(compared) {
-  RunBoth([&] { product_roundoffs = FindProductRoundoffs(comparison, context); },
-          [&] { types = TypeChoiceOf(comparison); });
+  product_roundoffs = FindProductRoundoffs(comparison, context);
+  types = TypeChoiceOf(comparison);
 }
 
 bool WalkState::IsGradient(const ComparedRow& row) const {
