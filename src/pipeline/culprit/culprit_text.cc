@@ -234,6 +234,13 @@ std::string ForwardNameOf(std::string_view backward_name) {
                      backward_name.substr(at + kBackward.size()));
 }
 
+const ComparedCall* ForwardCallOf(const Comparison& comparison, std::string_view backward_name) {
+  const std::string name = ForwardNameOf(backward_name);
+  if (name.empty()) return nullptr;
+  const auto found = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  return found == comparison.calls.end() ? nullptr : &*found;
+}
+
 std::string BackwardNameOf(std::string_view forward_name) {
   constexpr std::string_view kForward = ".forward";
   const size_t at = forward_name.rfind(kForward);

@@ -45,6 +45,8 @@ std::string UserFrame(const std::vector<std::string>& stack);
 
 // "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
 std::string ForwardNameOf(std::string_view backward_name);
+// The target's call of that name; null where there is none.
+const ComparedCall* ForwardCallOf(const Comparison& comparison, std::string_view backward_name);
 // What calls of one API and direction share: the name without the number; empty for modules.
 std::string SeriesOf(const std::string& name);
 

@@ -16,14 +16,8 @@ const std::string& NameOf(const Evidence& evidence, const CulpritEvent& event) {
   return evidence.comparison.calls[event.call].target_name;
 }
 
-// The call of the target with this name, or null.
-const ComparedCall* TargetCall(const Comparison& comparison, std::string_view name) {
-  const auto found = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
-  return name.empty() || found == comparison.calls.end() ? nullptr : &*found;
-}
-
 const ComparedCall* ForwardOf(const Evidence& evidence, const CulpritEvent& event) {
-  return TargetCall(evidence.comparison, ForwardNameOf(NameOf(evidence, event)));
+  return ForwardCallOf(evidence.comparison, NameOf(evidence, event));
 }
 
 bool IsOfSymmetricValue(const Evidence& evidence, const CulpritEvent& event) {

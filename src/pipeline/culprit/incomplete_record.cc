@@ -86,10 +86,8 @@ Items ItemsOf(const Comparison& comparison, const ComparedCall& call, bool of_ta
 }
 
 bool ForwardAgrees(const Comparison& comparison, const ComparedCall& backward) {
-  const auto forward = std::ranges::find(comparison.calls, ForwardNameOf(backward.target_name),
-                                         &ComparedCall::target_name);
-  return forward != comparison.calls.end() && forward->paired() &&
-         measure::IsGood(forward->verdict);
+  const ComparedCall* forward = ForwardCallOf(comparison, backward.target_name);
+  return forward != nullptr && forward->paired() && measure::IsGood(forward->verdict);
 }
 
 bool HasLosses(const RunLoss& loss) { return loss.truncated || loss.recorder_drops > 0; }

@@ -16,13 +16,6 @@
 namespace plumbline::pipeline {
 namespace {
 
-std::optional<uint32_t> TargetCall(const Comparison& comparison, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      comparison.calls, [&](const ComparedCall& call) { return call.target_name == name; });
-  if (name.empty() || found == comparison.calls.end()) return std::nullopt;
-  return static_cast<uint32_t>(found - comparison.calls.begin());
-}
-
 // What the target's forward calls make, and from what.
 class Ancestry {
  public:
@@ -121,20 +114,19 @@ std::vector<const Item*> LackedGradients(const Comparison& comparison, const Com
 
 bool LacksOnlyNeedlessGradients(const Comparison& comparison, uint32_t call, double noise) {
   const std::string& name = comparison.calls[call].target_name;
-  const std::optional<uint32_t> forward = TargetCall(comparison, ForwardNameOf(name));
-  if (!forward || !comparison.calls[*forward].paired()) return false;
+  const ComparedCall* forward = ForwardCallOf(comparison, name);
+  if (forward == nullptr || !forward->paired()) return false;
+  const auto index = static_cast<uint32_t>(forward - comparison.calls.data());
   const std::vector<const Item*> lacked =
       LackedGradients(comparison, comparison.calls[call], noise);
   if (lacked.empty()) return false;
   const Ancestry ancestry(comparison);
   return std::ranges::all_of(lacked, [&](const Item* gradient) {
-    return std::ranges::any_of(
-        measure::RowsOf(comparison, comparison.calls[*forward]), [&](const ComparedRow& row) {
-          return measure::IsInput(row) && row.target->is_tensor &&
-                 row.golden->requires_grad == true &&
-                 measure::ElementsOf(*row.target) == measure::ElementsOf(*gradient) &&
-                 ancestry.AsksForNone(*row.target, *forward);
-        });
+    return std::ranges::any_of(measure::RowsOf(comparison, *forward), [&](const ComparedRow& row) {
+      return measure::IsInput(row) && row.target->is_tensor && row.golden->requires_grad == true &&
+             measure::ElementsOf(*row.target) == measure::ElementsOf(*gradient) &&
+             ancestry.AsksForNone(*row.target, index);
+    });
   });
 }
 

@@ -118,10 +118,8 @@ uint32_t WeighingCall(const Comparison& comparison, const OtherBatch& batch, con
         });
     if (makes) maker = call.target_name;
   }
-  const std::string forward = ForwardNameOf(maker);
-  const auto found = std::ranges::find(comparison.calls, forward, &ComparedCall::target_name);
-  return found == comparison.calls.end() ? seed.call
-                                         : static_cast<uint32_t>(found - comparison.calls.begin());
+  const ComparedCall* forward = ForwardCallOf(comparison, maker);
+  return forward == nullptr ? seed.call : static_cast<uint32_t>(forward - comparison.calls.data());
 }
 
 std::string NumbersText(const std::vector<double>& numbers) {
