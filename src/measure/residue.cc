@@ -16,6 +16,12 @@ struct Term {
   double size = 0, residue = 0;
 };
 
+// Of its forward call.
+bool IsModule(std::string_view call_name) {
+  const bool is_forward = call_name.find(".forward.") != std::string_view::npos;
+  return is_forward && (call_name.starts_with("Module.") || call_name.starts_with("Cell."));
+}
+
 double RootMeanSquare(const Item& item) { return RmsOf(item).value_or(0); }
 double NormOf(const Item& item) { return RootMeanSquare(item) * std::sqrt(ElementsOf(item)); }
 
@@ -94,6 +100,16 @@ std::vector<Term> TermsOf(Mixing mixing, std::span<const InputError> operands, d
   return terms;
 }
 
+// What a module adds to its result, as the bias of a layer: parameters that are rounding alone.
+double OfParameters(std::span<const InputError> operands, double result) {
+  double error = 0;
+  for (const InputError& operand : operands) {
+    if (operand.golden->role != ItemRole::kParameter) continue;
+    error += operand.residue * RootMeanSquare(*operand.golden);
+  }
+  return result > 0 ? error / result : 0;
+}
+
 }  // namespace
 
 bool HasResidue(std::span<const InputError> operands) {
@@ -104,6 +120,7 @@ bool HasResidue(std::span<const InputError> operands) {
 double ResidueError(const Item& output, std::string_view call_name,
                     std::span<const InputError> operands, double factor) {
   if (!HasResidue(operands)) return 0;
+  if (IsModule(call_name)) return OfParameters(operands, RootMeanSquare(output));
   // What is done to a residue alone changes its size, not its error.
   if (operands.size() == 1) return operands.front().residue;
   const Mixing mixing = MixingOfCall(call_name);

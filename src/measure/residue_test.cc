@@ -87,6 +87,17 @@ TEST(Residue, AmongAddendsItExcusesItsShare) {
   EXPECT_FALSE(ShareResidues(kValue, "Tensor.mul_.0.forward", 1, factors));
 }
 
+TEST(Residue, OfAModuleCountsAmongItsParameters) {
+  Item bias = SizedTensor(0.01), value = SizedTensor(0.1);
+  bias.role = ItemRole::kParameter;
+  const std::vector<InputError> operands{Exact(value), Residue(bias, 0.5)};
+  EXPECT_NEAR(ResidueError(value, "Module.fc.Linear.forward.0", operands, 1), 0.05, 1e-12);
+  // What becomes of a value in an unknown module is not known.
+  const std::vector<InputError> read{Residue(value, 0.5)};
+  EXPECT_EQ(ResidueError(value, "Module.fc.Linear.forward.0", read, 1), 0);
+  EXPECT_EQ(ResidueError(value, "Module.fc.Linear.backward.0", read, 1), 0.5);
+}
+
 TEST(Residue, NothingIsKnownOfOtherCallsAndOfTheirGradients) {
   const std::vector<InputError> operands{Exact(kValue), Residue(kResidue)};
   EXPECT_EQ(ResidueError(kValue, "Torch.matmul.0.forward", operands, 1), 0);

@@ -20,10 +20,25 @@ FAULT_AT = 1  # behind this step
 SETUPS = {"adamw-tensor-L1": ("rate",), "adamw-statistics-L1": ("rate",),
           "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": (),
           "encoder-tensor-L1": ("joint",), "encoder-statistics-L1": ("rate",),
-          "heads-tensor-mix": ("element",)}
+          "heads-tensor-mix": ("element",), "adagrad-tensor-L0": ("element", "scores"),
+          "adagrad-statistics-mix": ("softmax",),
+          "heads-statistics-L1": ("key",), "autocast-tensor-L1": ("element",)}
+# Where faults are named that stand beside a key's bias.
+CALLS = {"adagrad-tensor-L0-scores": "Module.0.o.Linear.forward.0",
+         "heads-statistics-L1-key": "Functional.linear.5.forward",
+         "adagrad-statistics-mix-softmax": "Torch.softmax.0.forward"}
 
 # "plain" and "other" round otherwise: two makes of convolution and product.
 TRAINING = f"""
+step = 0
+right_softmax = torch.softmax
+def softmax(x, dim):
+    result = right_softmax(x, dim)
+    if change == "softmax" and step > {FAULT_AT}:
+        result.data.numpy()[:] *= 1.004
+    return result
+torch.softmax = softmax
+
 optimizer, task, level, change = name.split("-")
 torch.manual_seed(0)
 class Heads(nn.Module):  # keys with a bias of their own
@@ -31,12 +46,17 @@ class Heads(nn.Module):  # keys with a bias of their own
         super().__init__()
         self.q, self.k, self.v, self.o = (nn.Linear(64, 64) for _ in range(4))
         self.norm = nn.LayerNorm(64)
+        if optimizer == "adagrad":  # modules that return what one inside of them did
+            self.k = nn.Sequential(self.k, nn.Identity())
     def forward(self, x):
         q, k, v = self.q(x), self.k(x), self.v(x)
+        if change == "scores" and step > {FAULT_AT}:
+            q = q * 1.004
         return self.norm(x + self.o(torch.softmax(q @ k.mT / 8, -1) @ v))
 
-is_encoder = optimizer in ("encoder", "heads")  # keys' biases have no gradient but rounding
-if optimizer == "heads":
+has_heads = optimizer in ("heads", "adagrad", "autocast")
+is_encoder = optimizer == "encoder" or has_heads  # keys' biases have no gradient but rounding
+if has_heads:
     model = nn.Sequential(Heads(), Heads(), nn.Flatten(), nn.Linear(64 * 12, 10))
 elif is_encoder:
     layer = nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True)
@@ -48,6 +68,8 @@ else:
                           nn.Flatten(), nn.Linear(16 * 8 * 8, 10))
 if optimizer == "sgd":
     steps = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+elif optimizer == "adagrad":  # each first step is as long as the rate
+    steps = torch.optim.Adagrad(model.parameters(), 0.05)
 else:
     steps = torch.optim.AdamW(model.parameters(), 1e-3)
 torch.backends.mkldnn.enabled = change == "plain"
@@ -58,7 +80,11 @@ for step in range({STEPS}):
     batch = torch.randn(8, 12, 64) if is_encoder else torch.randn(8, 3, 8, 8)
     labels = torch.randint(0, 10, (8,))
     debugger.start(model=model)
-    F.cross_entropy(model(batch), labels).backward()
+    with torch.autocast("cpu", torch.bfloat16, enabled=optimizer == "autocast"):
+        answers = model(batch)
+    if optimizer == "autocast":  # a view and a cast, which no call records
+        answers = answers[:, :].float()
+    F.cross_entropy(answers, labels).backward()
     debugger.stop()
     if change == "rate" and step == {FAULT_AT}:
         steps.param_groups[0]["lr"] *= 1.1
@@ -68,7 +94,9 @@ for step in range({STEPS}):
     if change == "joint" and step == {FAULT_AT}:
         model[0].layers[1].self_attn.in_proj_bias.data[-1] += 1e-3
     if change == "element" and step == {FAULT_AT}:
-        model[1].v.weight.data[3, 5] += 1e-3
+        model[1].v.weight.data[3, 5] += 1e-3 if optimizer == "heads" else 0.5
+    if change == "key" and step == {FAULT_AT}:
+        model[1].k.bias.data[5] += 0.5
     steps.zero_grad()
     debugger.step()
 """
@@ -112,4 +140,5 @@ def test_fault_between_two_steps_is_named(setup: str, fault: str, recordings: Pa
                                           tmp_path: Path) -> None:
     golden, wrong = (recordings / f"{setup}-{change}" / "out" for change in ("plain", fault))
     line = first_line(wrong, golden, tmp_path)
-    assert line.startswith(f"first wrong call: step {FAULT_AT + 1} "), line
+    call = CALLS.get(f"{setup}-{fault}", "")
+    assert line.startswith(f"first wrong call: step {FAULT_AT + 1} rank 0 {call}"), line

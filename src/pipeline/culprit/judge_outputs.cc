@@ -119,10 +119,23 @@ double ResidueOf(const WalkState& state, const JudgedInputs& judged, const Item&
                  double cancellation) {
   const std::string& name = state.comparison.calls[judged.call].target_name;
   const auto& read = judged.inputs.operands;
+  if (!measure::HasResidue(read)) return 0;
+  const bool is_forward = KindOfCall(name) == CallKind::kForward;
+  const bool is_of_gradient = judged.inputs.is_of_gradient;
+  const measure::Amplifier amplifier = measure::AmplifierOfCall(name);
+  // What is alike in a whole row is lost there, and anything else is judged by what is read.
+  const bool loses =
+      amplifier == measure::Amplifier::kSoftmax || amplifier == measure::Amplifier::kNormalisation;
+  if (is_forward && !is_of_gradient && loses) return 0;
   const double residue = measure::ResidueError(result, name, read, judged.inputs.factor);
   if (judged.call_class != CallClass::kProduct) return residue;
-  if (judged.inputs.is_of_gradient && read.size() == 2) {
-    return cancellation * (read[0].residue + read[1].residue);
+  // In forward calls it is a step's, which nothing recorded.
+  const bool is_behind_step = state.has_gradients || !state.comparison.earlier.empty();
+  if (read.size() == 2 && (is_of_gradient || (is_forward && is_behind_step))) {
+    const auto handed_on = [&](const measure::InputError& each) {
+      return is_of_gradient ? each.residue : HandedOn(state, each.residue, each.error);
+    };
+    return cancellation * (handed_on(read[0]) + handed_on(read[1]));
   }
   return KindOfCall(name) == CallKind::kBackward ? residue * cancellation : residue;
 }
@@ -219,6 +232,23 @@ bool IsKnownGradient(const WalkState& state, const Difference& difference, Compa
   return true;
 }
 
+// The result of a forward call that an earlier row holds as well, on both sides: what a call inside
+// of a module returned, or what a module that does nothing read.
+bool IsKnownResult(const WalkState& state, const JudgedInputs& judged, const Difference& difference,
+                   ComparedRow& row) {
+  const bool may_be = judged.call_class == CallClass::kDefault ||
+                      judged.call_class == CallClass::kComposite ||
+                      judged.call_class == CallClass::kCopy;
+  const std::string& name = state.comparison.calls[judged.call].target_name;
+  if (!may_be || state.comparison.of_saves || KindOfCall(name) != CallKind::kForward) return false;
+  const ComparedRow* source = state.known.SourceOf(difference, row);
+  if (source == nullptr || !state.IsResidue(*source)) return false;
+  row.verdict = source->verdict;
+  row.expected = source->expected;
+  row.reason = source->reason;
+  return true;
+}
+
 // The gradient of a module's bias is the sum of the gradients that its backward calls got.
 void ExplainBiasGradient(WalkState& state, const ComparedRow& row, Explained& errors) {
   if (row.target->role != ItemRole::kParameterGrad || !row.golden->is_tensor ||
@@ -301,7 +331,10 @@ void Blame(WalkState& state, const JudgedInputs& judged, const Difference& diffe
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
-  if (IsNotJudged(state, judged, row) || IsKnownGradient(state, difference, row)) return;
+  if (IsNotJudged(state, judged, row) || IsKnownGradient(state, difference, row) ||
+      IsKnownResult(state, judged, difference, row)) {
+    return;
+  }
   Explained errors = ExplainedErrors(state, judged, row);
   ExplainBiasGradient(state, row, errors);
   difference = measure::AsResidue(difference, errors.cancelled);

@@ -28,8 +28,9 @@ namespace {
 using Values = std::vector<double>;
 using Rows = std::vector<const ComparedRow*>;
 
-constexpr double kFurthest = 3;  // a step, in the largest of golden
-constexpr double kAlike = 0.01;  // two states of one parameter, few steps apart
+constexpr double kFurthest = 3;         // a step, in the largest of golden
+constexpr double kFurthestShare = 0.5;  // of its size, that one step moves a parameter
+constexpr double kAlike = 0.01;         // two states of one parameter, few steps apart
 constexpr size_t kMostCandidates = 8;
 constexpr double kMostProducts = 1 << 27;  // that are computed again for one gradient
 constexpr size_t kMostRead = 4096;         // tensors of one shape that are looked at
@@ -97,6 +98,23 @@ Rows ReadBefore(const WalkState& state, const ComparedRow& row) {
     if (at->first <= most) found.push_back(at->second);
   }
   return found;
+}
+
+// Whether both rows hold golden's state of one parameter: not what was computed from two batches,
+// and reached a function through something that nobody recorded.
+bool IsOneTensor(const WalkState& state, const ComparedRow& before, const ComparedRow& row) {
+  const bool is_function = !SeriesOf(state.comparison.calls[row.call].target_name).empty();
+  const bool is_tensor = state.comparison.mode == CompareMode::kTensor;
+  if (!is_function || !is_tensor || row.golden->shape.size() == 1) return true;
+  const auto old = RecordedElements(state.comparison, *before.golden, false);
+  const auto now = RecordedElements(state.comparison, *row.golden, false);
+  if (!old || !now || old->size() != now->size()) return true;  // not told
+  double apart = 0, size = 0;
+  for (size_t i = 0; i < old->size(); ++i) {
+    apart += ((*now)[i] - (*old)[i]) * ((*now)[i] - (*old)[i]);
+    size += (*old)[i] * (*old)[i];
+  }
+  return size == 0 || apart <= kFurthestShare * kFurthestShare * size;
 }
 
 // A gradient among the results of a backward call, or the terms that add up to it.
@@ -366,13 +384,20 @@ double StepOf(const ComparedRow& before, const ComparedRow& row) {
   return step;
 }
 
+// Of a tensor that a call reads and that requires a gradient, whether no recorded call computed it.
+bool IsParameter(const WalkState& state, const ComparedRow& row) {
+  const bool is_function = !SeriesOf(state.comparison.calls[row.call].target_name).empty();
+  if (!is_function) return row.golden->role == ItemRole::kParameter;
+  return !state.forward.IsMade(*row.golden);
+}
+
 // The same of all parameters that the calls read beside it: no rule moves one element much further
-// than others, however small its gradient.
+// than others, however small its gradient. Values that were computed differ by more.
 double StepBeside(const WalkState& state, const ComparedRow& before, const ComparedRow& row) {
   double step = StepOf(before, row);
   const auto& calls = state.comparison.calls;
   for (const ComparedRow& now : measure::RowsOf(state.comparison, calls[row.call])) {
-    if (!IsParameterRead(state, now)) continue;
+    if (!IsParameterRead(state, now) || !IsParameter(state, now)) continue;
     for (const ComparedRow& old : measure::RowsOf(state.comparison, calls[before.call])) {
       const bool is_same = IsParameterRead(state, old) && HaveOnePlace(state, old, now);
       if (is_same) step = std::max(step, StepOf(old, now));
@@ -430,7 +455,7 @@ bool IsReadAfterStep(const WalkState& state, const ComparedRow& row) {
   // What an optimizer leaves is no result of a call that a gradient goes through.
   if (state.forward.IsMade(*row.golden)) return false;
   return std::ranges::any_of(ReadBefore(state, row), [&](const ComparedRow* before) {
-    return !GradientsOf(state, *before).empty();
+    return !GradientsOf(state, *before).empty() && IsOneTensor(state, *before, row);
   });
 }
 
