@@ -17,11 +17,11 @@ import plumbline
 STEPS = 4
 FAULT_AT = 1  # behind this step
 # model and optimizer, task, level: faults
-SETUPS = {"adamw-tensor-L1": ("rate",), "adamw-statistics-L1": ("rate",),
+SETUPS = {"adamw-tensor-L1": ("rate", "frozen"), "adamw-statistics-L1": ("rate",),
           "sgd-tensor-L1": ("mean",), "adamw-tensor-L0": (), "adamw-tensor-mix": (),
           "encoder-tensor-L1": ("joint",), "encoder-statistics-L1": ("rate",),
           "heads-tensor-mix": ("element",), "adagrad-tensor-L0": ("element", "scores"),
-          "adagrad-statistics-mix": ("softmax",),
+          "adagrad-statistics-mix": ("frozen", "softmax"),
           "heads-statistics-L1": ("key",), "autocast-tensor-L1": ("element",)}
 # Where faults are named that stand beside a key's bias.
 CALLS = {"adagrad-tensor-L0-scores": "Module.0.o.Linear.forward.0",
@@ -97,6 +97,8 @@ for step in range({STEPS}):
         model[1].v.weight.data[3, 5] += 1e-3 if optimizer == "heads" else 0.5
     if change == "key" and step == {FAULT_AT}:
         model[1].k.bias.data[5] += 0.5
+    if change == "frozen" and step == {FAULT_AT}:
+        (model[1].v if has_heads else model[3]).weight.requires_grad_(False)
     steps.zero_grad()
     debugger.step()
 """

@@ -127,6 +127,13 @@ bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other) {
   return a == b;
 }
 
+std::string NameInItsStep(const std::string& name) {
+  std::optional<CallName> parts = ParseCallName(name);
+  if (!parts || !parts->number) return name;
+  parts->number = *parts->number % kNumbersOfAStep;
+  return BuildCallName(*parts);
+}
+
 void EarlierSteps::Add(int64_t step, Comparison comparison) {
   if (last_ && *last_ + 1 != step) Clear();
   last_ = step;

@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@ inline constexpr int kRememberedSteps = 8;
 
 // Whether two calls have one name, each in its own step of those that are judged together.
 bool IsOneCallOfTwoSteps(std::string_view name, std::string_view other);
+// The name of a call as it was recorded, whichever step of them it is in.
+std::string NameInItsStep(const std::string& name);
 
 // What judging changes of a comparison, as it was before; the rows are reset.
 struct Unjudged {

@@ -9,6 +9,7 @@
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/divergence.h"
+#include "pipeline/culprit/frozen_parameter.h"
 #include "pipeline/culprit/lost_gradients.h"
 #include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_batch.h"
@@ -189,7 +190,9 @@ std::optional<CulpritEvent> FindCulprit(const Run& target, const measure::PairCo
   const auto skipped = FindSkippedUpdate(comparison);
   const bool is_first = skipped && (!culprit || skipped->call < culprit->call ||
                                     Reads(comparison, *culprit, *skipped));
-  return is_first ? skipped : culprit;
+  if (is_first) culprit = skipped;
+  const auto frozen = FindFrozenParameter(comparison);
+  return frozen && (!culprit || frozen->call < culprit->call) ? frozen : culprit;
 }
 
 void JudgeRows(const Run& target, const measure::PairContext& context, Comparison& comparison,
