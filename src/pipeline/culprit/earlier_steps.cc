@@ -12,6 +12,7 @@
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/recorded_elements.h"
+#include "pipeline/culprit/unseen_update.h"
 #include "record/call_name.h"
 
 namespace plumbline::pipeline {
@@ -190,6 +191,7 @@ bool EarlierSteps::JudgeBehind(const Run& target, const measure::PairContext& co
   comparison.counts.calls -= lost;
   comparison.counts.unmatched_target += lost;
   comparison.counts.unmatched_golden += lost;
+  ReportUnproven(comparison);
   comparison.first_wrong_call.reset();
   if (!culprit) return true;
   culprit->call -= static_cast<uint32_t>(earlier_calls);

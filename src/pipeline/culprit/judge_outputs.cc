@@ -369,7 +369,8 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     return;
   }
   if (!measure::IsBad(row.verdict)) {
-    const bool is_usual = row.error <= measure::kNoiseFactor * errors.usual;  // false for NaN
+    const bool is_usual = row.error <= measure::kNoiseFactor * errors.usual &&  // false for NaN
+                          std::isfinite(errors.usual);  // else nothing is known of it
     // What becomes of rounding alone says nothing of the noise in other values.
     const bool is_of_residue = measure::HasResidue(judged.inputs.operands);
     if (is_usual && !is_of_residue && difference.kind == Difference::Kind::kNumeric) {
