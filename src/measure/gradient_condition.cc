@@ -103,6 +103,21 @@ double OfExponent(std::span<const Item* const> inputs) {
   return std::min(size, kMostAmplification);
 }
 
+// Of an angle, g x / r^2: what is near zero has the largest gradients, which its own error over its
+// distance from zero is in.
+double OfAngle(const Item& result, double incoming_rms, const ForwardItems& forward) {
+  const auto largest_of = [](const Item& item) {  // of complex numbers no norm is recorded
+    return std::max(std::abs(NumberOf(item.statistics[0]).value_or(0)),
+                    std::abs(NumberOf(item.statistics[1]).value_or(0)));
+  };
+  double size = 0;
+  for (const Item* input : forward.inputs) {
+    const std::optional<double> rms = RmsOf(*input);
+    size = std::hypot(size, rms ? *rms : largest_of(*input));
+  }
+  return OfTerms(1, largest_of(result), size, incoming_rms);
+}
+
 }  // namespace
 
 GradientCondition ConditionOfGradient(const Item& result, std::string_view call_name,
@@ -113,6 +128,9 @@ GradientCondition ConditionOfGradient(const Item& result, std::string_view call_
   if (kind == GradientKind::kExponential) condition.amplification = OfExponent(forward.inputs);
   const std::optional<double> from = RmsOf(incoming);
   const std::optional<double> to = RmsOf(result);
+  if (kind == GradientKind::kAngle && from) {
+    condition.amplification = std::min(OfAngle(result, *from, forward), kMostAmplification);
+  }
   if (!from || !to) return condition;
   if (kind == GradientKind::kProduct) {
     AddProduct(result, came_in, forward.inputs, condition);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,28 @@ TEST(GradientCondition, GradientOfAWeightCancelsLikeAProduct) {
                                   forward.items())
                   .terms,
               400, 1e-9);
+}
+
+TEST(GradientCondition, GradientOfAnAngleIsSteepNearZero) {
+  const Item y = TensorOf({100}, 3), x = TensorOf({100}, 4);
+  const Item incoming = TensorOf({100}, 0.1);
+  const Forward forward{{&y, &x}, {}};
+  const auto amplification = [&](double largest, std::string_view call) {
+    return ConditionOfGradient(TensorOf({100}, 0.2, largest), call, {&incoming}, forward.items())
+        .amplification;
+  };
+  // largest * hypot(3, 4) / incoming
+  EXPECT_NEAR(amplification(2, "Torch.atan2.0.backward"), 2 * 5 / 0.1, 1e-9);
+  EXPECT_EQ(amplification(1e6, "Torch.atan2.0.backward"), kMostAmplification);
+  EXPECT_EQ(amplification(2, "Torch.sin.0.backward"), 1);
+  // Of complex numbers no norm is recorded: their largest magnitude counts.
+  Item complex = TensorOf({100}, 1, 7);
+  complex.statistics[3] = Recorded();
+  const Forward of_complex{{&complex}, {}};
+  EXPECT_NEAR(
+      ConditionOfGradient(complex, "Torch.angle.0.backward", {&incoming}, of_complex.items())
+          .amplification,
+      7 * 7 / 0.1, 1e-9);
 }
 
 TEST(GradientCondition, GradientOfASpreadFactorIsASumOfProducts) {

@@ -255,6 +255,7 @@ Propagation PropagationTo(const Item& golden, std::string_view call_name,
   result.from_inputs = LargestError(operands);
   switch (AmplifierOfCall(call_name)) {
     case Amplifier::kNone:
+    case Amplifier::kContraction:  // of single elements
       break;
     case Amplifier::kSum:
       result.from_inputs = std::max(result.from_inputs, OfSum(golden, operands));

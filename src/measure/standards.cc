@@ -217,6 +217,21 @@ constexpr std::array kAmplifiersByKind = {
     ApiAmplifier{"log", Amplifier::kLogarithm},
     ApiAmplifier{"log2", Amplifier::kLogarithm},
     ApiAmplifier{"log10", Amplifier::kLogarithm},
+    ApiAmplifier{"relu", Amplifier::kContraction},
+    ApiAmplifier{"relu6", Amplifier::kContraction},
+    ApiAmplifier{"leaky_relu", Amplifier::kContraction},
+    ApiAmplifier{"hardtanh", Amplifier::kContraction},
+    ApiAmplifier{"clamp", Amplifier::kContraction},
+    ApiAmplifier{"clip", Amplifier::kContraction},
+    ApiAmplifier{"gelu", Amplifier::kContraction},
+    ApiAmplifier{"silu", Amplifier::kContraction},
+    ApiAmplifier{"mish", Amplifier::kContraction},
+    ApiAmplifier{"elu", Amplifier::kContraction},
+    ApiAmplifier{"celu", Amplifier::kContraction},
+    ApiAmplifier{"hardswish", Amplifier::kContraction},
+    ApiAmplifier{"softplus", Amplifier::kContraction},
+    ApiAmplifier{"softsign", Amplifier::kContraction},
+    ApiAmplifier{"softshrink", Amplifier::kContraction},
     ApiAmplifier{"tanh", Amplifier::kBounded},
     ApiAmplifier{"erf", Amplifier::kBounded},
     ApiAmplifier{"expm1", Amplifier::kBounded},
@@ -375,6 +390,7 @@ GradientKind GradientKindOf(std::string_view call_name) {
   if (api.empty() || !call_name.ends_with(".backward")) return GradientKind::kOther;
   if (api == "mul" || api == "multiply") return GradientKind::kFactor;
   if (api == "div" || api == "truediv" || api == "divide") return GradientKind::kQuotient;
+  if (api == "atan2" || api == "arctan2" || api == "angle") return GradientKind::kAngle;
   if (ClassOfApi(api) == CallClass::kProduct) return GradientKind::kProduct;
   if (api.ends_with("_norm")) return GradientKind::kNormalisation;
   const bool is_exponential =

@@ -71,6 +71,7 @@ enum class Amplifier : uint8_t {
   kNone,
   kSum,            // a + b, a - b
   kPart,           // some of the elements
+  kContraction,    // brings values no further apart: relu, gelu
   kProduct,        // sums of products
   kMean,           // means over elements
   kTotal,          // sums over elements
@@ -120,6 +121,7 @@ enum class GradientKind : uint8_t {
   kFactor,         // products with the other operand
   kQuotient,       // quotients by the divisor
   kExponential,    // an exponential of what forward read
+  kAngle,          // divides by the distance from zero of what forward read
   kNormalisation,  // what comes in, less its mean and its part along the result
 };
 GradientKind GradientKindOf(std::string_view call_name);

@@ -101,16 +101,18 @@ bool HidesInStatistics(const WalkState& state, std::string_view name,
 }
 
 // A part of a tensor is no further off than the element of the whole that is: known exactly with
-// tensors.
+// tensors. So is what a contraction makes of its elements.
 double OfPart(const WalkState& state, const JudgedInputs& judged, const Item& result) {
   const std::string& name = state.comparison.calls[judged.call].target_name;
   const std::optional<double> size = measure::RmsOf(result);
-  if (measure::AmplifierOfCall(name) != measure::Amplifier::kPart || !size) return 0;
+  const measure::Amplifier amplifier = measure::AmplifierOfCall(name);
+  const bool is_exact = state.comparison.mode == CompareMode::kTensor;
+  const bool is_contraction = is_exact && amplifier == measure::Amplifier::kContraction;
+  if (!size || (amplifier != measure::Amplifier::kPart && !is_contraction)) return 0;
   double largest = 0;
   for (const measure::InputError& operand : judged.inputs.operands) {
     largest = std::max(largest, operand.absolute);
   }
-  const bool is_exact = state.comparison.mode == CompareMode::kTensor;
   return largest / *size / (is_exact ? measure::kNoiseFactor : 1);
 }
 

@@ -68,6 +68,39 @@ double OfReturned(const WalkState& state, const ComparedCall& backward, const It
   return error;
 }
 
+// Of a call of several nodes, recorded with what the last of them returned: what it gave to `value`
+// the others computed. As far off as results of that many calls.
+double OfUnseenNodes(const WalkState& state, uint32_t reader, const ComparedCall& backward,
+                     const Item& value) {
+  const ComparedCall& forward = state.comparison.calls[reader];
+  const ForwardResult* known = state.forward.Of(backward.target_name);
+  const measure::CallClass kind = measure::ClassOfCall(forward.target_name);
+  if (known == nullptr ||
+      (kind != measure::CallClass::kDefault && kind != measure::CallClass::kComposite)) {
+    return 0;
+  }
+  const auto returned = measure::RowsOf(state.comparison, backward);
+  const bool is_seen = std::ranges::any_of(returned, [&](const ComparedRow& row) {
+    return HasTensors(row) && !measure::IsInput(row) &&
+           measure::ElementsOf(*row.golden) == measure::ElementsOf(value);
+  });
+  if (is_seen) return 0;
+  double largest = 0, second = 0, output = 0;
+  for (const ComparedRow& row : measure::RowsOf(state.comparison, forward)) {
+    if (!HasTensors(row)) continue;
+    const double count = measure::ElementsOf(*row.golden);
+    if (!measure::IsInput(row)) {
+      output = std::max(output, count);
+      continue;
+    }
+    second = std::max(second, std::min(largest, count));
+    largest = std::max(largest, count);
+  }
+  const double read = std::max(measure::RoundoffOf(value, value), known->read);
+  return state.noise.AtMost(measure::OwnError(measure::CallClass::kComposite, read,
+                                              measure::ReductionLength(largest, second, output)));
+}
+
 }  // namespace
 
 std::optional<double> ExplainedByReaders(const WalkState& state, const ComparedRow& row) {
@@ -84,7 +117,8 @@ std::optional<double> ExplainedByReaders(const WalkState& state, const ComparedR
     for (const uint32_t reader : state.forward.ReadersOf(*made.golden)) {
       const ComparedCall* backward = state.forward.BackwardOf(reader);
       if (backward == nullptr || measure::IsBad(state.comparison.calls[reader].verdict)) continue;
-      error += OfDistance(state, reader, gradient) + OfReturned(state, *backward, gradient);
+      error += OfDistance(state, reader, gradient) + OfReturned(state, *backward, gradient) +
+               OfUnseenNodes(state, reader, *backward, *made.golden);
     }
   }
   return error > 0 && std::isfinite(error) ? std::optional(error) : std::nullopt;
