@@ -13,36 +13,15 @@
 #include "commands.h"
 #include "hdf5_functions.h"
 #include "load/checkpoint.h"
-#include "pipeline/arrays/compare_arrays.h"
-#include "pipeline/arrays/compare_checkpoints.h"
+#include "pipeline/arrays/checkpoint_files.h"
 #include "pipeline/graphs/compare_atb.h"
 #include "pipeline/graphs/compare_torchair.h"
 #include "pipeline/operators/compare_dump_files.h"
 #include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_csv.h"
-#include "pipeline/result_names.h"
 
 namespace plumbline::cli {
-namespace {
-
-constexpr const char* kStem = "ckpt_similarity";
-constexpr const char* kFileName = "ckpt_similarity.json";
-
-// Where the result goes; nothing is written over. In a directory a second result gets a name of its
-// own, as those of runs do; a file that the user names must be new.
-Result<pipeline::FreeName> OutputPath(const std::string& output) {
-  const bool is_file = output.ends_with(".json");
-  std::string path = is_file ? output : JoinPath(output, kFileName);
-  if (KindOf(path) == PathKind::kMissing) return pipeline::FreeName{std::move(path), std::nullopt};
-  if (!is_file) return pipeline::FreePath(output, kStem, ".json");
-  return Error(ErrorCode::kIo, fmt::format("{}: exists already (expected a new file, or a "
-                                           "directory). Choose another place with -o",
-                                           path));
-}
-
-}  // namespace
-
 bool AreFiles(const std::string& target, const std::string& golden) {
   return load::LooksLikeCheckpoint(target) && load::LooksLikeCheckpoint(golden);
 }
@@ -161,46 +140,17 @@ Result<int> CompareHdf5Dumps(const std::string& target, const std::string& golde
 Result<int> CompareFiles(const std::string& target, const std::string& golden,
                          const CompareOptions& options, std::vector<std::string> fail_on,
                          bool machine) {
-  const bool one_file = KindOf(target) == PathKind::kFile && target.ends_with(".npy");
-  std::optional<pipeline::FreeName> name;  // held until the file is there
-  const auto wants = [&](ReportFormat format) {
-    return std::ranges::find(options.formats, format) != options.formats.end();
-  };
-  if (!one_file && wants(ReportFormat::kJson)) {
-    PL_TRY_ASSIGN(pipeline::FreeName free, OutputPath(options.output_dir));
-    name.emplace(std::move(free));
-  }
-  PL_TRY_ASSIGN(
-      const CheckpointComparison comparison,
-      CompareCheckpoints(target, golden,
-                         {.threads = options.threads, .on_progress = options.on_progress}));
-  std::string path = name ? name->text : std::string();
-  if (comparison.of_arrays) path.clear();  // the metrics of one pair are on the terminal
-  const bool has_workbooks = !options.output_dir.ends_with(".json") && wants(ReportFormat::kXlsx) &&
-                             IsArrayTree(target) && IsArrayTree(golden);
-  std::vector<std::string> workbooks;
-  if (has_workbooks) {
-    const Result<ArrayTreeReport> report =
-        CompareArrayTrees(target, golden, options.output_dir, options.threads);
-    // Nothing in common is no workbook; the rows say so.
-    if (!report && report.error().code() != ErrorCode::kNotFound) return report.error();
-    if (report) workbooks = report->files;
-  }
-  if (!path.empty()) {
-    PL_TRY(MakeDirectories(std::string(DirectoryOf(path))));
-    PL_TRY(WriteFileAtomically(path, SimilarityJson(comparison), /*durable=*/false));
-  }
+  PL_TRY_ASSIGN(const CheckpointReport report, CompareCheckpointFiles(target, golden, options));
   if (machine) {
-    PL_TRY_ASSIGN(const std::string text, CheckpointJson(comparison));
+    PL_TRY_ASSIGN(const std::string text, CheckpointJson(report.comparison));
     std::printf("%s\n", text.c_str());
   } else {
-    std::fputs(CheckpointSummary(comparison).c_str(), stdout);
-    if (!path.empty()) workbooks.push_back(path);
-    for (const std::string& file : workbooks) std::printf("  written: %s\n", file.c_str());
+    std::fputs(CheckpointSummary(report.comparison).c_str(), stdout);
+    for (const std::string& file : report.files) std::printf("  written: %s\n", file.c_str());
   }
   // Two files are one question with one answer: the status tells it unasked.
   if (fail_on.empty()) fail_on = {"any"};
-  PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, fail_on));
+  PL_TRY_ASSIGN(const bool fails, FailsOn(report.comparison, fail_on));
   return fails ? kDifferencesFound : 0;
 }
 

@@ -15,6 +15,8 @@
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
+#include "load/checkpoint.h"
+#include "pipeline/arrays/checkpoint_files.h"
 #include "pipeline/compare_training.h"
 #include "plumbline/compare.h"
 
@@ -28,6 +30,19 @@ Result<Comparison> CompareOnThisCpu(const std::string& target, const std::string
                                     const CompareOptions& options) {
   PL_TRY(kernels::ChooseTarget());
   return CompareRuns(target, golden, options);
+}
+
+// Whether the program compares the two as arrays or checkpoints.
+bool AreCheckpoints(const FilePath& target, const FilePath& golden) {
+  return load::LooksLikeCheckpoint(target.bytes) && load::LooksLikeCheckpoint(golden.bytes);
+}
+
+Result<CheckpointReport> CompareCheckpointsUnlocked(const std::string& target,
+                                                    const std::string& golden,
+                                                    const CompareOptions& options) {
+  const nb::gil_scoped_release release;
+  PL_TRY(kernels::ChooseTarget());
+  return CompareCheckpointFiles(target, golden, options);
 }
 
 // Without the interpreter lock. Errors are raised by the caller, which holds it again.
@@ -114,6 +129,45 @@ void BindComparison(nb::module_& m) {
           nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.");
 }
 
+void BindCheckpoints(nb::module_& m) {
+  nb::class_<CheckpointReport>(m, "CheckpointReport", "What two arrays or checkpoints gave.")
+      .def(
+          "summary_text",
+          [](const CheckpointReport& self) {
+            return TextWithPaths{CheckpointSummary(self.comparison)};
+          },
+          "The answer as `plumb compare` prints it.")
+      .def(
+          "result_json",
+          [](const CheckpointReport& self) {
+            return TextWithPaths{ValueOrRaise(CheckpointJson(self.comparison))};
+          },
+          "What `plumb compare --json` prints.")
+      .def(
+          "files",
+          [](const CheckpointReport& self) {
+            std::vector<FilePath> files;
+            for (const std::string& file : self.files) files.push_back({file});
+            return files;
+          },
+          "Paths of the result files.")
+      .def(
+          "fails_on",
+          [](const CheckpointReport& self, const std::vector<std::string>& conditions) {
+            return ValueOrRaise(FailsOn(self.comparison, conditions));
+          },
+          nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.");
+  m.def("are_checkpoints", &AreCheckpoints, nb::arg("target"), nb::arg("golden"),
+        "Whether both are arrays or checkpoints, not recordings.");
+  m.def(
+      "compare_checkpoints",
+      [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {
+        return ValueOrRaise(CompareCheckpointsUnlocked(target.bytes, golden.bytes, options));
+      },
+      nb::arg("target"), nb::arg("golden"), nb::arg("options"),
+      "Compares two arrays or checkpoints; an empty output_dir: writes nothing.");
+}
+
 Result<Comparison> CompareTrainingUnlocked(const std::string& training,
                                            const std::string& inference,
                                            const match::TrainingRules& rules,
@@ -146,6 +200,7 @@ void BindTraining(nb::module_& m) {
 void BindCompare(nb::module_& m) {
   BindOptions(m);
   BindComparison(m);
+  BindCheckpoints(m);
   BindTraining(m);
   m.def(
       "compare_runs",

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from plumbline._core import CorruptDataError, InternalError, UnsupportedError
 
 if TYPE_CHECKING:
+    from plumbline.checkpoint_comparison import CheckpointResult
     from plumbline.comparison import ComparisonResult, compare
     from plumbline.config_check.checker import ConfigChecker
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
 
 __all__ = [
+    "CheckpointResult",
     "ComparisonResult",
     "ConfigChecker",
     "CorruptDataError",
@@ -31,6 +33,7 @@ __all__ = [
 
 # Name -> the module that has it.
 _LAZY = {
+    "CheckpointResult": "plumbline.checkpoint_comparison",
     "ComparisonResult": "plumbline.comparison",
     "ConfigChecker": "plumbline.config_check.checker",
     "RanksResult": "plumbline.rank_comparison",

@@ -130,6 +130,29 @@ class Comparison:
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
 
+class CheckpointReport:
+    """What two arrays or checkpoints gave."""
+
+    def summary_text(self) -> str:
+        """The answer as `plumb compare` prints it."""
+
+    def result_json(self) -> str:
+        """What `plumb compare --json` prints."""
+
+    def files(self) -> list[str]:
+        """Paths of the result files."""
+
+    def fails_on(self, conditions: Sequence[str]) -> bool:
+        """Whether it meets one of the conditions of `--fail-on`."""
+
+def are_checkpoints(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike) -> bool:
+    """Whether both are arrays or checkpoints, not recordings."""
+
+def compare_checkpoints(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions) -> CheckpointReport:
+    """
+    Compares two arrays or checkpoints; an empty output_dir: writes nothing.
+    """
+
 class TrainingRules:
     """Which module of an inference stands against one of a training."""
 

@@ -5,11 +5,12 @@ The native half is loaded on import of this module, so that recording does not l
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -87,6 +88,11 @@ class ComparisonResult:
         """`details`: name, numbers, cause, stack and modules of the first wrong call, or None."""
         return self.details
 
+    @property
+    def ok(self) -> bool:
+        """Whether no condition of `fail_on` is met: `exit_code` is 0."""
+        return self.exit_code == 0
+
     def to_xlsx(self, path: str | os.PathLike[str]) -> None:
         """Writes the workbook; appears complete or not at all."""
         self._write("xlsx", path)
@@ -94,6 +100,10 @@ class ComparisonResult:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes the table as CSV."""
         self._write("csv", path)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Writes the machine form, with every row."""
+        self._write("json", path)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the report page."""
@@ -105,18 +115,10 @@ class ComparisonResult:
 
     def _write(self, name: str, path: str | os.PathLike[str]) -> None:
         """Writes one result file beside its place, then moves it there."""
-        target = arguments.path("path", path)
-        if os.path.isdir(target):
-            raise IsADirectoryError(errno.EISDIR, "is a directory (expected the name of a file)",
-                                    target)
-        if not os.path.isdir(os.path.dirname(target) or "."):
-            raise FileNotFoundError(errno.ENOENT, "no such directory to write into", target)
         options = _options([name], 0)
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(target) or ".") as folder:
+        with _written_beside(arguments.path("path", path)) as folder:
             options.output_dir = folder
             _compare.write_comparison(self._native, options)
-            [file] = os.listdir(folder)
-            os.replace(os.path.join(folder, file), target)
 
     def __repr__(self) -> str:
         """One line: the answer and how many rows it rests on."""
@@ -148,7 +150,8 @@ def compare(
     """Compares two recorded runs and names the first call that went wrong.
 
     Args:
-        target: the run under test: a dump.json, or a directory that holds one rank.
+        target: the run under test: a dump.json, or a directory that holds one rank. Two arrays or
+            checkpoints (.npy, .pt, .safetensors, directories of them) give a CheckpointResult.
         golden: the reference run.
         output_dir: where the result files go, made when missing; None writes no file.
         formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
@@ -181,12 +184,48 @@ def compare(
     options.noise_path = "" if noise is None else arguments.path("noise", noise)
     if output_dir is not None:
         options.output_dir = arguments.path("output_dir", output_dir)
-    conditions = _conditions(fail_on)
-    native = _compare.compare_runs(arguments.path("target", target),
-                                   arguments.path("golden", golden), options)
-    if output_dir is not None:
+    sides = arguments.path("target", target), arguments.path("golden", golden)
+    return _compared(sides, options, _conditions(fail_on), output_dir is not None)
+
+
+def _compared(sides: tuple[str, str], options: _compare.CompareOptions, conditions: list[str],
+              writes: bool) -> ComparisonResult:
+    """By what the two paths hold, as the program."""
+    if _compare.are_checkpoints(*sides):
+        from plumbline.checkpoint_comparison import compare_checkpoints
+
+        return compare_checkpoints(sides, options, conditions, writes)
+    native = _compare.compare_runs(*sides, options)
+    if writes:
         _compare.write_comparison(native, options)
     return _result(native, conditions)
+
+
+@contextlib.contextmanager
+def _written_beside(target: str) -> Iterator[str]:
+    """An empty folder beside `target`; the file that is put into it is moved to `target`.
+
+    What the operating system refuses names `target`, the only path that the caller knows.
+    """
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "is a directory (expected the name of a file)",
+                                target)
+    parent = os.path.dirname(target) or "."
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(errno.ENOENT, "no such directory to write into", target)
+    folder = parent
+    try:
+        with tempfile.TemporaryDirectory(dir=parent) as folder:
+            yield folder
+            [file] = os.listdir(folder)
+            os.replace(os.path.join(folder, file), target)
+    except OSError as error:
+        if error.errno is not None:
+            raise OSError(error.errno, error.strerror, target) from error
+        text = str(error)  # of the native side: "PATH: what is wrong"
+        if text.startswith(folder):
+            text = target + text[text.find(":", len(folder)):]
+        raise type(error)(text) from error
 
 
 def _mapping_files(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace plumbline {
 namespace {
@@ -47,6 +48,10 @@ Result<YamlFile> YamlFile::Parse(const std::string& text, const std::string& pat
                                "levels and {} values for each byte). Write the values "
                                "out or use fewer aliases",
                                path, kDeepest, kMostRepeats));
+    }
+    // Bytes that yaml-cpp takes for the mark of another encoding are nothing to it.
+    if (root.IsNull() && !IsUtf8(text)) {
+      return Error(malformed, fmt::format("{}: not UTF-8 text (expected YAML in UTF-8)", path));
     }
     return YamlFile(path, std::move(root));
   } catch (const YAML::Exception& error) {

@@ -28,6 +28,15 @@ TEST_F(YamlFileTest, ErrorsNameFileAndLine) {
   EXPECT_EQ(file->Bad("is empty").code(), ErrorCode::kInvalidArgument);
 }
 
+TEST_F(YamlFileTest, BytesOfNoTextAreNotAnEmptyFile) {
+  for (const std::string text : {"\xff\xfe", "\xfe\xff"}) {
+    const Result<YamlFile> file = YamlFile::Read(Write(text));
+    ASSERT_FALSE(file);
+    EXPECT_NE(file.error().message().find("not UTF-8 text"), std::string::npos);
+  }
+  EXPECT_TRUE(YamlFile::Read(Write("")));
+}
+
 TEST_F(YamlFileTest, WhatIsNotYamlIsAnErrorOfTheAskedKind) {
   const std::string path = Write("a: 1\nb: [1, 2\nc: {");
   const Result<YamlFile> file = YamlFile::Read(path);

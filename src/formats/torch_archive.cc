@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -20,6 +22,8 @@ using Kind = PickleNode::Kind;
 constexpr int kMaxDepth = 256;
 // Values met on the way to tensors. Containers may be shared, so this is more than there are nodes.
 constexpr size_t kMaxVisits = 20000000;
+// Plain values that are kept: bounds memory.
+constexpr size_t kMaxValues = 1000000;
 
 std::string KeyText(const PickleNode& key) {
   if (key.kind == Kind::kText) return std::string(key.text);
@@ -31,7 +35,40 @@ std::string Below(const std::string& prefix, const std::string& key) {
   return prefix.empty() ? key : fmt::format("{}.{}", prefix, key);
 }
 
-// Finds the tensors below a value, in the order of the pickle.
+// Of an integer beyond 64 bits, given as its little-endian two's complement.
+std::string HexText(std::string_view bytes) {
+  std::string text = "0x";
+  for (size_t i = bytes.size(); i > 0; --i) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(bytes[i - 1]));
+  }
+  return text;
+}
+
+bool IsPlain(const PickleNode& node) {
+  return node.kind <= Kind::kText || node.kind == Kind::kGlobal;
+}
+
+// Requires: IsPlain().
+PlainValue PlainValueOf(const PickleNode& node) {
+  switch (node.kind) {
+    case Kind::kNone:
+      return std::monostate();
+    case Kind::kBool:
+      return node.number != 0;
+    case Kind::kInt:
+      return node.number;
+    case Kind::kLong:
+      return HexText(node.text);
+    case Kind::kFloat:
+      return std::bit_cast<double>(node.number);
+    case Kind::kGlobal:
+      return fmt::format("{}.{}", node.module, node.text);
+    default:
+      return std::string(node.text);
+  }
+}
+
+// Finds the tensors and the plain values below a value, in the order of the pickle.
 class TensorFinder {
  public:
   struct Found {
@@ -49,6 +86,8 @@ class TensorFinder {
                              kMaxDepth, kMaxVisits));
   }
   [[nodiscard]] const std::vector<Found>& found() const { return found_; }
+  [[nodiscard]] std::vector<ArchiveValue>& values() { return values_; }
+  [[nodiscard]] uint64_t other_count() const { return other_count_; }
 
  private:
   void Visit(const PickleNode& node, const std::string& name, int depth) {
@@ -58,6 +97,17 @@ class TensorFinder {
                                  node.text.starts_with("_rebuild");
     if (node.kind == Kind::kTensor || is_other_tensor) {
       found_.push_back({name, &node});
+      return;
+    }
+    if (IsPlain(node) && values_.size() < kMaxValues) {
+      values_.push_back({name, PlainValueOf(node)});
+      return;
+    }
+    const bool is_state = node.kind == Kind::kObject && node.items.size() == 1;
+    const bool is_container =
+        node.kind == Kind::kDict || node.kind == Kind::kList || node.kind == Kind::kTuple;
+    if (!is_state && !is_container) {
+      ++other_count_;
       return;
     }
     if (std::find(path_.begin(), path_.end(), &node) != path_.end()) return;  // holds itself
@@ -74,18 +124,31 @@ class TensorFinder {
       }
       return;
     }
-    if (node.kind == Kind::kObject && node.items.size() == 1) {
+    if (node.kind == Kind::kObject) {
       Visit(machine_.node(node.items[0]), name, depth + 1);
       return;
     }
-    if (node.kind != Kind::kList && node.kind != Kind::kTuple) return;
-    for (size_t i = 0; i < node.items.size(); ++i) {
-      Visit(machine_.node(node.items[i]), Below(name, fmt::format("{}", i)), depth + 1);
+    const bool is_set = node.kind == Kind::kList && node.text == kSetMark;
+    const std::vector<uint32_t> items = is_set ? InOrder(node.items) : node.items;
+    for (size_t i = 0; i < items.size(); ++i) {
+      Visit(machine_.node(items[i]), Below(name, fmt::format("{}", i)), depth + 1);
     }
+  }
+
+  // Items of a set: Python's order of texts is another one in every process.
+  [[nodiscard]] std::vector<uint32_t> InOrder(std::vector<uint32_t> items) const {
+    std::ranges::stable_sort(items, [&](uint32_t a, uint32_t b) {
+      const PickleNode &left = machine_.node(a), &right = machine_.node(b);
+      return std::tie(left.kind, left.text, left.number) <
+             std::tie(right.kind, right.text, right.number);
+    });
+    return items;
   }
 
   const PickleMachine& machine_;
   std::vector<Found> found_;
+  std::vector<ArchiveValue> values_;
+  uint64_t other_count_ = 0;
   std::vector<const PickleNode*> path_;  // containers that are being visited
   size_t visits_ = 0;
   bool is_too_deep_ = false;
@@ -149,6 +212,8 @@ Status TorchArchive::Collect(const Storages& storages) {
     out.name = found.name;
     out.problem = fmt::format("made by {}, which is not read", found.node->text);
   }
+  values_ = std::move(finder.values());
+  other_count_ = finder.other_count();
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/file.h"
@@ -32,6 +33,16 @@ struct ArchiveTensor {
   [[nodiscard]] TensorView view() const { return {dtype, data, sizes, strides}; }
 };
 
+// None, a truth value, an integer, a number, a text. Names of types (torch.float32) are texts, and
+// so are integers beyond 64 bits, in hexadecimal digits.
+using PlainValue = std::variant<std::monostate, bool, int64_t, double, std::string>;
+
+// A value beside the tensors, named as they are. Those of a set are in order of their texts.
+struct ArchiveValue {
+  std::string name;
+  PlainValue value;
+};
+
 // Movable; views stay valid while the object lives. Thread-safe for reading.
 class TorchArchive {
  public:
@@ -44,7 +55,12 @@ class TorchArchive {
 
   // In the order of the file. Names may repeat.
   [[nodiscard]] const std::vector<ArchiveTensor>& tensors() const { return tensors_; }
-  // The values beside the tensors.
+  // Plain values in the order of the file. Names may repeat.
+  [[nodiscard]] const std::vector<ArchiveValue>& values() const { return values_; }
+  // Values that are neither tensors nor plain, such as bytes and objects of NumPy; and plain ones
+  // beyond a million.
+  [[nodiscard]] uint64_t other_count() const { return other_count_; }
+  // The values beside the tensors, as they were pickled.
   [[nodiscard]] const PickleMachine& machine() const { return machine_; }
   [[nodiscard]] const PickleNode& root() const { return machine_.node(root_); }
 
@@ -60,6 +76,8 @@ class TorchArchive {
   PickleMachine machine_;
   uint32_t root_ = 0;
   std::vector<ArchiveTensor> tensors_;
+  std::vector<ArchiveValue> values_;
+  uint64_t other_count_ = 0;
 };
 
 // kCorrupt when the recorded checksum of the tensor's storage is not that of its bytes.

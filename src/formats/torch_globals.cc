@@ -24,9 +24,9 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kStorageClasses = {
     {"ComplexDoubleStorage", DType::kComplex128},
 }};
 
-constexpr std::array<std::string_view, 11> kPlainBuiltins = {
-    "set",   "frozenset", "list",  "tuple", "dict",     "int",
-    "float", "complex",   "slice", "range", "bytearray"};
+constexpr std::array<std::string_view, 12> kPlainBuiltins = {
+    "set",   "frozenset", "list",  "tuple", "dict",  "int",
+    "float", "complex",   "slice", "range", "bytes", "bytearray"};
 // What a call to one of their functions would do does not matter: nothing is called.
 constexpr std::array<std::string_view, 23> kDataPackages = {"torch",
                                                             "torch_npu",

@@ -220,10 +220,13 @@ Status PickleMachine::PushNumber(uint8_t opcode, ByteReader& in) {
       PL_TRY_ASSIGN(const uint32_t size, in.ReadU32());
       return PushLong(size, in);
     }
-    default:  // kBinFloat; no tensor needs its value
-      PL_TRY(in.Skip(8));
-      Push(Kind::kFloat);
+    default: {  // kBinFloat: big-endian
+      PL_TRY_ASSIGN(const std::string_view bytes, in.ReadText(sizeof(uint64_t)));
+      uint64_t bits = 0;
+      for (const char byte : bytes) bits = bits << 8 | static_cast<unsigned char>(byte);
+      Push(Kind::kFloat).number = std::bit_cast<int64_t>(bits);
       return {};
+    }
   }
 }
 

@@ -38,11 +38,11 @@ struct PickleNode {
     kNone,
     kBool,
     kInt,
-    kLong,  // integer outside int64_t; `text` is its little-endian two's complement
-    kFloat,
+    kLong,   // integer outside int64_t; `text` is its little-endian two's complement
+    kFloat,  // `number` holds the bits of the double
     kText,
     kTuple,
-    kList,
+    kList,  // also a set: `text` is kSetMark then
     kDict,
     kGlobal,   // `module` and `text`
     kStorage,  // `number` indexes the machine's storages
@@ -57,6 +57,9 @@ struct PickleNode {
   std::string_view module;
   std::vector<uint32_t> items;
 };
+
+// The `text` of lists that were sets: their items have no order of their own.
+inline constexpr std::string_view kSetMark = "set";
 
 // What a pickle may name.
 enum class PickleScope : uint8_t {

@@ -44,12 +44,15 @@ Status PickleMachine::StepObject(uint8_t opcode, ByteReader& in) {
       stack_.push_back(stack_.back());
       return {};
     case kEmptySet:
-      Push(Kind::kList);
+      Push(Kind::kList).text = kSetMark;
       return {};
     case kAddItems:
       return Extend(/*marked=*/true, Kind::kList);
     case kFrozenSet:
-      return MakeMarkedTuple();
+      PL_TRY(MakeMarkedTuple());
+      nodes_[stack_.back()].kind = Kind::kList;
+      nodes_[stack_.back()].text = kSetMark;
+      return {};
     case kNewObj:
       return MakeObject(1);
     case kNewObjEx:
@@ -105,7 +108,9 @@ Status PickleMachine::MakeOther(uint32_t function, uint32_t arguments) {
     const bool is_sequence = !items.empty() && (nodes_[items[0]].kind == Kind::kList ||
                                                 nodes_[items[0]].kind == Kind::kTuple);
     if (is_sequence) values = nodes_[items[0]].items;
-    Push(Kind::kList).items = std::move(values);
+    PickleNode& list = Push(Kind::kList);
+    list.items = std::move(values);
+    if (text != "list") list.text = kSetMark;
     return {};
   }
   PickleNode& node = Push(Kind::kObject);

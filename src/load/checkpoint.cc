@@ -194,6 +194,10 @@ Status ReadTorch(const std::string& path, const std::string& prefix, Checkpoint&
     tensor.pieces.push_back(std::move(piece));
     out.Add(std::move(tensor));
   }
+  for (const torch_pt::ArchiveValue& value : file->values()) {
+    out.Add(CheckpointValue{prefix + value.name, value.value});
+  }
+  out.LeaveOut(file->other_count());
   out.Keep(file);
   return {};
 }
@@ -239,6 +243,12 @@ void Checkpoint::SortByName() {
     tensors_[i].name = fmt::format("{} ({})", tensors_[i].name, same);
   }
   std::ranges::stable_sort(tensors_, {}, &CheckpointTensor::name);
+  std::ranges::stable_sort(values_, {}, &CheckpointValue::name);
+  for (size_t i = 1, same = 1; i < values_.size(); ++i) {
+    same = values_[i].name == values_[i - same].name ? same + 1 : 1;
+    if (same > 1) values_[i].name += fmt::format(" ({})", same);
+  }
+  std::ranges::stable_sort(values_, {}, &CheckpointValue::name);
 }
 
 void Checkpoint::Rename(const std::vector<std::string>& names) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/torch_archive.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
 
@@ -39,6 +40,9 @@ struct CheckpointTensor {
   std::vector<TensorPiece> pieces{};
   std::string problem{};  // why its values cannot be used; empty: they can
 };
+
+// A plain value beside the parameters: a step number, a learning rate.
+using CheckpointValue = torch_pt::ArchiveValue;
 
 // A whole tensor: a view into the files where it is one piece, else an own copy.
 class WholeTensor {
@@ -64,6 +68,10 @@ class Checkpoint {
 
   // In order of name; every name once.
   [[nodiscard]] const std::vector<CheckpointTensor>& tensors() const { return tensors_; }
+  // In order of name; every name once. Of .npy, .safetensors and merged directories: none.
+  [[nodiscard]] const std::vector<CheckpointValue>& values() const { return values_; }
+  // Values that are neither among the tensors nor among the plain values.
+  [[nodiscard]] uint64_t left_out() const { return left_out_; }
   // What the reader had to decide, one sentence each.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   // The file holds one array and no names (.npy, a .pt of one tensor).
@@ -76,6 +84,8 @@ class Checkpoint {
 
   // For readers of the formats.
   void Add(CheckpointTensor tensor) { tensors_.push_back(std::move(tensor)); }
+  void Add(CheckpointValue value) { values_.push_back(std::move(value)); }
+  void LeaveOut(uint64_t count) { left_out_ += count; }
   void Keep(std::shared_ptr<const void> file) { files_.push_back(std::move(file)); }
   // Names the nameless tensors from position `first` on.
   void NameFrom(size_t first, const std::string& name) {
@@ -89,6 +99,8 @@ class Checkpoint {
   void SortByName();
 
   std::vector<CheckpointTensor> tensors_;
+  std::vector<CheckpointValue> values_;
+  uint64_t left_out_ = 0;
   std::vector<std::string> warnings_;
   std::vector<std::shared_ptr<const void>> files_;  // own the memory of the pieces
 };

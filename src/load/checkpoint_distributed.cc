@@ -79,7 +79,7 @@ class MetadataReader {
 
   void AddTensor(const PickleNode& key, const PickleNode& value) {
     // Other values are pickles of their own.
-    if (key.kind != Kind::kText || value.text != "TensorStorageMetadata") return;
+    if (key.kind != Kind::kText || value.text != "TensorStorageMetadata") return out_.LeaveOut(1);
     CheckpointTensor tensor{.name = std::string(key.text)};
     const std::optional<Shape> sizes = ShapeOf(machine_.Find(value, "size"));
     const std::optional<DType> dtype = DTypeOf(machine_.Find(value, "properties"));

@@ -116,7 +116,10 @@ class MegatronReader {
     PL_TRY(OpenFiles());
     for (const RankFile& file : files_) AddFile(file);
     PL_TRY(Merge());
-    for (const RankFile& file : files_) out_.Keep(file.archive);
+    for (const RankFile& file : files_) {
+      out_.LeaveOut(file.archive->values().size() + file.archive->other_count());
+      out_.Keep(file.archive);
+    }
     return {};
   }
 

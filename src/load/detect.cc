@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text_parts.h"
+#include "load/checkpoint.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
 
@@ -157,6 +158,20 @@ Result<std::vector<std::string>> ListDumpJson(const std::string& directory) {
 
 namespace {
 
+Error NotARecording(const std::string& path) {
+  if (LooksLikeCheckpoint(path)) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: an array or a checkpoint by its name (expected a dump.json or "
+                             "debug.json). `plumb compare` and plumbline.compare() take two of "
+                             "these.",
+                             path));
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: not a dump (expected a file named dump.json or debug.json). Name "
+                           "such a file or its directory.",
+                           path));
+}
+
 Result<std::string> FindDumpJson(const std::string& path) {
   switch (KindOf(path)) {
     case PathKind::kFile:
@@ -164,10 +179,7 @@ Result<std::string> FindDumpJson(const std::string& path) {
           BaseName(path).ends_with(run_files::kDebugJson)) {
         return path;
       }
-      return Error(ErrorCode::kInvalidArgument,
-                   fmt::format("{}: not a dump (expected a file named dump.json or "
-                               "debug.json). Name such a file or its directory.",
-                               path));
+      return NotARecording(path);
     case PathKind::kDirectory:
       break;
     case PathKind::kMissing:

@@ -125,6 +125,7 @@ class Checker {
     if (const Waiver* waiver = FindWaiver(rules_, rule, row.item().name, today_)) {
       item.outcome = CiOutcome::kSkipped;
       item.message += fmt::format("; waived: {}", waiver->reason);
+      item.waiver = waiver->reason;
       ++result_.waived;
     } else {
       ++failures_of_rule_[index];

@@ -152,7 +152,7 @@ void AppendLocation(const CiCase& item, std::string& out) {
 
 bool IsSarifResult(const CiCase& item) {
   const bool bad = item.outcome == CiOutcome::kFail || item.outcome == CiOutcome::kError;
-  return bad && item.rule != "inherited";
+  return (bad || item.waiver) && item.rule != "inherited";
 }
 
 void AppendSarifResult(const CiCase& item, std::string& out) {
@@ -163,6 +163,15 @@ void AppendSarifResult(const CiCase& item, std::string& out) {
   message.Text("text", item.name + ": " + item.message);
   message.End();
   AppendLocation(item, result.Key("locations"));
+  if (item.waiver) {
+    std::string& list = result.Key("suppressions");
+    list += '[';
+    ObjectWriter suppression(list);
+    suppression.Text("kind", "external");
+    suppression.Text("justification", *item.waiver);
+    suppression.End();
+    list += ']';
+  }
   result.End();
 }
 

@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_REPORT_CI_REPORT_H_
 #define PLUMBLINE_REPORT_CI_REPORT_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +22,11 @@ enum class CiOutcome : uint8_t {
 struct CiCase {
   std::string name;  // of a call, a rule or a property of the whole comparison
   CiOutcome outcome = CiOutcome::kPass;
-  std::string rule;         // stable code: "exceeds-noise", "no-golden", ...
-  std::string message;      // one sentence
-  std::string frame;        // "File PATH, line N, in ..."; empty if unknown
-  bool is_warning = false;  // SARIF level "warning" instead of "error"
+  std::string rule;                   // stable code: "exceeds-noise", "no-golden", ...
+  std::string message;                // one sentence
+  std::string frame;                  // "File PATH, line N, in ..."; empty if unknown
+  bool is_warning = false;            // SARIF level "warning" instead of "error"
+  std::optional<std::string> waiver;  // of a skipped case that fails: why that does not count
 };
 
 struct CiReport {
@@ -41,7 +43,8 @@ CiReport CiReportOf(const Comparison& comparison);
 
 // Each file appears complete or not at all.
 Status WriteJunit(const CiReport& report, const std::string& path);
-// Failing cases only. Those with rule "inherited" are left out: they follow from others.
+// Failing cases, and waived ones as suppressed results. Those with rule "inherited" are left out:
+// they follow from others.
 Status WriteSarif(const CiReport& report, const std::string& path);
 
 }  // namespace plumbline::report

@@ -96,6 +96,17 @@ def test_waivers(waiver: str, status: int, pair: Path) -> None:
         assert "waived: known" in done.stdout
 
 
+def test_sarif_has_waived_values_as_suppressed(pair: Path) -> None:
+    waivers = "waivers:\n  - {name: 'Torch.b.*', reason: known}\n"
+    check(pair, f"rules:\n{rule('*')}{waivers}", "--sarif", str(pair / "check.sarif"))
+    [run] = json.loads((pair / "check.sarif").read_text())["runs"]
+    waived, failed = run["results"]
+    assert waived["message"]["text"].startswith("Torch.b.0.forward.output.0")
+    assert waived["suppressions"] == [{"kind": "external", "justification": "known"}]
+    assert "suppressions" not in failed
+    assert {r["id"] for r in run["tool"]["driver"]["rules"]} == {"max_diff", "no-value"}
+
+
 def test_sarif_names_the_failing_value(pair: Path) -> None:
     check(pair, "rules:\n" + rule("*"), "--sarif", str(pair / "check.sarif"))
     [run] = json.loads((pair / "check.sarif").read_text())["runs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sqlite3
 import sys
 from pathlib import Path
@@ -35,6 +36,8 @@ def test_files_go_where_they_are_asked(tmp_path: Path) -> None:
     with sqlite3.connect(out / "a.db") as database:
         assert database.execute("SELECT count(*) FROM rows").fetchone()[0] == len(result.rows)
     assert (out / "a.xlsx").read_bytes()[:2] == b"PK"
+    result.to_json(out / "a.json")
+    assert json.loads((out / "a.json").read_text())["rows"] == result.rows
 
 
 def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
@@ -48,6 +51,9 @@ def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
         result.to_csv(tmp_path)
     assert directory.value.filename == str(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["good"]  # nothing is left behind
+    with pytest.raises(OSError) as refused:
+        result.to_xlsx("/proc/a.xlsx")
+    assert refused.value.filename == "/proc/a.xlsx"
 
 
 def test_its_text_is_one_line(tmp_path: Path) -> None:

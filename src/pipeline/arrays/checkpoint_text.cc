@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/number_text.h"
+#include "base/utf8.h"
 #include "formats/json_document.h"
 #include "match/python_text.h"
 #include "measure/compared_row.h"
@@ -106,27 +107,46 @@ std::string ArrayAnswer(const CheckpointComparison& comparison) {
   return text + Evidence(row) + "\n";
 }
 
-std::string Answer(const CheckpointComparison& comparison,
-                   const std::vector<const ComparedParameter*>& wrong) {
-  if (comparison.of_arrays) return ArrayAnswer(comparison);
+// Of a name's two values, cut where they are long.
+std::string SidesText(const DifferingValue& value) {
+  constexpr size_t kMostBytes = 100;
+  const auto side = [](const torch_pt::PlainValue& plain) {
+    const std::string text = OneLine(PlainText(plain));
+    const std::string_view shown = Utf8Beginning(text, kMostBytes);
+    return std::string(shown) + (shown.size() < text.size() ? "..." : "");
+  };
+  return fmt::format("{} (golden {})", side(value.target), side(value.golden));
+}
+
+std::string ParametersAnswer(const CheckpointComparison& comparison,
+                             const std::vector<const ComparedParameter*>& wrong) {
   const uint64_t all = comparison.parameters.size();
   const std::string rest = Rest(comparison);
   const uint64_t differing =
       CountOf(comparison, Verdict::kBroken) + CountOf(comparison, Verdict::kSuspicious);
   if (differing > 0) {
-    return fmt::format("differs: {} of {}, most {} ({}){}\n", differing,
-                       CountText(all, "parameter"), OneLine(wrong.front()->name),
-                       Evidence(*wrong.front()), rest.empty() ? "" : "; " + rest);
+    return fmt::format("differs: {} of {}, most {} ({}){}", differing, CountText(all, "parameter"),
+                       OneLine(wrong.front()->name), Evidence(*wrong.front()),
+                       rest.empty() ? "" : "; " + rest);
   }
   if (!wrong.empty()) {
-    return fmt::format("not judged completely: {} of {}, first {} ({}){}\n", wrong.size(),
+    return fmt::format("not judged completely: {} of {}, first {} ({}){}", wrong.size(),
                        CountText(all, "parameter"), OneLine(wrong.front()->name),
                        Evidence(*wrong.front()), rest.empty() ? "" : "; " + rest);
   }
-  if (!comparison.is_good()) {
-    return fmt::format("not judged: {}, {}\n", CountText(all, "parameter"), rest);
-  }
-  return fmt::format("no difference: {} ({})\n", CountText(all, "parameter"), rest);
+  const std::string parameters = CountText(all, "parameter");
+  if (comparison.trivial == all) return fmt::format("not judged: {}, {}", parameters, rest);
+  const std::vector<DifferingValue>& values = comparison.values.differing;
+  if (values.empty()) return fmt::format("no difference: {} ({})", parameters, rest);
+  return fmt::format("differs: {} is {}; {} ({})", OneLine(values.front().name),
+                     SidesText(values.front()), parameters, rest);
+}
+
+std::string Answer(const CheckpointComparison& comparison,
+                   const std::vector<const ComparedParameter*>& wrong) {
+  if (comparison.of_arrays) return ArrayAnswer(comparison);
+  const std::string values = ValuesText(comparison.values);
+  return ParametersAnswer(comparison, wrong) + (values.empty() ? "" : "; " + values) + "\n";
 }
 
 void AddMetrics(const ComparedParameter& row, std::string& text) {
@@ -192,6 +212,47 @@ void AddSimilarity(const ComparedParameter& row, std::string& out) {
 
 }  // namespace
 
+namespace {
+
+void AddValues(const std::vector<DifferingValue>& values, std::string& text) {
+  for (size_t i = 0; i < std::min(values.size(), kShownRows); ++i) {
+    text += fmt::format("  value differs: {}: {}\n", OneLine(values[i].name), SidesText(values[i]));
+  }
+  if (values.size() > kShownRows) {
+    text += fmt::format("  and {} values more\n", values.size() - kShownRows);
+  }
+}
+
+void AddPlain(const torch_pt::PlainValue& value, std::string& out) {
+  if (std::holds_alternative<std::monostate>(value)) {
+    out += "null";
+  } else if (const auto* truth = std::get_if<bool>(&value)) {
+    out += *truth ? "true" : "false";
+  } else if (const auto* text = std::get_if<std::string>(&value)) {
+    json::AppendString(*text, out);
+  } else {
+    const auto* number = std::get_if<double>(&value);
+    const bool is_finite = number == nullptr || std::isfinite(*number);
+    out += is_finite ? PlainText(value) : fmt::format("\"{}\"", PlainText(value));
+  }
+}
+
+std::string ValuesJson(const std::vector<DifferingValue>& values) {
+  std::string out = "{";
+  for (const DifferingValue& value : values) {
+    if (out.size() > 1) out += ", ";
+    json::AppendString(value.name, out);
+    out += ": [";
+    AddPlain(value.target, out);
+    out += ", ";
+    AddPlain(value.golden, out);
+    out += ']';
+  }
+  return out + "}";
+}
+
+}  // namespace
+
 std::string CheckpointSummary(const CheckpointComparison& comparison) {
   const std::vector<const ComparedParameter*> wrong = WorstFirst(comparison);
   std::string text = Answer(comparison, wrong);
@@ -204,6 +265,7 @@ std::string CheckpointSummary(const CheckpointComparison& comparison) {
     }
     if (wrong.size() > kShownRows)
       text += fmt::format("  and {} more\n", wrong.size() - kShownRows);
+    AddValues(comparison.values.differing, text);
   }
   for (const std::string& warning : comparison.warnings) {
     text += fmt::format("  warning: {}\n", OneLine(warning));
@@ -228,8 +290,17 @@ Result<std::string> CheckpointJson(const CheckpointComparison& comparison) {
   out.Number("only in target", comparison.target_only);
   out.Number("only in golden", comparison.golden_only);
   out.Number("zeros or empty on both sides", comparison.trivial);
+  const ComparedValues& values = comparison.values;
+  out.Number("plain values", values.common);
+  out.Number("differing values", values.differing.size());
+  out.Number("values only in target", values.target_only);
+  out.Number("values only in golden", values.golden_only);
+  out.Number("other values in target", values.target_other);
+  out.Number("other values in golden", values.golden_other);
   out.Close('}');
   out.Texts("warnings", comparison.warnings);
+  out.Key("differing values");
+  out.Raw(ValuesJson(values.differing));
   out.Key("parameters");
   out.Raw(SimilarityJson(comparison));
   out.Close('}');

@@ -169,7 +169,8 @@ uint64_t GoodOf(const CheckpointComparison& comparison) {
 }  // namespace
 
 bool CheckpointComparison::is_good() const {
-  return GoodOf(*this) > 0 && GoodOf(*this) + trivial == parameters.size();
+  return GoodOf(*this) > 0 && GoodOf(*this) + trivial == parameters.size() &&
+         values.differing.empty();
 }
 
 Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
@@ -188,6 +189,7 @@ Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
   comparison.of_arrays = target.is_array() && golden.is_array();
   CopyWarnings(target, target_path, comparison.warnings);
   CopyWarnings(golden, golden_path, comparison.warnings);
+  comparison.values = CompareValues(target, golden);
   // An array has the name of its file; two are a pair whatever these are.
   const std::string name = comparison.of_arrays ? StemOf(target_path) : "";
   if (target.is_array()) target.Rename({name.empty() ? StemOf(target_path) : name});

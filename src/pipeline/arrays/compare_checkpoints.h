@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/arrays/checkpoint_values.h"
 #include "plumbline/compare.h"
 #include "plumbline/tensor.h"
 
@@ -43,9 +44,10 @@ struct CheckpointComparison {
   std::vector<ComparedParameter> parameters;  // in order of name
   std::array<uint64_t, kVerdictCount> counts{};
   uint64_t target_only = 0, golden_only = 0, trivial = 0;
+  ComparedValues values;  // what is plain and no tensor
   std::vector<std::string> warnings;
 
-  // Everything is the same or within noise; what agrees trivially does not count against it, but
+  // Every parameter is the same or within noise, and no plain value differs; what agrees trivially does not count against it, but
   // alone it is not enough.
   [[nodiscard]] bool is_good() const;
 };
