@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "match/call_key.h"
 
@@ -105,6 +106,88 @@ std::optional<ItemLinks> LinkByName(const CallItems& target, const CallItems& go
   return links;
 }
 
+bool IsPlainArgument(const Item& item) { return item.role == ItemRole::kInput && !item.is_tensor; }
+
+// Which of `longer` the item of the other side is: by name, then of inputs the first that is left
+// of tensors, or that has the same value of others. kNone: none.
+size_t PartnerIn(const CallItems& longer, const std::vector<bool>& used, const Item& item) {
+  for (size_t j = 0; j < used.size(); ++j) {
+    const Item& other = longer.items[j];
+    if (used[j] || other.role != ItemRole::kInput || item.role != ItemRole::kInput) continue;
+    if (other.is_tensor != item.is_tensor) continue;
+    if (item.is_tensor || (item.digest == other.digest && item.dtype == other.dtype)) return j;
+  }
+  return kNone;
+}
+
+// Links of all items of the shorter call, where what the longer one has beside them are arguments
+// without tensors; nothing otherwise.
+std::optional<ItemMatch> LinkBesideDefaults(const CallItems& target, const CallItems& golden) {
+  const bool of_target = target.items.size() > golden.items.size();
+  const CallItems& longer = of_target ? target : golden;
+  const CallItems& shorter = of_target ? golden : target;
+  const bool returns = std::ranges::any_of(
+      shorter.items, [](const Item& item) { return item.role == ItemRole::kOutput && item.dtype; });
+  const bool are_as_many = target.items.size() == golden.items.size();
+  if (target.kind != CallKind::kForward || !returns || are_as_many) return std::nullopt;
+  std::unordered_map<std::string, size_t> by_part;
+  for (size_t j = 0; j < longer.items.size(); ++j) {
+    by_part.try_emplace(NormalPart(longer, longer.items[j]), j);
+  }
+  std::vector<size_t> partner(shorter.items.size(), kNone);
+  std::vector<bool> used(longer.items.size(), false);
+  for (size_t i = 0; i < partner.size(); ++i) {
+    const auto found = by_part.find(NormalPart(shorter, shorter.items[i]));
+    if (found == by_part.end() || used[found->second]) continue;
+    const Item& other = longer.items[found->second];
+    if (other.role != shorter.items[i].role || other.is_tensor != shorter.items[i].is_tensor)
+      continue;
+    partner[i] = found->second;
+    used[found->second] = true;
+  }
+  ItemMatch match;
+  for (size_t i = 0; i < partner.size(); ++i) {
+    if (partner[i] == kNone) partner[i] = PartnerIn(longer, used, shorter.items[i]);
+    if (partner[i] == kNone) return std::nullopt;
+    used[partner[i]] = true;
+    match.links.emplace_back(of_target ? partner[i] : i, of_target ? i : partner[i]);
+  }
+  std::ranges::sort(match.links);
+  for (size_t j = 0; j < used.size(); ++j) {
+    if (used[j]) continue;
+    if (!IsPlainArgument(longer.items[j])) return std::nullopt;
+    (of_target ? match.alone_target : match.alone_golden).push_back(j);
+  }
+  match.are_defaults = true;
+  return match;
+}
+
+// The first item of `longer` that the other side's call has not, or null.
+const Item* FirstAlone(const CallItems& longer, const CallItems& shorter) {
+  std::unordered_set<std::string> parts;
+  for (const Item& item : shorter.items) parts.insert(NormalPart(shorter, item));
+  const auto found = std::ranges::find_if(longer.items, [&](const Item& item) {
+    return item.dtype && !parts.contains(NormalPart(longer, item));
+  });
+  return found == longer.items.end() ? nullptr : &*found;
+}
+
+// What two calls of unequal lengths differ by; where names tell nothing, the places.
+Mismatch OtherStructure(const CallItems& target, const CallItems& golden, size_t at) {
+  const bool target_longer = target.items.size() > golden.items.size();
+  const Item* alone = target.items.size() == golden.items.size() ? nullptr
+                      : target_longer                            ? FirstAlone(target, golden)
+                                                                 : FirstAlone(golden, target);
+  if (alone != nullptr) {
+    return {"structure-differs",
+            fmt::format("only {} has {}", target_longer ? "target" : "golden", alone->name),
+            alone->role};
+  }
+  const Item& a = target.items[at];
+  return {"structure-differs",
+          fmt::format("target has {} where golden has {}", a.name, golden.items[at].name), a.role};
+}
+
 std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems& golden,
                                         const ItemRules& rules) {
   const size_t count = std::min(target.items.size(), golden.items.size());
@@ -112,8 +195,7 @@ std::optional<Mismatch> MismatchInOrder(const CallItems& target, const CallItems
     const Item& a = target.items[i];
     const Item& b = golden.items[i];
     if (a.role != b.role || !SameName(target, a, golden, b)) {
-      return Mismatch{"structure-differs",
-                      fmt::format("target has {} where golden has {}", a.name, b.name), a.role};
+      return OtherStructure(target, golden, i);
     }
     if (std::optional<Mismatch> mismatch = ValueMismatch(a, b, rules)) return mismatch;
   }
@@ -229,9 +311,12 @@ ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const Ite
   std::optional<ItemMatch> linked =
       rules.by_kind ? LinkAroundContainers(target, golden) : std::nullopt;
   if (!linked) {
-    std::optional<ItemLinks> links = LinkByName(target, golden);
-    if (!links) return match;
-    linked.emplace().links = *std::move(links);
+    if (std::optional<ItemLinks> links = LinkByName(target, golden)) {
+      linked.emplace().links = *std::move(links);
+    } else {
+      linked = LinkBesideDefaults(target, golden);
+    }
+    if (!linked) return match;
   }
   for (const auto& [i, j] : linked->links) {
     if (ValueMismatch(target.items[i], golden.items[j], rules)) return match;

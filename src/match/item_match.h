@@ -28,6 +28,7 @@ struct ItemMatch {
   // Empty when every item pairs with the one at the same position.
   ItemLinks links;
   std::vector<size_t> alone_target, alone_golden;  // items without counterpart in it
+  bool are_defaults = false;  // these are arguments that the other side leaves to their defaults
 };
 
 struct ItemRules {
@@ -40,7 +41,9 @@ struct ItemRules {
 // Items pair in order where they are called the same behind the names of their calls; otherwise by
 // that part of the name, and inputs that are left (passed by position on one side, by keyword on
 // the other) in order. Shapes must be equal and dtypes agree. All items must pair, except where the
-// target's call has mapped_parts: there each item goes where it is mapped to.
+// target's call has mapped_parts: there each item goes where it is mapped to; and except for
+// arguments without tensors of a forward call that one side alone passes, where all else pairs and
+// the call returns something: that side spells out what the other leaves to its default.
 ItemMatch MatchItems(const CallItems& target, const CallItems& golden, const ItemRules& rules = {});
 
 // A text that is equal for two calls exactly if their items agree in number, role, shape and

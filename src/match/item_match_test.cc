@@ -111,6 +111,67 @@ TEST(ItemMatch, GradientsThatOneFrameworkAloneLooksForStayAlone) {
   EXPECT_TRUE(MatchItems(target, golden, kAcross).mismatch);
 }
 
+// A forward call that reads a tensor and returns one, with these arguments beside it.
+CallItems WithArguments(std::vector<Part> arguments) {
+  std::vector<Part> parts = {{"input.0"}};
+  parts.insert(parts.end(), arguments.begin(), arguments.end());
+  parts.push_back({"output.0", "[2]", "torch.float32", ItemRole::kOutput});
+  CallItems call = CallOf("T.f.0.forward", parts);
+  call.kind = CallKind::kForward;
+  call.items.front().is_tensor = call.items.back().is_tensor = true;
+  return call;
+}
+
+const Part kEps{"input.eps", "[]", "<class 'float'>"};
+
+TEST(ItemMatch, AnArgumentOfOneSideAloneIsADefaultOfTheOther) {
+  const CallItems plain = WithArguments({}), given = WithArguments({kEps});
+  const ItemMatch of_target = MatchItems(given, plain);
+  EXPECT_FALSE(of_target.mismatch);
+  EXPECT_TRUE(of_target.are_defaults);
+  EXPECT_EQ(of_target.links, (ItemLinks{{0, 0}, {2, 1}}));
+  EXPECT_EQ(of_target.alone_target, std::vector<size_t>{1});
+  const ItemMatch of_golden = MatchItems(plain, given);
+  EXPECT_FALSE(of_golden.mismatch);
+  EXPECT_EQ(of_golden.links, (ItemLinks{{0, 0}, {1, 2}}));
+  EXPECT_EQ(of_golden.alone_golden, std::vector<size_t>{1});
+  const Part place{"input.1", "[]", "<class 'float'>"};
+  EXPECT_EQ(MatchItems(WithArguments({place}), plain).alone_target, std::vector<size_t>{1});
+}
+
+TEST(ItemMatch, ArgumentsThatBothPassPairBesideADefault) {
+  // By place on one side, by keyword on the other: the one of the same value.
+  CallItems target = WithArguments(
+      {{"input.inplace", "[]", "<class 'bool'>"}, {"input.p", "[]", "<class 'float'>"}});
+  CallItems golden = WithArguments({{"input.1", "[]", "<class 'float'>"}});
+  target.items[2].digest = golden.items[1].digest = "0.1";
+  EXPECT_EQ(MatchItems(target, golden).links, (ItemLinks{{0, 0}, {2, 1}, {3, 2}}));
+  golden.items[1].digest = "0.2";
+  EXPECT_TRUE(MatchItems(target, golden).mismatch);
+}
+
+TEST(ItemMatch, WhatElseOneSideAloneHasKeepsCallsApart) {
+  const CallItems plain = WithArguments({});
+  CallItems tensor = WithArguments({{"input.bias"}});
+  tensor.items[1].is_tensor = true;
+  ASSERT_TRUE(MatchItems(tensor, plain).mismatch);
+  EXPECT_EQ(MatchItems(tensor, plain).mismatch->detail, "only target has T.f.0.forward.input.bias");
+  EXPECT_EQ(MatchItems(plain, tensor).mismatch->detail, "only golden has T.f.0.forward.input.bias");
+  CallItems other_shape = WithArguments({kEps});
+  other_shape.items.back().shape_text = "[3]";
+  ASSERT_TRUE(MatchItems(other_shape, plain).mismatch);
+  EXPECT_EQ(MatchItems(other_shape, plain).mismatch->detail,
+            "only target has T.f.0.forward.input.eps");
+  // Nothing shows what an argument does to a call that returns nothing, or to a gradient.
+  CallItems given = WithArguments({kEps}), without = plain;
+  given.kind = without.kind = CallKind::kBackward;
+  EXPECT_TRUE(MatchItems(given, without).mismatch);
+  given.kind = without.kind = CallKind::kForward;
+  given.items.pop_back();
+  without.items.pop_back();
+  EXPECT_TRUE(MatchItems(given, without).mismatch);
+}
+
 TEST(ItemMatch, StructureIsTheListOfRolesShapesAndTypes) {
   const CallItems a = CallOf("A", {{"input.0"}});
   EXPECT_EQ(StructureOf(a), StructureOf(CallOf("B", {{"input.x", "[2]", "BFloat16"}})));

@@ -385,18 +385,18 @@ class Matcher {
     other.counterpart = i;
   }
 
-  // Items that a mapping leaves without counterpart.
+  // Items that a mapping leaves without counterpart, and arguments left to their defaults.
   static void AddLeftOut(size_t i, size_t j, const ItemMatch& items, std::vector<CallPair>& pairs) {
     if (!items.alone_target.empty()) {
       CallPair& alone = pairs.emplace_back();
       alone.target = i;
-      alone.reason = "no-golden";
+      alone.reason = items.are_defaults ? CallPair::kDefault : "no-golden";
       for (const size_t k : items.alone_target) alone.links.emplace_back(k, kNone);
     }
     if (!items.alone_golden.empty()) {
       CallPair& alone = pairs.emplace_back();
       alone.golden = j;
-      alone.reason = "no-target";
+      alone.reason = items.are_defaults ? CallPair::kDefault : "no-target";
       for (const size_t k : items.alone_golden) alone.links.emplace_back(kNone, k);
     }
   }

@@ -18,12 +18,14 @@ namespace plumbline::match {
 // A pair, or one call alone with the reason why.
 struct CallPair {
   static constexpr size_t kNone = static_cast<size_t>(-1);
+  static constexpr std::string_view kDefault = "default-unknown";
   size_t target = kNone;  // index into the target's calls
   size_t golden = kNone;
   // Empty when paired. "no-golden", "no-target": no such call on the other side; "recomputed": none
   // because only this side runs it twice. "shape-differs", "dtype-differs", "structure-differs":
   // the name is there, but the call is not the same; `detail` says where (empty when only nulls are
   // missing), `role` which part of the call it is and `counterpart` the call of that name.
+  // kDefault: arguments of a paired call that the other side leaves to their defaults.
   std::string reason;
   std::string detail;
   std::optional<ItemRole> role;
@@ -32,8 +34,9 @@ struct CallPair {
   // "unwrapped" (a wrapper around the model or another framework's spelling), "renamed" (the same
   // kind of call at the same place), "mapped" (by a mapping file). Empty: by name.
   std::string_view rule;
-  // Empty: item by item in order. kNone on one side: an item alone, in a pair of reason "no-golden"
-  // or "no-target"; such a pair stands behind the one that the call's other items are in.
+  // Empty: item by item in order. kNone on one side: an item alone, in a pair of reason
+  // "no-golden", "no-target" or kDefault; such a pair stands behind the one that the call's other
+  // items are in.
   ItemLinks links;
 
   [[nodiscard]] bool paired() const { return reason.empty(); }

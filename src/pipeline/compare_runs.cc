@@ -32,6 +32,7 @@
 #include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/measured_noise.h"
 #include "pipeline/culprit/next_config.h"
+#include "pipeline/default_arguments.h"
 #include "pipeline/graphs/graph_items.h"
 #include "pipeline/graphs/keep_mapped.h"
 #include "pipeline/left_out.h"
@@ -305,6 +306,7 @@ struct pipeline::RunPair::Impl {
   Comparison comparison{};
   bool digest_bases_differ = false;
   LeftOut left_out{};
+  std::vector<DefaultArguments> defaults{};
 
   // Whether a side is a dump of static graphs.
   [[nodiscard]] bool has_graphs() const {
@@ -352,9 +354,10 @@ struct pipeline::RunPair::Impl {
       left_out = TakeLeftOut(target.calls, golden.calls);
     }
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
-    PL_TRY_ASSIGN(const std::vector<CallPair> pairs,
-                  pairing.pair ? pairing.pair(left, right, comparison)
-                               : PairCalls(left, right, options, comparison));
+    PL_TRY_ASSIGN(std::vector<CallPair> pairs, pairing.pair
+                                                   ? pairing.pair(left, right, comparison)
+                                                   : PairCalls(left, right, options, comparison));
+    defaults = TakeDefaultArguments(pairs, target.calls, golden.calls);
     BuildRows(pairs, target.calls, golden.calls, comparison);
     return {};
   }
@@ -454,6 +457,7 @@ Status pipeline::RunPair::Explain() {
   RunWithThreads(impl_->options.threads, [&] {
     comparison.next_config = NextConfigText(target, comparison);
     WarnOfOtherForms(comparison);
+    AddDefaultArguments(std::move(impl_->defaults), comparison);
     AddLeftOut(std::move(impl_->left_out), comparison);
     stacks = FillStacks(target, impl_->options, comparison);
   });

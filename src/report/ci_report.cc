@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/text_file.h"
+#include "match/name_match.h"
 #include "report/json_object.h"
 #include "report/markup_text.h"
 
@@ -32,6 +33,12 @@ const ComparedRow* WorstRow(const Comparison& comparison, const ComparedCall& ca
 CiCase CaseOf(const Comparison& comparison, const ComparedCall& call) {
   CiCase result;
   result.name = call.name();
+  if (call.unmatched_reason == match::CallPair::kDefault) {
+    result.outcome = CiOutcome::kSkipped;
+    result.rule = call.unmatched_reason;
+    result.message = "the other side leaves these arguments to their defaults";
+    return result;
+  }
   if (!call.paired()) {
     result.outcome = CiOutcome::kError;
     result.rule = call.unmatched_reason;

@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 19> kTexts = {{
+constexpr std::array<CodeAndText, 20> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -18,6 +18,7 @@ constexpr std::array<CodeAndText, 19> kTexts = {{
     {"shape-differs", "no counterpart: other shapes"},
     {"dtype-differs", "no counterpart: other data types"},
     {"structure-differs", "no counterpart: other arguments or results"},
+    {"default-unknown", "only one side passes the argument; the other leaves it to its default"},
     {"namesake", "no counterpart: the call of this name does something else"},
     {"other-batch", "another part of the batch than the other side's calls see"},
     {"unreadable", "a tensor file is missing or damaged"},

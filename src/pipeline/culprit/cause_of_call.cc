@@ -66,6 +66,9 @@ class CauseFinder {
     if (!cause.is_explained()) cause = OtherOutputs(row_index, std::move(cause));
     // A fact before a guess about a few elements.
     if (cause.confidence == CauseConfidence::kLow) cause = NarrowedType(row).value_or(cause);
+    if (!measure::IsInput(row) && !call.unmatched_detail.empty()) {
+      return DefaultCause(call, std::move(cause));
+    }
     if (!AddSkippedCalls(row, cause)) {
       AddSource(row, cause);
       AddEarlierStep(row, cause);
@@ -93,6 +96,13 @@ class CauseFinder {
                                       return each.target_name == comparison_.first_wrong_call->name;
                                     });
     return found == comparison_.calls.end() || found->paired() ? nullptr : &*found;
+  }
+
+  // A pair of which one side leaves an argument to its default, although the results differ.
+  static Cause DefaultCause(const ComparedCall& call, Cause effect) {
+    std::string text = call.unmatched_detail;
+    if (effect.is_explained()) text += "; " + effect.text;
+    return {"argument", std::move(text), CauseConfidence::kHigh};
   }
 
   // A pair whose target has a narrower type, and an error of its size.

@@ -42,14 +42,6 @@ std::string OneLine(std::string_view frame) {
   return text;
 }
 
-std::string Shown(const Recorded& recorded) {
-  if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
-  if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
-  if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
-  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
-  return "None";
-}
-
 // "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
 std::string StatisticsText(const ComparedRow& row) {
   static constexpr std::string_view kNames[] = {"max", "min", "mean", "norm"};
@@ -62,7 +54,7 @@ std::string StatisticsText(const ComparedRow& row) {
       continue;
     }
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} {} (golden {})", kNames[i], Shown(a), Shown(b));
+    text += fmt::format("{} {} (golden {})", kNames[i], ShownValue(a), ShownValue(b));
   }
   return text;
 }
@@ -193,7 +185,8 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
     case CulpritEvent::Kind::kArgument:
       return fmt::format("argument differs: {} is {} (golden {})",
                          measure::ShortName(*row.target, call.target_name),
-                         Shown(row.target->statistics[0]), Shown(row.golden->statistics[0]));
+                         ShownValue(row.target->statistics[0]),
+                         ShownValue(row.golden->statistics[0]));
     case CulpritEvent::Kind::kInput:
       return InputText(target, comparison, event);
     case CulpritEvent::Kind::kStructure:
@@ -207,11 +200,21 @@ std::string WhatText(const Run& target, const Comparison& comparison, const Culp
     case CulpritEvent::Kind::kOutput:
       break;
   }
-  return fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name),
-                     NumbersText(comparison, row, event));
+  std::string text = fmt::format("{}: {}", measure::ShortName(*row.target, call.target_name),
+                                 NumbersText(comparison, row, event));
+  if (call.paired()) AppendPart(text, call.unmatched_detail);  // what is left to its default
+  return text;
 }
 
 }  // namespace
+
+std::string ShownValue(const Recorded& recorded) {
+  if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
+  if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
+  if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
+  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
+  return "None";
+}
 
 std::string UserFrame(const std::vector<std::string>& stack) {
   if (stack.empty()) return {};

@@ -36,6 +36,9 @@ struct CulpritEvent {
   CulpritFact fact{};
 };
 
+// A statistic or an argument, as Python writes it.
+std::string ShownValue(const Recorded& recorded);
+
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
                                const CulpritEvent& event);
 

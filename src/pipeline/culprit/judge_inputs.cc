@@ -52,7 +52,8 @@ void JudgeArgument(WalkState& state, uint32_t call, const Difference& difference
   const bool is_written = measure::AreWrittenNumbers(*row.target, *row.golden);
   const double of_run = is_written ? 0 : state.noise.AtMost(state.noise.level());
   const double noise = std::max(of_run, UnitRoundoff(DType::kFloat32));
-  const bool is_choice = state.types.is_narrower && IsNarrowerType(*row.target, *row.golden);
+  const bool is_choice = state.types.is_narrower && state.types.starts_at != call &&
+                         IsNarrowerType(*row.target, *row.golden);
   if (is_choice || difference.error <= measure::kNoiseFactor * noise) {
     row.verdict = Verdict::kWithinNoise;
     row.expected = noise;

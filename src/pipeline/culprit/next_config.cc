@@ -104,12 +104,17 @@ std::optional<Plan> PlanForUnnamed(const Run& target, const Comparison& comparis
   if (comparison.mode == CompareMode::kTensor || comparison.of_saves) return std::nullopt;
   const std::string& level = target.header().level;
   Plan plan{"tensor", level.empty() ? "L1" : level, {}, {}};
+  // What the sides call in another form may be where they part.
+  for (const ComparedCall& call : comparison.calls) {
+    if (call.unmatched_reason.ends_with("-differs")) AddName(call.target_name, plan.list);
+  }
+  const size_t forms = plan.list.size();
   for (const ComparedRow& row : comparison.rows) {
     if (!measure::IsBad(row.verdict) || row.reason == "inherited") continue;
     AddName(comparison.calls[row.call].name(), plan.list);
     AddName(ForwardNameOf(comparison.calls[row.call].name()), plan.list);
   }
-  return plan.list.empty() ? std::nullopt : std::optional(plan);
+  return plan.list.size() == forms ? std::nullopt : std::optional(plan);
 }
 
 // What is finer than the recording at hand; nothing when it is as fine as it gets.
@@ -168,9 +173,12 @@ std::string NextConfigText(const Run& target, const Comparison& comparison) {
 
 Status WriteNextConfig(const std::string& path, Comparison& comparison) {
   if (comparison.next_config.empty()) {
+    const bool differs = std::ranges::any_of(
+        comparison.rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
     comparison.warnings.push_back(fmt::format(
         "{}: not written, {}", path,
         comparison.first_wrong_call ? "the tensors of the first wrong call are recorded already"
+        : differs                   ? "the tensors of the calls that differ are recorded already"
                                     : "no call is wrong"));
     return {};
   }

@@ -36,6 +36,22 @@ TEST(NextConfig, TensorsOfCallsThatDifferWhereNoneIsNamed) {
   EXPECT_NE(text.find(R"("list": ["Torch.f.0.backward", "Torch.f.0.forward"])"), text.npos) << text;
 }
 
+TEST(NextConfig, CallsOfAnotherFormComeFirstWhereNoneIsNamed) {
+  ComparisonForTest calls = WithWrongRow(CompareMode::kStatistics, "exceeds-noise");
+  calls.Target("Torch.g.0.forward", "structure-differs").TargetOut(kX);
+  const std::string text = NextConfig(calls.get());
+  EXPECT_NE(text.find(R"("list": ["Torch.g.0.forward", "Torch.f.0.backward")"), text.npos) << text;
+}
+
+TEST(NextConfig, WhatDiffersIsNotCalledRight) {
+  ComparisonForTest calls = WithWrongRow(CompareMode::kTensor, "exceeds-noise");
+  Comparison comparison = calls.get();
+  ASSERT_TRUE(WriteNextConfig("next.json", comparison));
+  ASSERT_EQ(comparison.warnings.size(), 1u);
+  EXPECT_EQ(comparison.warnings[0],
+            "next.json: not written, the tensors of the calls that differ are recorded already");
+}
+
 TEST(NextConfig, NothingWhereNothingFinerOrNothingOwnDiffers) {
   EXPECT_EQ(NextConfig(WithWrongRow(CompareMode::kTensor, "exceeds-noise").get()), "");
   EXPECT_EQ(NextConfig(WithWrongRow(CompareMode::kStatistics, "inherited").get()), "");

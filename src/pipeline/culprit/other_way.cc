@@ -50,18 +50,30 @@ class Rest {
     return last;
   }
 
-  // Whether a call behind `last` computes something that agrees.
+  // Whether a call behind `last` computes something that agrees, from other values than such as are
+  // merely off.
   [[nodiscard]] bool AgreesBehind(uint32_t last) const {
-    return std::any_of(comparison_.rows.begin() + first_row_, comparison_.rows.end(),
-                       [&](const ComparedRow& row) {
-                         return row.call > last && KindOf(row) == direction_ && Agrees(row);
-                       });
+    return std::any_of(
+        comparison_.rows.begin() + first_row_, comparison_.rows.end(), [&](const ComparedRow& row) {
+          return row.call > last && KindOf(row) == direction_ && Agrees(row) && !IsDamped(row);
+        });
   }
 
  private:
   static bool IsRead(const ComparedRow& row) { return measure::IsInput(*row.target); }
   [[nodiscard]] CallKind KindOf(const ComparedRow& row) const {
     return KindOfCall(comparison_.calls[row.call].name());
+  }
+
+  // A value that is merely off is damped where it is added to something larger, as a gradient is to
+  // a parameter: what agrees there shows nothing.
+  [[nodiscard]] bool IsDamped(const ComparedRow& result) const {
+    if (IsRead(result)) return false;
+    const auto rows = measure::RowsOf(comparison_, comparison_.calls[result.call]);
+    return std::ranges::any_of(rows, [](const ComparedRow& row) {
+      return measure::IsInput(row) && measure::HasTensors(row) && measure::IsBad(row.verdict) &&
+             row.error < kAnother;
+    });
   }
 
   [[nodiscard]] bool Agrees(const ComparedRow& row) const {

@@ -68,6 +68,33 @@ TEST_F(FormsTest, ResultThatNothingReadsIsComparedWithNothing) {
   EXPECT_EQ(comparison.first_wrong_call->name, "Tensor.__getitem__.0.forward");
 }
 
+// A step that golden computes in one call and the target in two, a little off; then what both do to
+// a parameter.
+class RewrittenTest : public TwoDumpsTest {
+ protected:
+  static constexpr double kOff = 1.0005;
+  RewrittenTest() {
+    for (DumpForTest* side : {&golden_, &target_}) {
+      side->Add("Torch.exp.0.forward", Values(1), Values(2));
+    }
+    golden_.Add("Torch.gelu.0.forward", Values(2), Values(3));
+    target_.Add("Torch.sin.0.forward", Values(2), Values(4))
+        .Add("Torch.cos.0.forward", Values(4), Values(3 * kOff));
+    golden_.Add("Torch.tanh.0.forward", Values(3), Values(5));
+    target_.Add("Torch.tanh.0.forward", Values(3 * kOff), Values(5 * kOff));
+    golden_.Add("Torch.tanh.0.backward", Values(8), Values(9));
+    target_.Add("Torch.tanh.0.backward", Values(8), Values(9 * kOff));
+    golden_.Add("Torch.exp.0.backward", Values(6), Values(7));
+    target_.Add("Torch.exp.0.backward", Values(6 * 1.1), Values(7 * 1.1));
+    golden_.Add("Tensor.add_.0.forward", Values(100) + "," + Values(5), Values(90));
+    target_.Add("Tensor.add_.0.forward", Values(100) + "," + Values(5 * kOff), Values(90));
+  }
+};
+
+TEST_F(RewrittenTest, WhatIsDampedInAStepShowsNothing) {
+  EXPECT_EQ(Named(), "Torch.sin.0.forward");
+}
+
 // A value that requires a gradient, and the gradient of what both sides compute in the end.
 class LeftOutTest : public FormsTest {
  protected:

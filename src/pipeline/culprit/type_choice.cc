@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "measure/compared_row.h"
+#include "measure/standards.h"
 #include "measure/verdict.h"
 #include "plumbline/tensor.h"
 
@@ -67,11 +68,36 @@ double RoundoffNamedBy(const Item& item) {
   return type ? UnitRoundoff(*type) : 0;
 }
 
+bool IsNarrowerTensor(const ComparedRow& row) {
+  return measure::HasTensors(row) && IsFloating(row) &&
+         measure::RoundoffOf(*row.target, *row.target) >
+             measure::RoundoffOf(*row.golden, *row.golden);
+}
+
+bool Computes(const ComparedCall& call) {
+  const measure::CallClass known = measure::ClassOfCall(call.target_name);
+  return known != measure::CallClass::kCopy && known != measure::CallClass::kUninitialised;
+}
+
+std::optional<uint32_t> StartOf(const Comparison& comparison) {
+  const auto first = std::ranges::find_if(comparison.rows, IsNarrowerTensor);
+  if (first == comparison.rows.end() || measure::IsInput(*first)) return std::nullopt;
+  const ComparedCall& call = comparison.calls[first->call];
+  const auto rows = measure::RowsOf(comparison, call);
+  const bool reads = std::ranges::any_of(rows, [](const ComparedRow& row) {
+    return measure::IsInput(row) && measure::HasTensors(row) && IsFloating(row);
+  });
+  return reads && call.paired() && Computes(call) ? std::optional(first->call) : std::nullopt;
+}
+
 }  // namespace
 
 TypeChoice TypeChoiceOf(const Comparison& comparison) {
-  return {.is_narrower = ShareNarrowed(comparison) > kNarrowedByChoice,
-          .is_other = ShareOfOtherTypes(comparison) > kOtherByChoice};
+  TypeChoice choice{.is_narrower = ShareNarrowed(comparison) > kNarrowedByChoice,
+                    .is_other = ShareOfOtherTypes(comparison) > kOtherByChoice,
+                    .starts_at = {}};
+  if (choice.is_narrower) choice.starts_at = StartOf(comparison);
+  return choice;
 }
 
 bool IsNarrowerType(const Item& target, const Item& golden) {

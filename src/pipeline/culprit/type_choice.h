@@ -3,6 +3,9 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_TYPE_CHOICE_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_TYPE_CHOICE_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "plumbline/compare.h"
 
 namespace plumbline::pipeline {
@@ -13,6 +16,10 @@ struct TypeChoice {
   // Most calls that compute have floating types that cannot stand against golden's: float64
   // against float32. Then that is what the runs differ in, not the first such call.
   bool is_other = false;
+  // Where is_narrower holds: the call that is the first to read or return a narrower tensor, if it
+  // computes that of floating tensors of golden's types. A type given to it as an argument is no
+  // choice of the run, which narrows nothing else: all that is narrower follows from it.
+  std::optional<uint32_t> starts_at;
 };
 
 TypeChoice TypeChoiceOf(const Comparison& comparison);

@@ -54,5 +54,24 @@ TEST(TypeChoice, TypesGivenAsArguments) {
   EXPECT_FALSE(IsNarrowerType(Item(), TypeNamed("torch.float32")));
 }
 
+// The call that starts the narrower values, of one that reads `read` and returns bfloat16.
+std::optional<uint32_t> Start(const std::string& name, const std::string& read,
+                              const std::string& before = "torch.float32") {
+  ComparisonForTest comparison;
+  comparison.Pair("Torch.exp.0.forward").Out(Values(before), Values());
+  comparison.Pair(name)
+      .Row(ItemRole::kInput, Values(read), Values())
+      .Out(Values(kNarrow), Values());
+  return TypeChoiceOf(comparison.get()).starts_at;
+}
+
+TEST(TypeChoice, StartsWhereACallComputesTheFirstNarrowerTensor) {
+  EXPECT_EQ(Start("Functional.softmax.0.forward", "torch.float32"), 1u);
+  EXPECT_FALSE(Start("Functional.softmax.0.forward", kNarrow));
+  EXPECT_FALSE(Start("Tensor.to.0.forward", "torch.float32"));
+  // What was narrower before it does not follow from it.
+  EXPECT_FALSE(Start("Functional.softmax.0.forward", "torch.float32", kNarrow));
+}
+
 }  // namespace
 }  // namespace plumbline::pipeline

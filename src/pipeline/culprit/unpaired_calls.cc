@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "match/name_match.h"
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
 #include "measure/standards.h"
@@ -47,7 +48,7 @@ UnpairedCalls::UnpairedCalls(const Comparison& comparison)
       is_right_(comparison.calls.size()) {
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
-    if (call.paired()) continue;
+    if (call.paired() || call.unmatched_reason == match::CallPair::kDefault) continue;
     if (!call.target_name.empty()) target_names_.insert(call.target_name);
     if (call.target_name.empty()) golden_by_name_.insert_or_assign(call.golden_name, i);
     for (uint32_t k = 0; k < call.row_count; ++k) {

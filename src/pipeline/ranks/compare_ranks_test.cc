@@ -175,10 +175,18 @@ TEST_F(RankCauseTest, NaNWhereTheSumIsDueIsNonfinite) {
 // The call is there on both sides: it is not missing.
 TEST_F(RankCauseTest, ReductionOfAnotherFormIsStructure) {
   const auto [name, cause] =
-      Answer(WriteSum(Path("target"), "all_reduce", 3.5, 3.5, R"(, {"type": "int", "value": 3})"),
+      Answer(WriteSum(Path("target"), "all_reduce", 3.5, 3.5, ", " + TensorJson(3, 0, 3)),
              WriteSum(Path("golden"), "all_reduce", 9, 9));
   EXPECT_EQ(name, "Distributed.all_reduce.0.forward");
   EXPECT_EQ(cause, "structure");
+}
+
+TEST_F(RankCauseTest, ReductionWithAnArgumentThatGoldenLeavesOutIsArgument) {
+  const auto [name, cause] =
+      Answer(WriteSum(Path("target"), "all_reduce", 3.5, 3.5, R"(, {"type": "int", "value": 3})"),
+             WriteSum(Path("golden"), "all_reduce", 9, 9));
+  EXPECT_EQ(name, "Distributed.all_reduce.0.forward");
+  EXPECT_EQ(cause, "argument");
 }
 
 // A step of two ranks that updates two parameters; rank 1 of a wrong one leaves the second out.
