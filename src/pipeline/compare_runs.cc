@@ -27,6 +27,7 @@
 #include "measure/tensor_metrics.h"
 #include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
+#include "pipeline/count_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
 #include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/judge_rows.h"
@@ -242,16 +243,6 @@ std::shared_ptr<const void> KeepItems(std::vector<CallItems>& target,
   return kept;
 }
 
-void CountRows(Comparison& comparison) {
-  for (const ComparedRow& row : comparison.rows) {
-    ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
-    if (!comparison.calls[row.call].paired()) continue;
-    for (const std::string_view reason : {"no-data", "shape-differs", "structure-differs"}) {
-      if (row.reason == reason) ++comparison.counts.missing_values;
-    }
-  }
-}
-
 void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
                      Comparison& comparison) {
   if (loss.truncated) {
@@ -458,7 +449,7 @@ Status pipeline::RunPair::Explain() {
     stacks = FillStacks(target, impl_->options, comparison);
   });
   PL_TRY(std::move(stacks));
-  CountRows(comparison);
+  pipeline::CountRows(comparison);
   comparison.target_loss.side_files = target.loss().side_files;
   comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);

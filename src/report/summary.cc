@@ -50,6 +50,13 @@ uint64_t UnexplainedRows(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSuspicious) + RowsOf(comparison, Verdict::kBroken);
 }
 
+// Values of paired calls that are NaN on both sides; they count among the missing values.
+uint64_t RowsOfNan(const Comparison& comparison) {
+  return static_cast<uint64_t>(std::ranges::count_if(comparison.rows, [&](const ComparedRow& row) {
+    return comparison.calls[row.call].paired() && measure::IsNanOnBoth(row);
+  }));
+}
+
 // What is said first where the sides cut the batch into other parts.
 std::string PartsText(const Comparison& comparison) {
   const auto entry = std::ranges::find_if(comparison.calls, [](const ComparedCall& call) {
@@ -72,8 +79,10 @@ std::string MissingText(const Comparison& comparison) {
              "unreadable tensor files");
   AppendPart(text, target.truncated ? 1 : 0, "truncated target dump", "");
   AppendPart(text, golden.truncated ? 1 : 0, "truncated golden dump", "");
-  AppendPart(text, comparison.counts.missing_values, "value", "values",
-             " without data or of another shape");
+  const uint64_t missing = comparison.counts.missing_values;
+  const uint64_t nan = std::min(missing, RowsOfNan(comparison));
+  AppendPart(text, missing - nan, "value", "values", " without data or of another shape");
+  AppendPart(text, nan, "value is NaN on both sides", "values are NaN on both sides");
   AppendPart(text, comparison.counts.unknown_mappings, "line", "lines",
              " of the data mapping with values that neither side has");
   AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
