@@ -51,7 +51,8 @@ struct MomentsState {
 // What one pass over two equally long runs yields. `target` minus `golden`. An element pair with
 // NaN or Inf on either side is counted in `nonfinite_*` and left out of everything else but
 // `mismatch_count`. Values are compared after widening to double, so +0 equals -0; 64-bit
-// integers are compared exactly with integers of any size but those of the other signedness.
+// integers are compared exactly with integers of any size, and equal to a float only if it is the
+// same integer.
 // Complex numbers: |difference|, real part of target * conj(golden) in `dot`, moduli elsewhere.
 //
 // The relative error of a pair is |difference| / |golden|, with 2^-52 in place of a golden 0, and
