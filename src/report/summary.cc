@@ -89,6 +89,10 @@ std::string MissingText(const Comparison& comparison) {
   AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
   AppendPart(text, UnexplainedRows(comparison), "row differs", "rows differ",
              " for which no call can be named");
+  AppendPart(text, target.duplicate_names, "target entry", "target entries",
+             " recorded more than once");
+  AppendPart(text, golden.duplicate_names, "golden entry", "golden entries",
+             " recorded more than once");
   AppendPart(text, target.unfinished ? 1 : 0, "unfinished target recording", "");
   AppendPart(text, golden.unfinished ? 1 : 0, "unfinished golden recording", "");
   return text;
@@ -206,7 +210,8 @@ std::string_view AbsentName(Absent reason) {
 
 bool Comparison::is_complete() const {
   const auto is_whole = [](const RunLoss& loss) {
-    return !loss.truncated && loss.recorder_drops == 0 && !loss.unfinished;
+    return !loss.truncated && loss.recorder_drops == 0 && loss.duplicate_names == 0 &&
+           !loss.unfinished;
   };
   return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
          counts.unreadable_files == 0 && counts.missing_values == 0 &&
