@@ -93,6 +93,9 @@ struct PairwiseState {
   Pairwise total;  // everything else so far; sums of the finished blocks
 };
 
+// Two runs of one type: whether their bytes are equal, and if so whether elements are not finite.
+enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
+
 struct DeviationSums;
 struct SpreadCenter;
 struct SpreadSums;
@@ -110,6 +113,8 @@ struct KernelTable {
   // See kernels/deviation_sums.h.
   void (*deviations)(const PairOfRuns& runs, DeviationSums* sums);
   void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
+  // Of 8-bit floats and integers kFinite where they are equal. Use LikenessOf() of finite_scan.h.
+  Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.
