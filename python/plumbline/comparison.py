@@ -35,7 +35,7 @@ class ComparisonResult:
             enters_with_inputs, cause, cause_text, confidence.
         counts: rows per verdict ("same", "within noise", "suspicious", "broken", "not comparable"),
             "paired calls", "unmatched target", "unmatched golden", "unreadable files",
-            "missing values".
+            "missing values" (without data, of another shape, or NaN on both sides).
         complete: whether every call and file could be judged.
         certainty: how far the answer can be trusted: `level` ("high": every element was compared;
             "medium") and `text`, what goes unseen.

@@ -129,4 +129,12 @@ bool HasNonFinite(const TensorView& view, const Team* team) {
   return search.found.load(std::memory_order_relaxed);
 }
 
+Likeness LikenessOf(const TensorView& first, const TensorView& second) {
+  const Likeness likeness =
+      ActiveTable().likeness(first.dtype, first.data, second.data, first.size_bytes());
+  const bool is_narrow = InfoOf(first.dtype).size_bytes == 1;
+  if (likeness != Likeness::kFinite || !is_narrow) return likeness;
+  return HasNonFinite(first, nullptr) ? Likeness::kNonFinite : Likeness::kFinite;
+}
+
 }  // namespace plumbline::kernels

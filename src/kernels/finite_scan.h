@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_KERNELS_FINITE_SCAN_H_
 #define PLUMBLINE_KERNELS_FINITE_SCAN_H_
 
+#include "kernels/kernel_table.h"
 #include "kernels/tensor_scan.h"
 #include "plumbline/tensor.h"
 
@@ -13,6 +14,10 @@ namespace plumbline::kernels {
 // tensors: false, without touching memory. `team`: shares out large tensors; null: this thread
 // alone. Never allocates; thread-safe.
 bool HasNonFinite(const TensorView& view, const Team* team);
+
+// Both questions about two tensors in one pass, which stops soon after the first difference.
+// Requires: contiguous, of one type and as many elements.
+Likeness LikenessOf(const TensorView& first, const TensorView& second);
 
 }  // namespace plumbline::kernels
 

@@ -96,5 +96,44 @@ TEST(FiniteScan, IntegersAndEmptyTensorsAreNotRead) {
   EXPECT_FALSE(HasNonFinite({DType::kFloat32, nullptr, none, strides}, nullptr));
 }
 
+// One element of otherwise equal runs is not finite, or differs, at every place in turn.
+TEST(LikenessOf, EveryPlaceCounts) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const size_t size = InfoOf(dtype).size_bytes;
+    for (const size_t count : {size_t{1}, size_t{7}, size_t{5000}}) {
+      const std::vector<std::byte> zeros(count * size);
+      for (const CpuTarget cpu : UsableTargets()) {
+        const auto likeness = [&](const auto& a, const auto& b) {
+          return TableFor(cpu).likeness(dtype, a.data(), b.data(), a.size());
+        };
+        ASSERT_EQ(likeness(zeros, zeros), Likeness::kFinite);
+        for (size_t at = 0; at<count; at += count> 7 ? 13 : 1) {
+          std::vector<std::byte> bad = zeros;
+          std::fill_n(bad.begin() + static_cast<std::ptrdiff_t>(at * size), size, std::byte{0xFF});
+          const DTypeKind kind = InfoOf(dtype).kind;
+          const bool is_wide =
+              (kind == DTypeKind::kFloat || kind == DTypeKind::kComplex) && size > 1;
+          ASSERT_EQ(likeness(bad, bad), is_wide ? Likeness::kNonFinite : Likeness::kFinite)
+              << InfoOf(dtype).name << " " << at << " of " << count;
+          ASSERT_EQ(likeness(bad, zeros), Likeness::kDiffers);
+        }
+      }
+    }
+  }
+}
+
+TEST(LikenessOf, NarrowFloatsHaveNanToo) {
+  const std::byte nan[] = {std::byte{0}, std::byte{0xFF}};
+  const int64_t sizes[] = {2}, strides[] = {1};
+  const auto likeness = [&](DType dtype) {
+    const TensorView view{dtype, nan, sizes, strides};
+    return LikenessOf(view, view);
+  };
+  EXPECT_EQ(likeness(DType::kFloat8E4M3FN), Likeness::kNonFinite);
+  EXPECT_EQ(likeness(DType::kFloat8E5M2), Likeness::kNonFinite);
+  EXPECT_EQ(likeness(DType::kUInt8), Likeness::kFinite);
+}
+
 }  // namespace
 }  // namespace plumbline::kernels

@@ -56,7 +56,8 @@ const KernelTable& TableFor(CpuTarget target) {
   // NEON is part of the base architecture: the plain build already uses it.
   static const KernelTable neon = {
       CpuTarget::kNeon,        kBaselineTable.moments_part, kBaselineTable.pairwise_part,
-      kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads};
+      kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads,
+      kBaselineTable.likeness};
   if (target == CpuTarget::kNeon) return neon;
 #endif
   return kBaselineTable;

@@ -51,7 +51,8 @@ struct MomentsState {
 // What one pass over two equally long runs yields. `target` minus `golden`. An element pair with
 // NaN or Inf on either side is counted in `nonfinite_*` and left out of everything else but
 // `mismatch_count`. Values are compared after widening to double, so +0 equals -0; 64-bit
-// integers are compared exactly with integers of any size but those of the other signedness.
+// integers are compared exactly with integers of any size, and equal to a float only if it is the
+// same integer.
 // Complex numbers: |difference|, real part of target * conj(golden) in `dot`, moduli elsewhere.
 //
 // The relative error of a pair is |difference| / |golden|, with 2^-52 in place of a golden 0, and
@@ -92,6 +93,9 @@ struct PairwiseState {
   Pairwise total;  // everything else so far; sums of the finished blocks
 };
 
+// Two runs of one type: whether their bytes are equal, and if so whether elements are not finite.
+enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
+
 struct DeviationSums;
 struct SpreadCenter;
 struct SpreadSums;
@@ -109,6 +113,8 @@ struct KernelTable {
   // See kernels/deviation_sums.h.
   void (*deviations)(const PairOfRuns& runs, DeviationSums* sums);
   void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
+  // Of 8-bit floats and integers kFinite where they are equal. Use LikenessOf() of finite_scan.h.
+  Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

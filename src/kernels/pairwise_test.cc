@@ -307,6 +307,48 @@ TEST(Pairwise, Int64DifferenceBelowDoubleResolutionIsSeen) {
   EXPECT_EQ(p.max_abs, 1);
 }
 
+// Pairs that are equal as doubles, at the end of a run and within it.
+template <class T, class G>
+void ExpectOnesApart(DType target_dtype, T target, DType golden_dtype, G golden, double distance) {
+  for (const size_t count : {size_t{1}, size_t{40}, size_t{2500}}) {
+    std::vector<T> targets(count, static_cast<T>(3));
+    std::vector<G> goldens(count, static_cast<G>(3));
+    targets[count / 2] = target;
+    goldens[count / 2] = golden;
+    for (const CpuTarget cpu : UsableTargets()) {
+      const auto bytes = [](const auto& values) {
+        return reinterpret_cast<const std::byte*>(values.data());
+      };
+      const Pairwise p =
+          RunOn(cpu, {target_dtype, bytes(targets)}, {golden_dtype, bytes(goldens)}, count);
+      const bool differs = distance > 0;
+      EXPECT_EQ(p.mismatch_count, differs ? 1u : 0u) << CpuTargetName(cpu) << " " << count;
+      EXPECT_EQ(p.max_abs, distance);
+      EXPECT_EQ(p.difference_squares, distance * distance);
+      EXPECT_EQ(p.max_abs_index, differs ? count / 2 : 0);
+      EXPECT_EQ(p.first_mismatch, differs ? count / 2 : 0);
+      EXPECT_EQ(p.max_rel, distance / std::fabs(static_cast<double>(golden)));
+      EXPECT_EQ(p.below_1e3, count);
+    }
+  }
+}
+
+TEST(Pairwise, IntegersAgainstFloatsAreExact) {
+  constexpr int64_t kLarge = int64_t{1} << 53;
+  constexpr DType kSigned = DType::kInt64, kUnsigned = DType::kUInt64, kReal = DType::kFloat64;
+  ExpectOnesApart(kSigned, kLarge + 1, kReal, 0x1p53, 1);
+  ExpectOnesApart(kReal, -0x1p53, kSigned, -kLarge - 1, 1);
+  ExpectOnesApart(kSigned, INT64_MAX, kReal, 0x1p63, 1);
+  ExpectOnesApart(kSigned, INT64_MIN, kReal, -0x1p63, 0);
+  ExpectOnesApart(kSigned, kLarge, kReal, 0x1p53, 0);
+  ExpectOnesApart(kUnsigned, UINT64_MAX, kReal, 0x1p64, 1);
+  ExpectOnesApart(kUnsigned, UINT64_MAX - 511, kReal, 0x1p64, 512);
+  ExpectOnesApart(kUnsigned, (uint64_t{1} << 63) + 1024, kReal, 0x1p63, 1024);
+  ExpectOnesApart(kSigned, (int64_t{1} << 60) + 1, DType::kFloat32, 0x1p60F, 1);
+  ExpectOnesApart(kSigned, kLarge + 1, kUnsigned, static_cast<uint64_t>(kLarge), 1);
+  ExpectOnesApart(kUnsigned, static_cast<uint64_t>(kLarge) + 1, kSigned, kLarge + 1, 0);
+}
+
 TEST(Pairwise, Int64AgainstInt32IsExact) {
   const int64_t target[] = {INT64_MIN, 7};
   const int32_t golden[] = {INT32_MAX, 7};

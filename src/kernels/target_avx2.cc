@@ -31,6 +31,7 @@ namespace {
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
+#include "kernels/likeness.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -42,7 +43,8 @@ namespace {
 
 namespace plumbline::kernels {
 const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::PairwisePart,
-                                avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads};
+                                avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads,
+                                avx2::LikenessOf};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

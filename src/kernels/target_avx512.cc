@@ -37,6 +37,7 @@ namespace {
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
+#include "kernels/likeness.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -48,7 +49,8 @@ namespace {
 
 namespace plumbline::kernels {
 const KernelTable kAvx512Table = {CpuTarget::kAvx512,   avx512::MomentsPart, avx512::PairwisePart,
-                                  avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads};
+                                  avx512::WidenToFloat, avx512::Deviations,  avx512::Spreads,
+                                  avx512::LikenessOf};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

@@ -23,12 +23,13 @@ namespace {
 #include "kernels/pairwise.inl"
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
+#include "kernels/likeness.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
 
 namespace plumbline::kernels {
-const KernelTable kBaselineTable = {CpuTarget::kBaseline,   baseline::MomentsPart,
-                                    baseline::PairwisePart, baseline::WidenToFloat,
-                                    baseline::Deviations,   baseline::Spreads};
+const KernelTable kBaselineTable = {
+    CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
+    baseline::Deviations, baseline::Spreads,     baseline::LikenessOf};
 }  // namespace plumbline::kernels

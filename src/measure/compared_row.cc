@@ -28,6 +28,21 @@ bool HasNonFinite(const Item& item) {
   return is_bad(0) || is_bad(1) || (!has_extreme && (is_bad(2) || is_bad(3)));
 }
 
+bool HasNan(const Item& item) {
+  const std::optional<double> max = NumberOf(item.statistics[0]);
+  const std::optional<double> min = NumberOf(item.statistics[1]);
+  if (max || min) return (max && std::isnan(*max)) || (min && std::isnan(*min));
+  // Infinities of both signs make a mean NaN, but no norm.
+  const std::optional<double> norm = NumberOf(item.statistics[3]);
+  const std::optional<double> rest = norm ? norm : NumberOf(item.statistics[2]);
+  return rest && std::isnan(*rest);
+}
+
+bool IsNanOnBoth(const ComparedRow& row) {
+  return row.reason == "nonfinite-both" && row.target && row.golden && HasNan(*row.target) &&
+         HasNan(*row.golden);
+}
+
 std::string_view ShortName(const Item& item, std::string_view call_name) {
   std::string_view name = item.name;
   if (name.starts_with(call_name) && name.size() > call_name.size() + 1) {

@@ -44,6 +44,14 @@ bool IsAllZero(const Item& item);
 // no such.
 bool HasNonFinite(const Item& item);
 
+// Whether an element is NaN, as far as the statistics tell: an extreme that is NaN, the norm where
+// there are no such, else the mean. Infinities are none.
+bool HasNan(const Item& item);
+
+// Whether both sides hold NaN and nothing else speaks against the row: then nothing tells whether
+// it is right.
+bool IsNanOnBoth(const ComparedRow& row);
+
 // The name within its call: "output.0" of "Functional.linear.0.forward.output.0".
 std::string_view ShortName(const Item& item, std::string_view call_name);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "kernels/finite_scan.h"
 #include "measure/standards.h"
 
 namespace plumbline::measure {
@@ -131,6 +132,21 @@ Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView&
   if (HaveEqualBytes(target, golden)) return MetricsOfEqual(target);
   PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
   return MetricsFromSums(sums, target.sizes.size());
+}
+
+Result<MeasuredPair> MeasurePair(const TensorView& target, const TensorView& golden) {
+  const bool is_alike = std::ranges::equal(target.sizes, golden.sizes);
+  if (target.element_count() == 0) return MeasuredPair{AbsentMetrics(Absent::kEmpty)};
+  if (!is_alike) return MeasuredPair{AbsentMetrics(Absent::kShapeMismatch)};
+  if (target.dtype == golden.dtype && target.is_contiguous() && golden.is_contiguous()) {
+    const kernels::Likeness likeness = kernels::LikenessOf(target, golden);
+    if (likeness != kernels::Likeness::kDiffers) {
+      return MeasuredPair{MetricsOfEqual(target), likeness == kernels::Likeness::kNonFinite};
+    }
+  }
+  PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
+  const bool is_on_both = sums.nonfinite_count > 0 && sums.nonfinite_mismatch == 0;
+  return MeasuredPair{MetricsFromSums(sums, target.sizes.size()), is_on_both};
 }
 
 }  // namespace plumbline::measure

@@ -16,6 +16,14 @@ namespace plumbline::measure {
 // (cosine only). kInternal when memory for a copy runs out.
 Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden);
 
+// The same, and whether both hold NaN or infinities at the same places, looked for in the same
+// pass.
+struct MeasuredPair {
+  TensorMetrics metrics;
+  bool has_nonfinite = false;
+};
+Result<MeasuredPair> MeasurePair(const TensorView& target, const TensorView& golden);
+
 // The sums behind them, of tensors of equal shape that are not empty. kInternal as above.
 Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& golden);
 

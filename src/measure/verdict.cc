@@ -50,6 +50,20 @@ std::optional<double> ScalarNumber(const Item& item) {
   return NumberOf(item.statistics[0]);
 }
 
+// Whether two unequal records are one number, as 2 and 2.0: doubles alone would not tell large
+// integers apart.
+bool IsOneNumber(const Item& target, const Item& golden) {
+  const std::optional<double> a = ScalarNumber(target);
+  const std::optional<double> b = ScalarNumber(golden);
+  if (!a || !b || *a != *b) return false;
+  const auto* x = std::get_if<int64_t>(&target.statistics[0]);
+  const auto* y = std::get_if<int64_t>(&golden.statistics[0]);
+  if (x != nullptr && y != nullptr) return *x == *y;
+  if (x == nullptr && y == nullptr) return true;
+  constexpr double kBeyondIntegers = 0x1p63;
+  return *a < kBeyondIntegers && static_cast<int64_t>(*a) == (x != nullptr ? *x : *y);
+}
+
 Difference OfScalars(const Item& target, const Item& golden) {
   if (target.dtype == golden.dtype && target.shape_text == golden.shape_text &&
       target.digest == golden.digest && target.statistics == golden.statistics) {
@@ -57,7 +71,7 @@ Difference OfScalars(const Item& target, const Item& golden) {
   }
   const std::optional<double> a = ScalarNumber(target);
   const std::optional<double> b = ScalarNumber(golden);
-  if (a && b && *a == *b) return Equal();  // 2 and 2.0, 1 and True
+  if (IsOneNumber(target, golden)) return Equal();  // 2 and 2.0, 1 and True
   if (a && b && std::isnan(*a) && std::isnan(*b)) {
     return Decided(Verdict::kNotComparable, "nonfinite-both");
   }
@@ -133,6 +147,15 @@ bool DifferAsIntegers(const Item& target, const Item& golden) {
   return false;
 }
 
+// Whether a tensor of numbers has a truth value for a statistic, which is none of it.
+bool HasTruthOfNumbers(const Item& item) {
+  const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
+  return dtype && InfoOf(*dtype).kind != DTypeKind::kBool &&
+         std::ranges::any_of(item.statistics, [](const Recorded& each) {
+           return std::holds_alternative<bool>(each);
+         });
+}
+
 // A statistic that only one of the two has, although both recorders write it.
 bool LacksStatistics(const Item& target, const Item& golden) {
   for (size_t i = 0; i < target.statistics.size(); ++i) {
@@ -174,12 +197,15 @@ Difference OfNonFinite(const Item& target, const Item& golden) {
 }
 
 Difference OfStatistics(const Item& target, const Item& golden, const PairContext& context) {
-  if (LacksStatistics(target, golden)) return Decided(Verdict::kNotComparable, "no-data");
+  if (LacksStatistics(target, golden) || HasTruthOfNumbers(target) || HasTruthOfNumbers(golden)) {
+    return Decided(Verdict::kNotComparable, "no-data");
+  }
   if (HasNonFinite(target) && HasNonFinite(golden)) return OfNonFinite(target, golden);
   if (target.statistics == golden.statistics) return Equal();
   // Truth values: max and min are all there is.
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    const bool truth = std::holds_alternative<bool>(target.statistics[i]);
+    const bool truth = std::holds_alternative<bool>(target.statistics[i]) ||
+                       std::holds_alternative<bool>(golden.statistics[i]);
     if (truth && target.statistics[i] != golden.statistics[i]) {
       return {Difference::Kind::kNumeric, 1, Verdict::kBroken, {}, {}};
     }

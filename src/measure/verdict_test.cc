@@ -47,6 +47,40 @@ TEST(Verdict, RatioDecidesAndNanIsBroken) {
   EXPECT_EQ(VerdictOfRatio(kInf, 1), Verdict::kBroken);
 }
 
+TEST(Verdict, ATruthValueIsNoStatisticOfNumbers) {
+  const Item good = Tensor({1.0, -1.0, 0.0, 1.5});
+  for (size_t i = 0; i < 4; ++i) {
+    Item bad = good;
+    bad.statistics[i] = true;
+    for (const auto& difference : {Of(good, bad), Of(bad, good), Of(bad, bad)}) {
+      EXPECT_EQ(difference.verdict, Verdict::kNotComparable) << i;
+      EXPECT_EQ(difference.reason, "no-data") << i;
+    }
+  }
+}
+
+TEST(Verdict, TruthValuesAreComparedBothWays) {
+  const Item truth = Tensor({true, false, Recorded(), Recorded()}, "torch.bool");
+  EXPECT_EQ(Of(truth, truth).kind, Difference::Kind::kEqual);
+  const Item number = Tensor({1.0, 0.0, Recorded(), Recorded()}, "Bool8");
+  EXPECT_EQ(Of(truth, number).verdict, Verdict::kBroken);
+  EXPECT_EQ(Of(number, truth).verdict, Verdict::kBroken);
+}
+
+TEST(Verdict, LargeIntegersAreComparedExactly) {
+  constexpr int64_t kLarge = int64_t{1} << 53;
+  const auto differ = [](const Recorded& a, const Recorded& b) {
+    return Of(Scalar(a, "a"), Scalar(b, "b")).kind != Difference::Kind::kEqual;
+  };
+  EXPECT_TRUE(differ(kLarge + 1, kLarge));
+  EXPECT_TRUE(differ(kLarge + 1, 0x1p53));
+  EXPECT_TRUE(differ(0x1p53, kLarge + 1));
+  EXPECT_TRUE(differ(INT64_MAX, 0x1p63));
+  EXPECT_FALSE(differ(kLarge, 0x1p53));
+  EXPECT_FALSE(differ(true, int64_t{1}));
+  EXPECT_FALSE(differ(INT64_MIN, -0x1p63));
+}
+
 TEST(Verdict, AllZeroTargetIsBroken) {
   const Difference d = Of(Tensor({0.0, 0.0, 0.0, 0.0}), Tensor({0.9, 0.0, 0.1, 1.0}));
   EXPECT_EQ(d.verdict, Verdict::kBroken);

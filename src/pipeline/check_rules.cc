@@ -53,11 +53,11 @@ constexpr std::array kMetrics = {
                              ? kNone
                              : static_cast<double>(static_cast<int>(row.verdict));
                 }},
-    CheckMetric{"cosine", OfTensors<&TensorMetrics::cosine>, true},
-    CheckMetric{"max_abs_error", OfTensors<&TensorMetrics::max_abs_error>},
-    CheckMetric{"max_relative_error", OfTensors<&TensorMetrics::max_relative_error>},
-    CheckMetric{"relative_l2", OfTensors<&TensorMetrics::relative_l2>},
-    CheckMetric{"max_ulp", OfTensors<&TensorMetrics::max_ulp>},
+    CheckMetric{"cosine", OfTensors<&TensorMetrics::cosine>, true, true},
+    CheckMetric{"max_abs_error", OfTensors<&TensorMetrics::max_abs_error>, false, true},
+    CheckMetric{"max_relative_error", OfTensors<&TensorMetrics::max_relative_error>, false, true},
+    CheckMetric{"relative_l2", OfTensors<&TensorMetrics::relative_l2>, false, true},
+    CheckMetric{"max_ulp", OfTensors<&TensorMetrics::max_ulp>, false, true},
     CheckMetric{"max_diff", Difference<0>},
     CheckMetric{"min_diff", Difference<1>},
     CheckMetric{"mean_diff", Difference<2>},

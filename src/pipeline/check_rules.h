@@ -18,6 +18,7 @@ struct CheckMetric {
   // Of a row; NaN where there is none. Verdicts are their number.
   double (*value)(const ComparedRow& row);
   bool is_lower_limit = false;  // cosine: the value must not fall below
+  bool is_of_elements = false;  // statistics alone never tell it
 };
 // Null for an unknown name.
 const CheckMetric* FindCheckMetric(std::string_view name);

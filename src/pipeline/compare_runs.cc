@@ -5,10 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -19,14 +16,13 @@
 #include "base/parallel.h"
 #include "formats/dump_json.h"
 #include "formats/keep_last.h"
-#include "formats/tensor_file.h"
 #include "load/recorded_tensor.h"
 #include "match/expand.h"
 #include "match/name_match.h"
 #include "measure/statistic_choice.h"
-#include "measure/tensor_metrics.h"
 #include "pipeline/compare_mode.h"
 #include "pipeline/compared_rows.h"
+#include "pipeline/count_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
 #include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/judge_rows.h"
@@ -39,6 +35,7 @@
 #include "pipeline/pair_calls.h"
 #include "pipeline/ranks/comm_call.h"
 #include "pipeline/step_chain.h"
+#include "pipeline/tensor_pass.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/graph_table.h"
@@ -86,98 +83,6 @@ Result<Side> LoadSide(const std::string& path, Keep keep, const CompareOptions& 
       KeepLastOfEach(calls, [](const CallItems& call) -> const std::string& { return call.name; });
   return Side{std::move(run), std::move(calls), dropped};
 }
-
-// --- tensors ---------------------------------------------------------------------------------
-
-// Reads and measures the tensor files of the rows; a file that cannot be read marks its row.
-class TensorPass {
- public:
-  TensorPass(const Run& target, const Run& golden, const CompareOptions& options,
-             Comparison& comparison)
-      : target_(target), golden_(golden), options_(options), comparison_(comparison) {}
-
-  void Run() {
-    const std::vector<Group> groups = GroupRows();
-    RunWithThreads(options_.threads, [&] {
-      ParallelFor(groups.size(), [&](size_t k) {
-        const Group& group = groups[k];
-        ComparedRow& first = comparison_.rows[group.front()];
-        Measure(first);
-        for (size_t i = 1; i < group.size(); ++i) {
-          comparison_.rows[group[i]].tensor = first.tensor;
-          comparison_.rows[group[i]].notes = first.notes;
-        }
-        Report(groups.size());
-      });
-    });
-    comparison_.counts.unreadable_files = unreadable_.load();
-  }
-
- private:
-  using Group = std::vector<size_t>;  // rows whose files are the same on both sides
-
-  // Recorders store equal contents once and link the names; such pairs are measured once.
-  std::vector<Group> GroupRows() const {
-    std::vector<Group> groups;
-    std::map<std::pair<FileIdentity, FileIdentity>, size_t> known;
-    for (size_t i = 0; i < comparison_.rows.size(); ++i) {
-      const ComparedRow& row = comparison_.rows[i];
-      if (!row.target || !row.golden) continue;
-      if (row.target->data_name.empty() || row.golden->data_name.empty()) continue;
-      const Result<FileIdentity> target = IdentityOf(target_.TensorPath(row.target->data_name));
-      const Result<FileIdentity> golden = IdentityOf(golden_.TensorPath(row.golden->data_name));
-      if (!target || !golden) {  // Measure() says why
-        groups.push_back({i});
-        continue;
-      }
-      const auto [at, is_new] = known.try_emplace({*target, *golden}, groups.size());
-      if (is_new) groups.emplace_back();
-      groups[at->second].push_back(i);
-    }
-    return groups;
-  }
-
-  void Measure(ComparedRow& row) {
-    const std::optional<TensorFile> target = Open(target_, row.target->data_name, row);
-    const std::optional<TensorFile> golden = Open(golden_, row.golden->data_name, row);
-    if (!target || !golden) {
-      row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
-      return;
-    }
-    Result<TensorMetrics> metrics = measure::MeasureTensors(target->view(), golden->view());
-    if (metrics) {
-      row.tensor = *metrics;
-      return;
-    }
-    row.tensor = measure::AbsentMetrics(Absent::kUnreadable);
-    row.notes.push_back({"unreadable", metrics.error().message()});
-    ++unreadable_;
-  }
-
-  std::optional<TensorFile> Open(const plumbline::Run& run, const std::string& name,
-                                 ComparedRow& row) {
-    Result<TensorFile> file = load::OpenTensor(run, name);
-    if (file) return std::move(*file);
-    row.notes.push_back({"unreadable", file.error().message()});
-    ++unreadable_;
-    return std::nullopt;
-  }
-
-  void Report(size_t total) {
-    const size_t done = done_.fetch_add(1) + 1;
-    if (!options_.on_progress) return;
-    const std::lock_guard lock(progress_mutex_);
-    options_.on_progress(static_cast<double>(done) / static_cast<double>(total));
-  }
-
-  const plumbline::Run& target_;
-  const plumbline::Run& golden_;
-  const CompareOptions& options_;
-  Comparison& comparison_;
-  std::atomic<uint64_t> unreadable_{0};
-  std::atomic<size_t> done_{0};
-  std::mutex progress_mutex_;
-};
 
 // --- checksums of other releases --------------------------------------------------------------
 
@@ -241,16 +146,6 @@ std::shared_ptr<const void> KeepItems(std::vector<CallItems>& target,
     for (CallItems& call : *side) kept->push_back(std::move(call.items));
   }
   return kept;
-}
-
-void CountRows(Comparison& comparison) {
-  for (const ComparedRow& row : comparison.rows) {
-    ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
-    if (!comparison.calls[row.call].paired()) continue;
-    for (const std::string_view reason : {"no-data", "shape-differs", "structure-differs"}) {
-      if (row.reason == reason) ++comparison.counts.missing_values;
-    }
-  }
 }
 
 void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
@@ -364,7 +259,7 @@ struct pipeline::RunPair::Impl {
 
   void Measure() {
     if (comparison.mode == CompareMode::kTensor) {
-      TensorPass(target.run, golden.run, options, comparison).Run();
+      pipeline::MeasureFiles(target.run, golden.run, options, comparison);
     }
     digest_bases_differ =
         comparison.mode == CompareMode::kDigest &&
@@ -462,7 +357,7 @@ Status pipeline::RunPair::Explain() {
     stacks = FillStacks(target, impl_->options, comparison);
   });
   PL_TRY(std::move(stacks));
-  CountRows(comparison);
+  pipeline::CountRows(comparison);
   comparison.target_loss.side_files = target.loss().side_files;
   comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);

@@ -50,6 +50,13 @@ uint64_t UnexplainedRows(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSuspicious) + RowsOf(comparison, Verdict::kBroken);
 }
 
+// Values of paired calls that are NaN on both sides; they count among the missing values.
+uint64_t RowsOfNan(const Comparison& comparison) {
+  return static_cast<uint64_t>(std::ranges::count_if(comparison.rows, [&](const ComparedRow& row) {
+    return comparison.calls[row.call].paired() && measure::IsNanOnBoth(row);
+  }));
+}
+
 // What is said first where the sides cut the batch into other parts.
 std::string PartsText(const Comparison& comparison) {
   const auto entry = std::ranges::find_if(comparison.calls, [](const ComparedCall& call) {
@@ -72,14 +79,20 @@ std::string MissingText(const Comparison& comparison) {
              "unreadable tensor files");
   AppendPart(text, target.truncated ? 1 : 0, "truncated target dump", "");
   AppendPart(text, golden.truncated ? 1 : 0, "truncated golden dump", "");
-  AppendPart(text, comparison.counts.missing_values, "value", "values",
-             " without data or of another shape");
+  const uint64_t missing = comparison.counts.missing_values;
+  const uint64_t nan = std::min(missing, RowsOfNan(comparison));
+  AppendPart(text, missing - nan, "value", "values", " without data or of another shape");
+  AppendPart(text, nan, "value is NaN on both sides", "values are NaN on both sides");
   AppendPart(text, comparison.counts.unknown_mappings, "line", "lines",
              " of the data mapping with values that neither side has");
   AppendPart(text, target.recorder_drops, "loss", "losses", " counted by the target's recorder");
   AppendPart(text, golden.recorder_drops, "loss", "losses", " counted by the golden's recorder");
   AppendPart(text, UnexplainedRows(comparison), "row differs", "rows differ",
              " for which no call can be named");
+  AppendPart(text, target.duplicate_names, "target entry", "target entries",
+             " recorded more than once");
+  AppendPart(text, golden.duplicate_names, "golden entry", "golden entries",
+             " recorded more than once");
   AppendPart(text, target.unfinished ? 1 : 0, "unfinished target recording", "");
   AppendPart(text, golden.unfinished ? 1 : 0, "unfinished golden recording", "");
   return text;
@@ -197,7 +210,8 @@ std::string_view AbsentName(Absent reason) {
 
 bool Comparison::is_complete() const {
   const auto is_whole = [](const RunLoss& loss) {
-    return !loss.truncated && loss.recorder_drops == 0 && !loss.unfinished;
+    return !loss.truncated && loss.recorder_drops == 0 && loss.duplicate_names == 0 &&
+           !loss.unfinished;
   };
   return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
          counts.unreadable_files == 0 && counts.missing_values == 0 &&

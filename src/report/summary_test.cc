@@ -58,6 +58,18 @@ TEST(FailsOn, WhatIsMissingIsUnmatched) {
   EXPECT_TRUE(Fails(Comparison(), "unmatched"));
 }
 
+// Only the last of them is compared.
+TEST(FailsOn, EntriesRecordedTwiceAreUnmatched) {
+  Comparison comparison = WithRows({Verdict::kSame});
+  comparison.golden_loss.duplicate_names = 1;
+  EXPECT_TRUE(Fails(comparison, "any"));
+  EXPECT_TRUE(Fails(comparison, "unmatched"));
+  EXPECT_FALSE(Fails(comparison, "suspicious"));
+  const std::string text = SummaryText(comparison);
+  EXPECT_EQ(text.substr(0, text.find(';')),
+            "not judged completely: 1 golden entry recorded more than once");
+}
+
 TEST(FailsOn, WhatCouldNotBeJudgedIsUnmatched) {
   const Comparison unjudged = WithRows({Verdict::kNotComparable, Verdict::kNotComparable});
   EXPECT_EQ(SummaryText(unjudged).substr(0, 10), "not judged");

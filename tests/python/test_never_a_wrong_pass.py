@@ -85,6 +85,22 @@ def test_a_masked_tensor_agrees_with_itself(record: Callable[..., Path]) -> None
         assert {row["reason"] for row in result.rows} <= {"", "nonfinite-both"}
 
 
+@pytest.mark.parametrize(
+    ("task", "mode"), [("statistics", "statistics"), ("statistics", "md5"), ("tensor", "md5")]
+)
+def test_nan_does_not_agree_with_itself(
+    task: str, mode: str, record: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = record(task, mode, "torch.full((8,), nan)")
+    result = plumbline.compare(run, run)
+    assert result.answer.startswith("not judged completely: 3 values are NaN on both sides")
+    assert (result.complete, result.exit_code, result.counts["missing values"]) == (False, 1, 3)
+    assert any("Torch.where.0.forward.input.1 is NaN" in text for text in result.warnings)
+    of_ranks = plumbline.compare_ranks(run.parent, run.parent, tmp_path / "out")
+    assert of_ranks.answer.startswith("not judged completely")
+    assert (of_ranks.complete, of_ranks.exit_code) == (False, 1)
+
+
 def edit(source: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """A copy of a recording whose output of `where` is changed."""
     target.mkdir()

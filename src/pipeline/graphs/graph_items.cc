@@ -3,24 +3,18 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
 
 #include "base/parallel.h"
 #include "base/text_parts.h"
 #include "formats/npy.h"
-#include "kernels/tensor_scan.h"
 #include "load/graph_dump.h"
+#include "measure/recorded_statistics.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 #include "pipeline/graphs/statistic_values.h"
-#include "record/tensor_stats.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-Recorded ToRecorded(const Statistic& statistic) {
-  return std::visit([](const auto& value) { return Recorded(value); }, statistic);
-}
 
 void FillAsTable(const TensorView& view, Item& item) {
   static const std::vector<std::string> kItems = {"max", "min", "avg", "l2norm"};
@@ -36,14 +30,7 @@ void FillFromFile(const std::string& path, bool as_table, Item& item) {
   if (!file) return;  // the row says so when its tensors are measured
   const TensorView view = file->view();
   if (as_table) return FillAsTable(view, item);
-  const kernels::TensorScan scan = kernels::ScanTensor(view, {});
-  const TensorStats stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
-  item.statistics = {ToRecorded(stats.max), ToRecorded(stats.min), ToRecorded(stats.mean),
-                     ToRecorded(stats.norm)};
-  std::array<Recorded, 2> finite;
-  if (stats.max_finite) finite[0] = ToRecorded(*stats.max_finite);
-  if (stats.min_finite) finite[1] = ToRecorded(*stats.min_finite);
-  if (stats.max_finite || stats.min_finite) item.finite_extremes = finite;
+  measure::TakeStatistics(view, item);
 }
 
 void LendFrom(const std::vector<match::CallItems>& lender, std::vector<match::CallItems>& calls) {
