@@ -1,6 +1,6 @@
-// 64-bit integers against floats, or against integers of the other signedness, compiled once per CPU
-// target. Included from pairwise.inl. Both are compared as doubles, which equal numbers beyond 2^53
-// need not be: their difference is then taken from the bits.
+// 64-bit integers against floats, or against integers of the other signedness, compiled once per
+// CPU target. Included from pairwise.inl. Both are compared as doubles, which may be equal for
+// unequal numbers beyond 2^53: the difference of such is then taken from the bits.
 
 static constexpr double kExactIntegers = 0x1p+53;  // doubles hold all integers up to here
 
