@@ -168,7 +168,8 @@ struct CompareCounts {
   uint64_t unmatched_target = 0, unmatched_golden = 0;  // calls
   uint64_t unreadable_files = 0;
   uint64_t recomputed = 0;  // calls that only one side runs a second time; they count as no loss
-  uint64_t missing_values = 0;  // rows of paired calls of which one side has no or other data
+  // Rows of paired calls of which one side has no or other data, or both have NaN.
+  uint64_t missing_values = 0;
   // A static graph against recorded calls: lines of the data mapping whose values neither side has.
   uint64_t unknown_mappings = 0;
 };
@@ -210,8 +211,8 @@ struct Comparison {
   std::vector<std::pair<std::string, std::string>> data_mapping;
 
   // True if every call, value and file could be judged and no recorder lost any, so that "no wrong
-  // call" may be said. Rows whose two sides agree in a way that proves little (zeros, NaN at the
-  // same places, empty tensors) do not count against it.
+  // call" may be said. Rows whose two sides agree in a way that proves little (zeros, infinities at
+  // the same places, empty tensors) do not count against it.
   [[nodiscard]] bool is_complete() const;
   [[nodiscard]] bool of_graphs() const { return !target_graphs.empty(); }
 };
