@@ -47,8 +47,8 @@ struct CheckpointComparison {
   ComparedValues values;  // what is plain and no tensor
   std::vector<std::string> warnings;
 
-  // Every parameter is the same or within noise, and no plain value differs; what agrees trivially does not count against it, but
-  // alone it is not enough.
+  // Every parameter is the same or within noise, and no plain value differs; what agrees trivially
+  // does not count against it, but alone it is not enough.
   [[nodiscard]] bool is_good() const;
 };
 
