@@ -274,7 +274,12 @@ bool IsReduction(std::string_view api) {
 }
 
 std::string FactorText(double factor, const Shape& shape, double tolerance) {
-  const std::string number = fmt::format("{:.6g}", factor);
+  constexpr double kNearOne = 1e-4;  // six digits would say little more than 1
+  const double off = factor - 1;
+  const bool is_near_one = off != 0 && std::abs(off) < kNearOne;
+  const std::string number = is_near_one
+                                 ? fmt::format("1 {} {:.3g}", off < 0 ? '-' : '+', std::abs(off))
+                                 : fmt::format("{:.6g}", factor);
   const std::string name = FactorName(factor, shape, tolerance);
   return name.empty() || name == number ? number : fmt::format("{} (near {})", number, name);
 }

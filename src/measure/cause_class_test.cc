@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/cause_arithmetic.h"
 #include "measure/cause_for_test.h"
 #include "tensor/half.h"
 
@@ -38,6 +39,13 @@ void ExpectOnEveryType(const std::string& code,
     const Cause cause = Classify(Make(kShape, Mapped(rounded, change), dtype), stored);
     EXPECT_EQ(cause.code, code) << InfoOf(dtype).name << ": " << cause.text;
   }
+}
+
+TEST(FactorText, SaysWhatIsLeftNearOne) {
+  EXPECT_EQ(FactorText(0.125, {}, 1e-6), "0.125 (near 1/8)");
+  EXPECT_EQ(FactorText(1.0005, {}, 1e-9), "1.0005");
+  EXPECT_EQ(FactorText(1 + 4.3e-6, {}, 1e-9), "1 + 4.3e-06");
+  EXPECT_EQ(FactorText(1 - 4.3e-6, {}, 1e-9), "1 - 4.3e-06");
 }
 
 TEST(CauseClass, OneFactorIsScale) {
