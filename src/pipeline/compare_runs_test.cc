@@ -1,12 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <fstream>
-#include <span>
 
-#include "base/digest.h"
 #include "base/file.h"
-#include "formats/torch_pt.h"
+#include "pipeline/pt_for_test.h"
 #include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
@@ -230,16 +227,6 @@ TEST_F(CompareRunsTest, MissingTensorFilesMarkTheirRows) {
   EXPECT_EQ(comparison->rows[1].result, "None");
   EXPECT_EQ(FirstLine(*comparison),
             "not judged: no row could be compared; 4 unreadable tensor files");
-}
-
-// A .pt file of four floats.
-void WritePt(const std::string& path, const std::array<float, 4>& values) {
-  const std::span<const std::byte> data = std::as_bytes(std::span(values));
-  const int64_t sizes[] = {4};
-  const torch_pt::Frame frame =
-      torch_pt::MakeFrame(DType::kFloat32, sizes, data.size(), Crc32(data));
-  const std::string body(reinterpret_cast<const char*>(data.data()), data.size());
-  ASSERT_TRUE(WriteFileAtomically(path, frame.head + body + frame.tail, false));
 }
 
 TEST_F(CompareRunsTest, LinkedTensorFilesGiveTheSameRowsAsCopies) {

@@ -6,12 +6,10 @@
 
 #include <array>
 #include <limits>
-#include <span>
 #include <string>
 
-#include "base/digest.h"
 #include "base/file.h"
-#include "formats/torch_pt.h"
+#include "pipeline/pt_for_test.h"
 #include "pipeline/two_dumps_for_test.h"
 
 namespace plumbline {
@@ -25,14 +23,6 @@ class FilesAgainstStatisticsTest : public TwoDumpsTest {
  protected:
   static std::string Tensor(const std::string& name) {
     return TensorJson(2, -2, 3, "[4]", fmt::format(R"(, "data_name": "{}.pt")", name));
-  }
-  static void WritePt(const std::string& path, const Values& values) {
-    const std::span<const std::byte> data = std::as_bytes(std::span(values));
-    const int64_t sizes[] = {4};
-    const torch_pt::Frame frame =
-        torch_pt::MakeFrame(DType::kFloat32, sizes, data.size(), Crc32(data));
-    const std::string body(reinterpret_cast<const char*>(data.data()), data.size());
-    ASSERT_TRUE(WriteFileAtomically(path, frame.head + body + frame.tail, false));
   }
   // One call that reads finite values and returns these.
   Comparison Compare(const Values& of_target, const Values& of_golden) {

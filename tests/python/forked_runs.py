@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from recording import config, run
+from recording import PLUMB, config, run
 
 _PROLOGUE = """
 import gc, json, os, signal, sys
@@ -49,3 +50,19 @@ def run_forked(
     line = next(line for line in done.stdout.splitlines() if line.startswith("codes "))
     codes: dict[str, int] = json.loads(line.removeprefix("codes "))
     return codes, done.stdout + done.stderr
+
+
+def record_all(
+    directory: Path, body: str, settings: dict[str, dict[str, Any]]
+) -> Path:
+    """run_forked() where every name must end well. Returns the directory."""
+    codes, text = run_forked(directory, body, settings)
+    assert not any(codes.values()), text
+    return directory
+
+
+def answer(target: Path, golden: Path, output: Path) -> list[str]:
+    """The lines that `plumb compare` prints; of an error, those."""
+    done = subprocess.run([PLUMB, "compare", target, golden, "-o", output], text=True,
+                          capture_output=True, check=False, timeout=60)
+    return (done.stdout or done.stderr).splitlines()

@@ -5,12 +5,10 @@ named (docs/design/verdict.md).
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from forked_runs import run_forked
-from recording import PLUMB
+from forked_runs import answer, record_all
 
 import plumbline
 
@@ -113,16 +111,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         _, task, level = setup.split("-")
         for change in ("plain", "other", *faults):
             settings[f"{setup}-{change}"] = {"task": task, "level": level}
-    codes, text = run_forked(root, TRAINING, settings)
-    assert not any(codes.values()), text
-    return root
-
-
-def first_line(target: Path, golden: Path, output: Path) -> str:
-    """Of the answer of `plumb compare`."""
-    done = subprocess.run([PLUMB, "compare", target, golden, "-o", output], text=True,
-                          capture_output=True, check=False, timeout=60)
-    return done.stdout.splitlines()[0] if done.stdout else done.stderr
+    return record_all(root, TRAINING, settings)
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -131,7 +120,7 @@ def test_noise_of_the_steps_before_is_no_alarm(setup: str, recordings: Path,
     golden, other = (recordings / f"{setup}-{change}" / "out" for change in ("plain", "other"))
     last = Path(f"step{STEPS - 1}", "rank")
     assert (golden / last / "dump.json").read_text() != (other / last / "dump.json").read_text()
-    assert first_line(other, golden, tmp_path).startswith("no wrong call")
+    assert answer(other, golden, tmp_path)[0].startswith("no wrong call")
     alone = plumbline.compare(other / last, golden / last)
     assert alone.details is None, alone.summary
 
@@ -141,6 +130,6 @@ def test_noise_of_the_steps_before_is_no_alarm(setup: str, recordings: Path,
 def test_fault_between_two_steps_is_named(setup: str, fault: str, recordings: Path,
                                           tmp_path: Path) -> None:
     golden, wrong = (recordings / f"{setup}-{change}" / "out" for change in ("plain", fault))
-    line = first_line(wrong, golden, tmp_path)
+    line = answer(wrong, golden, tmp_path)[0]
     call = CALLS.get(f"{setup}-{fault}", "")
     assert line.startswith(f"first wrong call: step {FAULT_AT + 1} rank 0 {call}"), line

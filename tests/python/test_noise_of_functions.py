@@ -4,12 +4,10 @@ What is wrong beside it is named (docs/design/verdict.md).
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from forked_runs import run_forked
-from recording import PLUMB
+from forked_runs import answer, record_all
 
 TASKS = ("tensor", "statistics")
 # The call that a gradient of one per cent more is named at.
@@ -58,24 +56,20 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = {f"{task}-{model}-{change}": {"task": task, "level": "L1"}
                 for task in TASKS for model in MODELS for change in ("plain", "other", "fault")
                 if change != "fault" or MODELS[model]}
-    codes, text = run_forked(root, TRAINING, settings)
-    assert not any(codes.values()), text
-    return root
+    return record_all(root, TRAINING, settings)
 
 
-def answer(recordings: Path, case: str, change: str, output: Path) -> list[str]:
-    """The lines that `plumb compare` prints."""
+def answer_of(recordings: Path, case: str, change: str, output: Path) -> list[str]:
+    """What `plumb compare` says of the change."""
     target, golden = (recordings / f"{case}-{each}" / "out" for each in (change, "plain"))
-    done = subprocess.run([PLUMB, "compare", target, golden, "-o", output], text=True,
-                          capture_output=True, check=False, timeout=60)
-    return done.stdout.splitlines()
+    return answer(target, golden, output)
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("task", TASKS)
 def test_rounding_of_steep_functions_is_noise(task: str, model: str, recordings: Path,
                                               tmp_path: Path) -> None:
-    lines = answer(recordings, f"{task}-{model}", "other", tmp_path)
+    lines = answer_of(recordings, f"{task}-{model}", "other", tmp_path)
     assert lines[0].startswith("no wrong call"), lines
 
 
@@ -83,5 +77,5 @@ def test_rounding_of_steep_functions_is_noise(task: str, model: str, recordings:
 @pytest.mark.parametrize("task", TASKS)
 def test_wrong_gradient_of_a_steep_function_is_named(task: str, model: str, recordings: Path,
                                                      tmp_path: Path) -> None:
-    lines = answer(recordings, f"{task}-{model}", "fault", tmp_path)
+    lines = answer_of(recordings, f"{task}-{model}", "fault", tmp_path)
     assert MODELS[model] in lines[0], lines

@@ -5,12 +5,10 @@ incomplete; no call is named for it, and a fault beside it is (docs/design/verdi
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from forked_runs import run_forked
-from recording import PLUMB
+from forked_runs import answer, record_all
 
 STEPS = 4
 FAULT_AT = 2  # behind this step
@@ -64,23 +62,19 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for change in ("plain", "other", "fault"):
             settings[f"{setup}-{change}"] = {"task": task, "level": level,
                                              "data_mode": [mode]}
-    codes, text = run_forked(root, TRAINING, settings)
-    assert not any(codes.values()), text
-    return root
+    return record_all(root, TRAINING, settings)
 
 
-def answer(recordings: Path, setup: str, change: str, output: Path) -> list[str]:
-    """The lines that `plumb compare` prints."""
+def answer_of(recordings: Path, setup: str, change: str, output: Path) -> list[str]:
+    """What `plumb compare` says of the change."""
     target, golden = (recordings / f"{setup}-{each}" / "out" for each in (change, "plain"))
-    done = subprocess.run([PLUMB, "compare", target, golden, "-o", output], text=True,
-                          capture_output=True, check=False, timeout=60)
-    return done.stdout.splitlines()
+    return answer(target, golden, output)
 
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_what_is_not_proven_is_neither_named_nor_passed(setup: str, recordings: Path,
                                                         tmp_path: Path) -> None:
-    lines = answer(recordings, setup, "other", tmp_path)
+    lines = answer_of(recordings, setup, "other", tmp_path)
     assert lines[0].startswith("not judged completely"), lines
     assert any("0 suspicious, 0 broken" in line for line in lines), lines
     assert any("what would prove that it is rounding was not recorded" in line
@@ -89,6 +83,6 @@ def test_what_is_not_proven_is_neither_named_nor_passed(setup: str, recordings: 
 
 @pytest.mark.parametrize("setup", SETUPS)
 def test_fault_beside_it_is_named(setup: str, recordings: Path, tmp_path: Path) -> None:
-    lines = answer(recordings, setup, "fault", tmp_path)
+    lines = answer_of(recordings, setup, "fault", tmp_path)
     named = f"first wrong call: step {FAULT_AT + 1} rank 0 {SETUPS[setup]}"
     assert lines[0].startswith(named), lines
