@@ -3,6 +3,7 @@
 #ifndef PLUMBLINE_MEASURE_STANDARDS_H_
 #define PLUMBLINE_MEASURE_STANDARDS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -155,6 +156,19 @@ double LargestNoise(double unit_roundoff);
 // Terms per output element, estimated from element counts alone: for x[M,K] w[N,K] -> y[M,N],
 // sqrt(|x| |w| / |y|) is K; for reductions |x| / |y|. At least 1.
 double ReductionLength(double largest_input, double second_input, double output);
+
+// The element counts of a call's two largest inputs.
+struct InputSizes {
+  double largest = 0, second = 0;
+
+  void Add(double count) {
+    second = std::max(second, std::min(largest, count));
+    largest = std::max(largest, count);
+  }
+  [[nodiscard]] double ReductionLengthTo(double output) const {
+    return ReductionLength(largest, second, output);
+  }
+};
 
 }  // namespace plumbline::measure
 

@@ -70,7 +70,6 @@ void CountNan(Comparison& comparison) {
   const auto is_counted = [&](const ComparedRow& row) {
     return comparison.calls[row.call].paired() && measure::IsNanOnBoth(row);
   };
-  if (std::ranges::none_of(comparison.rows, is_counted)) return;
   UnwrittenMemory(comparison).Mark();
   const auto count = static_cast<uint64_t>(std::ranges::count_if(comparison.rows, is_counted));
   if (count == 0) return;
@@ -87,12 +86,14 @@ void CountNan(Comparison& comparison) {
 void CountRows(Comparison& comparison) {
   static constexpr auto kMissing =
       std::to_array<std::string_view>({"no-data", "shape-differs", "structure-differs"});
+  bool any_nan = false;
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];
     if (!comparison.calls[row.call].paired()) continue;
     if (std::ranges::count(kMissing, row.reason.view()) > 0) ++comparison.counts.missing_values;
+    any_nan = any_nan || measure::IsNanOnBoth(row);
   }
-  CountNan(comparison);
+  if (any_nan) CountNan(comparison);
 }
 
 }  // namespace plumbline::pipeline

@@ -22,6 +22,9 @@ namespace {
 using match::CallItems;
 using match::CallPair;
 
+// Whether it holds arguments of one side alone, of the pair before it.
+bool IsDefault(const CallPair& pair) { return pair.reason == CallPair::kDefault; }
+
 // "eps=1e-06", or "input.1=0.2" where it has a place only.
 std::string ArgumentText(const Item& item, std::string_view call_name) {
   constexpr std::string_view kInput = "input.";
@@ -108,17 +111,15 @@ CallPair Part(const CallItems& target, const CallItems& golden, CallPair& pair,
 void PartOtherWays(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
                    std::vector<CallPair>& pairs) {
   LoneValues lone(target, golden);
-  const auto is_default = [](const CallPair& pair) { return pair.reason == CallPair::kDefault; };
-  if (std::ranges::none_of(pairs, is_default)) return;
   for (const CallPair& pair : pairs) {
-    if (!pair.paired() && !is_default(pair) && pair.reason != "recomputed") lone.AddCallsOf(pair);
+    if (!pair.paired() && !IsDefault(pair) && pair.reason != "recomputed") lone.AddCallsOf(pair);
   }
   std::vector<CallPair> alone;
   for (bool again = true; again;) {
     again = false;
     for (size_t i = 1; i < pairs.size(); ++i) {
       CallPair& pair = pairs[i - 1];
-      if (!is_default(pairs[i]) || !pair.paired() || !lone.Meet(pair)) continue;
+      if (!IsDefault(pairs[i]) || !pair.paired() || !lone.Meet(pair)) continue;
       alone.push_back(Part(target[pair.target], golden[pair.golden], pair, pairs[i]));
       lone.AddCallsOf(pair);
       lone.AddCallsOf(alone.back());
@@ -196,12 +197,13 @@ void WarnOf(const std::vector<std::string>& unsure, Comparison& comparison) {
 std::vector<DefaultArguments> TakeDefaultArguments(std::vector<CallPair>& pairs,
                                                    const std::vector<CallItems>& target,
                                                    const std::vector<CallItems>& golden) {
+  if (std::ranges::none_of(pairs, IsDefault)) return {};
   PartOtherWays(target, golden, pairs);
   std::vector<DefaultArguments> taken;
   size_t kept = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
     CallPair& pair = pairs[i];
-    if (pair.reason != CallPair::kDefault || kept == 0) {
+    if (!IsDefault(pair) || kept == 0) {
       if (kept != i) pairs[kept] = std::move(pair);
       ++kept;
       continue;

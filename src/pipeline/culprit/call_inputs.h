@@ -8,6 +8,7 @@
 
 #include "measure/compared_row.h"
 #include "measure/propagation.h"
+#include "measure/standards.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "plumbline/compare.h"
 
@@ -17,13 +18,13 @@ struct CallInputs {
   double error = 0;                // largest relative error among agreeing or differing inputs
   Verdict worst = Verdict::kSame;  // of inputs, and of the forward call of a backward call
   double roundoff = 0;
-  double largest = 0, second = 0;  // element counts
-  bool hide_errors = false;        // next to which the errors of the other elements vanish
-  bool is_of_gradient = false;     // an optimizer's: GradientTrail
-  bool forward_is_bad = false;     // of a backward call
-  bool has_other_fill = false;     // masked with another number that means the same
-  double factor = 1;               // the one number among the arguments, if there is but one
-  size_t numbers = 0;              // arguments that are numbers
+  measure::InputSizes sizes;
+  bool hide_errors = false;     // next to which the errors of the other elements vanish
+  bool is_of_gradient = false;  // an optimizer's: GradientTrail
+  bool forward_is_bad = false;  // of a backward call
+  bool has_other_fill = false;  // masked with another number that means the same
+  double factor = 1;            // the one number among the arguments, if there is but one
+  size_t numbers = 0;           // arguments that are numbers
   std::vector<measure::InputError> operands;
   std::vector<CulpritEvent> arguments;  // that differ
 };

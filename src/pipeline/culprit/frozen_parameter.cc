@@ -55,8 +55,9 @@ CulpritEvent EventOf(const ComparedCall& call, const ComparedRow& row, uint32_t 
 }  // namespace
 
 std::optional<CulpritEvent> FindFrozenParameter(const Comparison& comparison) {
-  if (comparison.of_saves || std::ranges::none_of(comparison.rows, Differ)) return std::nullopt;
-  if (!HasGradients(comparison)) return std::nullopt;
+  // Calls before rows, of which there are more.
+  if (comparison.of_saves || !HasGradients(comparison)) return std::nullopt;
+  if (std::ranges::none_of(comparison.rows, Differ)) return std::nullopt;
   std::unordered_set<std::string> trained;
   for (uint32_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];

@@ -346,9 +346,7 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
   const double roundoff = state.RoundoffOf(row);
   inputs.roundoff = std::max(inputs.roundoff, roundoff);
   state.noise.Coarsen(roundoff);
-  const double count = CountOf(*row.golden);
-  inputs.second = std::max(inputs.second, std::min(inputs.largest, count));
-  inputs.largest = std::max(inputs.largest, count);
+  inputs.sizes.Add(CountOf(*row.golden));
   row.error = difference.error;
   const bool is_exchanged = state.exchanged.Take(state, row);
   if (is_exchanged) {

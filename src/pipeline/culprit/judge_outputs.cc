@@ -163,9 +163,8 @@ Explained ExplainedErrors(WalkState& state, const JudgedInputs& judged, const Co
       WithSlope(state, judged,
                 measure::Joined(measure::PropagationTo(result, name, operands), gradient, operands),
                 result, input_error);
-  const double length = std::max(
-      gradient.terms,
-      measure::ReductionLength(judged.inputs.largest, judged.inputs.second, CountOf(*row.golden)));
+  const double length =
+      std::max(gradient.terms, judged.inputs.sizes.ReductionLengthTo(CountOf(*row.golden)));
   const double rounding = measure::OwnError(judged.call_class, roundoff, length);
   const double own = propagation.amplification * propagation.own_factor * rounding;
   const double explained_error = FromInputs(state, judged, input_error, propagation) + own;

@@ -51,7 +51,8 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
     return std::nullopt;
   }
   Errors errors;
-  double largest = 0, second = 0, output = 0;
+  measure::InputSizes inputs;
+  double output = 0;
   for (uint32_t k = 0; k < call.row_count; ++k) {
     const ComparedRow& row = comparison.rows[call.first_row + k];
     if (!IsFloat32(*row.target) || !IsFloat32(*row.golden)) continue;
@@ -69,13 +70,12 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
       output = elements;
     } else {
       errors.in = std::max(errors.in, error);
-      second = std::max(second, std::min(largest, elements));
-      largest = std::max(largest, elements);
+      inputs.Add(elements);
     }
   }
   if (output == 0) return std::nullopt;
-  const double length = measure::ReductionLength(largest, second, output);
-  errors.own = measure::OwnError(measure::CallClass::kProduct, kFloat, length);
+  errors.own =
+      measure::OwnError(measure::CallClass::kProduct, kFloat, inputs.ReductionLengthTo(output));
   return errors;
 }
 

@@ -85,20 +85,20 @@ double OfUnseenNodes(const WalkState& state, uint32_t reader, const ComparedCall
            measure::ElementsOf(*row.golden) == measure::ElementsOf(value);
   });
   if (is_seen) return 0;
-  double largest = 0, second = 0, output = 0;
+  measure::InputSizes inputs;
+  double output = 0;
   for (const ComparedRow& row : measure::RowsOf(state.comparison, forward)) {
     if (!HasTensors(row)) continue;
     const double count = measure::ElementsOf(*row.golden);
-    if (!measure::IsInput(row)) {
+    if (measure::IsInput(row)) {
+      inputs.Add(count);
+    } else {
       output = std::max(output, count);
-      continue;
     }
-    second = std::max(second, std::min(largest, count));
-    largest = std::max(largest, count);
   }
   const double read = std::max(measure::RoundoffOf(value, value), known->read);
-  return state.noise.AtMost(measure::OwnError(measure::CallClass::kComposite, read,
-                                              measure::ReductionLength(largest, second, output)));
+  return state.noise.AtMost(
+      measure::OwnError(measure::CallClass::kComposite, read, inputs.ReductionLengthTo(output)));
 }
 
 }  // namespace
