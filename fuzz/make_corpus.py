@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import struct
 import sys
@@ -151,6 +152,9 @@ def xlsx() -> Seeds:
         "no_texts": f"x{SHEET}".encode(),
         "far_cell": b'x<worksheet><sheetData><row><c r="XFD1"><v>1</v></c></row></sheetData>',
         "cut": f"x{SHEET[:200]}".encode(),
+        "prefixed": b"x" + re.sub("<(/?)", "<\\1x:", SHEET).replace(
+            "<x:worksheet", '<x:worksheet xmlns:x="http://schemas.openxmlformats.org/'
+            'spreadsheetml/2006/main"').encode(),
     }
     for name, method in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED)):
         with tempfile.TemporaryFile() as file:

@@ -30,8 +30,8 @@ constexpr const char* kFooter =
     "  plumb compare runs/new/step0 runs/good/step0 -o out\n"
     "  plumb merge out -o merged --config merge.yaml\n"
     "\n"
-    "Exit status: 0 done, 2 wrong usage or nothing to merge, 3 file not found, 5 damaged file,\n"
-    "6 input or output error.";
+    "Exit status: 0 done, 1 a rank was left out (a line says which and why), 2 wrong usage or\n"
+    "nothing to merge, 3 file not found, 5 damaged file, 6 input or output error.";
 
 struct Arguments {
   std::string input, input_option, output = "./output", config;
@@ -49,10 +49,12 @@ Result<int> RunMerge(const Arguments& arguments) {
   std::string text =
       fmt::format("merged: {} ranks, {} rows on each of {} sheets ({})\n", report.ranks.size(),
                   report.rows, report.metrics.size(), fmt::join(report.metrics, ", "));
-  for (const std::string& warning : report.warnings) text += fmt::format("warning: {}\n", warning);
+  for (const auto* lines : {&report.warnings, &report.left_out}) {
+    for (const std::string& line : *lines) text += fmt::format("warning: {}\n", line);
+  }
   text += fmt::format("file: {}\n", report.file);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
+  return report.left_out.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
-#include "base/utf8.h"
+#include "base/text_parts.h"
+#include "formats/xml_parser.h"
 #include "formats/zip.h"
 
 namespace plumbline::xlsx {
@@ -18,114 +20,12 @@ namespace {
 
 constexpr uint64_t kMaxXmlBytes = uint64_t{4} << 30;
 constexpr size_t kMaxColumns = 16384;  // of the format
-constexpr uint32_t kMaxCodePoint = 0x10FFFF;
 
-// The character that `name` (between & and ;) stands for; nothing when it is none.
-std::optional<uint32_t> Entity(std::string_view name) {
-  static constexpr std::pair<std::string_view, char> kNamed[] = {
-      {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
-  for (const auto& [word, character] : kNamed) {
-    if (name == word) return static_cast<uint32_t>(character);
-  }
-  if (!name.starts_with('#')) return std::nullopt;
-  name.remove_prefix(1);
-  const bool hexadecimal = name.starts_with('x');
-  if (hexadecimal) name.remove_prefix(1);
-  uint32_t code = 0;
-  const auto parsed =
-      std::from_chars(name.data(), name.data() + name.size(), code, hexadecimal ? 16 : 10);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == name.data() + name.size();
-  if (!whole || code > kMaxCodePoint) return std::nullopt;
-  return code;
-}
-
-void AppendDecoded(std::string_view text, std::string& out) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t amp = text.find('&', at);
-    if (amp == std::string_view::npos) {
-      out += text.substr(at);
-      return;
-    }
-    out += text.substr(at, amp - at);
-    const size_t end = text.find(';', amp);
-    const auto code =
-        end == std::string_view::npos ? std::nullopt : Entity(text.substr(amp + 1, end - amp - 1));
-    if (code) {
-      AppendUtf8(*code, out);
-      at = end + 1;
-    } else {
-      out += '&';
-      at = amp + 1;
-    }
-  }
-}
-
-// One element: <name attributes>body</name>. Elements of one name never nest in these files.
-struct Element {
-  std::string_view attributes, body;
-};
-
-// Finds the elements of one name front to back.
-class Elements {
- public:
-  Elements(std::string_view xml, std::string_view name) : xml_(xml), name_(name) {}
-
-  // False at the end and at an element that never ends (then damaged() is true).
-  bool Next(Element& element) {
-    const std::string open = fmt::format("<{}", name_);
-    for (size_t at = xml_.find(open, at_); at != std::string_view::npos;
-         at = xml_.find(open, at + 1)) {
-      const size_t behind = at + open.size();
-      if (behind >= xml_.size() ||
-          std::string_view(" \t\r\n/>").find(xml_[behind]) == std::string_view::npos) {
-        continue;  // another name that begins alike
-      }
-      return Take(behind, element);
-    }
-    return false;
-  }
-  [[nodiscard]] bool damaged() const { return damaged_; }
-
- private:
-  bool Take(size_t behind, Element& element) {
-    const size_t close = xml_.find('>', behind);
-    damaged_ = close == std::string_view::npos;
-    if (damaged_) return false;
-    const bool is_empty = xml_[close - 1] == '/';
-    element.attributes = xml_.substr(behind, close - behind - (is_empty ? 1 : 0));
-    element.body = {};
-    at_ = close + 1;
-    if (is_empty) return true;
-    const std::string end = fmt::format("</{}>", name_);
-    const size_t stop = xml_.find(end, at_);
-    damaged_ = stop == std::string_view::npos;
-    if (damaged_) return false;
-    element.body = xml_.substr(at_, stop - at_);
-    at_ = stop + end.size();
-    return true;
-  }
-
-  std::string_view xml_, name_;
-  size_t at_ = 0;
-  bool damaged_ = false;
-};
-
-std::string_view Attribute(std::string_view attributes, std::string_view name) {
-  const std::string key = fmt::format(" {}=\"", name);
-  const size_t at = attributes.find(key);
-  if (at == std::string_view::npos) return {};
-  const size_t begin = at + key.size();
-  const size_t end = attributes.find('"', begin);
-  return end == std::string_view::npos ? std::string_view() : attributes.substr(begin, end - begin);
-}
-
-// The text of all <t> in `body`; those of phonetic hints are not part of it.
-std::string TextOf(std::string_view body) {
-  std::string text;
-  Elements parts(body.substr(0, body.find("<rPh")), "t");
-  for (Element part; parts.Next(part);) AppendDecoded(part.body, text);
-  return text;
-}
+// The namespaces of a workbook's tables: of ECMA-376, and of its strict form. Tables in none are
+// read as well.
+constexpr std::string_view kSpaces[] = {"",
+                                        "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+                                        "http://purl.oclc.org/ooxml/spreadsheetml/main"};
 
 // Column of a reference such as "AB12"; nothing when it is none.
 std::optional<size_t> ColumnOf(std::string_view reference) {
@@ -138,6 +38,154 @@ std::optional<size_t> ColumnOf(std::string_view reference) {
   if (column == 0) return std::nullopt;
   return column - 1;
 }
+
+// Reads one part of a workbook: what is inside elements of other namespaces (extensions of its
+// writer) and inside phonetic hints is no part of a table.
+class PartHandler : public xml::Handler {
+ public:
+  explicit PartHandler(std::string_view root) : root_(root) {}
+
+  Status Begin(const xml::Element& element) final {
+    const bool is_table = std::ranges::find(kSpaces, element.space()) != std::end(kSpaces);
+    if (std::exchange(is_first_, false) && (!is_table || element.name() != root_)) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("its root is {} of namespace '{}' (expected {})", element.name(),
+                               element.space(), root_));
+    }
+    if (skipped_depth_ > 0 || !is_table || element.name() == "rPh") {
+      ++skipped_depth_;
+      return {};
+    }
+    open_.emplace_back(element.name());
+    return BeginElement(element);
+  }
+  Status End() final {
+    if (skipped_depth_ > 0) {
+      --skipped_depth_;
+      return {};
+    }
+    const std::string name = std::move(open_.back());
+    open_.pop_back();
+    return EndElement(name);
+  }
+  void Text(std::string_view piece) final {
+    if (skipped_depth_ == 0 && IsTextOf(open_.back())) text_ += piece;
+  }
+
+ protected:
+  virtual Status BeginElement(const xml::Element& element) = 0;
+  virtual Status EndElement(std::string_view name) = 0;
+  // Whether the characters of the innermost element belong to the text.
+  [[nodiscard]] virtual bool IsTextOf(std::string_view name) const = 0;
+
+  std::string text_;
+
+ private:
+  std::string_view root_;
+  bool is_first_ = true;
+  size_t skipped_depth_ = 0;  // elements that have begun inside what is skipped
+  std::vector<std::string> open_;
+};
+
+// xl/sharedStrings.xml
+class SharedTextsHandler final : public PartHandler {
+ public:
+  explicit SharedTextsHandler(std::vector<std::string>& texts)
+      : PartHandler("sst"), texts_(texts) {}
+
+ private:
+  Status BeginElement(const xml::Element& element) override {
+    if (element.name() == "si") text_.clear();
+    return {};
+  }
+  Status EndElement(std::string_view name) override {
+    if (name == "si") texts_.push_back(text_);
+    return {};
+  }
+  [[nodiscard]] bool IsTextOf(std::string_view name) const override { return name == "t"; }
+
+  std::vector<std::string>& texts_;
+};
+
+// xl/worksheets/sheet1.xml and so on.
+class SheetHandler final : public PartHandler {
+ public:
+  SheetHandler(size_t sheet, const std::vector<std::string>& shared, const RowVisitor& visit)
+      : PartHandler("worksheet"), sheet_(sheet), shared_(shared), visit_(visit) {}
+
+  [[nodiscard]] bool is_done() const override { return is_done_; }
+
+ private:
+  Status BeginElement(const xml::Element& element) override {
+    if (element.name() == "row") {
+      if (is_in_row_) return Damaged("a row inside a row");
+      is_in_row_ = true;
+      cells_.clear();
+    } else if (is_in_row_ && element.name() == "c") {
+      return BeginCell(element);
+    } else if (is_in_cell_ && element.name() == "v") {
+      has_value_ = has_value_ || !is_inline_;
+    }
+    return {};
+  }
+
+  Status EndElement(std::string_view name) override {
+    if (is_in_cell_ && name == "c") {
+      is_in_cell_ = false;
+      return EndCell();
+    }
+    if (name == "row") {
+      is_in_row_ = false;
+      is_done_ = !visit_(sheet_, cells_);
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool IsTextOf(std::string_view name) const override {
+    return is_in_cell_ && name == (is_inline_ ? "t" : "v");
+  }
+
+  Status BeginCell(const xml::Element& element) {
+    if (is_in_cell_) return Damaged("a cell inside a cell");
+    const size_t at = ColumnOf(element.Attribute("r")).value_or(cells_.size());
+    if (at < cells_.size() || at >= kMaxColumns) return Damaged("cells out of order");
+    cells_.resize(at + 1);
+    type_ = element.Attribute("t");
+    is_inline_ = type_ == "inlineStr";
+    is_in_cell_ = true;
+    has_value_ = false;
+    text_.clear();
+    return {};
+  }
+
+  Status EndCell() {
+    Cell& cell = cells_.back();
+    cell.text = std::move(text_);
+    text_.clear();
+    if (is_inline_ || !has_value_) return {};
+    cell.is_number = type_.empty() || type_ == "n";
+    if (type_ == "b") cell.text = cell.text == "1" ? "True" : "False";
+    if (type_ != "s") return {};
+    const std::optional<int64_t> index = ParseNatural(cell.text);
+    if (!index || static_cast<uint64_t>(*index) >= shared_.size()) {
+      return Damaged("no such shared text");
+    }
+    cell.text = shared_[static_cast<size_t>(*index)];
+    return {};
+  }
+
+  static Error Damaged(std::string_view what) {
+    return Error(ErrorCode::kCorrupt, std::string(what));
+  }
+
+  size_t sheet_;
+  const std::vector<std::string>& shared_;
+  const RowVisitor& visit_;
+  std::vector<Cell> cells_;
+  std::string type_;  // of the cell that is read
+  bool is_in_row_ = false, is_in_cell_ = false, is_inline_ = false, has_value_ = false;
+  bool is_done_ = false;
+};
 
 // The parts of one opened workbook.
 class Workbook {
@@ -155,15 +203,9 @@ class Workbook {
 
   // False when the visitor wants no more.
   Result<bool> ReadSheet(size_t sheet, const RowVisitor& visit) const {
-    PL_TRY_ASSIGN(const std::string xml, Extract(*sheets_[sheet].second));
-    Elements rows(xml, "row");
-    std::vector<Cell> cells;
-    for (Element row; rows.Next(row);) {
-      PL_TRY(ReadCells(row.body, cells));
-      if (!visit(sheet, cells)) return false;
-    }
-    if (rows.damaged()) return Damaged("a row never ends");
-    return true;
+    SheetHandler handler(sheet, shared_, visit);
+    PL_TRY(ReadPart(*sheets_[sheet].second, handler));
+    return !handler.is_done();
   }
   [[nodiscard]] size_t sheet_count() const { return sheets_.size(); }
 
@@ -175,27 +217,28 @@ class Workbook {
   static std::string NotAWorkbook(const std::string& path, std::string_view why) {
     return fmt::format("{}: not a readable workbook ({})", path, why);
   }
-  [[nodiscard]] Error Damaged(std::string_view what) const {
-    return Error(ErrorCode::kCorrupt, fmt::format("{}: damaged ({})", path_, what));
-  }
-  [[nodiscard]] Result<std::string> Extract(const zip::Member& member) const {
+  Status ReadPart(const zip::Member& member, xml::Handler& handler) const {
     Result<std::string> text = zip::Extract(file_->bytes(), member, kMaxXmlBytes);
     if (!text) return text.error().In(path_);
-    return text;
+    const Status read = xml::Parse(*text, handler);
+    if (read) return {};
+    return Error(read.error().code(),
+                 fmt::format("{}: damaged ({}: {})", path_, member.name, read.error().message()));
   }
 
   void FindSheets() {
-    constexpr std::string_view kFolder = "xl/worksheets/sheet", kEnd = ".xml";
+    constexpr std::string_view kFolder = "xl/worksheets/", kEnd = ".xml";
     for (const zip::Member& member : members_) {
       std::string_view name = member.name;
       if (!name.starts_with(kFolder) || !name.ends_with(kEnd)) continue;
       name = name.substr(kFolder.size(), name.size() - kFolder.size() - kEnd.size());
-      size_t number = 0;
-      const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-      if (parsed.ec == std::errc()) sheets_.emplace_back(number, &member);
+      if (name.find('/') != std::string_view::npos) continue;
+      // The digits at its end; a writer of one sheet may call it sheet.xml.
+      const std::string_view number = name.substr(name.find_last_not_of("0123456789") + 1);
+      sheets_.emplace_back(ParseNatural(number).value_or(0), &member);
     }
-    std::sort(sheets_.begin(), sheets_.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(sheets_.begin(), sheets_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
   }
 
   Status ReadSharedTexts() {
@@ -203,52 +246,14 @@ class Workbook {
       return m.name == "xl/sharedStrings.xml";
     });
     if (found == members_.end()) return {};
-    PL_TRY_ASSIGN(const std::string xml, Extract(*found));
-    Elements items(xml, "si");
-    for (Element item; items.Next(item);) shared_.push_back(TextOf(item.body));
-    if (items.damaged()) return Damaged("a shared text never ends");
-    return {};
-  }
-
-  Status ReadCells(std::string_view row, std::vector<Cell>& cells) const {
-    cells.clear();
-    Elements elements(row, "c");
-    for (Element element; elements.Next(element);) {
-      const auto column = ColumnOf(Attribute(element.attributes, "r"));
-      const size_t at = column.value_or(cells.size());
-      if (at < cells.size() || at >= kMaxColumns) return Damaged("cells out of order");
-      cells.resize(at + 1);
-      PL_TRY(ReadCell(element, cells[at]));
-    }
-    if (elements.damaged()) return Damaged("a cell never ends");
-    return {};
-  }
-
-  Status ReadCell(const Element& element, Cell& cell) const {
-    const std::string_view type = Attribute(element.attributes, "t");
-    if (type == "inlineStr") {
-      cell.text = TextOf(element.body);
-      return {};
-    }
-    Elements values(element.body, "v");
-    Element value;
-    if (!values.Next(value)) return {};
-    AppendDecoded(value.body, cell.text);
-    cell.is_number = type.empty() || type == "n";
-    if (type == "b") cell.text = cell.text == "1" ? "True" : "False";
-    if (type != "s") return {};
-    size_t index = 0;
-    const char* const end = cell.text.data() + cell.text.size();
-    const auto parsed = std::from_chars(cell.text.data(), end, index);
-    if (parsed.ec != std::errc() || index >= shared_.size()) return Damaged("no such shared text");
-    cell.text = shared_[index];
-    return {};
+    SharedTextsHandler handler(shared_);
+    return ReadPart(*found, handler);
   }
 
   std::string path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<zip::Member> members_;
-  std::vector<std::pair<size_t, const zip::Member*>> sheets_;
+  std::vector<std::pair<int64_t, const zip::Member*>> sheets_;
   std::vector<std::string> shared_;
 };
 

@@ -21,10 +21,11 @@ struct Cell {
 // (missing ones blank). False ends the reading without an error.
 using RowVisitor = std::function<bool(size_t sheet, std::span<const Cell> cells)>;
 
-// All sheets in the order of their numbers (sheet1.xml, sheet2.xml, ...), row by row. Texts may be
-// shared, in place, or rich; formulas count with their stored value. Memory: the XML of one sheet
-// and all shared texts. kNotFound, kIo; kCorrupt when the file is no workbook or damaged;
-// kInvalidArgument above 4 GiB of XML.
+// All sheets in the order of their numbers (sheet1.xml, sheet2.xml, ...), row by row. Tables may be
+// of either namespace of the format, with any prefix, or of none; what is of another namespace is
+// no part of them. Texts may be shared, in place, or rich; formulas count with their stored value.
+// Memory: the XML of one sheet and all shared texts. kNotFound, kIo; kCorrupt when the file is no
+// workbook or damaged; kInvalidArgument above 4 GiB of XML.
 Status ReadRows(const std::string& path, const RowVisitor& visit);
 
 }  // namespace plumbline::xlsx

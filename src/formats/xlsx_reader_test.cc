@@ -1,10 +1,13 @@
 #include "formats/xlsx_reader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -92,6 +95,74 @@ TEST(XlsxReader, FlippedBytesNeverCrash) {
     errors += ReadAll(path) ? 0 : 1;
   }
   EXPECT_GT(errors, whole.size() / 13 / 4);
+}
+
+// A workbook of one sheet with this XML.
+std::string WriteXml(const std::string& path, std::string_view sheet, std::string_view shared = "",
+                     const std::string& member = "sheet1.xml") {
+  zip::Writer archive;
+  archive.Add("xl/worksheets/" + member, sheet);
+  if (!shared.empty()) archive.Add("xl/sharedStrings.xml", shared);
+  std::ofstream(path, std::ios::binary) << archive.text() << archive.Directory();
+  return path;
+}
+
+constexpr std::string_view kSpace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+constexpr std::string_view kStrictSpace = "http://purl.oclc.org/ooxml/spreadsheetml/main";
+
+TEST(XlsxReader, PrefixesOfNamespacesAreNoPartOfNames) {
+  const TestDirectory directory;
+  for (const std::string_view space : {kSpace, kStrictSpace}) {
+    const auto rows = ReadAll(WriteXml(
+        directory.path() + "/a.xlsx",
+        fmt::format("<?xml version='1.0'?><x:worksheet xmlns:x='{}'><x:sheetData><x:row r='1'>"
+                    "<x:c r='A1' t='s'><x:v>1</x:v></x:c><x:c r='C1'><x:v>0.5</x:v></x:c></x:row>"
+                    "<x:row><x:c t='inlineStr'><x:is><x:r><x:t>a&#233;</x:t></x:r><x:r><x:t>&lt;"
+                    "</x:t></x:r></x:is></x:c></x:row></x:sheetData></x:worksheet>",
+                    space),
+        fmt::format("<y:sst xmlns:y='{}'><y:si/><y:si><y:t>name</y:t><y:rPh><y:t>no</y:t></y:rPh>"
+                    "</y:si></y:sst>",
+                    space),
+        "sheet.xml"));
+    ASSERT_TRUE(rows) << rows.error().message();
+    const auto& lines = rows->at(0);
+    ASSERT_EQ(lines.size(), 2U);
+    ASSERT_EQ(lines[0].size(), 3U);
+    EXPECT_EQ(lines[0][0].text, "name");
+    EXPECT_EQ(lines[0][1].text, "");
+    EXPECT_EQ(lines[0][2].text, "0.5");
+    EXPECT_TRUE(lines[0][2].is_number);
+    EXPECT_EQ(lines[1][0].text, "a\xC3\xA9<");
+  }
+}
+
+TEST(XlsxReader, WhatOtherNamespacesHoldIsNoRow) {
+  const TestDirectory directory;
+  const auto rows = ReadAll(WriteXml(
+      directory.path() + "/a.xlsx",
+      fmt::format("<worksheet xmlns='{}'><sheetData><row><c><v>1</v></c></row></sheetData><extLst>"
+                  "<ext xmlns:o='urn:other'><o:row><o:c><o:v>2</o:v></o:c></o:row></ext></extLst>"
+                  "</worksheet>",
+                  kSpace)));
+  ASSERT_TRUE(rows) << rows.error().message();
+  ASSERT_EQ(rows->at(0).size(), 1U);
+  EXPECT_EQ(rows->at(0)[0][0].text, "1");
+}
+
+TEST(XlsxReader, WhatIsNoTableIsSaid) {
+  const TestDirectory directory;
+  const std::string row = "<row><c><v>1</v></c></row>";
+  for (const std::string& xml :
+       {"<worksheet xmlns='urn:other'>" + row + "</worksheet>", "<sheet>" + row + "</sheet>",
+        "<x:worksheet>" + row + "</x:worksheet>", std::string("<worksheet><row><row/></row>"),
+        "<worksheet>" + row, std::string()}) {
+    const auto rows = ReadAll(WriteXml(directory.path() + "/a.xlsx", xml));
+    ASSERT_FALSE(rows) << xml;
+    EXPECT_EQ(rows.error().code(), ErrorCode::kCorrupt) << xml;
+    EXPECT_NE(rows.error().message().find("a.xlsx: damaged (xl/worksheets/sheet1.xml: "),
+              std::string::npos)
+        << rows.error().message();
+  }
 }
 
 TEST(ZipExtract, StopsAtTheLimit) {

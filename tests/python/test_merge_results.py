@@ -4,6 +4,7 @@ the real upstream: tests/compat/test_ranks_upstream.py.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -179,11 +180,38 @@ def test_tables_that_do_not_fit_are_left_out(tmp_path):
     write_xlsx(source / f"compare_result_rank5-rank5_{STAMP}.xlsx", table([]))
     write_xlsx(source / f"compare_result_rank-rank_{STAMP}.xlsx", table([]))
     done = plumb("merge", source, "-o", tmp_path / "out", "--config", write_config(tmp_path))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     for text in ("rank3-rank3", "rank4-rank4", "rank5-rank5", "rank-rank"):
         assert sum(f"{text}_{STAMP}.xlsx: " in line and line.startswith("warning: ")
                    and line.endswith("left out") for line in done.stdout.splitlines()) == 1
     assert sheets(tmp_path / "out")["Max diff"][0] == ["NPU Name", "rank0", "rank1", "rank2"]
+
+
+def with_prefix(path: Path) -> None:
+    """Writes the workbook as .NET libraries do: every element of a table with a prefix."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name).decode() for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            if "worksheets/" in name or "sharedStrings" in name:
+                text = re.sub(r"<(/?)([a-zA-Z])", r"<\1x:\2", text).replace("xmlns=", "xmlns:x=")
+            archive.writestr(name, text)
+
+
+def test_every_namespace_prefix_is_read(tmp_path):
+    """A rank whose workbook has prefixes is not left out, nor read as a table without rows."""
+    expected = make_results(tmp_path / "plain")
+    source = make_results(tmp_path / "in")
+    with_prefix(source / f"compare_result_rank1-rank1_{STAMP}.xlsx")
+    [sheet] = [name for name in zipfile.ZipFile(
+        source / f"compare_result_rank1-rank1_{STAMP}.xlsx").namelist() if "worksheets/" in name]
+    with zipfile.ZipFile(source / f"compare_result_rank1-rank1_{STAMP}.xlsx") as archive:
+        assert b"<x:row" in archive.read(sheet)
+    for directory in (expected, source):
+        done = plumb("merge", directory, "-o", tmp_path / f"{directory.name}-out", "--config",
+                     write_config(tmp_path))
+        assert done.returncode == 0 and "warning" not in done.stdout, done
+    assert sheets(tmp_path / "in-out") == sheets(tmp_path / "plain-out")
 
 
 def test_texts_of_a_workbook_that_excel_saved(tmp_path):
@@ -243,6 +271,12 @@ def test_tables_of_an_earlier_comparison_are_said(tmp_path, has_step):
     assert "in the newest one rank 1 is missing" in warnings[0]
     assert "in the newest one rank 2 is failed" in warnings[1]
     assert f"{results}/compare_result_rank1" in warnings[0]
+    # Without its old table the missing rank is not in the workbook, and the status says so.
+    for table_of_rank_1 in results.glob("compare_result_rank1-*"):
+        table_of_rank_1.unlink()
+    done = plumb(*merge)
+    assert done.returncode == 1 and "merged: 3 ranks" in done.stdout, done
+    assert "warning: rank 1: missing in the newest comparison (" in done.stdout
     # A summary that cannot be read tells nothing, and that is said.
     [newest] = sorted((tmp_path / "out").glob("compare_ranks_*.json"))[-1:]
     newest.write_text("{")

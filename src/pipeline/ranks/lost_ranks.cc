@@ -70,8 +70,7 @@ std::optional<std::vector<RankLine>> ReadLines(const simdjson::dom::element& roo
 
 }  // namespace
 
-std::vector<std::string> WarningsOfLostRanks(const std::string& directory,
-                                             const std::vector<RankTable>& tables) {
+LostRanks FindLostRanks(const std::string& directory, const std::vector<RankTable>& tables) {
   std::optional<int64_t> step;
   std::optional<std::string> path = NewestSummary(directory);
   if (!path) {
@@ -87,22 +86,26 @@ std::vector<std::string> WarningsOfLostRanks(const std::string& directory,
   std::optional<std::vector<RankLine>> lines;
   if (text && parser.parse(*text).get(root) == simdjson::SUCCESS) lines = ReadLines(root, step);
   if (!lines) {
-    return {
-        fmt::format("{}: cannot be read, so whether a table is of an earlier comparison is "
-                    "not known",
-                    *path)};
+    return {{fmt::format("{}: cannot be read, so whether a table is of an earlier comparison is "
+                         "not known",
+                         *path)},
+            {}};
   }
-  std::vector<std::string> warnings;
+  LostRanks lost;
   for (const RankLine& line : *lines) {
     if (line.state != "failed" && line.state != "missing") continue;
     const auto table = std::ranges::find(tables, line.rank, &RankTable::rank);
-    if (table == tables.end()) continue;
-    warnings.push_back(
+    if (table == tables.end()) {
+      lost.without_one.push_back(fmt::format("rank {}: {} in the newest comparison ({}); left out",
+                                             line.rank, line.state, *path));
+      continue;
+    }
+    lost.outdated.push_back(
         fmt::format("{}: of an earlier comparison; in the newest one rank {} is {} "
                     "({})",
                     table->files.front(), line.rank, line.state, *path));
   }
-  return warnings;
+  return lost;
 }
 
 }  // namespace plumbline::pipeline

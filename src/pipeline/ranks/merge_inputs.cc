@@ -132,7 +132,7 @@ Result<RankTables> FindRankTables(const std::string& directory) {
                                path));
     }
     if (!name->rank) {
-      out.warnings.push_back(fmt::format("{}: of a run without ranks; left out", path));
+      out.left_out.push_back(fmt::format("{}: of a run without ranks; left out", path));
       continue;
     }
     by_rank[*name->rank][{name->stamp, name->repeat, is_workbook}][name->part] = path;

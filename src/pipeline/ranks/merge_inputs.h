@@ -21,13 +21,13 @@ struct RankTable {
 };
 
 struct RankTables {
-  std::vector<RankTable> tables;  // by rank
-  std::vector<std::string> warnings;
+  std::vector<RankTable> tables;      // by rank
+  std::vector<std::string> warnings;  // older tables of a rank, which are not read
+  std::vector<std::string> left_out;  // tables of runs without ranks
 };
 
 // kInvalidArgument names a .xlsx that is neither a result of a rank nor a merged one, and two sets
-// of one rank that cannot be told apart by time. A table of a run without ranks is left out with a
-// warning, as are older tables of a rank.
+// of one rank that cannot be told apart by time.
 Result<RankTables> FindRankTables(const std::string& directory);
 
 // Calls `visit` for every row behind a header, together with that header. Errors of the readers.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -261,9 +262,10 @@ Result<MergeReport> MergeResults(const std::string& input_directory,
   });
   MergeReport report;
   report.warnings = std::move(found.warnings);
-  for (std::string& warning : WarningsOfLostRanks(input_directory, found.tables)) {
-    report.warnings.push_back(std::move(warning));
-  }
+  report.left_out = std::move(found.left_out);
+  const LostRanks lost = FindLostRanks(input_directory, found.tables);
+  std::ranges::copy(lost.outdated, std::back_inserter(report.warnings));
+  std::ranges::copy(lost.without_one, std::back_inserter(report.left_out));
   std::optional<Joined> joined;
   for (size_t i = 0; i < read.size(); ++i) {
     const RankTable& table = found.tables[i];
@@ -275,7 +277,7 @@ Result<MergeReport> MergeResults(const std::string& input_directory,
       problem = "has other metrics than the ranks before it";
     }
     if (!problem.empty()) {
-      report.warnings.push_back(fmt::format("{}: {}; left out", table.files.front(), problem));
+      report.left_out.push_back(fmt::format("{}: {}; left out", table.files.front(), problem));
       continue;
     }
     WarnAboutApis(table, rows, config, report.warnings);
@@ -283,10 +285,10 @@ Result<MergeReport> MergeResults(const std::string& input_directory,
     joined->AddRank(table.rank, rows);
   }
   if (!joined || joined->row_count() == 0) {
+    const auto& reasons = report.left_out.empty() ? report.warnings : report.left_out;
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: nothing to merge{}{}", input_directory,
-                             report.warnings.empty() ? "" : ": ",
-                             report.warnings.empty() ? "" : report.warnings.front()));
+                             reasons.empty() ? "" : ": ", reasons.empty() ? "" : reasons.front()));
   }
   PL_TRY(MakeDirectories(output_directory));
   const FreeName name = FreePath(output_directory, "multi_ranks_compare_merge", ".xlsx");

@@ -17,6 +17,8 @@ struct MergeReport {
   std::vector<std::string> metrics;  // sheets, in order
   size_t rows = 0;                   // of each sheet
   std::vector<std::string> warnings;
+  // A line for each rank, and each table of a run without ranks, that the workbook does not have.
+  std::vector<std::string> left_out;
 };
 
 // Reads the result tables of all ranks in `input_directory`: compare_result_rank{n}-rank{m}_<time>
