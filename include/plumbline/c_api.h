@@ -17,15 +17,10 @@
 extern "C" {
 #endif
 
-/* A piece of a dump file, as the ACL runtime hands it to the callback of acldumpRegCallback(). */
-struct acldumpChunk {
-  char fileName[4096];  /* path of the file, ended by NUL */
-  uint32_t bufLen;      /* bytes in dataBuf */
-  uint32_t isLastChunk; /* not 0: the file is complete */
-  int64_t offset;       /* of the piece in the file; -1: behind what came before */
-  int32_t flag;
-  uint8_t dataBuf[1]; /* bufLen bytes */
-};
+/* A piece of a dump file, as the ACL runtime hands it to the callback of acldumpRegCallback(). Its
+   members are those of CANN's header acl/acl_dump.h, which may be included before or behind this
+   one; docs/formats/acl_dump.md lists them. */
+struct acldumpChunk;
 
 /* Receives files below `dump_path` from now on, until plumbline_dump_close(). Returns 0, or the
    number of an ErrorCode (result.h) + 1; one receiver at a time. */

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,17 @@
 
 #include "pipeline/device_dump/chunk_receiver.h"
 #include "plumbline/c_api.h"
+
+// As CANN's header acl/acl_dump.h declares it, which a build of plumbline does not have.
+struct acldumpChunk {
+  char fileName[4096];   // path of the file, ended by NUL
+  uint32_t bufLen;       // bytes in dataBuf
+  uint32_t isLastChunk;  // not 0: the file is complete
+  int64_t offset;        // of the piece in the file; -1: behind what came before
+  int32_t flag;
+  uint8_t dataBuf[1];  // bufLen bytes
+};
+static_assert(offsetof(acldumpChunk, dataBuf) == 4096 + 2 * 4 + 8 + 4);
 
 namespace {
 
