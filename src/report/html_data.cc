@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "record/call_stack.h"
 #include "report/html_report.h"
 #include "report/json_object.h"
 #include "report/reason_text.h"
@@ -42,7 +43,8 @@ class Dictionary {
 void AppendIndex(int index, std::string& out) { out += std::to_string(index); }
 
 bool SameStatistics(const Item& target, const Item& golden) {
-  return target.statistics == golden.statistics;  // NaN differs from itself and is spelled out
+  return target.is_tensor == golden.is_tensor &&
+         target.statistics == golden.statistics;  // NaN differs from itself and is spelled out
 }
 
 // A text given as an argument may have megabytes: the page has how it begins.
@@ -54,13 +56,15 @@ void AppendShown(const Recorded& recorded, std::string& out) {
   json::AppendString(fmt::format("{}... ({} bytes)", begin, text->size()), out);
 }
 
+// Of a tensor max, min, mean and norm; of an argument its value; 0: there is no such item.
 void AppendStatisticsOf(const Slot<Item>& item, std::string& out) {
   if (!item) {
     out += '0';
     return;
   }
   out += '[';
-  for (size_t i = 0; i < item->statistics.size(); ++i) {
+  const size_t count = item->is_tensor ? item->statistics.size() : 1;
+  for (size_t i = 0; i < count; ++i) {
     if (i > 0) out += ',';
     AppendShown(item->statistics[i], out);
   }
@@ -165,8 +169,20 @@ class PartWriter {
     return stacks_.IndexOf(key);
   }
 
-  void AppendStacks(ObjectWriter& object) const {
+  // "foreign" has the numbers of the frames that are not the user's.
+  void AppendStacks(ObjectWriter& object) {
+    if (comparison_.first_wrong_call) {
+      for (const std::string& frame : comparison_.first_wrong_call->stack) frames_.IndexOf(frame);
+    }
     object.Texts("frames", frames_.texts());
+    std::string& foreign = object.Key("foreign");
+    foreign += '[';
+    for (size_t i = 0; i < frames_.texts().size(); ++i) {
+      if (!IsForeignFrame(frames_.texts()[i])) continue;
+      if (!foreign.ends_with('[')) foreign += ',';
+      foreign += std::to_string(i);
+    }
+    foreign += ']';
     std::string& out = object.Key("stacks");
     out += '[';
     for (size_t i = 0; i < stacks_.texts().size(); ++i) {

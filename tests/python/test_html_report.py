@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser import drawn, needs_browser
+from browser import drawn, measured, needs_browser
 from compare_cases import Dump
 
 import plumbline
@@ -115,6 +115,8 @@ def test_page_holds_the_facts_of_the_machine_form(target: str, golden: str, tmp_
             assert texts[row[9 + at]] == own.get("shape", "")
             stored = row[12] if at == 1 and row[13] == 1 else row[12 + at]
             statistics = [own[key] for key in ("max", "min", "mean", "norm")] if own else 0
+            if own and not own.get("dtype", "").startswith("torch."):
+                statistics = statistics[:1]  # an argument has a value
             assert stored == statistics
         source = truth.get("metrics", truth)
         for at, name in enumerate(metric_names(machine["mode"])):
@@ -314,3 +316,75 @@ def test_statistics_of_what_the_answer_names_are_shown(kind: str, tmp_path: Path
     else:
         assert "output.0 [7] torch.float32 broken not finite" in went, went
         assert "output.0 max inf 9 inf" in shown and "nan %" not in shown, shown
+
+
+LONG = ("Module.model.layers.2.post_attention_layernorm.input_projection.attention."
+        "LlamaRotaryEmbeddingWithAVeryLongName.forward.0")
+FRAMES = ["File /v/site-packages/torch/nn/functional.py, line 2, in gelu, \n return f(x)",
+          "File /v/site-packages/torch/nn/modules/module.py, line 9, in _call_impl, \n return g()",
+          "File /home/user/model.py, line 21, in forward, \n x = self.act(x)",
+          "File /v/site-packages/torch/nn/modules/module.py, line 9, in _call_impl, \n return g()",
+          "File /home/user/train.py, line 3, in <module>, \n model(x)"]
+
+
+def long_names(tmp_path: Path) -> str:
+    """A page over twelve calls of long names, the first of which takes words."""
+    x = torch.arange(1.0, 7.0)
+    for side in ("target", "golden"):
+        dump = Dump()
+        y = x * (1.25 if side == "target" else 1)
+        dump.forward(LONG, [x, "tanh", 0.5], [y])
+        for i in range(12):
+            dump.forward(LONG.replace("forward.0", f"forward.{i + 1}"), [y], [y])
+        dump.write(tmp_path / side)
+        (tmp_path / side / "stack.json").write_text(json.dumps({LONG: FRAMES}))
+    [file] = plumbline.compare(tmp_path / "target", tmp_path / "golden", tmp_path / "out",
+                               formats="html").files
+    return file
+
+
+LAYOUT = """(() => {
+  const all = (places) => [...document.querySelectorAll(places)];
+  const block = (node) => getComputedStyle(node).display !== "inline";
+  const isCut = (node) => block(node) && (node.scrollWidth > node.clientWidth + 1
+    || node.scrollHeight > node.clientHeight + 1);
+  return {
+    main: document.querySelector("#growth .cards").clientWidth,
+    growth: all("#growth .card").map((card) => card.offsetWidth),
+    plot: document.querySelector("#growth svg").getBoundingClientRect().width,
+    evidence: all("#evidence .card").map((card) => [card.offsetTop, card.offsetHeight]),
+    cut: all("#growth code, .line .name").filter(isCut).map((node) => node.textContent),
+    names: all("#growth td:first-child").map((cell) => cell.innerText)};
+})()"""
+DETAILS = """(() => {
+  const tables = [1, 2].map((at) => {
+    pick(part.rows[at]);
+    return document.querySelector("#detail table").innerText;
+  });
+  const stack = document.querySelector("#evidence .frames"), list = stack.querySelector("ol");
+  return {tables, first: list.children[0].innerText, own: stack.querySelectorAll("li.own").length,
+    inside: stack.querySelector("summary").innerText, shown: list.children.length};
+})()"""
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_nothing_is_cut_or_left_empty(width: int, tmp_path: Path) -> None:
+    boxes = measured(long_names(tmp_path), tmp_path, width, LAYOUT)
+    # The plot and the table below it take the whole width.
+    assert boxes["growth"] == [boxes["main"]] * 2
+    assert boxes["plot"] > boxes["main"] - 40
+    assert boxes["cut"] == []
+    assert LONG in boxes["names"]
+    # Cards beside each other end at the same height.
+    assert boxes["evidence"][0] == boxes["evidence"][1]
+
+
+@needs_browser
+def test_words_are_one_value_and_a_stack_begins_at_the_users_code(tmp_path: Path) -> None:
+    shown = measured(long_names(tmp_path), tmp_path, 1280, DETAILS)
+    for table, value in zip(shown["tables"], ("tanh", "0.5"), strict=True):
+        assert table.split() == ["target", "golden", "value", value, value]
+    assert shown["first"].startswith("File /home/user/model.py, line 21")
+    assert (shown["own"], shown["shown"]) == (1, 3)
+    assert shown["inside"] == "2 frames inside it, innermost first"

@@ -23,6 +23,7 @@
 #include "pipeline/culprit/unpaired_calls.h"
 #include "pipeline/culprit/value_source.h"
 #include "record/call_name.h"
+#include "record/call_stack.h"
 #include "record/recorded_number.h"
 
 namespace plumbline::pipeline {

@@ -14,33 +14,10 @@
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/value_source.h"
 #include "record/call_name.h"
+#include "record/call_stack.h"
 
 namespace plumbline::pipeline {
 namespace {
-
-// Parts of paths whose frames say nothing about the model. "torch/nn/modules" holds layers, but
-// the line that calls them is what a user looks for.
-constexpr std::string_view kForeignPaths[] = {
-    "/site-packages/torch/", "/dist-packages/torch/",     "/msprobe/",
-    "/plumbline/",           "/site-packages/torch_npu/",
-};
-
-bool IsForeign(std::string_view frame) {
-  const std::string_view path = frame.substr(0, frame.find(','));
-  return std::any_of(std::begin(kForeignPaths), std::end(kForeignPaths),
-                     [&](std::string_view part) { return path.find(part) != path.npos; });
-}
-
-std::string OneLine(std::string_view frame) {
-  std::string text(frame);
-  const size_t split = text.find(", \n");
-  if (split != std::string::npos) {
-    text = fmt::format("{}:{}", frame.substr(0, split), frame.substr(split + 3));
-  }
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
 
 // "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
 std::string StatisticsText(const ComparedRow& row) {
@@ -214,13 +191,6 @@ std::string ShownValue(const Recorded& recorded) {
   if (const auto* v = std::get_if<double>(&recorded)) return PythonFloat(*v);
   if (const auto* v = std::get_if<Text>(&recorded)) return *v;
   return "None";
-}
-
-std::string UserFrame(const std::vector<std::string>& stack) {
-  if (stack.empty()) return {};
-  const auto found = std::find_if(stack.begin(), stack.end(),
-                                  [](const std::string& frame) { return !IsForeign(frame); });
-  return OneLine(found == stack.end() ? stack.front() : *found);
 }
 
 std::string SeriesOf(const std::string& name) {

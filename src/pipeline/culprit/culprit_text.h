@@ -42,10 +42,6 @@ std::string ShownValue(const Recorded& recorded);
 FirstWrongCall DescribeCulprit(const Run& target, const Comparison& comparison,
                                const CulpritEvent& event);
 
-// The innermost frame that belongs neither to PyTorch's dispatch nor to a recording tool, on one
-// line; the innermost frame at all if there is no other; empty for an empty stack.
-std::string UserFrame(const std::vector<std::string>& stack);
-
 // "Torch.f.0.forward" for "Torch.f.0.backward"; empty for a name that is not a backward entry.
 std::string ForwardNameOf(std::string_view backward_name);
 // The target's call of that name; null where there is none.

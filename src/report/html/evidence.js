@@ -11,7 +11,7 @@ function drawEvidence() {
   const call = part.calls[wrong], alone = call[3] !== undefined;
   cards.append(alone ? rowsOfLoneCall(call, rows, frames.length === 0) : rowsOfCall(rows, item, frames.length === 0));
   if (frames.length > 0) {
-    cards.append(make("div", { cls: "card w5" }, make("h3", {}, "Where the model makes this call, innermost frame first"), stackList(frames)));
+    cards.append(make("div", { cls: "card w5" }, make("h3", {}, "Where the model makes this call"), stackList(frames)));
   }
   const evidence = part.evidence;
   const own = call[0] ? 0 : 1;  // the side that has the call; the other may have one of its name
@@ -23,11 +23,13 @@ function drawEvidence() {
   else if (part.header.mode === "statistics" && !alone) cards.append(drawStatistics(rows, item));
 }
 
-// The frame of the model's own code stands out.
+// The innermost frame of the user's own code, then its callers; what it goes into is folded away.
 function stackList(frames) {
-  const line = (part.header.first_wrong_call || {}).stack_line || "";
-  const plain = (t) => t.replace(/[\s,:]+/g, " ").trim();
-  return make("ol", { cls: "stack" }, ...frames.map((f) => make("li", { cls: line && plain(f) === plain(line) ? "own" : "" }, f)));
+  const foreign = new Set(part.foreign.map((frame) => part.frames[frame]));
+  const own = Math.max(0, frames.findIndex((frame) => !foreign.has(frame)));
+  const lines = (some) => some.map((frame) => make("li", { cls: frame === frames[own] ? "own" : "" }, frame));
+  return make("div", { cls: "frames" }, make("ol", { cls: "stack" }, ...lines(frames.slice(own))), own > 0 ? make("details", {},
+    make("summary", {}, `${own} frame${own > 1 ? "s" : ""} inside it, innermost first`), make("ol", { cls: "stack" }, ...lines(frames.slice(0, own)))) : null);
 }
 
 function rowsOfCall(rows, item, wide) {
@@ -47,7 +49,7 @@ function rowsOfLoneCall(call, rows, wide) {
   const side = call[0] ? "the target" : "golden", at = call[0] ? 0 : 1;
   const lines = rows.map((row) => ({ cls: "link", on: { click: () => { showCall(row[CALL]); pick(row); } },
     cells: [make("code", {}, row[ITEM].startsWith(".") ? row[ITEM].slice(1) : row[ITEM]), ROLES[row[ROLE]], text(row[SHAPE + at]), text(row[DTYPE + at]),
-      ...STATISTICS.map((_, i) => number((statistics(row, at) || [])[i]))] }));
+      ...statisticNames(statistics(row, at)).map((_, i) => number((statistics(row, at) || [])[i]))] }));
   return make("div", { cls: "card " + (wide ? "w12" : "w7") }, make("h3", {}, `What ${side} takes and returns here`),
     table([{ text: "value" }, { text: "" }, { text: "shape" }, { text: "dtype" }, ...STATISTICS.map((name) => ({ text: name, num: true }))], lines),
     make("p", { cls: "note" }, `The call has ${part.reasons[text(call[3])] || "no counterpart: " + text(call[3])}. These are ${side}'s values.`));
@@ -55,7 +57,7 @@ function rowsOfLoneCall(call, rows, wide) {
 
 // Where both sides have a value again, and they differ.
 function resultOfLoneCall(rows) {
-  const lines = rows.flatMap((row) => STATISTICS.map((name, i) => ({ cls: "hit",
+  const lines = rows.flatMap((row) => statisticNames(statistics(row, 0)).map((name, i) => ({ cls: "hit",
     cells: [i ? "" : make("code", {}, itemName(row)), name, number((statistics(row, 0) || [])[i]), number((statistics(row, 1) || [])[i])] })));
   return make("div", { cls: "card w12" }, make("h3", {}, "Where its result is taken, and differs from golden's"),
     table([{ text: "value" }, { text: "" }, { text: "target", num: true }, { text: "golden", num: true }], lines));
@@ -66,7 +68,7 @@ function drawStatistics(rows, item) {
   for (const row of rows) {
     const target = statistics(row, 0), golden = statistics(row, 1);
     if (!target || !golden || (row[ROLE] < 2 && itemName(row) !== item)) continue;
-    STATISTICS.forEach((name, i) => lines.push({ cls: target[i] === golden[i] ? "" : itemName(row) === item ? "hit" : "",
+    statisticNames(target).forEach((name, i) => lines.push({ cls: target[i] === golden[i] ? "" : itemName(row) === item ? "hit" : "",
       cells: [i ? "" : make("code", {}, row[ITEM].slice(1)), name, number(target[i]), number(golden[i]), number(row[METRICS][i]),
         typeof row[METRICS][4 + i] === "number" ? number(row[METRICS][4 + i]) + " %" : ""] }));
   }

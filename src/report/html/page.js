@@ -51,13 +51,17 @@ function dotted(name) {
   return code;
 }
 
+// Of a row with fewer cells than there are columns the last one goes on to the end.
 function table(head, rows) {
   const node = make("table", { cls: "small" });
   node.append(make("thead", {}, make("tr", {}, ...head.map((h) => make("th", { cls: h.num ? "num" : "" }, h.text)))));
   const body = make("tbody");
   for (const row of rows) {
     const line = make("tr", { cls: row.cls || "", on: row.on });
-    row.cells.forEach((cell, i) => line.append(make("td", { cls: head[i].num ? "num" : "" }, cell)));
+    row.cells.forEach((cell, i) => {
+      const rest = i === row.cells.length - 1 ? head.length - i : 1;
+      line.append(make("td", { cls: head[i].num && rest === 1 ? "num" : "", colspan: rest > 1 ? rest : null }, cell));
+    });
     body.append(line);
   }
   node.append(body);
@@ -94,6 +98,8 @@ function statistics(row, side) {
   if (own === 0) return null;  // this side has no such value
   return side === 1 && own === 1 ? row[STATS] : own;
 }
+// What the statistics of one side are called: an argument is a value, and may be a word.
+const statisticNames = (own) => (own && own.length === 1 ? ["value"] : STATISTICS);
 function stackOf(call) {
   const at = part.calls[call][2];
   return at < 0 ? [] : part.stacks[at].map((frame) => part.frames[frame]);
@@ -216,14 +222,16 @@ function drawGrowth() {
   const points = part.growth.filter((p) => typeof p[1] === "number");
   const errors = points.flatMap((p) => [p[1], p[2]]).filter((v) => v > 0 && isFinite(v)).map(Math.log10);
   const around = callsAround();
-  const card = make("div", { cls: "card " + (around ? "w7" : "w12") });
+  const card = make("div", { cls: "card w12" });
   cards.append(card);
   card.append(make("h3", {}, "Relative error of every call's outputs, in call order"));
   if (errors.length === 0) card.append(make("p", { cls: "note" }, "No output has an error that could be drawn: all are equal, or the recording has digests only."));
   const y = errors.length ? range(errors, 0.04) : { low: -16, high: 0 };
   Object.assign(y, { low: Math.max(-12, Math.floor(y.low)), high: Math.ceil(y.high), log: true });
   if (y.high === y.low) y.high += 1;
-  const { svg, px, py, top, bottom } = plot(around ? 800 : WIDE, 400, { low: 0, high: Math.max(1, part.calls.length - 1), whole: true }, y,
+  // As wide as it is shown, so that its words are as large as others; 38: the card's border and padding.
+  const wide = Math.min(1800, Math.max(700, cards.clientWidth - 38));
+  const { svg, px, py, top, bottom } = plot(wide, 400, { low: 0, high: Math.max(1, part.calls.length - 1), whole: true }, y,
     { title: "Error along the call order", x: "call" });
   const height = (v) => py(v > 0 && isFinite(v) ? Math.min(y.high, Math.max(y.low, Math.log10(v))) : v > 0 ? y.high : y.low);
   const others = data.parts.length > 1 ? [make("span", {}, make("span", { cls: "other-key" }), `other ${unit()}s`)] : [];
@@ -279,7 +287,7 @@ function callsAround() {
     cls: "link" + (row[CALL] === wrong ? " hit" : ""), on: { click: () => showCall(row[CALL]) },
     cells: [dotted(callName(row[CALL])), make("span", { title: reasonText(row) }, badge(row[VERDICT]),
       row[VERDICT] === 4 ? make("div", { cls: "dim" }, text(row[REASON])) : null), bar(row), number(row[ERROR])] }));
-  return make("div", { cls: "card w5" }, make("h3", {}, "The calls around it"),
+  return make("div", { cls: "card w12" }, make("h3", {}, "The calls around it"),
     table([{ text: "call" }, { text: "verdict" }, { text: "error (log scale)" }, { text: "", num: true }], rows),
     legend([explainedKey()]));
 }

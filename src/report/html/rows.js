@@ -6,13 +6,26 @@ const UNIT = { statistics: ["max diff", "min diff", "mean diff", "norm diff", "m
   md5: ["target digest", "golden digest"] };
 const view = { rows: [], sort: null, down: false, chosen: null, words: "", role: "", verdicts: [true, true, true, true, true] };
 
+// Pixels that the longest name of a call takes: names are shown whole.
+function nameWidth() {
+  if (!part.nameWidth) {
+    const letters = make("span", { cls: "mono" }, "0".repeat(100));
+    letters.style.position = "absolute";
+    document.body.append(letters);
+    const longest = part.calls.reduce((most, call, i) => Math.max(most, callName(i).length), 12);
+    part.nameWidth = Math.ceil(longest * letters.getBoundingClientRect().width / 100) + 18;
+    letters.remove();
+  }
+  return part.nameWidth;
+}
+
 function columns() {
   const found = [
-    { title: "call", width: 330, cls: "name", show: (r) => callName(r[CALL]), order: (r) => r[CALL] },
+    { title: "verdict", width: 142, make: (r) => badge(r[VERDICT]), order: (r) => r[VERDICT] },
+    { title: "error", width: 90, num: true, show: (r) => number(r[ERROR]), order: (r) => r[ERROR] },
+    { title: "call", width: nameWidth(), cls: "name", show: (r) => callName(r[CALL]), order: (r) => r[CALL] },
     { title: "value", width: 130, cls: "name", show: (r) => (r[ITEM].startsWith(".") ? r[ITEM].slice(1) : r[ITEM]) },
-    { title: "verdict", width: 140, make: (r) => badge(r[VERDICT]), order: (r) => r[VERDICT] },
     { title: "reason", width: 130, show: (r) => text(r[REASON]) },
-    { title: "error", width: 95, num: true, show: (r) => number(r[ERROR]), order: (r) => r[ERROR] },
     { title: "explained", width: 95, num: true, show: (r) => number(r[EXPLAINED]), order: (r) => r[EXPLAINED] },
     { title: "dtype", width: 130, show: (r) => both(r, DTYPE) },
     { title: "shape", width: 130, show: (r) => both(r, SHAPE) },
@@ -137,16 +150,32 @@ function showCall(call) {
 // --- one row ------------------------------------------------------------------------------------
 
 function pairTable(row) {
-  const target = statistics(row, 0), golden = statistics(row, 1);
-  const cells = STATISTICS.map((name, i) => ({ cells: [name, number(target && target[i]), number(golden && golden[i])] }));
-  return table([{ text: "" }, { text: "target", num: true }, { text: "golden", num: true }], cells);
+  const lines = new Map();
+  for (const side of [0, 1]) {
+    const own = statistics(row, side);
+    if (own === null) continue;
+    statisticNames(own).forEach((name, i) => {
+      if (!lines.has(name)) lines.set(name, ["", ""]);
+      lines.get(name)[side] = number(own[i]);
+    });
+  }
+  return table([{ text: "" }, { text: "target", num: true }, { text: "golden", num: true }],
+    [...lines].map(([name, cells]) => ({ cells: [name, ...cells] })));
+}
+
+// Names of the metrics that say something of this row, with their places.
+function metricNames(row) {
+  const names = UNIT[part.header.mode].map((name, i) => [name, i]);
+  const isArgument = [0, 1].every((side) => (statistics(row, side) || []).length === 1);
+  if (!isArgument || part.header.mode !== "statistics") return names;
+  return [["difference", 0], ["difference %", STATISTICS.length]];
 }
 
 function drawDetail(row) {
   const box = byId("detail"), call = part.calls[row[CALL]];
   const facts = [{ cells: ["error", number(row[ERROR])] }, { cells: ["explained", number(row[EXPLAINED])] }];
   if (ratio(row)) facts.push({ cells: ["error / explained", number(ratio(row))] });
-  UNIT[part.header.mode].forEach((name, i) => facts.push({ cells: [name, number(row[METRICS] && row[METRICS][i])] }));
+  metricNames(row).forEach(([name, i]) => facts.push({ cells: [name, number(row[METRICS] && row[METRICS][i])] }));
   box.replaceChildren(make("h3", {}, itemName(row)), make("p", {}, badge(row[VERDICT]), make("span", { cls: "dim" }, "  " + reasonText(row))),
     make("p", {}, make("code", {}, both(row, DTYPE) + " " + both(row, SHAPE))));
   if (call[3] !== undefined) box.append(make("p", {}, "This call has no counterpart: " + text(call[3])));
@@ -155,7 +184,7 @@ function drawDetail(row) {
   if (statistics(row, 0) && statistics(row, 1) && known.length) box.append(table([{ text: "" }, { text: "", num: true }], known));
   for (const [code, note] of row[NOTES] || []) box.append(make("p", { cls: "note" }, `[${text(code)}] ${text(note)}`));
   const frames = stackOf(row[CALL]);
-  if (frames.length) box.append(make("h3", {}, "Call stack, innermost first"), stackList(frames));
+  if (frames.length) box.append(make("h3", {}, "Call stack"), stackList(frames));
 }
 
 function startGrid() {
