@@ -15,9 +15,9 @@
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
-#include "load/checkpoint.h"
 #include "pipeline/arrays/checkpoint_files.h"
 #include "pipeline/compare_training.h"
+#include "pipeline/pair_kind.h"
 #include "plumbline/compare.h"
 
 namespace nb = nanobind;
@@ -30,11 +30,6 @@ Result<Comparison> CompareOnThisCpu(const std::string& target, const std::string
                                     const CompareOptions& options) {
   PL_TRY(kernels::ChooseTarget());
   return CompareRuns(target, golden, options);
-}
-
-// Whether the program compares the two as arrays or checkpoints.
-bool AreCheckpoints(const FilePath& target, const FilePath& golden) {
-  return load::LooksLikeCheckpoint(target.bytes) && load::LooksLikeCheckpoint(golden.bytes);
 }
 
 Result<CheckpointReport> CompareCheckpointsUnlocked(const std::string& target,
@@ -157,8 +152,6 @@ void BindCheckpoints(nb::module_& m) {
             return ValueOrRaise(FailsOn(self.comparison, conditions));
           },
           nb::arg("conditions"), "Whether it meets one of the conditions of `--fail-on`.");
-  m.def("are_checkpoints", &AreCheckpoints, nb::arg("target"), nb::arg("golden"),
-        "Whether both are arrays or checkpoints, not recordings.");
   m.def(
       "compare_checkpoints",
       [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {
@@ -175,6 +168,29 @@ Result<Comparison> CompareTrainingUnlocked(const std::string& training,
   const nb::gil_scoped_release release;
   PL_TRY(kernels::ChooseTarget());
   return pipeline::CompareTraining(training, inference, rules, options);
+}
+
+void BindPairKind(nb::module_& m) {
+  using pipeline::PairKind;
+  nb::enum_<PairKind>(m, "PairKind", "What two paths hold.")
+      .value("RECORDING", PairKind::kRecording)
+      .value("RANKS", PairKind::kRanks)
+      .value("CHECKPOINTS", PairKind::kCheckpoints)
+      .value("ATB", PairKind::kAtb)
+      .value("HDF5", PairKind::kHdf5)
+      .value("TORCHAIR", PairKind::kTorchair)
+      .value("DEVICE_DUMPS", PairKind::kDeviceDumps)
+      .value("MIXED", PairKind::kMixed)
+      .def_prop_ro(
+          "text", [](PairKind kind) { return std::string(pipeline::PairKindText(kind)); },
+          "In words.");
+  m.def(
+      "kind_of_pair",
+      [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {
+        return pipeline::KindOfPair(target.bytes, golden.bytes, !options.mappings.data.empty());
+      },
+      nb::arg("target"), nb::arg("golden"), nb::arg("options"),
+      nb::call_guard<nb::gil_scoped_release>(), "As `plumb compare` takes the two.");
 }
 
 void BindTraining(nb::module_& m) {
@@ -200,6 +216,7 @@ void BindTraining(nb::module_& m) {
 void BindCompare(nb::module_& m) {
   BindOptions(m);
   BindComparison(m);
+  BindPairKind(m);
   BindCheckpoints(m);
   BindTraining(m);
   m.def(

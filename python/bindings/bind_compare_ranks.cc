@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
+#include "load/graph_dump.h"
 #include "match/training_match.h"
 #include "pipeline/ranks/compare_ranks.h"
 
@@ -36,11 +37,13 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
                                const CompareOptions& options, const RankOptions& ranks) {
   const nb::gil_scoped_release release;
   PL_TRY(kernels::ChooseTarget());
-  const pipeline::CompareRanksOptions all{.compare = options,
-                                          .filter = ranks.filter,
-                                          .resume = ranks.resume,
-                                          .training = ranks.training,
-                                          .diff_analyze = ranks.diff_analyze};
+  const pipeline::CompareRanksOptions all{
+      .compare = options,
+      .filter = ranks.filter,
+      .resume = ranks.resume,
+      .of_graphs = load::IsGraphDump(target) || load::IsGraphDump(golden),
+      .training = ranks.training,
+      .diff_analyze = ranks.diff_analyze};
   PL_TRY_ASSIGN(const pipeline::RanksReport report, pipeline::CompareRanks(target, golden, all));
   PL_TRY_ASSIGN(std::string machine, pipeline::RanksSummaryJson(report));
   PL_TRY_ASSIGN(const bool fails, pipeline::FailsOn(report, ranks.fail_on));

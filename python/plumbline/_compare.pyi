@@ -1,6 +1,7 @@
 """Native comparison of plumbline."""
 
 from collections.abc import Iterator, Sequence
+import enum
 import os
 
 
@@ -130,6 +131,32 @@ class Comparison:
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
 
+class PairKind(enum.Enum):
+    """What two paths hold."""
+
+    RECORDING = 0
+
+    RANKS = 1
+
+    CHECKPOINTS = 2
+
+    ATB = 3
+
+    HDF5 = 4
+
+    TORCHAIR = 5
+
+    DEVICE_DUMPS = 6
+
+    MIXED = 7
+
+    @property
+    def text(self) -> str:
+        """In words."""
+
+def kind_of_pair(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions) -> PairKind:
+    """As `plumb compare` takes the two."""
+
 class CheckpointReport:
     """What two arrays or checkpoints gave."""
 
@@ -144,9 +171,6 @@ class CheckpointReport:
 
     def fails_on(self, conditions: Sequence[str]) -> bool:
         """Whether it meets one of the conditions of `--fail-on`."""
-
-def are_checkpoints(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike) -> bool:
-    """Whether both are arrays or checkpoints, not recordings."""
 
 def compare_checkpoints(target: str | bytes | os.PathLike, golden: str | bytes | os.PathLike, options: CompareOptions) -> CheckpointReport:
     """

@@ -13,9 +13,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plumbline import _compare, arguments
+from plumbline import _compare, arguments, notebook
+
+if TYPE_CHECKING:
+    from plumbline.rank_comparison import RanksResult
 
 _FORMATS = ("xlsx", "csv", "json", "html")
 _VERDICTS = ("same", "within noise", "suspicious", "broken", "not comparable")
@@ -125,6 +128,10 @@ class ComparisonResult:
         rows = sum(self.counts.get(verdict, 0) for verdict in _VERDICTS)
         return f"<ComparisonResult: {self.answer} ({rows} rows, {self.mode})>"
 
+    def _repr_html_(self) -> str:
+        """The answer as notebooks show it: the summary and the counts."""
+        return notebook.page(self.summary, self.counts)
+
     def __bool__(self) -> bool:
         """Raises TypeError: "it differs" and "it was judged" are two questions."""
         raise TypeError("ComparisonResult: has no truth value. Test exit_code or first_wrong_call.")
@@ -146,12 +153,15 @@ def compare(
     threads: int = 0,
     mappings: Mapping[str, str | os.PathLike[str] | bool] | None = None,
     suffix: str = "",
-) -> ComparisonResult:
+) -> ComparisonResult | RanksResult:
     """Compares two recorded runs and names the first call that went wrong.
 
+    One rank and step gives a ComparisonResult, several steps or ranks a RanksResult, two arrays or
+    checkpoints (.npy, .pt, .safetensors, directories of them) a CheckpointResult. Some steps or
+    ranks only: plumbline.compare_ranks(). A training with an inference: compare_training().
+
     Args:
-        target: the run under test: a dump.json, or a directory that holds one rank. Two arrays or
-            checkpoints (.npy, .pt, .safetensors, directories of them) give a CheckpointResult.
+        target: the run under test: a dump.json, or a directory of a rank, a step or a dump.
         golden: the reference run.
         output_dir: where the result files go, made when missing; None writes no file.
         formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
@@ -165,10 +175,11 @@ def compare(
         noise: a third run that is right; as far as it is from the golden run is noise.
         threads: worker threads; 0: one per core.
         mappings: YAML files by kind, "data", "api", "cell", "layer"; True: the built-in rules.
-        suffix: put behind "compare_result" in the names of the result files.
+        suffix: put behind "compare_result" in the names of files; as stack_path for one rank only.
 
     Raises:
-        ValueError: an argument is wrong, or the two recordings do not fit together.
+        ValueError: an argument is wrong, the two recordings do not fit together, or the paths
+            hold what another function or command compares, which the message names.
         OSError: a path is missing, or the operating system refused to read or write.
         plumbline.CorruptDataError: a file is damaged; the message has the byte offset.
         plumbline.UnsupportedError: a recording that plumbline cannot compare.
@@ -189,12 +200,20 @@ def compare(
 
 
 def _compared(sides: tuple[str, str], options: _compare.CompareOptions, conditions: list[str],
-              writes: bool) -> ComparisonResult:
+              writes: bool) -> ComparisonResult | RanksResult:
     """By what the two paths hold, as the program."""
-    if _compare.are_checkpoints(*sides):
+    kind = _compare.kind_of_pair(*sides, options)
+    if kind == _compare.PairKind.CHECKPOINTS:
         from plumbline.checkpoint_comparison import compare_checkpoints
 
         return compare_checkpoints(sides, options, conditions, writes)
+    if kind == _compare.PairKind.RANKS:
+        from plumbline.rank_comparison import compare_whole_runs
+
+        return compare_whole_runs(sides, options, conditions, writes)
+    if kind != _compare.PairKind.RECORDING:
+        raise ValueError(f"{sides[0]}: holds {kind.text} (expected recordings, arrays or "
+                         "checkpoints). Compare these with the command `plumb compare`")
     native = _compare.compare_runs(*sides, options)
     if writes:
         _compare.write_comparison(native, options)

@@ -8,14 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline import _compare, arguments
+from plumbline import _compare, arguments, notebook
 from plumbline.comparison import _conditions, _options
 from plumbline.training_comparison import _training_rules
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RanksResult:
     """What a comparison of several ranks found. It has no truth value: ask for what you mean.
+
+    Its attributes have the meaning that they have in ComparisonResult, but for
+    `first_wrong_call`, which holds what `details` holds.
 
     Attributes:
         answer: the first line of `summary`: the earliest wrong call over all ranks and steps, or
@@ -43,6 +46,27 @@ class RanksResult:
     summary: str
     files: list[str]
     exit_code: int
+
+    @property
+    def details(self) -> dict[str, Any] | None:
+        """`first_wrong_call` under the name that ComparisonResult has for these facts."""
+        return self.first_wrong_call
+
+    @property
+    def ok(self) -> bool:
+        """Whether no condition of `fail_on` is met: `exit_code` is 0."""
+        return self.exit_code == 0
+
+    def __repr__(self) -> str:
+        """One line: the answer and how many ranks and steps it is over."""
+        return f"<RanksResult: {self.answer} ({len(self.ranks)} ranks and steps)>"
+
+    def _repr_html_(self) -> str:
+        """The answer as notebooks show it: the summary, the counts, a line per rank and step."""
+        head = ["step", "rank", "state", "answer"]
+        lines = [["" if rank.get(name) is None else str(rank[name]) for name in head[:3]]
+                 + [str(rank.get("answer") or rank.get("error") or "")] for rank in self.ranks]
+        return notebook.page(self.summary, self.counts, [head, *lines])
 
     def __bool__(self) -> bool:
         """Raises TypeError: "it differs" and "it was judged" are two questions."""
@@ -102,8 +126,28 @@ def compare_ranks(
         chosen.pair_training(_training_rules(backend, module_map))
     elif module_map is not None:
         raise ValueError("module_map: belongs to backend (expected fsdp or megatron)")
-    machine, summary, fails = _compare.compare_ranks(
-        arguments.path("target", target), arguments.path("golden", golden), options, chosen)
+    sides = arguments.path("target", target), arguments.path("golden", golden)
+    return _compared_ranks(sides, options, chosen)
+
+
+def compare_whole_runs(sides: tuple[str, str], options: _compare.CompareOptions,
+                       conditions: list[str], writes: bool) -> RanksResult:
+    """All ranks and steps with the options of plumbline.compare(); files only with `writes`."""
+    for name, value in (("suffix", options.suffix), ("stack_path", options.stack_path)):
+        if value:
+            raise ValueError(f"{name}: is for one rank, and {sides[0]} or {sides[1]} holds several "
+                             "ranks or steps (expected two dump.json, or a directory of a rank "
+                             "each). Leave it out")
+    if not writes:
+        options.output_dir = ""
+    chosen = _compare.RankOptions()
+    chosen.fail_on = conditions
+    return _compared_ranks(sides, options, chosen)
+
+
+def _compared_ranks(sides: tuple[str, str], options: _compare.CompareOptions,
+                    chosen: _compare.RankOptions) -> RanksResult:
+    machine, summary, fails = _compare.compare_ranks(*sides, options, chosen)
     facts = json.loads(machine)
     told = ("answer", "first_wrong_call", "origins", "ranks", "counts", "complete", "certainty",
             "files")

@@ -46,9 +46,12 @@ def compare_training(
     if output_dir is not None:
         options.output_dir = arguments.path("output_dir", output_dir)
     conditions = _conditions(fail_on)
-    native = _compare.compare_training(arguments.path("training", training),
-                                       arguments.path("inference", inference),
-                                       _training_rules(backend, module_map), options)
+    sides = arguments.path("training", training), arguments.path("inference", inference)
+    rules = _training_rules(backend, module_map)
+    if _compare.kind_of_pair(*sides, options) == _compare.PairKind.RANKS:
+        raise ValueError(f"{sides[0]} or {sides[1]}: holds several ranks or steps (expected one). "
+                         "Use plumbline.compare_ranks(..., backend=...)")
+    native = _compare.compare_training(*sides, rules, options)
     if output_dir is not None:
         _compare.write_comparison(native, options)
     return _result(native, conditions)

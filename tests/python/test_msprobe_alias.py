@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from rank_dumps import forward, tensor, write_step
+from recording import PLUMB
 
-import plumbline
+import plumbline.pytorch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLUMBLINE = Path(plumbline.__file__).parent.parent
 
 MISSING = {
     "from msprobe.pytorch import TrainerMon": "the training monitor is not built yet",
-    "from msprobe.pytorch import parse": "Use `plumb inspect`",
+    "from msprobe.pytorch import parse": "Use the command `plumb parse`",
+    "from msprobe.pytorch import set_ge_dump_config": "setting up torchair's dump is not built yet",
+    "import msprobe.core.overflow_check.checker": "use `plumb overflow`",
     "import msprobe.pytorch.monitor.module_hook": "the training monitor is not built yet",
     "import msprobe.mindspore.monitor": "No module named 'mindspore'",
     "import msprobe.core.data_dump.scope": "plumbline has no counterpart of this name",
@@ -63,6 +68,19 @@ def test_names_are_plumblines(installed: Path) -> None:
         "assert not hasattr(alias, '__path_of_nothing__')\n"
     ))
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_called_missing_is_missing() -> None:
+    """The list follows what is built: no name of the recorders, no command that does not exist."""
+    path = ROOT / "python" / "msprobe_alias" / "msprobe" / "missing.py"
+    known = runpy.run_path(str(path))["_NOT_BUILT"]
+    commands = subprocess.run([PLUMB, "--help"], text=True, capture_output=True, check=True).stdout
+    for name, advice in known.items():
+        module, _, attribute = name.rpartition(".")
+        if module == "msprobe.pytorch":
+            assert not hasattr(plumbline.pytorch, attribute), name
+        for command in re.findall(r"`plumb (\w+)`", advice):
+            assert re.search(rf"^  {command}\b", commands, re.MULTILINE), (name, command)
 
 
 @pytest.mark.parametrize("statement", MISSING)

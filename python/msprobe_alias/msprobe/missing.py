@@ -11,7 +11,8 @@ _NOT_BUILT = {
     "msprobe.mindspore.api_accuracy_checker": "the accuracy check of single APIs is not built yet",
     "msprobe.pytorch.monitor": "the training monitor is not built yet",
     "msprobe.pytorch.TrainerMon": "the training monitor is not built yet",
-    "msprobe.pytorch.parse": "the interactive parser is not built yet. Use `plumb inspect`",
+    "msprobe.pytorch.parse": "no module to import here. Use the command `plumb parse`",
+    "msprobe.pytorch.parse_tool": "no module to import here. Use the command `plumb parse`",
     "msprobe.pytorch.save": (
         "no such function, in upstream neither. Use PrecisionDebugger.save(variable, name) at "
         "level debug"
@@ -20,12 +21,25 @@ _NOT_BUILT = {
     "msprobe.pytorch.free_benchmark": "the self-check task free_benchmark is not built yet",
     "msprobe.pytorch.grad_probe": "task grad_probe is not built yet",
     "msprobe.pytorch.online_dispatch": "the online dispatch comparison is not built yet",
-    "msprobe.pytorch.set_fx_dump_config": "recording torchair graphs is not built yet",
-    "msprobe.pytorch.set_ge_dump_config": "recording torchair graphs is not built yet",
+    "msprobe.pytorch.set_fx_dump_config": "setting up torchair's dump is not built yet. Such dumps "
+    "are compared by `plumb compare`",
+    "msprobe.pytorch.set_ge_dump_config": "setting up torchair's dump is not built yet. Such dumps "
+    "are compared by `plumb compare`",
+    "msprobe.mindspore.save": "saving inside compiled graphs is not built yet",
+    "msprobe.mindspore.save_grad": "saving inside compiled graphs is not built yet",
+    "msprobe.mindspore.step": "saving inside compiled graphs is not built yet",
     "msprobe.pytorch.acl_save": "saving inside captured device graphs is not built yet",
     "msprobe.pytorch.AclGraphDumper": "saving inside captured device graphs is not built yet",
     "msprobe.visualization": "graph building is not built yet",
     "msprobe.core.compare": "use `plumb compare` or plumbline.compare()",
+    "msprobe.mindspore.compare": "use `plumb compare` or plumbline.compare()",
+    "msprobe.core.overflow_check": "use `plumb overflow`",
+    "msprobe.core.parse": "use `plumb parse`",
+    "msprobe.core.acc_check": "the accuracy check of single APIs is not built yet",
+    "msprobe.core.monitor": "the training monitor is not built yet",
+    "msprobe.core.monitor_v2": "the training monitor is not built yet",
+    "msprobe.core.grad_probe": "task grad_probe is not built yet",
+    "msprobe.infer": "running offline models is not built yet",
 }
 
 

@@ -244,6 +244,8 @@ class RankWork {
     return kNothing;
   }
 
+  [[nodiscard]] bool Writes() const { return !options_.compare.output_dir.empty(); }
+
   [[nodiscard]] std::string DirectoryOfPair(const RankPair& pair) const {
     if (!has_steps_ || options_.of_graphs) return options_.compare.output_dir;
     return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
@@ -279,20 +281,20 @@ class RankWork {
           chain->Find(PlaceOfRank(rank.pair.target->path), PlaceOfRank(rank.pair.golden->path));
     }
     const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
-    rank.page_path = store.page_path();
+    if (Writes()) rank.page_path = store.page_path();
     const bool is_alone = received.empty() && !HasReceivedBefore(rank.pair);
-    if (options_.resume && is_alone) {
+    if (Writes() && options_.resume && is_alone) {
       rank.outcome = store.Load();
       if (rank.outcome) {
         rank.state = RankState::kTakenOver;
         return;
       }
     }
-    store.Drop();
+    if (Writes()) store.Drop();
     if (rank.state == RankState::kCompared) DropFiles(rank);
     Result<RankOutcome> outcome = Compare(rank, options, received, chain);
     // What rests on another rank is made again when either may have changed.
-    if (outcome && is_alone) {
+    if (outcome && is_alone && Writes()) {
       const Status saved = store.Save(*outcome);
       if (!saved) outcome = saved.error();
     }
@@ -327,7 +329,7 @@ class RankWork {
     PL_TRY(runs.Explain());
     RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
     Comparison comparison = std::move(runs).Take();
-    PL_TRY(WriteComparison(comparison, options));
+    if (Writes()) PL_TRY(WriteComparison(comparison, options));
     if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison));
     if (options_.diff_analyze) {
       const std::string stem = fmt::format("compare_result_{}", pair.target->name);
@@ -399,7 +401,8 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   if (options.training) PL_TRY(CheckTrainingOptions(options.compare));
   PL_TRY_ASSIGN(RankPairs found, options.of_graphs ? FindGraphPairs(target, golden, options.filter)
                                                    : FindRankPairs(target, golden, options.filter));
-  PL_TRY(MakeDirectories(options.compare.output_dir));
+  const bool writes = !options.compare.output_dir.empty();
+  if (writes) PL_TRY(MakeDirectories(options.compare.output_dir));
   RanksReport report;
   report.target_path = target;
   report.golden_path = golden;
@@ -409,7 +412,7 @@ Result<RanksReport> CompareRanks(const std::string& target, const std::string& g
   RankWork(options, found.has_steps, report).Run();
   SearchRanks(report);
   if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
-  PL_TRY(WriteSummary(options.compare, report));
+  if (writes) PL_TRY(WriteSummary(options.compare, report));
   return report;
 }
 

@@ -14,6 +14,7 @@ namespace plumbline::pipeline {
 
 struct CompareRanksOptions {
   // Of every rank; suffix, stack_path and on_progress are not used. threads: of all ranks together.
+  // output_dir: "" writes nothing and takes nothing over; diff_analyze needs one.
   // noise_path: one run for all, or a step or dump directory with a run for each rank.
   CompareOptions compare;
   RankFilter filter;
