@@ -288,6 +288,15 @@ class CauseFinder {
       const std::string text =
           of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
                     : fmt::format("golden's value comes from {}, which the target has not", source);
+      if (!of_target && WritesInPlace(source) && !IsKnown(*row.target, row.call)) {
+        // An optimizer that makes no recorded calls left it there.
+        if (!cause.text.empty()) cause.text += "; ";
+        cause.text += fmt::format(
+            "golden's value is what {} wrote; no recorded call wrote the "
+            "target's",
+            source);
+        return;
+      }
       const LoneCalls block = LoneCallsBefore(comparison_, source, of_target);
       const std::string twin = block.count < kFewestOfABlock
                                    ? std::string()
@@ -323,6 +332,13 @@ class CauseFinder {
       }
       return;
     }
+  }
+
+  // Whether the target had these contents before the call.
+  [[nodiscard]] bool IsKnown(const Item& item, uint32_t call) const {
+    return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
+      return row.call < call && row.target && HasSameContents(*row.target, item);
+    });
   }
 
   // Whether the side without the lone call takes the row's value from elsewhere: from a call that

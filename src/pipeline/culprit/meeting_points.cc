@@ -1,5 +1,7 @@
 #include "pipeline/culprit/meeting_points.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -82,6 +84,13 @@ class Side {
   }
   [[nodiscard]] bool is_settled(uint32_t call) const { return settled_[call]; }
 
+  // Whether a call of this side alone writes in place into what is trained, as optimizers do.
+  [[nodiscard]] bool Updates(uint32_t call) const {
+    const auto rows = RowsOf(call);
+    if (rows.empty() || !WritesInPlace(NameOf(call)) || !ItemOf(rows.front())) return false;
+    return ItemOf(rows.front())->requires_grad == true;
+  }
+
  private:
   [[nodiscard]] const ComparedCall& CallOf(const ComparedRow& row) const {
     return comparison_.calls[row.call];
@@ -102,9 +111,20 @@ class Side {
       const Slot<Item>& item = ItemOf(row);
       if (!item || measure::IsInput(*item)) continue;
       any = true;
-      if (item->is_tensor && !IsCounter(*item) && !Arrives(row, other)) return false;
+      if (!item->is_tensor || IsCounter(*item) || IsIndex(row)) continue;
+      if (!Arrives(row, other)) return false;
     }
     return any;  // what returns nothing acts unseen
+  }
+
+  // Whether the result is whole numbers or truth values made of no others: what is made of them is
+  // a result itself, and they are often read through views that no recorder sees.
+  [[nodiscard]] bool IsIndex(const ComparedRow& made) const {
+    const auto is_floating = [&](const ComparedRow& row) {
+      const Slot<Item>& item = ItemOf(row);
+      return item && item->is_tensor && measure::RoundoffOf(*item, *item) > 0;
+    };
+    return std::ranges::none_of(RowsOf(made.call), is_floating);
   }
 
   // Whether a result of a call of this side alone is compared, or leads to what is.
@@ -159,20 +179,32 @@ class Side {
            });
   }
 
-  // The last call of this side that made `value` and did not read it.
+  // Whether a forward call of this side made what stands in the row, and did not only pass it on.
+  [[nodiscard]] bool IsMade(const ComparedRow& row) const {
+    const Slot<Item>& item = ItemOf(row);
+    if (!item || item->role != ItemRole::kOutput || !item->is_tensor) return false;
+    if (KindOfCall(NameOf(row.call)) != CallKind::kForward) return false;
+    const auto key = KeyOf(*item);
+    return std::ranges::none_of(RowsOf(row.call), [&](const ComparedRow& each) {
+      return ItemOf(each) && measure::IsInput(*ItemOf(each)) && KeyOf(*ItemOf(each)) == key;
+    });
+  }
+
+  // The last call of this side that made `value`, or what is repeated in it.
   [[nodiscard]] std::optional<uint32_t> MakerOf(const Item& value) const {
     const auto key = IsTelling(value) ? KeyOf(value) : std::nullopt;
-    const auto found = key ? places_.find(*key) : places_.end();
-    if (found == places_.end()) return std::nullopt;
+    if (!key) return std::nullopt;
     std::optional<uint32_t> maker;
-    for (const uint32_t index : found->second) {
-      const ComparedRow& row = comparison_.rows[index];
-      const bool is_made = row.item().role == ItemRole::kOutput &&
-                           KindOfCall(NameOf(row.call)) == CallKind::kForward;
-      const bool is_copy = std::ranges::any_of(RowsOf(row.call), [&](const ComparedRow& each) {
-        return ItemOf(each) && measure::IsInput(each) && KeyOf(*ItemOf(each)) == key;
-      });
-      if (is_made && !is_copy) maker = row.call;
+    if (const auto found = places_.find(*key); found != places_.end()) {
+      for (const uint32_t index : found->second) {
+        const ComparedRow& row = comparison_.rows[index];
+        if (IsMade(row)) maker = row.call;
+      }
+    }
+    for (size_t i = 0; i < comparison_.rows.size() && !maker; ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      const Slot<Item>& item = ItemOf(row);
+      if (item && IsRepeatOf(value, *item) && IsMade(row)) maker = row.call;
     }
     return maker;
   }
@@ -259,6 +291,7 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
   if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
   Side target(comparison, true), golden(comparison, false);
   ComparedCall* first = nullptr;
+  const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
   target.Settle(golden);
   golden.Settle(target);
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
@@ -266,14 +299,24 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
     if (!IsAlone(call)) continue;
     const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
     if (call.unmatched_reason == kRecomputed) continue;  // no loss
-    if (of_target && !target.is_settled(i)) continue;
-    if (of_golden && !golden.is_settled(i)) continue;
+    const bool is_settled =
+        (!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i));
+    if (!is_settled) {
+      if ((of_target ? target : golden).Updates(i)) unread = &call;
+      continue;
+    }
     call.unmatched_reason = report::kOtherWay;
     call.unmatched_detail.clear();
     for (uint32_t k = 0; k < call.row_count; ++k) {
       comparison.rows[call.first_row + k].reason = report::kOtherWay;
     }
     if (first == nullptr) first = &call;
+  }
+  if (unread != nullptr) {
+    comparison.warnings.push_back(
+        fmt::format("{}: what the optimizer leaves is read by no recorded call behind it. Record "
+                    "and compare the next step as well: its parameters tell",
+                    unread->name()));
   }
   if (first != nullptr) first->unmatched_detail = OtherWayText(target_run, golden_run, comparison);
 }

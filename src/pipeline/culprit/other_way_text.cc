@@ -30,7 +30,8 @@ bool IsOfOptimizer(std::string_view frame) {
 std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return call_name;
-  return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
+  if (name->form != CallName::Form::kApi) return std::string(name->class_name);
+  return call_name.substr(0, call_name.find(name->path) + name->path.size());
 }
 
 // The calls of one side.
