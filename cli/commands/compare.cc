@@ -387,7 +387,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--fail-on", arguments.fail_on, "end with status 1 if there is any of these")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"suspicious", "broken", "unmatched", "any"}));
+      ->check(CLI::IsMember({"wrong", "unjudged", "any", "suspicious", "broken", "unmatched"}));
   command.add_option("--threads", options.threads, "worker threads; 0: one per core")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();

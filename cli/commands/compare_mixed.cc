@@ -20,7 +20,7 @@ void PrintAlone(const std::vector<std::string>& parts, const char* side) {
 
 bool CountsAlone(const std::vector<std::string>& fail_on) {
   return std::ranges::any_of(fail_on, [](const std::string& condition) {
-    return condition == "unmatched" || condition == "any";
+    return condition == "unjudged" || condition == "unmatched" || condition == "any";
   });
 }
 

@@ -27,7 +27,9 @@
 #include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/measured_noise.h"
+#include "pipeline/culprit/meeting_points.h"
 #include "pipeline/culprit/next_config.h"
+#include "pipeline/culprit/type_choice.h"
 #include "pipeline/default_arguments.h"
 #include "pipeline/graphs/graph_items.h"
 #include "pipeline/graphs/keep_mapped.h"
@@ -349,6 +351,8 @@ Status pipeline::RunPair::Explain() {
   Comparison& comparison = impl_->comparison;
   Status stacks;
   ExplainCause(target, golden, comparison);
+  MarkOtherWays(target, golden, comparison);
+  NoteNarrowed(comparison);
   RunWithThreads(impl_->options.threads, [&] {
     comparison.next_config = NextConfigText(target, comparison);
     WarnOfOtherForms(comparison);

@@ -11,6 +11,7 @@
 #include "match/name_match.h"
 #include "report/json_object.h"
 #include "report/markup_text.h"
+#include "report/other_ways.h"
 
 namespace plumbline::report {
 namespace {
@@ -37,6 +38,12 @@ CiCase CaseOf(const Comparison& comparison, const ComparedCall& call) {
     result.outcome = CiOutcome::kSkipped;
     result.rule = call.unmatched_reason;
     result.message = "the other side leaves these arguments to their defaults";
+    return result;
+  }
+  if (call.unmatched_reason == kOtherWay) {
+    result.outcome = CiOutcome::kSkipped;
+    result.rule = call.unmatched_reason;
+    result.message = "another way to results that agree";
     return result;
   }
   if (!call.paired()) {

@@ -298,10 +298,46 @@ std::string AdviceText(const Comparison& comparison) {
   return "Line: NA\nSuspect Nodes: NA\nExpert Advice: No row of the result is marked.\n";
 }
 
-std::string CauseLine(const FirstWrongCall& call) {
-  if (call.cause.empty() || call.cause == "unexplained" || call.cause == "argument") return {};
-  return fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence,
-                     call.cause_text);
+namespace {
+
+// "a; b" taken apart; what was said before is left out.
+void AppendFacts(std::string_view text, std::vector<std::string_view>& facts) {
+  constexpr std::string_view kBetween = "; ";
+  while (!text.empty()) {
+    const size_t end = text.find(kBetween);
+    const std::string_view fact = text.substr(0, end);
+    if (!fact.empty() && std::ranges::find(facts, fact) == facts.end()) facts.push_back(fact);
+    text = end == text.npos ? std::string_view() : text.substr(end + kBetween.size());
+  }
+}
+
+// Whether the sentence of the cause is in the headline: the missing or additional call.
+bool IsHeadline(std::string_view fact) {
+  return fact.starts_with("missing call") || fact.starts_with("additional call");
+}
+
+}  // namespace
+
+std::string FactLines(const FirstWrongCall& call) {
+  std::vector<std::string_view> facts;
+  AppendFacts(call.what, facts);
+  const size_t seen = facts.size();
+  const bool has_class =
+      !call.cause.empty() && call.cause != "unexplained" && call.cause != "argument";
+  if (has_class) AppendFacts(call.cause_text, facts);
+  size_t of_cause = seen;
+  if (seen > 0 && IsHeadline(facts.front()) && facts.size() > seen) ++of_cause;
+  std::string text;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (i >= seen && i < of_cause) continue;
+    if (i == seen) {
+      text +=
+          fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence, facts[i]);
+    } else {
+      text += fmt::format("  {}\n", facts[i]);
+    }
+  }
+  return text;
 }
 
 }  // namespace plumbline::report

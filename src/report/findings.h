@@ -17,9 +17,10 @@ void FillTable(Comparison& comparison);
 // Text of upstream's advisor file: the first suspect row and a hint where to look.
 std::string AdviceText(const Comparison& comparison);
 
-// The cause class of the first wrong call as a line of text; empty when there is none to name, or
-// when the call's own sentence says it (an argument of another value).
-std::string CauseLine(const FirstWrongCall& call);
+// What is said below the name of the first wrong call: a line for every fact, the missing or
+// additional call first, and none twice. The cause class is named but where there is none to name,
+// or where the call's own sentence says it (an argument of another value).
+std::string FactLines(const FirstWrongCall& call);
 
 }  // namespace plumbline::report
 

@@ -105,5 +105,32 @@ TEST(Advice, FirstSuspectRowIsNamed) {
   EXPECT_EQ(AdviceText(OneCall(kOnes, kOnes, kOnes, kOnes)).substr(0, 8), "Line: NA");
 }
 
+TEST(FactLines, OneLineForEachFactAndNoneTwice) {
+  FirstWrongCall call;
+  call.what = "output.0: relative error 1, explained 0.1; max 2 (golden 1)";
+  call.cause = "scale";
+  call.confidence = "high";
+  call.cause_text = "target is golden times 2; max 2 (golden 1)";
+  EXPECT_EQ(FactLines(call),
+            "  output.0: relative error 1, explained 0.1\n  max 2 (golden 1)\n"
+            "  cause: scale (high confidence): target is golden times 2\n");
+  call.cause = "unexplained";
+  EXPECT_EQ(FactLines(call), "  output.0: relative error 1, explained 0.1\n  max 2 (golden 1)\n");
+}
+
+TEST(FactLines, TheHeadlineSaysWhichCallIsMissing) {
+  FirstWrongCall call;
+  call.what = "missing call: Tensor.div_.0 after Functional.topk.0; input.1: relative error 1";
+  call.cause = "missing-call";
+  call.confidence = "high";
+  call.cause_text = "golden's value comes from Tensor.div_.0, which the target has not";
+  EXPECT_EQ(FactLines(call),
+            "  missing call: Tensor.div_.0 after Functional.topk.0\n  input.1: relative error 1\n");
+  call.cause_text += "; target is golden times 2";
+  EXPECT_EQ(FactLines(call),
+            "  missing call: Tensor.div_.0 after Functional.topk.0\n  input.1: relative error 1\n"
+            "  target is golden times 2\n");
+}
+
 }  // namespace
 }  // namespace plumbline::report

@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 20> kTexts = {{
+constexpr std::array<CodeAndText, 21> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -20,6 +20,7 @@ constexpr std::array<CodeAndText, 20> kTexts = {{
     {"structure-differs", "no counterpart: other arguments or results"},
     {"default-unknown", "only one side passes the argument; the other leaves it to its default"},
     {"namesake", "no counterpart: the call of this name does something else"},
+    {"other-way", "no counterpart: another way to results that agree"},
     {"other-batch", "another part of the batch than the other side's calls see"},
     {"unreadable", "a tensor file is missing or damaged"},
     {"no-data", "one side recorded no values"},

@@ -11,10 +11,14 @@
 #include "report/certainty.h"
 #include "report/fail_conditions.h"
 #include "report/findings.h"
+#include "report/other_ways.h"
 #include "report/reason_text.h"
 
 namespace plumbline {
 namespace {
+
+constexpr std::string_view kNoiseHint =
+    "  a third run that is right tells what the narrower type explains: --noise RUN\n";
 
 // Rows that nobody can judge, by reason: "empty 3 (no elements), zero-both 12 (equal: ...)".
 std::string NotComparableText(const Comparison& comparison) {
@@ -71,9 +75,10 @@ std::string MissingText(const Comparison& comparison) {
   std::string text = PartsText(comparison);
   const RunLoss& target = comparison.target_loss;
   const RunLoss& golden = comparison.golden_loss;
-  AppendPart(text, comparison.counts.unmatched_target, "target call", "target calls",
+  const report::OtherWays ways = report::OtherWaysOf(comparison);
+  AppendPart(text, comparison.counts.unmatched_target - ways.target, "target call", "target calls",
              " without counterpart");
-  AppendPart(text, comparison.counts.unmatched_golden, "golden call", "golden calls",
+  AppendPart(text, comparison.counts.unmatched_golden - ways.golden, "golden call", "golden calls",
              " without counterpart");
   AppendPart(text, comparison.counts.unreadable_files, "unreadable tensor file",
              "unreadable tensor files");
@@ -118,6 +123,33 @@ bool IsAnythingGood(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSame) + RowsOf(comparison, Verdict::kWithinNoise) > 0;
 }
 
+// "narrowed: bfloat16 from ... on (218 calls); " and the rest, or the rest alone.
+std::string OnPurpose(const Comparison& comparison, std::string rest) {
+  const std::string narrowed = report::NarrowedText(comparison);
+  if (narrowed.empty()) return rest + '\n';
+  return fmt::format("narrowed: {}; {}\n{}", narrowed, rest, kNoiseHint);
+}
+
+// The answer where no call is named.
+std::string UnnamedText(const Comparison& comparison, const std::string& missing) {
+  const std::string ways = report::OtherWaysOf(comparison).text;
+  if (comparison.is_complete()) {
+    const std::string found = "no wrong call";
+    return OnPurpose(
+        comparison,
+        ways.empty() ? found : fmt::format("same results by another way: {}; {}", ways, found));
+  }
+  // Where rows differ, `missing` says it, and nothing is called right.
+  if (UnexplainedRows(comparison) > 0) {
+    return OnPurpose(comparison, "not judged completely: " + missing) + UnexplainedText(comparison);
+  }
+  std::string text = OnPurpose(
+      comparison, fmt::format("not judged completely: {}; the {} paired calls show no wrong one",
+                              missing, comparison.counts.calls));
+  if (!ways.empty()) text += fmt::format("  same results by another way: {}\n", ways);
+  return text;
+}
+
 std::string AnswerText(const Comparison& comparison) {
   const std::string missing = MissingText(comparison);
   if (!comparison.first_wrong_call) {
@@ -128,19 +160,11 @@ std::string AnswerText(const Comparison& comparison) {
       return fmt::format("not judged: no row could be compared{}{}\n", missing.empty() ? "" : "; ",
                          missing);
     }
-    if (!comparison.is_complete()) {
-      // Where rows differ, `missing` says it, and nothing is called right.
-      if (UnexplainedRows(comparison) > 0) {
-        return fmt::format("not judged completely: {}\n{}", missing, UnexplainedText(comparison));
-      }
-      return fmt::format("not judged completely: {}; the {} paired calls show no wrong one\n",
-                         missing, comparison.counts.calls);
-    }
-    return "no wrong call\n";
+    return UnnamedText(comparison, missing);
   }
   const FirstWrongCall& answer = *comparison.first_wrong_call;
   std::string text = fmt::format("first wrong call: {}\n", answer.name);
-  text += fmt::format("  {}\n", answer.what) + report::CauseLine(answer);
+  text += report::FactLines(answer);
   if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
   if (!answer.module_path.empty()) {
     text += "  inside: ";
@@ -150,6 +174,8 @@ std::string AnswerText(const Comparison& comparison) {
     }
     text += '\n';
   }
+  const std::string narrowed = report::NarrowedText(comparison);
+  if (!narrowed.empty()) text += fmt::format("  narrowed: {}\n{}", narrowed, kNoiseHint);
   if (!missing.empty()) text += fmt::format("  not judged: {}\n", missing);
   return text;
 }
@@ -213,20 +239,24 @@ bool Comparison::is_complete() const {
     return !loss.truncated && loss.recorder_drops == 0 && loss.duplicate_names == 0 &&
            !loss.unfinished;
   };
-  return !rows.empty() && counts.unmatched_target == 0 && counts.unmatched_golden == 0 &&
-         counts.unreadable_files == 0 && counts.missing_values == 0 &&
-         counts.unknown_mappings == 0 && is_whole(target_loss) && is_whole(golden_loss) &&
-         UnexplainedRows(*this) == 0;
+  const report::OtherWays ways = report::OtherWaysOf(*this);
+  return !rows.empty() && counts.unmatched_target <= ways.target &&
+         counts.unmatched_golden <= ways.golden && counts.unreadable_files == 0 &&
+         counts.missing_values == 0 && counts.unknown_mappings == 0 && is_whole(target_loss) &&
+         is_whole(golden_loss) && UnexplainedRows(*this) == 0;
 }
 
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions) {
+  const CompareCounts& counts = comparison.counts;
+  report::MetConditions met;
+  met.wrong = comparison.first_wrong_call.has_value();
+  met.unjudged = !comparison.is_complete() || !IsAnythingGood(comparison);
+  met.unmatched = met.unjudged || counts.unmatched_target > 0 || counts.unmatched_golden > 0;
   const bool has_suspicious = RowsOf(comparison, Verdict::kSuspicious) > 0;
   // A call may be named of which no number could be measured: it has another form, or is missing.
-  const bool broken =
-      RowsOf(comparison, Verdict::kBroken) > 0 || (comparison.first_wrong_call && !has_suspicious);
-  const bool suspicious = broken || has_suspicious;
-  const bool unmatched = !comparison.is_complete() || !IsAnythingGood(comparison);
-  return report::MeetsAny({suspicious, broken, unmatched, suspicious || unmatched}, conditions);
+  met.broken = RowsOf(comparison, Verdict::kBroken) > 0 || (met.wrong && !has_suspicious);
+  met.suspicious = met.broken || has_suspicious;
+  return report::MeetsAny(met, conditions);
 }
 
 std::string SummaryText(const Comparison& comparison) {

@@ -58,6 +58,29 @@ TEST(FailsOn, WhatIsMissingIsUnmatched) {
   EXPECT_TRUE(Fails(Comparison(), "unmatched"));
 }
 
+// A call is named, something is not judged, calls go another way: each meets its own gate.
+TEST(FailsOn, ThreeGates) {
+  Comparison named = WithRows({Verdict::kSame, Verdict::kBroken});
+  EXPECT_TRUE(Fails(named, "wrong"));
+  EXPECT_FALSE(Fails(named, "unjudged"));
+  Comparison open = WithRows({Verdict::kSame});
+  open.counts.unmatched_golden = 3;
+  EXPECT_FALSE(Fails(open, "wrong"));
+  EXPECT_TRUE(Fails(open, "unjudged"));
+  for (int i = 0; i < 3; ++i) open.calls.push_back({"", "g", 1, 0, {}, "other-way", ""});
+  EXPECT_FALSE(Fails(open, "wrong"));
+  EXPECT_FALSE(Fails(open, "unjudged"));
+  EXPECT_TRUE(Fails(open, "any"));
+  EXPECT_TRUE(open.is_complete());
+  EXPECT_TRUE(Fails(open, "unmatched"));
+  open.calls.pop_back();
+  EXPECT_TRUE(Fails(open, "unjudged"));
+  // Rows that differ although no call is named for them are not judged.
+  named.first_wrong_call.reset();
+  EXPECT_FALSE(Fails(named, "wrong"));
+  EXPECT_TRUE(Fails(named, "unjudged"));
+}
+
 // Only the last of them is compared.
 TEST(FailsOn, EntriesRecordedTwiceAreUnmatched) {
   Comparison comparison = WithRows({Verdict::kSame});

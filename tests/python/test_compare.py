@@ -202,7 +202,8 @@ def test_nan_in_a_tensor_file_is_never_good(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("conditions", "expected"),
-    [((), 0), ("any", 1), (["unmatched"], 0), ("unmatched,suspicious", 1), (("broken",), 1)],
+    [((), 0), ("any", 1), (["unmatched"], 0), ("unmatched,suspicious", 1), (("broken",), 1),
+     ("wrong", 1), (("unjudged",), 0)],
 )
 def test_exit_code_is_that_of_fail_on(
     conditions: Any, expected: int, make: Make, tmp_path: Path

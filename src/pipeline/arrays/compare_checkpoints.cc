@@ -217,13 +217,17 @@ Result<CheckpointComparison> CompareCheckpoints(const std::string& target_path,
 
 Result<bool> FailsOn(const CheckpointComparison& comparison,
                      const std::vector<std::string>& conditions) {
-  const bool broken = comparison.counts[static_cast<size_t>(Verdict::kBroken)] > 0;
-  const bool suspicious =
-      broken || comparison.counts[static_cast<size_t>(Verdict::kSuspicious)] > 0;
-  const uint64_t open =
-      comparison.counts[static_cast<size_t>(Verdict::kNotComparable)] - comparison.trivial;
-  return report::MeetsAny(
-      {suspicious, broken, open > 0 || GoodOf(comparison) == 0, !comparison.is_good()}, conditions);
+  const auto count = [&](Verdict verdict) {
+    return comparison.counts[static_cast<size_t>(verdict)];
+  };
+  report::MetConditions met;
+  met.broken = count(Verdict::kBroken) > 0;
+  met.suspicious = met.broken || count(Verdict::kSuspicious) > 0;
+  met.wrong = met.suspicious;
+  met.unmatched = count(Verdict::kNotComparable) > comparison.trivial || GoodOf(comparison) == 0;
+  met.unjudged = met.unmatched;
+  met.differs = !comparison.is_good();
+  return report::MeetsAny(met, conditions);
 }
 
 }  // namespace plumbline

@@ -16,6 +16,7 @@
 #include "measure/compared_row.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/cause_candidates.h"
+#include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/exchanged_operands.h"
 #include "pipeline/culprit/row_verdict.h"
@@ -77,6 +78,10 @@ class CauseFinder {
     AddDirection(call, cause);
     return cause;
   }
+
+  // "missing call: Tensor.div_.0.forward after Functional.topk.0.forward"; empty where no missing
+  // or additional call explains what Find() was asked for.
+  [[nodiscard]] const std::string& headline() const { return headline_; }
 
   // Of a call that both sides made in another form; nothing for other calls.
   std::optional<Cause> FindForm(const std::string& target_name) {
@@ -171,7 +176,7 @@ class CauseFinder {
   }
 
   // Equal statistics or digests stand for equal tensors.
-  std::optional<Cause> RepeatedCause(uint32_t row_index) const {
+  std::optional<Cause> RepeatedCause(uint32_t row_index) {
     const ComparedRow& row = comparison_.rows[row_index];
     for (uint32_t i = row_index; i-- > 0;) {
       const ComparedRow& earlier = comparison_.rows[i];
@@ -196,7 +201,7 @@ class CauseFinder {
   }
 
   // An input that golden takes from another call than the target does: a call was left out.
-  std::optional<Cause> OtherSource(const ComparedRow& row, const ComparedRow& target_source) const {
+  std::optional<Cause> OtherSource(const ComparedRow& row, const ComparedRow& target_source) {
     for (const ComparedRow& made : comparison_.rows) {
       if (!made.golden || made.golden->role != ItemRole::kOutput) continue;
       if (!HasSameContents(*made.golden, *row.golden)) continue;
@@ -213,6 +218,7 @@ class CauseFinder {
       // The target has golden's value and reads another.
       const bool is_there = measure::IsGood(made.verdict);
       if (golden_call == target_call || is_there) return std::nullopt;
+      headline_ = fmt::format("missing call: {} after {}", golden_call, target_call);
       return Cause{AddsTwo(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
                    fmt::format("golden's value is the result of {}, the target's that of {}",
                                golden_call, target_call),
@@ -273,7 +279,7 @@ class CauseFinder {
   }
 
   // An input from outside may be the result of a call that only one side made.
-  void AddSource(const ComparedRow& row, Cause& cause) const {
+  void AddSource(const ComparedRow& row, Cause& cause) {
     if (!measure::IsInput(row)) return;
     for (const bool of_target : {false, true}) {
       const Item& wanted = *measure::SideOf(row, of_target);
@@ -283,6 +289,15 @@ class CauseFinder {
       const std::string text =
           of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
                     : fmt::format("golden's value comes from {}, which the target has not", source);
+      if (!of_target && WritesInPlace(source) && !IsKnown(*row.target, row.call)) {
+        // An optimizer that makes no recorded calls left it there.
+        if (!cause.text.empty()) cause.text += "; ";
+        cause.text += fmt::format(
+            "golden's value is what {} wrote; no recorded call wrote the "
+            "target's",
+            source);
+        return;
+      }
       const LoneCalls block = LoneCallsBefore(comparison_, source, of_target);
       const std::string twin = block.count < kFewestOfABlock
                                    ? std::string()
@@ -296,6 +311,8 @@ class CauseFinder {
             of_target ? "golden" : "the target", twin);
         return;
       }
+      const bool is_only = OtherSideMadeIt(row, of_target);
+      if (is_only) headline_ = HeadlineOf(block, of_target);
       if (block.count >= kFewestOfABlock) {
         cause = {of_target ? "extra-call" : "missing-call",
                  fmt::format("the target {} {} calls that golden {}, {} to {}; {}",
@@ -304,9 +321,12 @@ class CauseFinder {
                  CauseConfidence::kHigh};
         return;
       }
-      // That a value is the one before the missing call is no cause of its own.
-      if (!cause.is_explained() || cause.code == "stale") {
-        cause = {of_target ? "extra-call" : "missing-call", text, CauseConfidence::kHigh};
+      // That a value is the one before the missing call, or that times a number, is no cause of its
+      // own but what the call does.
+      const bool is_effect = is_only && cause.code == "scale";
+      if (!cause.is_explained() || cause.code == "stale" || is_effect) {
+        const std::string effect = is_effect ? "; " + cause.text : "";
+        cause = {of_target ? "extra-call" : "missing-call", text + effect, CauseConfidence::kHigh};
         if (!of_target && AddsTwo(ApiOf(source))) cause.code = "missing-addend";
       } else {
         cause.text += "; " + text;
@@ -315,10 +335,60 @@ class CauseFinder {
     }
   }
 
+  // Whether the target had these contents before the call.
+  [[nodiscard]] bool IsKnown(const Item& item, uint32_t call) const {
+    return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
+      return row.call < call && row.target && HasSameContents(*row.target, item);
+    });
+  }
+
+  // Whether the side without the lone call takes the row's value from elsewhere: from a call that
+  // both sides have, or from no recorded one. Two lone calls are another way, none is missing.
+  [[nodiscard]] bool OtherSideMadeIt(const ComparedRow& row, bool of_target) const {
+    return UnmatchedProducer(comparison_, row, !of_target).empty();
+  }
+
+  // Of lone calls that lead to each other, and what the first of them reads.
+  [[nodiscard]] std::string HeadlineOf(const LoneCalls& block, bool of_target) const {
+    const std::string_view word = of_target ? "additional" : "missing";
+    std::string text =
+        block.count < kFewestOfABlock
+            ? fmt::format("{} call: {}", word, block.first)
+            : fmt::format("{} calls: {}, {} to {}", word, block.count, block.first, block.last);
+    const std::string before = MakerOfInputs(block.first, of_target);
+    if (!before.empty()) text += " after " + before;
+    return text;
+  }
+
+  // The last call that made one of the tensors which a lone call reads.
+  [[nodiscard]] std::string MakerOfInputs(const std::string& name, bool of_target) const {
+    const auto call = std::ranges::find_if(comparison_.calls, [&](const ComparedCall& each) {
+      return !each.paired() && measure::NameOn(each, of_target) == name;
+    });
+    if (call == comparison_.calls.end()) return {};
+    for (const ComparedRow& read : measure::RowsOf(comparison_, *call)) {
+      const Slot<Item>& item = measure::SideOf(read, of_target);
+      if (!item || !measure::IsInput(*item) || !item->is_tensor || !IsTelling(*item)) continue;
+      std::string maker;
+      for (const ComparedRow& row : comparison_.rows) {
+        const Slot<Item>& made = measure::SideOf(row, of_target);
+        const bool is_made = made && made->role == ItemRole::kOutput && row.call != read.call &&
+                             HasSameContents(*made, *item);
+        if (is_made) maker = measure::NameOn(comparison_.calls[row.call], of_target);
+        if (is_made && !of_target) break;  // golden's own calls stand behind all others
+      }
+      if (!maker.empty()) return maker;
+    }
+    return {};
+  }
+
   // A layer that one side leaves out, where the calls behind it pair with those of other layers.
-  bool AddSkippedCalls(const ComparedRow& row, Cause& cause) const {
+  bool AddSkippedCalls(const ComparedRow& row, Cause& cause) {
     const std::optional<SkippedCalls> skipped = FindSkippedCalls(comparison_, row);
     if (!skipped) return false;
+    headline_ =
+        fmt::format("{} calls: {}, from {} on", skipped->by_target ? "missing" : "additional",
+                    skipped->count, skipped->first);
     const std::string_view shorter = skipped->by_target ? "the target" : "golden";
     const std::string_view longer = skipped->by_target ? "golden" : "the target";
     cause = {
@@ -461,6 +531,7 @@ class CauseFinder {
   const Run& target_;
   const Run& golden_;
   const Comparison& comparison_;
+  std::string headline_;
 };
 
 }  // namespace
@@ -488,6 +559,10 @@ void ExplainCause(const Run& target, const Run& golden, Comparison& comparison) 
       answer.what += fmt::format("; target only: {}{}, which leads here", lone,
                                  line.empty() ? "" : fmt::format(" ({})", line));
     }
+  }
+  const bool is_of_call = cause.code.ends_with("-call") || cause.code == "missing-addend";
+  if (is_of_call && !finder.headline().empty()) {
+    answer.what = fmt::format("{}; {}", finder.headline(), answer.what);
   }
   answer.cause = cause.code;
   answer.cause_text = cause.text;

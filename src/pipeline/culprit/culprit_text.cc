@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/number_text.h"
 #include "measure/compared_row.h"
@@ -19,6 +20,26 @@
 namespace plumbline::pipeline {
 namespace {
 
+// The shortest texts of two different numbers that tell them apart, of four digits at least.
+std::pair<std::string, std::string> ShortNumbers(double a, double b) {
+  constexpr int kFewestDigits = 4, kMostDigits = 17;
+  for (int digits = kFewestDigits;; ++digits) {
+    std::string one = fmt::format("{:.{}g}", a, digits), other = fmt::format("{:.{}g}", b, digits);
+    if (one != other || digits == kMostDigits) return {std::move(one), std::move(other)};
+  }
+}
+
+// "2.5 (golden 2.4)".
+std::string BothText(const Recorded& target, const Recorded& golden) {
+  const auto* a = std::get_if<double>(&target);
+  const auto* b = std::get_if<double>(&golden);
+  if (a == nullptr || b == nullptr) {
+    return fmt::format("{} (golden {})", ShownValue(target), ShownValue(golden));
+  }
+  const auto [one, other] = ShortNumbers(*a, *b);
+  return fmt::format("{} (golden {})", one, other);
+}
+
 // "max 2.5 (golden 2.4), min ..., mean ..., norm ..." without the statistics that agree.
 std::string StatisticsText(const ComparedRow& row) {
   static constexpr std::string_view kNames[] = {"max", "min", "mean", "norm"};
@@ -31,22 +52,22 @@ std::string StatisticsText(const ComparedRow& row) {
       continue;
     }
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} {} (golden {})", kNames[i], ShownValue(a), ShownValue(b));
+    text += fmt::format("{} {}", kNames[i], BothText(a, b));
   }
   return text;
 }
 
 std::string MetricsText(const ComparedRow& row) {
   std::string text;
-  const auto add = [&](std::string_view name, const Metric& metric) {
+  const auto add = [&](std::string_view name, const Metric& metric, double other) {
     const double* value = std::get_if<double>(&metric);
     if (value == nullptr) return;
     if (!text.empty()) text += ", ";
-    text += fmt::format("{} {:.6g}", name, *value);
+    text += fmt::format("{} {}", name, ShortNumbers(*value, other).first);
   };
-  add("cosine", row.tensor->cosine);
-  add("max abs error", row.tensor->max_abs_error);
-  add("max relative error", row.tensor->max_relative_error);
+  add("cosine", row.tensor->cosine, 1);
+  add("max abs error", row.tensor->max_abs_error, 0);
+  add("max relative error", row.tensor->max_relative_error, 0);
   if (row.tensor->mismatch_count > 0) {
     text += fmt::format("{}{} of {} elements differ", text.empty() ? "" : ", ",
                         row.tensor->mismatch_count, row.tensor->element_count);

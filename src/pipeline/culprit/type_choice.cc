@@ -1,9 +1,12 @@
 #include "pipeline/culprit/type_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/parallel.h"
@@ -11,6 +14,7 @@
 #include "measure/standards.h"
 #include "measure/verdict.h"
 #include "plumbline/tensor.h"
+#include "report/other_ways.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -98,6 +102,21 @@ TypeChoice TypeChoiceOf(const Comparison& comparison) {
                     .starts_at = {}};
   if (choice.is_narrower) choice.starts_at = StartOf(comparison);
   return choice;
+}
+
+void NoteNarrowed(Comparison& comparison) {
+  const auto first = std::ranges::find_if(comparison.rows, IsNarrowerTensor);
+  const bool is_of_calls = !comparison.of_saves && !comparison.of_graphs();
+  if (first == comparison.rows.end() || !is_of_calls) return;
+  if (!(ShareNarrowed(comparison) > kNarrowedByChoice)) return;
+  const auto count = std::ranges::count_if(comparison.calls, [&](const ComparedCall& call) {
+    return std::ranges::any_of(measure::RowsOf(comparison, call), IsNarrowerTensor);
+  });
+  const std::string_view dtype = first->target->dtype->view();
+  first->notes.push_back(
+      {std::string(report::kNarrowed),
+       fmt::format("{} from {} on ({} call{})", dtype.substr(dtype.rfind('.') + 1),
+                   comparison.calls[first->call].name(), count, count == 1 ? "" : "s")});
 }
 
 bool IsNarrowerType(const Item& target, const Item& golden) {

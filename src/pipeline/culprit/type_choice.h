@@ -24,6 +24,10 @@ struct TypeChoice {
 
 TypeChoice TypeChoiceOf(const Comparison& comparison);
 
+// Where the target keeps many values in a narrower type, the first row of such a tensor gets the
+// note report::kNarrowed: "bfloat16 from Functional.conv2d.0.forward on (218 calls)".
+void NoteNarrowed(Comparison& comparison);
+
 // Whether a floating type given as an argument is narrower in the target.
 bool IsNarrowerType(const Item& target, const Item& golden);
 

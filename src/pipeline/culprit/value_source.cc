@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "measure/compared_row.h"
+#include "measure/standards.h"
+#include "measure/verdict.h"
 #include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
@@ -46,15 +48,6 @@ class LoneResults {
   const bool of_target_;
   std::unordered_map<ContentKey, uint32_t, ContentKeyHash> calls_;
 };
-
-// Whether `item` is `made` repeated along an axis, as expand() does, which no recorder sees.
-bool IsRepeatOf(const Item& item, const Item& made) {
-  const double count = measure::ElementsOf(item), own = measure::ElementsOf(made);
-  if (!made.is_tensor || own < 2 || count <= own || std::fmod(count, own) != 0) return false;
-  return std::equal(made.statistics.begin(), made.statistics.begin() + 3,
-                    item.statistics.begin()) &&
-         NumberOf(made.statistics[2]);
-}
 
 // The last call before the row that returned what the target reads there.
 std::optional<uint32_t> LastMaker(const Comparison& comparison, const ComparedRow& row) {
@@ -101,6 +94,21 @@ size_t CountLone(const Comparison& comparison, const std::string& name, bool of_
 }
 
 }  // namespace
+
+bool IsRepeatOf(const Item& item, const Item& made) {
+  const double count = measure::ElementsOf(item), own = measure::ElementsOf(made);
+  if (!made.is_tensor || own < 2 || count <= own || std::fmod(count, own) != 0) return false;
+  if (!measure::HasSameExtremes(item, made)) return false;
+  const auto mean = NumberOf(item.statistics[2]), mean_of_made = NumberOf(made.statistics[2]);
+  const auto norm = NumberOf(item.statistics[3]), norm_of_made = NumberOf(made.statistics[3]);
+  if (!mean || !mean_of_made) return false;
+  if (!norm || !norm_of_made) return *mean == *mean_of_made;
+  // Sums over more elements round otherwise.
+  const double rounding =
+      measure::kUnseenCalls * measure::kNoiseFactor * measure::RoundoffOf(item, made) * *norm;
+  return std::abs(*norm - *norm_of_made * std::sqrt(count / own)) <= rounding &&
+         std::abs(*mean - *mean_of_made) * std::sqrt(count) <= rounding;
+}
 
 bool WritesInPlace(const std::string& name) {
   static constexpr std::string_view kOperators[] = {

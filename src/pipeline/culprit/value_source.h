@@ -15,6 +15,9 @@ namespace plumbline::pipeline {
 // Whether a call of this name writes into its first input, which no later row of it need show.
 bool WritesInPlace(const std::string& name);
 
+// Whether `item` is `made` repeated along an axis, as expand() does, which no recorder sees.
+bool IsRepeatOf(const Item& item, const Item& made);
+
 // The call whose result one side of the row is, as far as contents tell: the last before it; where
 // golden has none there, a later one that does not read the value itself. One without counterpart
 // is preferred. Empty: none recorded.

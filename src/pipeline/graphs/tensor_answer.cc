@@ -95,10 +95,14 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
 }
 
 Result<bool> AnswerFailsOn(const TensorAnswer& answer, const std::vector<std::string>& conditions) {
-  const bool broken = answer.CountOf(Verdict::kBroken) > 0;
-  const bool suspicious = broken || answer.CountOf(Verdict::kSuspicious) > 0;
-  const bool missing = IsIncomplete(answer) || GoodOf(answer) == 0;
-  return report::MeetsAny({suspicious, broken, missing, suspicious || missing}, conditions);
+  report::MetConditions met;
+  met.wrong = !answer.first_wrong.empty();
+  met.broken = answer.CountOf(Verdict::kBroken) > 0;
+  const bool is_doubtful = answer.CountOf(Verdict::kSuspicious) > 0;
+  met.suspicious = met.broken || is_doubtful;
+  met.unmatched = IsIncomplete(answer) || GoodOf(answer) == 0;
+  met.unjudged = met.unmatched || (is_doubtful && !met.wrong);
+  return report::MeetsAny(met, conditions);
 }
 
 }  // namespace plumbline::pipeline

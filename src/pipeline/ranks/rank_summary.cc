@@ -109,11 +109,13 @@ std::vector<size_t> SameCallOn(const RanksReport& report) {
 }
 
 std::string AnswerDetails(const RanksReport& report) {
-  std::string text = fmt::format("  {}\n", WhatOf(report));
   const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
   const auto& first = outcome.first_wrong_call;
-  if (first && first->name == report.answer().name) {
-    text += report::CauseLine(*first);
+  const bool is_first = first && first->name == report.answer().name;
+  FirstWrongCall shown_call = is_first ? *first : FirstWrongCall{};
+  shown_call.what = WhatOf(report);
+  std::string text = report::FactLines(shown_call);
+  if (is_first) {
     if (!first->stack_line.empty()) text += fmt::format("  called at: {}\n", first->stack_line);
     if (!first->module_path.empty()) {
       text += fmt::format("  inside: {}\n", fmt::join(first->module_path, " < "));
@@ -381,26 +383,18 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
 }
 
 Result<bool> FailsOn(const RanksReport& report, const std::vector<std::string>& conditions) {
-  plumbline::report::MetConditions met{};
-  const auto add = [&met](std::string_view condition) {
-    const auto* found = std::find(plumbline::report::kFailConditions.begin(),
-                                  plumbline::report::kFailConditions.end(), condition);
-    if (found != plumbline::report::kFailConditions.end()) {
-      met[static_cast<size_t>(found - plumbline::report::kFailConditions.begin())] = true;
-    }
-  };
+  using plumbline::report::AddCondition;
+  plumbline::report::MetConditions met;
   for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome)
-      std::for_each(rank.outcome->fails_on.begin(), rank.outcome->fails_on.end(), add);
+    if (!rank.outcome) continue;
+    for (const std::string& condition : rank.outcome->fails_on) AddCondition(condition, met);
   }
-  if (!report.is_complete() || !ShowsSomethingGood(report)) {
-    add("unmatched");
-    add("any");
-  }
-  // A call may be named of which no number could be measured.
-  const bool is_suspicious = met[0];
-  if (!report.origins.empty() && !is_suspicious) {
-    for (const std::string_view condition : {"suspicious", "broken", "any"}) add(condition);
+  if (!report.is_complete() || !ShowsSomethingGood(report)) met.unjudged = met.unmatched = true;
+  if (!report.origins.empty()) {
+    met.wrong = true;
+    // A call may be named of which no number could be measured.
+    met.broken = met.broken || !met.suspicious;
+    met.suspicious = true;
   }
   return plumbline::report::MeetsAny(met, conditions);
 }

@@ -1,0 +1,324 @@
+#include "pipeline/culprit/meeting_points.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "match/name_match.h"
+#include "measure/compared_row.h"
+#include "measure/standards.h"
+#include "measure/stats_metrics.h"
+#include "measure/verdict.h"
+#include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/lost_gradients.h"
+#include "pipeline/culprit/other_batch.h"
+#include "pipeline/culprit/other_way_text.h"
+#include "pipeline/culprit/recorded_elements.h"
+#include "pipeline/culprit/value_source.h"
+#include "record/value.h"
+#include "report/other_ways.h"
+
+namespace plumbline::pipeline {
+namespace {
+
+constexpr std::string_view kRecomputed = "recomputed";
+
+bool IsAlone(const ComparedCall& call) {
+  return !call.paired() && call.unmatched_reason != match::CallPair::kDefault;
+}
+
+// A number that counts something, as optimizers do, tells nothing and leads to nothing but numbers.
+bool IsCounter(const Item& item) { return measure::ElementsOf(item) == 1 && !IsTelling(item); }
+
+// The largest relative error that counts as noise between these two runs.
+double NoiseOf(const Comparison& comparison) {
+  double coarsest = 0, level = 0;
+  for (const ComparedRow& row : comparison.rows) {
+    if (!measure::HasTensors(row) || !measure::IsGood(row.verdict)) continue;
+    coarsest = std::max(coarsest, measure::RoundoffOf(*row.target, *row.golden));
+    if (!measure::IsInput(row)) level = std::max(level, row.error);
+  }
+  level = measure::kNoiseFactor * std::max(level, measure::kUnseenCalls * coarsest);
+  return std::min(level, measure::LargestNoise(coarsest));
+}
+
+// Where the results of one side's own calls are seen again.
+class Side {
+ public:
+  Side(const Comparison& comparison, bool of_target)
+      : comparison_(comparison),
+        of_target_(of_target),
+        noise_(NoiseOf(comparison)),
+        settled_(comparison.calls.size()) {
+    for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+      const std::string& name = NameOf(i);
+      if (!name.empty()) calls_.emplace(name, i);
+    }
+    for (uint32_t i = 0; i < comparison.rows.size(); ++i) {
+      const ComparedRow& row = comparison.rows[i];
+      const Slot<Item>& item = measure::SideOf(row, of_target);
+      const auto key = item ? KeyOf(*item) : std::nullopt;
+      if (!key) continue;
+      places_[*key].push_back(i);
+      if (!measure::IsInput(row) && IsAlone(CallOf(row))) own_[key->element_count].push_back(i);
+    }
+  }
+
+  // Finds the calls of this side alone that are settled. `other`: may be unsettled still.
+  void Settle(const Side& other) {
+    // What reads a result stands behind it, among the calls of one side alone.
+    for (auto i = static_cast<uint32_t>(comparison_.calls.size()); i-- > 0;) {
+      const ComparedCall& call = comparison_.calls[i];
+      settled_[i] = IsAlone(call) && !NameOf(i).empty() && call.unmatched_reason != kOtherBatch &&
+                    IsSettled(i, other);
+    }
+  }
+  [[nodiscard]] bool is_settled(uint32_t call) const { return settled_[call]; }
+
+  // Whether a call of this side alone writes in place into what is trained, as optimizers do.
+  [[nodiscard]] bool Updates(uint32_t call) const {
+    const auto rows = RowsOf(call);
+    if (rows.empty() || !WritesInPlace(NameOf(call)) || !ItemOf(rows.front())) return false;
+    return ItemOf(rows.front())->requires_grad == true;
+  }
+
+ private:
+  [[nodiscard]] const ComparedCall& CallOf(const ComparedRow& row) const {
+    return comparison_.calls[row.call];
+  }
+  [[nodiscard]] const std::string& NameOf(uint32_t call) const {
+    return measure::NameOn(comparison_.calls[call], of_target_);
+  }
+  [[nodiscard]] const Slot<Item>& ItemOf(const ComparedRow& row) const {
+    return measure::SideOf(row, of_target_);
+  }
+  [[nodiscard]] std::span<const ComparedRow> RowsOf(uint32_t call) const {
+    return measure::RowsOf(comparison_, comparison_.calls[call]);
+  }
+
+  [[nodiscard]] bool IsSettled(uint32_t call, const Side& other) const {
+    bool any = false;
+    for (const ComparedRow& row : RowsOf(call)) {
+      const Slot<Item>& item = ItemOf(row);
+      if (!item || measure::IsInput(*item)) continue;
+      any = true;
+      if (!item->is_tensor || IsCounter(*item) || IsIndex(row)) continue;
+      if (!Arrives(row, other)) return false;
+    }
+    return any;  // what returns nothing acts unseen
+  }
+
+  // Whether the result is whole numbers or truth values made of no others: what is made of them is
+  // a result itself, and they are often read through views that no recorder sees.
+  [[nodiscard]] bool IsIndex(const ComparedRow& made) const {
+    const auto is_floating = [&](const ComparedRow& row) {
+      const Slot<Item>& item = ItemOf(row);
+      return item && item->is_tensor && measure::RoundoffOf(*item, *item) > 0;
+    };
+    return std::ranges::none_of(RowsOf(made.call), is_floating);
+  }
+
+  // Whether a result of a call of this side alone is compared, or leads to what is.
+  [[nodiscard]] bool Arrives(const ComparedRow& made, const Side& other) const {
+    const Item& item = *ItemOf(made);
+    const std::optional<ContentKey> key = KeyOf(item);
+    if (!key) return false;
+    if (IsSeen(made, *key)) return true;
+    if (!key->HasDigest() && IsSeen(made, NegativeOf(item, *key))) return true;  // `-x`
+    if (KindOfCall(NameOf(made.call)) == CallKind::kBackward && IsPartOfSum(made)) return true;
+    return IsCast(made) || other.Returns(item, *key, *this);
+  }
+
+  // Whether these contents stand in a pair that agrees, or are read by a settled call.
+  [[nodiscard]] bool IsSeen(const ComparedRow& made, const ContentKey& key) const {
+    const auto found = places_.find(key);
+    if (found == places_.end()) return false;
+    return std::ranges::any_of(found->second, [&](uint32_t index) {
+      const ComparedRow& row = comparison_.rows[index];
+      if (row.call == made.call) return false;
+      if (CallOf(row).paired()) return measure::IsGood(row.verdict) && Shows(made, row);
+      return measure::IsInput(row) && row.call > made.call && settled_[row.call];
+    });
+  }
+
+  // What was written in place into a parameter shows where the sides differ by less than it moved.
+  [[nodiscard]] bool Shows(const ComparedRow& made, const ComparedRow& seen) const {
+    if (!WritesInPlace(NameOf(made.call))) return true;
+    if (of_target_ && seen.call < made.call) return false;  // what stood there before
+    if (seen.error == 0) return true;
+    const Item& after = *ItemOf(made);
+    for (const ComparedRow& row : RowsOf(made.call)) {
+      const Slot<Item>& before = ItemOf(row);
+      if (!before || !measure::IsInput(*before) || !before->is_tensor) continue;
+      const auto count = static_cast<int64_t>(measure::ElementsOf(after));
+      const double moved = measure::StatisticError(after.statistics, before->statistics, count);
+      return measure::kNoiseFactor * seen.error <= moved;
+    }
+    return false;
+  }
+
+  // Casts are not recorded; a wider type keeps the extremes.
+  [[nodiscard]] bool IsCast(const ComparedRow& made) const {
+    const Item& item = *ItemOf(made);
+    return IsTelling(item) && std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
+             const Slot<Item>& each = ItemOf(row);
+             if (!each || !each->is_tensor || !measure::IsInput(*each)) return false;
+             if (each->shape != item.shape || each->dtype == item.dtype) return false;
+             if (!measure::HasSameExtremes(*each, item)) return false;
+             return CallOf(row).paired() ? measure::IsGood(row.verdict)
+                                         : row.call > made.call && settled_[row.call];
+           });
+  }
+
+  // Whether a forward call of this side made what stands in the row, and did not only pass it on.
+  [[nodiscard]] bool IsMade(const ComparedRow& row) const {
+    const Slot<Item>& item = ItemOf(row);
+    if (!item || item->role != ItemRole::kOutput || !item->is_tensor) return false;
+    if (KindOfCall(NameOf(row.call)) != CallKind::kForward) return false;
+    const auto key = KeyOf(*item);
+    return std::ranges::none_of(RowsOf(row.call), [&](const ComparedRow& each) {
+      return ItemOf(each) && measure::IsInput(*ItemOf(each)) && KeyOf(*ItemOf(each)) == key;
+    });
+  }
+
+  // The last call of this side that made `value`, or what is repeated in it.
+  [[nodiscard]] std::optional<uint32_t> MakerOf(const Item& value) const {
+    const auto key = IsTelling(value) ? KeyOf(value) : std::nullopt;
+    if (!key) return std::nullopt;
+    std::optional<uint32_t> maker;
+    if (const auto found = places_.find(*key); found != places_.end()) {
+      for (const uint32_t index : found->second) {
+        const ComparedRow& row = comparison_.rows[index];
+        if (IsMade(row)) maker = row.call;
+      }
+    }
+    for (size_t i = 0; i < comparison_.rows.size() && !maker; ++i) {
+      const ComparedRow& row = comparison_.rows[i];
+      const Slot<Item>& item = ItemOf(row);
+      if (item && IsRepeatOf(value, *item) && IsMade(row)) maker = row.call;
+    }
+    return maker;
+  }
+
+  // A gradient that no call reads as it is was added to others unseen: the backward of the call
+  // that made the value reads the sum. Which of several operands of its size it belongs to is not
+  // told: all must be met.
+  [[nodiscard]] bool IsPartOfSum(const ComparedRow& made) const {
+    const auto forward = calls_.find(ForwardNameOf(NameOf(made.call)));
+    if (forward == calls_.end()) return false;
+    const double size = measure::ElementsOf(*ItemOf(made));
+    const auto is_operand = [&](const ComparedRow& row) {
+      const Slot<Item>& item = ItemOf(row);
+      return item && measure::IsInput(*item) && item->is_tensor && item->requires_grad != false;
+    };
+    const auto rows = RowsOf(forward->second);
+    const bool fits_one = std::ranges::any_of(rows, [&](const ComparedRow& row) {
+      return is_operand(row) && measure::ElementsOf(*ItemOf(row)) == size;
+    });
+    bool any = false;
+    for (const ComparedRow& row : rows) {
+      if (!is_operand(row)) continue;
+      if (fits_one && measure::ElementsOf(*ItemOf(row)) != size) continue;
+      const std::optional<uint32_t> maker = MakerOf(*ItemOf(row));
+      const auto call = maker ? calls_.find(BackwardNameOf(NameOf(*maker))) : calls_.end();
+      if (call == calls_.end() || !IsMetIn(call->second)) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // Whether what a backward call reads agrees, or leads to what does.
+  [[nodiscard]] bool IsMetIn(uint32_t call) const {
+    if (!comparison_.calls[call].paired()) return settled_[call];
+    return std::ranges::any_of(RowsOf(call), [](const ComparedRow& row) {
+      return measure::IsInput(row) && measure::HasTensors(row) && measure::IsGood(row.verdict);
+    });
+  }
+
+  // Whether a call of this side alone returns what agrees with `item` of the other side: the last
+  // results, which nobody reads.
+  [[nodiscard]] bool Returns(const Item& item, const ContentKey& key, const Side& side) const {
+    const auto found = own_.find(key.element_count);
+    if (found == own_.end() || key.HasDigest() || !IsTelling(item)) return false;
+    return std::ranges::any_of(found->second, [&](uint32_t index) {
+      const Item& own = *ItemOf(comparison_.rows[index]);
+      const double error =
+          measure::StatisticError(own.statistics, item.statistics, key.element_count);
+      return error <= noise_ && AreElementsClose(own, item, side);
+    });
+  }
+
+  [[nodiscard]] bool AreElementsClose(const Item& own, const Item& item, const Side& side) const {
+    if (comparison_.mode != CompareMode::kTensor) return true;
+    const auto ours = RecordedElements(comparison_, own, of_target_);
+    const auto theirs = RecordedElements(comparison_, item, side.of_target_);
+    if (!ours || !theirs || ours->size() != theirs->size()) return false;
+    double apart = 0, size = 0;
+    for (size_t i = 0; i < ours->size(); ++i) {
+      apart += ((*ours)[i] - (*theirs)[i]) * ((*ours)[i] - (*theirs)[i]);
+      size += (*theirs)[i] * (*theirs)[i];
+    }
+    return std::sqrt(apart) <= noise_ * std::sqrt(size);
+  }
+
+  using RowsByContents = std::unordered_map<ContentKey, std::vector<uint32_t>, ContentKeyHash>;
+
+  const Comparison& comparison_;
+  const bool of_target_;
+  const double noise_;         // largest relative error that counts as noise
+  std::vector<bool> settled_;  // per call
+  std::unordered_map<std::string_view, uint32_t> calls_;
+  RowsByContents places_;
+  std::unordered_map<int64_t, std::vector<uint32_t>> own_;  // results of calls alone, by size
+};
+
+}  // namespace
+
+void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& comparison) {
+  const bool is_wrong = std::ranges::any_of(
+      comparison.rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
+  const bool is_of_calls = !comparison.of_saves && !comparison.of_graphs();
+  if (is_wrong || comparison.first_wrong_call || !is_of_calls) return;
+  if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
+  Side target(comparison, true), golden(comparison, false);
+  ComparedCall* first = nullptr;
+  const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
+  target.Settle(golden);
+  golden.Settle(target);
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    ComparedCall& call = comparison.calls[i];
+    if (!IsAlone(call)) continue;
+    const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
+    if (call.unmatched_reason == kRecomputed) continue;  // no loss
+    const bool is_settled =
+        (!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i));
+    if (!is_settled) {
+      if ((of_target ? target : golden).Updates(i)) unread = &call;
+      continue;
+    }
+    call.unmatched_reason = report::kOtherWay;
+    call.unmatched_detail.clear();
+    for (uint32_t k = 0; k < call.row_count; ++k) {
+      comparison.rows[call.first_row + k].reason = report::kOtherWay;
+    }
+    if (first == nullptr) first = &call;
+  }
+  if (unread != nullptr) {
+    comparison.warnings.push_back(
+        fmt::format("{}: what the optimizer leaves is read by no recorded call behind it. Record "
+                    "and compare the next step as well: its parameters tell",
+                    unread->name()));
+  }
+  if (first != nullptr) first->unmatched_detail = OtherWayText(target_run, golden_run, comparison);
+}
+
+}  // namespace plumbline::pipeline
