@@ -25,6 +25,7 @@ constexpr std::array<CodeAndText, 21> kTexts = {{
     {"unreadable", "a tensor file is missing or damaged"},
     {"no-data", "one side recorded no values"},
     {"uninitialised", "memory that the call leaves unwritten"},
+    {"overwritten", "the call writes over it before anything reads it"},
     {"fill-differs", "masks that mean the same, with other numbers"},
     {"operands-exchanged", "equal: the operands stand in another order on the other side"},
     {"digest-basis", "checksums taken from other bytes"},
