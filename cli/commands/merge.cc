@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "pipeline/ranks/merge_results.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -51,7 +52,7 @@ Result<int> RunMerge(const Arguments& arguments) {
                   report.rows, report.metrics.size(), fmt::join(report.metrics, ", "));
   for (const std::string& warning : report.warnings) text += fmt::format("warning: {}\n", warning);
   text += fmt::format("file: {}\n", report.file);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/log.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
 #include "measure/standards.h"
@@ -301,7 +302,7 @@ std::string AdviceText(const Comparison& comparison) {
 std::string CauseLine(const FirstWrongCall& call) {
   if (call.cause.empty() || call.cause == "unexplained" || call.cause == "argument") return {};
   return fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence,
-                     call.cause_text);
+                     OneLine(call.cause_text));
 }
 
 }  // namespace plumbline::report
