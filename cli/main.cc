@@ -1,5 +1,7 @@
 // plumb: record, compare and find the first wrong call.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -10,12 +12,14 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/lost_mapping.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/msprobe.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/c_api.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -51,9 +55,7 @@ std::string LongForm(std::string argument) {
 std::string WrongUsage(const CLI::App* app, const CLI::Error& error) {
   std::string command;
   for (const CLI::App* one : app->get_subcommands()) command += " " + one->get_name();
-  std::string problem = error.what();
-  std::replace(problem.begin(), problem.end(), '\n', ' ');
-  return "plumb" + command + ": " + problem + ". Run with --help for more information.\n";
+  return "plumb" + command + ": " + OneLine(error.what()) + ". Run with --help for more information.\n";
 }
 
 // Parses the words after `plumb` and runs the command they name.
@@ -98,7 +100,7 @@ int RunMsprobe(const std::vector<std::string>& words) {
   const Result<MsprobeCommand> translated = TranslateMsprobe(words);
   if (!translated) return ReportError(kMsprobe, translated.error());
   if (translated->words.empty()) {
-    std::fputs(MsprobeHelp().c_str(), stdout);
+    Print(MsprobeHelp());
     return 0;
   }
   const std::string& command = translated->words[0];
@@ -116,7 +118,7 @@ int Main(int argc, char** argv) {
   // A CPU target that this machine cannot run is an error, not a silent fallback.
   const Result<kernels::CpuTarget> target = kernels::ChooseTarget();
   if (!target) {
-    std::fprintf(stderr, "plumb: %s\n", target.error().message().c_str());
+    PrintError(fmt::format("plumb: {}\n", target.error().message()));
     return ExitStatus(target.error().code());
   }
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -137,7 +139,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int ReportError(const char* command, const Error& error) {
-  std::fprintf(stderr, "plumb %s: %s\n", command, error.message().c_str());
+  PrintError(fmt::format("plumb {}: {}\n", command, error.message()));
   return ExitStatus(error.code());
 }
 
@@ -149,6 +151,6 @@ int main(int argc, char** argv) {
   const int status = plumbline::cli::Main(argc, argv);
   // An answer that nobody can read is no success.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  std::fputs("plumb: cannot write to standard output\n", stderr);
+  plumbline::cli::PrintError("plumb: cannot write to standard output\n");
   return plumbline::ExitStatus(plumbline::ErrorCode::kIo);
 }

@@ -11,6 +11,7 @@
 #include "pipeline/check_run.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -52,7 +53,7 @@ Result<int> RunCheck(const Arguments& arguments) {
   if (!arguments.junit.empty()) PL_TRY(report::WriteJunit(result.report, arguments.junit));
   if (!arguments.sarif.empty()) PL_TRY(report::WriteSarif(result.report, arguments.sarif));
   const std::string text = pipeline::CheckText(result) + SummaryText(comparison);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return result.report.fails() ? kCheckFailed : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "commands.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -26,14 +27,14 @@ constexpr const char* kFooter =
 Status RunCodeMapping(const pipeline::CodeMappingOptions& options) {
   PL_TRY_ASSIGN(const pipeline::CodeMappingReport report, pipeline::MapCode(options));
   for (const std::string& note : report.notes) {
-    std::fprintf(stderr, "plumb code_mapping: %s\n", OneLine(note).c_str());
+    PrintError(fmt::format("plumb code_mapping: {}\n", OneLine(note)));
   }
   std::string text = fmt::format("{}: {} with a kernel of the graph",
                                  CountText(report.tensors, "tensor"), report.mapped);
   if (report.ambiguous > 0) text += fmt::format(", {} of them with several", report.ambiguous);
   text += '\n';
   for (const std::string& file : report.files) text += fmt::format("  {}\n", OneLine(file));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return {};
 }
 

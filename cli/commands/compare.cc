@@ -33,6 +33,7 @@
 #include "pipeline/graphs/graph_pairs.h"
 #include "pipeline/operators/compare_dump_files.h"
 #include "pipeline/operators/operator_trees.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -182,7 +183,7 @@ Result<int> CompareRecordings(const Arguments& arguments) {
   }
   if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   PL_TRY(std::move(next_config));
   PL_TRY_ASSIGN(const bool fails, FailsOn(comparison, arguments.fail_on));
   return fails ? kDifferencesFound : 0;

@@ -20,6 +20,7 @@
 #include "pipeline/operators/compare_hdf5.h"
 #include "pipeline/operators/compare_operators.h"
 #include "pipeline/operators/operator_csv.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 bool AreFiles(const std::string& target, const std::string& golden) {
@@ -33,8 +34,8 @@ Result<int> CompareAtbDumps(const std::string& target, const std::string& golden
                 pipeline::CompareAtb(target, golden, options.threads));
   PL_TRY_ASSIGN(const std::string path, pipeline::WriteAtbWorkbook(comparison, options.output_dir));
   const pipeline::TensorAnswer answer = pipeline::AtbAnswer(comparison);
-  std::fputs(pipeline::AnswerText(answer, "rows of statistic.csv").c_str(), stdout);
-  std::printf("file: %s\n", path.c_str());
+  Print(pipeline::AnswerText(answer, "rows of statistic.csv"));
+  Print(fmt::format("file: {}\n", path));
   PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
@@ -49,8 +50,8 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
   for (const pipeline::TorchairComparison& comparison : comparisons) {
     PL_TRY_ASSIGN(const std::string path,
                   pipeline::WriteTorchairReport(comparison, options.output_dir));
-    std::fputs(pipeline::TorchairText(comparison).c_str(), stdout);
-    std::printf("file: %s\n", path.c_str());
+    Print(pipeline::TorchairText(comparison));
+    Print(fmt::format("file: {}\n", path));
     PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(comparison.answer, fail_on));
     fails = fails || fails_here;
   }
@@ -62,8 +63,8 @@ namespace {
 Status ShowOperators(const pipeline::OperatorComparison& comparison, const std::string& text,
                      const std::string& directory, const std::string& prefix) {
   PL_TRY_ASSIGN(const std::string path, pipeline::WriteOperatorCsv(comparison, directory, prefix));
-  std::fputs(text.c_str(), stdout);
-  std::printf("file: %s\n", path.c_str());
+  Print(text);
+  Print(fmt::format("file: {}\n", path));
   return {};
 }
 
@@ -86,10 +87,11 @@ Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& tree
                                  const std::vector<std::string>& fail_on) {
   bool fails = false;
   for (const pipeline::OperatorTree& tree : trees) {
-    if (!tree.name.empty()) std::printf("%s:\n", tree.name.c_str());
+    if (!tree.name.empty()) Print(fmt::format("{}:\n", tree.name));
     pipeline::TensorAnswer answer;
     if (tree.target.empty() || tree.golden.empty()) {
-      std::printf("not judged: only on the %s side\n", tree.target.empty() ? "golden" : "target");
+      Print(fmt::format("not judged: only on the {} side\n",
+                        tree.target.empty() ? "golden" : "target"));
       answer.unpaired = 1;
     } else {
       pipeline::OperatorRequest request;
@@ -120,8 +122,8 @@ Result<int> CompareHdf5Here(const std::string& target, const std::string& golden
   PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
                 hdf5->compare(target, golden, {.threads = options.threads}));
   PL_TRY_ASSIGN(const std::string path, hdf5->write_result(comparison, options.output_dir));
-  std::fputs(pipeline::AnswerText(comparison.answer, "values").c_str(), stdout);
-  std::printf("file: %s\n", path.c_str());
+  Print(pipeline::AnswerText(comparison.answer, "values"));
+  Print(fmt::format("file: {}\n", path));
   PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
@@ -143,10 +145,10 @@ Result<int> CompareFiles(const std::string& target, const std::string& golden,
   PL_TRY_ASSIGN(const CheckpointReport report, CompareCheckpointFiles(target, golden, options));
   if (machine) {
     PL_TRY_ASSIGN(const std::string text, CheckpointJson(report.comparison));
-    std::printf("%s\n", text.c_str());
+    Print(fmt::format("{}\n", text));
   } else {
-    std::fputs(CheckpointSummary(report.comparison).c_str(), stdout);
-    for (const std::string& file : report.files) std::printf("  written: %s\n", file.c_str());
+    Print(CheckpointSummary(report.comparison));
+    for (const std::string& file : report.files) Print(fmt::format("  written: {}\n", file));
   }
   // Two files are one question with one answer: the status tells it unasked.
   if (fail_on.empty()) fail_on = {"any"};

@@ -1,9 +1,14 @@
 #include "commands/compare_mappings.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 #include <vector>
+
+#include "base/log.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -23,9 +28,9 @@ void AddOptionalFile(CLI::App& command, const std::string& name, std::optional<s
       ->type_name("[FILE]");
 }
 
-void PrintMetric(const char* name, const Metric& metric) {
+void AddMetric(const char* name, const Metric& metric, std::string& line) {
   if (const double* value = std::get_if<double>(&metric)) {
-    std::fprintf(stderr, " %s %.6g", name, *value);
+    line += fmt::format(" {} {:.6g}", name, *value);
   }
 }
 
@@ -60,12 +65,12 @@ void AddPairingOptions(CLI::App& command, CompareOptions& options) {
 void LogTensors(const Comparison& comparison) {
   for (const ComparedRow& row : comparison.rows) {
     if (!row.target || !row.golden || !row.target->is_tensor) continue;
-    std::fprintf(stderr, "%s: %s", std::string(row.target->name).c_str(),
-                 VerdictName(row.verdict).data());
-    PrintMetric("cosine", row.tensor->cosine);
-    PrintMetric("max_abs_error", row.tensor->max_abs_error);
-    PrintMetric("max_relative_error", row.tensor->max_relative_error);
-    std::fputc('\n', stderr);
+    std::string line =
+        fmt::format("{}: {}", OneLine(row.target->name.view()), VerdictName(row.verdict));
+    AddMetric("cosine", row.tensor->cosine, line);
+    AddMetric("max_abs_error", row.tensor->max_abs_error, line);
+    AddMetric("max_relative_error", row.tensor->max_relative_error, line);
+    PrintError(line + "\n");
   }
 }
 

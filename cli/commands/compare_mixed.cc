@@ -10,12 +10,13 @@
 #include "base/file.h"
 #include "commands.h"
 #include "load/detect.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
 
 void PrintAlone(const std::vector<std::string>& parts, const char* side) {
-  for (const std::string& part : parts) std::printf("%s: only in %s\n", part.c_str(), side);
+  for (const std::string& part : parts) Print(fmt::format("{}: only in {}\n", part, side));
 }
 
 bool CountsAlone(const std::vector<std::string>& fail_on) {
@@ -42,14 +43,14 @@ Result<int> CompareMixed(const MixedRequest& request,
   int status = 0;
   std::optional<Error> failed;
   for (const std::string& part : parts.common) {
-    std::printf("== %s\n", part.c_str());
+    Print(fmt::format("== {}\n", part));
     const MixedRequest each{JoinPath(request.target, part), JoinPath(request.golden, part),
                             JoinPath(request.output, part), request.fail_on};
     const Result<int> found = compare(each);
     if (found) {
       status = std::max(status, *found);
     } else {
-      std::printf("not judged: %s\n", found.error().message().c_str());
+      Print(fmt::format("not judged: {}\n", found.error().message()));
       if (!failed) failed = found.error();
     }
   }

@@ -8,6 +8,7 @@
 #include "commands/natural_number.h"
 #include "pipeline/graphs/graph_pairs.h"
 #include "pipeline/ranks/compare_ranks.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -66,7 +67,7 @@ Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arg
   } else {
     text = pipeline::RanksSummaryText(report);
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return StatusOf(report, request.fail_on);
 }
 

@@ -1,5 +1,7 @@
 // plumb config_check: collect and compare the configurations of two trainings.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -10,6 +12,7 @@
 #include "commands.h"
 #include "pipeline/run_config/compare_configs.h"
 #include "pipeline/run_config/compare_log_configs.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -41,7 +44,7 @@ Result<int> Collect(const Arguments& arguments) {
   pipeline::CollectOptions options = arguments.collect;
   options.files = arguments.files;
   PL_TRY(pipeline::WriteConfigPack(path, options));
-  std::printf("file: %s\n", path.c_str());
+  Print(fmt::format("file: {}\n", path));
   return 0;
 }
 
@@ -53,8 +56,8 @@ Result<int> Compare(const Arguments& arguments) {
       arguments.output.empty() ? std::string("./config_check_result") : arguments.output;
   const std::string path = JoinPath(directory, "result.xlsx");
   PL_TRY(pipeline::WriteConfigWorkbook(comparison, path));
-  std::fputs(pipeline::ConfigSummary(comparison).c_str(), stdout);
-  std::printf("file: %s\n", path.c_str());
+  Print(pipeline::ConfigSummary(comparison));
+  Print(fmt::format("file: {}\n", path));
   if (arguments.fail_on.empty()) return 0;
   const auto limit = arguments.fail_on == "error" ? pipeline::ConfigLevel::kError
                                                   : pipeline::ConfigLevel::kWarning;
@@ -63,8 +66,8 @@ Result<int> Compare(const Arguments& arguments) {
 }
 
 int Answer(const pipeline::LogComparison& comparison, const Arguments& arguments) {
-  std::fputs(pipeline::LogSummary(comparison).c_str(), stdout);
-  for (const std::string& file : comparison.files) std::printf("file: %s\n", file.c_str());
+  Print(pipeline::LogSummary(comparison));
+  for (const std::string& file : comparison.files) Print(fmt::format("file: {}\n", file));
   const bool agree = !comparison.parameters.empty() && comparison.different() == 0;
   return agree || arguments.fail_on.empty() ? 0 : kDifferencesFound;
 }

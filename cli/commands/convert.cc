@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "commands/value_checks.h"
 #include "pipeline/device_dump/convert_dumps.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -103,18 +104,18 @@ int Convert(Arguments& arguments) {
   }
   const auto report = pipeline::ConvertDumps(arguments.request);
   if (!report) {
-    std::fprintf(stderr, "plumb convert: %s (error %d)\n", report.error().text.c_str(),
-                 static_cast<int>(report.error().code));
+    PrintError(fmt::format("plumb convert: {} (error {})\n", report.error().text,
+                           static_cast<int>(report.error().code)));
     return static_cast<int>(report.error().code);
   }
   for (const std::string& note : report->notes) {
-    std::fprintf(stderr, "plumb convert: %s\n", OneLine(note).c_str());
+    PrintError(fmt::format("plumb convert: {}\n", OneLine(note)));
   }
   for (const std::string& line : report->lines) {
-    std::fprintf(stderr, "plumb convert: %s\n", OneLine(line).c_str());
+    PrintError(fmt::format("plumb convert: {}\n", OneLine(line)));
   }
   const std::string text = Summary(arguments.request, *report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return report->code ? static_cast<int>(*report->code) : 0;
 }
 
@@ -156,7 +157,7 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {
       constexpr auto kCode = static_cast<int>(pipeline::DumpCode::kInvalidParameter);
-      std::fprintf(stderr, "plumb convert: %s (error %d)\n", empty.c_str(), kCode);
+      PrintError(fmt::format("plumb convert: {} (error {})\n", empty, kCode));
       exit_status = kCode;
       return;
     }

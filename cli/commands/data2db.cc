@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "formats/trend_db.h"
 #include "pipeline/data_to_db.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -82,7 +83,7 @@ Status RunData2db(Arguments& arguments) {
   PL_TRY_ASSIGN(const DataToDbReport report,
                 DataToDb(arguments.data, arguments.output, arguments.options));
   const std::string text = Summary(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   for (const std::string& warning : report.warnings) LogWarning(warning);
   return {};
 }

@@ -16,6 +16,7 @@
 #include "config/acl_json.h"
 #include "config/graph_dump/dump_settings.h"
 #include "pipeline/graphs/kernel_selection.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -27,7 +28,7 @@ struct CheckArguments {
   std::string file, device, tree;
 };
 
-void PrintLine(const std::string& line) { std::printf("%s\n", OneLine(line).c_str()); }
+void PrintLine(const std::string& line) { Print(fmt::format("{}\n", OneLine(line))); }
 
 void PrintIterations(const graph_dump::Iterations& iterations) {
   std::string text;
@@ -106,7 +107,7 @@ Status CheckAclFile(const AclArguments& arguments) {
   if (!checked) return checked.error().In(arguments.file);
   const auto say = [](const char* what, const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
-      std::fprintf(stderr, "%s: %s\n", what, OneLine(line).c_str());
+      PrintError(fmt::format("{}: {}\n", what, OneLine(line)));
     }
   };
   say("repaired", checked->repairs);
@@ -116,6 +117,7 @@ Status CheckAclFile(const AclArguments& arguments) {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: {}", arguments.file, CountText(checked->errors.size(), "error")));
   }
+  // As it is, for a file.
   std::fputs(checked->text.c_str(), stdout);
   if (!checked->text.ends_with('\n')) std::fputs("\n", stdout);
   return {};

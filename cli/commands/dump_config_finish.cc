@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "pipeline/graphs/finish_dump.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -28,7 +29,7 @@ Status Finish(const Arguments& arguments) {
   PL_TRY_ASSIGN(const pipeline::FinishReport report,
                 pipeline::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
   for (const std::string& problem : report.problems) {
-    std::fprintf(stderr, "plumb %s: %s\n", kName, OneLine(problem).c_str());
+    PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(problem)));
   }
   std::string text = fmt::format("{} in {}", CountText(report.rows, "new row"),
                                  CountText(report.directories, "directory", "directories"));
@@ -41,7 +42,7 @@ Status Finish(const Arguments& arguments) {
   add(report.left_out, "with other names left out");
   add(report.unreadable, "unreadable");
   add(report.contradicted, "kept, with another row");
-  std::printf("%s\n", text.c_str());
+  Print(fmt::format("{}\n", text));
   if (report.unreadable > 0) {
     return Error(ErrorCode::kCorrupt, fmt::format("{}: {} without a row", arguments.tree,
                                                   CountText(report.unreadable, "damaged file")));

@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "config/graph_dump/dump_plan.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -39,7 +40,7 @@ struct Arguments {
 
 // Asks for one value; an empty answer keeps `value`.
 void Ask(const char* question, std::string& value) {
-  std::printf("%s [%s]: ", question, value.c_str());
+  Print(fmt::format("{} [{}]: ", question, value));
   std::fflush(stdout);
   std::string answer;
   if (std::getline(std::cin, answer) && !answer.empty()) value = answer;
@@ -85,7 +86,7 @@ Result<DumpSettings> Plan(const Arguments& arguments) {
                 graph_dump::PlanDump(arguments.from, {}, {.mode = *mode, .device = *device}));
   if (!plan.is_on) return Error(ErrorCode::kUnsupported, plan.warnings.back()).In(arguments.from);
   for (const std::string& warning : plan.warnings) {
-    std::fprintf(stderr, "plumb %s: %s\n", kName, OneLine(warning).c_str());
+    PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(warning)));
   }
   return std::move(plan.settings);
 }
@@ -114,12 +115,11 @@ Status WriteNew(const Arguments& arguments, bool asks) {
       graph_dump::CheckDumpSettings(text, *graph_dump::DeviceKindNamed(arguments.device)));
   if (!checked.errors.empty()) return Error(ErrorCode::kInvalidArgument, checked.errors.front());
   for (const std::string& warning : checked.warnings) {
-    std::fprintf(stderr, "plumb %s: %s\n", kName, OneLine(warning).c_str());
+    PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(warning)));
   }
   PL_TRY(WriteFileAtomically(arguments.file, text, /*durable=*/false));
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(arguments.file));
-  std::printf("file: %s\nexport MINDSPORE_DUMP_CONFIG=%s\n", arguments.file.c_str(),
-              absolute.c_str());
+  Print(fmt::format("file: {}\nexport MINDSPORE_DUMP_CONFIG={}\n", arguments.file, absolute));
   return {};
 }
 

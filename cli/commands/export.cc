@@ -15,6 +15,7 @@
 #include "base/number_text.h"
 #include "commands.h"
 #include "pipeline/export_dump.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -33,7 +34,7 @@ class Progress {
     if (done < all && now - last_ < std::chrono::milliseconds(200)) return;
     last_ = now;
     std::fprintf(stderr, "\r%s", fmt::format("{} of {} tensor files", done, all).c_str());
-    if (done == all) std::fputc('\n', stderr);
+    if (done == all) PrintError("\n");
   }
 
  private:
@@ -66,7 +67,7 @@ Status RunExport(Arguments& arguments) {
                         report.recovered_calls);
   }
   for (const std::string& note : report.notes) text += "  " + OneLine(note) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "commands/value_checks.h"
 #include "formats/hdf5_copy.h"
 #include "hdf5_functions.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -54,9 +55,8 @@ Status RunCopy(const Arguments& arguments) {
   PL_TRY(hdf5->copy_objects(arguments.input, arguments.output, copies));
   for (const hdf5::ObjectCopy& copy : copies) {
     if (!arguments.is_verbose) break;
-    std::printf("Copying file <%s> and object <%s> to file <%s> and object <%s>\n",
-                arguments.input.c_str(), copy.source.c_str(), arguments.output.c_str(),
-                copy.destination.c_str());
+    Print(fmt::format("Copying file <{}> and object <{}> to file <{}> and object <{}>\n",
+                      arguments.input, copy.source, arguments.output, copy.destination));
   }
   return {};
 }

@@ -17,6 +17,7 @@
 #include "kernels/cpu_target.h"
 #include "pipeline/graphs/write_index.h"
 #include "pipeline/inventory.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -24,8 +25,6 @@ namespace {
 using json::Document;
 
 constexpr const char* kKindNames[] = {"forward", "backward", "parameter gradients", "other"};
-
-void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // One line of the human form: two blanks and a text that may hold names from the dump.
 void PrintFact(const std::string& text) { Print("  " + OneLine(text) + "\n"); }

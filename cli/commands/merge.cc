@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "pipeline/ranks/merge_results.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -53,7 +54,7 @@ Result<int> RunMerge(const Arguments& arguments) {
     for (const std::string& line : *lines) text += fmt::format("warning: {}\n", line);
   }
   text += fmt::format("file: {}\n", report.file);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  Print(text);
   return report.left_out.empty() ? 0 : 1;
 }
 

@@ -1,10 +1,14 @@
 #include "commands/msaccucmp.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdio>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -67,7 +71,7 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
     return std::nullopt;
   }
   if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(options).c_str(), stdout);
+    Print(OptionHelp(options));
     status = 0;
     return std::nullopt;
   }
@@ -92,13 +96,13 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
 }
 
 int ReportMsaccucmp(const char* verb, const std::string& message, DumpCode code) {
-  std::fprintf(stderr, "msaccucmp %s: %s\n", verb, message.c_str());
+  PrintError(fmt::format("msaccucmp {}: {}\n", verb, message));
   return static_cast<int>(code);
 }
 
 int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
-    std::fputs(kHelp, stdout);
+    Print(kHelp);
     return words.empty() ? static_cast<int>(DumpCode::kInvalidParameter) : 0;
   }
   for (const Verb& verb : kVerbs) {
@@ -107,12 +111,12 @@ int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
     const int status = verb.run({words.begin() + 1, words.end()}, run_plumb);
     if (status != 0) return status;  // an error is one line
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    std::fprintf(stderr, "The command was completed and took %.1f seconds.\n", took.count());
+    PrintError(fmt::format("The command was completed and took {:.1f} seconds.\n", took.count()));
     return status;
   }
-  std::fprintf(stderr, "msaccucmp: unknown verb \"%s\" (expected one of", words[0].c_str());
-  for (const Verb& verb : kVerbs) std::fprintf(stderr, " %s", std::string(verb.name).c_str());
-  std::fputs(")\n", stderr);
+  PrintError(fmt::format("msaccucmp: unknown verb \"{}\" (expected one of", words[0]));
+  for (const Verb& verb : kVerbs) PrintError(fmt::format(" {}", verb.name));
+  PrintError(")\n");
   return static_cast<int>(DumpCode::kNoDumpFile);
 }
 

@@ -22,6 +22,7 @@
 #include "pipeline/operators/operator_batch.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/operators/operator_detail.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -48,7 +49,7 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
   const auto pair =
       pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms, request.own);
   if (!pair) return Fail(pair.error());
-  std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
+  Print(pipeline::ArrayPairText(*pair));
   return 0;
 }
 
@@ -59,7 +60,7 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
     if (!pairs) return Fail(pairs.error());
     const auto path = pipeline::WriteOperatorMapping(*pairs, output);
     if (!path) return Fail(path.error());
-    std::printf("%s\n", path->c_str());
+    Print(fmt::format("{}\n", *path));
     return 0;
   }
   pipeline::OperatorRequest looking = request;
@@ -70,11 +71,11 @@ int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest
   if (!comparison) return Fail(comparison.error());
   const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result");
   if (!path) return Fail(path.error());
-  std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
-  std::printf("result: %s\n", path->c_str());
+  Print(pipeline::OperatorText(*comparison));
+  Print(fmt::format("result: {}\n", *path));
   if (!words.Has("--advisor")) return 0;
   if (request.range.is_set()) {
-    std::fputs("msaccucmp compare: warning: -advisor is ignored with -r and -s\n", stderr);
+    PrintError("msaccucmp compare: warning: -advisor is ignored with -r and -s\n");
     return 0;
   }
   return ReportAdvice(*path, comparison->input_nodes, output);
@@ -119,11 +120,10 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
     return ReportMsaccucmp(kCompare, detail.error().message(),
                            does_not_fit ? DumpCode::kInvalidDumpData : CodeOf(detail.error()));
   }
-  std::printf("%s: %s%s%s\n%s", detail->row.tensor.c_str(),
-              std::string(VerdictName(detail->row.verdict.verdict)).c_str(),
-              detail->row.verdict.reason.empty() ? "" : ", ",
-              std::string(detail->row.verdict.reason).c_str(), detail->summary.c_str());
-  for (const std::string& file : detail->files) std::printf("file: %s\n", file.c_str());
+  Print(fmt::format("{}: {}{}{}\n{}", detail->row.tensor, VerdictName(detail->row.verdict.verdict),
+                    detail->row.verdict.reason.empty() ? "" : ", ", detail->row.verdict.reason,
+                    detail->summary));
+  for (const std::string& file : detail->files) Print(fmt::format("file: {}\n", file));
   return 0;
 }
 
@@ -132,14 +132,14 @@ int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& requ
   const auto batch = pipeline::FindBatch(request.target, request.fusion_rule);
   if (!batch) return Fail(batch.error());
   const std::string output = words.Get("--output", ".");
-  for (const std::string& note : batch->notes) std::printf("note: %s\n", note.c_str());
+  for (const std::string& note : batch->notes) Print(fmt::format("note: {}\n", note));
   int status = 0;
   for (const pipeline::BatchModel& model : batch->models) {
     pipeline::OperatorRequest of_model = request;
     of_model.target = model.directory;
     of_model.fusion_rule = model.rule_path;
     of_model.with_overflow = words.Has("--overflow_detection");
-    std::printf("%s:\n", model.directory.c_str());
+    Print(fmt::format("{}:\n", model.directory));
     const auto comparison = pipeline::CompareOperators(of_model);
     if (!comparison) {
       status = Fail(comparison.error());
@@ -147,8 +147,8 @@ int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& requ
     }
     const auto path = pipeline::WriteOperatorCsv(*comparison, output, model.ResultPrefix());
     if (!path) return Fail(path.error());
-    std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
-    std::printf("result: %s\n", path->c_str());
+    Print(pipeline::OperatorText(*comparison));
+    Print(fmt::format("result: {}\n", *path));
   }
   return status;
 }
@@ -191,13 +191,13 @@ int CompareOperatorFilesHere(const OptionWords& words) {
   const std::string output = words.Get("--output", ".");
   const auto path = (*hdf5)->write_result(*comparison, output);
   if (!path) return Fail(path.error());
-  std::fputs(pipeline::AnswerText(comparison->answer, "values").c_str(), stdout);
-  std::printf("result: %s\n", path->c_str());
+  Print(pipeline::AnswerText(comparison->answer, "values"));
+  Print(fmt::format("result: {}\n", *path));
   if (post_process == "0") return 0;
   const auto filtered =
       (*hdf5)->write_filtered(*comparison, {request->target, request->golden, *path});
   if (!filtered) return Fail(filtered.error());
-  std::printf("filtered: %s\n", filtered->c_str());
+  Print(fmt::format("filtered: {}\n", *filtered));
   return 0;
 }
 
@@ -262,8 +262,8 @@ int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   }
   const auto path = pipeline::WriteArrayPair(*pair, parsed->Get("--output"));
   if (!path) return ReportMsaccucmp(kFileCompare, path.error().message(), DumpCode::kWriteError);
-  std::fputs(pipeline::ArrayPairText(*pair).c_str(), stdout);
-  std::printf("result: %s\n", path->c_str());
+  Print(pipeline::ArrayPairText(*pair));
+  Print(fmt::format("result: {}\n", *path));
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "commands/option_words.h"
 #include "pipeline/operators/operator_advice.h"
 #include "pipeline/operators/space_logs.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -52,12 +53,12 @@ int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& in
   const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
   if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), DumpCode::kInvalidFile);
   for (const std::string& note : advice->notes) {
-    std::fprintf(stderr, "msaccucmp %s: warning: %s\n", kAdvisor, note.c_str());
+    PrintError(fmt::format("msaccucmp {}: warning: {}\n", kAdvisor, note));
   }
   const auto path = pipeline::WriteAdvice(*advice, csv_path, output);
   if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), CodeOf(path.error()));
-  std::fputs(pipeline::AdviceText(*advice).c_str(), stdout);
-  std::printf("advice: %s\n", path->c_str());
+  Print(pipeline::AdviceText(*advice));
+  Print(fmt::format("advice: {}\n", *path));
   return 0;
 }
 
@@ -87,7 +88,7 @@ int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
   }
   if (logs->empty())
     return ReportMsaccucmp(kSaveLog, path + ": there is no space", DumpCode::kNoWorkspace);
-  for (const std::string& log : *logs) std::printf("file: %s\n", log.c_str());
+  for (const std::string& log : *logs) Print(fmt::format("file: {}\n", log));
   return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "commands/msaccucmp.h"
 #include "pipeline/operators/operator_csv.h"
 #include "pipeline/user_code/user_code.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -90,8 +91,8 @@ DumpResult<Algorithms> AlgorithmsOf(const OptionWords& words, const std::vector<
     if (std::ranges::find(own, full) != own.end()) {
       if (std::ranges::find(chosen.own, full) == chosen.own.end()) chosen.own.push_back(full);
     } else if (!algorithm) {
-      std::fprintf(stderr, "msaccucmp compare: warning: unknown algorithm \"%s\" is left out\n",
-                   name.c_str());
+      PrintError(
+          fmt::format("msaccucmp compare: warning: unknown algorithm \"{}\" is left out\n", name));
     } else if (std::find(algorithms.begin(), algorithms.end(), *algorithm) == algorithms.end()) {
       algorithms.push_back(*algorithm);
     }
@@ -145,7 +146,7 @@ DumpResult<std::shared_ptr<pipeline::UserCode>> UserCodeOf(const OptionWords& wo
                    DumpCode::kInvalidAlgorithm);
   }
   for (const std::string& warning : (*code)->warnings()) {
-    std::fprintf(stderr, "msaccucmp compare: warning: %s\n", OneLine(warning).c_str());
+    PrintError(fmt::format("msaccucmp compare: warning: {}\n", OneLine(warning)));
   }
   return *std::move(code);
 }

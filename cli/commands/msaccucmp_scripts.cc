@@ -12,6 +12,7 @@
 #include "commands/option_words.h"
 #include "pipeline/device_dump/array_dumps.h"
 #include "pipeline/operators/operator_csv.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -71,15 +72,15 @@ int RunConversion(const OptionWords& options, RunPlumb run_plumb) {
     return ReportMsaccucmp(kConversion, report.error().text, report.error().code);
   }
   for (const std::string& name : report->left_out) {
-    std::fprintf(stderr, "msaccucmp %s: warning: %s: left out, a name of another form\n",
-                 kConversion, name.c_str());
+    PrintError(fmt::format("msaccucmp {}: warning: {}: left out, a name of another form\n",
+                           kConversion, name));
   }
   int status = 0;
   for (const pipeline::DumpFailure& failure : report->failures) {
     const int code = ReportMsaccucmp(kConversion, failure.text, failure.code);
     if (status == 0) status = code;
   }
-  for (const std::string& file : report->files) std::printf("file: %s\n", file.c_str());
+  for (const std::string& file : report->files) Print(fmt::format("file: {}\n", file));
   return status;
 }
 
@@ -116,8 +117,8 @@ int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
   }
   const Status written = pipeline::WriteOperatorTable(*comparison, path, options->Has("--csv"));
   if (!written) return ReportMsaccucmp(kVector, written.error().message(), DumpCode::kWriteError);
-  std::fputs(pipeline::OperatorText(*comparison).c_str(), stdout);
-  std::printf("result: %s\n", path.c_str());
+  Print(pipeline::OperatorText(*comparison));
+  Print(fmt::format("result: {}\n", path));
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "pipeline/device_dump/overflow_summary.h"
 #include "pipeline/overflow/overflow_check.h"
 #include "pipeline/overflow/overflow_json.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -48,8 +49,6 @@ struct Arguments {
   bool allow_partial = false;
   bool machine = false;
 };
-
-void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // A frame is a place and, after a line break, its source line.
 std::string FrameLine(std::string frame) {
@@ -92,7 +91,7 @@ int StatusOf(const OverflowReport& report, const Arguments& arguments) {
 
 void PrintNotJudged(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    std::fprintf(stderr, "plumb overflow: not judged: %s\n", OneLine(note).c_str());
+    PrintError(fmt::format("plumb overflow: not judged: {}\n", OneLine(note)));
   }
 }
 
@@ -120,8 +119,8 @@ Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
 }
 
 int TellFailure(const pipeline::DumpFailure& failure) {
-  std::fprintf(stderr, "plumb overflow: %s (error %d)\n", failure.text.c_str(),
-               static_cast<int>(failure.code));
+  PrintError(
+      fmt::format("plumb overflow: {} (error {})\n", failure.text, static_cast<int>(failure.code)));
   return static_cast<int>(failure.code);
 }
 
@@ -137,11 +136,11 @@ int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
   const pipeline::OverflowSummary& summary = *made;
   for (const auto* lines : {&summary.notes, &summary.failures}) {
     for (const std::string& line : *lines) {
-      std::fprintf(stderr, "plumb overflow: %s\n", OneLine(line).c_str());
+      PrintError(fmt::format("plumb overflow: {}\n", OneLine(line)));
     }
   }
   if (summary.found == 0) {
-    std::fputs("plumb overflow: [Overflow] Find [0] overflow node!\n", stderr);
+    PrintError("plumb overflow: [Overflow] Find [0] overflow node!\n");
   }
   if (!summary.first.empty()) {
     Print(fmt::format("first overflow{}: {}\n  records: {}\n",

@@ -21,6 +21,7 @@
 #include "pipeline/call_text.h"
 #include "pipeline/device_dump/convert_dumps.h"
 #include "pipeline/result_names.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
@@ -88,7 +89,7 @@ std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOp
     return std::nullopt;
   }
   if (parsed->Has("--help")) {
-    std::fputs(OptionHelp(options).c_str(), stdout);
+    Print(OptionHelp(options));
     status = 0;
     return std::nullopt;
   }
@@ -101,7 +102,7 @@ std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOp
     return std::nullopt;
   }
   if (parsed->Has("--msaccucmp_path")) {
-    std::fprintf(stderr, "plumb parse: the path of msaccucmp is not needed and was ignored\n");
+    PrintError("plumb parse: the path of msaccucmp is not needed and was ignored\n");
   }
   return *std::move(parsed);
 }
@@ -112,7 +113,7 @@ int RunPt(const std::vector<std::string>& words) {
   if (!options) return status;
   const Result<std::string> text = PrintArray(options->Get("--name"));
   if (!text) return Fail("pt", text.error());
-  std::fputs(text->c_str(), stdout);
+  Print(*text);
   return 0;
 }
 
@@ -123,7 +124,7 @@ int RunPk(const std::vector<std::string>& words) {
   const Result<std::string> text =
       pipeline::CallText(options->Get("--file"), options->Get("--name"));
   if (!text) return Fail("pk", text.error());
-  std::fputs(text->c_str(), stdout);
+  Print(*text);
   return 0;
 }
 
@@ -151,7 +152,7 @@ int RunCn(const std::vector<std::string>& words) {
   if (!options) return status;
   const Result<ElementReport> report = CompareNpy(*options);
   if (!report) return Fail("cn", report.error());
-  std::fputs(report->text.c_str(), stdout);
+  Print(report->text);
   return 0;
 }
 
@@ -169,9 +170,8 @@ int RunVc(const std::vector<std::string>& words) {
   const Result<NpyTreeReport> report = CompareNpyTrees(
       mine, golden, options->Get("--output_path", "parse_data/batch_compare_result"));
   if (!report) return Fail("vc", report.error());
-  std::printf("%s: %llu rows, %llu differ or could not be compared\n", report->path.c_str(),
-              static_cast<unsigned long long>(report->rows),
-              static_cast<unsigned long long>(report->differing));
+  Print(fmt::format("{}: {} rows, {} differ or could not be compared\n", report->path, report->rows,
+                    report->differing));
   return 0;
 }
 
@@ -185,7 +185,7 @@ std::optional<pipeline::ConvertReport> Converted(std::string_view verb,
     return std::nullopt;
   }
   const auto say = [&](const std::string& line) {
-    std::fprintf(stderr, "plumb parse %s: %s\n", std::string(verb).c_str(), OneLine(line).c_str());
+    PrintError(fmt::format("plumb parse {}: {}\n", verb, OneLine(line)));
   };
   for (const std::string& note : report->notes) say(note);
   for (const std::string& line : report->lines) say(line);
@@ -204,8 +204,8 @@ int ConvertAndList(std::string_view verb, const pipeline::ConvertRequest& reques
   int status = 0;
   const auto report = Converted(verb, request, status);
   if (!report) return status;
-  std::printf("%s\n", request.dump_path.c_str());
-  for (const std::string& output : report->outputs) std::printf("  %s\n", output.c_str());
+  Print(fmt::format("{}\n", request.dump_path));
+  for (const std::string& output : report->outputs) Print(fmt::format("  {}\n", output));
   return status;
 }
 
@@ -232,8 +232,8 @@ int RunCad(const std::vector<std::string>& words) {
   request.by_operator = true;
   const auto report = Converted("cad", request, status);
   if (!report) return status;
-  std::printf("%s: %zu dump files converted, %zu failed\n", request.output_directory.c_str(),
-              report->files - report->failed, report->failed);
+  Print(fmt::format("{}: {} dump files converted, {} failed\n", request.output_directory,
+                    report->files - report->failed, report->failed));
   return status;
 }
 
@@ -271,7 +271,7 @@ int RunParse(std::vector<std::string> words) {
     return verb->run(words);
   }
   if (words[0] == "-h" || words[0] == "--help") {
-    std::fputs(ParseHelp().c_str(), stdout);
+    Print(ParseHelp());
     return 0;
   }
   if (words[0].starts_with('-')) return RunFiles(words);

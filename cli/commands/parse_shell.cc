@@ -14,6 +14,7 @@
 #include "base/child_end.h"
 #include "base/file.h"
 #include "commands/parse.h"
+#include "terminal.h"
 
 extern char** environ;
 
@@ -64,7 +65,7 @@ class Lines {
     }
     char* text = ::readline(kPrompt);
     if (text == nullptr) {
-      std::fputs("\n", stdout);
+      Print("\n");
       return std::nullopt;
     }
     std::string line(text);
@@ -88,22 +89,22 @@ void RunProgram(const std::vector<std::string>& words) {
   const int error =
       ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ);
   if (error != 0) {
-    std::fprintf(stderr, "%s: command not found\n", words[0].c_str());
+    PrintError(fmt::format("{}: command not found\n", words[0]));
     return;
   }
   const Result<ChildEnd> end = WaitForChild(child);
-  if (!end || end->by_signal || end->number != 0) std::fputs("Command execution failed\n", stderr);
+  if (!end || end->by_signal || end->number != 0) PrintError("Command execution failed\n");
 }
 
 void RunLine(std::vector<std::string> words) {
   const auto verb = std::ranges::find(ParseVerbs(), words[0], &ParseVerb::name);
   if (verb != ParseVerbs().end()) {
     words.erase(words.begin());
-    if (verb->run(words) != 0) std::fputs("Command execution failed\n", stderr);
+    if (verb->run(words) != 0) PrintError("Command execution failed\n");
     return;
   }
   if (words[0] == "help" || words[0] == "-h" || words[0] == "--help") {
-    std::fputs(ParseHelp().c_str(), stdout);
+    Print(ParseHelp());
     return;
   }
   if (words[0] == "run") words.erase(words.begin());
@@ -148,7 +149,7 @@ int RunParseShell() {
   while (const std::optional<std::string> line = lines.Next()) {
     Result<std::vector<std::string>> words = SplitWords(*line);
     if (!words) {
-      std::fprintf(stderr, "%s\n", words.error().message().c_str());
+      PrintError(fmt::format("{}\n", words.error().message()));
       continue;
     }
     if (words->empty()) continue;

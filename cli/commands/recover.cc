@@ -11,39 +11,40 @@
 
 #include "base/log.h"
 #include "commands.h"
+#include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
 
-void Print(std::string_view line) { std::fprintf(stdout, "%s\n", std::string(line).c_str()); }
+void SayLine(const std::string& line) { Print(line + "\n"); }
 
 void PrintRecovery(const Recovery& recovery) {
   const std::string directory = OneLine(recovery.directory);
   for (const std::string& name : recovery.stale_journals) {
-    Print(fmt::format("{}: {} belongs to an earlier run in the same directory; left alone",
-                      directory, OneLine(name)));
+    SayLine(fmt::format("{}: {} belongs to an earlier run in the same directory; left alone",
+                        directory, OneLine(name)));
   }
   if (recovery.in_use) {
-    Print(fmt::format("{}: a process is recording into it; nothing done", directory));
+    SayLine(fmt::format("{}: a process is recording into it; nothing done", directory));
     return;
   }
   if (recovery.already_final) {
-    Print(fmt::format("{}: the files were complete; journal removed", directory));
+    SayLine(fmt::format("{}: the files were complete; journal removed", directory));
     return;
   }
-  Print(fmt::format("{}: {} calls recovered, {} bytes dropped, {} tensors missing", directory,
-                    recovery.calls, recovery.bytes_dropped, recovery.tensors_missing));
+  SayLine(fmt::format("{}: {} calls recovered, {} bytes dropped, {} tensors missing", directory,
+                      recovery.calls, recovery.bytes_dropped, recovery.tensors_missing));
   if (recovery.journal_damaged) {
-    Print(fmt::format("{}: the journal was damaged, not only cut; kept as .dump.journal.damaged",
-                      directory));
+    SayLine(fmt::format("{}: the journal was damaged, not only cut; kept as .dump.journal.damaged",
+                        directory));
   }
   if (recovery.entries_damaged > 0) {
-    Print(
+    SayLine(
         fmt::format("{}: {} records held no readable entry", directory, recovery.entries_damaged));
   }
   for (const Loss& loss : recovery.losses) {
-    Print(fmt::format("{}: lost while recording: {} {} ({})", directory, loss.count,
-                      OneLine(loss.counter), OneLine(loss.sentence)));
+    SayLine(fmt::format("{}: lost while recording: {} {} ({})", directory, loss.count,
+                        OneLine(loss.counter), OneLine(loss.sentence)));
   }
 }
 
@@ -52,7 +53,7 @@ int RunRecover(const std::string& path) {
   if (!report) return ReportError("recover", report.error());
   for (const Recovery& recovery : report->directories) PrintRecovery(recovery);
   if (report->directories.empty() && report->failures.empty()) {
-    Print(fmt::format("{}: nothing to recover, no journal found", OneLine(path)));
+    SayLine(fmt::format("{}: nothing to recover, no journal found", OneLine(path)));
   }
   int status = 0;
   for (const Error& failure : report->failures) {

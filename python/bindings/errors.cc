@@ -1,5 +1,6 @@
 #include "errors.h"
 
+#include "base/log.h"
 #include "file_path.h"
 
 namespace nb = nanobind;
@@ -57,7 +58,8 @@ void ImportErrors() {
 }
 
 void Raise(const Error& error) {
-  const nb::object message = nb::steal(CheckedPython(DecodeTextWithPaths(error.message())));
+  const nb::object message =
+      nb::steal(CheckedPython(DecodeTextWithPaths(ShownText(error.message()))));
   PyErr_SetObject(TypeFor(error.code()), message.ptr());
   throw nb::python_error();
 }

@@ -17,7 +17,16 @@ constexpr std::string_view kAsciiTriggers = "=+-@%";
 constexpr std::array<std::string_view, 5> kWideTriggers = {
     "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0", "\xEF\xBC\x85"};
 
+// What some programs drop before they look at a cell. A blank, which guards a cell, is not.
+std::string_view WithoutLineBlanks(std::string_view text) {
+  while (!text.empty() && (text[0] == '\t' || text[0] == '\r' || text[0] == '\n')) {
+    text.remove_prefix(1);
+  }
+  return text;
+}
+
 bool StartsWithTrigger(std::string_view text) {
+  text = WithoutLineBlanks(text);
   if (text.empty()) return false;
   if (kAsciiTriggers.find(text[0]) != std::string_view::npos) return true;
   if (text[0] != kWideTriggers[0][0]) return false;  // their first bytes are the same
@@ -28,6 +37,7 @@ bool StartsWithTrigger(std::string_view text) {
 }
 
 bool IsNumber(std::string_view text) {
+  text = WithoutLineBlanks(text);
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
   // A second sign is no number ("+-1"), although from_chars would take the minus.
   if (text.empty() || text[0] == '-') return false;

@@ -17,8 +17,8 @@ namespace plumbline::csv {
 using Row = std::vector<std::string>;
 
 // True if a spreadsheet program may take `cell` for a formula: it starts with = + - @ % or their
-// full-width forms, or has one of them after a semicolon, and is not a number as Python reads it
-// ("-1.5", "+2", "-inf").
+// full-width forms, also behind tabs and line breaks, or has one of them after a semicolon, and is
+// not a number as Python reads it ("-1.5", "+2", "-inf").
 bool LooksLikeFormula(std::string_view cell);
 
 // Appends one cell as it stands between two commas of such a line. NUL, bytes that are not UTF-8

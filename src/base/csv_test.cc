@@ -50,6 +50,13 @@ TEST(Csv, FormulaCellsGetALeadingSpace) {
   EXPECT_EQ(Written({"\xEF\xBC\x9D"}), " \xEF\xBC\x9D\n");
 }
 
+TEST(Csv, FormulasBehindTabsAndLineBreaksToo) {
+  EXPECT_EQ(Written({"\t=1+1", "\t\t@x", "\t-a"}), " \t=1+1, \t\t@x, \t-a\n");
+  EXPECT_EQ(Written({"\r=1+1", "\r\n+cmd", "\n=1"}), "\" \r=1+1\",\" \r\n+cmd\",\" \n=1\"\n");
+  EXPECT_TRUE(LooksLikeFormula("a;\t=b"));
+  EXPECT_EQ(Written({"\ta", "\r", "\t-1.5", " =1"}), "\ta,\"\r\",\t-1.5, =1\n");
+}
+
 TEST(Csv, NumbersAreNoFormulas) {
   EXPECT_EQ(Written({"-1", "+2.5", "-1e-05", "-inf", "-nan", "-0.0"}),
             "-1,+2.5,-1e-05,-inf,-nan,-0.0\n");

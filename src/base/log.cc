@@ -12,6 +12,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/utf8.h"
+
 namespace plumbline {
 namespace {
 
@@ -59,6 +61,42 @@ void Log(LogLevel level, std::string_view level_name, std::string_view text) {
   logger.log(spdlog::level::info, "{}[{}] {}", rank_part, level_name, OneLine(text));
 }
 
+// A character as bytes: how many, and whether a terminal acts on it.
+struct Character {
+  size_t bytes;
+  bool acts;
+};
+
+Character FirstOf(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return {1, first < 0x20 || first == 0x7f};
+  const size_t bytes = Utf8CharacterBytes(text);
+  if (bytes == 0) {
+    const bool is_surrogate = first == 0xED && text.size() >= 3 && IsUtf8Continuation(text[1]) &&
+                              IsUtf8Continuation(text[2]);
+    return is_surrogate ? Character{3, true} : Character{1, first < 0xA0};
+  }
+  // U+0080 to U+009F; U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
+  const std::string_view character = text.substr(0, bytes);
+  const bool acts = (character >= "\xC2\x80" && character <= "\xC2\x9F") ||
+                    character == "\xD8\x9C" || character == "\xE2\x80\x8E" ||
+                    character == "\xE2\x80\x8F" ||
+                    (character >= "\xE2\x80\xA8" && character <= "\xE2\x80\xAE") ||
+                    (character >= "\xE2\x81\xA6" && character <= "\xE2\x81\xA9");
+  return {bytes, acts};
+}
+
+// Moves the first character of `text` to `out`, as '_' if a terminal acts on it.
+void AppendShown(std::string_view& text, std::string& out) {
+  const Character first = FirstOf(text);
+  if (first.acts) {
+    out += '_';
+  } else {
+    out += text.substr(0, first.bytes);
+  }
+  text.remove_prefix(first.bytes);
+}
+
 }  // namespace
 
 LogLevel ParseLogLevel(const char* setting) {
@@ -84,18 +122,31 @@ std::string OneLine(std::string_view text) {
   constexpr std::string_view kEncoded[] = {"%08", "%0a", "%0b", "%0c", "%0d", "%7f"};
   std::string line;
   line.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += '_';
-      continue;
-    }
+  while (!text.empty()) {
     bool encoded = false;
-    for (const std::string_view form : kEncoded) encoded |= text.substr(i, 3) == form;
-    line += encoded ? '_' : text[i];
-    if (encoded) i += 2;
+    for (const std::string_view form : kEncoded) encoded |= text.starts_with(form);
+    if (encoded) {
+      line += '_';
+      text.remove_prefix(3);
+    } else {
+      AppendShown(text, line);
+    }
   }
   return line;
+}
+
+std::string ShownText(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    if (text[0] == '\n' || text[0] == '\t') {
+      shown += text[0];
+      text.remove_prefix(1);
+    } else {
+      AppendShown(text, shown);
+    }
+  }
+  return shown;
 }
 
 }  // namespace plumbline

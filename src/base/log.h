@@ -34,9 +34,14 @@ void LogInfo(std::string_view text);
 void LogWarning(std::string_view text);
 void LogError(std::string_view text);
 
-// The same text with control characters, and their percent-encoded forms, replaced by '_', so that
-// a name taken from user data cannot forge a line.
+// The same text with everything that a terminal acts on instead of showing it, and the
+// percent-encoded forms of control characters, replaced by '_', so that a name taken from user data
+// cannot forge a line: control characters (C1 too, also as single bytes), line and paragraph
+// separators, marks of the writing direction, lone surrogates.
 std::string OneLine(std::string_view text);
+
+// The same of a text of several lines: line breaks and tabs stay, and so do percent-encoded forms.
+std::string ShownText(std::string_view text);
 
 }  // namespace plumbline
 

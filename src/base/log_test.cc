@@ -67,5 +67,38 @@ TEST(Log, ControlCharactersCannotForgeALine) {
   EXPECT_EQ(OneLine(""), "");
 }
 
+TEST(Log, NothingATerminalActsOnStays) {
+  EXPECT_EQ(OneLine("a\x1b[31mb"), "a_[31mb");
+  EXPECT_EQ(OneLine("a\xC2\x9B"
+                    "31m\xC2\x80\xC2\x9F"),
+            "a_31m__");  // C1 as characters
+  EXPECT_EQ(OneLine("a\x9B"
+                    "31m\x80"),
+            "a_31m_");  // and as bytes
+  EXPECT_EQ(OneLine("\xE2\x80\xAE"
+                    "a\xE2\x81\xA6"
+                    "b\xE2\x80\x8F\xD8\x9C"),
+            "_a_b__");  // bidi
+  EXPECT_EQ(OneLine("a\xE2\x80\xA8"
+                    "b\xE2\x80\xA9"),
+            "a_b_");  // line separators
+  EXPECT_EQ(OneLine("a\xED\xA0\x80"
+                    "b"),
+            "a_b");  // a lone surrogate
+}
+
+TEST(Log, OtherCharactersStay) {
+  for (const std::string_view text : {"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80", "\xC2\xA0",
+                                      "\xE2\x80\x93\xE2\x9C\x9B", "\xFF", "\xED\x80\x80"}) {
+    EXPECT_EQ(OneLine(text), text);
+    EXPECT_EQ(ShownText(text), text);
+  }
+}
+
+TEST(Log, TextsOfSeveralLinesKeepTheirLines) {
+  EXPECT_EQ(ShownText("a\n\tb\r\x1b[0m\x9B%0a\n"), "a\n\tb__[0m_%0a\n");
+  EXPECT_EQ(ShownText(""), "");
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/number_text.h"
 
 namespace plumbline::pipeline {
@@ -177,7 +178,8 @@ std::string CheckText(const CheckResult& result) {
     if (++listed > kListedFailures) {
       return text + "  ...\n";
     }
-    text += fmt::format("  {}: {}: {}\n", waived ? "waived" : "failed", item.name, item.message);
+    text += fmt::format("  {}: {}: {}\n", waived ? "waived" : "failed", OneLine(item.name),
+                        OneLine(item.message));
   }
   return text;
 }

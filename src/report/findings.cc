@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/log.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
 #include "measure/standards.h"
@@ -331,10 +332,10 @@ std::string FactLines(const FirstWrongCall& call) {
   for (size_t i = 0; i < facts.size(); ++i) {
     if (i >= seen && i < of_cause) continue;
     if (i == seen) {
-      text +=
-          fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence, facts[i]);
+      text += fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence,
+                          OneLine(facts[i]));
     } else {
-      text += fmt::format("  {}\n", facts[i]);
+      text += fmt::format("  {}\n", OneLine(facts[i]));
     }
   }
   return text;

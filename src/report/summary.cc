@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/log.h"
 #include "measure/compared_row.h"
 #include "plumbline/compare.h"
 #include "report/certainty.h"
@@ -67,8 +68,8 @@ std::string PartsText(const Comparison& comparison) {
     return call.unmatched_reason == "other-batch" && !call.unmatched_detail.empty();
   });
   if (entry == comparison.calls.end()) return {};
-  return fmt::format("the batch is cut otherwise from {} on ({})", entry->name(),
-                     entry->unmatched_detail);
+  return fmt::format("the batch is cut otherwise from {} on ({})", OneLine(entry->name()),
+                     OneLine(entry->unmatched_detail));
 }
 
 std::string MissingText(const Comparison& comparison) {
@@ -114,7 +115,7 @@ std::string UnexplainedText(const Comparison& comparison) {
   if (row == comparison.rows.end()) return {};
   const bool has_elements = comparison.mode == CompareMode::kTensor;
   return fmt::format(
-      "  the first of them: {} ({}){}\n", row->item().name.view(), row->reason.view(),
+      "  the first of them: {} ({}){}\n", OneLine(row->item().name.view()), row->reason.view(),
       has_elements ? "" : "; record tensors of such calls to settle it (--next-config)");
 }
 
@@ -163,14 +164,15 @@ std::string AnswerText(const Comparison& comparison) {
     return UnnamedText(comparison, missing);
   }
   const FirstWrongCall& answer = *comparison.first_wrong_call;
-  std::string text = fmt::format("first wrong call: {}\n", answer.name);
+  std::string text = fmt::format("first wrong call: {}\n", OneLine(answer.name));
   text += report::FactLines(answer);
-  if (!answer.stack_line.empty()) text += fmt::format("  called at: {}\n", answer.stack_line);
+  if (!answer.stack_line.empty())
+    text += fmt::format("  called at: {}\n", OneLine(answer.stack_line));
   if (!answer.module_path.empty()) {
     text += "  inside: ";
     for (size_t i = 0; i < answer.module_path.size(); ++i) {
       if (i > 0) text += " < ";
-      text += answer.module_path[i];
+      text += OneLine(answer.module_path[i]);
     }
     text += '\n';
   }
@@ -284,9 +286,9 @@ std::string SummaryText(const Comparison& comparison) {
                           : fmt::format(", {} recomputed on one side only", counts.recomputed),
                       CompareModeName(comparison.mode));
   for (const std::string& warning : comparison.warnings) {
-    text += fmt::format("warning: {}\n", warning);
+    text += fmt::format("warning: {}\n", OneLine(warning));
   }
-  for (const std::string& file : comparison.files) text += fmt::format("file: {}\n", file);
+  for (const std::string& file : comparison.files) text += fmt::format("file: {}\n", OneLine(file));
   return text;
 }
 

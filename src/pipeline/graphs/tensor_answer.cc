@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/log.h"
 #include "report/fail_conditions.h"
 
 namespace plumbline::pipeline {
@@ -65,8 +66,8 @@ std::string AnswerText(const TensorAnswer& answer, std::string_view left_out_nam
   if (!answer.first_wrong.empty()) {
     const JudgedTensor& tensor = answer.shown;
     text = fmt::format("first wrong call: {}\n  {}: {}, relative error {:.3g}, rounding {:.3g}\n",
-                       answer.first_wrong, tensor.name, tensor.verdict.reason, tensor.verdict.error,
-                       tensor.verdict.expected);
+                       OneLine(answer.first_wrong), OneLine(tensor.name), tensor.verdict.reason,
+                       tensor.verdict.error, tensor.verdict.expected);
   } else if (const uint64_t doubtful = answer.CountOf(Verdict::kSuspicious); doubtful > 0) {
     // Good tensors beside them clear nothing.
     text =

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/log.h"
 #include "base/number_text.h"
 #include "formats/json_document.h"
 #include "report/certainty.h"
@@ -116,9 +117,11 @@ std::string AnswerDetails(const RanksReport& report) {
   shown_call.what = WhatOf(report);
   std::string text = report::FactLines(shown_call);
   if (is_first) {
-    if (!first->stack_line.empty()) text += fmt::format("  called at: {}\n", first->stack_line);
+    if (!first->stack_line.empty())
+      text += fmt::format("  called at: {}\n", OneLine(first->stack_line));
     if (!first->module_path.empty()) {
-      text += fmt::format("  inside: {}\n", fmt::join(first->module_path, " < "));
+      text += fmt::format("  inside: {}\n",
+                          OneLine(fmt::format("{}", fmt::join(first->module_path, " < "))));
     }
   }
   const size_t same = SameCallOn(report).size();
@@ -131,7 +134,7 @@ std::string AnswerDetails(const RanksReport& report) {
     const WrongCall& wrong = report.ranks[origin.rank].outcome->wrong[origin.call];
     if (wrong.name == report.answer().name || ++shown > kMaxLines) continue;
     text += fmt::format("  also not explained: {} {}\n", report.ranks[origin.rank].pair.label(),
-                        wrong.name);
+                        OneLine(wrong.name));
   }
   return text;
 }
@@ -159,7 +162,7 @@ std::string RankLines(const RanksReport& report) {
     if (++shown > kMaxLines) {
       ++left_out;
     } else {
-      text += line + '\n';
+      text += OneLine(line) + '\n';
     }
   }
   if (left_out > 0)
@@ -169,14 +172,15 @@ std::string RankLines(const RanksReport& report) {
 
 std::string WarningLines(const RanksReport& report) {
   std::string text;
-  for (const std::string& note : report.notes) text += fmt::format("not judged: {}\n", note);
+  for (const std::string& note : report.notes)
+    text += fmt::format("not judged: {}\n", OneLine(note));
   size_t shown = 0, all = 0;
   for (const ComparedRank& rank : report.ranks) {
     if (!rank.outcome) continue;
     for (const std::string& warning : rank.outcome->warnings) {
       if (++all > kMaxLines) continue;
       ++shown;
-      text += fmt::format("warning: {}: {}\n", rank.pair.label(), warning);
+      text += fmt::format("warning: {}: {}\n", rank.pair.label(), OneLine(warning));
     }
   }
   if (all > shown) text += fmt::format("and {} more warnings\n", all - shown);
@@ -327,7 +331,7 @@ std::string RanksAnswer(const RanksReport& report) {
 }
 
 std::string RanksSummaryText(const RanksReport& report) {
-  std::string text = RanksAnswer(report) + '\n';
+  std::string text = OneLine(RanksAnswer(report)) + '\n';
   if (!report.origins.empty()) text += AnswerDetails(report);
   if (ShowsSomethingGood(report) || !report.origins.empty()) {
     text += plumbline::report::CertaintyLine(WeakestMode(report));
@@ -344,7 +348,7 @@ std::string RanksSummaryText(const RanksReport& report) {
                       report.CountOf(RankState::kMissing));
   text += RankLines(report);
   text += WarningLines(report);
-  for (const std::string& file : report.files) text += fmt::format("file: {}\n", file);
+  for (const std::string& file : report.files) text += fmt::format("file: {}\n", OneLine(file));
   return text;
 }
 

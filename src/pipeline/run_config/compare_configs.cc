@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/number_text.h"
 #include "formats/xlsx.h"
 #include "pipeline/run_config/text_similarity.h"
@@ -353,13 +354,13 @@ std::string ConfigSummary(const ConfigComparison& comparison) {
   for (const ConfigSheet& sheet : comparison.sheets) {
     text += fmt::format("{}: {}\n", sheet.name, ConfigLevelName(sheet.level));
     const size_t shown = std::min(sheet.findings.size(), kMostFindings);
-    for (size_t i = 0; i < shown; ++i) text += fmt::format("  {}\n", sheet.findings[i]);
+    for (size_t i = 0; i < shown; ++i) text += fmt::format("  {}\n", OneLine(sheet.findings[i]));
     if (shown < sheet.findings.size()) {
       text += fmt::format("  and {} more\n", sheet.findings.size() - shown);
     }
   }
-  for (const std::string& item : comparison.only_bench) text += item + ": only in bench\n";
-  for (const std::string& item : comparison.only_cmp) text += item + ": only in cmp\n";
+  for (const std::string& item : comparison.only_bench) text += OneLine(item) + ": only in bench\n";
+  for (const std::string& item : comparison.only_cmp) text += OneLine(item) + ": only in cmp\n";
   return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "pipeline/run_config/log_config.h"
 
@@ -165,9 +166,11 @@ std::string LogSummary(const LogComparison& comparison) {
   size_t shown = 0;
   for (const LogParameter& each : comparison.parameters) {
     if (each.equal || shown++ >= kMostShown) continue;
-    text +=
-        fmt::format("  {}: {} in {}, {} in {}\n", each.name, each.left.value_or("missing"),
-                    comparison.left_name, each.right.value_or("missing"), comparison.right_name);
+    text += "  " +
+            OneLine(fmt::format("{}: {} in {}, {} in {}", each.name, each.left.value_or("missing"),
+                                comparison.left_name, each.right.value_or("missing"),
+                                comparison.right_name)) +
+            "\n";
   }
   if (shown > kMostShown) text += fmt::format("  and {} more\n", shown - kMostShown);
   return text;

@@ -1,0 +1,21 @@
+#include "terminal.h"
+
+#include <cstdio>
+#include <string>
+
+#include "base/log.h"
+
+namespace plumbline::cli {
+namespace {
+
+void Write(std::string_view text, std::FILE* stream) {
+  const std::string shown = ShownText(text);
+  std::fwrite(shown.data(), 1, shown.size(), stream);
+}
+
+}  // namespace
+
+void Print(std::string_view text) { Write(text, stdout); }
+void PrintError(std::string_view text) { Write(text, stderr); }
+
+}  // namespace plumbline::cli

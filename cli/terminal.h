@@ -1,0 +1,18 @@
+// What the commands say. Everything passes here on its way to a terminal, so that no name of a dump
+// can act on it (ShownText): control characters and marks of the writing direction become '_'.
+
+#ifndef PLUMBLINE_CLI_TERMINAL_H_
+#define PLUMBLINE_CLI_TERMINAL_H_
+
+#include <string_view>
+
+namespace plumbline::cli {
+
+// Writes `text`, its line ends included, to standard output.
+void Print(std::string_view text);
+// The same to standard error.
+void PrintError(std::string_view text);
+
+}  // namespace plumbline::cli
+
+#endif  // PLUMBLINE_CLI_TERMINAL_H_
