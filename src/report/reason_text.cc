@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 21> kTexts = {{
+constexpr std::array<CodeAndText, 22> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
