@@ -167,8 +167,8 @@ function pairTable(row) {
 function metricNames(row) {
   const names = UNIT[part.header.mode].map((name, i) => [name, i]);
   const isArgument = [0, 1].every((side) => (statistics(row, side) || []).length === 1);
-  if (!isArgument || part.header.mode !== "statistics") return names;
-  return [["difference", 0], ["difference %", STATISTICS.length]];
+  if (!isArgument) return names;
+  return part.header.mode === "statistics" ? [["difference", 0], ["difference %", STATISTICS.length]] : [];
 }
 
 function drawDetail(row) {
