@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "match/name_match.h"
@@ -19,7 +20,9 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/lost_gradients.h"
+#include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way_text.h"
 #include "pipeline/culprit/recorded_elements.h"
@@ -156,8 +159,8 @@ class Side {
     if (!error && !key->HasDigest()) error = ErrorWhereSeen(made, NegativeOf(item, *key));  // `-x`
     if (error || Updates(made.call)) return error;
     const bool is_backward = KindOfCall(NameOf(made.call)) == CallKind::kBackward;
-    const bool arrives =
-        (is_backward && IsPartOfSum(made)) || IsCast(made) || other.Returns(item, *key, *this);
+    const bool arrives = (is_backward && IsPartOfSum(made)) || IsCast(made) ||
+                         (!IsRead(*key) && other.Returns(item, *key, *this));
     return arrives ? std::optional(0.0) : std::nullopt;
   }
 
@@ -181,6 +184,13 @@ class Side {
       if (error) least = std::min(*error, least.value_or(*error));
     }
     return least;
+  }
+
+  [[nodiscard]] bool IsRead(const ContentKey& key) const {
+    const auto found = places_.find(key);
+    return found != places_.end() && std::ranges::any_of(found->second, [&](uint32_t index) {
+             return measure::IsInput(comparison_.rows[index]);
+           });
   }
 
   // Whether a pair holds what the call wrote in place, and not what stood there before.
@@ -323,6 +333,25 @@ class Side {
 
 }  // namespace
 
+namespace {
+
+// The calls of another form of which one recording only lacks values, and those that do something
+// else than their namesakes: what they lead to may agree, but they are not judged.
+std::unordered_set<std::string_view> NeverJudged(const Comparison& comparison) {
+  std::unordered_set<std::string_view> names;
+  const double noise = NoiseOf(comparison);
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (!IsAlone(call) || call.target_name.empty()) continue;
+    const bool is_damaged =
+        call.unmatched_reason.ends_with("-differs") && LacksValuesOnly(comparison, i, noise);
+    if (is_damaged || call.unmatched_reason == kNamesake) names.insert(call.target_name);
+  }
+  return names;
+}
+
+}  // namespace
+
 void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& comparison) {
   const bool is_wrong = std::ranges::any_of(
       comparison.rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
@@ -330,6 +359,7 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
   if (is_wrong || comparison.first_wrong_call || !is_of_calls) return;
   if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
   Side target(comparison, true), golden(comparison, false);
+  const std::unordered_set<std::string_view> never = NeverJudged(comparison);
   ComparedCall* first = nullptr;
   const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
   // Modules may stand before or behind the calls inside them.
@@ -341,7 +371,7 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
     ComparedCall& call = comparison.calls[i];
     if (!IsAlone(call)) continue;
     const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
-    if (call.unmatched_reason == kRecomputed) continue;  // no loss
+    if (call.unmatched_reason == kRecomputed || never.contains(call.name())) continue;
     const bool is_settled =
         (!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i));
     if (!is_settled) {
