@@ -343,8 +343,11 @@ std::unordered_set<std::string_view> NeverJudged(const Comparison& comparison) {
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     const ComparedCall& call = comparison.calls[i];
     if (!IsAlone(call) || call.target_name.empty()) continue;
-    const bool is_damaged =
-        call.unmatched_reason.ends_with("-differs") && LacksValuesOnly(comparison, i, noise);
+    // The gradient of a call of another form has another form.
+    const ComparedCall* forward = ForwardCallOf(comparison, call.target_name);
+    const bool is_damaged = call.unmatched_reason.ends_with("-differs") &&
+                            (forward == nullptr || forward->paired()) &&
+                            LacksValuesOnly(comparison, i, noise);
     if (is_damaged || call.unmatched_reason == kNamesake) names.insert(call.target_name);
   }
   return names;
