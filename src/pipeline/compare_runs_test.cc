@@ -157,8 +157,8 @@ TEST_F(CompareRunsTest, ZeroThatFlowsOnIsInherited) {
 }
 
 TEST_F(CompareRunsTest, UnmatchedCallsForbidTheAllClear) {
-  target_.Add("Torch.f.0.forward", kX, kY).Add("Torch.only.0.forward", kX, kY);
-  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.gone.0.forward", kX, kY);
+  target_.Add("Torch.f.0.forward", kX, kY).Add("Torch.only.0.forward", kX, kYWrong);
+  golden_.Add("Torch.f.0.forward", kX, kY).Add("Torch.gone.0.forward", kX, TensorJson(9, 0, 9));
   const Comparison comparison = Compare();
   EXPECT_EQ(comparison.counts.unmatched_target, 1u);
   EXPECT_EQ(comparison.counts.unmatched_golden, 1u);

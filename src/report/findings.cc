@@ -322,21 +322,19 @@ bool IsHeadline(std::string_view fact) {
 std::string FactLines(const FirstWrongCall& call) {
   std::vector<std::string_view> facts;
   AppendFacts(call.what, facts);
-  const size_t seen = facts.size();
+  const size_t own = facts.size();
   const bool has_class =
       !call.cause.empty() && call.cause != "unexplained" && call.cause != "argument";
   if (has_class) AppendFacts(call.cause_text, facts);
-  size_t of_cause = seen;
-  if (seen > 0 && IsHeadline(facts.front()) && facts.size() > seen) ++of_cause;
+  const bool is_said = own > 0 && IsHeadline(facts.front());
   std::string text;
-  for (size_t i = 0; i < facts.size(); ++i) {
-    if (i >= seen && i < of_cause) continue;
-    if (i == seen) {
-      text += fmt::format("  cause: {} ({} confidence): {}\n", call.cause, call.confidence,
-                          OneLine(facts[i]));
-    } else {
-      text += fmt::format("  {}\n", OneLine(facts[i]));
-    }
+  for (size_t i = 0; i < own; ++i) text += fmt::format("  {}\n", OneLine(facts[i]));
+  if (has_class && !is_said) {
+    text += fmt::format("  cause: {} ({} confidence)", call.cause, call.confidence);
+    text += facts.size() > own ? fmt::format(": {}\n", OneLine(facts[own])) : "\n";
+  }
+  for (size_t i = own + 1; i < facts.size(); ++i) {
+    text += fmt::format("  {}\n", OneLine(facts[i]));
   }
   return text;
 }

@@ -351,11 +351,11 @@ class CauseFinder {
   // Of lone calls that lead to each other, and what the first of them reads.
   [[nodiscard]] std::string HeadlineOf(const LoneCalls& block, bool of_target) const {
     const std::string_view word = of_target ? "additional" : "missing";
+    const bool are_few = block.count < kFewestOfABlock;
     std::string text =
-        block.count < kFewestOfABlock
-            ? fmt::format("{} call: {}", word, block.first)
-            : fmt::format("{} calls: {}, {} to {}", word, block.count, block.first, block.last);
-    const std::string before = MakerOfInputs(block.first, of_target);
+        are_few ? fmt::format("{} call: {}", word, block.last)
+                : fmt::format("{} calls: {}, {} to {}", word, block.count, block.first, block.last);
+    const std::string before = MakerOfInputs(are_few ? block.last : block.first, of_target);
     if (!before.empty()) text += " after " + before;
     return text;
   }

@@ -266,6 +266,13 @@ double HiddenInTerms(const WalkState& state, const ComparedRow& row) {
   return state.noise.coarsest() / std::sqrt(std::max(CountOf(*row.golden), 1.0));
 }
 
+// Whether a gradient in a narrower type comes from calls that nobody recorded, with jumps in their
+// derivatives perhaps. Golden's times a number is none.
+bool MayHaveGrown(const WalkState& state, const ComparedRow& row) {
+  return state.types.is_narrower && state.IsGradient(row) && row.target->is_tensor &&
+         !measure::IsMultiple(*row.target, *row.golden);
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -303,6 +310,9 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
   if (measure::IsBad(row.verdict)) {
     explained += state.before.LeadingTo(row);
     ApplyDifference(difference, state.ExplainedFor(row, explained), row);
+  }
+  if (measure::IsBad(row.verdict) && MayHaveGrown(state, row)) {
+    ApplyDifference(difference, state.ExplainedFor(row, 1), row);
   }
   if (IsOfScaledStep(state, call, difference, row)) return;
   if (!measure::IsBad(row.verdict)) {

@@ -383,6 +383,12 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     row.reason = "inherited";
     return;
   }
+  // The gradient of a parameter is a cast of what its backward call returned in a narrower type.
+  if (state.types.is_narrower && row.target->role == ItemRole::kParameterGrad &&
+      !measure::IsMultiple(*row.target, *row.golden)) {
+    ApplyDifference(difference, state.ExplainedFor(row, 1), row);
+    if (!measure::IsBad(row.verdict)) return;
+  }
   Blame(state, judged, difference, row);
 }
 

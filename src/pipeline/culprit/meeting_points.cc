@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "match/name_match.h"
@@ -19,7 +20,9 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/lost_gradients.h"
+#include "pipeline/culprit/namesakes.h"
 #include "pipeline/culprit/other_batch.h"
 #include "pipeline/culprit/other_way_text.h"
 #include "pipeline/culprit/recorded_elements.h"
@@ -35,6 +38,10 @@ constexpr std::string_view kRecomputed = "recomputed";
 bool IsAlone(const ComparedCall& call) {
   return !call.paired() && call.unmatched_reason != match::CallPair::kDefault;
 }
+
+// An update shows where what differs behind it is less than this share of it: a rate or a decay
+// that is a fifth of a percent off is no rounding.
+constexpr double kShownBy = 512;
 
 // A number that counts something, as optimizers do, tells nothing and leads to nothing but numbers.
 bool IsCounter(const Item& item) { return measure::ElementsOf(item) == 1 && !IsTelling(item); }
@@ -58,7 +65,7 @@ class Side {
       : comparison_(comparison),
         of_target_(of_target),
         noise_(NoiseOf(comparison)),
-        settled_(comparison.calls.size()) {
+        error_(comparison.calls.size()) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       const std::string& name = NameOf(i);
       if (!name.empty()) calls_.emplace(name, i);
@@ -78,11 +85,11 @@ class Side {
     // What reads a result stands behind it, among the calls of one side alone.
     for (auto i = static_cast<uint32_t>(comparison_.calls.size()); i-- > 0;) {
       const ComparedCall& call = comparison_.calls[i];
-      settled_[i] = IsAlone(call) && !NameOf(i).empty() && call.unmatched_reason != kOtherBatch &&
-                    IsSettled(i, other);
+      const bool is_own = IsAlone(call) && !NameOf(i).empty();
+      if (is_own && call.unmatched_reason != kOtherBatch) error_[i] = ErrorOf(i, other);
     }
   }
-  [[nodiscard]] bool is_settled(uint32_t call) const { return settled_[call]; }
+  [[nodiscard]] bool is_settled(uint32_t call) const { return error_[call].has_value(); }
 
   // Whether a call of this side alone writes in place into what is trained, as optimizers do.
   [[nodiscard]] bool Updates(uint32_t call) const {
@@ -105,16 +112,32 @@ class Side {
     return measure::RowsOf(comparison_, comparison_.calls[call]);
   }
 
-  [[nodiscard]] bool IsSettled(uint32_t call, const Side& other) const {
-    bool any = false;
+  // How far the sides are apart where the results of a call arrive; nothing where one does not.
+  [[nodiscard]] std::optional<double> ErrorOf(uint32_t call, const Side& other) const {
+    std::optional<double> error;  // none for what returns nothing, and acts unseen
     for (const ComparedRow& row : RowsOf(call)) {
       const Slot<Item>& item = ItemOf(row);
       if (!item || measure::IsInput(*item)) continue;
-      any = true;
+      error = error.value_or(0);
       if (!item->is_tensor || IsCounter(*item) || IsIndex(row)) continue;
-      if (!Arrives(row, other)) return false;
+      const std::optional<double> arrives = ErrorWhere(row, other);
+      if (!arrives) return std::nullopt;
+      error = std::max(*error, *arrives);
     }
-    return any;  // what returns nothing acts unseen
+    if (!error && IsAroundGradients(call)) return 0;
+    return error && Updates(call) && !IsShown(call, *error) ? std::nullopt : error;
+  }
+
+  // Whether the call is the backward of a module that returns nothing by itself, and what goes into
+  // it is read by calls inside of it that are compared, or lead to what is.
+  [[nodiscard]] bool IsAroundGradients(uint32_t call) const {
+    const std::string& name = NameOf(call);
+    if (KindOfCall(name) != CallKind::kBackward || !SeriesOf(name).empty()) return false;
+    return std::ranges::all_of(RowsOf(call), [&](const ComparedRow& row) {
+      const Slot<Item>& item = ItemOf(row);
+      const auto key = item && item->is_tensor ? KeyOf(*item) : std::nullopt;
+      return !item || !item->is_tensor || (key && ErrorWhereSeen(row, *key));
+    });
   }
 
   // Whether the result is whole numbers or truth values made of no others: what is made of them is
@@ -127,43 +150,70 @@ class Side {
     return std::ranges::none_of(RowsOf(made.call), is_floating);
   }
 
-  // Whether a result of a call of this side alone is compared, or leads to what is.
-  [[nodiscard]] bool Arrives(const ComparedRow& made, const Side& other) const {
+  // The same of one result: it is compared, or leads to what is.
+  [[nodiscard]] std::optional<double> ErrorWhere(const ComparedRow& made, const Side& other) const {
     const Item& item = *ItemOf(made);
     const std::optional<ContentKey> key = KeyOf(item);
-    if (!key) return false;
-    if (IsSeen(made, *key)) return true;
-    if (!key->HasDigest() && IsSeen(made, NegativeOf(item, *key))) return true;  // `-x`
-    if (KindOfCall(NameOf(made.call)) == CallKind::kBackward && IsPartOfSum(made)) return true;
-    return IsCast(made) || other.Returns(item, *key, *this);
+    if (!key) return std::nullopt;
+    std::optional<double> error = ErrorWhereSeen(made, *key);
+    if (!error && !key->HasDigest()) error = ErrorWhereSeen(made, NegativeOf(item, *key));  // `-x`
+    if (error || Updates(made.call)) return error;
+    const bool is_backward = KindOfCall(NameOf(made.call)) == CallKind::kBackward;
+    const bool arrives = (is_backward && IsPartOfSum(made)) || IsCast(made) ||
+                         (!IsRead(*key) && other.Returns(item, *key, *this));
+    return arrives ? std::optional(0.0) : std::nullopt;
   }
 
-  // Whether these contents stand in a pair that agrees, or are read by a settled call.
-  [[nodiscard]] bool IsSeen(const ComparedRow& made, const ContentKey& key) const {
+  // Where these contents stand in a pair that agrees, are read by a settled call, or are what one
+  // returns (a module around it).
+  [[nodiscard]] std::optional<double> ErrorWhereSeen(const ComparedRow& made,
+                                                     const ContentKey& key) const {
     const auto found = places_.find(key);
-    if (found == places_.end()) return false;
-    return std::ranges::any_of(found->second, [&](uint32_t index) {
+    if (found == places_.end()) return std::nullopt;
+    std::optional<double> least;
+    for (const uint32_t index : found->second) {
       const ComparedRow& row = comparison_.rows[index];
-      if (row.call == made.call) return false;
-      if (CallOf(row).paired()) return measure::IsGood(row.verdict) && Shows(made, row);
-      return measure::IsInput(row) && row.call > made.call && settled_[row.call];
-    });
+      if (row.call == made.call) continue;
+      std::optional<double> error;
+      if (!CallOf(row).paired()) {
+        const bool follows = !measure::IsInput(row) || row.call > made.call;
+        error = follows ? error_[row.call] : error;
+      } else if (measure::IsGood(row.verdict) && IsWritten(made, row)) {
+        error = row.error;
+      }
+      if (error) least = std::min(*error, least.value_or(*error));
+    }
+    return least;
   }
 
-  // What was written in place into a parameter shows where the sides differ by less than it moved.
-  [[nodiscard]] bool Shows(const ComparedRow& made, const ComparedRow& seen) const {
+  [[nodiscard]] bool IsRead(const ContentKey& key) const {
+    const auto found = places_.find(key);
+    return found != places_.end() && std::ranges::any_of(found->second, [&](uint32_t index) {
+             return measure::IsInput(comparison_.rows[index]);
+           });
+  }
+
+  // Whether a pair holds what the call wrote in place, and not what stood there before.
+  [[nodiscard]] bool IsWritten(const ComparedRow& made, const ComparedRow& seen) const {
     if (!WritesInPlace(NameOf(made.call))) return true;
-    if (of_target_ && seen.call < made.call) return false;  // what stood there before
-    if (seen.error == 0) return true;
-    const Item& after = *ItemOf(made);
-    for (const ComparedRow& row : RowsOf(made.call)) {
-      const Slot<Item>& before = ItemOf(row);
-      if (!before || !measure::IsInput(*before) || !before->is_tensor) continue;
-      const auto count = static_cast<int64_t>(measure::ElementsOf(after));
-      const double moved = measure::StatisticError(after.statistics, before->statistics, count);
-      return measure::kNoiseFactor * seen.error <= moved;
+    return !(of_target_ && seen.call < made.call) && IsShown(made.call, seen.error);
+  }
+
+  // Whether a call that writes in place moved what it wrote into by far more than an error.
+  [[nodiscard]] bool IsShown(uint32_t call, double error) const {
+    if (error == 0) return true;
+    const Item* after = nullptr;
+    const Item* before = nullptr;
+    for (const ComparedRow& row : RowsOf(call)) {
+      const Slot<Item>& item = ItemOf(row);
+      if (!item || !item->is_tensor) continue;
+      const Item*& place = measure::IsInput(*item) ? before : after;
+      if (place == nullptr) place = &*item;
     }
-    return false;
+    if (before == nullptr || after == nullptr) return false;
+    const auto count = static_cast<int64_t>(measure::ElementsOf(*after));
+    const double moved = measure::StatisticError(after->statistics, before->statistics, count);
+    return kShownBy * error <= moved;
   }
 
   // Casts are not recorded; a wider type keeps the extremes.
@@ -175,7 +225,7 @@ class Side {
              if (each->shape != item.shape || each->dtype == item.dtype) return false;
              if (!measure::HasSameExtremes(*each, item)) return false;
              return CallOf(row).paired() ? measure::IsGood(row.verdict)
-                                         : row.call > made.call && settled_[row.call];
+                                         : row.call > made.call && is_settled(row.call);
            });
   }
 
@@ -238,7 +288,7 @@ class Side {
 
   // Whether what a backward call reads agrees, or leads to what does.
   [[nodiscard]] bool IsMetIn(uint32_t call) const {
-    if (!comparison_.calls[call].paired()) return settled_[call];
+    if (!comparison_.calls[call].paired()) return is_settled(call);
     return std::ranges::any_of(RowsOf(call), [](const ComparedRow& row) {
       return measure::IsInput(row) && measure::HasTensors(row) && measure::IsGood(row.verdict);
     });
@@ -274,12 +324,34 @@ class Side {
 
   const Comparison& comparison_;
   const bool of_target_;
-  const double noise_;         // largest relative error that counts as noise
-  std::vector<bool> settled_;  // per call
+  const double noise_;                        // largest relative error that counts as noise
+  std::vector<std::optional<double>> error_;  // per settled call: where its results arrive
   std::unordered_map<std::string_view, uint32_t> calls_;
   RowsByContents places_;
   std::unordered_map<int64_t, std::vector<uint32_t>> own_;  // results of calls alone, by size
 };
+
+}  // namespace
+
+namespace {
+
+// The calls of another form of which one recording only lacks values, and those that do something
+// else than their namesakes: what they lead to may agree, but they are not judged.
+std::unordered_set<std::string_view> NeverJudged(const Comparison& comparison) {
+  std::unordered_set<std::string_view> names;
+  const double noise = NoiseOf(comparison);
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const ComparedCall& call = comparison.calls[i];
+    if (!IsAlone(call) || call.target_name.empty()) continue;
+    // The gradient of a call of another form has another form.
+    const ComparedCall* forward = ForwardCallOf(comparison, call.target_name);
+    const bool is_damaged = call.unmatched_reason.ends_with("-differs") &&
+                            (forward == nullptr || forward->paired()) &&
+                            LacksValuesOnly(comparison, i, noise);
+    if (is_damaged || call.unmatched_reason == kNamesake) names.insert(call.target_name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -290,15 +362,19 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
   if (is_wrong || comparison.first_wrong_call || !is_of_calls) return;
   if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
   Side target(comparison, true), golden(comparison, false);
+  const std::unordered_set<std::string_view> never = NeverJudged(comparison);
   ComparedCall* first = nullptr;
   const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
-  target.Settle(golden);
-  golden.Settle(target);
+  // Modules may stand before or behind the calls inside them.
+  for (int round = 0; round < 2; ++round) {
+    target.Settle(golden);
+    golden.Settle(target);
+  }
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     ComparedCall& call = comparison.calls[i];
     if (!IsAlone(call)) continue;
     const bool of_target = !call.target_name.empty(), of_golden = !call.golden_name.empty();
-    if (call.unmatched_reason == kRecomputed) continue;  // no loss
+    if (call.unmatched_reason == kRecomputed || never.contains(call.name())) continue;
     const bool is_settled =
         (!of_target || target.is_settled(i)) && (!of_golden || golden.is_settled(i));
     if (!is_settled) {

@@ -84,8 +84,8 @@ TEST(MarkOtherWays, AnUpdateShowsWhereItIsLargerThanWhatDiffers) {
     return Mark(calls);
   };
   EXPECT_EQ(update(0), Marked(0, 1));
-  EXPECT_EQ(update(1e-5), Marked(0, 1));
-  EXPECT_EQ(update(5e-4), Marked(0, 0));
+  EXPECT_EQ(update(1e-6), Marked(0, 1));
+  EXPECT_EQ(update(1e-5), Marked(0, 0));
 }
 
 // The gradient of a value that several calls read: the backward of its maker reads the sum.
