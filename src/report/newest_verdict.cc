@@ -252,7 +252,7 @@ class CallRules {
         row.verdict == Verdict::kNotComparable ||
         (row.verdict == Verdict::kBroken &&
          (row.reason.starts_with("nonfinite") || row.reason.starts_with("zero")));
-    const bool allocated = row.reason == "uninitialised";
+    const bool allocated = row.reason == "uninitialised" || row.reason == "overwritten";
     if (results_[i].level == NewestLevel::kPass && exceptional && !allocated) {
       const bool broken = row.verdict == Verdict::kBroken || row.reason.ends_with("-differs");
       Add(i, broken ? NewestLevel::kError : NewestLevel::kWarning,

@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 20> kTexts = {{
+constexpr std::array<CodeAndText, 21> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -24,6 +24,7 @@ constexpr std::array<CodeAndText, 20> kTexts = {{
     {"unreadable", "a tensor file is missing or damaged"},
     {"no-data", "one side recorded no values"},
     {"uninitialised", "memory that the call leaves unwritten"},
+    {"overwritten", "the call writes over it before anything reads it"},
     {"fill-differs", "masks that mean the same, with other numbers"},
     {"operands-exchanged", "equal: the operands stand in another order on the other side"},
     {"digest-basis", "checksums taken from other bytes"},

@@ -9,6 +9,7 @@
 #include "measure/standards.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/overwritten.h"
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/running_mean.h"
@@ -339,10 +340,25 @@ bool IsReordered(const WalkState& state, const Difference& difference, const Com
   return difference.error > measure::kNoiseFactor * std::max(source.error, source.expected);
 }
 
+// Whether the call writes over what differs here, which then is nobody's fault and explains
+// nothing. A file that is missing or damaged is said nevertheless.
+bool IsReplaced(const WalkState& state, const Difference& difference, ComparedRow& row) {
+  const bool is_told = difference.kind == Difference::Kind::kNumeric ||
+                       measure::IsBad(difference.verdict) || !difference.doubt.empty();
+  if (!is_told || state.comparison.of_saves) return false;
+  const ComparedCall& call = state.comparison.calls[row.call];
+  if (!IsOverwritten(row, call.target_name, measure::RowsOf(state.comparison, call))) return false;
+  row.verdict = Verdict::kNotComparable;
+  row.reason = "overwritten";
+  row.error = difference.error;
+  return true;
+}
+
 }  // namespace
 
 void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& inputs) {
   const Difference difference = state.DifferenceOf(row);
+  if (IsReplaced(state, difference, row)) return;
   const double roundoff = state.RoundoffOf(row);
   inputs.roundoff = std::max(inputs.roundoff, roundoff);
   state.noise.Coarsen(roundoff);
