@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "plumbline/compare_options.h"
+#include "plumbline/detection_limit.h"
 #include "plumbline/run.h"
 #include "plumbline/shared_value.h"
 
@@ -57,8 +58,8 @@ using Metric = std::variant<double, Absent>;
 // Python's str() gives for anything else.
 using Recorded = std::variant<std::monostate, bool, int64_t, double, Text>;
 
-// What a row is to its call. Keyword arguments are inputs.
-enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kParameterGrad };
+// What a row is to its call. Keyword arguments are inputs. A buffer is what the call left in it.
+enum class ItemRole : uint8_t { kInput, kParameter, kOutput, kBuffer, kParameterGrad };
 
 // One side of a row: one input, parameter, output or gradient of a call.
 struct Item {
@@ -201,6 +202,7 @@ struct Comparison {
   std::vector<Shared<std::vector<std::string>>> stacks;
   std::optional<FirstWrongCall> first_wrong_call;
   CompareCounts counts;
+  DetectionLimit limit;
   RunLoss target_loss, golden_loss;
   std::vector<std::string> warnings;
   std::vector<std::string> files;  // written by WriteComparison()

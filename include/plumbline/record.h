@@ -4,8 +4,8 @@
 #ifndef PLUMBLINE_RECORD_H_
 #define PLUMBLINE_RECORD_H_
 
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,23 +52,30 @@ struct BigInt {
 // A plain value type: copying copies the tree.
 class Value {
  public:
-  using Storage = std::variant<std::monostate, bool, int64_t, double, BigInt, std::string, ValueList,
-                               ValueMap, TensorRecord>;
+  using Storage = std::variant<std::monostate, bool, int64_t, double, BigInt, std::string,
+                               ValueList, ValueMap, TensorRecord>;
 
   Value() = default;  // null
   template <class T>
-    requires std::is_constructible_v<Storage, T&&> && (!std::is_same_v<std::decay_t<T>, Value>)
-  Value(T&& v) : storage_(std::forward<T>(v)) {}  // NOLINT: implicit by design
+  requires std::is_constructible_v<Storage, T&&> &&
+      (!std::is_same_v<std::decay_t<T>, Value>)Value(T&& v)
+      : storage_(std::forward<T>(v)) {}  // NOLINT: implicit by design
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(storage_); }
   // Null pointer if the value is of another kind.
   template <class T>
-  [[nodiscard]] const T* As() const { return std::get_if<T>(&storage_); }
+  [[nodiscard]] const T* As() const {
+    return std::get_if<T>(&storage_);
+  }
   template <class T>
-  [[nodiscard]] T* As() { return std::get_if<T>(&storage_); }
+  [[nodiscard]] T* As() {
+    return std::get_if<T>(&storage_);
+  }
   // Becomes an empty T, which the caller fills.
   template <class T>
-  T& Emplace() { return storage_.emplace<T>(); }
+  T& Emplace() {
+    return storage_.emplace<T>();
+  }
   [[nodiscard]] const Storage& storage() const { return storage_; }
   // Member of a map, or null pointer (also when this is not a map).
   [[nodiscard]] const Value* Find(std::string_view key) const;

@@ -69,17 +69,18 @@ using Status = Result<void>;
 #define PL_CONCAT_(a, b) PL_CONCAT_INNER_(a, b)
 
 // Evaluates `expr` (a Status or Result) and returns its error to the caller, if any.
-#define PL_TRY(expr)                                                  \
-  do {                                                                \
-    auto&& pl_status_ = (expr);                                       \
-    if (!pl_status_) return std::move(pl_status_).error();            \
+#define PL_TRY(expr)                                       \
+  do {                                                     \
+    auto&& pl_status_ = (expr);                            \
+    if (!pl_status_) return std::move(pl_status_).error(); \
   } while (false)
 
 // PL_TRY_ASSIGN(auto x, F()): declares x from the value of F(), or returns its error.
-#define PL_TRY_ASSIGN(decl, expr) PL_TRY_ASSIGN_IMPL_(PL_CONCAT_(pl_result_, __COUNTER__), decl, expr)
-#define PL_TRY_ASSIGN_IMPL_(tmp, decl, expr)     \
-  auto&& tmp = (expr);                           \
-  if (!tmp) return std::move(tmp).error();       \
+#define PL_TRY_ASSIGN(decl, expr) \
+  PL_TRY_ASSIGN_IMPL_(PL_CONCAT_(pl_result_, __COUNTER__), decl, expr)
+#define PL_TRY_ASSIGN_IMPL_(tmp, decl, expr) \
+  auto&& tmp = (expr);                       \
+  if (!tmp) return std::move(tmp).error();   \
   decl = *std::move(tmp)
 
 #endif  // PLUMBLINE_RESULT_H_

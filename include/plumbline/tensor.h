@@ -47,12 +47,12 @@ enum class DTypeKind : uint8_t { kBool, kUnsigned, kSigned, kFloat, kComplex };
 struct DTypeInfo {
   DType dtype;
   DTypeKind kind;
-  uint8_t size_bytes;              // of one element; complex counts both parts
-  int8_t significand_bits;         // including the hidden bit; 0 for bool and integers
-  std::string_view name;           // "bfloat16"
-  std::string_view torch_name;     // "torch.bfloat16"
-  std::string_view mindspore_name; // "BFloat16"; empty if MindSpore has none
-  std::string_view numpy_descr;    // "<f4"; empty if NumPy has none
+  uint8_t size_bytes;               // of one element; complex counts both parts
+  int8_t significand_bits;          // including the hidden bit; 0 for bool and integers
+  std::string_view name;            // "bfloat16"
+  std::string_view torch_name;      // "torch.bfloat16"
+  std::string_view mindspore_name;  // "BFloat16"; empty if MindSpore has none
+  std::string_view numpy_descr;     // "<f4"; empty if NumPy has none
 };
 
 // The table row of a dtype. Total: every enumerator has a row.
@@ -72,7 +72,8 @@ using Shape = std::vector<int64_t>;
 // Product of the dimensions. kCorrupt if one is negative or the product overflows int64_t.
 Result<int64_t> ElementCount(std::span<const int64_t> sizes);
 
-// Row-major strides in elements, as the frameworks compute them (a dimension of size 0 counts as 1).
+// Row-major strides in elements, as the frameworks compute them (a dimension of size 0 counts as
+// 1).
 std::vector<int64_t> ContiguousStrides(std::span<const int64_t> sizes);
 
 // Borrowed, read-only tensor in host memory. Owns nothing: data, sizes and strides must outlive

@@ -81,6 +81,7 @@ void ReadHooks(PyObject* parts, FrameworkHooks* hooks) {
   ReadName(parts, "grad_node_name", "grad_fn", &names.grad_node);
   ReadName(parts, "output_number_name", "output_nr", &names.output_number);
   ReadName(parts, "parameters_name", "_parameters", &names.parameters);
+  ReadName(parts, "buffers_name", "_buffers", &names.buffers);
   ReadName(parts, "node_id_name", nullptr, &names.node_id);
 }
 
@@ -96,7 +97,7 @@ void Release(FrameworkHooks& hooks) {
   for (PyObject* object :
        {hooks.to_host, hooks.describe_tensor, hooks.mode_depth, hooks.mode_at, hooks.pop_mode,
         hooks.push_mode, hooks.parameter_type, hooks.no_override, names.requires_grad,
-        names.grad_node, names.output_number, names.parameters, names.node_id}) {
+        names.grad_node, names.output_number, names.parameters, names.buffers, names.node_id}) {
     Py_XDECREF(object);
   }
 }

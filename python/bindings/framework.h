@@ -51,6 +51,7 @@ struct FrameworkNames {
   PyObject* grad_node = nullptr;      // of a tensor: the node that made it, or None
   PyObject* output_number = nullptr;  // of a tensor among the results of that node
   PyObject* parameters = nullptr;     // of a module: dict name -> parameter or None
+  PyObject* buffers = nullptr;        // the same of tensors that are no parameters
   // Method of a node, a number that is its own: looking it up makes a new Python object each time.
   // Null: a node that lives has one object.
   PyObject* node_id = nullptr;

@@ -25,14 +25,6 @@ nb::dict OwnParameters(PyObject* module, const FrameworkNames& names) {
   return present;
 }
 
-// An attribute `inplace` of the module itself, as ReLU and Dropout have.
-bool WorksInPlace(PyObject* module) {
-  static PyObject* const dict_name = PyUnicode_InternFromString("__dict__");
-  static PyObject* const name = PyUnicode_InternFromString("inplace");
-  const nb::object attributes = nb::steal(CheckedPython(PyObject_GetAttr(module, dict_name)));
-  return PyDict_Check(attributes.ptr()) && PyDict_GetItem(attributes.ptr(), name) == Py_True;
-}
-
 }  // namespace
 
 ModuleHook::ModuleHook(Recorder& recorder, const Autograd& autograd, std::string prefix,
@@ -49,9 +41,7 @@ void ModuleHook::Before(PyObject* module, PyObject* args, PyObject* kwargs) {
   ModuleCall call{this, 0, nullptr};
   RunGuarded(recorder_, [&] {
     const ModeOff mode_off(recorder_.hooks(), thread);
-    const uint32_t number = recorder_.EnterModule(
-        id_, args, kwargs, WorksInPlace(module) ? Writes::kEverything : Writes::kNothing,
-        &call.token);
+    const uint32_t number = recorder_.EnterModule(id_, module, args, kwargs, &call.token);
     if (call.token == 0 || !wants_backward_ || !nb::cast<bool>(autograd_.is_grad_enabled())) return;
     const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);
@@ -74,7 +64,7 @@ void ModuleHook::After(PyObject* module, PyObject* output, bool raised) {
   RunGuarded(recorder_, [&] {
     const ModeOff mode_off(recorder_.hooks(), thread);
     const nb::dict parameters = OwnParameters(module, recorder_.hooks().names);
-    recorder_.LeaveModule(call.token, raised ? nullptr : output, parameters.ptr());
+    recorder_.LeaveModule(call.token, module, raised ? nullptr : output, parameters.ptr());
     if (raised || recorder_.observer().is_done()) return;
     const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);

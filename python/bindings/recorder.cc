@@ -10,9 +10,12 @@
 #include "formats/dump_json.h"
 #include "grad_hook.h"
 
+namespace nb = nanobind;
+
 namespace plumbline::python {
 namespace {
 
+using dump_json::kBuffers;
 using dump_json::kInput;
 using dump_json::kInputArgs;
 using dump_json::kInputKwargs;
@@ -46,6 +49,14 @@ std::string BackwardName(std::string_view forward) {
   name += ".backward";
   name += forward.substr(at + kForward.size());
   return name;
+}
+
+// An attribute `inplace` of the module itself, as ReLU and Dropout have.
+bool WorksInPlace(PyObject* module) {
+  static PyObject* const dict_name = PyUnicode_InternFromString("__dict__");
+  static PyObject* const name = PyUnicode_InternFromString("inplace");
+  const nb::object attributes = nb::steal(CheckedPython(PyObject_GetAttr(module, dict_name)));
+  return PyDict_Check(attributes.ptr()) && PyDict_GetItem(attributes.ptr(), name) == Py_True;
 }
 
 PyObject* CallInside(ThreadState& thread, PyObject* original, PyObject* const* args, size_t nargsf,
@@ -214,16 +225,16 @@ void Recorder::HookGradient(PyObject* result, std::string_view api_name, uint32_
   AttachGradHook(tensor, *this, std::move(name), std::move(parent), wants_parents_);
 }
 
-uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, Writes writes,
+uint32_t Recorder::EnterModule(uint32_t id, PyObject* module, PyObject* args, PyObject* kwargs,
                                uint64_t* token) {
   *token = 0;
   ThreadState& thread = ThisThread();
   if (!Recording(thread)) return 0;
   const InTool in_tool(thread, gate_);
   const ModeOff mode_off(hooks_, thread);
-  const uint32_t number = observer_->counters().Next(module);
+  const uint32_t number = observer_->counters().Next(id);
   ModuleFrame frame;
-  frame.name = observer_->counters().NameOf(module);
+  frame.name = observer_->counters().NameOf(id);
   frame.name += ".forward.";
   frame.name += std::to_string(number);
   frame.token = *token = next_token_++;
@@ -231,7 +242,7 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
   if (!observer_->selection().selects_all()) observer_->selection().EnterModule(frame.name);
   if (WantsInput(observer_->config().data_mode, CallKind::kForward) &&
       observer_->selection().MaySelectModule(frame.name)) {
-    frame.inputs.kept.writes = writes;
+    if (WorksInPlace(module)) frame.inputs.kept.writes = Writes::kEverything;
     NameEntry(thread, frame.name, &frame.inputs.kept);
     EntryPacker& out = thread.event;
     out.Clear();
@@ -241,11 +252,20 @@ uint32_t Recorder::EnterModule(uint32_t module, PyObject* args, PyObject* kwargs
     CountFailures(walker);
     frame.inputs.bytes.assign(out.bytes().begin(), out.bytes().end());
   }
+  if (WantsBuffers()) frame.buffers = BufferReader(types_, hooks_, reader_).Look(module);
   thread.modules.push_back(std::move(frame));
   return number;
 }
 
-void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameters) {
+// What a search for NaN keeps and finds is that of upstream's, which looks at no buffer.
+bool Recorder::WantsBuffers() const {
+  const Config& config = observer_->config();
+  return search_ == Search::kNothing && config.task != Task::kStructure &&
+         WantsOutput(config.data_mode, CallKind::kForward);
+}
+
+void Recorder::LeaveModule(uint64_t token, PyObject* module, PyObject* output,
+                           PyObject* parameters) {
   ThreadState& thread = ThisThread();
   bool known = false;
   for (const ModuleFrame& frame : thread.modules) known |= frame.token == token;
@@ -282,6 +302,11 @@ void Recorder::LeaveModule(uint64_t token, PyObject* output, PyObject* parameter
       kept.in_output = false;
     }
     walker.Dict(kParameters, "parameters", parameters, out);
+    if (WantsBuffers()) {
+      const BufferReader reader(types_, hooks_, reader_);
+      const nb::dict changed = reader.ChangedSince(frame.buffers, module);
+      if (changed.size() > 0) walker.Dict(kBuffers, "buffers", changed.ptr(), out);
+    }
     CountFailures(walker);
     if (wants_recompute_) PackRecompute(stack.is_recompute, out);
   }

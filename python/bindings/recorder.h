@@ -62,12 +62,11 @@ class Recorder : public TensorSink {
                     PyObject* kwnames);
 
   // Module events. Enter returns the call number and sets *token for Leave; inputs are read here.
-  // `writes`: whether the module itself works in place on its inputs.
-  uint32_t EnterModule(uint32_t module, PyObject* args, PyObject* kwargs, Writes writes,
+  uint32_t EnterModule(uint32_t id, PyObject* module, PyObject* args, PyObject* kwargs,
                        uint64_t* token);
   // `parameters`: dict name -> tensor, or null. Frames above the token's (calls that raised) are
   // dropped. `output` null: the module raised.
-  void LeaveModule(uint64_t token, PyObject* output, PyObject* parameters);
+  void LeaveModule(uint64_t token, PyObject* module, PyObject* output, PyObject* parameters);
 
   // The name of the backward entry that encloses the one of the innermost module call; empty: none.
   [[nodiscard]] std::string ParentOfBackward() const;
@@ -150,6 +149,8 @@ class Recorder : public TensorSink {
 
   [[nodiscard]] bool Recording(const ThreadState& thread) const;
   [[nodiscard]] bool MayRecordBackward(const ThreadState& thread) const;
+  // Whether modules tell which of their buffers they changed.
+  [[nodiscard]] bool WantsBuffers() const;
   // Whether a call that began in `epoch` still has its place; counts it as lost if not.
   bool StillHasPlace(uint64_t epoch, std::string_view name);
   uint32_t UseStack(StackInfo* info);

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory_resource>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -16,6 +15,7 @@
 #include "record/tensor_stats.h"
 #include "store/tensor_writer.h"
 #include "tensor_from_python.h"
+#include "tensor_identity.h"
 
 namespace plumbline::python {
 
@@ -52,19 +52,11 @@ class TensorCache {
   [[nodiscard]] uint64_t hits() const { return hits_; }
 
  private:
-  struct Identity {
-    const std::byte* data;
-    int64_t version;
-    uint64_t geometry;  // hash of dtype, sizes and strides
-    uint64_t sample;    // hash of sixteen elements
-    bool operator==(const Identity&) const = default;
-  };
   struct Item {
     PyObject* weak_reference;
-    Identity identity;
+    TensorIdentity identity;
     TensorFacts facts;
   };
-  static std::optional<Identity> IdentityOf(PyObject* tensor, const HostTensor& host);
 
   std::pmr::unsynchronized_pool_resource memory_{&PageMemory()};
   std::pmr::unordered_map<PyObject*, Item> items_{&memory_};

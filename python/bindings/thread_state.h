@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kept_tensors.h"
+#include "module_buffers.h"
 #include "record/value.h"
 #include "step_gate.h"
 
@@ -22,10 +23,11 @@ class ModuleHook;
 
 // A module call that has begun and not ended: what the recorder knows.
 struct ModuleFrame {
-  std::string name;    // "Module.layers.0.LlamaDecoderLayer.forward.0"
-  PackedPart inputs;   // members, taken before the module could change them
-  uint64_t token = 0;  // identifies the frame to Leave()
-  uint64_t epoch = 0;  // of the step it belongs to
+  std::string name;               // "Module.layers.0.LlamaDecoderLayer.forward.0"
+  PackedPart inputs;              // members, taken before the module could change them
+  BufferReader::Buffers buffers;  // as they were before
+  uint64_t token = 0;             // identifies the frame to Leave()
+  uint64_t epoch = 0;             // of the step it belongs to
 };
 
 // The same call: what its hook knows.

@@ -25,6 +25,7 @@ inline constexpr std::string_view kInputKwargs = "input_kwargs";
 inline constexpr std::string_view kOutput = "output";
 inline constexpr std::string_view kInput = "input";
 inline constexpr std::string_view kParameters = "parameters";
+inline constexpr std::string_view kBuffers = "buffers";  // of a module, those that the call changed
 inline constexpr std::string_view kIsRecompute = "is_recompute";
 
 // Builds the text of dump.json piece by piece. `out` must outlive the writer; it may be drained

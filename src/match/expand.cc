@@ -27,6 +27,7 @@ constexpr MemberRule kMembers[] = {
     {"input", ".input", ItemRole::kInput},
     {"output", ".output", ItemRole::kOutput},
     {"parameters", ".parameters", ItemRole::kParameter},
+    {"buffers", ".buffers", ItemRole::kBuffer},
 };
 
 int RowGroup(ItemRole role) {
@@ -37,10 +38,12 @@ int RowGroup(ItemRole role) {
       return 1;
     case ItemRole::kOutput:
       return 2;
-    case ItemRole::kParameterGrad:
+    case ItemRole::kBuffer:
       return 3;
+    case ItemRole::kParameterGrad:
+      return 4;
   }
-  return 3;
+  return 4;
 }
 
 std::string DigestOfText(std::string_view text) {

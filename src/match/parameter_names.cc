@@ -10,7 +10,7 @@ namespace plumbline::match {
 namespace {
 
 // Of the normalisations and of Embedding. The running statistics are buffers in PyTorch's own
-// modules, which recordings leave out, but parameters in some of other people.
+// modules, but parameters in some of other people.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"gamma", "weight"},
     {"beta", "bias"},
@@ -23,6 +23,22 @@ bool HasPart(const CallItems& call, std::string_view part) {
       call.items, [&](const Item& item) { return ItemPart(item.name, call.name) == part; });
 }
 
+constexpr std::string_view kForward = "parameters.";  // gradients have the bare name
+constexpr std::string_view kBuffers = "buffers.";
+
+// Parameters that the call wrote into, as buffers under PyTorch's names, where the golden module
+// has them so: both are recorded behind the call.
+void TakeForBuffers(const CallItems& golden, std::vector<Item>& items,
+                    std::vector<std::string>& parts) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!parts[i].starts_with(kForward) || HasPart(golden, parts[i])) continue;
+    std::string buffer = std::string(kBuffers).append(parts[i].substr(kForward.size()));
+    if (!HasPart(golden, buffer)) continue;
+    parts[i] = std::move(buffer);
+    items[i].role = ItemRole::kBuffer;
+  }
+}
+
 // What a cell that no mapping names is called in PyTorch, where it has the same place.
 std::string ModuleOf(std::string_view cell) {
   constexpr std::string_view kCell = "Cell.";
@@ -33,7 +49,6 @@ std::string ModuleOf(std::string_view cell) {
 }  // namespace
 
 std::optional<std::string> ParameterInTorch(std::string_view part) {
-  constexpr std::string_view kForward = "parameters.";  // gradients have the bare name
   const std::string_view prefix = part.starts_with(kForward) ? kForward : std::string_view();
   for (const auto& [ours, theirs] : kNames) {
     if (part.substr(prefix.size()) == ours) return std::string(prefix).append(theirs);
@@ -57,7 +72,9 @@ void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>&
       parts.push_back(is_so ? *renamed : std::string(part));
       is_renamed = is_renamed || is_so;
     }
-    if (is_renamed) call.mapped_parts = std::move(parts);
+    if (!is_renamed) continue;
+    TakeForBuffers(*other->second, call.items, parts);
+    call.mapped_parts = std::move(parts);
   }
 }
 

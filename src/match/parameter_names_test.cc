@@ -49,5 +49,15 @@ TEST(ParameterNames, OnlyNamesThatTheGoldenSideLacksAreMapped) {
             (Parts{"weight", "bias"}));
 }
 
+TEST(ParameterNames, RunningStatisticsAreBuffersWhereGoldenHasThemSo) {
+  const CallItems cell =
+      CallOf("Cell.n.BatchNorm2d.forward.0", {"parameters.moving_mean", "output.0"});
+  const std::string name = "Module.n.BatchNorm2d.forward.0";
+  EXPECT_EQ(Mapped(cell, name, CallOf(name, {"output.0", "buffers.running_mean"})),
+            (Parts{"buffers.running_mean", "output.0"}));
+  EXPECT_EQ(Mapped(cell, name, CallOf(name, {"output.0", "parameters.running_mean"})),
+            (Parts{"parameters.running_mean", "output.0"}));
+}
+
 }  // namespace
 }  // namespace plumbline::match

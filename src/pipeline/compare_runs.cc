@@ -24,6 +24,7 @@
 #include "pipeline/compared_rows.h"
 #include "pipeline/count_rows.h"
 #include "pipeline/culprit/cause_of_call.h"
+#include "pipeline/culprit/detection_limit.h"
 #include "pipeline/culprit/incomplete_record.h"
 #include "pipeline/culprit/judge_rows.h"
 #include "pipeline/culprit/measured_noise.h"
@@ -248,7 +249,8 @@ struct pipeline::RunPair::Impl {
     if (comparison.of_saves) match::AlignSaveNames(target.calls, golden.calls);
     if (comparison.of_graphs()) DescribeGraphs();
     if (!comparison.of_saves && !has_graphs() && mapping.empty()) {
-      left_out = TakeLeftOut(target.calls, golden.calls);
+      const bool across = target.run.header().framework != golden.run.header().framework;
+      left_out = TakeLeftOut(target.calls, golden.calls, across);
     }
     const PairingSide left{target.run, target.calls}, right{golden.run, golden.calls};
     PL_TRY_ASSIGN(std::vector<CallPair> pairs, pairing.pair
@@ -362,6 +364,7 @@ Status pipeline::RunPair::Explain() {
   });
   PL_TRY(std::move(stacks));
   pipeline::CountRows(comparison);
+  comparison.limit = LimitOf(comparison);
   comparison.target_loss.side_files = target.loss().side_files;
   comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);

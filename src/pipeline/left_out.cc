@@ -11,21 +11,24 @@ namespace {
 
 using match::CallItems;
 
+// One call may take nothing, or return nothing.
+constexpr size_t kFewestCalls = 2;
+
 // One direction and one half of its calls.
 struct Part {
   CallKind kind;
   ItemRole role;
   std::string_view name;
+  size_t fewest_calls = kFewestCalls;  // that have it on the side that recorded it
 };
 constexpr Part kParts[] = {
     {CallKind::kForward, ItemRole::kInput, "inputs of forward calls"},
     {CallKind::kForward, ItemRole::kOutput, "results of forward calls"},
+    // Recorders of other makes and of earlier releases know none.
+    {CallKind::kForward, ItemRole::kBuffer, "buffers that modules changed", 1},
     {CallKind::kBackward, ItemRole::kInput, "inputs of backward calls"},
     {CallKind::kBackward, ItemRole::kOutput, "results of backward calls"},
 };
-
-// One call may take nothing, or return nothing.
-constexpr size_t kFewestCalls = 2;
 
 bool IsOf(const Part& part, const Item& item) { return item.role == part.role; }
 
@@ -71,7 +74,8 @@ size_t Take(const Part& part, bool of_target, std::vector<CallItems>& calls, Lef
 
 }  // namespace
 
-LeftOut TakeLeftOut(std::vector<CallItems>& target, std::vector<CallItems>& golden) {
+LeftOut TakeLeftOut(std::vector<CallItems>& target, std::vector<CallItems>& golden,
+                    bool across_frameworks) {
   // Told for all parts before any is taken.
   const PartCounts of_target = CountParts(target), of_golden = CountParts(golden);
   std::vector<std::pair<Part, bool>> alone;  // the part, and whether the target alone has it
@@ -79,7 +83,9 @@ LeftOut TakeLeftOut(std::vector<CallItems>& target, std::vector<CallItems>& gold
     const PartCounts& own = is_target ? of_target : of_golden;
     const PartCounts& other = is_target ? of_golden : of_target;
     for (size_t i = 0; i < own.size(); ++i) {
-      const bool is_alone = LacksAll(other[i]) && own[i].with >= kFewestCalls;
+      // What is a buffer in one framework is a parameter in the other.
+      if (across_frameworks && kParts[i].role == ItemRole::kBuffer) continue;
+      const bool is_alone = LacksAll(other[i]) && own[i].with >= kParts[i].fewest_calls;
       if (is_alone) alone.emplace_back(kParts[i], is_target);
     }
   }

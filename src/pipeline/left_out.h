@@ -31,8 +31,10 @@ struct LeftOut {
 
 // Takes the inputs of all forward calls, or of all backward calls, or their results, out of the
 // calls of one side where the other side has none in any call of that direction, although it
-// recorded something else in several. What is left can be paired.
-LeftOut TakeLeftOut(std::vector<match::CallItems>& target, std::vector<match::CallItems>& golden);
+// recorded something else in several. What is left can be paired. The same of the buffers of
+// modules, but between two frameworks.
+LeftOut TakeLeftOut(std::vector<match::CallItems>& target, std::vector<match::CallItems>& golden,
+                    bool across_frameworks);
 
 // Adds what was taken to a judged comparison: rows behind all others, not comparable, which count
 // as missing values.

@@ -92,5 +92,28 @@ TEST_F(NotRecordedTest, OneCallWithoutInputsIsADifference) {
   EXPECT_EQ(CountOf(comparison, "structure-differs"), 3u);
 }
 
+// Recorders of other makes know no buffers: what is compared with such a recording is not complete,
+// and no other model.
+TEST_F(NotRecordedTest, BuffersOfOneSideAreNoDifference) {
+  Record(golden_, true, true);
+  Record(target_, true, true);
+  for (DumpForTest* side : {&target_, &golden_}) {
+    const std::string buffers =
+        fmt::format(R"("parameters": {{}}, "buffers": {{"mean": {}}})", TensorJson(1, 0, 1));
+    const std::string call = Inputs(TensorJson(1, -2, 4)) + ", " + Output(TensorJson(1, -1, 2));
+    side->AddEntry(Entry("Module.norm.BatchNorm1d.forward.0",
+                         call + (side == &target_ ? ", " + buffers : "")));
+  }
+  const Comparison comparison = Compare();
+  EXPECT_FALSE(comparison.first_wrong_call);
+  EXPECT_FALSE(comparison.is_complete());
+  EXPECT_EQ(comparison.counts.calls, 3u);
+  EXPECT_EQ(comparison.counts.missing_values, 1u);
+  ASSERT_EQ(comparison.warnings.size(), 1u);
+  EXPECT_EQ(comparison.warnings[0],
+            "golden recorded no buffers that modules changed (data_mode?): 1 values of the target "
+            "have nothing to be compared with");
+}
+
 }  // namespace
 }  // namespace plumbline

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
-namespace plumbline::report {
+#include <cmath>
 
-Certainty CertaintyOf(CompareMode mode) {
+namespace plumbline::report {
+namespace {
+
+constexpr std::string_view kLevelOfAll = "high";
+
+Certainty CertaintyOfMode(CompareMode mode) {
   switch (mode) {
     case CompareMode::kStatistics:
       return {"medium",
@@ -16,13 +21,53 @@ Certainty CertaintyOf(CompareMode mode) {
     case CompareMode::kTensor:
       break;
   }
-  return {"high", "every element was compared"};
+  return {kLevelOfAll, "every element was compared"};
 }
 
-std::string CertaintyLine(CompareMode mode) {
-  const Certainty certainty = CertaintyOf(mode);
-  if (mode == CompareMode::kTensor) return {};
+// "0.0021 %", with two digits, rounded up: below it nothing is told.
+std::string Percent(double ratio) {
+  const double percent = ratio * 100;
+  const double unit = std::pow(10, std::floor(std::log10(percent)) - 1);
+  constexpr double kRounding = 1e-9;  // 2.0000000001 units are 2
+  return fmt::format("{:.2g} %", std::ceil(percent / unit - kRounding) * unit);
+}
+
+}  // namespace
+
+Certainty CertaintyOf(CompareMode mode, const DetectionLimit& limit) {
+  Certainty certainty = CertaintyOfMode(mode);
+  if (!limit.lacks_last_update) return certainty;
+  if (certainty.level == kLevelOfAll) certainty.level = "medium";
+  certainty.text += "; what the optimizer made of the last gradients was not recorded";
+  return certainty;
+}
+
+std::string CertaintyLine(CompareMode mode, const DetectionLimit& limit) {
+  const Certainty certainty = CertaintyOf(mode, limit);
+  if (certainty.level == kLevelOfAll) return {};
   return fmt::format("  certainty: {}: {}\n", certainty.level, certainty.text);
+}
+
+std::string LimitText(CompareMode mode, const DetectionLimit& limit) {
+  std::string kinds;
+  const auto add = [&](std::string_view what, double allowed) {
+    if (!(allowed > 0)) return;
+    kinds +=
+        fmt::format("{}of a {} below {}", kinds.empty() ? "" : " and ", what, Percent(allowed));
+  };
+  add("result", limit.result);
+  add("gradient", limit.gradient);
+  std::string text = kinds.empty()
+                         ? fmt::format("no difference of a recorded {} is taken for noise",
+                                       mode == CompareMode::kDigest ? "digest" : "value")
+                         : fmt::format("differences {} cannot be told from noise here", kinds);
+  if (limit.roundings == 0) return text;
+  return fmt::format("{}; {} {} rounding alone, of which nothing is told", text, limit.roundings,
+                     limit.roundings == 1 ? "value is" : "values are");
+}
+
+std::string LimitLine(CompareMode mode, const DetectionLimit& limit) {
+  return fmt::format("  limit: {}\n", LimitText(mode, limit));
 }
 
 }  // namespace plumbline::report

@@ -12,12 +12,18 @@ namespace plumbline::report {
 
 struct Certainty {
   std::string_view level;  // "high": every element was compared; "medium": less than that
-  std::string_view text;   // what was compared, and what goes unseen
+  std::string text;        // what was compared, and what goes unseen
 };
-Certainty CertaintyOf(CompareMode mode);
+Certainty CertaintyOf(CompareMode mode, const DetectionLimit& limit);
 
 // "  certainty: ..." and a line end; empty where every element was compared.
-std::string CertaintyLine(CompareMode mode);
+std::string CertaintyLine(CompareMode mode, const DetectionLimit& limit);
+
+// "differences of a result below 0.01 % and of a gradient below 2 % cannot be told from noise
+// here".
+std::string LimitText(CompareMode mode, const DetectionLimit& limit);
+// "  limit: ..." and a line end, below an answer without a wrong call.
+std::string LimitLine(CompareMode mode, const DetectionLimit& limit);
 
 }  // namespace plumbline::report
 

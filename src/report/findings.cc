@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
+#include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/stats_metrics.h"
 #include "measure/verdict.h"
@@ -146,9 +147,7 @@ ColorView ViewOf(const Comparison& comparison, const ComparedRow& row, bool firs
   view.golden_max = NumberOrTruth(row.golden->statistics[0]);
   view.has_numbers = view.difference.has_value() && view.golden_max.has_value() &&
                      NumberOrTruth(row.target->statistics[0]).has_value();
-  const ItemRole role = row.target->role;
-  const bool input = role == ItemRole::kInput || role == ItemRole::kParameter;
-  view.is_output = !first_of_call && !input;
+  view.is_output = !first_of_call && !measure::IsInput(*row.target);
   return view;
 }
 

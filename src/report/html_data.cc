@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "measure/compared_row.h"
 #include "record/call_stack.h"
 #include "report/html_report.h"
 #include "report/json_object.h"
@@ -204,9 +205,7 @@ class PartWriter {
     const ComparedCall& compared = comparison_.calls[call];
     for (size_t i = compared.first_row; i < compared.first_row + compared.row_count; ++i) {
       const ComparedRow& row = comparison_.rows[i];
-      const bool is_output =
-          row.item().role == ItemRole::kOutput || row.item().role == ItemRole::kParameterGrad;
-      if (!is_output || std::isnan(row.error)) continue;
+      if (measure::IsInput(row) || std::isnan(row.error)) continue;
       if (std::isnan(point.error) || row.error > point.error) {
         point.error = row.error;
         point.explained = row.expected;

@@ -17,6 +17,8 @@ std::string_view RoleName(ItemRole role) {
       return "parameter";
     case ItemRole::kOutput:
       return "output";
+    case ItemRole::kBuffer:
+      return "buffer";
     case ItemRole::kParameterGrad:
       return "parameter_grad";
   }
@@ -140,10 +142,11 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
-  const Certainty certainty = CertaintyOf(comparison.mode);
+  const Certainty certainty = CertaintyOf(comparison.mode, comparison.limit);
   ObjectWriter members(object.Key("certainty"));
   members.Text("level", certainty.level);
   members.Text("text", certainty.text);
+  members.Text("limit", LimitText(comparison.mode, comparison.limit));
   members.End();
   AppendCounts(comparison.counts, object.Key("counts"));
   object.Texts("warnings", comparison.warnings);

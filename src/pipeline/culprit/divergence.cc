@@ -114,15 +114,10 @@ class Judge {
     const JudgedInputs judged{index, ClassOf(call), inputs};
     AddForwardOfBackward(call, inputs);
     for (ComparedRow& row : RowsOf(call)) {
-      const ItemRole role = row.target->role;
-      if (role == ItemRole::kInput || role == ItemRole::kParameter)
-        JudgeInput(state_, index, row, inputs);
+      if (measure::IsInput(row)) JudgeInput(state_, index, row, inputs);
     }
     for (ComparedRow& row : RowsOf(call)) {
-      const ItemRole role = row.target->role;
-      if (role == ItemRole::kOutput || role == ItemRole::kParameterGrad) {
-        JudgeOutput(state_, judged, row);
-      }
+      if (!measure::IsInput(row)) JudgeOutput(state_, judged, row);
     }
     call.verdict = WorstOfResults(RowsOf(call));
     SettleArguments(call, inputs);

@@ -60,11 +60,27 @@ bool IsToldBySlope(CallClass call_class, std::string_view name) {
 // kind.
 constexpr double kSteep = 8;
 
+// A buffer keeps sums of what the call reads, or of its squares: running statistics, amounts. It is
+// as far off as that, over its own size.
+measure::Propagation ToBuffer(const JudgedInputs& judged, const Item& buffer) {
+  const double size = measure::RmsOf(buffer).value_or(0);
+  measure::Propagation propagation;
+  for (const measure::InputError& operand : judged.inputs.operands) {
+    const double read = measure::RmsOf(*operand.golden).value_or(0);
+    const double condition = std::clamp(size > 0 ? std::max(read, read * read) / size : 1, 1.0,
+                                        measure::kMostAmplification);
+    propagation.amplification = std::max(propagation.amplification, condition);
+    propagation.from_inputs = std::max(propagation.from_inputs, condition * operand.error);
+  }
+  return propagation;
+}
+
 // The propagation, where a call is steeper than its kind and the norms of its operands tell. Its
 // gradient hangs on what forward read as its result does.
 measure::Propagation WithSlope(const WalkState& state, const JudgedInputs& judged,
                                measure::Propagation propagation, const Item& result,
                                double input_error) {
+  if (result.role == ItemRole::kBuffer) return ToBuffer(judged, result);
   const std::string& name = state.comparison.calls[judged.call].target_name;
   if (state.comparison.of_saves) return propagation;
   if (const ForwardResult* forward = state.forward.Of(name)) {
@@ -374,7 +390,8 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
                           std::isfinite(errors.usual);  // else nothing is known of it
     // What becomes of rounding alone says nothing of the noise in other values.
     const bool is_of_residue = measure::HasResidue(judged.inputs.operands);
-    if (is_usual && !is_of_residue && difference.kind == Difference::Kind::kNumeric) {
+    const bool is_telling = is_usual && !is_of_residue && row.golden->role != ItemRole::kBuffer;
+    if (is_telling && difference.kind == Difference::Kind::kNumeric) {
       state.noise.Raise(std::max(row.error, errors.hidden));
     }
     return;

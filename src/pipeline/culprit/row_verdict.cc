@@ -83,8 +83,7 @@ Verdict WorstOfResults(std::span<const ComparedRow> rows) {
   Verdict worst = Verdict::kSame;
   bool any = false;
   for (const ComparedRow& row : rows) {
-    const ItemRole role = row.target->role;
-    if (role == ItemRole::kInput || role == ItemRole::kParameter) continue;
+    if (measure::IsInput(row)) continue;
     any = true;
     if (measure::Severity(row.verdict) > measure::Severity(worst)) worst = row.verdict;
   }

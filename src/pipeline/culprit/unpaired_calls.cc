@@ -13,16 +13,12 @@
 namespace plumbline::pipeline {
 namespace {
 
-bool IsResult(ItemRole role) {
-  return role == ItemRole::kOutput || role == ItemRole::kParameterGrad;
-}
-
 std::vector<const Item*> TensorResults(const Comparison& comparison, uint32_t index) {
   const ComparedCall& call = comparison.calls[index];
   std::vector<const Item*> results;
   for (uint32_t k = 0; k < call.row_count; ++k) {
     const Item& item = comparison.rows[call.first_row + k].item();
-    if (item.is_tensor && IsResult(item.role)) results.push_back(&item);
+    if (item.is_tensor && !measure::IsInput(item)) results.push_back(&item);
   }
   return results;
 }
@@ -53,10 +49,10 @@ UnpairedCalls::UnpairedCalls(const Comparison& comparison)
     if (call.target_name.empty()) golden_by_name_.insert_or_assign(call.golden_name, i);
     for (uint32_t k = 0; k < call.row_count; ++k) {
       const ComparedRow& row = comparison.rows[call.first_row + k];
-      if (row.target && IsResult(row.target->role) && IsTelling(*row.target)) {
+      if (row.target && !measure::IsInput(*row.target) && IsTelling(*row.target)) {
         if (const auto key = KeyOf(*row.target)) target_[*key].push_back(i);
       }
-      if (row.golden && IsResult(row.golden->role) && IsTelling(*row.golden)) {
+      if (row.golden && !measure::IsInput(*row.golden) && IsTelling(*row.golden)) {
         if (const auto key = KeyOf(*row.golden)) golden_[*key].push_back(i);
       }
     }
@@ -97,7 +93,7 @@ UnpairedCalls::Region UnpairedCalls::RegionOf(uint32_t producer) const {
       const Item& each = comparison_.rows[call.first_row + k].item();
       if (!each.is_tensor) continue;
       region.roundoff = std::max(region.roundoff, measure::RoundoffOf(each, each));
-      if (!IsResult(each.role)) read.push_back({&each, 1});
+      if (measure::IsInput(each)) read.push_back({&each, 1});
     }
     for (const Item* result : TensorResults(comparison_, at)) {
       const double found = measure::PropagationTo(*result, call.target_name, read).from_inputs;
@@ -122,7 +118,7 @@ std::vector<uint32_t> UnpairedCalls::LeadingTo(uint32_t call, Through through) c
                           ReturnsWholeNumbers(TensorResults(comparison_, found[next]));
     for (uint32_t k = 0; k < at.row_count; ++k) {
       const ComparedRow& row = comparison_.rows[at.first_row + k];
-      if (!row.target || IsResult(row.target->role)) continue;
+      if (!row.target || !measure::IsInput(*row.target)) continue;
       if (is_whole && !measure::IsExact(*row.target, *row.target)) continue;
       const std::optional<uint32_t> producer = TargetProducer(*row.target, found[next]);
       if (producer && met.insert(*producer).second) found.push_back(*producer);
@@ -143,8 +139,8 @@ void UnpairedCalls::MarkGood(uint32_t call, Agreement agreement) {
 
 size_t UnpairedCalls::CountResults(uint32_t call) const {
   const auto rows = measure::RowsOf(comparison_, comparison_.calls[call]);
-  return static_cast<size_t>(std::ranges::count_if(
-      rows, [](const ComparedRow& row) { return IsResult(row.item().role); }));
+  return static_cast<size_t>(
+      std::ranges::count_if(rows, [](const ComparedRow& row) { return !measure::IsInput(row); }));
 }
 
 bool UnpairedCalls::ResultsAgree(uint32_t call, double largest_error) const {

@@ -26,10 +26,7 @@ using simdjson::dom::element;
 constexpr std::string_view kStackColumn = "NPU_Stack_Info";
 constexpr std::string_view kNotAvailable = "N/A";
 
-bool IsOutput(const ComparedRow& row) {
-  const ItemRole role = row.item().role;
-  return role == ItemRole::kOutput || role == ItemRole::kParameterGrad;
-}
+bool IsOutput(const ComparedRow& row) { return !measure::IsInput(row); }
 
 bool IsDifferent(const ComparedRow& row) {
   if (measure::IsBad(row.verdict)) return true;
@@ -58,6 +55,8 @@ std::string_view StateOf(const ComparedRow& row) {
       return "parameters";
     case ItemRole::kOutput:
       return "output";
+    case ItemRole::kBuffer:
+      return "buffers";
     case ItemRole::kParameterGrad:
       return "parameters_grad";
   }

@@ -145,6 +145,7 @@ RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
   RankOutcome outcome;
   outcome.mode = comparison.mode;
   outcome.counts = comparison.counts;
+  outcome.limit = comparison.limit;
   outcome.complete = comparison.is_complete();
   outcome.answer_line = FirstLine(SummaryText(comparison));
   for (const std::string_view condition : report::kFailConditions) {

@@ -39,6 +39,7 @@ struct WrongCall {
 struct RankOutcome {
   CompareMode mode = CompareMode::kStatistics;
   CompareCounts counts;
+  DetectionLimit limit;
   bool complete = false;    // Comparison::is_complete()
   std::string answer_line;  // first line of SummaryText()
   // Which conditions of FailsOn() are met.

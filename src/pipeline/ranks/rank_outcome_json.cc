@@ -278,6 +278,28 @@ CompareCounts CountsFrom(Fields& fields) {
   return CountsOf(list);
 }
 
+void AddLimit(const DetectionLimit& limit, Document& out) {
+  out.Key("limit");
+  out.Open('{');
+  AddDouble("result", limit.result, out);
+  AddDouble("gradient", limit.gradient, out);
+  out.Number("roundings", limit.roundings);
+  out.Truth("lacks_last_update", limit.lacks_last_update);
+  out.Close('}');
+}
+
+DetectionLimit LimitFrom(const std::optional<element>& member, bool& good) {
+  DetectionLimit limit;
+  good = good && member.has_value();
+  if (!good) return limit;
+  Fields fields(*member, good);
+  limit.result = fields.Double("result");
+  limit.gradient = fields.Double("gradient");
+  limit.roundings = fields.Get<uint64_t>("roundings");
+  limit.lacks_last_update = fields.Get<bool>("lacks_last_update");
+  return limit;
+}
+
 // Indexes that the file names must be in it.
 bool IsSound(const RankOutcome& outcome) {
   for (const WrongCall& wrong : outcome.wrong) {
@@ -312,6 +334,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Open('[');
   for (const uint64_t number : ListOf(outcome.counts)) out.Raw(std::to_string(number));
   out.Close(']');
+  AddLimit(outcome.limit, out);
   out.Truth("complete", outcome.complete);
   out.Member("answer_line", outcome.answer_line);
   out.Texts("fails_on", outcome.fails_on);
@@ -376,6 +399,7 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;
   outcome.mode = static_cast<CompareMode>(mode);
   outcome.counts = CountsFrom(fields);
+  outcome.limit = LimitFrom(fields.Member("limit"), good);
   outcome.complete = fields.Get<bool>("complete");
   outcome.answer_line = fields.Text("answer_line");
   outcome.fails_on = fields.Texts("fails_on");

@@ -86,6 +86,25 @@ CompareMode WeakestMode(const RanksReport& report) {
   return weakest;
 }
 
+// The largest of all ranks and steps. The update after a step is seen in the next one.
+DetectionLimit LargestLimit(const RanksReport& report) {
+  const auto is_judged = [](const ComparedRank& rank) { return rank.outcome.has_value(); };
+  std::optional<int64_t> last;
+  for (const ComparedRank& rank : report.ranks) {
+    if (is_judged(rank)) last = std::max(last, rank.pair.step);
+  }
+  DetectionLimit largest;
+  for (const ComparedRank& rank : report.ranks) {
+    if (!is_judged(rank)) continue;
+    const DetectionLimit& limit = rank.outcome->limit;
+    largest.result = std::max(largest.result, limit.result);
+    largest.gradient = std::max(largest.gradient, limit.gradient);
+    largest.roundings += limit.roundings;
+    largest.lacks_last_update |= limit.lacks_last_update && rank.pair.step == last;
+  }
+  return largest;
+}
+
 // The sentence about the answer: the rank's own where it is the rank's first wrong call.
 std::string WhatOf(const RanksReport& report) {
   const RankOutcome& outcome = *report.ranks[report.origins.front().rank].outcome;
@@ -334,7 +353,10 @@ std::string RanksSummaryText(const RanksReport& report) {
   std::string text = OneLine(RanksAnswer(report)) + '\n';
   if (!report.origins.empty()) text += AnswerDetails(report);
   if (ShowsSomethingGood(report) || !report.origins.empty()) {
-    text += plumbline::report::CertaintyLine(WeakestMode(report));
+    text += plumbline::report::CertaintyLine(WeakestMode(report), LargestLimit(report));
+  }
+  if (ShowsSomethingGood(report) && report.origins.empty()) {
+    text += plumbline::report::LimitLine(WeakestMode(report), LargestLimit(report));
   }
   const CompareCounts& counts = report.counts;
   text +=
@@ -368,11 +390,12 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
   out.Close(']');
   out.Truth("complete", report.is_complete());
   const plumbline::report::Certainty certainty =
-      plumbline::report::CertaintyOf(WeakestMode(report));
+      plumbline::report::CertaintyOf(WeakestMode(report), LargestLimit(report));
   out.Key("certainty");
   out.Open('{');
   out.Member("level", certainty.level);
   out.Member("text", certainty.text);
+  out.Member("limit", plumbline::report::LimitText(WeakestMode(report), LargestLimit(report)));
   out.Close('}');
   AddCounts(report.counts, out);
   out.Key("ranks");
