@@ -11,13 +11,16 @@
 namespace plumbline::report {
 
 struct Certainty {
-  std::string_view level;  // "high": every element was compared; "medium": less than that
-  std::string_view text;   // what was compared, and what goes unseen
+  // "high": every element was compared; "medium": less than that; "low": equal proves little.
+  std::string_view level;
+  std::string_view text;  // what was compared, and what goes unseen
 };
-Certainty CertaintyOf(CompareMode mode);
+// `of_xor`: digests are XORs of words (measure::AreXorDigests).
+Certainty CertaintyOf(CompareMode mode, bool of_xor);
+Certainty CertaintyOf(const Comparison& comparison);
 
 // "  certainty: ..." and a line end; empty where every element was compared.
-std::string CertaintyLine(CompareMode mode);
+std::string CertaintyLine(const Certainty& certainty);
 
 }  // namespace plumbline::report
 

@@ -140,7 +140,7 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
-  const Certainty certainty = CertaintyOf(comparison.mode);
+  const Certainty certainty = CertaintyOf(comparison);
   ObjectWriter members(object.Key("certainty"));
   members.Text("level", certainty.level);
   members.Text("text", certainty.text);

@@ -232,7 +232,7 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
   if (IsAnythingGood(comparison) || comparison.first_wrong_call) {
-    text += report::CertaintyLine(comparison.mode);
+    text += report::CertaintyLine(report::CertaintyOf(comparison));
   }
   const CompareCounts& counts = comparison.counts;
   const auto rows = [&](Verdict verdict) { return RowsOf(comparison, verdict); };

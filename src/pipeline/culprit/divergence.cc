@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/statistic_choice.h"
 #include "pipeline/culprit/call_inputs.h"
 #include "pipeline/culprit/choose_culprit.h"
 #include "pipeline/culprit/judge_inputs.h"
@@ -30,7 +31,11 @@ class Judge {
  public:
   Judge(const Run& target, const measure::PairContext& context, Comparison& comparison,
         std::span<const double> measured_noise)
-      : run_(target), state_(context, comparison, measured_noise) {
+      : run_(target),
+        state_(context, comparison, measured_noise),
+        proves_equal_(
+            comparison.mode == CompareMode::kTensor ||
+            (comparison.mode == CompareMode::kDigest && !measure::AreXorDigests(comparison.rows))) {
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -141,7 +146,7 @@ class Judge {
     const auto acts_unseen = [&](const CulpritEvent& event) {
       return MayActUnseen(state_.comparison.rows[event.row], call.target_name, RowsOf(call));
     };
-    if (state_.comparison.mode == CompareMode::kStatistics || call.verdict != Verdict::kSame ||
+    if (!proves_equal_ || call.verdict != Verdict::kSame ||
         std::any_of(inputs.arguments.begin(), inputs.arguments.end(), acts_unseen)) {
       // Another factor for another value: the product may be the same.
       for (CulpritEvent& event : inputs.arguments) {
@@ -185,6 +190,7 @@ class Judge {
 };
 
 }  // namespace
+  const bool proves_equal_;  // rows that are `same` hold the same bits
 
 Walk WalkCalls(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {

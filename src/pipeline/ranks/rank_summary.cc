@@ -76,13 +76,16 @@ bool ShowsSomethingGood(const RanksReport& report) {
          0;
 }
 
-// The least that any rank was compared by.
-CompareMode WeakestMode(const RanksReport& report) {
+// That of the rank of which the least is known.
+plumbline::report::Certainty CertaintyOf(const RanksReport& report) {
   CompareMode weakest = CompareMode::kTensor;
+  bool of_xor = false;
   for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome) weakest = std::min(weakest, rank.outcome->mode);
+    if (!rank.outcome) continue;
+    weakest = std::min(weakest, rank.outcome->mode);
+    of_xor = of_xor || rank.outcome->of_xor;
   }
-  return weakest;
+  return plumbline::report::CertaintyOf(of_xor ? CompareMode::kDigest : weakest, of_xor);
 }
 
 // The sentence about the answer: the rank's own where it is the rank's first wrong call.
@@ -328,7 +331,7 @@ std::string RanksSummaryText(const RanksReport& report) {
   std::string text = RanksAnswer(report) + '\n';
   if (!report.origins.empty()) text += AnswerDetails(report);
   if (ShowsSomethingGood(report) || !report.origins.empty()) {
-    text += plumbline::report::CertaintyLine(WeakestMode(report));
+    text += plumbline::report::CertaintyLine(CertaintyOf(report));
   }
   const CompareCounts& counts = report.counts;
   text +=
@@ -361,8 +364,7 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
   for (const RankOrigin& origin : report.origins) AddOrigin(report, origin, out);
   out.Close(']');
   out.Truth("complete", report.is_complete());
-  const plumbline::report::Certainty certainty =
-      plumbline::report::CertaintyOf(WeakestMode(report));
+  const plumbline::report::Certainty certainty = CertaintyOf(report);
   out.Key("certainty");
   out.Open('{');
   out.Member("level", certainty.level);
