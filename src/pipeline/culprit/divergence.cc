@@ -13,6 +13,7 @@
 #include "measure/statistic_choice.h"
 #include "pipeline/culprit/call_inputs.h"
 #include "pipeline/culprit/choose_culprit.h"
+#include "pipeline/culprit/discrete_flip.h"
 #include "pipeline/culprit/judge_inputs.h"
 #include "pipeline/culprit/judge_outputs.h"
 #include "pipeline/culprit/judging_order.h"
@@ -102,7 +103,9 @@ class Judge {
     const bool is_other_node =
         KindOfCall(call.name()) == CallKind::kBackward && !state_.comparison.of_saves &&
         state_.forward.IsIdentity(call.target_name) && state_.forward.IsGradientOfANode(call);
-    if (structural && !call.target_name.empty() && !is_other_node) {
+    // Whatever is chosen otherwise may have another form.
+    const bool follows_flip = state_.has_flips && call.unmatched_reason == "shape-differs";
+    if (structural && !call.target_name.empty() && !is_other_node && !follows_flip) {
       state_.found.other_forms.push_back(
           {index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
     }
@@ -178,6 +181,7 @@ class Judge {
     const ForwardResult* forward = state_.forward.Of(call.target_name);
     if (forward == nullptr) return;
     inputs.error = std::max(inputs.error, forward->error);
+    inputs.follows_flip = forward->follows_flip;
     for (const Verdict verdict : {forward->inputs, forward->outputs}) {
       inputs.forward_is_bad = inputs.forward_is_bad || measure::IsBad(verdict);
       if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
@@ -186,11 +190,11 @@ class Judge {
 
   const plumbline::Run& run_;
   WalkState state_;
+  const bool proves_equal_;  // rows that are `same` hold the same bits
   std::unordered_set<std::string_view> parents_with_children_;
 };
 
 }  // namespace
-  const bool proves_equal_;  // rows that are `same` hold the same bits
 
 Walk WalkCalls(const Run& target, const measure::PairContext& context, Comparison& comparison,
                std::span<const double> measured_noise) {
