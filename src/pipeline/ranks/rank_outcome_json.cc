@@ -330,6 +330,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
   out.Number("mode", static_cast<uint64_t>(outcome.mode));
+  out.Truth("of_xor", outcome.of_xor);
   out.Key("counts");
   out.Open('[');
   for (const uint64_t number : ListOf(outcome.counts)) out.Raw(std::to_string(number));
@@ -399,6 +400,7 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;
   outcome.mode = static_cast<CompareMode>(mode);
   outcome.counts = CountsFrom(fields);
+  outcome.of_xor = fields.Get<bool>("of_xor");
   outcome.limit = LimitFrom(fields.Member("limit"), good);
   outcome.complete = fields.Get<bool>("complete");
   outcome.answer_line = fields.Text("answer_line");
