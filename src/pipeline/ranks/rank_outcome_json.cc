@@ -93,6 +93,13 @@ void AddComm(const CommCall& call, Document& out) {
   out.Close('}');
 }
 
+void AddGroup(const CommGroup& group, Document& out) {
+  out.Open('{');
+  out.Member("id", group.id);
+  AddNumbers("ranks", group.ranks, out);
+  out.Close('}');
+}
+
 void AddContents(std::string_view key, const ContentKey& contents, Document& out) {
   out.Key(key);
   out.Open('{');
@@ -358,12 +365,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Close(']');
   out.Key("groups");
   out.Open('[');
-  for (const CommGroup& group : outcome.groups) {
-    out.Open('{');
-    out.Member("id", group.id);
-    AddNumbers("ranks", group.ranks, out);
-    out.Close('}');
-  }
+  for (const CommGroup& group : outcome.groups) AddGroup(group, out);
   out.Close(']');
   out.Key("sent");
   out.Open('[');
