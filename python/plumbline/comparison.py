@@ -41,7 +41,7 @@ class ComparisonResult:
             "missing values" (without data, of another shape, or NaN on both sides).
         complete: whether every call and file could be judged.
         certainty: how far the answer can be trusted: `level` ("high": every element was compared;
-            "medium") and `text`, what goes unseen.
+            "medium"), `text`, what goes unseen, and `limit`, what was taken for noise.
         mode: "statistics", "md5" or "tensor".
         warnings: what the reader should know about the two recordings.
         files: the result files that were written.

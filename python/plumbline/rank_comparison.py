@@ -30,7 +30,7 @@ class RanksResult:
             answer or error, counts, files.
         counts: rows per verdict and calls, of all ranks together.
         complete: every rank of both sides was compared, and completely.
-        certainty: how far the answer can be trusted, `level` and `text`.
+        certainty: how far the answer can be trusted, `level`, `text` and `limit`.
         summary: all lines that `plumb compare` prints.
         files: the summary file and, if asked for, diff_analyze_<ns>.json.
         exit_code: 1 if a condition of `fail_on` is met, else 0.

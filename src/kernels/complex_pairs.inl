@@ -1,24 +1,29 @@
 // Pairs of complex numbers, compiled once per CPU target. Included from pairwise.inl.
 
+// The largest double in place of a modulus that is none.
+static inline double FiniteModulus(double re, double im) {
+  return Smaller(Modulus(re, im), __DBL_MAX__);
+}
+
 // Complex numbers, or a complex and a real side: parts widened to double, one pair at a time.
 static void PairOfComplex(const RawPair& raw, size_t count, PairLanes* lanes, Pairwise* total) {
   for (size_t i = 0; i < count; ++i) {
     double t[2], g[2];
     LoadComplex(raw.target_dtype, raw.target, i, t);
     LoadComplex(raw.golden_dtype, raw.golden, i, g);
-    const double target_modulus = Modulus(t[0], t[1]);
-    const double golden_modulus = Modulus(g[0], g[1]);
-    const int target_class = ClassOf(target_modulus);
-    const int golden_class = ClassOf(golden_modulus);
-    if (target_class != 0 || golden_class != 0) {
-      // The class of a complex number is that of its parts.
-      const bool differs = ClassOf(t[0]) != ClassOf(g[0]) || ClassOf(t[1]) != ClassOf(g[1]);
+    // The class of a complex number is that of its parts.
+    const int re_class[2] = {ClassOf(t[0]), ClassOf(g[0])};
+    const int im_class[2] = {ClassOf(t[1]), ClassOf(g[1])};
+    if ((re_class[0] | re_class[1] | im_class[0] | im_class[1]) != 0) {
+      const bool differs = re_class[0] != re_class[1] || im_class[0] != im_class[1];
       ++total->nonfinite_count;
       total->nonfinite_mismatch += differs ? 1u : 0u;
       CountPair(differs, total);
       continue;
     }
-    const double distance = Modulus(t[0] - g[0], t[1] - g[1]);
+    const double target_modulus = FiniteModulus(t[0], t[1]);
+    const double golden_modulus = FiniteModulus(g[0], g[1]);
+    const double distance = FiniteModulus(t[0] - g[0], t[1] - g[1]);
     const bool differs = t[0] != g[0] || t[1] != g[1];
     const size_t l = i % kLanes;
     lanes->dot[l] += t[0] * g[0] + t[1] * g[1];

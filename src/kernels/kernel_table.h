@@ -67,6 +67,9 @@ struct Pairwise {
   uint64_t golden_zero_mismatch = 0;      // golden is 0 and target is not
   uint64_t below_1e3 = 0, below_5e3 = 0;  // relative error < 0.001, < 0.005
   double dot = 0, target_squares = 0, golden_squares = 0, difference_squares = 0;
+  // Powers of two that these sums leave out of what they square; not 0 only behind
+  // RescaleSquares() (kernels/scaled_squares.h).
+  int target_exponent = 0, golden_exponent = 0, difference_exponent = 0;
   double max_abs = 0;  // 0 when no finite pair
   double max_rel = 0;
   // Distance in representable values of the golden dtype, the target rounded to it if it has
@@ -137,7 +140,8 @@ Moments MomentsOf(DType dtype, const void* data, size_t count);
 Pairwise PairwiseOf(const PairOfRuns& runs);
 
 // Result of `first` followed by `second`, which must be combined in index order. Bit-identical to
-// one run over both when `first` covers whole blocks and `second` at most one block.
+// one run over both when `first` covers whole blocks and `second` at most one block. Requires: no
+// exponents.
 Moments Combine(const Moments& first, const Moments& second);
 Pairwise Combine(const Pairwise& first, const Pairwise& second);
 

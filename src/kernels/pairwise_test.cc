@@ -53,6 +53,11 @@ uint64_t ReferenceUlp(const Operand& target, const Operand& golden, size_t i) {
                : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
 }
 
+// The largest double in place of a modulus that is none.
+double FiniteModulus(double re, double im) {
+  return std::fmin(ReferenceModulus(re, im), std::numeric_limits<double>::max());
+}
+
 // |target - golden| and whether they differ.
 std::pair<double, bool> ReferenceDistance(const Operand& target, const Operand& golden, size_t i) {
   if (target.dtype == golden.dtype && target.dtype == DType::kInt64) {
@@ -70,7 +75,7 @@ std::pair<double, bool> ReferenceDistance(const Operand& target, const Operand& 
   const auto [g_re, g_im] = Parts(golden, i);
   const bool differs = t_re != g_re || t_im != g_im;
   if (IsComplex(target.dtype) || IsComplex(golden.dtype)) {
-    return {ReferenceModulus(t_re - g_re, t_im - g_im), differs};
+    return {FiniteModulus(t_re - g_re, t_im - g_im), differs};
   }
   return {std::fabs(t_re - g_re), differs};
 }
@@ -82,11 +87,12 @@ Pairwise ReferencePairwise(const Operand& target, const Operand& golden, size_t 
     const auto [t_re, t_im] = Parts(target, i);
     const auto [g_re, g_im] = Parts(golden, i);
     const bool complex = IsComplex(target.dtype) || IsComplex(golden.dtype);
-    const double t = complex ? ReferenceModulus(t_re, t_im) : t_re;
-    const double g = complex ? ReferenceModulus(g_re, g_im) : g_re;
+    const double t = complex ? FiniteModulus(t_re, t_im) : t_re;
+    const double g = complex ? FiniteModulus(g_re, g_im) : g_re;
     auto [distance, differs] = ReferenceDistance(target, golden, i);
     ++p.count;
-    const bool finite = std::isfinite(t) && std::isfinite(g);
+    const bool finite =
+        std::isfinite(t_re) && std::isfinite(t_im) && std::isfinite(g_re) && std::isfinite(g_im);
     if (!finite) {
       differs = ReferenceClass(t_re) != ReferenceClass(g_re) ||
                 ReferenceClass(t_im) != ReferenceClass(g_im);

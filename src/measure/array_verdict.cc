@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/finite_scan.h"
+#include "kernels/scaled_squares.h"
 #include "measure/lone_element.h"
 #include "tensor/element_value.h"
 
@@ -45,8 +46,10 @@ bool HasOutlier(const ArrayDifference& sums, DType target, DType golden) {
   const uint64_t finite = sums.count - sums.nonfinite_count;
   if (finite < kManyElements) return false;
   const auto count = static_cast<double>(finite);
-  const double others = std::max(0.0, sums.difference_squares - sums.max_abs * sums.max_abs);
-  const double relative = std::sqrt(others / (count - 1)) / std::sqrt(sums.golden_squares / count);
+  // All but that one.
+  const double share = std::min(1.0, sums.max_abs / sums.difference_norm);
+  const double others = sums.difference_norm * std::sqrt((1 - share) * (1 + share));
+  const double relative = others / sums.golden_norm * std::sqrt(count / (count - 1));
   double noise = CoarserRoundoff(target, golden);
   if (std::isfinite(relative)) noise = std::max(noise, relative);
   return sums.max_abs > kOutlierNoise * noise * sums.golden_max;
@@ -84,9 +87,10 @@ ArrayVerdict JudgeDifference(const ArrayDifference& sums, DType target, DType go
   if (sums.golden_max == 0) return Of(Verdict::kBroken, "zero-golden");
   if (sums.target_max == 0) return Of(Verdict::kBroken, "zero-target", 1);
   ArrayVerdict result;
-  result.error = std::sqrt(sums.difference_squares / sums.golden_squares);
-  // Squares of very large and very small values are no numbers any more.
-  if (!std::isfinite(result.error)) result.error = sums.max_abs / sums.golden_max;
+  result.error = sums.difference_norm / sums.golden_norm;
+  // Of very large and very small values it may be no number.
+  if (!std::isfinite(result.error) || result.error == 0)
+    result.error = sums.max_abs / sums.golden_max;
   result.expected = RoundingError(target, golden);
   const double plausible = LargestPlausibleError(target, golden);
   const bool has_outlier = HasOutlier(sums, target, golden);
@@ -119,8 +123,8 @@ ArrayDifference DifferenceOf(const kernels::Pairwise& sums) {
           sums.target_max,
           sums.golden_max,
           sums.max_abs,
-          sums.difference_squares,
-          sums.golden_squares};
+          kernels::DifferenceNorm(sums),
+          kernels::GoldenNorm(sums)};
 }
 
 ArrayVerdict JudgeArrays(const kernels::Pairwise& sums, DType target, DType golden) {
@@ -133,8 +137,8 @@ ArrayVerdict JudgeElements(const ArrayDifference& difference, const TensorView& 
   const uint64_t finite = difference.count - difference.nonfinite_count;
   if (verdict.verdict != Verdict::kWithinNoise || finite < kManyElements) return verdict;
   const auto count = static_cast<double>(finite);
-  const TypicalDifference typical{std::sqrt(difference.difference_squares / count),
-                                  std::sqrt(difference.golden_squares / count),
+  const TypicalDifference typical{difference.difference_norm / std::sqrt(count),
+                                  difference.golden_norm / std::sqrt(count),
                                   CoarserRoundoff(target_dtype, golden_dtype)};
   // Rounding and its noise are hardly ever that large, so that few arrays are read again.
   const bool may_have = difference.max_abs > LeastOfLoneElement(typical);

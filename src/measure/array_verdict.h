@@ -38,7 +38,7 @@ struct ArrayDifference {
   bool differs = false;                                  // any pair of values
   double target_max = 0, golden_max = 0;                 // the rest: over finite pairs; magnitudes
   double max_abs = 0;                                    // of the differences
-  double difference_squares = 0, golden_squares = 0;
+  double difference_norm = 0, golden_norm = 0;           // L2
 };
 ArrayVerdict JudgeDifference(const ArrayDifference& difference, DType target, DType golden);
 // The same from the sums of one pass over both.

@@ -245,7 +245,7 @@ bool IsExactAsDouble(DType dtype) {
          dtype != DType::kUInt64;
 }
 
-// Nothing where an element is not finite, or a square was none.
+// Nothing where an element is not finite, or a square was none or may have vanished.
 std::optional<ArrayDifference> DifferenceOf(const FirstPass& sums, const DumpPair& pair) {
   const bool is_known = sums.count > 0 && IsExactAsDouble(pair.target.dtype) &&
                         IsExactAsDouble(pair.golden.dtype) && std::isfinite(sums.xx) &&
@@ -257,8 +257,11 @@ std::optional<ArrayDifference> DifferenceOf(const FirstPass& sums, const DumpPai
   difference.target_max = std::max(std::fabs(sums.min_x), std::fabs(sums.max_x));
   difference.golden_max = std::max(std::fabs(sums.min_y), std::fabs(sums.max_y));
   difference.max_abs = sums.max_absolute;
-  difference.difference_squares = sums.squares;
-  difference.golden_squares = sums.yy;
+  difference.difference_norm = std::sqrt(sums.squares);
+  difference.golden_norm = std::sqrt(sums.yy);
+  constexpr double kLeast = 0x1p-400;  // squares of less may vanish
+  const auto vanishes = [](double largest) { return largest > 0 && largest < kLeast; };
+  if (vanishes(difference.max_abs) || vanishes(difference.golden_max)) return std::nullopt;
   return difference;
 }
 

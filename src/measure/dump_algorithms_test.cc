@@ -178,9 +178,11 @@ TEST(DumpAlgorithms, TheDifferenceGivesTheVerdictOfThePairs) {
           kernels::PairwiseOf({DType::kFloat64, x.data(), DType::kFloat64, y.data(), 4}),
           DType::kFloat64, DType::kFloat64);
       const auto difference = DifferenceBetween(DType::kFloat64, x, y);
-      const bool overflows = x[0] == 1e200 || y[0] == 1e200;  // its square does
-      ASSERT_EQ(difference.has_value(), !overflows);
-      if (overflows) continue;
+      const bool overflows = x[0] == 1e200 || y[0] == 1e200;                 // its square does
+      const bool is_tiny = y[0] == 5e-324 || (x[0] == 5e-324 && y[3] == 0);  // its square vanishes
+      const bool is_told = !overflows && !is_tiny;
+      ASSERT_EQ(difference.has_value(), is_told) << x[0] << " " << y[0];
+      if (!is_told) continue;
       const ArrayVerdict got = JudgeDifference(*difference, DType::kFloat64, DType::kFloat64);
       EXPECT_EQ(got.verdict, expected.verdict) << x[3] << " " << y[3];
       EXPECT_EQ(got.reason, expected.reason);

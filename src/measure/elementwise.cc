@@ -41,6 +41,10 @@ Recomputed InverseRoot(Operands o, size_t i) { return Alone(1 / std::sqrt(o[0].A
 Recomputed Inverse(Operands o, size_t i) { return Alone(1 / o[0].At(i)); }
 Recomputed Square(Operands o, size_t i) { return Alone(o[0].At(i) * o[0].At(i)); }
 Recomputed Sign(Operands o, size_t i) { return {SignOf(o[0].At(i)), 0}; }
+Recomputed Round(Operands o, size_t i) { return {std::nearbyint(o[0].At(i)), 0}; }
+Recomputed Floor(Operands o, size_t i) { return {std::floor(o[0].At(i)), 0}; }
+Recomputed Ceil(Operands o, size_t i) { return {std::ceil(o[0].At(i)), 0}; }
+Recomputed Truncate(Operands o, size_t i) { return {std::trunc(o[0].At(i)), 0}; }
 // A copy may be one to a narrower type.
 Recomputed Copy(Operands o, size_t i) { return Alone(o[0].At(i)); }
 Recomputed Second(Operands o, size_t i) { return Alone(o[1].At(i)); }
@@ -134,6 +138,7 @@ constexpr std::array kFunctions = {
     ApiFunction{"add", 2, 3, Add, RangeOfAdd},
     ApiFunction{"addcdiv", 3, 4, AddQuotient, RangeOfAddQuotient},
     ApiFunction{"addcmul", 3, 4, AddProduct, RangeOfAddProduct},
+    ApiFunction{"ceil", 1, 1, Ceil},
     ApiFunction{"clamp", 2, 3, Clamp},
     ApiFunction{"clamp_min", 2, 2, Larger},
     ApiFunction{"clip", 2, 3, Clamp},
@@ -142,6 +147,7 @@ constexpr std::array kFunctions = {
     ApiFunction{"div", 2, 2, Divide, RangeOfDivide},
     ApiFunction{"divide", 2, 2, Divide, RangeOfDivide},
     ApiFunction{"eq", 2, 2, IsEqual},
+    ApiFunction{"floor", 1, 1, Floor},
     ApiFunction{"ge", 2, 2, IsAtLeast},
     ApiFunction{"gt", 2, 2, IsMore},
     ApiFunction{"iadd", 2, 2, Add, RangeOfAdd},
@@ -160,6 +166,7 @@ constexpr std::array kFunctions = {
     ApiFunction{"radd", 2, 2, Add, RangeOfAdd},
     ApiFunction{"reciprocal", 1, 1, Inverse},
     ApiFunction{"rmul", 2, 2, Multiply, RangeOfMultiply},
+    ApiFunction{"round", 1, 1, Round},
     ApiFunction{"rsqrt", 1, 1, InverseRoot},
     ApiFunction{"rsub", 2, 3, SubtractFrom, RangeOfSubtractFrom},
     ApiFunction{"rtruediv", 2, 2, DivideFrom, RangeOfDivideFrom},
@@ -168,6 +175,7 @@ constexpr std::array kFunctions = {
     ApiFunction{"square", 1, 1, Square, RangeOfSquare},
     ApiFunction{"sub", 2, 3, Subtract, RangeOfSubtract},
     ApiFunction{"truediv", 2, 2, Divide, RangeOfDivide},
+    ApiFunction{"trunc", 1, 1, Truncate},
     ApiFunction{"where", 3, 3, Select},
 };
 

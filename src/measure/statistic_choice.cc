@@ -92,6 +92,14 @@ std::string ChoiceText(const StatisticChoice& choice) {
                      std::ranges::count(compared, true) == 1 ? "was" : "were");
 }
 
+bool AreXorDigests(std::span<const ComparedRow> rows) {
+  const auto is_xor = [](const Slot<Item>& item) {
+    return item && item->is_tensor && item->digest.view().starts_with("0x");
+  };
+  return std::ranges::any_of(
+      rows, [&](const ComparedRow& row) { return is_xor(row.target) || is_xor(row.golden); });
+}
+
 bool MayLackMean(const Item& item) {
   const std::optional<DType> dtype = item.dtype ? ParseDType(*item.dtype) : std::nullopt;
   if (!dtype) return false;

@@ -31,6 +31,10 @@ StatisticChoice ChoiceOf(std::span<const ComparedRow> rows);
 // "the target has no min and norm: only max and mean were compared". Requires: not is_complete().
 std::string ChoiceText(const StatisticChoice& choice);
 
+// Whether the digests of `rows` are XORs of words, as of `summary_mode: xor`. Unequal contents may
+// have equal ones: equal words cancel in pairs.
+bool AreXorDigests(std::span<const ComparedRow> rows);
+
 // Whether a recorder may leave mean and norm out: release 26.2.0 does for integers and float64, and
 // 1.2.2 the norm for complex numbers.
 bool MayLackMean(const Item& item);

@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "kernels/finite_scan.h"
+#include "kernels/scaled_squares.h"
 #include "measure/standards.h"
 
 namespace plumbline::measure {
@@ -25,25 +26,46 @@ double RoundDecimals(double value, int decimals) {
   return rounded;
 }
 
+// Likewise, but an error is never shown as none.
+double RoundError(double error, int decimals) {
+  const double rounded = RoundDecimals(error, decimals);
+  return rounded == 0 ? error : rounded;
+}
+
 constexpr int kDecimals = 12;
 constexpr int kCosineDecimals = 6;
 constexpr double kCosineRounded = 0.9999;  // above, upstream keeps six decimals only
 
 Metric Cosine(const kernels::Pairwise& sums) {
-  const double target = std::sqrt(sums.target_squares);
-  const double golden = std::sqrt(sums.golden_squares);
-  const bool target_zero = !(target > kZeroNorm);
-  const bool golden_zero = !(golden > kZeroNorm);
-  if (target_zero && golden_zero) return 1.0;
-  if (target_zero || golden_zero) return Absent::kZeroNorm;
-  const double cosine = RoundDecimals(sums.dot / (target * golden), kDecimals);
+  const bool target_zero = !(kernels::TargetNorm(sums) > kZeroNorm);
+  const bool golden_zero = !(kernels::GoldenNorm(sums) > kZeroNorm);
+  const bool are_all_zero = sums.target_max == 0 && sums.golden_max == 0;
+  if (target_zero && golden_zero && (are_all_zero || sums.mismatch_count == 0)) return 1.0;
+  if (target_zero != golden_zero || sums.target_max == 0 || sums.golden_max == 0) {
+    return Absent::kZeroNorm;
+  }
+  const double cosine = RoundDecimals(kernels::CosineOf(sums), kDecimals);
   return cosine > kCosineRounded ? RoundDecimals(cosine, kCosineDecimals) : cosine;
 }
 
 Metric RelativeL2(const kernels::Pairwise& sums) {
   if (sums.difference_squares == 0) return 0.0;
   if (!(sums.golden_squares > 0)) return Absent::kZeroNorm;
-  return std::sqrt(sums.difference_squares / sums.golden_squares);
+  return kernels::RelativeNorm(sums);
+}
+
+// How many elements hold other bits, of values that are all equal: zeros of either sign, or all
+// where the types differ.
+Result<uint64_t> CountOtherBits(const TensorView& target, const TensorView& golden) {
+  if (target.dtype != golden.dtype) return static_cast<uint64_t>(target.element_count());
+  PL_TRY_ASSIGN(const Tensor a, Tensor::Copy(target));
+  PL_TRY_ASSIGN(const Tensor b, Tensor::Copy(golden));
+  const size_t width = InfoOf(target.dtype).size_bytes;
+  uint64_t count = 0;
+  for (size_t at = 0; at < a.view().size_bytes(); at += width) {
+    count += std::memcmp(a.view().data + at, b.view().data + at, width) != 0 ? 1 : 0;
+  }
+  return count;
 }
 
 }  // namespace
@@ -67,11 +89,17 @@ Result<kernels::Pairwise> SumPairs(const TensorView& target, const TensorView& g
                                 golden.data + begin * golden_size,
                                 std::min(kernels::kBlockElements, count - begin)});
   };
-  if (blocks == 1) return run_block(0);
+  const kernels::PairOfRuns whole{target.dtype, target.data, golden.dtype, golden.data, count};
+  if (blocks == 1) {
+    kernels::Pairwise sums = run_block(0);
+    kernels::RescaleSquares(whole, &sums);
+    return sums;
+  }
   std::vector<kernels::Pairwise> parts(blocks);
   ParallelFor(blocks, [&](size_t block) { parts[block] = run_block(block); });
   kernels::Pairwise total = parts[0];
   for (size_t i = 1; i < blocks; ++i) total = kernels::Combine(total, parts[i]);
+  kernels::RescaleSquares(whole, &total);
   return total;
 }
 
@@ -93,11 +121,11 @@ TensorMetrics MetricsFromSums(const kernels::Pairwise& sums, size_t dimensions) 
   const auto count = static_cast<double>(sums.count);
   // Positions that are NaN or infinite on both sides count as equal, as in upstream's masks.
   const auto equal = static_cast<double>(sums.nonfinite_count);
-  metrics.max_abs_error = RoundDecimals(sums.max_abs, kDecimals);
-  metrics.max_relative_error = RoundDecimals(sums.max_rel, kDecimals);
+  metrics.max_abs_error = RoundError(sums.max_abs, kDecimals);
+  metrics.max_relative_error = RoundError(sums.max_rel, kDecimals);
   metrics.max_ulp = static_cast<double>(sums.max_ulp);
   metrics.relative_l2 = RelativeL2(sums);
-  metrics.euclidean_distance = std::sqrt(sums.difference_squares);
+  metrics.euclidean_distance = kernels::DifferenceNorm(sums);
   const auto ratio = [&](uint64_t below) {
     return RoundDecimals((static_cast<double>(below) + equal) / count, kDecimals);
   };
@@ -146,7 +174,11 @@ Result<MeasuredPair> MeasurePair(const TensorView& target, const TensorView& gol
   }
   PL_TRY_ASSIGN(const kernels::Pairwise sums, SumPairs(target, golden));
   const bool is_on_both = sums.nonfinite_count > 0 && sums.nonfinite_mismatch == 0;
-  return MeasuredPair{MetricsFromSums(sums, target.sizes.size()), is_on_both};
+  MeasuredPair pair{MetricsFromSums(sums, target.sizes.size()), is_on_both};
+  if (sums.mismatch_count == 0) {
+    PL_TRY_ASSIGN(pair.metrics.mismatch_count, CountOtherBits(target, golden));
+  }
+  return pair;
 }
 
 }  // namespace plumbline::measure

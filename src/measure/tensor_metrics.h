@@ -17,7 +17,8 @@ namespace plumbline::measure {
 Result<TensorMetrics> MeasureTensors(const TensorView& target, const TensorView& golden);
 
 // The same, and whether both hold NaN or infinities at the same places, looked for in the same
-// pass.
+// pass. Where no value differs, elements of other bits count as mismatches: zeros of either sign,
+// and all elements of another type.
 struct MeasuredPair {
   TensorMetrics metrics;
   bool has_nonfinite = false;

@@ -146,6 +146,38 @@ TEST(TensorMetrics, ShortCutAndFullPassAgree) {
   EXPECT_EQ(bytes.mismatch_count, values.mismatch_count);
 }
 
+TEST(TensorMetrics, OtherBitsOfEqualValuesAreCounted) {
+  const std::vector<float> zeros{0, 0, 1}, signs{0, -0.0f, 1};
+  const std::vector<double> wide{0, 0, 1};
+  const Owned golden(DType::kFloat32, zeros.data(), {3});
+  const Owned target(DType::kFloat32, signs.data(), {3});
+  const Owned other(DType::kFloat64, wide.data(), {3});
+  EXPECT_EQ(MeasurePair(golden.view, golden.view)->metrics.mismatch_count, 0u);
+  EXPECT_EQ(MeasurePair(target.view, golden.view)->metrics.mismatch_count, 1u);
+  EXPECT_EQ(MeasurePair(other.view, golden.view)->metrics.mismatch_count, 3u);
+}
+
+// Squares of float64 that overflow or vanish: no metric is NaN, and none is 0.
+TEST(TensorMetrics, ExtremesOfFloat64) {
+  const double denormal = std::numeric_limits<double>::denorm_min();
+  const std::vector<std::vector<std::vector<double>>> pairs{{{1e200, 1e200}, {1e200, 1.5e200}},
+                                                            {{1e-170, 0}, {-9e-170, 0}},
+                                                            {{denormal, 0}, {3 * denormal, 0}},
+                                                            {{1e308, -1}, {-1e308, -1}},
+                                                            {{1, 1e-200}, {1, 3e-200}}};
+  for (const auto& pair : pairs) {
+    const Owned target(DType::kFloat64, pair[0].data(), {2});
+    const Owned golden(DType::kFloat64, pair[1].data(), {2});
+    const TensorMetrics m = *MeasureTensors(target.view, golden.view);
+    EXPECT_EQ(m.mismatch_count, 1u);
+    for (const Metric& each :
+         {m.max_abs_error, m.max_relative_error, m.euclidean_distance, m.relative_l2}) {
+      EXPECT_GT(Number(each), 0) << pair[1][0];  // false for NaN
+    }
+    EXPECT_LE(std::abs(Number(m.cosine)), 1) << pair[1][0];
+  }
+}
+
 TEST(TensorMetrics, BlocksGiveTheSameAsOneThread) {
   std::vector<float> a(3 * kernels::kBlockElements + 17);
   std::vector<float> b(a.size());

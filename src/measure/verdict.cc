@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text_parts.h"
+#include "measure/below_normal.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
 #include "measure/statistic_choice.h"
@@ -328,6 +329,9 @@ Difference DifferenceOf(const Item& target, const Item& golden, const PairContex
     return Decided(Verdict::kNotComparable, "structure-differs");
   }
   if (IsEmpty(target) && IsEmpty(golden)) return Decided(Verdict::kNotComparable, "empty");
+  if (const std::optional<Difference> none = BelowNormal(target, golden, context, metrics)) {
+    return *none;
+  }
   if (context.mode == CompareMode::kTensor && metrics != nullptr) {
     Difference measured = OfTensors(*metrics, golden);
     if (measured.kind == Difference::Kind::kDecided) return measured;

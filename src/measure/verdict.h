@@ -16,7 +16,7 @@ namespace plumbline::measure {
 struct Difference {
   enum class Kind : uint8_t {
     kEqual,     // no difference: `same`
-    kNumeric,   // differs by `error`; the call decides what that means
+    kNumeric,   // differs by `error`, or by bits alone (0); the call decides what that means
     kArgument,  // a scalar argument has another value, by `error` (infinity when not a number)
     kDecided,   // `verdict` and `reason` stand whatever the call does
   };
@@ -43,7 +43,7 @@ struct PairContext {
 // The difference of two paired items. `metrics` is null outside mode tensor; there its absence
 // reasons decide. Stable reasons: "" (same), "nonfinite-target", "nonfinite-golden",
 // "nonfinite-both", "nonfinite-position", "zero-target", "zero-golden", "zero-both", "empty",
-// "unreadable", "no-data", "digest-differs", "digest-basis".
+// "unreadable", "no-data", "digest-differs", "digest-basis", "subnormal".
 Difference DifferenceOf(const Item& target, const Item& golden, const PairContext& context,
                         const TensorMetrics* metrics);
 

@@ -12,6 +12,7 @@
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "pipeline/culprit/discrete_flip.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -45,12 +46,14 @@ class UnwrittenMemory {
     ComparedRow* read = nullptr;
     size_t count = 0;
     for (ComparedRow& row : rows) {
-      if (!measure::IsInput(row) || !measure::IsNanOnBoth(row)) continue;
+      if (!measure::IsInput(row)) continue;
+      if (row.reason == "overwritten" && measure::HasNan(*row.target)) ++count;
+      if (!measure::IsNanOnBoth(row)) continue;
       read = &row;
       ++count;
     }
     // Of several such values one may be real: what is copied over the memory, for example.
-    const bool reads_memory = count == 1 && memory_.contains(FormOf(*read));
+    const bool reads_memory = read != nullptr && count == 1 && memory_.contains(FormOf(*read));
     if (reads_memory) read->reason = kUnwritten;
     const bool is_part =
         reads_memory && measure::ClassOfCall(call.name()) == measure::CallClass::kCopy;
@@ -84,8 +87,8 @@ void CountNan(Comparison& comparison) {
 }  // namespace
 
 void CountRows(Comparison& comparison) {
-  static constexpr auto kMissing =
-      std::to_array<std::string_view>({"no-data", "shape-differs", "structure-differs"});
+  static constexpr auto kMissing = std::to_array<std::string_view>(
+      {"no-data", "shape-differs", "structure-differs", kFollowsFlip});
   bool any_nan = false;
   for (const ComparedRow& row : comparison.rows) {
     ++comparison.counts.rows[static_cast<size_t>(row.verdict)];

@@ -11,19 +11,22 @@
 namespace plumbline::report {
 
 struct Certainty {
-  std::string_view level;  // "high": every element was compared; "medium": less than that
-  std::string text;        // what was compared, and what goes unseen
+  // "high": every element was compared; "medium": less than that; "low": equal proves little.
+  std::string_view level;
+  std::string text;  // what was compared, and what goes unseen
 };
-Certainty CertaintyOf(CompareMode mode, const DetectionLimit& limit);
+// `of_xor`: digests are XORs of words (measure::AreXorDigests).
+Certainty CertaintyOf(CompareMode mode, bool of_xor, const DetectionLimit& limit);
+Certainty CertaintyOf(const Comparison& comparison);
 
 // "  certainty: ..." and a line end; empty where every element was compared.
-std::string CertaintyLine(CompareMode mode, const DetectionLimit& limit);
+std::string CertaintyLine(const Certainty& certainty);
 
 // "differences of a result below 0.01 % and of a gradient below 2 % cannot be told from noise
 // here".
-std::string LimitText(CompareMode mode, const DetectionLimit& limit);
+std::string LimitText(const DetectionLimit& limit);
 // "  limit: ..." and a line end, below an answer without a wrong call.
-std::string LimitLine(CompareMode mode, const DetectionLimit& limit);
+std::string LimitLine(const DetectionLimit& limit);
 
 }  // namespace plumbline::report
 

@@ -7,7 +7,7 @@ namespace plumbline::report {
 namespace {
 
 using CodeAndText = std::pair<std::string_view, std::string_view>;
-constexpr std::array<CodeAndText, 22> kTexts = {{
+constexpr std::array<CodeAndText, 25> kTexts = {{
     {"zero-both", "equal: zero throughout on both sides, which proves little"},
     {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
     {"empty", "no elements"},
@@ -26,6 +26,9 @@ constexpr std::array<CodeAndText, 22> kTexts = {{
     {"no-data", "one side recorded no values"},
     {"uninitialised", "memory that the call leaves unwritten"},
     {"overwritten", "the call writes over it before anything reads it"},
+    {"flip", "each side chose or rounded what it read, which differs by noise alone"},
+    {"follows-flip", "follows from a choice that noise alone flipped"},
+    {"subnormal", "differs by less than the smallest normal number, or by one unit below it"},
     {"fill-differs", "masks that mean the same, with other numbers"},
     {"operands-exchanged", "equal: the operands stand in another order on the other side"},
     {"digest-basis", "checksums taken from other bytes"},

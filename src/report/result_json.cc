@@ -142,11 +142,11 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
-  const Certainty certainty = CertaintyOf(comparison.mode, comparison.limit);
+  const Certainty certainty = CertaintyOf(comparison);
   ObjectWriter members(object.Key("certainty"));
   members.Text("level", certainty.level);
   members.Text("text", certainty.text);
-  members.Text("limit", LimitText(comparison.mode, comparison.limit));
+  members.Text("limit", LimitText(comparison.limit));
   members.End();
   AppendCounts(comparison.counts, object.Key("counts"));
   object.Texts("warnings", comparison.warnings);

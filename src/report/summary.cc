@@ -62,6 +62,30 @@ uint64_t RowsOfNan(const Comparison& comparison) {
   }));
 }
 
+// Values of paired calls that follow from a flip; they count among the missing values.
+uint64_t RowsBehindFlips(const Comparison& comparison) {
+  return static_cast<uint64_t>(std::ranges::count_if(comparison.rows, [&](const ComparedRow& row) {
+    return comparison.calls[row.call].paired() && row.reason == "follows-flip";
+  }));
+}
+
+// "routing flip: 1 of 4096 rows in Torch.topk.0.forward": the first result that noise alone flips,
+// which a call made of it; empty where there is none.
+std::string FlipText(const Comparison& comparison) {
+  const auto is_flip = [&](const ComparedRow& row) {
+    return row.reason == "flip" && !measure::IsInput(row);
+  };
+  const auto first = std::ranges::find_if(comparison.rows, is_flip);
+  if (first == comparison.rows.end()) return {};
+  const auto note = std::ranges::find(first->notes, "flip", &Note::code);
+  const auto others = std::ranges::count_if(comparison.rows, is_flip) - 1;
+  const std::string& name = comparison.calls[first->call].name();
+  std::string text =
+      fmt::format("{} in {}", note == first->notes.end() ? "flip" : note->text, name);
+  if (others > 0) text += fmt::format(" and {} more", others);
+  return text;
+}
+
 // What is said first where the sides cut the batch into other parts.
 std::string PartsText(const Comparison& comparison) {
   const auto entry = std::ranges::find_if(comparison.calls, [](const ComparedCall& call) {
@@ -87,7 +111,14 @@ std::string MissingText(const Comparison& comparison) {
   AppendPart(text, golden.truncated ? 1 : 0, "truncated golden dump", "");
   const uint64_t missing = comparison.counts.missing_values;
   const uint64_t nan = std::min(missing, RowsOfNan(comparison));
-  AppendPart(text, missing - nan, "value", "values", " without data or of another shape");
+  const uint64_t behind_flips = std::min(missing - nan, RowsBehindFlips(comparison));
+  AppendPart(text, missing - nan - behind_flips, "value", "values",
+             " without data or of another shape");
+  if (behind_flips > 0) {
+    if (!text.empty()) text += ", ";
+    text += FlipText(comparison);
+    AppendPart(text, behind_flips, "value follows from it", "values follow from it");
+  }
   AppendPart(text, nan, "value is NaN on both sides", "values are NaN on both sides");
   AppendPart(text, comparison.counts.unknown_mappings, "line", "lines",
              " of the data mapping with values that neither side has");
@@ -136,9 +167,12 @@ std::string UnnamedText(const Comparison& comparison, const std::string& missing
   const std::string ways = report::OtherWaysOf(comparison).text;
   if (comparison.is_complete()) {
     const std::string found = "no wrong call";
-    return OnPurpose(
-        comparison,
-        ways.empty() ? found : fmt::format("same results by another way: {}; {}", ways, found));
+    const std::string flip = FlipText(comparison);
+    return OnPurpose(comparison,
+                     ways.empty()
+                         ? found
+                         : fmt::format("same results by another way: {}; {}", ways, found)) +
+           (flip.empty() ? "" : fmt::format("  within noise: {}\n", flip));
   }
   // Where rows differ, `missing` says it, and nothing is called right.
   if (UnexplainedRows(comparison) > 0) {
@@ -264,10 +298,10 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
   if (IsAnythingGood(comparison) || comparison.first_wrong_call) {
-    text += report::CertaintyLine(comparison.mode, comparison.limit);
+    text += report::CertaintyLine(report::CertaintyOf(comparison));
   }
   if (IsAnythingGood(comparison) && !comparison.first_wrong_call) {
-    text += report::LimitLine(comparison.mode, comparison.limit);
+    text += report::LimitLine(comparison.limit);
   }
   const CompareCounts& counts = comparison.counts;
   const auto rows = [&](Verdict verdict) { return RowsOf(comparison, verdict); };

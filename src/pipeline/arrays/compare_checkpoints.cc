@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
+#include "kernels/scaled_squares.h"
 #include "load/checkpoint.h"
 #include "measure/array_verdict.h"
 #include "measure/tensor_metrics.h"
@@ -125,7 +126,7 @@ class PairMeasure {
     if (!sums) return Unreadable("both", sums.error().message());
     row_.metrics = measure::MetricsFromSums(*sums, target.sizes.size());
     row_.first_mismatch = sums->first_mismatch;
-    row_.l2 = std::sqrt(sums->difference_squares);
+    row_.l2 = kernels::DifferenceNorm(*sums);
     row_.has_nonfinite = sums->nonfinite_count > 0;
     if (sums->nonfinite_mismatch > 0) row_.l2 = Absent::kNonFinite;
     Judge(measure::JudgeElements(*sums, target, golden));

@@ -22,6 +22,7 @@ struct CallInputs {
   bool hide_errors = false;     // next to which the errors of the other elements vanish
   bool is_of_gradient = false;  // an optimizer's: GradientTrail
   bool forward_is_bad = false;  // of a backward call
+  bool follows_flip = false;    // reads what a flip changed (discrete_flip.h)
   bool has_other_fill = false;  // masked with another number that means the same
   double factor = 1;            // the one number among the arguments, if there is but one
   size_t numbers = 0;           // arguments that are numbers

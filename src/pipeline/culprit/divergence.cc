@@ -10,8 +10,10 @@
 #include "base/parallel.h"
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/statistic_choice.h"
 #include "pipeline/culprit/call_inputs.h"
 #include "pipeline/culprit/choose_culprit.h"
+#include "pipeline/culprit/discrete_flip.h"
 #include "pipeline/culprit/judge_inputs.h"
 #include "pipeline/culprit/judge_outputs.h"
 #include "pipeline/culprit/judging_order.h"
@@ -30,7 +32,11 @@ class Judge {
  public:
   Judge(const Run& target, const measure::PairContext& context, Comparison& comparison,
         std::span<const double> measured_noise)
-      : run_(target), state_(context, comparison, measured_noise) {
+      : run_(target),
+        state_(context, comparison, measured_noise),
+        proves_equal_(
+            comparison.mode == CompareMode::kTensor ||
+            (comparison.mode == CompareMode::kDigest && !measure::AreXorDigests(comparison.rows))) {
     for (const ComparedCall& call : comparison.calls) {
       const std::string_view parent = run_.ParentOf(call.target_name);
       if (!parent.empty()) parents_with_children_.insert(parent);
@@ -97,7 +103,9 @@ class Judge {
     const bool is_other_node =
         KindOfCall(call.name()) == CallKind::kBackward && !state_.comparison.of_saves &&
         state_.forward.IsIdentity(call.target_name) && state_.forward.IsGradientOfANode(call);
-    if (structural && !call.target_name.empty() && !is_other_node) {
+    // Whatever is chosen otherwise may have another form.
+    const bool follows_flip = state_.has_flips && call.unmatched_reason == "shape-differs";
+    if (structural && !call.target_name.empty() && !is_other_node && !follows_flip) {
       state_.found.other_forms.push_back(
           {index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
     }
@@ -136,7 +144,7 @@ class Judge {
     const auto acts_unseen = [&](const CulpritEvent& event) {
       return MayActUnseen(state_.comparison.rows[event.row], call.target_name, RowsOf(call));
     };
-    if (state_.comparison.mode == CompareMode::kStatistics || call.verdict != Verdict::kSame ||
+    if (!proves_equal_ || call.verdict != Verdict::kSame ||
         std::any_of(inputs.arguments.begin(), inputs.arguments.end(), acts_unseen)) {
       // Another factor for another value: the product may be the same.
       for (CulpritEvent& event : inputs.arguments) {
@@ -168,6 +176,7 @@ class Judge {
     const ForwardResult* forward = state_.forward.Of(call.target_name);
     if (forward == nullptr) return;
     inputs.error = std::max(inputs.error, forward->error);
+    inputs.follows_flip = forward->follows_flip;
     for (const Verdict verdict : {forward->inputs, forward->outputs}) {
       inputs.forward_is_bad = inputs.forward_is_bad || measure::IsBad(verdict);
       if (measure::Severity(verdict) > measure::Severity(inputs.worst)) inputs.worst = verdict;
@@ -176,6 +185,7 @@ class Judge {
 
   const plumbline::Run& run_;
   WalkState state_;
+  const bool proves_equal_;  // rows that are `same` hold the same bits
   std::unordered_set<std::string_view> parents_with_children_;
 };
 

@@ -10,6 +10,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/discrete_flip.h"
 #include "record/value.h"
 
 namespace plumbline::pipeline {
@@ -51,7 +52,9 @@ void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
   not_indexed_.push_back(call);
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;
-    if (!is_result || measure::IsBad(row.verdict) || !std::isfinite(row.error)) continue;
+    result.follows_flip = result.follows_flip || IsOfFlip(row);
+    if (!is_result || IsOfFlip(row) || measure::IsBad(row.verdict) || !std::isfinite(row.error))
+      continue;
     result.error = std::max(result.error, row.error);
   }
   results_.insert_or_assign(comparison_.calls[call].target_name, result);

@@ -21,6 +21,7 @@ struct ForwardResult {
   double read = 0;                  // largest relative error of what it read
   double error = 0;                 // the same, and of what it returned, if good
   Verdict outputs = Verdict::kSame;
+  bool follows_flip = false;  // a row is of a flip (discrete_flip.h)
 };
 
 // Follows one comparison, which must outlive this. Single-threaded.

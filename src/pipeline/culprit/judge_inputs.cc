@@ -9,6 +9,7 @@
 #include "measure/standards.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/content_key.h"
+#include "pipeline/culprit/discrete_flip.h"
 #include "pipeline/culprit/overwritten.h"
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/row_verdict.h"
@@ -273,6 +274,18 @@ bool MayHaveGrown(const WalkState& state, const ComparedRow& row) {
          !measure::IsMultiple(*row.target, *row.golden);
 }
 
+// Whether what no paired call returned may follow from a flip before: it comes from calls of one
+// side alone, or is a gradient, or was left by a step.
+bool FollowsFlipUnseen(const WalkState& state, const std::optional<uint32_t>& producer,
+                       ComparedRow& row) {
+  const bool follows = state.has_flips && (producer || state.unpaired.GoldenProducer(*row.golden) ||
+                                           state.IsGradient(row) || IsReadAfterStep(state, row));
+  if (!follows) return false;
+  row.verdict = Verdict::kNotComparable;
+  row.reason = kFollowsFlip;
+  return true;
+}
+
 void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& difference,
                      bool forward_is_bad, ComparedRow& row) {
   const std::optional<uint32_t> producer = state.unpaired.TargetProducer(*row.target, call);
@@ -328,6 +341,7 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     MarkProducerGood(state, call, row);
     return;
   }
+  if (FollowsFlipUnseen(state, producer, row)) return;
   if (forward_is_bad) {  // the gradient of another value is another gradient
     row.reason = "inherited";
     return;
@@ -398,7 +412,12 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
     JudgeFreshInput(state, call, difference, inputs.forward_is_bad, row);
   }
   inputs.has_other_fill = inputs.has_other_fill || row.reason == OtherFills::kReason;
-  if (std::isfinite(row.error)) inputs.error = std::max(inputs.error, row.error);
+  // What a flip changed explains what follows from it by being told so, not by its size.
+  const bool is_of_flip = IsOfFlip(row);
+  inputs.follows_flip = inputs.follows_flip || is_of_flip;
+  const bool explains =
+      std::isfinite(row.error) && difference.kind != Difference::Kind::kDecided && !is_of_flip;
+  if (explains) inputs.error = std::max(inputs.error, row.error);
   if (row.golden->is_tensor) {
     const double hidden = HiddenError(state, row);
     inputs.error = std::max(inputs.error, hidden);
@@ -406,12 +425,12 @@ void JudgeInput(WalkState& state, uint32_t call, ComparedRow& row, CallInputs& i
         KindOfCall(state.comparison.calls[call].name()) == CallKind::kForward) {
       state.trained[*row.golden->shape].push_back(state.IndexOf(row));
     }
-    const bool is_known = std::isfinite(row.error) && row.error > 0;
+    const bool is_known = explains && row.error > 0;
     inputs.hide_errors = inputs.hide_errors || measure::IsFilled(*row.golden);
     const double residue = state.IsResidue(row) ? row.expected : 0;
     inputs.operands.push_back({&*row.golden, is_known ? std::max(row.error, hidden) : hidden,
                                std::max(residue, state.trail.HiddenIn(*row.golden).value_or(0)),
-                               AbsoluteError(state, row)});
+                               is_of_flip ? 0 : AbsoluteError(state, row)});
   } else if (const auto number = NumberOf(row.golden->statistics[0])) {
     inputs.factor = ++inputs.numbers == 1 ? *number : 1;
   }

@@ -13,6 +13,7 @@
 #include "measure/residue.h"
 #include "measure/verdict.h"
 #include "pipeline/culprit/culprit_text.h"
+#include "pipeline/culprit/discrete_flip.h"
 #include "pipeline/culprit/recomputed_call.h"
 #include "pipeline/culprit/recomputed_norm.h"
 #include "pipeline/culprit/row_verdict.h"
@@ -324,6 +325,20 @@ bool IsComputedNormal(const WalkState& state, const Difference& difference, Comp
   return true;
 }
 
+// Whether what looks wrong is a flip of a discrete result, or follows from one.
+bool IsOfFlips(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
+  if (!measure::IsBad(row.verdict)) return false;
+  if (const std::optional<std::string> flip = ValidFlip(state.comparison, row)) {
+    state.has_flips = true;
+    MarkAsFlip(*flip, row);
+    return true;
+  }
+  if (!judged.inputs.follows_flip) return false;
+  row.verdict = Verdict::kNotComparable;
+  row.reason = kFollowsFlip;
+  return true;
+}
+
 // A wrong result that its inputs do not explain.
 void Blame(WalkState& state, const JudgedInputs& judged, const Difference& difference,
            ComparedRow& row) {
@@ -362,6 +377,7 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   state.known.Remember(row);
   HideResidue(state, judged, errors, row);
   bool explained = measure::IsBad(judged.inputs.worst);
+  if (!explained && IsOfFlips(state, judged, row)) return;
   if (!explained && (IsComputedFromGradient(state, judged, difference, row) ||
                      IsComputedNormal(state, difference, row))) {
     return;

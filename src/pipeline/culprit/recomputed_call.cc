@@ -205,6 +205,12 @@ bool FollowsFromInputs(const Comparison& comparison, const ComparedRow& row) {
   return off && *off <= measure::kCallRoundings;
 }
 
+bool GoldenFollowsFromInputs(const Comparison& comparison, const ComparedRow& row) {
+  if (!IsOfTensors(comparison, row) || !row.golden) return false;
+  const std::optional<double> off = ElementsOff(comparison, row, false, false);
+  return off && *off <= measure::kCallRoundings;
+}
+
 bool ContradictsInputs(const Comparison& comparison, const ComparedRow& row, bool of_sample) {
   if (!measure::HasTensors(row)) return false;
   const std::optional<double> statistics = StatisticsOff(comparison, row, true);

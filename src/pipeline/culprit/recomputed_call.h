@@ -13,6 +13,9 @@ namespace plumbline::pipeline {
 // tensors recorded and of at most 2^20 elements; false else.
 bool FollowsFromInputs(const Comparison& comparison, const ComparedRow& row);
 
+// The same of golden's result and inputs.
+bool GoldenFollowsFromInputs(const Comparison& comparison, const ComparedRow& row);
+
 // Whether the target's result in `row` is not what its call makes of the target's inputs, by more
 // than rounding, while golden's is what it makes of golden's: the call is wrong, however much its
 // inputs differ. Of forward calls that work element by element: by the four statistics, as far as

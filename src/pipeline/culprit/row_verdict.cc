@@ -26,6 +26,7 @@ Verdict VerdictOf(const Difference& difference, double expected) {
       break;
   }
   if (std::isnan(difference.error)) return difference.verdict;  // digests: size unknown
+  if (difference.error == 0) return Verdict::kWithinNoise;      // equal values of other bits
   const Verdict verdict = measure::VerdictOfRatio(difference.error, expected);
   // Unequal digests are never noise: whoever records them asks for equal bits.
   return !difference.reason.empty() && !measure::IsBad(verdict) ? difference.verdict : verdict;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "formats/npy.h"
 #include "kernels/kernel_table.h"
+#include "kernels/scaled_squares.h"
 #include "pipeline/result_names.h"
 #include "tensor/device_shape.h"
 
@@ -21,7 +22,9 @@ measure::ArrayVerdict JudgePair(const TensorView& target, const TensorView& gold
   }
   const kernels::PairOfRuns runs{target.dtype, target.data, golden.dtype, golden.data,
                                  static_cast<size_t>(target.element_count())};
-  return measure::JudgeElements(kernels::PairwiseOf(runs), target, golden);
+  kernels::Pairwise sums = kernels::PairwiseOf(runs);
+  kernels::RescaleSquares(runs, &sums);
+  return measure::JudgeElements(sums, target, golden);
 }
 
 Result<ArrayPair> CompareArrayFiles(const std::string& target, const std::string& golden,

@@ -6,6 +6,7 @@
 
 #include "match/training_match.h"
 #include "measure/compared_row.h"
+#include "measure/statistic_choice.h"
 #include "pipeline/ranks/comm_call.h"
 #include "report/fail_conditions.h"
 
@@ -144,6 +145,8 @@ std::string FirstLine(std::string text) {
 RankOutcome OutcomeOf(const Run& target, const Comparison& comparison) {
   RankOutcome outcome;
   outcome.mode = comparison.mode;
+  outcome.of_xor =
+      comparison.mode == CompareMode::kDigest && measure::AreXorDigests(comparison.rows);
   outcome.counts = comparison.counts;
   outcome.limit = comparison.limit;
   outcome.complete = comparison.is_complete();

@@ -93,6 +93,13 @@ void AddComm(const CommCall& call, Document& out) {
   out.Close('}');
 }
 
+void AddGroup(const CommGroup& group, Document& out) {
+  out.Open('{');
+  out.Member("id", group.id);
+  AddNumbers("ranks", group.ranks, out);
+  out.Close('}');
+}
+
 void AddContents(std::string_view key, const ContentKey& contents, Document& out) {
   out.Key(key);
   out.Open('{');
@@ -330,6 +337,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   Document out;
   out.Open('{');
   out.Number("mode", static_cast<uint64_t>(outcome.mode));
+  out.Truth("of_xor", outcome.of_xor);
   out.Key("counts");
   out.Open('[');
   for (const uint64_t number : ListOf(outcome.counts)) out.Raw(std::to_string(number));
@@ -357,12 +365,7 @@ Result<std::string> FormatOutcome(const RankOutcome& outcome) {
   out.Close(']');
   out.Key("groups");
   out.Open('[');
-  for (const CommGroup& group : outcome.groups) {
-    out.Open('{');
-    out.Member("id", group.id);
-    AddNumbers("ranks", group.ranks, out);
-    out.Close('}');
-  }
+  for (const CommGroup& group : outcome.groups) AddGroup(group, out);
   out.Close(']');
   out.Key("sent");
   out.Open('[');
@@ -399,6 +402,7 @@ Result<RankOutcome> ReadOutcome(std::string_view text) {
   if (mode > static_cast<uint64_t>(CompareMode::kTensor)) return damaged;
   outcome.mode = static_cast<CompareMode>(mode);
   outcome.counts = CountsFrom(fields);
+  outcome.of_xor = fields.Get<bool>("of_xor");
   outcome.limit = LimitFrom(fields.Member("limit"), good);
   outcome.complete = fields.Get<bool>("complete");
   outcome.answer_line = fields.Text("answer_line");

@@ -77,15 +77,6 @@ bool ShowsSomethingGood(const RanksReport& report) {
          0;
 }
 
-// The least that any rank was compared by.
-CompareMode WeakestMode(const RanksReport& report) {
-  CompareMode weakest = CompareMode::kTensor;
-  for (const ComparedRank& rank : report.ranks) {
-    if (rank.outcome) weakest = std::min(weakest, rank.outcome->mode);
-  }
-  return weakest;
-}
-
 // The largest of all ranks and steps. The update after a step is seen in the next one.
 DetectionLimit LargestLimit(const RanksReport& report) {
   const auto is_judged = [](const ComparedRank& rank) { return rank.outcome.has_value(); };
@@ -103,6 +94,19 @@ DetectionLimit LargestLimit(const RanksReport& report) {
     largest.lacks_last_update |= limit.lacks_last_update && rank.pair.step == last;
   }
   return largest;
+}
+
+// That of the rank of which the least is known.
+plumbline::report::Certainty CertaintyOf(const RanksReport& report) {
+  CompareMode weakest = CompareMode::kTensor;
+  bool of_xor = false;
+  for (const ComparedRank& rank : report.ranks) {
+    if (!rank.outcome) continue;
+    weakest = std::min(weakest, rank.outcome->mode);
+    of_xor = of_xor || rank.outcome->of_xor;
+  }
+  return plumbline::report::CertaintyOf(of_xor ? CompareMode::kDigest : weakest, of_xor,
+                                        LargestLimit(report));
 }
 
 // The sentence about the answer: the rank's own where it is the rank's first wrong call.
@@ -353,10 +357,10 @@ std::string RanksSummaryText(const RanksReport& report) {
   std::string text = OneLine(RanksAnswer(report)) + '\n';
   if (!report.origins.empty()) text += AnswerDetails(report);
   if (ShowsSomethingGood(report) || !report.origins.empty()) {
-    text += plumbline::report::CertaintyLine(WeakestMode(report), LargestLimit(report));
+    text += plumbline::report::CertaintyLine(CertaintyOf(report));
   }
   if (ShowsSomethingGood(report) && report.origins.empty()) {
-    text += plumbline::report::LimitLine(WeakestMode(report), LargestLimit(report));
+    text += plumbline::report::LimitLine(LargestLimit(report));
   }
   const CompareCounts& counts = report.counts;
   text +=
@@ -389,13 +393,12 @@ Result<std::string> RanksSummaryJson(const RanksReport& report) {
   for (const RankOrigin& origin : report.origins) AddOrigin(report, origin, out);
   out.Close(']');
   out.Truth("complete", report.is_complete());
-  const plumbline::report::Certainty certainty =
-      plumbline::report::CertaintyOf(WeakestMode(report), LargestLimit(report));
+  const plumbline::report::Certainty certainty = CertaintyOf(report);
   out.Key("certainty");
   out.Open('{');
   out.Member("level", certainty.level);
   out.Member("text", certainty.text);
-  out.Member("limit", plumbline::report::LimitText(WeakestMode(report), LargestLimit(report)));
+  out.Member("limit", plumbline::report::LimitText(LargestLimit(report)));
   out.Close('}');
   AddCounts(report.counts, out);
   out.Key("ranks");
