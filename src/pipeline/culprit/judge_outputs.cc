@@ -377,11 +377,11 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
   state.known.Remember(row);
   HideResidue(state, judged, errors, row);
   bool explained = measure::IsBad(judged.inputs.worst);
-  if (!explained && IsOfFlips(state, judged, row)) return;
   if (!explained && (IsComputedFromGradient(state, judged, difference, row) ||
                      IsComputedNormal(state, difference, row))) {
     return;
   }
+  if (!explained && IsOfFlips(state, judged, row)) return;
   // Other calls may come to the same: what agrees although its inputs do not is good.
   bool agrees = row.error <= measure::kNoiseFactor * errors.alone;  // false for NaN
   if (explained && !agrees && !state.unpaired.empty() &&
