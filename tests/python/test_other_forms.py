@@ -162,7 +162,10 @@ def test_another_way_to_the_same_results_is_judged_where_the_sides_meet(
     assert lines[0].endswith("; no wrong call")
     assert ("calls of the optimizer" in lines[0]) == ("optimizer" in which[0]), lines
     assert status == 0
-    assert pair(recorded, which, "--fail-on", "any")[1] == 1
+    lines, status = pair(recorded, which, "--fail-on", "any", "--json")
+    assert status == 1
+    result = json.loads("\n".join(lines))
+    assert result["complete"] and result["other_way"] and not result["narrowed"]
 
 
 @pytest.mark.parametrize("which", WRONG, ids=range(len(WRONG)))
