@@ -237,8 +237,8 @@ std::string SummaryJson(const Comparison& comparison);
 // The machine form with every row: the text of compare_result_<time>.json. About 1 KB per row.
 std::string ResultJson(const Comparison& comparison);
 
-// Whether one of `conditions` is met: "suspicious" (or worse), "broken" (also a call named without
-// any number), "unmatched" (something is not judged), "any" of these. Else kInvalidArgument.
+// Whether one of `conditions` is met: "wrong" (a call is named), "unjudged", "any"; "suspicious",
+// "broken", "unmatched" (docs/reference/compare.md, "Gates"). Another word: kInvalidArgument.
 Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string>& conditions);
 
 }  // namespace plumbline

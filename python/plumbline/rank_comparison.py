@@ -99,7 +99,7 @@ def compare_ranks(
         output_dir: where the result files go, made when missing. Every rank has its own.
         ranks, steps: only these; empty: all.
         formats: which result files of each rank; a text may name several with commas.
-        fail_on: as for plumbline.compare(); missing and failed ranks are "unmatched".
+        fail_on: as for plumbline.compare(); missing and failed ranks are "unjudged".
         fuzzy_match, salvage, write_advice: as for plumbline.compare(), of each rank.
         diff_analyze: also write upstream's files of the first difference over ranks.
         resume: take over results of an earlier run that are up to date.

@@ -6,6 +6,7 @@
 #include "report/certainty.h"
 #include "report/first_wrong_members.h"
 #include "report/json_object.h"
+#include "report/other_ways.h"
 
 namespace plumbline::report {
 
@@ -142,6 +143,8 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
+  object.Text("other_way", OtherWaysOf(comparison).text);
+  object.Text("narrowed", NarrowedText(comparison));
   const Certainty certainty = CertaintyOf(comparison);
   ObjectWriter members(object.Key("certainty"));
   members.Text("level", certainty.level);

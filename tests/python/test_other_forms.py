@@ -76,7 +76,8 @@ def record(debugger, model="Net", optimizer=None, autocast=False, steps=1, epsil
     for _ in range(steps):
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             y = net(x).float()
-            loss = nn.functional.cross_entropy(y, torch.arange(4)) if y.dim() == 2 else y.pow(2).mean()
+            is_one = y.dim() == 2
+            loss = nn.functional.cross_entropy(y, torch.arange(4)) if is_one else y.pow(2).mean()
         if make:
             make.zero_grad()
         loss.backward()
@@ -161,7 +162,10 @@ def test_another_way_to_the_same_results_is_judged_where_the_sides_meet(
     assert lines[0].endswith("; no wrong call")
     assert ("calls of the optimizer" in lines[0]) == ("optimizer" in which[0]), lines
     assert status == 0
-    assert pair(recorded, which, "--fail-on", "any")[1] == 1
+    lines, status = pair(recorded, which, "--fail-on", "any", "--json")
+    assert status == 1
+    result = json.loads("\n".join(lines))
+    assert result["complete"] and result["other_way"] and not result["narrowed"]
 
 
 @pytest.mark.parametrize("which", WRONG, ids=range(len(WRONG)))
@@ -176,9 +180,10 @@ def test_a_wrong_value_in_another_form_is_named_or_not_judged(
 
 
 def test_what_the_last_step_leaves_is_not_judged(tmp_path: Path) -> None:
-    variants = [{"steps": 1, "optimizer": options, "model": "Net"} for options in (ADAM, {})]
-    code = RECORD.replace("            net(x)\n    debugger.stop()", "            pass\n    debugger.stop()")
-    run(code, config(tmp_path), json.dumps([{**variants[0]}, {"steps": 1, "optimizer": {"foreach": True}}]))
+    code = RECORD.replace("            net(x)\n    debugger.stop()",
+                          "            pass\n    debugger.stop()")
+    variants = [{"optimizer": options} for options in (ADAM, {"foreach": True})]
+    run(code, config(tmp_path), json.dumps(variants))
     lines, status = answer(tmp_path, 1, 0, "--fail-on", "unjudged")
     assert lines[0].startswith("not judged completely: "), lines
     assert any("what the optimizer leaves is read by no recorded call" in line for line in lines)

@@ -19,6 +19,7 @@
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/exchanged_operands.h"
+#include "pipeline/culprit/lone_call_cause.h"
 #include "pipeline/culprit/row_verdict.h"
 #include "pipeline/culprit/step_history.h"
 #include "pipeline/culprit/unpaired_calls.h"
@@ -32,15 +33,6 @@ namespace {
 
 using measure::Cause;
 using measure::CauseConfidence;
-
-// Lone calls that lead to each other: fewer are an operation that is missing, more a part of the
-// model.
-constexpr size_t kFewestOfABlock = 3;
-
-bool AddsTwo(std::string_view api) {
-  return api == "add" || api == "add_" || api == "__add__" || api == "__radd__" ||
-         api == "__iadd__";
-}
 
 std::string ApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
@@ -71,8 +63,10 @@ class CauseFinder {
     if (!measure::IsInput(row) && !call.unmatched_detail.empty()) {
       return DefaultCause(call, std::move(cause));
     }
-    if (!AddSkippedCalls(row, cause)) {
-      AddSource(row, cause);
+    headline_ = AddSkippedCalls(comparison_, row, cause);
+    if (headline_.empty()) {
+      const std::string of_lone_call = AddLoneCall(comparison_, row, cause);
+      if (!of_lone_call.empty()) headline_ = of_lone_call;
       AddEarlierStep(row, cause);
     }
     AddDirection(call, cause);
@@ -219,7 +213,7 @@ class CauseFinder {
       const bool is_there = measure::IsGood(made.verdict);
       if (golden_call == target_call || is_there) return std::nullopt;
       headline_ = fmt::format("missing call: {} after {}", golden_call, target_call);
-      return Cause{AddsTwo(ApiOf(golden_call)) ? "missing-addend" : "missing-call",
+      return Cause{AddsTwo(golden_call) ? "missing-addend" : "missing-call",
                    fmt::format("golden's value is the result of {}, the target's that of {}",
                                golden_call, target_call),
                    CauseConfidence::kMedium};
@@ -276,128 +270,6 @@ class CauseFinder {
       return cause;
     }
     return first;
-  }
-
-  // An input from outside may be the result of a call that only one side made.
-  void AddSource(const ComparedRow& row, Cause& cause) {
-    if (!measure::IsInput(row)) return;
-    for (const bool of_target : {false, true}) {
-      const Item& wanted = *measure::SideOf(row, of_target);
-      std::string source = UnmatchedProducer(comparison_, row, of_target);
-      if (source.empty()) source = WriterInto(comparison_, row, of_target);
-      if (source.empty() || !wanted.is_tensor) continue;
-      const std::string text =
-          of_target ? fmt::format("the target's value comes from {}, which golden has not", source)
-                    : fmt::format("golden's value comes from {}, which the target has not", source);
-      if (!of_target && WritesInPlace(source) && !IsKnown(*row.target, row.call)) {
-        // An optimizer that makes no recorded calls left it there.
-        if (!cause.text.empty()) cause.text += "; ";
-        cause.text += fmt::format(
-            "golden's value is what {} wrote; no recorded call wrote the "
-            "target's",
-            source);
-        return;
-      }
-      const LoneCalls block = LoneCallsBefore(comparison_, source, of_target);
-      const std::string twin = block.count < kFewestOfABlock
-                                   ? std::string()
-                                   : HarmlessTwinOf(comparison_, source, block.count, of_target);
-      if (!twin.empty()) {
-        if (cause.code == "stale") cause = {"unexplained", {}, CauseConfidence::kLow};
-        if (!cause.text.empty()) cause.text += "; ";
-        cause.text += fmt::format(
-            "{} computes this in its own way, as in place of {}, where the "
-            "results agree",
-            of_target ? "golden" : "the target", twin);
-        return;
-      }
-      const bool is_only = OtherSideMadeIt(row, of_target);
-      if (is_only) headline_ = HeadlineOf(block, of_target);
-      if (block.count >= kFewestOfABlock) {
-        cause = {of_target ? "extra-call" : "missing-call",
-                 fmt::format("the target {} {} calls that golden {}, {} to {}; {}",
-                             of_target ? "makes" : "leaves out", block.count,
-                             of_target ? "does not" : "makes", block.first, block.last, text),
-                 CauseConfidence::kHigh};
-        return;
-      }
-      // That a value is the one before the missing call, or that times a number, is no cause of its
-      // own but what the call does.
-      const bool is_effect = is_only && cause.code == "scale";
-      if (!cause.is_explained() || cause.code == "stale" || is_effect) {
-        const std::string effect = is_effect ? "; " + cause.text : "";
-        cause = {of_target ? "extra-call" : "missing-call", text + effect, CauseConfidence::kHigh};
-        if (!of_target && AddsTwo(ApiOf(source))) cause.code = "missing-addend";
-      } else {
-        cause.text += "; " + text;
-      }
-      return;
-    }
-  }
-
-  // Whether the target had these contents before the call.
-  [[nodiscard]] bool IsKnown(const Item& item, uint32_t call) const {
-    return std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
-      return row.call < call && row.target && HasSameContents(*row.target, item);
-    });
-  }
-
-  // Whether the side without the lone call takes the row's value from elsewhere: from a call that
-  // both sides have, or from no recorded one. Two lone calls are another way, none is missing.
-  [[nodiscard]] bool OtherSideMadeIt(const ComparedRow& row, bool of_target) const {
-    return UnmatchedProducer(comparison_, row, !of_target).empty();
-  }
-
-  // Of lone calls that lead to each other, and what the first of them reads.
-  [[nodiscard]] std::string HeadlineOf(const LoneCalls& block, bool of_target) const {
-    const std::string_view word = of_target ? "additional" : "missing";
-    const bool are_few = block.count < kFewestOfABlock;
-    std::string text =
-        are_few ? fmt::format("{} call: {}", word, block.last)
-                : fmt::format("{} calls: {}, {} to {}", word, block.count, block.first, block.last);
-    const std::string before = MakerOfInputs(are_few ? block.last : block.first, of_target);
-    if (!before.empty()) text += " after " + before;
-    return text;
-  }
-
-  // The last call that made one of the tensors which a lone call reads.
-  [[nodiscard]] std::string MakerOfInputs(const std::string& name, bool of_target) const {
-    const auto call = std::ranges::find_if(comparison_.calls, [&](const ComparedCall& each) {
-      return !each.paired() && measure::NameOn(each, of_target) == name;
-    });
-    if (call == comparison_.calls.end()) return {};
-    for (const ComparedRow& read : measure::RowsOf(comparison_, *call)) {
-      const Slot<Item>& item = measure::SideOf(read, of_target);
-      if (!item || !measure::IsInput(*item) || !item->is_tensor || !IsTelling(*item)) continue;
-      std::string maker;
-      for (const ComparedRow& row : comparison_.rows) {
-        const Slot<Item>& made = measure::SideOf(row, of_target);
-        const bool is_made = made && made->role == ItemRole::kOutput && row.call != read.call &&
-                             HasSameContents(*made, *item);
-        if (is_made) maker = measure::NameOn(comparison_.calls[row.call], of_target);
-        if (is_made && !of_target) break;  // golden's own calls stand behind all others
-      }
-      if (!maker.empty()) return maker;
-    }
-    return {};
-  }
-
-  // A layer that one side leaves out, where the calls behind it pair with those of other layers.
-  bool AddSkippedCalls(const ComparedRow& row, Cause& cause) {
-    const std::optional<SkippedCalls> skipped = FindSkippedCalls(comparison_, row);
-    if (!skipped) return false;
-    headline_ =
-        fmt::format("{} calls: {}, from {} on", skipped->by_target ? "missing" : "additional",
-                    skipped->count, skipped->first);
-    const std::string_view shorter = skipped->by_target ? "the target" : "golden";
-    const std::string_view longer = skipped->by_target ? "golden" : "the target";
-    cause = {
-        skipped->by_target ? "missing-call" : "extra-call",
-        fmt::format("{} leaves out {} calls: what it takes here is what {} takes in {}, not in "
-                    "{}; numbers of calls do not match from here on",
-                    shorter, skipped->count, longer, skipped->next, skipped->first),
-        CauseConfidence::kHigh};
-    return true;
   }
 
   // A parameter is as the step before left it, or as it was loaded.

@@ -267,11 +267,13 @@ double HiddenInTerms(const WalkState& state, const ComparedRow& row) {
   return state.noise.coarsest() / std::sqrt(std::max(CountOf(*row.golden), 1.0));
 }
 
-// Whether a gradient in a narrower type comes from calls that nobody recorded, with jumps in their
-// derivatives perhaps. Golden's times a number is none.
-bool MayHaveGrown(const WalkState& state, const ComparedRow& row) {
-  return state.types.is_narrower && state.IsGradient(row) && row.target->is_tensor &&
-         !measure::IsMultiple(*row.target, *row.golden);
+// A gradient in a narrower type may come from calls that nobody recorded, with jumps in their
+// derivatives. Golden's times a number is none of these.
+void ExplainGrown(const WalkState& state, const Difference& difference, ComparedRow& row) {
+  const bool may_have_grown = measure::IsBad(row.verdict) && state.types.is_narrower &&
+                              state.IsGradient(row) && row.target->is_tensor &&
+                              !measure::IsMultiple(*row.target, *row.golden);
+  if (may_have_grown) ApplyDifference(difference, state.ExplainedFor(row, 1), row);
 }
 
 // Whether what no paired call returned may follow from a flip before: it comes from calls of one
@@ -324,9 +326,7 @@ void JudgeFreshInput(WalkState& state, uint32_t call, const Difference& differen
     explained += state.before.LeadingTo(row);
     ApplyDifference(difference, state.ExplainedFor(row, explained), row);
   }
-  if (measure::IsBad(row.verdict) && MayHaveGrown(state, row)) {
-    ApplyDifference(difference, state.ExplainedFor(row, 1), row);
-  }
+  ExplainGrown(state, difference, row);
   if (IsOfScaledStep(state, call, difference, row)) return;
   if (!measure::IsBad(row.verdict)) {
     MarkProducerGood(state, call, row);

@@ -360,6 +360,17 @@ void Blame(WalkState& state, const JudgedInputs& judged, const Difference& diffe
   state.found.events.push_back(event);
 }
 
+// Whether what looks wrong is the gradient of a parameter, a cast of what its backward call
+// returned in a narrower type, and within what that type may come to.
+bool IsCastGradient(const WalkState& state, const Difference& difference, ComparedRow& row) {
+  if (!state.types.is_narrower || row.target->role != ItemRole::kParameterGrad ||
+      measure::IsMultiple(*row.target, *row.golden)) {
+    return false;
+  }
+  ApplyDifference(difference, state.ExplainedFor(row, 1), row);
+  return !measure::IsBad(row.verdict);
+}
+
 void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   Difference difference = state.DifferenceOf(row);
   row.error = difference.error;
@@ -416,13 +427,7 @@ void GradeOutput(WalkState& state, const JudgedInputs& judged, ComparedRow& row)
     row.reason = "inherited";
     return;
   }
-  // The gradient of a parameter is a cast of what its backward call returned in a narrower type.
-  if (state.types.is_narrower && row.target->role == ItemRole::kParameterGrad &&
-      !measure::IsMultiple(*row.target, *row.golden)) {
-    ApplyDifference(difference, state.ExplainedFor(row, 1), row);
-    if (!measure::IsBad(row.verdict)) return;
-  }
-  Blame(state, judged, difference, row);
+  if (!IsCastGradient(state, difference, row)) Blame(state, judged, difference, row);
 }
 
 // What an optimizer makes of a gradient, element by element.

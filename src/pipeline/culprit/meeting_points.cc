@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "pipeline/culprit/other_way_text.h"
 #include "pipeline/culprit/recorded_elements.h"
 #include "pipeline/culprit/value_source.h"
+#include "record/recorded_number.h"
 #include "record/value.h"
 #include "report/other_ways.h"
 
@@ -58,6 +60,14 @@ double NoiseOf(const Comparison& comparison) {
   return std::min(level, measure::LargestNoise(coarsest));
 }
 
+// Equal for tensors of equal maximum and minimum.
+uint64_t ExtremesOf(const Item& item) {
+  const auto bits = [](const Recorded& recorded) {
+    return std::bit_cast<uint64_t>(NumberOf(recorded).value_or(0) + 0.0);  // -0 is 0
+  };
+  return bits(item.statistics[0]) * 31 + bits(item.statistics[1]);
+}
+
 // Where the results of one side's own calls are seen again.
 class Side {
  public:
@@ -76,6 +86,7 @@ class Side {
       const auto key = item ? KeyOf(*item) : std::nullopt;
       if (!key) continue;
       places_[*key].push_back(i);
+      by_extremes_[ExtremesOf(*item)].push_back(i);
       if (!measure::IsInput(row) && IsAlone(CallOf(row))) own_[key->element_count].push_back(i);
     }
   }
@@ -219,14 +230,20 @@ class Side {
   // Casts are not recorded; a wider type keeps the extremes.
   [[nodiscard]] bool IsCast(const ComparedRow& made) const {
     const Item& item = *ItemOf(made);
-    return IsTelling(item) && std::ranges::any_of(comparison_.rows, [&](const ComparedRow& row) {
-             const Slot<Item>& each = ItemOf(row);
-             if (!each || !each->is_tensor || !measure::IsInput(*each)) return false;
-             if (each->shape != item.shape || each->dtype == item.dtype) return false;
-             if (!measure::HasSameExtremes(*each, item)) return false;
+    return IsTelling(item) && std::ranges::any_of(WithExtremesOf(item), [&](uint32_t index) {
+             const ComparedRow& row = comparison_.rows[index];
+             const Item& each = *ItemOf(row);
+             if (!measure::IsInput(each) || each.shape != item.shape) return false;
+             if (each.dtype == item.dtype || !measure::HasSameExtremes(each, item)) return false;
              return CallOf(row).paired() ? measure::IsGood(row.verdict)
                                          : row.call > made.call && is_settled(row.call);
            });
+  }
+
+  // The rows of tensors that may have the same maximum and minimum.
+  [[nodiscard]] std::span<const uint32_t> WithExtremesOf(const Item& item) const {
+    const auto found = by_extremes_.find(ExtremesOf(item));
+    return found == by_extremes_.end() ? std::span<const uint32_t>() : found->second;
   }
 
   // Whether a forward call of this side made what stands in the row, and did not only pass it on.
@@ -251,10 +268,10 @@ class Side {
         if (IsMade(row)) maker = row.call;
       }
     }
-    for (size_t i = 0; i < comparison_.rows.size() && !maker; ++i) {
-      const ComparedRow& row = comparison_.rows[i];
-      const Slot<Item>& item = ItemOf(row);
-      if (item && IsRepeatOf(value, *item) && IsMade(row)) maker = row.call;
+    if (maker) return maker;
+    for (const uint32_t index : WithExtremesOf(value)) {
+      const ComparedRow& row = comparison_.rows[index];
+      if (IsRepeatOf(value, *ItemOf(row)) && IsMade(row)) return row.call;
     }
     return maker;
   }
@@ -328,6 +345,7 @@ class Side {
   std::vector<std::optional<double>> error_;  // per settled call: where its results arrive
   std::unordered_map<std::string_view, uint32_t> calls_;
   RowsByContents places_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> by_extremes_;
   std::unordered_map<int64_t, std::vector<uint32_t>> own_;  // results of calls alone, by size
 };
 
@@ -335,9 +353,27 @@ class Side {
 
 namespace {
 
+// The modules around the settled functions of one side.
+std::unordered_set<std::string_view> ModulesAround(const Run& run, const Comparison& comparison,
+                                                   const Side& side, bool of_target) {
+  constexpr int kMostNesting = 1000;  // a cycle in construct.json must not hang
+  std::unordered_set<std::string_view> modules;
+  for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+    const std::string& name = measure::NameOn(comparison.calls[i], of_target);
+    if (!side.is_settled(i) || SeriesOf(name).empty()) continue;
+    std::string_view module = run.ParentOf(name);
+    for (int k = 0; k < kMostNesting && !module.empty(); ++k, module = run.ParentOf(module)) {
+      modules.insert(module);
+    }
+  }
+  return modules;
+}
+
 // The calls of another form of which one recording only lacks values, and those that do something
 // else than their namesakes: what they lead to may agree, but they are not judged.
-std::unordered_set<std::string_view> NeverJudged(const Comparison& comparison) {
+// A module around functions that go another way (`others`) is no such call.
+std::unordered_set<std::string_view> NeverJudged(
+    const Comparison& comparison, const std::unordered_set<std::string_view>& others) {
   std::unordered_set<std::string_view> names;
   const double noise = NoiseOf(comparison);
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
@@ -345,9 +381,9 @@ std::unordered_set<std::string_view> NeverJudged(const Comparison& comparison) {
     if (!IsAlone(call) || call.target_name.empty()) continue;
     // The gradient of a call of another form has another form.
     const ComparedCall* forward = ForwardCallOf(comparison, call.target_name);
-    const bool is_damaged = call.unmatched_reason.ends_with("-differs") &&
-                            (forward == nullptr || forward->paired()) &&
-                            LacksValuesOnly(comparison, i, noise);
+    const bool is_damaged =
+        call.unmatched_reason.ends_with("-differs") && (forward == nullptr || forward->paired()) &&
+        !others.contains(call.target_name) && LacksValuesOnly(comparison, i, noise);
     if (is_damaged || call.unmatched_reason == kNamesake) names.insert(call.target_name);
   }
   return names;
@@ -362,7 +398,6 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
   if (is_wrong || comparison.first_wrong_call || !is_of_calls) return;
   if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
   Side target(comparison, true), golden(comparison, false);
-  const std::unordered_set<std::string_view> never = NeverJudged(comparison);
   ComparedCall* first = nullptr;
   const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
   // Modules may stand before or behind the calls inside them.
@@ -370,6 +405,9 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
     target.Settle(golden);
     golden.Settle(target);
   }
+  std::unordered_set<std::string_view> others = ModulesAround(target_run, comparison, target, true);
+  others.merge(ModulesAround(golden_run, comparison, golden, false));
+  const std::unordered_set<std::string_view> never = NeverJudged(comparison, others);
   for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
     ComparedCall& call = comparison.calls[i];
     if (!IsAlone(call)) continue;
