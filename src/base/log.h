@@ -33,6 +33,9 @@ void LogDebug(std::string_view text);
 void LogInfo(std::string_view text);
 void LogWarning(std::string_view text);
 void LogError(std::string_view text);
+// An error that goes to stderr wherever other lines go: what is lost must be seen also where stdout
+// is a file on the disk that is full.
+void LogLoss(std::string_view text);
 
 // The same text with control characters, and their percent-encoded forms, replaced by '_', so that
 // a name taken from user data cannot forge a line.

@@ -17,6 +17,9 @@ void FillTable(Comparison& comparison);
 // Text of upstream's advisor file: the first suspect row and a hint where to look.
 std::string AdviceText(const Comparison& comparison);
 
+// The warning that a file beside a dump is damaged (an error of RunLoss::side_files).
+std::string DamageWarning(const std::string& error);
+
 // The cause class of the first wrong call as a line of text; empty when there is none to name, or
 // when the call's own sentence says it (an argument of another value).
 std::string CauseLine(const FirstWrongCall& call);

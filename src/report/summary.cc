@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "measure/compared_row.h"
 #include "plumbline/compare.h"
@@ -118,6 +120,17 @@ bool IsAnythingGood(const Comparison& comparison) {
   return RowsOf(comparison, Verdict::kSame) + RowsOf(comparison, Verdict::kWithinNoise) > 0;
 }
 
+// The warnings of damaged files, which are said with the answer.
+std::vector<std::string> DamageWarnings(const Comparison& comparison) {
+  std::vector<std::string> warnings;
+  for (const RunLoss* loss : {&comparison.target_loss, &comparison.golden_loss}) {
+    for (const std::string& error : loss->side_files) {
+      warnings.push_back(report::DamageWarning(error));
+    }
+  }
+  return warnings;
+}
+
 std::string AnswerText(const Comparison& comparison) {
   const std::string missing = MissingText(comparison);
   if (!comparison.first_wrong_call) {
@@ -155,6 +168,10 @@ std::string AnswerText(const Comparison& comparison) {
 }
 
 }  // namespace
+
+std::string report::DamageWarning(const std::string& error) {
+  return error + ". Compared without it";
+}
 
 std::string_view CompareModeName(CompareMode mode) {
   switch (mode) {
@@ -231,6 +248,8 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
 
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
+  const std::vector<std::string> damage = DamageWarnings(comparison);
+  for (const std::string& warning : damage) text += fmt::format("  damaged: {}\n", warning);
   if (IsAnythingGood(comparison) || comparison.first_wrong_call) {
     text += report::CertaintyLine(comparison.mode);
   }
@@ -254,6 +273,7 @@ std::string SummaryText(const Comparison& comparison) {
                           : fmt::format(", {} recomputed on one side only", counts.recomputed),
                       CompareModeName(comparison.mode));
   for (const std::string& warning : comparison.warnings) {
+    if (std::ranges::find(damage, warning) != damage.end()) continue;
     text += fmt::format("warning: {}\n", warning);
   }
   for (const std::string& file : comparison.files) text += fmt::format("file: {}\n", file);
