@@ -215,7 +215,7 @@ void Observer::ReportLostSteps() {
   const std::lock_guard lock(loss_mutex_);
   const uint64_t unopened = std::exchange(unopened_steps_, 0);
   const uint64_t unwritten = std::exchange(unwritten_steps_, 0);
-  if (unopened + unwritten < 2) return;
+  if (unopened < 2 && unwritten < 2) return;
   LogLoss(
       fmt::format("{}: {} steps were not recorded, and {} only in part ({}). "
                   "dump_error_info.log in the last step before them counts them",

@@ -106,7 +106,7 @@ settings, out, kept = sys.argv[1:]
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
 data = torch.randn(4, 8)
 debugger = PrecisionDebugger(settings)
-for step in range(5):
+for step in range(8):
     debugger.start(model)
     value = data
     for turn in range(20):
@@ -154,8 +154,9 @@ def test_a_recording_that_a_full_disk_cut_is_never_judged_completely(
         [PLUMB, "compare", *sides, "-o", tmp_path / "result", "--fail-on", "any"],
         capture_output=True, text=True, check=False,
     )
-    assert done.returncode == 1, done.stdout
-    assert not done.stdout.startswith("no wrong call"), done.stdout
+    # Steps without a dump.json have failed; where all have one, --fail-on finds what is missing.
+    assert done.returncode in (1, 3), done.stdout
+    assert done.stdout.startswith("not judged completely"), done.stdout
     # Each of the steps that a log stands in, alone.
     for log in logs:
         step = log.parent.relative_to(sides[0])
@@ -179,7 +180,7 @@ def test_losses_are_counted_by_a_reserve_where_a_step_cannot_begin(tmp_path: Pat
     script.write_text(SMALL.replace("    # fault\n", fill))
     result = run_on_small_disk(script, out, "3m", settings, out, kept)
     assert "Step 1 is not recorded" in result.stderr
-    assert "4 steps were not recorded" in result.stderr
+    assert "7 steps were not recorded" in result.stderr
     log = kept / "step0" / "rank" / "dump_error_info.log"
-    assert "steps_dropped: 4 (step 4: " in log.read_text()
+    assert "steps_dropped: 7 (step 7: " in log.read_text()
     assert "Module.2.Linear.parameters_grad" in (log.parent / "dump.json").read_text()
