@@ -81,7 +81,8 @@ StartOutcome Observer::Start(std::optional<int> rank) {
           Harm::kSteps, run_layout::RankDirectory(options.dump_path, options.step, options.rank),
           opened.error(),
           fmt::format("Step {} is not recorded, nor are later ones while this lasts", step_));
-      CountUnopenedStep(opened.error());
+      // At level debug there is one file for all steps: every start() tries again.
+      if (!debug) CountUnopenedStep(opened.error());
       return StartOutcome::kNotSelected;
     }
     last_record_.Drop();
@@ -165,6 +166,7 @@ void Observer::CountUnopenedStep(const Error& error) {
   ++unopened_steps_;
   last_problem_ = error.message();
   if (!is_counted) MergeLoss(homeless_losses_, loss);
+  steps_are_counted_ = is_counted;
 }
 
 void Observer::FinishWriter(RunWriter& writer) {
@@ -216,10 +218,10 @@ void Observer::ReportLostSteps() {
   const uint64_t unopened = std::exchange(unopened_steps_, 0);
   const uint64_t unwritten = std::exchange(unwritten_steps_, 0);
   if (unopened < 2 && unwritten < 2) return;
-  LogLoss(
-      fmt::format("{}: {} steps were not recorded, and {} only in part ({}). "
-                  "dump_error_info.log in the last step before them counts them",
-                  config_.dump_path, unopened, unwritten, last_problem_));
+  const std::string_view where =
+      steps_are_counted_ ? ". dump_error_info.log in the last step before them counts them" : "";
+  LogLoss(fmt::format("{}: {} steps were not recorded, and {} only in part ({}){}",
+                      config_.dump_path, unopened, unwritten, last_problem_, where));
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

@@ -116,6 +116,7 @@ class Observer {
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one
   uint64_t unopened_steps_ = 0;        // without a directory
   uint64_t unwritten_steps_ = 0;       // without final files that hold all
+  bool steps_are_counted_ = false;     // the first of these, in the directory before them
   std::string last_problem_;           // of one of these
   std::atomic<bool> is_collecting_ = false;
   std::atomic<bool> is_done_ = false;
