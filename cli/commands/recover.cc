@@ -32,6 +32,13 @@ void PrintRecovery(const Recovery& recovery) {
     SayLine(fmt::format("{}: the files were complete; journal removed", directory));
     return;
   }
+  if (recovery.files_are_newer) {
+    SayLine(
+        fmt::format("{}: the files hold more than the journal, which could not be written; kept "
+                    "as they are, journal removed",
+                    directory));
+    return;
+  }
   SayLine(fmt::format("{}: {} calls recovered, {} bytes dropped, {} tensors missing", directory,
                       recovery.calls, recovery.bytes_dropped, recovery.tensors_missing));
   if (recovery.journal_damaged) {
@@ -42,7 +49,16 @@ void PrintRecovery(const Recovery& recovery) {
     SayLine(
         fmt::format("{}: {} records held no readable entry", directory, recovery.entries_damaged));
   }
+  const Loss* const cut = CutOf(recovery);
+  if (cut != nullptr) {
+    SayLine(
+        fmt::format("{}: the journal was not cut by a kill: {} later {} could not be written, "
+                    "and {} lost ({})",
+                    directory, cut->count, cut->count == 1 ? "record" : "records",
+                    cut->count == 1 ? "is" : "are", OneLine(cut->sentence)));
+  }
   for (const Loss& loss : recovery.losses) {
+    if (&loss == cut) continue;
     SayLine(fmt::format("{}: lost while recording: {} {} ({})", directory, loss.count,
                         OneLine(loss.counter), OneLine(loss.sentence)));
   }

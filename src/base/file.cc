@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <system_error>
@@ -62,6 +64,17 @@ Status RefuseOtherKinds(const std::string& path) {
 }
 
 std::string TemporaryName(std::string_view name) { return fmt::format(".{}.tmp", name); }
+
+// Asked before a text is made, which would end the process where it has no place.
+bool FitsInMemory(size_t bytes) {
+  constexpr size_t kAlways = size_t{16} << 20;
+  if (bytes <= kAlways) return true;
+  void* const room =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return false;
+  ::munmap(room, bytes);
+  return true;
+}
 
 // A name that no living writer of this machine uses; cut where the two together are too long.
 std::string OwnTemporaryName(std::string_view name) {
@@ -241,7 +254,12 @@ Result<std::string> ReadFile(const std::string& path) {
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
-  std::string text(static_cast<size_t>(info.st_size) + 1, '\0');
+  const auto size = static_cast<size_t>(info.st_size) + 1;
+  if (!FitsInMemory(size)) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("{}: {} bytes do not fit into memory", path, size - 1));
+  }
+  std::string text(size, '\0');
   size_t filled = 0;
   for (;;) {
     if (filled == text.size()) text.resize(text.size() * 2);
@@ -258,18 +276,19 @@ Result<std::string> ReadFile(const std::string& path) {
 }
 
 Result<std::string> ReadStart(const std::string& path, size_t size) {
-  PL_TRY_ASSIGN(File file, File::OpenRead(path));
-  std::string text(size, '\0');
-  size_t filled = 0;
-  while (filled < size) {
-    const ssize_t n = Syscalls().read(file.fd(), text.data() + filled, size - filled);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, path, "read");
-    if (n == 0) break;
-    filled += static_cast<size_t>(n);
+  constexpr size_t kPiece = size_t{64} << 10;
+  PL_TRY_ASSIGN(const File file, File::OpenRead(path));
+  std::string text;
+  for (;;) {
+    const size_t filled = text.size();
+    const size_t piece = std::min(std::max(kPiece, filled), size - filled);
+    if (piece == 0) return text;
+    text.resize(filled + piece);
+    const auto rest = std::as_writable_bytes(std::span(text)).subspan(filled);
+    PL_TRY_ASSIGN(const size_t count, file.ReadAt(rest, filled));
+    text.resize(filled + count);
+    if (count < piece) return text;
   }
-  text.resize(filled);
-  return text;
 }
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {

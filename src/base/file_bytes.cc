@@ -1,7 +1,9 @@
 #include "base/file_bytes.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 namespace plumbline {
 namespace {
@@ -49,6 +51,21 @@ Result<FileBytes> FileBytes::Open(const std::string& path) {
   PL_TRY_ASSIGN(opened.mapped_, MappedFile::Open(path));
   opened.bytes_ = opened.mapped_->bytes();
   return opened;
+}
+
+bool HaveSameBytes(const std::string& a, const std::string& b) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  const Result<File> first = File::OpenRead(a);
+  const Result<File> second = File::OpenRead(b);
+  if (!first || !second) return false;
+  std::vector<std::byte> left(kPiece), right(kPiece);
+  for (size_t at = 0;; at += kPiece) {
+    const Result<size_t> here = first->ReadAt(left, at);
+    const Result<size_t> there = second->ReadAt(right, at);
+    if (!here || !there || *here != *there) return false;
+    if (std::memcmp(left.data(), right.data(), *here) != 0) return false;
+    if (*here < kPiece) return true;
+  }
 }
 
 }  // namespace plumbline

@@ -39,6 +39,10 @@ class FileBytes {
   std::span<const std::byte> bytes_;
 };
 
+// Whether two files hold the same bytes; they are read piece by piece. False also where one cannot
+// be read.
+bool HaveSameBytes(const std::string& a, const std::string& b);
+
 }  // namespace plumbline
 
 #endif  // PLUMBLINE_BASE_FILE_BYTES_H_

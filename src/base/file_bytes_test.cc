@@ -74,5 +74,17 @@ TEST(FileBytes, APipeWaitsForNobody) {
   EXPECT_NE(pipe.error().message().find(": not a regular file"), std::string::npos);
 }
 
+TEST(HaveSameBytes, IsAboutBytes) {
+  const testing::TestDirectory directory;
+  const std::string a = directory.Path("a"), b = directory.Path("b");
+  const std::string text((size_t{1} << 20) + 5, 'x');
+  ASSERT_TRUE(WriteFileAtomically(a, text, false));
+  ASSERT_TRUE(WriteFileAtomically(b, text, false));
+  EXPECT_TRUE(HaveSameBytes(a, b));
+  ASSERT_TRUE(WriteFileAtomically(b, text + "y", false));
+  EXPECT_FALSE(HaveSameBytes(a, b));
+  EXPECT_FALSE(HaveSameBytes(a, directory.Path("no")));
+}
+
 }  // namespace
 }  // namespace plumbline

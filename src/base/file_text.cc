@@ -16,6 +16,8 @@ namespace {
 
 // A multiple of every page size.
 constexpr size_t kStep = size_t{4} << 20;
+// What is set aside before anything is read.
+constexpr size_t kFirstCapacity = 16 * kStep;
 
 size_t RoundedUp(size_t bytes) { return (bytes + kStep - 1) / kStep * kStep; }
 
@@ -50,19 +52,22 @@ Status FileText::Grow(size_t capacity) {
   return {};
 }
 
-Result<FileText> FileText::Open(const std::string& path) {
+Result<FileText> FileText::OpenFor(const std::string& path, size_t most) {
   PL_TRY_ASSIGN(File file, File::OpenRead(path));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return ErrnoError(errno, path, "inspect");
   FileText text(std::move(file), path);
   // One byte more than announced, so that the end is seen without growing.
-  PL_TRY(text.Grow(RoundedUp(static_cast<size_t>(info.st_size) + 1)));
+  PL_TRY(text.Grow(std::min(RoundedUp(static_cast<size_t>(info.st_size) + 1), most)));
   return text;
 }
 
+Result<FileText> FileText::Open(const std::string& path) { return OpenFor(path, kFirstCapacity); }
+
 Result<FileText> FileText::Load(const std::string& path) {
-  PL_TRY_ASSIGN(FileText text, Open(path));
-  PL_TRY(text.LoadUntil(std::numeric_limits<size_t>::max()));
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  PL_TRY_ASSIGN(FileText text, OpenFor(path, kAll));
+  PL_TRY(text.LoadUntil(kAll));
   return text;
 }
 

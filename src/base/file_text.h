@@ -20,7 +20,8 @@ class FileText {
  public:
   // kNotFound, kIo, kInvalidArgument for a directory.
   static Result<FileText> Load(const std::string& path);
-  // The same without a text yet.
+  // The same without a text yet. Memory is set aside as it is loaded: of a file of any size that is
+  // damaged at its begin, no more is taken than was read.
   static Result<FileText> Open(const std::string& path);
   FileText(FileText&& other) noexcept;
   FileText& operator=(FileText&&) = delete;
@@ -38,6 +39,8 @@ class FileText {
 
  private:
   FileText(File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  // Sets aside memory for the whole file, or for `most` bytes of it.
+  static Result<FileText> OpenFor(const std::string& path, size_t most);
   Status Grow(size_t capacity);
   bool Reuse(char* step);
 

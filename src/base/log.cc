@@ -50,14 +50,14 @@ LogState& State() {
   return state;
 }
 
-void Log(LogLevel level, std::string_view level_name, std::string_view text) {
+void Log(LogLevel level, std::string_view level_name, std::string_view text,
+         std::optional<LogStream> stream = std::nullopt) {
   LogState& state = State();
   if (level < state.level.load(std::memory_order_relaxed)) return;
   const int rank = state.rank.load(std::memory_order_relaxed);
   const std::string rank_part = rank == kUnknownRank ? "" : fmt::format("[rank {}] ", rank);
-  spdlog::logger& logger = state.stream.load(std::memory_order_relaxed) == LogStream::kStdout
-                               ? state.to_stdout
-                               : state.to_stderr;
+  const LogStream to = stream.value_or(state.stream.load(std::memory_order_relaxed));
+  spdlog::logger& logger = to == LogStream::kStdout ? state.to_stdout : state.to_stderr;
   logger.log(spdlog::level::info, "{}[{}] {}", rank_part, level_name, OneLine(text));
 }
 
@@ -117,6 +117,7 @@ void LogDebug(std::string_view text) { Log(LogLevel::kDebug, "DEBUG", text); }
 void LogInfo(std::string_view text) { Log(LogLevel::kInfo, "INFO", text); }
 void LogWarning(std::string_view text) { Log(LogLevel::kWarning, "WARNING", text); }
 void LogError(std::string_view text) { Log(LogLevel::kError, "ERROR", text); }
+void LogLoss(std::string_view text) { Log(LogLevel::kError, "ERROR", text, LogStream::kStderr); }
 
 std::string OneLine(std::string_view text) {
   constexpr std::string_view kEncoded[] = {"%08", "%0a", "%0b", "%0c", "%0d", "%7f"};

@@ -33,6 +33,9 @@ void LogDebug(std::string_view text);
 void LogInfo(std::string_view text);
 void LogWarning(std::string_view text);
 void LogError(std::string_view text);
+// An error that goes to stderr wherever other lines go: what is lost must be seen also where stdout
+// is a file on the disk that is full.
+void LogLoss(std::string_view text);
 
 // The same text with everything that a terminal acts on instead of showing it, and the
 // percent-encoded forms of control characters, replaced by '_', so that a name taken from user data

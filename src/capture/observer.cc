@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "base/log.h"
 
@@ -77,10 +78,14 @@ StartOutcome Observer::Start(std::optional<int> rank) {
     Result<std::unique_ptr<RunWriter>> opened = RunWriter::Open(options, threads_);
     if (!opened) {
       threads_.trouble.Report(
-          run_layout::RankDirectory(options.dump_path, options.step, options.rank), opened.error(),
+          Harm::kSteps, run_layout::RankDirectory(options.dump_path, options.step, options.rank),
+          opened.error(),
           fmt::format("Step {} is not recorded, nor are later ones while this lasts", step_));
+      // At level debug there is one file for all steps: every start() tries again.
+      if (!debug) CountUnopenedStep(opened.error());
       return StartOutcome::kNotSelected;
     }
+    last_record_.Drop();
     std::shared_ptr<RunWriter> writer = *std::move(opened);
     run_directory_ = writer->directory();
     const std::lock_guard lock(loss_mutex_);
@@ -122,20 +127,51 @@ void Observer::Stop() {
   is_collecting_.store(false, std::memory_order_relaxed);
   if (writer_ == nullptr) return;
   const bool debug = config_.level == Level::kDebug;
-  if (config_.async_dump && !debug) return WriteLater(writer_, &RunWriter::Publish);
-  ReportUnwritten(debug ? writer_->PublishIfGrown() : writer_->Publish(), *writer_);
+  if (config_.async_dump && !debug) {
+    return WriteLater(writer_,
+                      [this](RunWriter& open) { ReportUnwritten(open.Publish(), open, false); });
+  }
+  ReportUnwritten(debug ? writer_->PublishIfGrown() : writer_->Publish(), *writer_, false);
 }
 
-void Observer::ReportUnwritten(const Status& status, const RunWriter& writer) {
+void Observer::ReportUnwritten(const Status& status, const RunWriter& writer, bool is_end) {
   if (status) return;
-  const bool recoverable = !writer.failed();
+  if (is_end) {
+    const std::lock_guard lock(loss_mutex_);
+    ++unwritten_steps_;
+    last_problem_ = status.error().message();
+  }
+  std::string_view what_now =
+      "What this step recorded since its last stop() is lost unless a later stop() or step() can "
+      "write it";
+  if (is_end) {
+    what_now =
+        "What this step recorded since its last stop() is lost, but for what its journal "
+        "has; dump_error_info.log counts it";
+  }
   threads_.trouble.Report(
-      writer.directory(), status.error(),
-      recoverable ? fmt::format("The journal keeps what was recorded: make room, then run `plumb "
-                                "recover {}`",
-                                writer.directory())
-                  : "What this step recorded since its last stop() is lost unless a later stop() "
-                    "or step() can write it");
+      Harm::kFiles, writer.directory(), status.error(),
+      writer.failed() ? std::string(what_now)
+                      : fmt::format("The journal keeps what was recorded: make room, then run "
+                                    "`plumb recover {}`",
+                                    writer.directory()));
+}
+
+// The directory before it says that this one is missing: it has the space for that.
+void Observer::CountUnopenedStep(const Error& error) {
+  const Loss loss{std::string(error_log::kStepsDropped), 1,
+                  fmt::format("step {}: {}", step_, error.message())};
+  const bool is_counted = last_record_.Add(loss);
+  const std::lock_guard lock(loss_mutex_);
+  ++unopened_steps_;
+  last_problem_ = error.message();
+  if (!is_counted) MergeLoss(homeless_losses_, loss);
+  steps_are_counted_ = is_counted;
+}
+
+void Observer::FinishWriter(RunWriter& writer) {
+  ReportUnwritten(writer.Finish(), writer, true);
+  writer.HandOver(last_record_);
 }
 
 void Observer::FinishStep() {
@@ -145,18 +181,18 @@ void Observer::FinishStep() {
     writer = std::move(writer_);
   }
   if (writer == nullptr) return;
-  if (config_.async_dump) return WriteLater(std::move(writer), &RunWriter::Finish);
-  ReportUnwritten(writer->Finish(), *writer);
+  if (!config_.async_dump) return FinishWriter(*writer);
+  WriteLater(std::move(writer), [this](RunWriter& finished) { FinishWriter(finished); });
 }
 
-void Observer::WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)()) {
+void Observer::WriteLater(std::shared_ptr<RunWriter> writer,
+                          std::function<void(RunWriter&)> write) {
   // A job that waits holds the entries of a whole step, and leaves one more to sync its files.
   constexpr size_t kMaxWaiting = 3;
   threads_.sync.WaitForAtMost(kMaxWaiting);
   const std::string key = "write " + writer->directory();
-  threads_.sync.Submit(key, [this, writer = std::move(writer), write] {
-    ReportUnwritten((*writer.*write)(), *writer);
-  });
+  threads_.sync.Submit(key,
+                       [writer = std::move(writer), write = std::move(write)] { write(*writer); });
 }
 
 void Observer::Step() {
@@ -172,6 +208,20 @@ void Observer::Close() {
   is_collecting_.store(false, std::memory_order_relaxed);
   FinishStep();
   threads_.sync.Drain();
+  ReportLostSteps();
+  last_record_.Drop();
+}
+
+// Each trouble was said when it began; this says how long it lasted.
+void Observer::ReportLostSteps() {
+  const std::lock_guard lock(loss_mutex_);
+  const uint64_t unopened = std::exchange(unopened_steps_, 0);
+  const uint64_t unwritten = std::exchange(unwritten_steps_, 0);
+  if (unopened < 2 && unwritten < 2) return;
+  const std::string_view where =
+      steps_are_counted_ ? ". dump_error_info.log in the last step before them counts them" : "";
+  LogLoss(fmt::format("{}: {} steps were not recorded, and {} only in part ({}){}",
+                      config_.dump_path, unopened, unwritten, last_problem_, where));
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

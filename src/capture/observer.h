@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "capture/call_counter.h"
 #include "config/config.h"
 #include "config/selection.h"
+#include "store/loss_record.h"
 #include "store/run_writer.h"
 
 namespace plumbline::capture {
@@ -93,20 +95,29 @@ class Observer {
   void FinishStep();
   // With async_dump: runs it on the background thread, in place of an earlier one of this directory
   // that has not begun.
-  void WriteLater(std::shared_ptr<RunWriter> writer, Status (RunWriter::*write)());
+  void WriteLater(std::shared_ptr<RunWriter> writer, std::function<void(RunWriter&)> write);
   // Says once per trouble that the files of a step could not be written.
-  void ReportUnwritten(const Status& status, const RunWriter& writer);
+  void ReportUnwritten(const Status& status, const RunWriter& writer, bool is_end);
+  // Finish() of the writer of a step, and what comes after it.
+  void FinishWriter(RunWriter& writer);
+  void CountUnopenedStep(const Error& error);
+  void ReportLostSteps();
 
   const Config config_;
   const std::string framework_;
   Selection selection_;
   CallCounter counters_;
   const std::string run_id_;
-  StoreThreads threads_;  // outlives writer_
+  LastLossRecord last_record_;  // outlives threads_
+  StoreThreads threads_;        // outlives writer_
   std::shared_ptr<RunWriter> writer_;
   std::mutex loss_mutex_;
   std::set<std::string> reported_;     // sentences already logged, without their numbers
   std::vector<Loss> homeless_losses_;  // while no step was open: counted with the next one
+  uint64_t unopened_steps_ = 0;        // without a directory
+  uint64_t unwritten_steps_ = 0;       // without final files that hold all
+  bool steps_are_counted_ = false;     // the first of these, in the directory before them
+  std::string last_problem_;           // of one of these
   std::atomic<bool> is_collecting_ = false;
   std::atomic<bool> is_done_ = false;
   std::atomic<int64_t> hits_ = 0;

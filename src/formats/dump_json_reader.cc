@@ -144,8 +144,7 @@ class DumpReader {
       }
       PL_TRY(feed_.Read(next));
     }
-    PL_TRY(feed_.LoadAll());
-    if (!in_.ReadEnd()) return in_.error();
+    PL_TRY(feed_.ReadEnd());
     if (!in_data_) {
       return Error(ErrorCode::kCorrupt,
                    "no \"data\" object (expected the dump.json of a recording)");
@@ -188,6 +187,13 @@ class DumpReader {
   }
 
   Status EnterEntries() {
+    if (in_data_) {
+      // Readers that keep the last one and readers that keep the first one would disagree.
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("a second \"data\" (byte {}; expected one). Remove the one that "
+                               "does not belong to this recording",
+                               in_.offset()));
+    }
     if (in_.Peek() != Kind::kObject && in_.Peek() != Kind::kNone) {
       return Error(ErrorCode::kCorrupt,
                    fmt::format("\"data\" is no object (byte {})", in_.offset()));
@@ -290,6 +296,7 @@ Result<std::vector<std::string>> ParseNames(std::string_view text) {
       if (!in.SkipValue()) break;
       continue;
     }
+    if (in_data) return Error(ErrorCode::kCorrupt, "a second \"data\" (expected one)");
     in_data = in.EnterObject();
     while (in.NextMember(key)) {
       names.emplace_back(key);

@@ -302,6 +302,18 @@ TEST(DumpJsonReader, LastOfRepeatedEntriesWinsAtTheFirstPlace) {
   EXPECT_EQ(file->loss.duplicate_names, 2U);
 }
 
+// Which one counts would depend on the reader.
+TEST(DumpJsonReader, ASecondDataObjectIsCorrupt) {
+  const std::string text = R"({"data": {"a.forward": {}}, "data": {"b.forward": {}}})";
+  for (const bool salvage : {false, true}) {
+    const auto dump = ParseDump(text, salvage);
+    ASSERT_FALSE(dump);
+    EXPECT_EQ(dump.error().code(), ErrorCode::kCorrupt);
+    EXPECT_NE(dump.error().message().find("a second \"data\""), std::string::npos);
+  }
+  EXPECT_FALSE(ParseNames(text));
+}
+
 TEST(DumpJsonReader, RepeatedKeysOfAnObjectKeepTheLast) {
   std::string many = R"({"k": 0)";
   for (int i = 0; i < 20; ++i) many += R"(, "m)" + std::to_string(i) + R"(": 1)";

@@ -208,9 +208,7 @@ Status ReadTable(JsonFeed& feed, const F& read_member) {
     PL_TRY(feed.Read(read_next));
     feed.Release(in.offset());
   }
-  PL_TRY(feed.LoadAll());
-  if (!in.ReadEnd()) return in.error();
-  return {};
+  return feed.ReadEnd();
 }
 
 Result<StackTable> ReadStackFrom(JsonFeed& feed) {
@@ -218,6 +216,27 @@ Result<StackTable> ReadStackFrom(JsonFeed& feed) {
   StackReader reader(feed, table);
   PL_TRY(ReadTable(feed, [&](const std::string& key) { return reader.Read(key); }));
   KeepLastOfEach(table, [](const auto& row) -> const std::string& { return row.first; });
+  return table;
+}
+
+Result<CallTree> ReadCallTreeFrom(JsonFeed& feed) {
+  json::Reader& in = feed.in();
+  CallTree tree;
+  PL_TRY(ReadTable(feed, [&](const std::string& key) -> Status {
+    if (key != kMicroStepCount) return ReadConstructMember(in, key, tree);
+    tree.has_micro_steps = true;
+    return ReadCount(in, tree.last_micro_step);
+  }));
+  KeepLastOfEach(tree.rows, [](const auto& row) -> const std::string& { return row.name; });
+  return tree;
+}
+
+ConstructTable ParentsOf(CallTree tree) {
+  ConstructTable table;
+  table.reserve(tree.rows.size());
+  for (CallTree::Row& row : tree.rows) {
+    table.emplace_back(std::move(row.name), std::move(row.parent));
+  }
   return table;
 }
 
@@ -230,25 +249,12 @@ Result<StackTable> ParseStack(std::string_view text) {
 
 Result<CallTree> ParseCallTree(std::string_view text) {
   JsonFeed feed(text, kMaxDepth);
-  json::Reader& in = feed.in();
-  CallTree tree;
-  PL_TRY(ReadTable(feed, [&](const std::string& key) -> Status {
-    if (key != kMicroStepCount) return ReadConstructMember(in, key, tree);
-    tree.has_micro_steps = true;
-    return ReadCount(in, tree.last_micro_step);
-  }));
-  KeepLastOfEach(tree.rows, [](const auto& row) -> const std::string& { return row.name; });
-  return tree;
+  return ReadCallTreeFrom(feed);
 }
 
 Result<ConstructTable> ParseConstruct(std::string_view text) {
   PL_TRY_ASSIGN(CallTree tree, ParseCallTree(text));
-  ConstructTable table;
-  table.reserve(tree.rows.size());
-  for (CallTree::Row& row : tree.rows) {
-    table.emplace_back(std::move(row.name), std::move(row.parent));
-  }
-  return table;
+  return ParentsOf(std::move(tree));
 }
 
 Result<StackTable> ReadStack(const std::string& path) {
@@ -268,17 +274,16 @@ Result<bool> IsGroupedStack(const std::string& path) {
 }
 
 Result<CallTree> ReadCallTree(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto tree = ParseCallTree(text);
+  PL_TRY_ASSIGN(FileText text, FileText::Open(path));
+  JsonFeed feed(text, kMaxDepth);
+  auto tree = ReadCallTreeFrom(feed);
   if (!tree) return tree.error().In(path);
   return tree;
 }
 
 Result<ConstructTable> ReadConstruct(const std::string& path) {
-  PL_TRY_ASSIGN(const std::string text, ReadFile(path));
-  auto table = ParseConstruct(text);
-  if (!table) return table.error().In(path);
-  return table;
+  PL_TRY_ASSIGN(CallTree tree, ReadCallTree(path));
+  return ParentsOf(std::move(tree));
 }
 
 }  // namespace plumbline::dump_json

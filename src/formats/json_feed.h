@@ -28,26 +28,27 @@ class JsonFeed {
   // What is loaded; moves when more is. Positions in it stay.
   [[nodiscard]] std::string_view text() const { return text_; }
 
-  // Runs `read`, which reads on from in(). If it fails or comes to the end of the loaded part, all
-  // is loaded and `read` runs again from where it began: what it leaves elsewhere must not add up.
-  // Errors: those of `read` and of FileText.
+  // Runs `read`, which reads on from in(). If it comes to the end of the loaded part, more is
+  // loaded and `read` runs again from where it began: what it leaves elsewhere must not add up.
+  // Memory is that of the largest value read so. Errors: those of `read` and of FileText.
   template <class F>
   Status Read(const F& read) {
     PL_TRY(LoadAhead());
-    if (is_whole()) return read();
-    const json::Reader before = in_;
-    Status status = read();
-    // A number may go on where the loaded part ends.
-    if (status && in_.offset() < text_.size()) return status;
-    in_ = before;
-    PL_TRY(LoadAll());
-    return read();
+    for (;;) {
+      if (is_whole()) return read();
+      const json::Reader before = in_;
+      Status status = read();
+      if (!MayGoOn(status.has_value())) return status;
+      in_ = before;
+      PL_TRY(LoadMore());
+    }
   }
+  // What follows the document: nothing but blanks, of which any number is stepped over.
+  Status ReadEnd();
   // What was read is not needed any more.
   void Release(size_t bytes) {
     if (file_ != nullptr) file_->Release(bytes);
   }
-  Status LoadAll();
 
  private:
   [[nodiscard]] bool is_whole() const { return file_ == nullptr || file_->is_whole(); }
@@ -57,6 +58,15 @@ class JsonFeed {
     if (is_whole() || text_.size() - in_.offset() >= kLeast) return {};
     return LoadMore();
   }
+  // Whether what was read may be another value, or no failure, with the text behind the loaded
+  // part: a number may go on there, and a character be cut.
+  [[nodiscard]] bool MayGoOn(bool is_read) const {
+    constexpr size_t kLongestToken = 64;
+    const size_t left = text_.size() - in_.offset();
+    if (is_read) return left == 0;
+    return left < kLongestToken || in_.failure() == json::Reader::Failure::kTruncated;
+  }
+  // As much again as lies ahead, which reads a large value in time that grows with its size.
   Status LoadMore();
 
   FileText* file_ = nullptr;

@@ -1,7 +1,9 @@
 #include "formats/json_feed.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -39,8 +41,7 @@ Result<std::vector<int64_t>> NumbersIn(const std::string& path) {
     numbers.push_back(std::get<int64_t>(number));
     feed.Release(feed.in().offset());
   }
-  PL_TRY(feed.LoadAll());
-  if (!feed.in().ReadEnd()) return feed.in().error();
+  PL_TRY(feed.ReadEnd());
   return numbers;
 }
 
@@ -79,6 +80,44 @@ TEST(JsonFeed, DamageFarBehindIsFoundWithItsByte) {
   EXPECT_NE(NumbersIn(path).error().message().find(std::to_string(text.size())), text.npos);
   ASSERT_TRUE(WriteFileAtomically(path, text + "] x", false));
   EXPECT_NE(NumbersIn(path).error().message().find(std::to_string(text.size() + 2)), text.npos);
+}
+
+// A file with such an end, of which no memory may be taken, extended to gigabytes of zeros.
+std::string Sparse(const TestDirectory& directory, const std::string& text) {
+  std::string path = directory.Path("sparse.json");
+  EXPECT_TRUE(WriteFileAtomically(path, text, false));
+  std::filesystem::resize_file(path, uint64_t{3} << 30);
+  return path;
+}
+
+TEST(JsonFeed, OfADamagedFileOfAnySizeLittleIsLoaded) {
+  const TestDirectory directory;
+  std::vector<int64_t> numbers;
+  const std::string list = ListText(kMegabyte, 0, numbers);
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  struct rlimit limit = before;
+  limit.rlim_cur = size_t{256} << 20;
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limit), 0);
+  for (const std::string& text : {std::string(), std::string("["), list, std::string("[1, \"x")}) {
+    const auto read = NumbersIn(Sparse(directory, text));
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code(), ErrorCode::kCorrupt) << read.error().message();
+  }
+  const auto dump = dump_json::ReadDump(Sparse(directory, "{\"data\": {}}"), true);
+  EXPECT_TRUE(dump && dump->loss.truncated);
+  EXPECT_FALSE(dump_json::ReadStack(Sparse(directory, "{\"a\": [\"x\"]")));
+  EXPECT_FALSE(dump_json::ReadConstruct(Sparse(directory, "{\"a\": null")));
+  ::setrlimit(RLIMIT_DATA, &before);
+}
+
+TEST(JsonFeed, AnyNumberOfBlanksMayFollow) {
+  const TestDirectory directory;
+  const std::string path = directory.Path("list.json");
+  ASSERT_TRUE(WriteFileAtomically(path, "[1, 2]" + std::string(13 * kMegabyte, ' '), false));
+  EXPECT_TRUE(NumbersIn(path));
+  ASSERT_TRUE(WriteFileAtomically(path, "[1, 2]" + std::string(13 * kMegabyte, ' ') + "x", false));
+  EXPECT_FALSE(NumbersIn(path));
 }
 
 TEST(JsonFeed, EntriesLargerThanAnyPartAreRead) {

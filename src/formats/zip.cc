@@ -38,15 +38,15 @@ struct End {
 
 // Offset of the end record: the last one whose comment reaches exactly to the end of the archive.
 Result<size_t> FindEnd(std::span<const std::byte> archive) {
-  const std::string_view text = AsText(archive);
-  const size_t lowest =
-      text.size() > kEndSize + kMaxComment ? text.size() - kEndSize - kMaxComment : 0;
-  for (size_t at = text.rfind("PK\5\6"); at != std::string_view::npos && at >= lowest;
+  // Looked for there alone: an archive may be of any size.
+  const size_t tail = std::min(archive.size(), kEndSize + kMaxComment);
+  const std::string_view text = AsText(archive.last(tail));
+  for (size_t at = text.rfind("PK\5\6"); at != std::string_view::npos;
        at = text.rfind("PK\5\6", at - 1)) {
     if (text.size() - at >= kEndSize) {
       const size_t comment = static_cast<unsigned char>(text[at + 20]) |
                              static_cast<size_t>(static_cast<unsigned char>(text[at + 21])) << 8;
-      if (at + kEndSize + comment == text.size()) return at;
+      if (at + kEndSize + comment == text.size()) return archive.size() - tail + at;
     }
     if (at == 0) break;
   }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 
 #include "base/file.h"
 #include "base/text_parts.h"
+#include "formats/error_log.h"
 #include "load/checkpoint.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
@@ -72,30 +72,16 @@ Error NothingFound(const std::string& path) {
                            path));
 }
 
-// What the recorder itself counted: lines "[time] [ERROR] counter: N (sentence)". Other recorders'
-// lines count one each.
-uint64_t CountedLosses(const std::string& directory) {
+// What the recorder itself counted. A log that cannot be read was made because something was lost.
+void AddCountedLosses(const std::string& directory, RecordingState& state) {
   const std::string path = JoinPath(directory, run_files::kErrorLog);
-  if (KindOf(path) != PathKind::kFile) return 0;  // a pipe would be waited for
-  const Result<std::string> text = ReadFile(path);
-  if (!text) return 0;
-  constexpr std::string_view kMark = "] [ERROR] ";
-  // Kept in memory while the journal could not be written, and published later.
-  constexpr std::string_view kNoLoss = "records_not_journaled";
-  uint64_t losses = 0;
-  for (size_t at = text->find(kMark); at != std::string::npos; at = text->find(kMark, at)) {
-    at += kMark.size();
-    const size_t end = std::min(text->find('\n', at), text->size());
-    const std::string_view line = std::string_view(*text).substr(at, end - at);
-    if (line.starts_with(kNoLoss)) continue;
-    const size_t colon = line.find(": ");
-    uint64_t count = 0;
-    if (colon != std::string_view::npos) {
-      std::from_chars(line.data() + colon + 2, line.data() + line.size(), count);
-    }
-    losses += std::max<uint64_t>(count, 1);
+  const Result<std::vector<Loss>> losses = error_log::Read(path);
+  if (losses) {
+    state.losses = error_log::CountMissing(*losses);
+  } else if (losses.error().code() != ErrorCode::kNotFound) {
+    state.losses = 1;
+    state.log_problem = losses.error().message();
   }
-  return losses;
 }
 
 // A journal that was written to after the main file holds what that lacks.
@@ -110,7 +96,10 @@ bool IsUnfinished(const std::string& directory, std::string_view main_file) {
 }  // namespace
 
 RecordingState StateOf(const std::string& rank_directory, std::string_view main_file) {
-  return {CountedLosses(rank_directory), IsUnfinished(rank_directory, main_file)};
+  RecordingState state;
+  state.unfinished = IsUnfinished(rank_directory, main_file);
+  AddCountedLosses(rank_directory, state);
+  return state;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/file_bytes.h"
 #include "base/name_table.h"
 #include "formats/dump_json.h"
 #include "load/detect.h"
@@ -82,9 +83,7 @@ bool MayBelong(const std::string& tensors, const std::string& dump_json) {
   if (KindOf(other) == PathKind::kMissing) {
     return KindOf(JoinPath(DirectoryOf(tensors), run_files::kJournal)) == PathKind::kMissing;
   }
-  const Result<std::string> there = ReadFile(other);
-  const Result<std::string> here = ReadFile(dump_json);
-  return there && here && *there == *here;
+  return HaveSameBytes(other, dump_json);
 }
 
 // The sibling directory is preferred: dumps are moved more often than their header is edited.
@@ -139,6 +138,7 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   }
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
+  if (!state.log_problem.empty()) loss.side_files.push_back(state.log_problem);
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =
       KindOf(JoinPath(directory, run_files::kRunMark)) == PathKind::kFile;

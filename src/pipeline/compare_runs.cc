@@ -175,7 +175,7 @@ void AddLossWarnings(const Run& run, const RunLoss& loss, std::string_view side,
                     run.dump_json_path(), DirectoryOf(run.dump_json_path())));
   }
   for (const std::string& error : loss.side_files) {
-    comparison.warnings.push_back(fmt::format("{}. Compared without it", error));
+    comparison.warnings.push_back(report::DamageWarning(error));
   }
   if (comparison.mode != CompareMode::kTensor) return;
   std::string note = load::NoteOnTensorDirectory(run);

@@ -135,6 +135,7 @@ Result<DumpFacts> ReadDumpFacts(const std::string& path) {
   }
   const load::RecordingState state = load::StateOf(directory, BaseName(path));
   facts.loss.recorder_drops = state.losses;
+  if (!state.log_problem.empty()) facts.loss.side_files.push_back(state.log_problem);
   facts.loss.unfinished = state.unfinished;
   facts.header.by_plumbline = KindOf(JoinPath(directory, run_files::kRunMark)) == PathKind::kFile;
   if (!facts.header.holds_saves()) {

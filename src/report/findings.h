@@ -22,6 +22,9 @@ std::string AdviceText(const Comparison& comparison);
 // or where the call's own sentence says it (an argument of another value).
 std::string FactLines(const FirstWrongCall& call);
 
+// The warning that a file beside a dump is damaged (an error of RunLoss::side_files).
+std::string DamageWarning(const std::string& error);
+
 }  // namespace plumbline::report
 
 #endif  // PLUMBLINE_REPORT_FINDINGS_H_

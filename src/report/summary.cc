@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "measure/compared_row.h"
@@ -168,10 +170,9 @@ std::string UnnamedText(const Comparison& comparison, const std::string& missing
   if (comparison.is_complete()) {
     const std::string found = "no wrong call";
     const std::string flip = FlipText(comparison);
-    return OnPurpose(comparison,
-                     ways.empty()
-                         ? found
-                         : fmt::format("same results by another way: {}; {}", ways, found)) +
+    return OnPurpose(comparison, ways.empty() ? found
+                                              : fmt::format("same results by another way: {}; {}",
+                                                            ways, found)) +
            (flip.empty() ? "" : fmt::format("  within noise: {}\n", flip));
   }
   // Where rows differ, `missing` says it, and nothing is called right.
@@ -183,6 +184,17 @@ std::string UnnamedText(const Comparison& comparison, const std::string& missing
                               missing, comparison.counts.calls));
   if (!ways.empty()) text += fmt::format("  same results by another way: {}\n", ways);
   return text;
+}
+
+// The warnings of damaged files, which are said with the answer.
+std::vector<std::string> DamageWarnings(const Comparison& comparison) {
+  std::vector<std::string> warnings;
+  for (const RunLoss* loss : {&comparison.target_loss, &comparison.golden_loss}) {
+    for (const std::string& error : loss->side_files) {
+      warnings.push_back(report::DamageWarning(error));
+    }
+  }
+  return warnings;
 }
 
 std::string AnswerText(const Comparison& comparison) {
@@ -217,6 +229,10 @@ std::string AnswerText(const Comparison& comparison) {
 }
 
 }  // namespace
+
+std::string report::DamageWarning(const std::string& error) {
+  return error + ". Compared without it";
+}
 
 std::string_view CompareModeName(CompareMode mode) {
   switch (mode) {
@@ -297,6 +313,10 @@ Result<bool> FailsOn(const Comparison& comparison, const std::vector<std::string
 
 std::string SummaryText(const Comparison& comparison) {
   std::string text = AnswerText(comparison);
+  const std::vector<std::string> damage = DamageWarnings(comparison);
+  for (const std::string& warning : damage) {
+    text += fmt::format("  damaged: {}\n", OneLine(warning));
+  }
   if (IsAnythingGood(comparison) || comparison.first_wrong_call) {
     text += report::CertaintyLine(report::CertaintyOf(comparison));
   }
@@ -323,6 +343,7 @@ std::string SummaryText(const Comparison& comparison) {
                           : fmt::format(", {} recomputed on one side only", counts.recomputed),
                       CompareModeName(comparison.mode));
   for (const std::string& warning : comparison.warnings) {
+    if (std::ranges::find(damage, warning) != damage.end()) continue;
     text += fmt::format("warning: {}\n", OneLine(warning));
   }
   for (const std::string& file : comparison.files) text += fmt::format("file: {}\n", OneLine(file));

@@ -101,6 +101,17 @@ TEST(FailsOn, WhatCouldNotBeJudgedIsUnmatched) {
   EXPECT_FALSE(Fails(unjudged, "suspicious"));
 }
 
+TEST(SummaryText, SaysDamagedFilesWithTheAnswerAndOnce) {
+  Comparison comparison = WithRows({Verdict::kSame});
+  comparison.target_loss.side_files.push_back("t/stack.json: byte 3: not JSON");
+  comparison.warnings = {"t/stack.json: byte 3: not JSON. Compared without it", "other"};
+  const std::string text = SummaryText(comparison);
+  const size_t at = text.find("stack.json");
+  EXPECT_LT(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'), 2) << text;
+  EXPECT_EQ(text.find("stack.json", at + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("warning: other\n"), std::string::npos);
+}
+
 // A call of another form has no row that could be measured.
 TEST(FailsOn, ANamedCallIsBrokenWhereNothingOfItIsMeasured) {
   Comparison named = WithRows({Verdict::kSame, Verdict::kNotComparable});

@@ -74,16 +74,6 @@ uint32_t Checksum(std::span<const std::byte> kind_and_payload) { return Crc32c(k
 
 }  // namespace
 
-void MergeLoss(std::vector<Loss>& losses, const Loss& loss) {
-  for (Loss& known : losses) {
-    if (known.counter != loss.counter) continue;
-    known.count += loss.count;
-    known.sentence = loss.sentence;
-    return;
-  }
-  losses.push_back(loss);
-}
-
 Result<Journal> Journal::Start(File file, const JournalHeader& header) {
   Journal journal(std::move(file));
   PL_TRY(journal.file_.Write(kMagic));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "formats/error_log.h"
 #include "plumbline/result.h"
 #include "plumbline/run.h"
 
@@ -37,17 +38,6 @@ struct JournalHeader {
   std::string tool_version;
   std::string run_id;
 };
-
-// Something that did not make it into the files. Losses of one counter add up; the last sentence
-// is kept.
-struct Loss {
-  std::string counter;  // "calls_dropped", "tensors_dropped", ...
-  uint64_t count = 0;
-  std::string sentence;
-};
-
-// Adds `loss` to the one of its counter in `losses`, or appends it.
-void MergeLoss(std::vector<Loss>& losses, const Loss& loss);
 
 // Writer. Each Append hands its record to the kernel with one write() before it returns, so a
 // SIGKILL loses at most the record in flight; nothing is synced (Sync does that). Move-only.

@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "formats/error_log.h"
 #include "record/run_files.h"
 #include "store/entry_table.h"
-#include "store/error_log.h"
 #include "store/run_layout.h"
 
 namespace plumbline {
@@ -67,9 +69,40 @@ EntryTable::Files FilesOf(const std::string& directory, const RunHeader& header)
   return all ? EntryTable::Files::kAll : EntryTable::Files::kDumpOnly;
 }
 
+// Adds what the recorder had counted in the log of this directory, the same losses as in its
+// journal, where the journal could not be written any more: the larger count is the later one.
+void AddLogged(const std::vector<Loss>& logged, std::vector<Loss>& losses) {
+  for (const Loss& loss : logged) {
+    const auto known = std::ranges::find(losses, loss.counter, &Loss::counter);
+    if (known == losses.end()) {
+      losses.push_back(loss);
+    } else {
+      *known = {loss.counter, std::max(known->count, loss.count), loss.sentence};
+    }
+  }
+}
+
+// Those whose names are recorded and whose files are not there.
+void AddMissingTensors(uint64_t count, std::vector<Loss>& losses) {
+  if (count == 0) return;
+  const Loss* known = FindLoss(losses, error_log::kTensorsDropped);
+  MergeLoss(losses,
+            {std::string(error_log::kTensorsDropped), count,
+             known != nullptr ? known->sentence
+                              : "the process ended before these tensor files were written"});
+}
+
+// What the log of the directory says; nothing where there is none. It would be replaced.
+Result<std::vector<Loss>> LoggedLosses(const std::string& directory) {
+  const std::string path = JoinPath(directory, run_files::kErrorLog);
+  if (KindOf(path) == PathKind::kMissing) return std::vector<Loss>();
+  return error_log::Read(path);
+}
+
 // The final files, from an unsealed journal.
 Status WriteFiles(const JournalContent& content, const Directory& directory,
-                  const std::optional<Directory>& tensors, Recovery& recovery) {
+                  const std::optional<Directory>& tensors, const std::vector<Loss>& logged,
+                  Recovery& recovery) {
   // One of this name is of this run: those of earlier runs were removed before it was recorded.
   const auto has_file = [&](const std::string& name) {
     return tensors && tensors->KindOf(name) == PathKind::kFile;
@@ -78,25 +111,27 @@ Status WriteFiles(const JournalContent& content, const Directory& directory,
   options.files = FilesOf(recovery.directory, content.header->run);
   options.durable = true;
   // As when the run itself writes them: dump.json never stands without the record of what it lacks.
-  options.before_dump = [&](const EntryTable::WriteResult& result) {
+  options.before_dump = [&](const EntryTable::WriteResult& result) -> Status {
     std::vector<Loss> losses = recovery.losses;
-    if (result.tensors_dropped > 0) {
-      MergeLoss(losses, {std::string(error_log::kTensorsDropped), result.tensors_dropped,
-                         "the process was killed before these tensor files were written"});
-    }
+    AddMissingTensors(result.tensors_dropped, losses);
+    AddLogged(logged, losses);
     const uint64_t damaged = recovery.entries_damaged + result.entries_damaged;
     if (damaged > 0) losses.push_back({"entries_damaged", damaged, "records of the journal"});
-    return losses.empty() ? Status() : error_log::Write(directory, losses);
+    if (losses.empty()) return {};
+    constexpr size_t kMostBytes = std::numeric_limits<size_t>::max();
+    return WriteFileAtomically(directory, run_files::kErrorLog,
+                               error_log::Format(losses, kMostBytes), /*durable=*/false);
   };
   PL_TRY_ASSIGN(const EntryTable::WriteResult written,
                 content.entries.Write(directory, content.header->run, has_file, options));
   recovery.calls = content.entries.call_count() - written.entries_damaged;
   recovery.tensors_missing = written.tensors_dropped;
   recovery.entries_damaged += written.entries_damaged;
+  AddLogged(logged, recovery.losses);
   return {};
 }
 
-// Temporary files that the killed process was writing. Best effort.
+// Temporary files that the killed process was writing, and space it had taken. Best effort.
 void RemoveTemporaries(const Directory& directory) {
   const auto names = directory.List();
   if (!names) return;
@@ -169,9 +204,11 @@ Result<Recovery> RecoverDirectory(const std::string& directory) {
     recovery.already_final = scan->sealed;
     recovery.journal_damaged = scan->damaged;
   }
+  PL_TRY_ASSIGN(const std::vector<Loss> logged, LoggedLosses(directory));
+  recovery.files_are_newer = FindLoss(logged, error_log::kNotJournaled) != nullptr;
   // Without a header not even the empty files were complete: nothing was recorded yet.
-  if (!recovery.already_final && content.header) {
-    PL_TRY(WriteFiles(content, handle, tensors, recovery));
+  if (!recovery.already_final && !recovery.files_are_newer && content.header) {
+    PL_TRY(WriteFiles(content, handle, tensors, logged, recovery));
   }
   RemoveTemporaries(handle);
   if (tensors) RemoveTemporaries(*tensors);
@@ -182,6 +219,10 @@ Result<Recovery> RecoverDirectory(const std::string& directory) {
   }
   PL_TRY(SyncDirectory(directory));
   return recovery;
+}
+
+const Loss* CutOf(const Recovery& recovery) {
+  return FindLoss(recovery.losses, error_log::kRecordsDropped);
 }
 
 Result<RecoverReport> RecoverAll(const std::string& path) {

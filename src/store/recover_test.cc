@@ -6,9 +6,12 @@
 
 #include <functional>
 
+#include "base/log.h"
 #include "base/test_directory.h"
 #include "formats/dump_json.h"
+#include "formats/error_log.h"
 #include "record/value.h"
+#include "store/full_disk_for_test.h"
 #include "store/run_writer.h"
 
 namespace plumbline {
@@ -67,6 +70,59 @@ std::string Killed(const std::string& dump_path, int calls, int64_t step = 0) {
 size_t Calls(const std::string& directory) {
   const auto dump = dump_json::ReadDump(directory + "/dump.json", false);
   return dump ? dump->calls.size() : 9999;
+}
+
+// A recording whose disk fills up after `calls` calls, and that is killed `more` calls later.
+std::string KilledOnAFullDisk(const std::string& dump_path, int calls, int more, bool publish) {
+  InKilledProcess([&] {
+    SetLogLevel(LogLevel::kSilent);
+    StoreThreads threads;
+    const auto writer = RunWriter::Open(Options(dump_path), threads);
+    if (!writer) return;
+    for (int i = 0; i < calls; ++i) Add(**writer, "call" + std::to_string(i) + ".forward");
+    {
+      const testing::FullDisk full;
+      for (int i = 0; i < more; ++i) Add(**writer, "later" + std::to_string(i) + ".forward");
+    }
+    if (publish) (void)(*writer)->Publish();
+    ::_exit(0);
+  });
+  return run_layout::RankDirectory(dump_path, 0, std::nullopt);
+}
+
+TEST(Recover, ACutByAFullDiskIsToldFromAKill) {
+  const TestDirectory dir;
+  const std::string rank = KilledOnAFullDisk(dir.path(), 2, 3, false);
+  for (int i = 0; i < 2; ++i) {
+    const auto losses = error_log::Read(rank + "/dump_error_info.log");
+    ASSERT_TRUE(losses);
+    EXPECT_EQ(error_log::CountMissing(*losses), 3U);
+    if (i == 1) break;
+    const auto recovery = RecoverDirectory(rank);
+    ASSERT_TRUE(recovery) << recovery.error().message();
+    EXPECT_EQ(recovery->calls, 2U);
+    const Loss* cut = CutOf(*recovery);
+    ASSERT_NE(cut, nullptr);
+    EXPECT_EQ(cut->count, 3U);
+    EXPECT_NE(cut->sentence.find("No space left"), std::string::npos) << cut->sentence;
+  }
+  EXPECT_EQ(Calls(rank), 2U);
+  const TestDirectory other;
+  const auto killed = RecoverDirectory(Killed(other.path(), 2));
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(CutOf(*killed), nullptr);
+}
+
+// The files were written when there was space again; the journal ends where there was none.
+TEST(Recover, FilesThatHoldMoreThanTheJournalAreKept) {
+  const TestDirectory dir;
+  const std::string rank = KilledOnAFullDisk(dir.path(), 2, 3, true);
+  EXPECT_EQ(Calls(rank), 5U);
+  const auto recovery = RecoverDirectory(rank);
+  ASSERT_TRUE(recovery) << recovery.error().message();
+  EXPECT_TRUE(recovery->files_are_newer);
+  EXPECT_EQ(Calls(rank), 5U);
+  EXPECT_EQ(KindOf(rank + "/.dump.journal"), PathKind::kMissing);
 }
 
 TEST(Recover, KilledRunGivesAllItsCalls) {

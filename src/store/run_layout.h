@@ -1,7 +1,8 @@
 // Every directory and file name plumbline can create below a dump path (docs/formats/dump_json.md).
 //
 //   {dump_path}/step{N}/rank{R}/dump.json, stack.json, construct.json, dump_error_info.log,
-//                               .run, .dump.journal, dump_tensor_data/{entry}.{part}.{path}.pt
+//                               .run, .dump.journal, .dump_losses.tmp,
+//                               dump_tensor_data/{entry}.{part}.{path}.pt
 //                               (.npy unless the framework is PyTorch)
 //   {dump_path}/rank{R}/debug.json and the last four of them (level debug: one for the whole run)
 
@@ -32,6 +33,9 @@ std::string ContestedDirectory(std::string_view rank_directory, pid_t pid);
 std::string StaleJournalName(std::time_t when, int attempt);
 // True for names made by StaleJournalName.
 bool IsStaleJournal(std::string_view name);
+
+// Space for dump_error_info.log, until there is something to say there. A temporary name.
+inline constexpr std::string_view kLossReserve = ".dump_losses.tmp";
 
 // True for names of files that are being written (base/file.h: AtomicFile).
 bool IsTemporary(std::string_view name);

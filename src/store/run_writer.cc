@@ -11,9 +11,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "formats/error_log.h"
 #include "plumbline/c_api.h"
 #include "record/run_files.h"
-#include "store/error_log.h"
 
 namespace plumbline {
 namespace {
@@ -44,7 +44,7 @@ Status SyncFiles(const Directory& directory, bool has_tensors, EntryTable::Files
 // Nothing to say of a directory that the user has removed or moved since: it was complete.
 void ReportUnsynced(const Status& synced, const Directory& directory, Trouble& trouble) {
   if (synced || !directory.CheckPlace()) return;
-  trouble.Report(directory.path(), synced.error(),
+  trouble.Report(Harm::kSync, directory.path(), synced.error(),
                  "What was written stands, but may not survive a power failure");
 }
 
@@ -72,7 +72,8 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
   if (options.step) place.below.push_back(run_layout::StepName(*options.step));
   place.below.push_back(run_layout::RankName(options.rank));
   PL_TRY_ASSIGN(Claim claim, ClaimRankPlace(std::move(place), threads.sync));
-  const Directory& directory = claim.directory;
+  const auto handle = std::make_shared<const Directory>(std::move(claim.directory));
+  const Directory& directory = *handle;
   JournalHeader header{options.header, PLUMBLINE_VERSION, options.run_id};
   header.run.dump_data_dir.clear();
   std::shared_ptr<TensorDirectory> tensors;
@@ -82,6 +83,7 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
     PL_TRY_ASSIGN(tensors, TensorDirectory::Adopt(std::move(inside)));
   }
   PL_TRY(directory.Remove(run_files::kErrorLog));
+  PL_TRY_ASSIGN(LossRecord record, LossRecord::Reserve(handle));
   if (options.files != EntryTable::Files::kAll) {
     // What an earlier run left would be taken for this run's.
     PL_TRY(directory.Remove(run_files::kStackJson));
@@ -91,21 +93,23 @@ Result<std::unique_ptr<RunWriter>> RunWriter::Open(const RunOptions& options,
   PL_TRY(WriteFileAtomically(directory, run_files::kRunMark, RunMark(options), false));
   PL_TRY_ASSIGN(Journal journal, Journal::Start(std::move(claim.journal), header));
   std::unique_ptr<RunWriter> writer(
-      new RunWriter(threads, std::move(claim), std::move(header.run), options));
+      new RunWriter(threads, std::move(claim.place), handle, std::move(header.run), options));
   writer->journal_ = std::move(journal);
+  writer->record_ = std::move(record);
   writer->tensors_ = std::move(tensors);
   return writer;
 }
 
-RunWriter::RunWriter(StoreThreads& threads, Claim claim, RunHeader header,
+RunWriter::RunWriter(StoreThreads& threads, RankPlace place,
+                     std::shared_ptr<const Directory> handle, RunHeader header,
                      const RunOptions& options)
     : threads_(threads),
-      place_(std::move(claim.place)),
-      directory_(claim.directory.path()),
+      place_(std::move(place)),
+      directory_(handle->path()),
       header_(std::move(header)),
       files_(options.files),
       pid_(::getpid()),
-      handle_(std::make_shared<const Directory>(std::move(claim.directory))),
+      handle_(std::move(handle)),
       names_(run_layout::TensorExtension(header_.framework)) {}
 
 RunWriter::~RunWriter() {
@@ -119,9 +123,11 @@ void RunWriter::Journaled(const Status& status) {
   changed_ = true;
   if (status) return;
   journal_failed_ = true;
-  threads_.trouble.Report(directory_, status.error(),
-                          "The journal is switched off: recording goes on, but what is recorded "
-                          "before the next stop() or step() is lost if the process is killed");
+  journal_problem_ = status.error().message();
+  threads_.trouble.Report(Harm::kJournal, directory_, status.error(),
+                          "The journal is switched off: recording goes on in memory, and what is "
+                          "recorded until the end of the step is lost, and counted, unless "
+                          "dump.json can be written then");
 }
 
 void RunWriter::AddEntry(std::span<const std::byte> packed) {
@@ -132,11 +138,11 @@ void RunWriter::AddEntry(std::span<const std::byte> packed) {
     return;
   }
   changed_ = true;
-  if (journal_failed_) {
-    ++unjournaled_;
-    return;
-  }
-  Journaled(journal_.Append(RecordKind::kEntry, packed));
+  if (!journal_failed_) Journaled(journal_.Append(RecordKind::kEntry, packed));
+  if (!journal_failed_) return;
+  ++unjournaled_;
+  ++unpublished_;
+  RecordLosses();
 }
 
 void RunWriter::RemoveEntry(std::string_view name) {
@@ -162,6 +168,35 @@ void RunWriter::AddLossLocked(const Loss& loss) {
   MergeLoss(losses_, loss);
   changed_ = true;
   if (!journal_failed_) Journaled(journal_.AppendLoss(loss));
+  if (journal_failed_) RecordLosses();
+}
+
+std::vector<Loss> RunWriter::LossesNow() const {
+  std::vector<Loss> losses = losses_;
+  if (const uint64_t missing = std::max(tensors_missing_, tensors_ ? tensors_->LostFiles() : 0)) {
+    const std::string why = threads_.tensors.reason();
+    MergeLoss(losses, {std::string(error_log::kTensorsDropped), missing,
+                       why.empty() ? "the directory of the tensor files is gone" : why});
+  }
+  if (unpublished_ > 0) {
+    losses.push_back({std::string(error_log::kRecordsDropped), unpublished_, journal_problem_});
+  }
+  if (unjournaled_ > unpublished_) {
+    losses.push_back({std::string(error_log::kNotJournaled), unjournaled_ - unpublished_,
+                      "records kept in memory only, because the journal could not be written"});
+  }
+  return losses;
+}
+
+void RunWriter::RecordLosses() {
+  const std::vector<Loss> losses = LossesNow();
+  // Where it cannot be written, it is tried again with the next loss, and at the end.
+  if (!losses.empty()) (void)record_.Write(losses);
+}
+
+void RunWriter::HandOver(LastLossRecord& last) {
+  const std::lock_guard lock(mutex_);
+  last.Keep(std::move(record_), LossesNow());
 }
 
 void RunWriter::CountLostTensor() {
@@ -252,6 +287,7 @@ Status RunWriter::PublishLocked() {
   Status status = WriteFinalFiles();
   publish_failed_ = !status;
   if (status) return {};
+  RecordLosses();
   // Readers take a journal that is newer than dump.json as the sign that dump.json lacks calls.
   (void)journal_.Touch();
   return status;
@@ -263,10 +299,13 @@ Status RunWriter::WriteFinalFiles() {
   options.files = files_;
   // A dump.json that lacks something never stands without the record of it.
   options.before_dump = [this](const EntryTable::WriteResult& result) {
-    const bool lossless = result.tensors_dropped == 0 && unjournaled_ == 0 && losses_.empty();
-    return lossless ? Status() : WriteErrorLog(result);
+    tensors_missing_ = result.tensors_dropped;
+    const std::vector<Loss> losses = LossesNow();
+    return losses.empty() ? Status() : record_.Write(losses);
   };
   PL_TRY(entries_.Write(*handle_, header_, TensorFilter(), options));
+  // Nothing of it is lost any more.
+  if (std::exchange(unpublished_, 0) > 0) RecordLosses();
   changed_ = false;
   published_bytes_ = entries_.bytes_added();
   return {};
@@ -276,7 +315,7 @@ Status RunWriter::ReturnToPlace() {
   const Status place = handle_->CheckPlace();
   if (place) return {};
   const bool removed = place.error().code() == ErrorCode::kNotFound;
-  threads_.trouble.Report(directory_, place.error(),
+  threads_.trouble.Report(Harm::kPlace, directory_, place.error(),
                           removed ? "Statistics recorded before are written again when the step "
                                     "ends; tensor files in it are lost and counted"
                                   : "Statistics are written to where it is now; tensors are not "
@@ -285,13 +324,16 @@ Status RunWriter::ReturnToPlace() {
   Result<Directory> again = OpenRankPlace(place_);
   if (!again) {
     // Not the trouble that was reported of directory_, which promised that statistics go on.
-    threads_.trouble.Report(place_.dump_path, again.error(),
+    threads_.trouble.Report(Harm::kSteps, place_.dump_path, again.error(),
                             "Nothing can be recorded there while this lasts: the statistics of "
                             "this step are lost unless a later stop() or step() can write them");
     return again.error();
   }
   handle_ = std::make_shared<const Directory>(*std::move(again));
+  Result<LossRecord> record = LossRecord::Reserve(handle_);
+  record_ = record ? *std::move(record) : LossRecord(handle_);
   journal_failed_ = true;  // it went with the directory
+  journal_problem_ = place.error().message();
   return {};
 }
 
@@ -302,20 +344,6 @@ EntryTable::KeepTensor RunWriter::TensorFilter() const {
   }
   if (!tensors_->HasLosses()) return nullptr;
   return [this](const std::string& name) { return !tensors_->HasLost(name); };
-}
-
-Status RunWriter::WriteErrorLog(const EntryTable::WriteResult& result) const {
-  std::vector<Loss> losses = losses_;
-  if (result.tensors_dropped > 0) {
-    const std::string why = threads_.tensors.reason();
-    MergeLoss(losses, {std::string(error_log::kTensorsDropped), result.tensors_dropped,
-                       why.empty() ? "the directory of the tensor files is gone" : why});
-  }
-  if (unjournaled_ > 0) {
-    losses.push_back({std::string(error_log::kNotJournaled), unjournaled_,
-                      "records kept in memory only, because the journal could not be written"});
-  }
-  return error_log::Write(*handle_, losses);
 }
 
 void RunWriter::ReportLeftOvers() const {

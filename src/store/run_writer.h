@@ -19,6 +19,7 @@
 #include "store/claim.h"
 #include "store/entry_table.h"
 #include "store/journal.h"
+#include "store/loss_record.h"
 #include "store/run_layout.h"
 #include "store/tensor_directory.h"
 #include "store/tensor_writer.h"
@@ -48,14 +49,15 @@ struct RunOptions {
 };
 
 // Calls that record never fail outward: a failing disk switches the journal off with one logged
-// line, is counted, and entries are still kept in memory for Publish(). The directory is held open:
+// line, and entries are still kept in memory for Publish(). Until that succeeds they count as lost
+// in dump_error_info.log, whose space was taken before. The directory is held open:
 // when its path comes to name something else, nothing is written there. A directory that was
 // removed is made again by Publish(). Thread-safe.
 class RunWriter {
  public:
   // Creates the directories, locks the journal, moves an unfinished journal of an earlier run
-  // aside, and writes the JSON files empty. When another process holds
-  // the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
+  // aside, takes space for the loss record, and writes the JSON files empty. When another process
+  // holds the directory, a directory "rank{R}_{pid}" is used and a warning logged. kIo, kNotFound,
   // kInvalidArgument (path is a file).
   static Result<std::unique_ptr<RunWriter>> Open(const RunOptions& options, StoreThreads& threads);
   // Logs when entries were added since the last Publish(), unless that failed: the journal stays
@@ -108,6 +110,8 @@ class RunWriter {
   Status PublishIfGrown();
   // Publish(), then syncs the files and deletes the journal in the background. No calls after it.
   Status Finish();
+  // Leaves the loss record to `last`, where later losses may be added. No calls after it.
+  void HandOver(LastLossRecord& last);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
   [[nodiscard]] const RunHeader& header() const { return header_; }
@@ -116,16 +120,19 @@ class RunWriter {
   [[nodiscard]] std::vector<Loss> losses() const;
 
  private:
-  RunWriter(StoreThreads& threads, Claim claim, RunHeader header, const RunOptions& options);
+  RunWriter(StoreThreads& threads, RankPlace place, std::shared_ptr<const Directory> handle,
+            RunHeader header, const RunOptions& options);
   [[nodiscard]] bool has_tensors() const { return tensors_ != nullptr; }
   // The rest require mutex_.
   void Journaled(const Status& status);
   void AddLossLocked(const Loss& loss);
+  // What would be missing for ever if the process ended now.
+  [[nodiscard]] std::vector<Loss> LossesNow() const;
+  void RecordLosses();
   Status PublishLocked();
   Status WriteFinalFiles();
   Status ReturnToPlace();
   [[nodiscard]] EntryTable::KeepTensor TensorFilter() const;
-  Status WriteErrorLog(const EntryTable::WriteResult& result) const;
   void ReportLeftOvers() const;
   [[nodiscard]] std::function<Status()> SyncJob() const;
 
@@ -141,7 +148,9 @@ class RunWriter {
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<const Directory> handle_;
   Journal journal_;
+  LossRecord record_;
   bool journal_failed_ = false;
+  std::string journal_problem_;  // why
   EntryTable entries_;
   std::vector<Loss> losses_;
   run_layout::TensorNames names_;
@@ -153,6 +162,8 @@ class RunWriter {
   uint64_t last_ticket_ = 0;
   uint64_t published_bytes_ = 0;  // of entries_, when it was last written
   uint64_t unjournaled_ = 0;      // records since the journal failed
+  uint64_t unpublished_ = 0;      // those of them that are in memory alone
+  uint64_t tensors_missing_ = 0;  // that dump.json, as last written, has no file of
   bool changed_ = false;          // since the last Publish
   bool publish_failed_ = false;   // the last one
 };

@@ -11,13 +11,16 @@
 #include "base/log.h"
 #include "base/test_directory.h"
 #include "formats/dump_json.h"
+#include "formats/error_log.h"
 #include "record/value.h"
+#include "store/full_disk_for_test.h"
 #include "store/recover.h"
 
 namespace plumbline {
 namespace {
 
 using testing::FailingCalls;
+using testing::FullDisk;
 using testing::OpenDescriptors;
 using testing::TestDirectory;
 
@@ -204,7 +207,7 @@ TEST(RunWriter, FailedPublishKeepsTheOldFilesAndCanBeRepeated) {
     }
     EXPECT_EQ(OpenDescriptors(), descriptors) << n;
     EXPECT_EQ(Entries(writer->directory()), status ? "a: x=1; b: x=2; " : "a: x=1; ") << n;
-    EXPECT_EQ(ListDirectory(writer->directory())->size(), 5U) << n;
+    EXPECT_EQ(ListDirectory(writer->directory())->size(), 6U) << n;
     if (!status) {
       EXPECT_NE(status.error().message().find("No space left"), std::string::npos);
     }
@@ -245,7 +248,7 @@ TEST(RunWriter, FullDiskSwitchesTheJournalOffOnceAndRecordingGoesOn) {
   StoreThreads threads;
   const auto writer = Open(Options(dir.path()), threads);
   Add(*writer, "a", "x", 1);
-  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   {
     const FailingCalls faults(0, ENOSPC, /*sticky=*/true);
     for (int i = 0; i < 5; ++i) Add(*writer, "b" + std::to_string(i), "x", i);
@@ -253,7 +256,7 @@ TEST(RunWriter, FullDiskSwitchesTheJournalOffOnceAndRecordingGoesOn) {
     writer->RemoveEntry("b4");
     EXPECT_FALSE(writer->Publish());
   }
-  const std::string log = ::testing::internal::GetCapturedStdout();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(writer->failed());
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   EXPECT_NE(log.find(".dump.journal: cannot write"), std::string::npos) << log;
@@ -262,7 +265,55 @@ TEST(RunWriter, FullDiskSwitchesTheJournalOffOnceAndRecordingGoesOn) {
   ASSERT_TRUE(writer->Finish());
   EXPECT_EQ(Entries(writer->directory()), "a: x=1; b0: x=0; b1: x=1; b2: x=2; b3: x=3; ");
   const std::string errors = ReadFile(writer->directory() + "/dump_error_info.log").value_or("");
-  EXPECT_NE(errors.find("records_not_journaled: 4"), std::string::npos) << errors;
+  EXPECT_NE(errors.find("records_not_journaled: 5"), std::string::npos) << errors;
+  EXPECT_EQ(errors.find("records_dropped"), std::string::npos) << errors;
+}
+
+TEST(RunWriter, WhatAFullDiskKeepsInMemoryCountsAsLostUntilItIsWritten) {
+  SetLogLevel(LogLevel::kSilent);
+  const TestDirectory dir;
+  StoreThreads threads;
+  const auto writer = Open(Options(dir.path()), threads);
+  Add(*writer, "a", "x", 1);
+  const auto losses = [&] {
+    const auto read = error_log::Read(writer->directory() + "/dump_error_info.log");
+    return read ? error_log::CountMissing(*read) : 0;
+  };
+  {
+    const FullDisk full;
+    Add(*writer, "b", "x", 2);
+    EXPECT_EQ(losses(), 1U);
+    Add(*writer, "c", "x", 3);
+    writer->AddLoss("calls_dropped", 1, "why");
+    EXPECT_EQ(losses(), 3U);
+    EXPECT_FALSE(writer->Publish());
+    EXPECT_EQ(losses(), 3U);
+  }
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(losses(), 1U);
+  EXPECT_EQ(Entries(writer->directory()), "a: x=1; b: x=2; c: x=3; ");
+  Add(*writer, "d", "x", 4);
+  EXPECT_EQ(losses(), 2U);
+  ASSERT_TRUE(writer->Finish());
+  EXPECT_EQ(losses(), 1U);
+}
+
+TEST(RunWriter, HandsTheRecordOfItsLossesOver) {
+  SetLogLevel(LogLevel::kSilent);
+  const TestDirectory dir;
+  StoreThreads threads;
+  LastLossRecord last;
+  const std::string log = dir.Path("step0/rank/dump_error_info.log");
+  {
+    const auto writer = Open(Options(dir.path()), threads);
+    Add(*writer, "a", "x", 1);
+    ASSERT_TRUE(writer->Finish());
+    writer->HandOver(last);
+  }
+  EXPECT_EQ(KindOf(log), PathKind::kMissing);
+  const FullDisk full;
+  EXPECT_TRUE(last.Add({"steps_dropped", 1, "step 1"}));
+  EXPECT_NE(ReadFile(log).value_or("").find("steps_dropped: 1 (step 1)"), std::string::npos);
 }
 
 TEST(RunWriter, LossesAreStoredWithTheOutput) {

@@ -45,6 +45,11 @@ void TensorDirectory::Found(const std::string& name) {
   lost_.erase(name);
 }
 
+uint64_t TensorDirectory::LostFiles() const {
+  const std::lock_guard lock(mutex_);
+  return lost_.size();
+}
+
 bool TensorDirectory::HasLost(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   return lost_.contains(name);

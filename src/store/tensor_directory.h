@@ -4,6 +4,7 @@
 #define PLUMBLINE_STORE_TENSOR_DIRECTORY_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +39,7 @@ class TensorDirectory {
   void Found(const std::string& name);  // it was written after all
   [[nodiscard]] bool HasLost(const std::string& name) const;
   [[nodiscard]] bool HasLosses() const { return has_losses_.load(); }
+  [[nodiscard]] uint64_t LostFiles() const;
 
   // Nothing is written any more, because the directory is gone.
   void Close() { is_closed_.store(true); }

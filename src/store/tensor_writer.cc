@@ -282,7 +282,7 @@ void TensorWriter::Fail(const TensorJob& job, const Error& error) {
   const std::string rank_directory(DirectoryOf(directory.path()));
   if (const Status place = directory.CheckPlace(); !place) {
     job.directory->Close();
-    trouble_.Report(rank_directory, place.error(),
+    trouble_.Report(Harm::kPlace, rank_directory, place.error(),
                     "The tensor files of this step are lost; statistics continue, and what is lost "
                     "is counted");
     return;
@@ -290,7 +290,7 @@ void TensorWriter::Fail(const TensorJob& job, const Error& error) {
   if (error.code() == ErrorCode::kNotFound) {
     // Somebody removes files here, perhaps the directory next; the disk itself is sound.
     trouble_.Report(
-        rank_directory,
+        Harm::kPlace, rank_directory,
         Error(ErrorCode::kNotFound,
               directory.path() + ": a file in it was removed while it was recorded into"),
         "Tensor files of this step are lost and counted; statistics continue");
@@ -301,9 +301,10 @@ void TensorWriter::Fail(const TensorJob& job, const Error& error) {
     const std::lock_guard lock(mutex_);
     reason_ = error.message();
   }
-  trouble_.Report(rank_directory, error,
-                  "No more tensor files are written from here on; statistics continue, and what is "
-                  "lost is counted. Make room or choose another dump_path, then record again");
+  trouble_.Report(Harm::kTensors, rank_directory, error,
+                  "No more tensor files are written from here on, and what is lost is counted. "
+                  "Statistics go on while there is room for them, which takes less. Make room or "
+                  "choose another dump_path, then record again");
 }
 
 Status TensorWriter::CheckLimits(const TensorJob& job, uint64_t file_bytes) {

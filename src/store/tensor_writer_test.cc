@@ -177,7 +177,7 @@ TEST(TensorWriter, FullDiskSwitchesWritingOffOnce) {
   SetLogLevel(LogLevel::kInfo);
   for (int n = 0; n < 6; ++n) {
     const TestDirectory dir;
-    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
     size_t files = 0;
     {
       TestWriter writer;
@@ -194,7 +194,7 @@ TEST(TensorWriter, FullDiskSwitchesWritingOffOnce) {
       files = writer.stats().files;
       EXPECT_EQ(writer.stats().lost, 4 - files);
     }
-    const std::string log = ::testing::internal::GetCapturedStdout();
+    const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
     EXPECT_NE(log.find("No space left"), std::string::npos) << log;
     const auto names = ListDirectory(dir.path());
@@ -207,7 +207,7 @@ TEST(TensorWriter, FullDiskSwitchesWritingOffOnce) {
 TEST(TensorWriter, QuotaCountsContentsOnceAndStopsOnce) {
   SetLogLevel(LogLevel::kInfo);
   const TestDirectory dir;
-  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   TestWriter writer({.max_bytes = 10'000});
   // 3 x about 2.5 kB; links and replacing count nothing; the fourth of 4 kB is too much.
   for (const char* name : {"a", "b", "c", "c", "c"}) {
@@ -226,7 +226,7 @@ TEST(TensorWriter, QuotaCountsContentsOnceAndStopsOnce) {
   TensorJob after = LinkJob(dir.Path("a"), dir.Path("e"));
   const auto directory = after.directory;
   writer.WaitFor(writer.Submit(std::move(after)));
-  const std::string log = ::testing::internal::GetCapturedStdout();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(writer.failed());
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   EXPECT_NE(log.find("max_bytes = 10000"), std::string::npos) << log;
@@ -291,11 +291,11 @@ TEST(TensorWriter, DirectoryRemovedOrReplacedIsGivenUpAlone) {
     first.directory = second.directory = one;
     std::filesystem::remove_all(dir.Path("one"));
     if (replaced) std::filesystem::create_symlink("elsewhere", dir.Path("one"));
-    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
     writer.Submit(std::move(first));
     writer.Submit(std::move(second));
     writer.WaitFor(writer.Submit(Job(writer, dir.Path("two/c"), 100)));
-    const std::string log = ::testing::internal::GetCapturedStdout();
+    const std::string log = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
     EXPECT_NE(log.find("was removed"), std::string::npos) << log;
     EXPECT_TRUE(one->HasLost("a") && one->HasLost("b"));
@@ -311,13 +311,13 @@ TEST(TensorWriter, FileRemovedUnderItIsGivenUpAlone) {
   TestWriter writer;
   writer.WaitFor(writer.Submit(Job(writer, dir.Path("a"), 100)));
   std::filesystem::remove(dir.Path("a"));
-  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   TensorJob link = LinkJob(dir.Path("a"), dir.Path("link"));
   const auto directory = link.directory;
   writer.Submit(std::move(link));
   writer.Submit(LinkJob(dir.Path("a"), dir.Path("link2")));
   writer.WaitFor(writer.Submit(Job(writer, dir.Path("b"), 100)));
-  const std::string log = ::testing::internal::GetCapturedStdout();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   SetLogLevel(LogLevel::kSilent);
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   EXPECT_NE(log.find("a file in it was removed"), std::string::npos) << log;
