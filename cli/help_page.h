@@ -17,7 +17,7 @@ using ExitStatuses = std::vector<std::pair<int, std::string>>;
 
 // What stands behind the options of a page: `notes` (paragraphs between blank lines; lines that
 // start with a blank stay as they are), examples, and the exit statuses: those of all commands (0
-// to 6, docs/reference/exit-status.md), of which `own` replaces or adds some.
+// to 6), of which `own` replaces or adds some.
 std::string FooterText(std::string_view notes, const std::vector<std::string>& examples,
                        const ExitStatuses& own = {});
 // The same of a command with statuses of its own and no other.
