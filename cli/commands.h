@@ -16,6 +16,7 @@ using AddCommand = void (*)(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
+void AddCompletionCommand(CLI::App& app, int& exit_status);
 void AddConfigCheckCommand(CLI::App& app, int& exit_status);
 void AddConvertCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
@@ -31,7 +32,8 @@ void AddRecoverCommand(CLI::App& app, int& exit_status);
 // Exit status of a comparison that met a condition of --fail-on.
 inline constexpr int kDifferencesFound = 1;
 
-// Prints "plumb <command>: <message>" on stderr and returns the exit status of the error.
+// Prints "plumb <command>: <message>" on stderr, with the path that was meant where one is missing,
+// and returns the exit status of the error.
 int ReportError(const char* command, const Error& error);
 
 }  // namespace plumbline::cli

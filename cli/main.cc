@@ -12,23 +12,25 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/lost_mapping.h"
+#include "command_tree.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/msprobe.h"
+#include "help_page.h"
 #include "kernels/cpu_target.h"
 #include "plumbline/c_api.h"
 #include "terminal.h"
+#include "usage.h"
 
 namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,   AddCodeMappingCommand, AddCompareCommand,    AddConfigCheckCommand,
-    AddConvertCommand, AddData2dbCommand,     AddDumpConfigCommand, AddExportCommand,
-    AddH5copyCommand,  AddInspectCommand,     AddMergeCommand,      AddOverflowCommand,
-    AddParseCommand,   AddRecoverCommand,
+    AddCheckCommand,       AddCodeMappingCommand, AddCompareCommand, AddCompletionCommand,
+    AddConfigCheckCommand, AddConvertCommand,     AddData2dbCommand, AddDumpConfigCommand,
+    AddExportCommand,      AddH5copyCommand,      AddInspectCommand, AddMergeCommand,
+    AddOverflowCommand,    AddParseCommand,       AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -51,11 +53,10 @@ std::string LongForm(std::string argument) {
   return argument;
 }
 
-// One line, as for every other error; the parser's own text has two.
-std::string WrongUsage(const CLI::App* app, const CLI::Error& error) {
-  std::string command;
-  for (const CLI::App* one : app->get_subcommands()) command += " " + one->get_name();
-  return "plumb" + command + ": " + OneLine(error.what()) + ". Run with --help for more information.\n";
+bool NamesCommand(const CLI::App& app, const std::string& word) {
+  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::ranges::any_of(all,
+                             [&](const CLI::App* command) { return command->check_name(word); });
 }
 
 // Parses the words after `plumb` and runs the command they name.
@@ -64,9 +65,14 @@ int Run(std::vector<std::string> words) {
       "Records what a model computes, compares two recordings and names the first call "
       "whose numbers went wrong.",
       "plumb");
-  app.set_version_flag("--version", "plumb " PLUMBLINE_VERSION);
+  app.formatter_fn([](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
+    return HelpText(TreeOf(*command), name, TerminalWidth());
+  });
+  app.set_version_flag("-V,--version", "plumb " PLUMBLINE_VERSION);
   app.require_subcommand(1);
-  app.failure_message(WrongUsage);
+  app.failure_message([&words](const CLI::App* command, const CLI::Error& error) {
+    return UsageProblem(*command, words, error) + "\n";
+  });
   std::string framework;
   app.add_option("-f,--framework", framework,
                  "accepted for upstream's word order; dumps say what they hold")
@@ -76,10 +82,17 @@ int Run(std::vector<std::string> words) {
   // For the list of commands only: Main() rewrites its words before they are parsed.
   app.add_subcommand(kMsprobe, "Run a command line written for upstream's program msprobe.");
   app.add_subcommand(kMsaccucmp, "Run a command line written for upstream's program msaccucmp.");
+  app.footer(
+      FooterText("plumb help COMMAND, or plumb COMMAND --help, prints the page of a command.",
+                 {"plumb compare runs/new/step0 runs/good/step0", "plumb help compare"},
+                 {{1, "what --fail-on or a rule names was found"}}));
+  if (!words.empty() && !words[0].starts_with('-') && !NamesCommand(app, words[0])) {
+    PrintError(UsageProblem(app, words, CLI::CallForHelp()) + "\n");
+    return kUsageStatus;
+  }
   for (std::string& word : words) word = LongForm(std::move(word));
-  std::reverse(words.begin(), words.end());  // as the parser wants them
   try {
-    app.parse(std::move(words));
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as the parser wants
   } catch (const CLI::ParseError& error) {
     // The parser reports by exceptions; they end here.
     return app.exit(error) == 0 ? 0 : kUsageStatus;
@@ -87,29 +100,16 @@ int Run(std::vector<std::string> words) {
   return exit_status;
 }
 
-bool HasCommand(const std::string& name) {
-  CLI::App app;
-  int unused = 0;
-  for (const AddCommand add : kCommands) add(app, unused);
-  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
-  return std::any_of(all.begin(), all.end(),
-                     [&](const CLI::App* command) { return command->get_name() == name; });
-}
-
 int RunMsprobe(const std::vector<std::string>& words) {
   const Result<MsprobeCommand> translated = TranslateMsprobe(words);
   if (!translated) return ReportError(kMsprobe, translated.error());
   if (translated->words.empty()) {
-    Print(MsprobeHelp());
+    Print(HelpText(MsprobeTree(), "plumb msprobe", TerminalWidth()));
     return 0;
   }
   const std::string& command = translated->words[0];
   if (command == kMsaccucmp) {
     return RunMsaccucmp({translated->words.begin() + 1, translated->words.end()}, Run);
-  }
-  if (command[0] != '-' && !HasCommand(command)) {
-    return ReportError(kMsprobe,
-                       Error(ErrorCode::kUnsupported, "plumb " + command + " is not built yet"));
   }
   return Run(translated->words);
 }
@@ -125,6 +125,10 @@ int Main(int argc, char** argv) {
   // A link of that name beside the program stands in for upstream's script.
   const std::string_view name = argc == 0 ? std::string_view() : BaseName(argv[0]);
   if (name == kMsaccucmp || name == "msaccucmp.py") return RunMsaccucmp(words, Run);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   if (!words.empty() && words[0] == kMsprobe) {
     words.erase(words.begin());
     return RunMsprobe(words);
@@ -139,7 +143,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int ReportError(const char* command, const Error& error) {
-  PrintError(fmt::format("plumb {}: {}\n", command, error.message()));
+  PrintError(fmt::format("plumb {}: {}\n", command, WithNearestPath(error.message())));
   return ExitStatus(error.code());
 }
 

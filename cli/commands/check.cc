@@ -7,11 +7,13 @@
 #include <string>
 
 #include "commands.h"
+#include "help_page.h"
 #include "pipeline/check_rules.h"
 #include "pipeline/check_run.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -24,15 +26,6 @@ struct Arguments {
   pipeline::Fingerprint fingerprint;
   CompareOptions options;
 };
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  plumb check rules.yaml runs/new/step0 runs/good/step0 --junit check.xml\n"
-    "  plumb check rules.yaml runs/new/step0 baselines --hardware A100 --framework torch "
-    "--version 2.6\n"
-    "\n"
-    "Exit status: 0 every rule holds, 1 some do not, 2 wrong usage, rule file or dumps that do not "
-    "fit,\n3 file not found, 4 not supported, 5 damaged file, 6 input or output error.";
 
 // The local date as "2026-11-21".
 std::string Today() {
@@ -76,9 +69,15 @@ void AddCheckCommand(CLI::App& app, int& exit_status) {
   command->add_option("--junit", arguments->junit, "write the cases as JUnit XML to this file");
   command->add_option("--sarif", arguments->sarif, "write the failures as SARIF to this file");
   command->add_flag("-f,--fuzzy_match", arguments->options.fuzzy_match, "as for plumb compare");
-  command->add_option("--threads", arguments->options.threads, "worker threads; 0: one per core")
-      ->check(CLI::Range(0, 4096));
-  command->footer(kExamples);
+  AddThreads(*command, arguments->options.threads);
+  command->footer(FooterText(
+      "",
+      {"plumb check rules.yaml runs/new/step0 runs/good/step0 --junit check.xml",
+       "plumb check rules.yaml runs/new/step0 baselines --hardware A100 --framework torch "
+       "--version 2.6"},
+      {{0, "every rule holds"},
+       {1, "some rules do not hold"},
+       {2, "wrong usage, a wrong rule file, or dumps that do not fit"}}));
   command->callback([arguments, &exit_status] {
     const Result<int> status = RunCheck(*arguments);
     exit_status = status ? *status : ReportError("check", status.error());

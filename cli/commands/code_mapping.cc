@@ -12,17 +12,12 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "commands.h"
+#include "help_page.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
-
-constexpr const char* kFooter =
-    "Examples:\n"
-    "  plumb code_mapping --ir graphs/ms_output_trace_code_graph_0.ir --dump_data dump -o out\n"
-    "Exit status: 0 written, 2 the graphs name no kernel, 3 a path is missing or holds no "
-    "tensors,\n"
-    "5 a damaged graph or table, 6 cannot read or write.";
 
 Status RunCodeMapping(const pipeline::CodeMappingOptions& options) {
   PL_TRY_ASSIGN(const pipeline::CodeMappingReport report, pipeline::MapCode(options));
@@ -49,11 +44,14 @@ void AddCodeMappingCommand(CLI::App& app, int& exit_status) {
       ->expected(1, -1);
   command->add_option("--dump_data", options->data, "an .npy file, a statistic.csv, or a directory")
       ->required();
-  command
-      ->add_option("-o,--output", options->output,
-                   "directory of the table, where the dump holds .npy files")
+  AddOutput(*command, options->output, "directory of the table, where the dump holds .npy files")
       ->capture_default_str();
-  command->footer(kFooter);
+  command->footer(FooterText(
+      "",
+      {"plumb code_mapping --ir graphs/ms_output_trace_code_graph_0.ir --dump_data dump -o out"},
+      {{2, "wrong usage, or the graphs name no kernel"},
+       {3, "a path is missing or holds no tensors"},
+       {5, "a damaged graph or table"}}));
   command->callback([options, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status = RunCodeMapping(*options);

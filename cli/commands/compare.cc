@@ -3,10 +3,8 @@
 #include "plumbline/compare.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "commands/compare_mixed.h"
 #include "commands/compare_ranks.h"
 #include "formats/hdf5_dump.h"
+#include "help_page.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
 #include "load/detect.h"
@@ -33,7 +32,9 @@
 #include "pipeline/graphs/graph_pairs.h"
 #include "pipeline/operators/compare_dump_files.h"
 #include "pipeline/operators/operator_trees.h"
+#include "progress.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -57,16 +58,6 @@ struct Arguments {
   CompareOptions options;
   RankArguments ranks;
 };
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  plumb compare runs/new/step0 runs/good/step0\n"
-    "  plumb compare new/dump.json good/dump.json -o out --format csv,json\n"
-    "  plumb compare -i compare.json -o out -s\n"
-    "  plumb compare new good --fail-on broken,unmatched && echo fine\n"
-    "\n"
-    "Exit status: 0 done, 1 --fail-on found something, 2 wrong usage or dumps that do not fit,\n"
-    "3 file not found, 4 not supported, 5 damaged file, 6 input or output error.";
 
 // Fills target and golden from whichever form was used.
 Status ResolvePaths(Arguments& arguments) {
@@ -127,16 +118,11 @@ Status CheckSecure(const Arguments& arguments) {
   return load::CheckSecureOutput(options.output_dir);
 }
 
-// A line on a terminal, once the work has lasted a second.
+// How far the comparison is, on a terminal.
 std::function<void(double)> TerminalProgress() {
-  if (isatty(STDERR_FILENO) == 0) return {};
-  const auto start = std::chrono::steady_clock::now();
-  return [start](double done_ratio) {
-    const auto elapsed = std::chrono::steady_clock::now() - start;
-    if (elapsed < std::chrono::seconds(1)) return;
-    std::fprintf(stderr, "\rcomparing tensors: %3.0f %%%s", done_ratio * 100,
-                 done_ratio >= 1 ? "\n" : "");
-  };
+  const auto progress = std::make_shared<Progress>("comparing tensors", "");
+  if (!progress->is_on()) return {};
+  return [progress](double done_ratio) { progress->Show({.share = done_ratio}); };
 }
 
 // Holds the comparison until the process ends, which takes its memory at once: giving back the
@@ -348,11 +334,13 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
                   "TARGET GOLDEN: two dump.json files, two rank, step or dump directories, two "
                   "static-graph dumps, two arrays or checkpoints")
       ->expected(0, 2);
-  command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)");
-  command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)");
+  command.add_option("--target_path", arguments.target_path, "the run under test (also -tp)")
+      ->type_name("PATH");
+  command.add_option("--golden_path", arguments.golden_path, "the reference run (also -gp)")
+      ->type_name("PATH");
   command.add_option("-i,--input_path", arguments.request_path,
                      "upstream's compare.json: npu_path, bench_path, stack_path, rank_id, step_id");
-  command.add_option("-o,--output_path", options.output_dir, "directory of the result files")
+  AddOutput(command, options.output_dir, "directory of the result files", "--output_path")
       ->capture_default_str();
   command
       .add_option("--format", arguments.formats,
@@ -389,14 +377,12 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"wrong", "unjudged", "any", "suspicious", "broken", "unmatched"}));
-  command.add_option("--threads", options.threads, "worker threads; 0: one per core")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+  AddThreads(command, options.threads);
   command.add_option("--noise", options.noise_path,
                      "a third run that is right: as far as it is from GOLDEN is noise");
   command.add_option("--next-config", arguments.next_config,
                      "write the config.json whose recording would settle the cause");
-  command.add_flag("--json", arguments.machine, "print the summary as one JSON object");
+  AddJson(command, arguments.machine, "the summary");
   AddRankOptions(command, arguments.ranks);
 }
 
@@ -407,7 +393,13 @@ void AddCompareCommand(CLI::App& app, int& exit_status) {
       "compare", "Compare two recorded runs and name the first call that went wrong.");
   const auto arguments = std::make_shared<Arguments>();
   AddOptions(*command, *arguments);
-  command->footer(kExamples);
+  command->footer(
+      FooterText("",
+                 {"plumb compare runs/new/step0 runs/good/step0",
+                  "plumb compare new/dump.json good/dump.json -o out --format csv,json",
+                  "plumb compare -i compare.json -o out -s",
+                  "plumb compare new good --fail-on broken,unmatched && echo fine"},
+                 {{1, "--fail-on found something"}, {2, "wrong usage, or dumps that do not fit"}}));
   command->callback([arguments, &exit_status] {
     const Result<int> status = RunCompare(*arguments);
     exit_status = status ? *status : ReportError("compare", status.error());

@@ -10,22 +10,14 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "help_page.h"
 #include "pipeline/run_config/compare_configs.h"
 #include "pipeline/run_config/compare_log_configs.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
-
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  plumb config_check -d train.sh model.yaml -o run_a.zip\n"
-    "  plumb config_check -c run_a.zip run_b.zip --fail-on error\n"
-    "  plumb config_check -vc npu.log bench.log\n"
-    "\n"
-    "Exit status: 0 done, 1 --fail-on found something, 2 wrong usage or no pack, 3 file not "
-    "found,\n"
-    "5 damaged file, 6 input or output error. Checkpoints: `plumb compare A B`.";
 
 struct Arguments {
   bool dump = false;
@@ -127,10 +119,9 @@ void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
       ->add_option("--verl-verify", arguments->verified_logs,
                    "a log of verl against a YAML file, or against the built-in table (also -vv)")
       ->expected(1, 2);
-  command->add_option("-o,--output", arguments->output,
-                      "of -d the pack (./config_check_pack.zip), of the others a directory "
-                      "(./config_check_result, ./verl_param_compare_result, "
-                      "./verl_param_verify_result)");
+  AddOutput(*command, arguments->output,
+            "of -d the pack (./config_check_pack.zip), of the others a directory "
+            "(./config_check_result, ./verl_param_compare_result, ./verl_param_verify_result)");
   command->add_option("--python", arguments->collect.python_prefix,
                       "-d: prefix of the Python whose packages count (of python3 on the path)");
   command->add_flag("--all-env", arguments->collect.all_environment,
@@ -139,7 +130,11 @@ void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
       ->add_option("--fail-on", arguments->fail_on,
                    "end with status 1 from this level on; of logs both are the same")
       ->check(CLI::IsMember({"warning", "error"}));
-  command->footer(kExamples);
+  command->footer(FooterText("Checkpoints: plumb compare A B.",
+                             {"plumb config_check -d train.sh model.yaml -o run_a.zip",
+                              "plumb config_check -c run_a.zip run_b.zip --fail-on error",
+                              "plumb config_check -vc npu.log bench.log"},
+                             {{1, "--fail-on found something"}, {2, "wrong usage, or no pack"}}));
   command->callback([arguments, dump, &exit_status] {
     arguments->dump = dump->count() > 0;
     std::erase(arguments->files, "");  // -d alone

@@ -1,10 +1,9 @@
 // plumb convert -d DUMP -out DIR: device dumps as arrays of other programs.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -14,8 +13,12 @@
 #include "base/number_text.h"
 #include "commands.h"
 #include "commands/value_checks.h"
+#include "help_page.h"
 #include "pipeline/device_dump/convert_dumps.h"
+#include "progress.h"
 #include "terminal.h"
+#include "usage.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -23,17 +26,6 @@ namespace {
 using pipeline::ConvertReport;
 using pipeline::ConvertRequest;
 using pipeline::OutputKind;
-
-constexpr const char* kFooter =
-    "Examples:\n"
-    "  plumb convert -d dump/20240101000000/0 -out arrays\n"
-    "  plumb convert -d dump -R -out arrays -f NCHW -t npy\n"
-    "  plumb convert -d dump -out arrays -f ND -c my_functions\n"
-    "\n"
-    "Exit status: 0 all converted, 2 wrong usage; else the number of the first failure as\n"
-    "msaccucmp has them: 3 path, 6 parameter, 11 damaged dump, 12 no such input or output,\n"
-    "19 cannot write, 21 element type, 22 layout, 23 shape, 26 converter in Python,\n"
-    "35 overflow record, 39 size, 43 and 46 files beside the converters, 47 nano.";
 
 struct Arguments {
   ConvertRequest request;
@@ -49,32 +41,6 @@ const std::map<std::string, OutputKind>& Kinds() {
                                                           {"txt", OutputKind::kTxt}};
   return kinds;
 }
-
-// Files, share, rate and time left, a few times a second.
-class Progress {
- public:
-  void Show(const ConvertRequest::Progress& progress) {
-    const auto now = std::chrono::steady_clock::now();
-    const bool is_end = progress.files == progress.all_files;
-    if (!is_end && now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const double rate = static_cast<double>(progress.bytes) / std::max(seconds, 1e-3);
-    const auto left = static_cast<double>(progress.all_bytes - progress.bytes);
-    std::fprintf(stderr, "\r%s%s",
-                 fmt::format("{} of {} files, {:.0f} %, {:.0f} MB/s, {:.0f} s left   ",
-                             progress.files, progress.all_files,
-                             100 * static_cast<double>(progress.bytes) /
-                                 std::max(1.0, static_cast<double>(progress.all_bytes)),
-                             rate / 1e6, rate > 0 ? left / rate : 0.0)
-                     .c_str(),
-                 is_end ? "\n" : "");
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_;
-};
 
 std::string Summary(const ConvertRequest& request, const ConvertReport& report) {
   std::string text = fmt::format("{}: {} of {}, {}\n", OneLine(request.output_directory),
@@ -96,15 +62,21 @@ std::string Summary(const ConvertRequest& request, const ConvertReport& report) 
 }
 
 int Convert(Arguments& arguments) {
-  Progress progress;
-  if (::isatty(STDERR_FILENO) == 1) {
+  Progress progress("converting", "file");
+  if (progress.is_on()) {
     arguments.request.on_progress = [&](const ConvertRequest::Progress& now) {
-      progress.Show(now);
+      const bool is_end = now.files == now.all_files;
+      progress.Show({.share = is_end ? 1
+                                     : static_cast<double>(now.bytes) /
+                                           std::max(1.0, static_cast<double>(now.all_bytes)),
+                     .done = now.files,
+                     .all = now.all_files,
+                     .bytes = now.bytes});
     };
   }
   const auto report = pipeline::ConvertDumps(arguments.request);
   if (!report) {
-    PrintError(fmt::format("plumb convert: {} (error {})\n", report.error().text,
+    PrintError(fmt::format("plumb convert: {} (error {})\n", WithNearestPath(report.error().text),
                            static_cast<int>(report.error().code)));
     return static_cast<int>(report.error().code);
   }
@@ -140,7 +112,7 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
                    "a dump file, several between commas, or a directory")
       ->required()
       ->check(PathValue());
-  command->add_option("--output", request.output_directory, "directory (also -out)")
+  AddOutput(*command, request.output_directory, "directory (also -out)", "", "--output")
       ->default_val(".")
       ->check(PathValue());
   command->add_flag("-R,--recursive", request.recursive, "also directories below");
@@ -150,9 +122,28 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("-v,--version", arguments->version, "accepted: files say which one they are")
       ->check(CLI::IsMember({"1", "2"}));
-  command->add_option("--jobs", request.threads, "threads; 0: one per core")
-      ->check(CLI::Range(0, 4096));
-  command->footer(kFooter);
+  AddThreads(*command, request.threads);
+  command->footer(FooterWithOwnStatuses(
+      "-o is upstream's --output_tensor here.",
+      {"plumb convert -d dump/20240101000000/0 -out arrays",
+       "plumb convert -d dump -R -out arrays -f NCHW -t npy",
+       "plumb convert -d dump -out arrays -f ND -c my_functions"},
+      {{0, "all converted"},
+       {2, "wrong usage; else the number of the first failure as msaccucmp has them:"},
+       {3, "path"},
+       {6, "parameter"},
+       {11, "damaged dump"},
+       {12, "no such input or output"},
+       {19, "cannot write"},
+       {21, "element type"},
+       {22, "layout"},
+       {23, "shape"},
+       {26, "converter in Python"},
+       {35, "overflow record"},
+       {39, "size"},
+       {43, "files beside the converters"},
+       {46, "files beside the converters"},
+       {47, "nano"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {

@@ -1,7 +1,6 @@
 // plumb data2db --db OUT --data DIR: a recording as a database for the trend viewer.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -12,8 +11,11 @@
 #include "base/log.h"
 #include "commands.h"
 #include "formats/trend_db.h"
+#include "help_page.h"
 #include "pipeline/data_to_db.h"
+#include "progress.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -74,10 +76,10 @@ Status RunData2db(Arguments& arguments) {
   if (!arguments.micro_step.empty()) {
     arguments.options.micro_steps = arguments.micro_step == "true";
   }
-  if (::isatty(STDERR_FILENO) == 1) {
-    arguments.options.progress = [](uint64_t done, uint64_t all) {
-      std::fprintf(stderr, "\r%s%s", fmt::format("{} of {} files", done, all).c_str(),
-                   done == all ? "\n" : "");
+  Progress progress("importing", "file");
+  if (progress.is_on()) {
+    arguments.options.progress = [&](uint64_t done, uint64_t all) {
+      progress.Show(PartsDone(done, all));
     };
   }
   PL_TRY_ASSIGN(const DataToDbReport report,
@@ -94,7 +96,7 @@ void AddData2dbCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "data2db", "Import the steps of a recording into a database for the trend viewer.");
-  command->add_option("--db", arguments->output, "directory for dump_data.trend.db")->required();
+  AddOutput(*command, arguments->output, "directory for dump_data.trend.db", "--db")->required();
   command->add_option("--data", arguments->data, "directory that holds step0, step1, ...")
       ->required();
   command->add_option("--format", arguments->format, "auto, dump or monitor (not built yet)")
@@ -109,9 +111,8 @@ void AddData2dbCommand(CLI::App& app, int& exit_status) {
       ->transform(CLI::IsMember({"true", "false"}, CLI::ignore_case));
   command->add_option("--process_num", arguments->process_count, "1 to 128; for monitor data")
       ->capture_default_str();
-  command->footer(
-      "Examples:\n  plumb data2db --db trend --data runs/new\n"
-      "  plumb data2db --db trend --data runs/new --micro_step false");
+  command->footer(FooterText("", {"plumb data2db -o trend --data runs/new",
+                                  "plumb data2db -o trend --data runs/new --micro_step false"}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status = RunData2db(*arguments);

@@ -15,6 +15,7 @@
 #include "commands/dump_config_new.h"
 #include "config/acl_json.h"
 #include "config/graph_dump/dump_settings.h"
+#include "help_page.h"
 #include "pipeline/graphs/kernel_selection.h"
 #include "terminal.h"
 
@@ -86,8 +87,8 @@ void AddCheck(CLI::App& command, int& exit_status) {
       ->check(CLI::IsMember({"cpu", "gpu", "ascend"}));
   check->add_option("--tree", arguments->tree,
                     "an earlier dump of the network: count the kernels that each entry selects");
-  check->footer(
-      "Exit status: 0 valid, 2 an error in the file, 3 no such file or tree, 6 cannot be read.");
+  check->footer(FooterText("", {"plumb dump-config check data_dump.json --device cpu"},
+                           {{0, "valid"}, {2, "wrong usage, or an error in the file"}}));
   check->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status = CheckFile(*arguments);
@@ -130,7 +131,8 @@ void AddCheckAcl(CLI::App& command, int& exit_status) {
   check->add_option("file", arguments->file, "the acl.json")->required();
   check->add_flag("--lenient", arguments->is_lenient,
                   "repair comments and commas as documents print them");
-  check->footer("Exit status: 0 valid, 2 an error in the file, 3 no such file, 6 cannot be read.");
+  check->footer(FooterText("", {"plumb dump-config check-acl acl.json --lenient > repaired.json"},
+                           {{0, "valid"}, {2, "wrong usage, or an error in the file"}}));
   check->callback([arguments, &exit_status] {
     const Status status = CheckAclFile(*arguments);
     exit_status = status ? 0 : ReportError("dump-config check-acl", status.error());
@@ -143,6 +145,9 @@ void AddDumpConfigCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "dump-config", "Check or write configurations of MindSpore's dump, and finish its trees.");
   command->require_subcommand(1);
+  command->footer(FooterText("Each command has a page of its own.",
+                             {"plumb dump-config new data_dump.json --path /data/dump",
+                              "plumb dump-config check data_dump.json"}));
   AddCheck(*command, exit_status);
   AddCheckAcl(*command, exit_status);
   AddDumpConfigNew(*command, exit_status);

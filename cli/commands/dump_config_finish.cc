@@ -11,8 +11,10 @@
 #include "base/number_text.h"
 #include "commands.h"
 #include "commands/natural_number.h"
+#include "help_page.h"
 #include "pipeline/graphs/finish_dump.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -76,12 +78,11 @@ void AddDumpConfigFinish(CLI::App& command, int& exit_status) {
       ->capture_default_str();
   finish->add_flag("--live", arguments->is_live, "the training still runs: take what is complete")
       ->excludes(sample);
-  finish->add_option("--threads", arguments->options.threads, "0: one per core")
-      ->check(CLI::Range(0, 4096));
-  finish->footer(
-      "A killed pass can be run again and loses nothing.\n"
-      "Exit status: 0 done, 2 no dump there or a table with other columns, 3 no such directory,\n"
-      "5 damaged files, 6 input or output error.");
+  AddThreads(*finish, arguments->options.threads);
+  finish->footer(FooterText("A killed pass can be run again and loses nothing.",
+                            {"plumb dump-config finish /data/dump --statistic-category max min",
+                             "plumb dump-config finish /data/dump --live"},
+                            {{2, "wrong usage, no dump there, or a table with other columns"}}));
   finish->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status = Finish(*arguments);

@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "config/graph_dump/dump_plan.h"
+#include "help_page.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -166,8 +167,8 @@ void AddDumpConfigNew(CLI::App& command, int& exit_status) {
       ->capture_default_str();
   AddSettings(*made, *arguments);
   made->footer(
-      "Without --path and --from, questions are asked on a terminal.\n"
-      "Example: plumb dump-config new dump.json --path /data/dump --iteration '0|5-8'");
+      FooterText("Without --path and --from, questions are asked on a terminal.",
+                 {"plumb dump-config new dump.json --path /data/dump --iteration '0|5-8'"}));
   made->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const bool asks =

@@ -1,21 +1,21 @@
 // plumb export DIR -o OUT: a recording as plain files.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/log.h"
 #include "base/number_text.h"
 #include "commands.h"
+#include "help_page.h"
 #include "pipeline/export_dump.h"
+#include "progress.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -25,27 +25,12 @@ struct Arguments {
   ExportOptions options;
 };
 
-// Shows a counter on a terminal, a few times a second.
-class Progress {
- public:
-  void Show(uint64_t done, uint64_t all) {
-    const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (done < all && now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    std::fprintf(stderr, "\r%s", fmt::format("{} of {} tensor files", done, all).c_str());
-    if (done == all) PrintError("\n");
-  }
-
- private:
-  std::mutex mutex_;
-  std::chrono::steady_clock::time_point last_;
-};
-
 Status RunExport(Arguments& arguments) {
-  Progress progress;
-  if (::isatty(STDERR_FILENO) == 1) {
-    arguments.options.progress = [&](uint64_t done, uint64_t all) { progress.Show(done, all); };
+  Progress progress("copying", "tensor file");
+  if (progress.is_on()) {
+    arguments.options.progress = [&](uint64_t done, uint64_t all) {
+      progress.Show(PartsDone(done, all));
+    };
   }
   PL_TRY_ASSIGN(const ExportReport report,
                 ExportDump(arguments.source, arguments.target, arguments.options));
@@ -78,17 +63,16 @@ void AddExportCommand(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("export", "Copy a recording into plain files for other tools.");
   command->add_option("dir", arguments->source, "dump, step or rank directory")->required();
-  command->add_option("-o,--output", arguments->target, "new or empty directory")->required();
+  AddOutput(*command, arguments->target, "new or empty directory")->required();
   command->add_flag("--strict-json", arguments->options.strict_json,
                     "NaN and Infinity as texts in dump.json");
   command->add_option("--format", arguments->options.format, "of tensor files: pt or npy")
       ->transform(CLI::Transformer(std::map<std::string, TensorFormat>{
           {"pt", TensorFormat::kPt}, {"npy", TensorFormat::kNpy}}));
-  command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
-      ->check(CLI::Range(0, 4096));
+  AddThreads(*command, arguments->options.threads);
   command->footer(
-      "Examples:\n  plumb export runs/new -o plain\n"
-      "  plumb export runs/new/step0 -o arrays --format npy --strict-json");
+      FooterText("", {"plumb export runs/new -o plain",
+                      "plumb export runs/new/step0 -o arrays --format npy --strict-json"}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status = RunExport(*arguments);

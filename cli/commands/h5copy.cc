@@ -14,7 +14,9 @@
 #include "commands/value_checks.h"
 #include "formats/hdf5_copy.h"
 #include "hdf5_functions.h"
+#include "help_page.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -68,14 +70,16 @@ void AddH5copyCommand(CLI::App& app, int& exit_status) {
       "h5copy", "Copy operators of an HDF5 dump into another file, to replay them alone.");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("-i,--input", arguments->input, "the dump")->required();
-  command->add_option("-o,--output", arguments->output, "made when missing; else added to")
-      ->required();
+  AddOutput(*command, arguments->output, "made when missing; else added to")->required();
   command->add_option("-s,--source", arguments->source, "object, such as /add_Tensor/7/");
   command->add_option("-d,--destination", arguments->destination,
                       "the same object, which a replay looks for by its name");
   command->add_option("--list", arguments->list, "file with one object a line, in place of -s, -d");
   command->add_flag("-p,--parents", arguments->makes_parents, "make missing groups above it");
   command->add_flag("-v,--verbose", arguments->is_verbose, "print what was copied");
+  command->footer(
+      FooterText("", {"plumb h5copy -i dump.h5 -o one.h5 -s /add_Tensor/7 -d /add_Tensor/7 -p",
+                      "plumb h5copy -i dump.h5 -o some.h5 --list operators.txt"}));
   command->callback([arguments, command, &exit_status] {
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {
       exit_status = ReportError("h5copy", Error(ErrorCode::kInvalidArgument, empty));

@@ -14,10 +14,12 @@
 #include "commands.h"
 #include "config/options.h"
 #include "formats/json_document.h"
+#include "help_page.h"
 #include "kernels/cpu_target.h"
 #include "pipeline/graphs/write_index.h"
 #include "pipeline/inventory.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -413,12 +415,12 @@ void AddInspectCommand(CLI::App& app, int& exit_status) {
       ->required();
   command->add_flag("--salvage,--allow-partial", arguments->salvage,
                     "a truncated dump.json is no error");
-  command->add_flag("--json", arguments->machine, "print the facts as JSON");
+  AddJson(*command, arguments->machine, "the facts");
   command->add_option("--index", arguments->index,
                       "write the tensors of a static-graph dump as CSV");
-  command->footer(
-      "Examples:\n  plumb inspect cpu\n  plumb inspect config\n  plumb inspect runs/new\n"
-      "  plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt");
+  command->footer(FooterText(
+      "", {"plumb inspect cpu", "plumb inspect config", "plumb inspect runs/new",
+           "plumb inspect runs/new/step0/rank/dump_tensor_data/Torch.add.0.forward.output.0.pt"}));
   command->callback([arguments, &exit_status] {
     SetLogStream(LogStream::kStderr);
     const Status status =

@@ -9,13 +9,15 @@
 #include <string>
 
 #include "commands.h"
+#include "help_page.h"
 #include "pipeline/ranks/merge_results.h"
 #include "terminal.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kNotes =
     "The configuration names calls and, if not all are wanted, metrics "
     "(docs/how-to/compare-ranks.md):\n"
     "  api:\n"
@@ -25,14 +27,7 @@ constexpr const char* kFooter =
     "\n"
     "Inside one group: outputs of all_reduce, all_gather and broadcast are equal on all ranks,\n"
     "those of reduce_scatter are different slices, what irecv gets is what isend of its partner "
-    "gave.\n"
-    "\n"
-    "Examples:\n"
-    "  plumb compare runs/new/step0 runs/good/step0 -o out\n"
-    "  plumb merge out -o merged --config merge.yaml\n"
-    "\n"
-    "Exit status: 0 done, 1 a rank was left out (a line says which and why), 2 wrong usage or\n"
-    "nothing to merge, 3 file not found, 5 damaged file, 6 input or output error.";
+    "gave.";
 
 struct Arguments {
   std::string input, input_option, output = "./output", config;
@@ -68,15 +63,18 @@ void AddMergeCommand(CLI::App& app, int& exit_status) {
   command->add_option("dir", arguments->input, "directory of the results of `plumb compare`");
   command->add_option("-i,--input_dir", arguments->input_option, "the same, as upstream spells it")
       ->group("");
-  command->add_option("-o,--output_dir", arguments->output, "where the workbook goes")
+  AddOutput(*command, arguments->output, "where the workbook goes", "--output_dir")
       ->capture_default_str();
   command
       ->add_option("--config,--config-path", arguments->config,
                    "YAML file that names the calls and metrics (also -config)")
       ->required();
-  command->add_option("--threads", arguments->threads, "worker threads; 0: one per core")
-      ->check(CLI::Range(0, 4096));
-  command->footer(kFooter);
+  AddThreads(*command, arguments->threads);
+  command->footer(FooterText(kNotes,
+                             {"plumb compare runs/new/step0 runs/good/step0 -o out",
+                              "plumb merge out -o merged --config merge.yaml"},
+                             {{1, "a rank was left out (a line says which and why)"},
+                              {2, "wrong usage, or nothing to merge"}}));
   command->callback([arguments, &exit_status] {
     const Result<int> status = RunMerge(*arguments);
     exit_status = status ? *status : ReportError("merge", status.error());

@@ -2,36 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "commands/msaccucmp_request.h"
+#include "help_page.h"
 #include "terminal.h"
+#include "usage.h"
 
 namespace plumbline::cli {
 namespace {
 
 using pipeline::DumpCode;
 
-constexpr const char* kHelp =
-    "Runs command lines written for upstream's program msaccucmp.\n"
-    "\n"
-    "  compare           two recordings of operators, or two .npy files\n"
-    "  convert           dump files as arrays (plumb convert)\n"
-    "  overflow          overflow records of a device (plumb overflow)\n"
-    "  file_compare      two .npy files, result in a file\n"
-    "  advisor           advice on a result of compare (upstream's mscmp_advisor)\n"
-    "  save_log          texts in the workspaces of a dump (upstream's dump_parser)\n"
-    "  shape_conversion  one tensor of a dump in another layout\n"
-    "  compare_vector    compare by its older command line\n"
-    "  dump_data_conversion  arrays as dumps, and dumps as arrays\n"
-    "\n"
-    "Each verb has --help. Exit status: 0, or upstream's error number.\n";
+constexpr const char* kSummary = "Run a command line written for upstream's program msaccucmp.";
 
 struct Verb {
-  std::string_view name;
+  std::string_view name, summary, example;
+  std::span<const WordOption> (*options)();  // null: those of plumb's command of that name
   int (*run)(const Words& words, RunPlumb run_plumb);
 };
 
@@ -49,18 +41,66 @@ int RunOverflowRecords(const Words& words, RunPlumb run_plumb) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"compare", RunMsaccucmpCompare},
-    {"convert", RunConvert},
-    {"overflow", RunOverflowRecords},
-    {"file_compare", RunMsaccucmpFileCompare},
-    {"advisor", RunMsaccucmpAdvisor},
-    {"save_log", RunMsaccucmpSaveLog},
-    {"shape_conversion", RunMsaccucmpShape},
-    {"compare_vector", RunMsaccucmpVector},
-    {"dump_data_conversion", RunMsaccucmpConversion},
+    {"compare", "Compare two recordings of operators, or two .npy files.",
+     "msaccucmp compare -m new -g good -f rule.json -out result", CompareOptions,
+     RunMsaccucmpCompare},
+    {"convert", "Turn dump files into arrays (plumb convert).", "", nullptr, RunConvert},
+    {"overflow", "Find overflow records of a device (plumb overflow).", "", nullptr,
+     RunOverflowRecords},
+    {"file_compare", "Compare two .npy files, with the result in a file.",
+     "msaccucmp file_compare -m new.npy -g good.npy -out result", FileCompareOptions,
+     RunMsaccucmpFileCompare},
+    {"advisor", "Advise on a result of compare (upstream's mscmp_advisor).",
+     "msaccucmp advisor -i result/result_20240101000000.csv", AdvisorOptions, RunMsaccucmpAdvisor},
+    {"save_log", "Write the texts in the workspaces of a dump (upstream's dump_parser).",
+     "msaccucmp save_log -d dump/Add.add.1.1.1 -out logs", SaveLogOptions, RunMsaccucmpSaveLog},
+    {"shape_conversion", "Write one tensor of a dump in another layout.",
+     "msaccucmp shape_conversion -i dump/Add.add.1.1.1 -format NCHW -o out", ShapeOptions,
+     RunMsaccucmpShape},
+    {"compare_vector", "Compare by the older command line of compare.",
+     "msaccucmp compare_vector -l new -r good -o result.csv -csv", VectorOptions,
+     RunMsaccucmpVector},
+    {"dump_data_conversion", "Turn arrays into dumps, and dumps into arrays.",
+     "msaccucmp dump_data_conversion -target numpy -type tf -i dump -o out", ConversionOptions,
+     RunMsaccucmpConversion},
 };
 
+const ExitStatuses& Statuses() {
+  static const ExitStatuses statuses = {{0, "done"},
+                                        {2,
+                                         "wrong usage; other numbers are upstream's error numbers "
+                                         "(docs/reference/msaccucmp.md)"}};
+  return statuses;
+}
+
+TreeCommand TreeOfVerb(const Verb& verb) {
+  const std::span<const WordOption> options =
+      verb.options == nullptr ? std::span<const WordOption>() : verb.options();
+  return TreeOf(WordCommand{verb.name, verb.summary, options,
+                            FooterWithOwnStatuses("", {std::string(verb.example)}, Statuses())});
+}
+
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  return names;
+}
+
 }  // namespace
+
+TreeCommand MsaccucmpTree() {
+  TreeCommand tree = TreeOf(
+      WordCommand{"msaccucmp",
+                  kSummary,
+                  {},
+                  FooterWithOwnStatuses("Each verb has a page of its own (--help).",
+                                        {"plumb msaccucmp compare -m new -g good -out result",
+                                         "msaccucmp convert -d dump -out arrays"},
+                                        Statuses())});
+  tree.usage = "VERB [OPTIONS]";
+  for (const Verb& verb : kVerbs) tree.commands.push_back(TreeOfVerb(verb));
+  return tree;
+}
 
 std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const WordOption> options,
                                             std::span<const char* const> required,
@@ -71,7 +111,8 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
     return std::nullopt;
   }
   if (parsed->Has("--help")) {
-    Print(OptionHelp(options));
+    const Verb& page = *std::ranges::find(kVerbs, std::string_view(verb), &Verb::name);
+    Print(HelpText(TreeOfVerb(page), fmt::format("msaccucmp {}", verb), TerminalWidth()));
     status = 0;
     return std::nullopt;
   }
@@ -96,13 +137,13 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
 }
 
 int ReportMsaccucmp(const char* verb, const std::string& message, DumpCode code) {
-  PrintError(fmt::format("msaccucmp {}: {}\n", verb, message));
+  PrintError(fmt::format("msaccucmp {}: {}\n", verb, WithNearestPath(message)));
   return static_cast<int>(code);
 }
 
 int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   if (words.empty() || words[0] == "-h" || words[0] == "--help") {
-    Print(kHelp);
+    Print(HelpText(MsaccucmpTree(), "msaccucmp", TerminalWidth()));
     return words.empty() ? static_cast<int>(DumpCode::kInvalidParameter) : 0;
   }
   for (const Verb& verb : kVerbs) {
@@ -116,7 +157,7 @@ int RunMsaccucmp(const Words& words, RunPlumb run_plumb) {
   }
   PrintError(fmt::format("msaccucmp: unknown verb \"{}\" (expected one of", words[0]));
   for (const Verb& verb : kVerbs) PrintError(fmt::format(" {}", verb.name));
-  PrintError(")\n");
+  PrintError(fmt::format("){}\n", MeantHint(words[0], VerbNames())));
   return static_cast<int>(DumpCode::kNoDumpFile);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "command_tree.h"
 #include "commands/option_words.h"
 #include "pipeline/device_dump/msaccucmp_code.h"
 
@@ -38,6 +39,17 @@ int RunMsaccucmpConversion(const Words& words, RunPlumb run_plumb);
 // Prints and writes the advice on a result; the exit status.
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output);
+
+// The options of the verbs.
+std::span<const WordOption> FileCompareOptions();
+std::span<const WordOption> AdvisorOptions();
+std::span<const WordOption> SaveLogOptions();
+std::span<const WordOption> ShapeOptions();
+std::span<const WordOption> VectorOptions();
+std::span<const WordOption> ConversionOptions();
+
+// The command with its verbs; those that plumb has under the same name are without options.
+TreeCommand MsaccucmpTree();
 
 // The options of a verb, or nothing after `status` was set: the help text was printed, or what is
 // wrong with them.

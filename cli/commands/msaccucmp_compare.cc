@@ -211,6 +211,8 @@ int CompareOperatorFiles(const OptionWords& words) {
 
 }  // namespace
 
+std::span<const WordOption> FileCompareOptions() { return kFileCompareOptions; }
+
 int RunMsaccucmpCompare(const Words& words, RunPlumb /*run_plumb*/) {
   constexpr const char* kRequired[] = {"--my_dump_path", "--golden_dump_path"};
   int status = 0;

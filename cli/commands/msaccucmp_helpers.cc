@@ -47,6 +47,12 @@ constexpr WordOption kShapeOptions[] = {
 
 }  // namespace
 
+std::span<const WordOption> ShapeOptions() { return kShapeOptions; }
+
+std::span<const WordOption> SaveLogOptions() { return kSaveLogOptions; }
+
+std::span<const WordOption> AdvisorOptions() { return kAdvisorOptions; }
+
 // Prints and writes the advice on a result.
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output) {

@@ -86,6 +86,10 @@ int RunConversion(const OptionWords& options, RunPlumb run_plumb) {
 
 }  // namespace
 
+std::span<const WordOption> ConversionOptions() { return kConversionOptions; }
+
+std::span<const WordOption> VectorOptions() { return kVectorOptions; }
+
 int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
   constexpr const char* kRequired[] = {"--left", "--right", "--output"};
   int status = 0;

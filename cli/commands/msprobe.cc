@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "help_page.h"
+#include "usage.h"
+
 namespace plumbline::cli {
 namespace {
 
@@ -396,6 +399,12 @@ Result<std::string> TakeFramework(std::vector<std::string>& words) {
   return framework;
 }
 
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const TreeCommand& command : MsprobeTree().commands) names.push_back(command.name);
+  return names;
+}
+
 }  // namespace
 
 Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
@@ -417,30 +426,39 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
     }
   }
   return Error(ErrorCode::kInvalidArgument,
-               fmt::format("{}: unknown command. See `plumb msprobe --help`", command));
+               fmt::format("{}: unknown command. See `plumb msprobe --help`.{}", command,
+                           MeantHint(command, CommandNames())));
 }
 
-std::string MsprobeHelp() {
-  std::string text =
-      "Runs command lines written for msprobe (mindstudio-probe 1.2.2 or 26.x).\n"
-      "Usage: plumb msprobe [-f {pytorch,mindspore}] COMMAND [OPTIONS]\n\n"
-      "  compare                        runs `plumb compare`; both forms: -i compare.json, or -tp "
-      "and "
-      "-gp\n"
-      "  overflow_check, nan_analyze    run `plumb overflow`\n"
-      "  data2db                        runs `plumb data2db`\n"
-      "  merge_result                   runs `plumb merge`\n"
-      "  code_mapping                   runs `plumb code_mapping`\n"
-      "  parse                          runs `plumb parse`: a shell, or -d of one file\n"
-      "  config_check -c A B            runs `plumb compare` on two checkpoints, or `plumb "
-      "config_check`\n"
-      "                                 on two packs\n"
-      "  config_check -d [FILES]        runs `plumb config_check`\n\n"
-      "Not in plumb yet, each says what to use instead:\n";
+TreeCommand MsprobeTree() {
+  constexpr std::pair<const char*, const char*> kRun[] = {
+      {"code_mapping", "Runs plumb code_mapping."},
+      {"compare", "Runs plumb compare; both forms: -i compare.json, or -tp and -gp."},
+      {"config_check", "Runs plumb config_check; with -c on two checkpoints, plumb compare."},
+      {"data2db", "Runs plumb data2db."},
+      {"merge_result", "Runs plumb merge."},
+      {"nan_analyze", "Runs plumb overflow."},
+      {"overflow_check", "Runs plumb overflow."},
+      {"parse", "Runs plumb parse: a shell, or -d of one file."}};
+  std::string notes = "Not in plumb yet; each says what to use instead:";
   for (const Instead& other : kNotBuilt) {
-    text += fmt::format("  {:<29}  {}\n", other.command, other.does);
+    notes += fmt::format("\n  {}: {}", other.command, other.does);
   }
-  return text + "\nExit status as of the plumb command that runs.\n";
+  TreeCommand tree = TreeOf(WordCommand{
+      "msprobe",
+      "Run a command line written for upstream's program msprobe (mindstudio-probe 1.2.2 or 26.x).",
+      {},
+      FooterWithOwnStatuses(notes,
+                            {"plumb msprobe -f pytorch compare -i compare.json -o out",
+                             "plumb msprobe compare -tp new/step0 -gp good/step0 -o out"},
+                            {{0, "done; others as of the plumb command that runs"}})});
+  tree.usage = "[-f {pytorch,mindspore}] COMMAND [OPTIONS]";
+  for (const auto& [name, summary] : kRun) {
+    TreeCommand& below = tree.commands.emplace_back();
+    below.name = name;
+    below.summary = summary;
+  }
+  return tree;
 }
 
 }  // namespace plumbline::cli

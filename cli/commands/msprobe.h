@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "command_tree.h"
 #include "plumbline/result.h"
 
 namespace plumbline::cli {
 
 // What to run for an upstream command line.
 struct MsprobeCommand {
-  // Words after `plumb`; empty: print MsprobeHelp().
+  // Words after `plumb`; empty: print the help page.
   std::vector<std::string> words;
 };
 
@@ -24,8 +25,8 @@ struct MsprobeCommand {
 // a command or option of upstream's that plumb does not have, with what to do instead.
 Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words);
 
-// Which of upstream's commands run, and as what.
-std::string MsprobeHelp();
+// The command with those of upstream that run.
+TreeCommand MsprobeTree();
 
 }  // namespace plumbline::cli
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text_parts.h"
+#include "usage.h"
 
 namespace plumbline::cli {
 namespace {
@@ -17,6 +18,18 @@ const WordOption* Find(std::span<const WordOption> options, std::string_view nam
     if (name == option.short_name || name == option.long_name) return &option;
   }
   return nullptr;
+}
+
+// ". Did you mean --output?", or nothing.
+std::string Hint(std::span<const WordOption> options, const std::string& name) {
+  std::vector<std::string> known;
+  for (const WordOption& option : options) {
+    for (const std::string_view one : {option.short_name, option.long_name}) {
+      if (!one.empty()) known.emplace_back(one);
+    }
+  }
+  const std::string hint = IsOption(name) ? MeantHint(name, known) : std::string();
+  return hint.empty() ? hint : "." + hint;
 }
 
 std::string_view KeyOf(const WordOption& option) {
@@ -34,7 +47,8 @@ Result<OptionWords> OptionWords::Parse(std::span<const WordOption> options,
     const std::string name = words[i].substr(0, has_value ? equals : std::string::npos);
     const WordOption* option = IsOption(name) ? Find(options, name) : nullptr;
     if (option == nullptr) {
-      return Error(ErrorCode::kInvalidArgument, fmt::format("unrecognized argument: {}", words[i]));
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("unrecognized argument: {}{}", words[i], Hint(options, name)));
     }
     const auto [entry, is_new] = parsed.values_.try_emplace(std::string(KeyOf(*option)));
     std::vector<std::string>& values = entry->second;
@@ -70,17 +84,6 @@ const std::vector<std::string>& OptionWords::All(std::string_view name) const {
   static const std::vector<std::string> kNone;
   const auto found = values_.find(name);
   return found == values_.end() ? kNone : found->second;
-}
-
-std::string OptionHelp(std::span<const WordOption> options) {
-  std::string text;
-  for (const WordOption& option : options) {
-    std::string names(option.short_name);
-    if (!option.long_name.empty())
-      names += (names.empty() ? "" : ", ") + std::string(option.long_name);
-    text += fmt::format("  {:<40} {}\n", names, option.help);
-  }
-  return text;
 }
 
 }  // namespace plumbline::cli

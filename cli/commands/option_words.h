@@ -38,9 +38,6 @@ class OptionWords {
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
-// One line per option, for a help text.
-std::string OptionHelp(std::span<const WordOption> options);
-
 }  // namespace plumbline::cli
 
 #endif  // PLUMBLINE_CLI_COMMANDS_OPTION_WORDS_H_

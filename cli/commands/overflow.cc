@@ -15,10 +15,13 @@
 #include "base/log.h"
 #include "commands.h"
 #include "commands/value_checks.h"
+#include "help_page.h"
 #include "pipeline/device_dump/overflow_summary.h"
 #include "pipeline/overflow/overflow_check.h"
 #include "pipeline/overflow/overflow_json.h"
 #include "terminal.h"
+#include "usage.h"
+#include "vocabulary.h"
 
 namespace plumbline::cli {
 namespace {
@@ -27,19 +30,6 @@ namespace {
 constexpr int kUnusable = 2;
 constexpr int kAnomalyFound = 3;
 constexpr int kNotAllJudged = 4;
-
-constexpr const char* kFooter =
-    "Examples:\n"
-    "  plumb overflow runs/new/step0\n"
-    "  plumb overflow runs/new -o result --fail-on-anomaly\n"
-    "  plumb overflow -d dump/20240101000000/0 -out result -n 3\n"
-    "\n"
-    "Exit status: 0 done, 2 unusable input, 3 found and --fail-on-anomaly, 4 not the whole truth:\n"
-    "a rank could not be judged, a directory could not be listed or a dump.json is truncated,\n"
-    "whether or not something was found, or nothing was found and not everything could be judged\n"
-    "(0 with --allow-partial), 6 the result could not be written. Overflow records of a device:\n"
-    "0 done, 3 found and --fail-on-anomaly, else the number of the first failure as msaccucmp has\n"
-    "them.";
 
 struct Arguments {
   std::string path, input_path, dump_path;
@@ -119,8 +109,8 @@ Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
 }
 
 int TellFailure(const pipeline::DumpFailure& failure) {
-  PrintError(
-      fmt::format("plumb overflow: {} (error {})\n", failure.text, static_cast<int>(failure.code)));
+  PrintError(fmt::format("plumb overflow: {} (error {})\n", WithNearestPath(failure.text),
+                         static_cast<int>(failure.code)));
   return static_cast<int>(failure.code);
 }
 
@@ -194,17 +184,28 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command
       ->add_option("-n,--top_num", arguments->count, "how many records of a device, earliest first")
       ->check(CLI::Range(1, 5));
-  command
-      ->add_option("-o,--output_path,--output", arguments->options.output_directory,
-                   "where the result files go, made when something is found")
+  AddOutput(*command, arguments->options.output_directory,
+            "where the result files go, made when something is found", "--output_path")
       ->capture_default_str();
-  command->add_option("--jobs", arguments->options.threads, "threads; 0: one per core")
-      ->check(CLI::Range(0, 4096));
+  AddThreads(*command, arguments->options.threads);
   command->add_flag("--fail-on-anomaly", arguments->fail_on_anomaly, "exit 3 on NaN or Inf");
   command->add_flag("--allow-partial", arguments->allow_partial,
                     "exit 0 although something could not be judged");
-  command->add_flag("--json", arguments->machine, "print the result as JSON");
-  command->footer(kFooter);
+  AddJson(*command, arguments->machine, "the result");
+  command->footer(FooterWithOwnStatuses(
+      "",
+      {"plumb overflow runs/new/step0", "plumb overflow runs/new -o result --fail-on-anomaly",
+       "plumb overflow -d dump/20240101000000/0 -out result -n 3"},
+      {{0, "done"},
+       {2, "wrong usage, or unusable input"},
+       {3, "found, with --fail-on-anomaly"},
+       {4,
+        "not the whole truth: a rank could not be judged, a directory could not be listed or a "
+        "dump.json is truncated, whether or not something was found, or nothing was found and "
+        "not everything could be judged (0 with --allow-partial)"},
+       {6,
+        "the result could not be written; of overflow records of a device other failures end "
+        "with the number that msaccucmp has for them"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
+#include "help_page.h"
 #include "pipeline/arrays/compare_npy_trees.h"
 #include "pipeline/arrays/element_report.h"
 #include "pipeline/arrays/print_array.h"
@@ -22,11 +23,13 @@
 #include "pipeline/device_dump/convert_dumps.h"
 #include "pipeline/result_names.h"
 #include "terminal.h"
+#include "usage.h"
 
 namespace plumbline::cli {
 namespace {
 
 constexpr const char* kCommand = "parse";
+constexpr const char* kSummary = "Convert, print and compare dump files in a shell, or one by one.";
 
 constexpr WordOption kHelp = {"-h", "--help", TakesWords::kNone, "this text"};
 constexpr WordOption kOutput = {"-out", "--output_path", TakesWords::kOne,
@@ -77,6 +80,16 @@ int Fail(std::string_view verb, const Error& error) {
   return ReportError(fmt::format("{} {}", kCommand, verb).c_str(), error);
 }
 
+TreeCommand TreeOfVerb(const ParseVerb& verb) {
+  return TreeOf(
+      WordCommand{verb.name, verb.help, verb.options, FooterText("", {std::string(verb.example)})});
+}
+
+std::string VerbHelp(std::string_view name) {
+  const ParseVerb& verb = *std::ranges::find(ParseVerbs(), name, &ParseVerb::name);
+  return HelpText(TreeOfVerb(verb), fmt::format("plumb parse {}", name), TerminalWidth());
+}
+
 // The options, or nothing after `status` was set: a help text, or what is wrong with them.
 std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOption> options,
                                    const std::vector<std::string>& words, int& status) {
@@ -89,7 +102,7 @@ std::optional<OptionWords> Options(std::string_view verb, std::span<const WordOp
     return std::nullopt;
   }
   if (parsed->Has("--help")) {
-    Print(OptionHelp(options));
+    Print(verb.empty() ? ParseHelp() : VerbHelp(verb));
     status = 0;
     return std::nullopt;
   }
@@ -255,13 +268,24 @@ int RunFiles(const std::vector<std::string>& words) {
 }
 
 constexpr ParseVerb kVerbs[] = {
-    {"cad", "convert all dump files of a device, a directory for each operator", RunCad},
-    {"cn", "compare two .npy files element by element", RunCn},
-    {"dc", "convert a dump file, or those of a directory", RunDc},
-    {"pk", "print statistics and call stacks of some calls", RunPk},
-    {"pt", "print a .npy file", RunPt},
-    {"vc", "compare two directories of arrays or of dump files", RunVc},
+    {"cad", "Convert all dump files of a device, a directory for each operator.", kCadOptions,
+     "plumb parse cad -m dump/20240101000000/0 -out arrays", RunCad},
+    {"cn", "Compare two .npy files element by element.", kCnOptions,
+     "plumb parse cn -m new.npy -g good.npy -al 0.01", RunCn},
+    {"dc", "Convert a dump file, or those of a directory.", kDcOptions,
+     "plumb parse dc -n dump/20240101000000/0 -f NCHW -out arrays", RunDc},
+    {"pk", "Print statistics and call stacks of some calls.", kPkOptions,
+     "plumb parse pk -f runs/new/step0/rank0/dump.json -n Functional.conv2d", RunPk},
+    {"pt", "Print a .npy file.", kPtOptions, "plumb parse pt -n new.npy", RunPt},
+    {"vc", "Compare two directories of arrays or of dump files.", kVcOptions,
+     "plumb parse vc -m new -g good -out result", RunVc},
 };
+
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const ParseVerb& verb : kVerbs) names.emplace_back(verb.name);
+  return names;
+}
 
 int RunParse(std::vector<std::string> words) {
   if (words.empty()) return RunParseShell();
@@ -275,30 +299,33 @@ int RunParse(std::vector<std::string> words) {
     return 0;
   }
   if (words[0].starts_with('-')) return RunFiles(words);
-  return ReportError(kCommand,
-                     Error(ErrorCode::kInvalidArgument,
-                           fmt::format("{}: is no verb (see plumb parse --help)", words[0])));
+  return ReportError(kCommand, Error(ErrorCode::kInvalidArgument,
+                                     fmt::format("{}: is no verb (see plumb parse --help).{}",
+                                                 words[0], MeantHint(words[0], VerbNames()))));
 }
 
 }  // namespace
 
 std::span<const ParseVerb> ParseVerbs() { return kVerbs; }
 
-std::string ParseHelp() {
-  std::string text =
-      "plumb parse: a shell; with a verb and its options: that verb alone\n"
-      "plumb parse -d FILE|DIR [-t npy|pt] [-o DIR]: tensor files of ATB and dump files as "
-      "arrays\n\n"
-      "Every verb takes -h. In the shell, other lines run a program (also \"run ...\"); exit, "
-      "quit\n"
-      "or the end of the input end it.\n\n";
-  for (const ParseVerb& verb : kVerbs) text += fmt::format("  {:4} {}\n", verb.name, verb.help);
-  return text;
+TreeCommand ParseTree() {
+  TreeCommand tree = TreeOf(WordCommand{
+      kCommand, kSummary, kFileOptions,
+      FooterText(
+          "Without words: a shell that takes a verb with its options a line. Other lines run "
+          "a program (also \"run ...\"); exit, quit or the end of the input end it. With -d: "
+          "tensor files of ATB and dump files as arrays.",
+          {"plumb parse", "plumb parse cn -m new.npy -g good.npy",
+           "plumb parse -d dump/20240101000000/0 -t npy -o arrays"})});
+  tree.usage = "[OPTIONS] [VERB [OPTIONS]]";
+  for (const ParseVerb& verb : kVerbs) tree.commands.push_back(TreeOfVerb(verb));
+  return tree;
 }
 
+std::string ParseHelp() { return HelpText(ParseTree(), "plumb parse", TerminalWidth()); }
+
 void AddParseCommand(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand(
-      kCommand, "Convert, print and compare dump files in a shell, or one by one.");
+  CLI::App* command = app.add_subcommand(kCommand, kSummary);
   command->prefix_command();
   command->set_help_flag();  // verbs have their own
   command->callback([command, &exit_status] { exit_status = RunParse(command->remaining()); });

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "command_tree.h"
+#include "commands/option_words.h"
 #include "plumbline/result.h"
 
 namespace plumbline::cli {
@@ -15,11 +17,16 @@ namespace plumbline::cli {
 struct ParseVerb {
   std::string_view name;
   std::string_view help;
+  std::span<const WordOption> options;
+  std::string_view example;
   // The words behind the name. Prints the answer; returns an exit status.
   int (*run)(const std::vector<std::string>& words);
 };
 
 std::span<const ParseVerb> ParseVerbs();
+// The command with its verbs.
+TreeCommand ParseTree();
+// Its help page.
 std::string ParseHelp();
 
 // Takes lines until the end of the input, `exit` or `quit`: a verb with its words, or a program to

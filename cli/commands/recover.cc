@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "commands.h"
+#include "help_page.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -83,9 +84,11 @@ int RunRecover(const std::string& path) {
 
 void AddRecoverCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
-      "recover", "Write dump.json, stack.json and construct.json from the journals of killed runs");
+      "recover",
+      "Write dump.json, stack.json and construct.json from the journals of killed runs.");
   const auto path = std::make_shared<std::string>();
   command->add_option("dir", *path, "rank directory, step directory or dump_path")->required();
+  command->footer(FooterText("", {"plumb recover runs/new", "plumb recover runs/new/step0/rank0"}));
   command->callback([path, &exit_status] {
     SetLogStream(LogStream::kStderr);
     exit_status = RunRecover(*path);

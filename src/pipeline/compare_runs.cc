@@ -39,6 +39,7 @@
 #include "pipeline/ranks/comm_call.h"
 #include "pipeline/step_chain.h"
 #include "pipeline/tensor_pass.h"
+#include "pipeline/unlike_runs.h"
 #include "plumbline/compare.h"
 #include "report/findings.h"
 #include "report/graph_table.h"
@@ -369,6 +370,7 @@ Status pipeline::RunPair::Explain() {
   comparison.golden_loss.side_files = golden.loss().side_files;
   AddLossWarnings(target, comparison.target_loss, "target", comparison);
   AddLossWarnings(golden, comparison.golden_loss, "golden", comparison);
+  WarnOfUnlikeRuns(target, golden, comparison);
   if (impl_->pairing.show_names) impl_->pairing.show_names(comparison);
   return impl_->watch->Check();
 }
