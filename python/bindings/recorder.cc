@@ -7,6 +7,7 @@
 
 #include "backward_call.h"
 #include "callback.h"
+#include "errors.h"
 #include "formats/dump_json.h"
 #include "grad_hook.h"
 
