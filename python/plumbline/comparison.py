@@ -166,9 +166,8 @@ def compare(
         output_dir: where the result files go, made when missing; None writes no file.
         formats: which result files: "xlsx", "csv", "json", "html", and also "jsonl", "sqlite",
             "junit", "sarif"; a text may name several with commas.
-        fail_on: what makes `exit_code` 1: "wrong" (a call is named), "unjudged", "any"; also
-            "suspicious", "broken", "unmatched". With "any", 0 says that every call had its
-            counterpart and no row differs beyond rounding.
+        fail_on: what makes `exit_code` 1: "wrong" (a call is named), "unjudged", "suspicious",
+            "broken", "unmatched", "any" (0: every call has its counterpart, nothing differs).
         fuzzy_match: ignore call numbers: the k-th call of a name pairs with the k-th.
         salvage: compare the complete records of a truncated dump.json.
         show_stack, stack_path: write the call-stack column; its stack.json if not the target's.
