@@ -220,8 +220,14 @@ void Observer::ReportLostSteps() {
   if (unopened < 2 && unwritten < 2) return;
   const std::string_view where =
       steps_are_counted_ ? ". dump_error_info.log in the last step before them counts them" : "";
-  LogLoss(fmt::format("{}: {} steps were not recorded, and {} only in part ({}){}",
-                      config_.dump_path, unopened, unwritten, last_problem_, where));
+  const auto steps = [](uint64_t count, std::string_view what) {
+    return count == 0 ? ""
+                      : fmt::format("{} step{} {}", count, count == 1 ? " was" : "s were", what);
+  };
+  std::string count = steps(unopened, "not recorded");
+  if (unopened > 0 && unwritten > 0) count += ", ";
+  count += steps(unwritten, "recorded only in part");
+  LogLoss(fmt::format("{}: {} ({}){}", config_.dump_path, count, last_problem_, where));
 }
 
 void Observer::CountLoss(std::string_view counter, std::string_view what) {

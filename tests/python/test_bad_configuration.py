@@ -199,7 +199,7 @@ def test_wrong_files_and_arguments(tmp_path: Path) -> None:
 
 
 def test_output_directory_without_permission(tmp_path: Path) -> None:
-    """Not a wrong setting but a failing disk: said once, and training goes on."""
+    """Not a wrong setting but a failing disk: said at once and at the end, and training goes on."""
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:3]:
         if os.getuid() == 0 and parent != Path("/tmp"):
@@ -221,7 +221,8 @@ for _ in range(2):
     assert result.stdout.count("sum 6.0") == 2
     lines = [line for line in (result.stdout + result.stderr).splitlines()
              if str(closed) in line and "Permission denied" in line]
-    assert len(lines) == 1 and "is not recorded" in lines[0]
+    assert len(lines) == 2 and "Step 0 is not recorded" in lines[0]
+    assert "2 steps were not recorded (" in lines[1]  # how long it lasted
     assert not (closed / "out").exists()
 
 

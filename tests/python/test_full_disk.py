@@ -98,11 +98,12 @@ def test_a_dump_path_that_cannot_be_made_is_reported_once(tmp_path: Path) -> Non
 
 # Steps with more and more in their journal, so that the disk fills up in the middle of one.
 SMALL = """
-import os, shutil, sys, time
+import atexit, os, shutil, sys, time
+settings, out, kept = sys.argv[1:]
+atexit.register(shutil.copytree, out, kept)  # behind the recorder's own end, which comes later
 import torch
 from plumbline.pytorch import PrecisionDebugger
 torch.manual_seed(0)
-settings, out, kept = sys.argv[1:]
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
 data = torch.randn(4, 8)
 debugger = PrecisionDebugger(settings)
@@ -115,7 +116,6 @@ for step in range(8):
     debugger.stop()
     debugger.step()
     # fault
-shutil.copytree(out, kept)
 """
 
 

@@ -356,7 +356,7 @@ def test_wrong_words(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "xy: is no verb" in wrong.stderr
     assert parse("pt", "-x", cwd=tmp_path).returncode == 2
     assert "--golden_dump_path" in parse("cn", "-h", cwd=tmp_path).stdout
-    assert parse("--help", cwd=tmp_path).stdout.startswith("plumb parse: a shell")
+    assert parse("--help", cwd=tmp_path).stdout.startswith("Convert, print and compare dump files")
 
 
 def test_pk_of_an_old_file(tmp_path: Path) -> None:
