@@ -69,9 +69,10 @@ def test_version() -> None:
     assert run("-V").stdout == run("--version").stdout == run("msprobe", "-V").stdout != ""
 
 
-def write_dump(directory: Path, names: list[str], level: str = "L1") -> Path:
-    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": 1.0,
-              "Min": 1.0, "Mean": 1.0, "Norm": 2.0, "requires_grad": False}
+def write_dump(directory: Path, names: list[str], level: str = "L1",
+               value: float = 1.0) -> Path:
+    tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": value,
+              "Min": value, "Mean": value, "Norm": 2.0 * value, "requires_grad": False}
     directory.mkdir(parents=True)
     (directory / "dump.json").write_text(json.dumps(
         {"task": "statistics", "level": level, "framework": "pytorch", "dump_data_dir": None,
@@ -95,7 +96,7 @@ def test_unlike_recordings_have_a_line(tmp_path: Path) -> None:
     assert "warning: target is step 0, golden is step 3" in said
     said = said_of(good, write_dump(tmp_path / "d", names, "L0"), out)
     assert "warning: target was recorded at level L1, golden at level L0" in said
-    said = said_of(good, write_dump(tmp_path / "e", others), out)
+    said = said_of(good, write_dump(tmp_path / "e", others, value=3.0), out)
     assert "warning: 1 of 10 calls paired: are these the same model?" in said
     said = said_of(write_dump(tmp_path / "golden", names), write_dump(tmp_path / "target", names),
                    out)
