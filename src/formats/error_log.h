@@ -37,6 +37,8 @@ inline constexpr std::string_view kNotJournaled = "records_not_journaled";
 inline constexpr std::string_view kRecordsDropped = "records_dropped";
 // Counter of later steps of the run for which not even a directory could be made.
 inline constexpr std::string_view kStepsDropped = "steps_dropped";
+// Counter of calls inside regions of torch.compile, which no recorder sees.
+inline constexpr std::string_view kCompiledRegions = "compiled_regions";
 // Counter of what the reader cannot say more of: lines of other recorders, unread text.
 inline constexpr std::string_view kUnknown = "unknown";
 

@@ -78,6 +78,8 @@ void AddCountedLosses(const std::string& directory, RecordingState& state) {
   const Result<std::vector<Loss>> losses = error_log::Read(path);
   if (losses) {
     state.losses = error_log::CountMissing(*losses);
+    const Loss* const compiled = FindLoss(*losses, error_log::kCompiledRegions);
+    state.compiled_regions = compiled == nullptr ? 0 : compiled->count;
   } else if (losses.error().code() != ErrorCode::kNotFound) {
     state.losses = 1;
     state.log_problem = losses.error().message();

@@ -138,6 +138,7 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   }
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
+  loss.compiled_regions = state.compiled_regions;
   if (!state.log_problem.empty()) loss.side_files.push_back(state.log_problem);
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =

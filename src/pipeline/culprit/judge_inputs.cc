@@ -255,7 +255,8 @@ bool IsToldByItsStep(const WalkState& state, const Difference& difference, const
   constexpr double kUsualRoundoffs = 64;  // by which any step may differ
   const double roundoff = std::max(state.RoundoffOf(row), state.product_roundoffs.largest());
   return state.comparison.mode == CompareMode::kTensor && state.unpaired.empty() &&
-         !state.has_parts && difference.kind == Difference::Kind::kNumeric &&
+         !state.has_parts && !state.types.is_narrower &&
+         difference.kind == Difference::Kind::kNumeric &&
          difference.error > measure::kNoiseFactor * kUsualRoundoffs * roundoff &&
          IsReadAfterStep(state, row);
 }

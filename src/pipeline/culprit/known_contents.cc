@@ -1,10 +1,39 @@
 #include "pipeline/culprit/known_contents.h"
 
+#include <cmath>
 #include <optional>
 
 #include "measure/compared_row.h"
+#include "measure/propagation.h"
+#include "measure/verdict.h"
+#include "record/recorded_number.h"
 
 namespace plumbline::pipeline {
+namespace {
+
+// Whether `wide` holds the values of `narrow`, a tensor of a narrower floating type, as far as
+// recorded: such a cast is exact, but recorders sum up in the type of the tensor, so that mean and
+// norm are those of the narrow one to its rounding.
+bool IsCastOf(const Item& wide, const Item& narrow) {
+  constexpr double kRoundings = 4;
+  const auto key = KeyOf(wide), from = KeyOf(narrow);
+  if (!key || !from || key->HasDigest() || from->HasDigest()) return false;
+  if (key->element_count != from->element_count) return false;
+  const double roundoff = measure::RoundoffOf(narrow, narrow);
+  if (!(roundoff > measure::RoundoffOf(wide, wide))) return false;
+  if (key->statistics[0] != from->statistics[0] || key->statistics[1] != from->statistics[1]) {
+    return false;
+  }
+  const std::optional<double> size = measure::RmsOf(wide);
+  const auto is_near = [&](size_t which, double scale) {
+    const std::optional<double> a = NumberOf(wide.statistics[which]);
+    const std::optional<double> b = NumberOf(narrow.statistics[which]);
+    return a && b && std::abs(*a - *b) <= kRoundings * roundoff * scale;
+  };
+  return size && is_near(2, *size) && is_near(3, *size * std::sqrt(measure::ElementsOf(wide)));
+}
+
+}  // namespace
 
 const ComparedRow* KnownContents::SourceOf(const measure::Difference& difference,
                                            const ComparedRow& row) const {
@@ -23,7 +52,8 @@ const ComparedRow* KnownContents::SourceOf(const measure::Difference& difference
   if (is_negative && !target) return nullptr;
   if (is_negative) target = NegativeOf(*row.target, *target);
   const ComparedRow& source = comparison_.rows[*found];
-  if (KeyOf(*source.target) != target) return nullptr;
+  const bool is_cast = !is_negative && IsCastOf(*row.target, *source.target);
+  if (KeyOf(*source.target) != target && !is_cast) return nullptr;
   const bool explains = measure::IsBad(source.verdict) || source.verdict == Verdict::kWithinNoise ||
                         (source.verdict == Verdict::kNotComparable && source.error > 0);
   return explains ? &source : nullptr;

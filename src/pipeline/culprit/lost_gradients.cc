@@ -184,21 +184,22 @@ class Side {
 
 }  // namespace
 
-bool CutsAPath(const Comparison& comparison) {
-  std::unordered_set<std::string_view> target;
-  std::unordered_map<std::string_view, std::string_view> target_of_golden;  // of paired calls
+bool CutsAPath(const Comparison& comparison, bool of_target) {
+  std::unordered_set<std::string_view> own;
+  std::unordered_map<std::string_view, std::string_view> own_of_other;  // of paired calls
   for (const ComparedCall& call : comparison.calls) {
-    if (call.paired()) target_of_golden.emplace(call.golden_name, call.target_name);
-    if (!call.target_name.empty()) target.insert(call.target_name);
+    const std::string& name = measure::NameOn(call, of_target);
+    if (call.paired()) own_of_other.emplace(measure::NameOn(call, !of_target), name);
+    if (!name.empty()) own.insert(name);
   }
   const auto is_backward = [](std::string_view name) {
     return KindOfCall(name) == CallKind::kBackward;
   };
-  if (std::ranges::none_of(target, is_backward)) return false;  // an inference
+  if (std::ranges::none_of(own, is_backward)) return false;  // an inference
   return std::ranges::any_of(comparison.calls, [&](const ComparedCall& call) {
-    if (!call.target_name.empty()) return false;
-    const auto forward = target_of_golden.find(ForwardNameOf(call.golden_name));
-    return forward != target_of_golden.end() && !target.contains(BackwardNameOf(forward->second));
+    if (!measure::NameOn(call, of_target).empty()) return false;
+    const auto forward = own_of_other.find(ForwardNameOf(measure::NameOn(call, !of_target)));
+    return forward != own_of_other.end() && !own.contains(BackwardNameOf(forward->second));
   });
 }
 

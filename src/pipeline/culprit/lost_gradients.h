@@ -8,8 +8,9 @@
 namespace plumbline::pipeline {
 
 // Whether golden alone sends a gradient through a forward call that both sides make, as if the
-// target had cut the path off. False for a target without any backward call, an inference.
-bool CutsAPath(const Comparison& comparison);
+// target had cut the path off; where not `of_target`, the other way round. False for a side without
+// any backward call, an inference.
+bool CutsAPath(const Comparison& comparison, bool of_target = true);
 
 // Whether the gradients that the recorded backward calls return to each tensor which no recorded
 // forward call made add up to the same on both sides, as far as their means tell: a mean is that of

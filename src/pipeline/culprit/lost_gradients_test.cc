@@ -160,5 +160,15 @@ TEST(LostGradients, PathThatGoldenAloneGoesIsCut) {
   }
 }
 
+TEST(LostGradients, PathThatTheTargetAloneGoesIsCutInGolden) {
+  ComparisonForTest calls;
+  calls.Pair("Torch.f.0.forward").In(kWeight).Out(kMade).Pair("Torch.g.0.forward");
+  calls.Pair("Torch.g.0.backward");
+  EXPECT_FALSE(CutsAPath(calls.get(), /*of_target=*/false));
+  calls.Target("Torch.f.0.backward");
+  EXPECT_FALSE(CutsAPath(calls.get()));
+  EXPECT_TRUE(CutsAPath(calls.get(), /*of_target=*/false));
+}
+
 }  // namespace
 }  // namespace plumbline::pipeline

@@ -396,7 +396,9 @@ void MarkOtherWays(const Run& target_run, const Run& golden_run, Comparison& com
       comparison.rows, [](const ComparedRow& row) { return measure::IsBad(row.verdict); });
   const bool is_of_calls = !comparison.of_saves && !comparison.of_graphs();
   if (is_wrong || comparison.first_wrong_call || !is_of_calls) return;
-  if (std::ranges::none_of(comparison.calls, IsAlone) || CutsAPath(comparison)) return;
+  if (std::ranges::none_of(comparison.calls, IsAlone)) return;
+  // What one side's backward pass lacks is read by nothing that could show a difference.
+  if (CutsAPath(comparison, true) || CutsAPath(comparison, false)) return;
   Side target(comparison, true), golden(comparison, false);
   ComparedCall* first = nullptr;
   const ComparedCall* unread = nullptr;  // an update that nothing recorded reads
