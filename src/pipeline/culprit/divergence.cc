@@ -104,7 +104,7 @@ class Judge {
         KindOfCall(call.name()) == CallKind::kBackward && !state_.comparison.of_saves &&
         state_.forward.IsIdentity(call.target_name) && state_.forward.IsGradientOfANode(call);
     // Whatever is chosen otherwise may have another form.
-    const bool follows_flip = state_.has_flips && call.unmatched_reason == "shape-differs";
+    const bool follows_flip = !state_.flips.empty() && call.unmatched_reason == "shape-differs";
     if (structural && !call.target_name.empty() && !is_other_node && !follows_flip) {
       state_.found.other_forms.push_back(
           {index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});

@@ -277,11 +277,13 @@ void ExplainGrown(const WalkState& state, const Difference& difference, Compared
 }
 
 // Whether what no paired call returned may follow from a flip before: it comes from calls of one
-// side alone, or is a gradient, or was left by a step.
+// side alone, or is a gradient, was left by a step, or was taken out of one where nobody recorded.
 bool FollowsFlipUnseen(const WalkState& state, const std::optional<uint32_t>& producer,
                        ComparedRow& row) {
-  const bool follows = state.has_flips && (producer || state.unpaired.GoldenProducer(*row.golden) ||
-                                           state.IsGradient(row) || IsReadAfterStep(state, row));
+  if (state.flips.empty()) return false;
+  const bool follows = producer || state.unpaired.GoldenProducer(*row.golden) ||
+                       state.IsGradient(row) || IsReadAfterStep(state, row) ||
+                       IsTakenFromFlip(state.comparison, row, state.flips);
   if (!follows) return false;
   row.verdict = Verdict::kNotComparable;
   row.reason = kFollowsFlip;

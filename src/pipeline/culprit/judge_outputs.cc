@@ -329,11 +329,12 @@ bool IsComputedNormal(const WalkState& state, const Difference& difference, Comp
 bool IsOfFlips(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   if (!measure::IsBad(row.verdict)) return false;
   if (const std::optional<std::string> flip = ValidFlip(state.comparison, row)) {
-    state.has_flips = true;
+    state.flips.push_back(state.IndexOf(row));
     MarkAsFlip(*flip, row);
     return true;
   }
   if (!judged.inputs.follows_flip) return false;
+  state.flips.push_back(state.IndexOf(row));
   row.verdict = Verdict::kNotComparable;
   row.reason = kFollowsFlip;
   return true;

@@ -1,0 +1,122 @@
+// What follows from a rounding that noise alone flipped, and what does not.
+
+#include "pipeline/culprit/discrete_flip.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "formats/torch_pt.h"
+#include "pipeline/two_dumps_for_test.h"
+
+namespace plumbline {
+namespace {
+
+using Values = std::vector<float>;
+
+Values Times(Values values, float factor) {
+  for (float& each : values) each *= factor;
+  return values;
+}
+
+// Both sides read x, which differs by noise, and round it: 0.5 is 0, a little more is 1.
+class DiscreteFlipTest : public TwoDumpsTest {
+ protected:
+  void SetUp() override {
+    for (DumpForTest* side : {&target_, &golden_}) {
+      const bool is_target = side == &target_;
+      const Values x = {is_target ? 0.50000006F : 0.5F, 1.25F, 2.25F, 3.25F};
+      Add(*side, "Torch.mul.0.forward", {0.5F, 1.25F, 2.25F, 3.25F}, x);
+      Add(*side, "Torch.round.0.forward", x, {is_target ? 1.0F : 0.0F, 1, 2, 3});
+    }
+  }
+  void Add(DumpForTest& side, const std::string& name, const Values& input, const Values& output,
+           const std::string& parent = {}) {
+    side.Add(name, Tensor(side, name + ".input.0", input), Tensor(side, name + ".output.0", output),
+             parent);
+  }
+  // A call of both sides that reads these and doubles them.
+  void Read(const Values& target, const Values& golden) {
+    Add(target_, "Torch.mul.1.forward", target, Times(target, 2));
+    Add(golden_, "Torch.mul.1.forward", golden, Times(golden, 2));
+  }
+  Comparison CompareTensors() {
+    Result<Comparison> result = CompareRuns(target_.Write("tensor"), golden_.Write("tensor"));
+    EXPECT_TRUE(result);
+    return result ? std::move(*result) : Comparison();
+  }
+  std::string NamedWithTensors() {
+    const Comparison comparison = CompareTensors();
+    return comparison.first_wrong_call ? comparison.first_wrong_call->name : "";
+  }
+  void ExpectFollows(size_t row) {
+    const Comparison comparison = CompareTensors();
+    EXPECT_FALSE(comparison.first_wrong_call) << comparison.first_wrong_call->what;
+    EXPECT_EQ(comparison.rows[3].reason, "flip");
+    EXPECT_EQ(comparison.rows[row].reason, "follows-flip");
+    EXPECT_EQ(comparison.rows[row].verdict, Verdict::kNotComparable);
+    EXPECT_GT(comparison.counts.missing_values, 0U);
+  }
+
+ private:
+  std::string Tensor(const DumpForTest& side, const std::string& name, const Values& values) {
+    const std::string files =
+        directory_.Path(&side == &target_ ? "target" : "golden") + "/dump_tensor_data/";
+    EXPECT_TRUE(MakeDirectories(files));
+    const std::span<const std::byte> data = std::as_bytes(std::span(values));
+    const int64_t sizes[] = {static_cast<int64_t>(values.size())};
+    const torch_pt::Frame frame =
+        torch_pt::MakeFrame(DType::kFloat32, sizes, data.size(), Crc32(data));
+    const std::string body(reinterpret_cast<const char*>(data.data()), data.size());
+    EXPECT_TRUE(WriteFileAtomically(files + name + ".pt", frame.head + body + frame.tail, false));
+    double sum = 0, squares = 0;
+    for (const double each : values) {
+      sum += each;
+      squares += each * each;
+    }
+    return fmt::format(
+        R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, )"
+        R"("Min": {}, "Mean": {}, "Norm": {}, "requires_grad": false, "data_name": "{}.pt"}})",
+        values.size(), *std::ranges::max_element(values), *std::ranges::min_element(values),
+        sum / static_cast<double>(values.size()), std::sqrt(squares), name);
+  }
+};
+
+// Rows: two of each call.
+constexpr size_t kRead = 4;
+
+TEST_F(DiscreteFlipTest, RepeatsThatNobodyRecordedFollow) {
+  Read({1, 1, 2, 3, 1, 1, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3});
+  ExpectFollows(kRead);
+}
+
+TEST_F(DiscreteFlipTest, PartsFollow) {
+  Read({1, 1}, {0, 1});
+  ExpectFollows(kRead);
+}
+
+TEST_F(DiscreteFlipTest, OtherElementsBesideTheFlipAreNamed) {
+  Read({1, 1, 2, 3, 1, 1, 2, 2}, {0, 1, 2, 3, 0, 1, 2, 3});
+  EXPECT_EQ(NamedWithTensors(), "Torch.mul.1.forward");
+}
+
+TEST_F(DiscreteFlipTest, SoIsTheFlipAtMorePlaces) {
+  Read({1, 1, 1, 1, 1, 1, 2, 3}, {0, 1, 0, 1, 0, 1, 2, 3});
+  EXPECT_EQ(NamedWithTensors(), "Torch.mul.1.forward");
+}
+
+TEST_F(DiscreteFlipTest, AndAPartThatIsWrong) {
+  Read({2, 1}, {1, 1});
+  EXPECT_EQ(NamedWithTensors(), "Torch.mul.1.forward");
+}
+
+}  // namespace
+}  // namespace plumbline
