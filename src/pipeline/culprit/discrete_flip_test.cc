@@ -118,5 +118,54 @@ TEST_F(DiscreteFlipTest, AndAPartThatIsWrong) {
   EXPECT_EQ(NamedWithTensors(), "Torch.mul.1.forward");
 }
 
+// What a module around the rounding returns, behind an addition inside of it.
+class FlipInsideTest : public DiscreteFlipTest {
+ protected:
+  static constexpr size_t kSum = 4, kResult = 6;
+  static inline const Values kTarget = {3, 3, 4, 5}, kGolden = {2, 3, 4, 5};
+
+  void Record(const Values& target, const Values& golden) {
+    const std::string module = "Module.m.M.forward.0";
+    const Values before = {0.5F, 1.25F, 2.25F, 3.25F};
+    Add(target_, "Torch.add.0.forward", {1, 1, 2, 3}, kTarget, module);
+    Add(golden_, "Torch.add.0.forward", {0, 1, 2, 3}, kGolden, module);
+    Add(target_, module, before, target);
+    Add(golden_, module, before, golden);
+  }
+};
+
+TEST_F(FlipInsideTest, ItsResultFollows) {
+  Record(kTarget, kGolden);
+  ExpectFollows(kSum + 1);
+  ExpectFollows(kResult + 1);
+}
+
+TEST_F(FlipInsideTest, SoDoesWhatNoCallInsideReturned) {
+  Record({6, 1.5F, 2, 2.5F}, {4, 1.5F, 2, 2.5F});
+  ExpectFollows(kResult + 1);
+}
+
+TEST_F(FlipInsideTest, AnotherResultThanThatOfTheCallInsideIsNamed) {
+  Record(Times(kTarget, 2), kGolden);
+  EXPECT_EQ(NamedWithTensors(), "Module.m.M.forward.0");
+}
+
+TEST_F(FlipInsideTest, AWrongCallInsideIsNamed) {
+  Record(kTarget, kGolden);
+  Add(target_, "Torch.exp.0.forward", {1, 2}, {2, 7}, "Module.n.M.forward.0");
+  Add(golden_, "Torch.exp.0.forward", {1, 2}, {2, 3}, "Module.n.M.forward.0");
+  Add(target_, "Module.n.M.forward.0", {1, 2}, {2, 7});
+  Add(golden_, "Module.n.M.forward.0", {1, 2}, {2, 3});
+  EXPECT_EQ(NamedWithTensors(), "Torch.exp.0.forward");
+}
+
+// No flip is inside of it, whatever was flipped before.
+TEST_F(FlipInsideTest, AModuleBehindItIsNamed) {
+  Record(kTarget, kGolden);
+  Add(target_, "Module.n.M.forward.0", {1, 2}, {2, 7});
+  Add(golden_, "Module.n.M.forward.0", {1, 2}, {2, 3});
+  EXPECT_EQ(NamedWithTensors(), "Module.n.M.forward.0");
+}
+
 }  // namespace
 }  // namespace plumbline
