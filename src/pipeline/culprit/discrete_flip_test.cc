@@ -66,8 +66,8 @@ class DiscreteFlipTest : public TwoDumpsTest {
     EXPECT_GT(comparison.counts.missing_values, 0U);
   }
 
- private:
-  std::string Tensor(const DumpForTest& side, const std::string& name, const Values& values) {
+  std::string Tensor(const DumpForTest& side, const std::string& name, const Values& values,
+                     bool is_trained = false) {
     const std::string files =
         directory_.Path(&side == &target_ ? "target" : "golden") + "/dump_tensor_data/";
     EXPECT_TRUE(MakeDirectories(files));
@@ -84,9 +84,9 @@ class DiscreteFlipTest : public TwoDumpsTest {
     }
     return fmt::format(
         R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, )"
-        R"("Min": {}, "Mean": {}, "Norm": {}, "requires_grad": false, "data_name": "{}.pt"}})",
+        R"("Min": {}, "Mean": {}, "Norm": {}, "requires_grad": {}, "data_name": "{}.pt"}})",
         values.size(), *std::ranges::max_element(values), *std::ranges::min_element(values),
-        sum / static_cast<double>(values.size()), std::sqrt(squares), name);
+        sum / static_cast<double>(values.size()), std::sqrt(squares), is_trained, name);
   }
 };
 
@@ -165,6 +165,51 @@ TEST_F(FlipInsideTest, AModuleBehindItIsNamed) {
   Add(target_, "Module.n.M.forward.0", {1, 2}, {2, 7});
   Add(golden_, "Module.n.M.forward.0", {1, 2}, {2, 3});
   EXPECT_EQ(NamedWithTensors(), "Module.n.M.forward.0");
+}
+
+// A parameter that multiplies what was rounded, its gradient, and what a step left of it.
+class FlipBeforeStepTest : public DiscreteFlipTest {
+ protected:
+  static constexpr size_t kLeft = 11;
+
+  // `rounded`: what the parameter multiplies.
+  void Record(DumpForTest& side, const Values& rounded, bool has_gradient = true) {
+    const std::string name = "Torch.mul.1.forward", gradient = "Torch.mul.1.backward";
+    const Values parameter = {0.5F, 0.75F, 1, 1.5F};
+    Values product = rounded, left = parameter;
+    for (size_t i = 0; i < parameter.size(); ++i) {
+      product[i] *= parameter[i];
+      left[i] -= rounded[i] / 8;
+    }
+    Multiply(side, name, rounded, parameter, product);
+    if (has_gradient) {
+      side.AddEntry(fmt::format(R"("{}": {{"input": [{}], "output": [null, {}]}})", gradient,
+                                Tensor(side, gradient + ".input.0", {1, 1, 1, 1}),
+                                Tensor(side, gradient + ".output.1", rounded)));
+    }
+    Multiply(side, "Torch.mul.2.forward", {1, 1, 1, 1}, left, left);
+  }
+
+ private:
+  void Multiply(DumpForTest& side, const std::string& name, const Values& by,
+                const Values& parameter, const Values& product) {
+    side.Add(name,
+             Tensor(side, name + ".input.0", by) + "," +
+                 Tensor(side, name + ".input.1", parameter, true),
+             Tensor(side, name + ".output.0", product));
+  }
+};
+
+TEST_F(FlipBeforeStepTest, WhatTheStepLeftFollows) {
+  Record(target_, {1, 1, 2, 3});
+  Record(golden_, {0, 1, 2, 3});
+  ExpectFollows(kLeft);
+}
+
+TEST_F(FlipBeforeStepTest, WithoutAGradientItIsNamed) {
+  Record(target_, {1, 1, 2, 3}, false);
+  Record(golden_, {0, 1, 2, 3}, false);
+  EXPECT_EQ(NamedWithTensors(), "Torch.mul.2.forward");
 }
 
 }  // namespace
