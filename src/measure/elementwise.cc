@@ -206,6 +206,12 @@ ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments) 
   return found == nullptr ? nullptr : found->function;
 }
 
+bool IsComparison(ElementFunction function) {
+  constexpr std::array<ElementFunction, 6> kComparisons = {IsMore,   IsLess,  IsAtLeast,
+                                                           IsAtMost, IsEqual, IsOther};
+  return std::ranges::find(kComparisons, function) != kComparisons.end();
+}
+
 RangeFunction RangeFunctionOf(std::string_view call_name, size_t arguments) {
   const ApiFunction* found = Find(call_name, arguments);
   return found == nullptr ? nullptr : found->range;

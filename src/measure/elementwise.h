@@ -34,6 +34,9 @@ using ElementFunction = Recomputed (*)(std::span<const ElementOperand> operands,
 // limits). Null for other calls and numbers of arguments, and for gradients.
 ElementFunction ElementFunctionOf(std::string_view call_name, size_t arguments);
 
+// Whether it compares two operands: numbers are first rounded to the type that it compares in.
+bool IsComparison(ElementFunction function);
+
 // What is known of one argument without its elements: a number, or where a tensor's statistics lie.
 struct RangeOperand {
   StatisticRange range;

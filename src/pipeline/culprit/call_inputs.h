@@ -4,6 +4,8 @@
 #define PLUMBLINE_PIPELINE_CULPRIT_CALL_INPUTS_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "measure/compared_row.h"
@@ -23,9 +25,10 @@ struct CallInputs {
   bool is_of_gradient = false;  // an optimizer's: GradientTrail
   bool forward_is_bad = false;  // of a backward call
   bool follows_flip = false;    // reads what a flip changed (discrete_flip.h)
-  bool has_other_fill = false;  // masked with another number that means the same
-  double factor = 1;            // the one number among the arguments, if there is but one
-  size_t numbers = 0;           // arguments that are numbers
+  std::optional<uint32_t> flip_inside_from;  // of a module that has one inside alone: first call
+  bool has_other_fill = false;               // masked with another number that means the same
+  double factor = 1;   // the one number among the arguments, if there is but one
+  size_t numbers = 0;  // arguments that are numbers
   std::vector<measure::InputError> operands;
   std::vector<CulpritEvent> arguments;  // that differ
 };

@@ -10,6 +10,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -167,7 +168,69 @@ std::optional<std::string> RoutingFlip(const Comparison& comparison, const Compa
   return fmt::format("routing flip: {} of {} rows", flipped, golden->rows());
 }
 
+// Which elements of the target stand against which of golden's.
+struct ElementPairs {
+  std::vector<std::pair<double, double>> each;  // sorted, each once
+  size_t count = 0, differing = 0;
+};
+
+// Nothing where elements are not recorded, or are NaN.
+std::optional<ElementPairs> PairsOf(const Comparison& comparison, const ComparedRow& row) {
+  const auto target = RecordedElements(comparison, *row.target, true);
+  const auto golden = target ? RecordedElements(comparison, *row.golden, false) : std::nullopt;
+  if (!golden || golden->size() != target->size()) return std::nullopt;
+  ElementPairs pairs;
+  pairs.count = golden->size();
+  for (size_t i = 0; i < pairs.count; ++i) {
+    if (std::isnan((*target)[i]) || std::isnan((*golden)[i])) return std::nullopt;
+    pairs.differing += (*target)[i] != (*golden)[i] ? 1 : 0;
+    pairs.each.emplace_back((*target)[i], (*golden)[i]);
+  }
+  std::ranges::sort(pairs.each);
+  const auto rest = std::ranges::unique(pairs.each);
+  pairs.each.erase(rest.begin(), rest.end());
+  return pairs;
+}
+
+// As far as the extremes tell.
+bool MayBePartOf(const Item& part, const Item& whole) {
+  const auto max = NumberOf(part.statistics[0]), max_of_whole = NumberOf(whole.statistics[0]);
+  const auto min = NumberOf(part.statistics[1]), min_of_whole = NumberOf(whole.statistics[1]);
+  return !(max && max_of_whole && *max > *max_of_whole) &&
+         !(min && min_of_whole && *min < *min_of_whole);
+}
+
+// Whole repeats show each difference as often as it is repeated.
+bool IsPartOrRepeat(const ElementPairs& pairs, const ElementPairs& of_flip) {
+  const bool is_part = pairs.count < of_flip.count;
+  const bool fits = is_part
+                        ? pairs.differing <= of_flip.differing
+                        : pairs.count % of_flip.count == 0 &&
+                              pairs.differing == pairs.count / of_flip.count * of_flip.differing;
+  return fits && std::ranges::includes(of_flip.each, pairs.each);
+}
+
 }  // namespace
+
+bool IsTakenFromFlip(const Comparison& comparison, const ComparedRow& row,
+                     std::span<const uint32_t> flips) {
+  constexpr size_t kMostFlips = 64;
+  if (flips.empty() || !measure::HasTensors(row)) return false;
+  flips = flips.last(std::min(flips.size(), kMostFlips));
+  std::optional<ElementPairs> pairs;
+  for (size_t i = flips.size(); i-- > 0;) {
+    const ComparedRow& flip = comparison.rows[flips[i]];
+    if (!measure::HasTensors(flip) || !MayBePartOf(*row.target, *flip.target) ||
+        !MayBePartOf(*row.golden, *flip.golden)) {
+      continue;
+    }
+    if (!pairs) pairs = PairsOf(comparison, row);
+    if (!pairs) return false;
+    const auto of_flip = PairsOf(comparison, flip);
+    if (of_flip && of_flip->count > 0 && IsPartOrRepeat(*pairs, *of_flip)) return true;
+  }
+  return false;
+}
 
 std::optional<std::string> ValidFlip(const Comparison& comparison, const ComparedRow& row) {
   if (comparison.mode != CompareMode::kTensor || comparison.of_saves || !measure::HasTensors(row)) {

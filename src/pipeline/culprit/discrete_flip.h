@@ -3,7 +3,9 @@
 #ifndef PLUMBLINE_PIPELINE_CULPRIT_DISCRETE_FLIP_H_
 #define PLUMBLINE_PIPELINE_CULPRIT_DISCRETE_FLIP_H_
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,13 @@ inline bool IsOfFlip(const ComparedRow& row) {
 // ceil and trunc). Nothing where it is otherwise, or cannot be told: tensors must be recorded, of
 // at most 2^20 elements. Whether the inputs agree is the caller's to ask.
 std::optional<std::string> ValidFlip(const Comparison& comparison, const ComparedRow& row);
+
+// Whether what the tensors in `row` hold was taken out of those of one of the rows `flips` by calls
+// that nobody recorded, the same on both sides: views, repeats, parts and casts. Every pair of
+// their elements, the target's and golden's, is a pair of that row, and no larger a share of them
+// differs. Of at most 2^20 elements, and of the last 64 flips.
+bool IsTakenFromFlip(const Comparison& comparison, const ComparedRow& row,
+                     std::span<const uint32_t> flips);
 
 // Says in the row that it is such a flip.
 void MarkAsFlip(const std::string& text, ComparedRow& row);

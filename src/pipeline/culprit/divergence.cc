@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/parallel.h"
@@ -37,9 +38,11 @@ class Judge {
         proves_equal_(
             comparison.mode == CompareMode::kTensor ||
             (comparison.mode == CompareMode::kDigest && !measure::AreXorDigests(comparison.rows))) {
-    for (const ComparedCall& call : comparison.calls) {
-      const std::string_view parent = run_.ParentOf(call.target_name);
-      if (!parent.empty()) parents_with_children_.insert(parent);
+    for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
+      std::string_view module = run_.ParentOf(comparison.calls[i].target_name);
+      while (!module.empty() && first_inside_.emplace(module, i).second) {
+        module = run_.ParentOf(module);
+      }
     }
   }
 
@@ -104,7 +107,7 @@ class Judge {
         KindOfCall(call.name()) == CallKind::kBackward && !state_.comparison.of_saves &&
         state_.forward.IsIdentity(call.target_name) && state_.forward.IsGradientOfANode(call);
     // Whatever is chosen otherwise may have another form.
-    const bool follows_flip = state_.has_flips && call.unmatched_reason == "shape-differs";
+    const bool follows_flip = !state_.flips.empty() && call.unmatched_reason == "shape-differs";
     if (structural && !call.target_name.empty() && !is_other_node && !follows_flip) {
       state_.found.other_forms.push_back(
           {index, call.first_row, CulpritEvent::Kind::kStructure, 0, 0});
@@ -124,9 +127,11 @@ class Judge {
     for (ComparedRow& row : RowsOf(call)) {
       if (measure::IsInput(row)) JudgeInput(state_, index, row, inputs);
     }
+    FollowFlipsInside(call, inputs);
     for (ComparedRow& row : RowsOf(call)) {
       if (!measure::IsInput(row)) JudgeOutput(state_, judged, row);
     }
+    if (inputs.follows_flip || std::ranges::any_of(RowsOf(call), IsOfFlip)) MarkModules(call);
     call.verdict = WorstOfResults(RowsOf(call));
     SettleArguments(call, inputs);
     if (state_.comparison.of_saves) return;
@@ -134,8 +139,20 @@ class Judge {
     const CallKind kind = KindOfCall(call.target_name);
     state_.has_gradients = state_.has_gradients || kind == CallKind::kBackward;
     if (kind == CallKind::kForward) {
-      state_.forward.Remember(index, inputs.worst, inputs.error);
+      state_.forward.Remember(index, inputs);
     }
+  }
+
+  // The modules around a call that is of a flip have one inside.
+  void MarkModules(const ComparedCall& call) {
+    std::string_view module = run_.ParentOf(call.target_name);
+    while (!module.empty() && flips_inside_.insert(module).second) module = run_.ParentOf(module);
+  }
+
+  void FollowFlipsInside(const ComparedCall& call, CallInputs& inputs) {
+    if (flips_inside_.erase(call.target_name) == 0 || inputs.follows_flip) return;
+    inputs.follows_flip = true;
+    inputs.flip_inside_from = first_inside_.at(call.target_name);
   }
 
   // A differing argument without any effect on results whose every bit is known is no wrong number.
@@ -164,7 +181,7 @@ class Judge {
     // Names of saved values are the user's; any number of calls may stand behind a value.
     if (state_.comparison.of_saves) return CallClass::kComposite;
     const CallClass known = measure::ClassOfCall(call.target_name);
-    if (known == CallClass::kDefault && parents_with_children_.contains(call.target_name)) {
+    if (known == CallClass::kDefault && first_inside_.contains(call.target_name)) {
       return CallClass::kComposite;
     }
     return known;
@@ -186,7 +203,8 @@ class Judge {
   const plumbline::Run& run_;
   WalkState state_;
   const bool proves_equal_;  // rows that are `same` hold the same bits
-  std::unordered_set<std::string_view> parents_with_children_;
+  std::unordered_map<std::string_view, uint32_t> first_inside_;  // by module, of all calls inside
+  std::unordered_set<std::string_view> flips_inside_;  // modules that are still to be judged
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "measure/compared_row.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/call_inputs.h"
 #include "pipeline/culprit/content_key.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/discrete_flip.h"
@@ -46,9 +47,14 @@ ForwardCalls::ForwardCalls(const Comparison& comparison) : comparison_(compariso
   }
 }
 
-void ForwardCalls::Remember(uint32_t call, Verdict inputs, double error) {
+void ForwardCalls::Remember(uint32_t call, const CallInputs& inputs) {
   if (!has_backward_) return;
-  ForwardResult result{call, inputs, error, error, comparison_.calls[call].verdict};
+  ForwardResult result{call,
+                       inputs.worst,
+                       inputs.error,
+                       inputs.error,
+                       comparison_.calls[call].verdict,
+                       inputs.follows_flip};
   not_indexed_.push_back(call);
   for (const ComparedRow& row : measure::RowsOf(comparison_, comparison_.calls[call])) {
     const bool is_result = row.golden && row.golden->role == ItemRole::kOutput;

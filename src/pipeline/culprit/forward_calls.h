@@ -15,13 +15,15 @@
 
 namespace plumbline::pipeline {
 
+struct CallInputs;
+
 struct ForwardResult {
   uint32_t call = 0;
   Verdict inputs = Verdict::kSame;  // the worst
   double read = 0;                  // largest relative error of what it read
   double error = 0;                 // the same, and of what it returned, if good
   Verdict outputs = Verdict::kSame;
-  bool follows_flip = false;  // a row is of a flip (discrete_flip.h)
+  bool follows_flip = false;  // a row is of a flip, or a call inside (discrete_flip.h)
 };
 
 // Follows one comparison, which must outlive this. Single-threaded.
@@ -32,8 +34,9 @@ class ForwardCalls {
   // Whether backward calls of the target were recorded.
   [[nodiscard]] bool has_backward() const { return has_backward_; }
 
-  // Requires: the verdicts of the call's rows. Nothing is kept where no backward call may ask.
-  void Remember(uint32_t call, Verdict inputs, double error);
+  // Requires: the verdicts of the call's rows, of which `inputs` tell. Nothing is kept where no
+  // backward call may ask.
+  void Remember(uint32_t call, const CallInputs& inputs);
   // Of a backward call by its name; null where its forward call was not met.
   [[nodiscard]] const ForwardResult* Of(std::string_view backward) const;
 

@@ -277,12 +277,26 @@ void ExplainGrown(const WalkState& state, const Difference& difference, Compared
   if (may_have_grown) ApplyDifference(difference, state.ExplainedFor(row, 1), row);
 }
 
+// Whether the step that left the parameter in `row` had a gradient that follows from a flip.
+bool IsLeftByFlip(const WalkState& state, const ComparedRow& row) {
+  return std::ranges::any_of(ReadBeforeStep(state, row), [&](const ComparedRow* before) {
+    const ComparedRow* own = state.parameter_gradients.Of(*before);
+    if (own != nullptr && IsOfFlip(*own)) return true;
+    const ComparedCall* backward = state.forward.BackwardOf(before->call);
+    return backward != nullptr &&
+           std::ranges::any_of(measure::RowsOf(state.comparison, *backward), IsOfFlip);
+  });
+}
+
 // Whether what no paired call returned may follow from a flip before: it comes from calls of one
-// side alone, or is a gradient, or was left by a step.
+// side alone, or is a gradient, was left by a step, or was taken out of one where nobody recorded.
 bool FollowsFlipUnseen(const WalkState& state, const std::optional<uint32_t>& producer,
                        ComparedRow& row) {
-  const bool follows = state.has_flips && (producer || state.unpaired.GoldenProducer(*row.golden) ||
-                                           state.IsGradient(row) || IsReadAfterStep(state, row));
+  if (state.flips.empty()) return false;
+  const bool follows = producer || state.unpaired.GoldenProducer(*row.golden) ||
+                       state.IsGradient(row) || IsReadAfterStep(state, row) ||
+                       IsLeftByFlip(state, row) ||
+                       IsTakenFromFlip(state.comparison, row, state.flips);
   if (!follows) return false;
   row.verdict = Verdict::kNotComparable;
   row.reason = kFollowsFlip;

@@ -12,6 +12,7 @@
 #include "measure/propagation.h"
 #include "measure/residue.h"
 #include "measure/verdict.h"
+#include "pipeline/culprit/cause_candidates.h"
 #include "pipeline/culprit/culprit_text.h"
 #include "pipeline/culprit/discrete_flip.h"
 #include "pipeline/culprit/recomputed_call.h"
@@ -325,15 +326,32 @@ bool IsComputedNormal(const WalkState& state, const Difference& difference, Comp
   return true;
 }
 
+// Whether golden's module returns there what a call inside of it has, from `first` on, and the
+// target's module returns something else: no flip inside makes it do so.
+bool ReturnsAnother(const Comparison& comparison, uint32_t first, const ComparedRow& row) {
+  bool is_known = false;
+  const uint32_t begin = comparison.calls[first].first_row;
+  for (uint32_t i = comparison.calls[row.call].first_row; i-- > begin;) {
+    const ComparedRow& inner = comparison.rows[i];
+    if (!measure::HasTensors(inner) || !HasSameContents(*inner.golden, *row.golden)) continue;
+    if (HasSameContents(*inner.target, *row.target) && !measure::IsBad(inner.verdict)) return false;
+    is_known = true;
+  }
+  return is_known;
+}
+
 // Whether what looks wrong is a flip of a discrete result, or follows from one.
 bool IsOfFlips(WalkState& state, const JudgedInputs& judged, ComparedRow& row) {
   if (!measure::IsBad(row.verdict)) return false;
   if (const std::optional<std::string> flip = ValidFlip(state.comparison, row)) {
-    state.has_flips = true;
+    state.flips.push_back(state.IndexOf(row));
     MarkAsFlip(*flip, row);
     return true;
   }
   if (!judged.inputs.follows_flip) return false;
+  const std::optional<uint32_t>& first = judged.inputs.flip_inside_from;
+  if (first && ReturnsAnother(state.comparison, *first, row)) return false;
+  state.flips.push_back(state.IndexOf(row));
   row.verdict = Verdict::kNotComparable;
   row.reason = kFollowsFlip;
   return true;

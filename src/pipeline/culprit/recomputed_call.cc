@@ -1,6 +1,7 @@
 #include "pipeline/culprit/recomputed_call.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "measure/verdict.h"
 #include "pipeline/culprit/recorded_elements.h"
 #include "record/recorded_number.h"
+#include "tensor/half.h"
 
 namespace plumbline::pipeline {
 namespace {
@@ -141,6 +143,43 @@ class Reader {
   std::optional<int64_t> rows_;
 };
 
+double RoundedTo(DType dtype, double number) {
+  if (const NarrowFormat* format = NarrowFormatOf(dtype)) {
+    return NarrowToFloat(*format, FloatToNarrow(*format, static_cast<float>(number)));
+  }
+  return dtype == DType::kFloat32 ? static_cast<float>(number) : number;
+}
+
+// The widest type of the tensors among these arguments; nothing where none is of floating point.
+std::optional<DType> ComputeTypeOf(std::span<const Item* const> arguments) {
+  std::optional<DType> widest;
+  for (const Item* item : arguments) {
+    const auto dtype = item->is_tensor && item->dtype ? ParseDType(*item->dtype) : std::nullopt;
+    if (!dtype || InfoOf(*dtype).kind != DTypeKind::kFloat) continue;
+    if (!widest || UnitRoundoff(*dtype) < UnitRoundoff(*widest)) widest = dtype;
+  }
+  return widest;
+}
+
+// RoundingsOff() of a comparison. The numbers are rounded as the tensors are; beside narrow tensors
+// some devices keep them in float32, so the whole result may be either.
+std::optional<double> ComparisonOff(measure::ElementFunction function, DType dtype,
+                                    std::span<const ElementOperand> operands,
+                                    std::span<const double> result) {
+  const bool is_narrow = UnitRoundoff(dtype) > UnitRoundoff(DType::kFloat32);
+  std::optional<double> least;
+  for (const DType type : std::array{dtype, is_narrow ? DType::kFloat32 : dtype}) {
+    std::vector<ElementOperand> rounded(operands.begin(), operands.end());
+    for (ElementOperand& each : rounded) {
+      if (each.values.empty()) each.number = RoundedTo(type, each.number);
+    }
+    const auto off = measure::RoundingsOff(function, rounded, result, 0);
+    if (off && (!least || *off < *least)) least = off;
+    if (least == 0.0) break;
+  }
+  return least;
+}
+
 // How far one side's result is from what the call makes of that side's inputs, in roundings;
 // nothing where that cannot be told.
 std::optional<double> ElementsOff(const Comparison& comparison, const ComparedRow& row,
@@ -153,6 +192,10 @@ std::optional<double> ElementsOff(const Comparison& comparison, const ComparedRo
   const auto operands = reader.OperandsOf(call.arguments);
   const auto result = operands ? reader.ElementsOf(item) : std::nullopt;
   if (!result) return std::nullopt;
+  const auto dtype = ComputeTypeOf(call.arguments);
+  if (dtype && measure::IsComparison(call.function)) {
+    return ComparisonOff(call.function, *dtype, *operands, *result);
+  }
   return measure::RoundingsOff(call.function, *operands, *result, measure::RoundoffOf(item, item));
 }
 

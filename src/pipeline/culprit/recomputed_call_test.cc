@@ -103,6 +103,22 @@ TEST_F(RecomputedCallTest, WithoutFilesNothingIsComputed) {
   EXPECT_FALSE(Follows(Tensor({1, -1})));
 }
 
+// A float32 tensor is compared with a number of Python as float32 holds that.
+TEST_F(RecomputedCallTest, NumbersAreComparedInTheTypeOfTheTensor) {
+  Item number;
+  number.dtype = "float";
+  number.statistics[0] = 0.05;  // less than 0.05F
+  const auto follows = [&](const Values& result) {
+    Begin("__gt__");
+    Read(Tensor({0.05F, 0.0500001F, 0.04F}));
+    Read(number, "input.1");
+    return Follows(Tensor(result));
+  };
+  EXPECT_TRUE(follows({0, 1, 0}));
+  EXPECT_FALSE(follows({1, 1, 0}));
+  EXPECT_FALSE(follows({0, 0, 0}));
+}
+
 // The call of both sides, with inputs and results that differ.
 class ContradictedInputsTest : public RecomputedCallTest {
  protected:

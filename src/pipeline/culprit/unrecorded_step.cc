@@ -450,6 +450,10 @@ std::optional<double> ExplainedByStep(const WalkState& state, const ComparedRow&
   return FollowsFromGradients(state, row) ? std::optional(row.error) : std::nullopt;
 }
 
+Rows ReadBeforeStep(const WalkState& state, const ComparedRow& row) {
+  return IsParameterRead(state, row) && state.has_gradients ? ReadBefore(state, row) : Rows();
+}
+
 bool IsReadAfterStep(const WalkState& state, const ComparedRow& row) {
   if (!IsParameterRead(state, row) || !state.has_gradients) return false;
   // What an optimizer leaves is no result of a call that a gradient goes through.

@@ -23,6 +23,9 @@ std::optional<double> ExplainedByStep(const WalkState& state, const ComparedRow&
 // got a gradient on both sides.
 bool IsReadAfterStep(const WalkState& state, const ComparedRow& row);
 
+// The rows that may have read, before a step, the parameter that `row` reads; the latest first.
+std::vector<const ComparedRow*> ReadBeforeStep(const WalkState& state, const ComparedRow& row);
+
 // What a step made of a parameter that `row` reads behind it.
 struct StepTaken {
   std::vector<double> before[2], after[2];  // golden, target

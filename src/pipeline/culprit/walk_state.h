@@ -95,9 +95,9 @@ struct WalkState {
   // Rows of tensors that forward calls read and that require a gradient, by golden's shape. Kept
   // where backward calls were recorded.
   std::map<Shape, std::vector<uint32_t>> trained;
-  bool has_flips = false;      // a discrete result differs, rightly (discrete_flip.h)
-  bool has_gradients = false;  // a backward call was met
-  bool has_parts = false;      // calls that saw other parts of the batch: gradients are other sums
+  std::vector<uint32_t> flips;  // rows of results that differ rightly, or follow (discrete_flip.h)
+  bool has_gradients = false;   // a backward call was met
+  bool has_parts = false;       // calls that saw other parts of the batch: gradients are other sums
 };
 
 }  // namespace plumbline::pipeline
