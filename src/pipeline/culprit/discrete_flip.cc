@@ -187,8 +187,7 @@ std::optional<ElementPairs> PairsOf(const Comparison& comparison, const Compared
     pairs.each.emplace_back((*target)[i], (*golden)[i]);
   }
   std::ranges::sort(pairs.each);
-  const auto rest = std::ranges::unique(pairs.each);
-  pairs.each.erase(rest.begin(), rest.end());
+  pairs.each.erase(std::unique(pairs.each.begin(), pairs.each.end()), pairs.each.end());
   return pairs;
 }
 
