@@ -46,7 +46,7 @@ struct Group {
   }
   [[nodiscard]] std::string Names() const {
     const size_t shown = std::min(names.size(), kMostNames);
-    return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + shown, ", "),
+    return fmt::format("{}{}", fmt::join(std::span(names).first(shown), ", "),
                        shown < names.size() ? ", ..." : "");
   }
 };
