@@ -90,7 +90,8 @@ std::string Sparse(const TestDirectory& directory, const std::string& text) {
   return path;
 }
 
-// AddressSanitizer maps memory of its own, of which no limit may be taken; the release build limits.
+// AddressSanitizer maps memory of its own, which has no limit; g++ has the macro, clang the
+// feature.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kMayLimitMemory = false;
 #elif defined(__has_feature)
