@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizer_for_test.h"
 #include "base/test_directory.h"
 #include "formats/dump_json.h"
 
@@ -90,20 +91,6 @@ std::string Sparse(const TestDirectory& directory, const std::string& text) {
   return path;
 }
 
-// AddressSanitizer maps memory of its own, which has no limit; g++ has the macro, clang the
-// feature.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kMayLimitMemory = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kMayLimitMemory = false;
-#else
-constexpr bool kMayLimitMemory = true;
-#endif
-#else
-constexpr bool kMayLimitMemory = true;
-#endif
-
 TEST(JsonFeed, OfADamagedFileOfAnySizeLittleIsLoaded) {
   const TestDirectory directory;
   std::vector<int64_t> numbers;
@@ -111,7 +98,8 @@ TEST(JsonFeed, OfADamagedFileOfAnySizeLittleIsLoaded) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
   struct rlimit limit = before;
-  if (kMayLimitMemory) limit.rlim_cur = size_t{256} << 20;
+  // AddressSanitizer maps memory of its own, which has no limit.
+  if (!kHasAddressSanitizer) limit.rlim_cur = size_t{256} << 20;
   ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limit), 0);
   for (const std::string& text : {std::string(), std::string("["), list, std::string("[1, \"x")}) {
     const auto read = NumbersIn(Sparse(directory, text));

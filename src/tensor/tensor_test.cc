@@ -5,21 +5,10 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/sanitizer_for_test.h"
+
 namespace plumbline {
 namespace {
-
-// g++ has the macro, clang the feature.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kHasAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kHasAddressSanitizer = true;
-#else
-constexpr bool kHasAddressSanitizer = false;
-#endif
-#else
-constexpr bool kHasAddressSanitizer = false;
-#endif
 
 TEST(ElementCount, ProductOfTheDimensions) {
   EXPECT_EQ(*ElementCount({}), 1);
