@@ -41,7 +41,7 @@ def comparisons(out: Path, quick: bool) -> list[list[str]]:
     rows = [sys.executable, str(END_TO_END / "report_speed.py"), "--json", str(out)]
     ranks = [sys.executable, str(END_TO_END / "compare_ranks.py")]
     tensors = [sys.executable, str(END_TO_END / "tensor_pairs.py"), "--json", str(out),
-               "--verdict-share", str(NATIVE / "pipeline" / "verdict_share")]
+               "--verdict-share", str(NATIVE / "compare" / "verdict_share")]
     if not quick:
         rows.append("--upstream")
         tensors.append("--upstream")

@@ -8,9 +8,9 @@
 #include <functional>
 #include <string>
 
-#include "formats/hdf5_copy.h"
-#include "pipeline/operators/compare_hdf5.h"
-#include "pipeline/operators/hdf5_filtered.h"
+#include "formats/hdf5/hdf5_dump.h"
+#include "operators/compare_hdf5.h"
+#include "operators/hdf5_filtered.h"
 #include "plumbline/result.h"
 
 namespace plumbline::cli {
@@ -18,9 +18,9 @@ namespace plumbline::cli {
 // The functions of these names. Only the module links them: elsewhere they are called through here.
 struct Hdf5Functions {
   decltype(&hdf5::CopyObjects) copy_objects;
-  decltype(&pipeline::CompareHdf5) compare;
-  decltype(&pipeline::WriteHdf5Result) write_result;
-  decltype(&pipeline::WriteHdf5Filtered) write_filtered;
+  decltype(&operators::CompareHdf5) compare;
+  decltype(&operators::WriteHdf5Result) write_result;
+  decltype(&operators::WriteHdf5Filtered) write_filtered;
 };
 
 // Name of the variable, a Hdf5Functions, that the module exports.

@@ -1,8 +1,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "base/isolated_run.h"
-#include "formats/hdf5_crash.h"
+#include "base/process/isolated_run.h"
+#include "formats/hdf5/hdf5_crash.h"
 #include "hdf5_functions.h"
 #include "plumbline/c_api.h"
 

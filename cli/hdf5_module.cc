@@ -7,7 +7,7 @@ extern "C" [[gnu::visibility("default")]] const plumbline::cli::Hdf5Functions pl
 
 const plumbline::cli::Hdf5Functions plumb_hdf5_functions = {
     .copy_objects = plumbline::hdf5::CopyObjects,
-    .compare = plumbline::pipeline::CompareHdf5,
-    .write_result = plumbline::pipeline::WriteHdf5Result,
-    .write_filtered = plumbline::pipeline::WriteHdf5Filtered,
+    .compare = plumbline::operators::CompareHdf5,
+    .write_result = plumbline::operators::WriteHdf5Result,
+    .write_filtered = plumbline::operators::WriteHdf5Filtered,
 };

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
-#include "base/lost_mapping.h"
+#include "base/file/file.h"
+#include "base/file/lost_mapping.h"
 #include "command_tree.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"

@@ -6,9 +6,9 @@
 #include <cctype>
 #include <vector>
 
-#include "base/commit_file.h"
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/commit_file.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
 #include "plumbline/c_api.h"
 
 namespace plumbline::cli {

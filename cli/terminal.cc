@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/log.h"
+#include "base/process/log.h"
 
 namespace plumbline::cli {
 namespace {

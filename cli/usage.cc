@@ -5,10 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/nearest_text.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::cli {
 namespace {

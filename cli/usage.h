@@ -11,8 +11,8 @@
 
 namespace plumbline::cli {
 
-// " Did you mean X?" where a known word is near `word` (base/nearest_text.h), or the only one that
-// begins so; else nothing.
+// " Did you mean X?" where a known word is near `word` (base/text/text_parts.h), or the only one
+// that begins so; else nothing.
 std::string MeantHint(std::string_view word, std::span<const std::string> known);
 
 // What is wrong with the words behind `plumb`, which `error` of the parser is about: the first

@@ -1,6 +1,7 @@
 # Headers that most sources include, parsed once and read back by every other source. Tests always
-# do so. Libraries and the program do only where PLUMBLINE_PRECOMPILE is set, in the presets with
-# sanitizers: the build of the wheel, without it, proves that each source includes what it uses.
+# do so. Libraries and the program do only where PLUMBLINE_PRECOMPILE is set: in the presets asan
+# and fuzz, and where the wheel alone is built (`make demo`). The preset release, without it, proves
+# that each source includes what it uses.
 option(PLUMBLINE_PRECOMPILE "Precompile the headers of libraries and program too" OFF)
 set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
   <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>

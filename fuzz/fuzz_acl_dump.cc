@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/acl_dump.h"
-#include "formats/acl_file_name.h"
-#include "formats/acl_overflow.h"
-#include "formats/acl_threads.h"
+#include "formats/acl/acl_dump.h"
+#include "formats/acl/acl_file_name.h"
+#include "formats/acl/acl_overflow.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/atb_bin.h"
+#include "formats/acl/atb_bin.h"
 
 namespace {
 

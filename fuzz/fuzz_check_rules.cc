@@ -6,19 +6,19 @@
 #include <cstdlib>
 #include <string>
 
+#include "compare/check_rules.h"
 #include "input_file.h"
-#include "pipeline/check_rules.h"
-#include "pipeline/ranks/merge_config.h"
+#include "ranks/merge_results.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string& path = InputFile(data, size);
-  if (const auto rules = plumbline::pipeline::ReadCheckRules(path)) {
+  if (const auto rules = plumbline::compare::ReadCheckRules(path)) {
     for (const auto& rule : rules->rules) {
       if (rule.metric == nullptr || !std::isfinite(rule.limit)) std::abort();
-      (void)plumbline::pipeline::MatchesPattern(rule.pattern, "Torch.add.0.forward.output.0");
+      (void)plumbline::compare::MatchesPattern(rule.pattern, "Torch.add.0.forward.output.0");
     }
   }
-  if (const auto config = plumbline::pipeline::ReadMergeConfig(path)) {
+  if (const auto config = plumbline::ranks::ReadMergeConfig(path)) {
     if (config->apis.empty()) std::abort();
   }
   return 0;

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "plumbline/compare.h"
 
 namespace {

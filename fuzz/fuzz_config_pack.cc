@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
-#include "pipeline/run_config/compare_configs.h"
-#include "pipeline/run_config/launch_script.h"
-#include "pipeline/run_config/log_config.h"
+#include "base/file/file.h"
+#include "run_config/compare_configs.h"
+#include "run_config/compare_log_configs.h"
+#include "run_config/launch_script.h"
 
 namespace {
 
@@ -19,8 +19,8 @@ void ReadPack(std::string_view bytes) {
   static const std::string path =
       std::string(in_memory ? "/dev/shm" : "/tmp") + "/fuzz_config_pack.zip";
   if (!plumbline::WriteFileAtomically(path, bytes, /*durable=*/false)) return;
-  const auto pack = plumbline::pipeline::ReadConfigPack(path);
-  if (pack) (void)plumbline::pipeline::CompareConfigs(*pack, *pack);
+  const auto pack = plumbline::run_config::ReadConfigPack(path);
+  if (pack) (void)plumbline::run_config::CompareConfigs(*pack, *pack);
 }
 
 }  // namespace
@@ -31,16 +31,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ReadPack(text);
     return 0;
   }
-  plumbline::pipeline::LaunchArguments arguments;
-  (void)plumbline::pipeline::ReadLaunchScript(text, arguments);
+  plumbline::run_config::LaunchArguments arguments;
+  (void)plumbline::run_config::ReadLaunchScript(text, arguments);
   if (const auto file = plumbline::YamlFile::Parse(std::string(text), "fuzzed")) {
-    (void)plumbline::pipeline::ReadLaunchYaml(*file, arguments);
+    (void)plumbline::run_config::ReadLaunchYaml(*file, arguments);
   }
   (void)arguments.Json();
-  if (const auto config = plumbline::pipeline::FindLogConfig(text)) {
-    (void)plumbline::pipeline::FlatConfig(*config);
-    (void)plumbline::pipeline::PythonRepr(*config);
-    (void)plumbline::pipeline::ConfigJson(*config);
+  if (const auto config = plumbline::run_config::FindLogConfig(text)) {
+    (void)plumbline::run_config::FlatConfig(*config);
+    (void)plumbline::run_config::PythonRepr(*config);
+    (void)plumbline::run_config::ConfigJson(*config);
   }
   return 0;
 }

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/csv.h"
-#include "base/utf8.h"
+#include "base/text/csv.h"
+#include "base/text/text_parts.h"
 
 namespace {
 

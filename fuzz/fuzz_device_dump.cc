@@ -12,20 +12,20 @@
 #include <string>
 #include <string_view>
 
-#include "base/csv.h"
-#include "base/file.h"
-#include "formats/acl_dump.h"
+#include "base/file/file.h"
+#include "base/text/csv.h"
+#include "formats/acl/acl_dump.h"
 #include "load/name_mapping.h"
 #include "load/operator_slices.h"
-#include "pipeline/device_dump/chunk_receiver.h"
-#include "pipeline/device_dump/convert_file.h"
-#include "pipeline/operators/operator_tensors.h"
+#include "operators/chunk_receiver.h"
+#include "operators/convert_file.h"
+#include "operators/operator_tensors.h"
 
 namespace {
 
 namespace acl = plumbline::acl;
 namespace load = plumbline::load;
-namespace pipeline = plumbline::pipeline;
+namespace operators = plumbline::operators;
 
 constexpr int32_t kUInt8 = 4;
 
@@ -96,7 +96,7 @@ void Slices(std::string_view attribute) {
     Require(dumps.has_value());
     is_joined ? load::JoinSlices(*dumps) : load::CountSlices(*dumps);
     for (const load::OperatorDump& dump : dumps->files) {
-      const auto tensors = pipeline::OperatorTensors::Open(dump.path, dump.file_name, dump.slices);
+      const auto tensors = operators::OperatorTensors::Open(dump.path, dump.file_name, dump.slices);
       if (!tensors || !tensors->is_whole()) continue;
       const acl::DumpedTensor& output = tensors->message().outputs.at(0);
       const std::string_view text(reinterpret_cast<const char*>(output.data.data()),
@@ -118,7 +118,7 @@ void Chunks(std::string_view commands) {
   constexpr std::string_view kData = "abcdefghijklmnopqr";
   const std::string dump = acl::MakeHeader(RowsOf(kData, 6)) + std::string(kData);
   const std::string& directory = Scratch();
-  auto receiver = pipeline::ChunkReceiver::Open(directory);
+  auto receiver = operators::ChunkReceiver::Open(directory);
   Require(receiver.has_value());
   const auto path_of = [&](size_t file) {
     return plumbline::JoinPath(directory, "Add.a" + std::to_string(file) + ".3.7.1612439563000000");
@@ -136,7 +136,7 @@ void Chunks(std::string_view commands) {
     (void)(*receiver)->Receive(
         {path_of(flags % kFiles), BytesOf(bytes), offset, (flags & kIsLast) != 0});
   }
-  const pipeline::ReceiverReport report = (*receiver)->Close();
+  const operators::ReceiverReport report = (*receiver)->Close();
   for (size_t file = 0; file < kFiles; ++file) {
     const auto array = plumbline::ReadFile(path_of(file) + ".output.0.ND.UINT8.npy");
     Require(!array || array->ends_with(kData) || has_other || report.failed > 0);
@@ -147,7 +147,7 @@ void Records(std::string_view bytes) {
   const std::string name = "Opdebug.Node_OpDebug.7.10.1";
   const std::string path = plumbline::JoinPath(Scratch(), name);
   Require(plumbline::WriteFileAtomically(path, bytes, false).has_value());
-  (void)pipeline::CheckRecords(path, name);
+  (void)operators::CheckRecords(path, name);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/dump_json.h"
+#include "formats/json/dump_json.h"
 
 namespace {
 

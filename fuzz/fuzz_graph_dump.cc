@@ -8,14 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "config/graph_dump/dump_settings.h"
-#include "formats/graph_ir.h"
-#include "formats/graph_pb.h"
+#include "formats/acl/graph_pb.h"
+#include "graphs/source_lines.h"
 #include "load/atb_dump.h"
-#include "load/execution_order.h"
 #include "load/graph_dump.h"
-#include "pipeline/graphs/source_lines.h"
+#include "load/graph_index.h"
 
 namespace {
 
@@ -32,7 +31,7 @@ void ReadText(std::string_view text) {
   static const std::string directory = "/tmp/fuzz_graph_dump";
   const std::string path = plumbline::JoinPath(directory, "graph.ir");
   if (!plumbline::WriteFileAtomically(path, text, /*durable=*/false)) return;
-  plumbline::pipeline::SourceLines lines;
+  plumbline::graphs::SourceLines lines;
   const auto graph = plumbline::graph_ir::Parse(text);
   if (!lines.AddFile(path) || !graph) return;
   for (const plumbline::graph_ir::Node& node : graph->nodes) {

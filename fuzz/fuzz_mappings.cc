@@ -1,12 +1,11 @@
 // Mapping files of a comparison: every reader on the same bytes.
 
-#include <simdjson.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "base/text/text_parts.h"
 #include "input_file.h"
 #include "match/layer_mapping.h"
 #include "match/mapping_file.h"
@@ -16,7 +15,7 @@ namespace {
 // Names of a recording are UTF-8; others pair with nothing.
 bool AreNames(const plumbline::match::TextPairs& pairs) {
   for (const auto& [target, golden] : pairs) {
-    if (!simdjson::validate_utf8(target) || !simdjson::validate_utf8(golden)) return false;
+    if (!plumbline::IsUtf8(target) || !plumbline::IsUtf8(golden)) return false;
   }
   return true;
 }

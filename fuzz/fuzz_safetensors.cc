@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "formats/safetensors.h"
+#include "formats/array/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

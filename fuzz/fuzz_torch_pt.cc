@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/torch_pt.h"
+#include "formats/pytorch/torch_pt.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Larger views of few bytes (stride 0) are valid, but copying them would only cost time.

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/xlsx_reader.h"
-#include "formats/zip.h"
+#include "formats/pytorch/zip.h"
+#include "formats/table/xlsx.h"
 #include "input_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -86,7 +86,7 @@ native_hash() {
 }
 
 build_native() {
-  local hash log=build/wheel.log
+  local hash log=build/wheel.log precompiled=ON
   hash=$(native_hash)
   if up_to_date native "$hash" && [ -x .venv/bin/plumb ]; then
     say 'plumbline and plumb: up to date'
@@ -94,8 +94,13 @@ build_native() {
   fi
   say "plumbline and plumb: building (log in $log)"
   rm -f "$stamps/native"
-  # The compiler's name that the presets use: ccache then compiles each source once for both.
+  # Alone, the wheel reads precompiled headers, which saves a third of its time. Beside the preset
+  # release it is compiled as that is, by the same compiler's name: ccache has the objects then, and
+  # a missing #include fails.
+  [ ! -d build/release ] || precompiled=OFF
   if ! CXX=${CXX:-c++} CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-$(nproc)} .venv/bin/python -m pip install -v \
+      --config-settings="cmake.define.PLUMBLINE_PRECOMPILE=$precompiled" \
+      --config-settings="cmake.define.PLUMBLINE_WERROR=${CI:+ON}" \
       --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     fail "the native build failed; the whole log is $log"

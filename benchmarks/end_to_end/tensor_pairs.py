@@ -1,7 +1,7 @@
 """Time of a whole comparison of many tensors, next to upstream, and what the verdicts add to it.
 
     python benchmarks/end_to_end/tensor_pairs.py [--pairs 400] [--mib 4] [--upstream]
-        [--verdict-share build/release/benchmarks/pipeline/verdict_share]
+        [--verdict-share build/release/benchmarks/compare/verdict_share]
 
 Two recordings of task tensor are made (fixed seed): calls of one input and one output, float32,
 which differ in the last digits; one output is 1.5 times the golden one. All files are read once
@@ -135,7 +135,7 @@ def main() -> int:
     parser.add_argument("--mib", type=float, default=4)
     parser.add_argument("--plumb", default=str(Path(sys.executable).with_name("plumb")))
     parser.add_argument("--upstream", action="store_true")
-    parser.add_argument("--verdict-share", help="the program of benchmarks/pipeline")
+    parser.add_argument("--verdict-share", help="the program of benchmarks/compare")
     parser.add_argument("--dumps", type=Path, default=tut.ROOT / "build/bench/tensor_pairs")
     parser.add_argument("--json", type=Path, help="append JSON lines here")
     args = parser.parse_args()

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "formats/dump_json.h"
-#include "formats/torch_pt.h"
+#include "base/file/file.h"
+#include "formats/json/dump_json.h"
+#include "formats/pytorch/torch_pt.h"
 
 namespace {
 

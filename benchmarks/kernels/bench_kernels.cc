@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/digest.h"
+#include "base/memory/digest.h"
 #include "kernels/kernel_table.h"
 #include "kernels/tensor_scan.h"
 #include "tensor/half.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "record/value.h"
 #include "store/run_writer.h"
 

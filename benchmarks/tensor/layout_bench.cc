@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/parallel.h"
+#include "base/process/parallel.h"
 #include "tensor/device_layout.h"
 
 namespace {

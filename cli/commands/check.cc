@@ -7,9 +7,8 @@
 #include <string>
 
 #include "commands.h"
+#include "compare/check_rules.h"
 #include "help_page.h"
-#include "pipeline/check_rules.h"
-#include "pipeline/check_run.h"
 #include "plumbline/compare.h"
 #include "report/ci_report.h"
 #include "terminal.h"
@@ -23,7 +22,7 @@ constexpr int kCheckFailed = 1;
 struct Arguments {
   std::string rules, target, baseline;
   std::string junit, sarif;
-  pipeline::Fingerprint fingerprint;
+  compare::Fingerprint fingerprint;
   CompareOptions options;
 };
 
@@ -37,15 +36,15 @@ std::string Today() {
 }
 
 Result<int> RunCheck(const Arguments& arguments) {
-  PL_TRY_ASSIGN(const pipeline::CheckRules rules, pipeline::ReadCheckRules(arguments.rules));
+  PL_TRY_ASSIGN(const compare::CheckRules rules, compare::ReadCheckRules(arguments.rules));
   PL_TRY_ASSIGN(const std::string baseline,
-                pipeline::ChooseBaseline(arguments.baseline, arguments.fingerprint));
+                compare::ChooseBaseline(arguments.baseline, arguments.fingerprint));
   PL_TRY_ASSIGN(const Comparison comparison,
                 CompareRuns(arguments.target, baseline, arguments.options));
-  const pipeline::CheckResult result = pipeline::CheckComparison(comparison, rules, Today());
+  const compare::CheckResult result = compare::CheckComparison(comparison, rules, Today());
   if (!arguments.junit.empty()) PL_TRY(report::WriteJunit(result.report, arguments.junit));
   if (!arguments.sarif.empty()) PL_TRY(report::WriteSarif(result.report, arguments.sarif));
-  const std::string text = pipeline::CheckText(result) + SummaryText(comparison);
+  const std::string text = compare::CheckText(result) + SummaryText(comparison);
   Print(text);
   return result.report.fails() ? kCheckFailed : 0;
 }

@@ -1,7 +1,5 @@
 // plumb code_mapping: the lines of the training script behind the tensors of a static-graph dump.
 
-#include "pipeline/graphs/code_mapping.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,9 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
+#include "graphs/source_lines.h"
 #include "help_page.h"
 #include "terminal.h"
 #include "vocabulary.h"
@@ -19,8 +18,8 @@
 namespace plumbline::cli {
 namespace {
 
-Status RunCodeMapping(const pipeline::CodeMappingOptions& options) {
-  PL_TRY_ASSIGN(const pipeline::CodeMappingReport report, pipeline::MapCode(options));
+Status RunCodeMapping(const graphs::CodeMappingOptions& options) {
+  PL_TRY_ASSIGN(const graphs::CodeMappingReport report, graphs::MapCode(options));
   for (const std::string& note : report.notes) {
     PrintError(fmt::format("plumb code_mapping: {}\n", OneLine(note)));
   }
@@ -36,7 +35,7 @@ Status RunCodeMapping(const pipeline::CodeMappingOptions& options) {
 }  // namespace
 
 void AddCodeMappingCommand(CLI::App& app, int& exit_status) {
-  const auto options = std::make_shared<pipeline::CodeMappingOptions>();
+  const auto options = std::make_shared<graphs::CodeMappingOptions>();
   CLI::App* command = app.add_subcommand(
       "code_mapping", "Find the lines of the script behind the tensors of a static-graph dump.");
   command->add_option("--ir", options->graphs, "compiled graphs: *.ir texts or *.pb")

@@ -11,27 +11,27 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "commands.h"
 #include "commands/compare_files.h"
 #include "commands/compare_mappings.h"
 #include "commands/compare_mixed.h"
 #include "commands/compare_ranks.h"
-#include "formats/hdf5_dump.h"
+#include "compare/compare_training.h"
+#include "explain/next_config.h"
+#include "formats/hdf5/hdf5_dump.h"
 #include "help_page.h"
 #include "load/atb_dump.h"
 #include "load/compare_request.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
+#include "load/operator_dumps.h"
+#include "load/rank_directories.h"
+#include "load/run_reader.h"
 #include "load/secure_paths.h"
-#include "load/single_dump.h"
 #include "load/torchair_dump.h"
 #include "match/training_match.h"
-#include "pipeline/compare_training.h"
-#include "pipeline/culprit/next_config.h"
-#include "pipeline/graphs/graph_pairs.h"
-#include "pipeline/operators/compare_dump_files.h"
-#include "pipeline/operators/operator_trees.h"
+#include "operators/compare_dump_files.h"
 #include "progress.h"
 #include "terminal.h"
 #include "vocabulary.h"
@@ -137,8 +137,8 @@ Result<Comparison> Compared(const Arguments& arguments) {
   if (!arguments.ranks.training) {
     return CompareRuns(arguments.target_path, arguments.golden_path, arguments.options);
   }
-  return pipeline::CompareTraining(arguments.target_path, arguments.golden_path,
-                                   *arguments.ranks.training, arguments.options);
+  return compare::CompareTraining(arguments.target_path, arguments.golden_path,
+                                  *arguments.ranks.training, arguments.options);
 }
 
 Status ReadTrainingRules(Arguments& arguments) {
@@ -153,7 +153,7 @@ Status ReadTrainingRules(Arguments& arguments) {
   }
   if (!arguments.consistent_check) return {};
   PL_TRY_ASSIGN(arguments.ranks.training,
-                pipeline::TrainingRulesOf(arguments.backend, arguments.module_map));
+                compare::TrainingRulesOf(arguments.backend, arguments.module_map));
   return {};
 }
 
@@ -165,7 +165,7 @@ Result<int> CompareRecordings(const Arguments& arguments) {
   // The answer is printed whatever becomes of the next configuration.
   Status next_config;
   if (!arguments.next_config.empty()) {
-    next_config = pipeline::WriteNextConfig(arguments.next_config, comparison);
+    next_config = explain::WriteNextConfig(arguments.next_config, comparison);
   }
   if (arguments.tensor_log) LogTensors(comparison);
   const std::string text = arguments.machine ? SummaryJson(comparison) : SummaryText(comparison);
@@ -262,8 +262,8 @@ Result<int> CompareByKind(Arguments& arguments) {
   const bool is_mapped_graph = graphs == 1 && !arguments.options.mappings.data.empty();
   arguments.ranks.of_graphs = !is_mapped_graph && (arguments.ranks.of_graphs || graphs > 0);
   if (!arguments.ranks.of_graphs) {
-    PL_TRY_ASSIGN(const pipeline::OperatorTrees trees,
-                  pipeline::FindOperatorTrees(arguments.target_path, arguments.golden_path));
+    PL_TRY_ASSIGN(const load::OperatorTrees trees,
+                  load::FindOperatorTrees(arguments.target_path, arguments.golden_path));
     if (!trees.pairs.empty()) {
       PL_TRY(RefuseOptionsOfCalls(arguments, "device dumps"));
       return CompareOperatorDumps(trees.pairs, arguments.options, arguments.fail_on);
@@ -272,7 +272,7 @@ Result<int> CompareByKind(Arguments& arguments) {
       return CompareFiles(arguments.target_path, arguments.golden_path, arguments.options,
                           arguments.fail_on, arguments.machine);
     }
-    if (pipeline::AreDumpFiles(arguments.target_path, arguments.golden_path)) {
+    if (load::DumpNameOf(arguments.target_path) && load::DumpNameOf(arguments.golden_path)) {
       PL_TRY(RefuseOptionsOfCalls(arguments, "device dumps"));
       return CompareTwoDumpFiles(arguments.target_path, arguments.golden_path, arguments.options,
                                  arguments.fail_on);
@@ -293,7 +293,7 @@ Result<int> CompareByKind(Arguments& arguments) {
                            arguments.ranks);
   }
   if (arguments.ranks.of_graphs) {
-    arguments.options.suffix = pipeline::GraphSuffix(arguments.target_path);
+    arguments.options.suffix = load::GraphSuffix(arguments.target_path);
   }
   PL_TRY(CheckRecordings(arguments));
   return CompareRecordings(arguments);

@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "arrays/compare_checkpoints.h"
+#include "base/file/file.h"
 #include "commands.h"
+#include "graphs/compare_atb.h"
+#include "graphs/compare_torchair.h"
 #include "hdf5_functions.h"
 #include "load/checkpoint.h"
-#include "pipeline/arrays/checkpoint_files.h"
-#include "pipeline/graphs/compare_atb.h"
-#include "pipeline/graphs/compare_torchair.h"
-#include "pipeline/operators/compare_dump_files.h"
-#include "pipeline/operators/compare_hdf5.h"
-#include "pipeline/operators/compare_operators.h"
-#include "pipeline/operators/operator_csv.h"
+#include "operators/compare_dump_files.h"
+#include "operators/compare_hdf5.h"
+#include "operators/compare_operators.h"
+#include "operators/operator_csv.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -30,13 +30,13 @@ bool AreFiles(const std::string& target, const std::string& golden) {
 Result<int> CompareAtbDumps(const std::string& target, const std::string& golden,
                             const CompareOptions& options,
                             const std::vector<std::string>& fail_on) {
-  PL_TRY_ASSIGN(const pipeline::AtbComparison comparison,
-                pipeline::CompareAtb(target, golden, options.threads));
-  PL_TRY_ASSIGN(const std::string path, pipeline::WriteAtbWorkbook(comparison, options.output_dir));
-  const pipeline::TensorAnswer answer = pipeline::AtbAnswer(comparison);
-  Print(pipeline::AnswerText(answer, "rows of statistic.csv"));
+  PL_TRY_ASSIGN(const graphs::AtbComparison comparison,
+                graphs::CompareAtb(target, golden, options.threads));
+  PL_TRY_ASSIGN(const std::string path, graphs::WriteAtbWorkbook(comparison, options.output_dir));
+  const report::TensorAnswer answer = graphs::AtbAnswer(comparison);
+  Print(report::AnswerText(answer, "rows of statistic.csv"));
   Print(fmt::format("file: {}\n", path));
-  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(answer, fail_on));
+  PL_TRY_ASSIGN(const bool fails, report::AnswerFailsOn(answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
 
@@ -44,15 +44,15 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on,
                                  const std::vector<int64_t>& ranks) {
-  PL_TRY_ASSIGN(const std::vector<pipeline::TorchairComparison> comparisons,
-                pipeline::CompareTorchair({target, golden, ranks, options.threads}));
+  PL_TRY_ASSIGN(const std::vector<graphs::TorchairComparison> comparisons,
+                graphs::CompareTorchair({target, golden, ranks, options.threads}));
   bool fails = false;
-  for (const pipeline::TorchairComparison& comparison : comparisons) {
+  for (const graphs::TorchairComparison& comparison : comparisons) {
     PL_TRY_ASSIGN(const std::string path,
-                  pipeline::WriteTorchairReport(comparison, options.output_dir));
-    Print(pipeline::TorchairText(comparison));
+                  graphs::WriteTorchairReport(comparison, options.output_dir));
+    Print(graphs::TorchairText(comparison));
     Print(fmt::format("file: {}\n", path));
-    PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+    PL_TRY_ASSIGN(const bool fails_here, report::AnswerFailsOn(comparison.answer, fail_on));
     fails = fails || fails_here;
   }
   return fails ? kDifferencesFound : 0;
@@ -60,9 +60,9 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
 
 namespace {
 
-Status ShowOperators(const pipeline::OperatorComparison& comparison, const std::string& text,
+Status ShowOperators(const operators::OperatorComparison& comparison, const std::string& text,
                      const std::string& directory, const std::string& prefix) {
-  PL_TRY_ASSIGN(const std::string path, pipeline::WriteOperatorCsv(comparison, directory, prefix));
+  PL_TRY_ASSIGN(const std::string path, operators::WriteOperatorCsv(comparison, directory, prefix));
   Print(text);
   Print(fmt::format("file: {}\n", path));
   return {};
@@ -72,42 +72,42 @@ Status ShowOperators(const pipeline::OperatorComparison& comparison, const std::
 
 Result<int> CompareTwoDumpFiles(const std::string& target, const std::string& golden,
                                 const CompareOptions& options, std::vector<std::string> fail_on) {
-  PL_TRY_ASSIGN(const pipeline::OperatorComparison comparison,
-                pipeline::CompareDumpFiles(target, golden, options.threads));
-  PL_TRY(
-      ShowOperators(comparison, pipeline::DumpFilesText(comparison), options.output_dir, "result"));
+  PL_TRY_ASSIGN(const operators::OperatorComparison comparison,
+                operators::CompareDumpFiles(target, golden, options.threads));
+  PL_TRY(ShowOperators(comparison, operators::DumpFilesText(comparison), options.output_dir,
+                       "result"));
   // As of two arrays: one question with one answer.
   if (fail_on.empty()) fail_on = {"any"};
-  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+  PL_TRY_ASSIGN(const bool fails, report::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
 
-Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& trees,
+Result<int> CompareOperatorDumps(const std::vector<load::OperatorTree>& trees,
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on) {
   bool fails = false;
-  for (const pipeline::OperatorTree& tree : trees) {
+  for (const load::OperatorTree& tree : trees) {
     if (!tree.name.empty()) Print(fmt::format("{}:\n", tree.name));
-    pipeline::TensorAnswer answer;
+    report::TensorAnswer answer;
     if (tree.target.empty() || tree.golden.empty()) {
       Print(fmt::format("not judged: only on the {} side\n",
                         tree.target.empty() ? "golden" : "target"));
       answer.unpaired = 1;
     } else {
-      pipeline::OperatorRequest request;
+      operators::OperatorRequest request;
       request.target = tree.target;
       request.golden = tree.golden;
       request.threads = options.threads;
       request.with_overflow = true;
-      PL_TRY_ASSIGN(const pipeline::OperatorComparison comparison,
-                    pipeline::CompareOperators(request));
+      PL_TRY_ASSIGN(const operators::OperatorComparison comparison,
+                    operators::CompareOperators(request));
       std::string prefix = "result" + (tree.name.empty() ? "" : "_" + tree.name);
       std::replace(prefix.begin(), prefix.end(), '/', '_');
-      PL_TRY(ShowOperators(comparison, pipeline::OperatorText(comparison), options.output_dir,
+      PL_TRY(ShowOperators(comparison, operators::OperatorText(comparison), options.output_dir,
                            prefix));
       answer = comparison.answer;
     }
-    PL_TRY_ASSIGN(const bool fails_here, pipeline::AnswerFailsOn(answer, fail_on));
+    PL_TRY_ASSIGN(const bool fails_here, report::AnswerFailsOn(answer, fail_on));
     fails = fails || fails_here;
   }
   return fails ? kDifferencesFound : 0;
@@ -119,12 +119,12 @@ Result<int> CompareHdf5Here(const std::string& target, const std::string& golden
                             const CompareOptions& options,
                             const std::vector<std::string>& fail_on) {
   PL_TRY_ASSIGN(const Hdf5Functions* hdf5, LoadHdf5Functions());
-  PL_TRY_ASSIGN(const pipeline::Hdf5Comparison comparison,
+  PL_TRY_ASSIGN(const operators::Hdf5Comparison comparison,
                 hdf5->compare(target, golden, {.threads = options.threads}));
   PL_TRY_ASSIGN(const std::string path, hdf5->write_result(comparison, options.output_dir));
-  Print(pipeline::AnswerText(comparison.answer, "values"));
+  Print(report::AnswerText(comparison.answer, "values"));
   Print(fmt::format("file: {}\n", path));
-  PL_TRY_ASSIGN(const bool fails, pipeline::AnswerFailsOn(comparison.answer, fail_on));
+  PL_TRY_ASSIGN(const bool fails, report::AnswerFailsOn(comparison.answer, fail_on));
   return fails ? kDifferencesFound : 0;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/operators/operator_trees.h"
+#include "load/operator_dumps.h"
 #include "plumbline/compare.h"
 #include "plumbline/result.h"
 
@@ -27,7 +27,7 @@ Result<int> CompareTorchairDumps(const std::string& target, const std::string& g
                                  const std::vector<int64_t>& ranks);
 
 // The same of device dumps: a result_*.csv per pair of directories.
-Result<int> CompareOperatorDumps(const std::vector<pipeline::OperatorTree>& trees,
+Result<int> CompareOperatorDumps(const std::vector<load::OperatorTree>& trees,
                                  const CompareOptions& options,
                                  const std::vector<std::string>& fail_on);
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "terminal.h"
 
 namespace plumbline::cli {

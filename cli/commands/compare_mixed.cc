@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "commands.h"
 #include "load/detect.h"
 #include "terminal.h"

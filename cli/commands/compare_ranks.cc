@@ -6,20 +6,20 @@
 
 #include "commands.h"
 #include "commands/natural_number.h"
-#include "pipeline/graphs/graph_pairs.h"
-#include "pipeline/ranks/compare_ranks.h"
+#include "load/rank_directories.h"
+#include "ranks/compare_ranks.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
 namespace {
 
 // Ranks that were not compared outweigh what the others say: the answer covers a part only.
-Result<int> StatusOf(const pipeline::RanksReport& report, const std::vector<std::string>& fail_on) {
+Result<int> StatusOf(const ranks::RanksReport& report, const std::vector<std::string>& fail_on) {
   PL_TRY_ASSIGN(const bool fails, FailsOn(report, fail_on));
-  for (const pipeline::ComparedRank& rank : report.ranks) {
+  for (const ranks::ComparedRank& rank : report.ranks) {
     if (rank.error) return ExitStatus(rank.error->code());
   }
-  const bool missing = report.CountOf(pipeline::RankState::kMissing) > 0;
+  const bool missing = report.CountOf(ranks::RankState::kMissing) > 0;
   if (missing) return ExitStatus(ErrorCode::kNotFound);
   return fails ? kDifferencesFound : 0;
 }
@@ -45,27 +45,27 @@ bool MeansRanks(const std::string& target, const std::string& golden, bool by_re
                 const RankArguments& arguments) {
   if (arguments.of_graphs) {
     return arguments.diff_analyze ||
-           !pipeline::IsSoleGraphPair(target, golden, {arguments.ranks, arguments.steps});
+           !load::IsSoleGraphPair(target, golden, {arguments.ranks, arguments.steps});
   }
   if (arguments.diff_analyze || !arguments.ranks.empty() || !arguments.steps.empty()) return true;
-  return pipeline::HoldRanks(target, golden, by_request ? 1 : 2);
+  return load::HoldRanks(target, golden, by_request ? 1 : 2);
 }
 
 Result<int> RunCompareRanks(const RankRequest& request, const RankArguments& arguments) {
-  pipeline::CompareRanksOptions options;
+  ranks::CompareRanksOptions options;
   options.compare = request.options;
   options.filter = {arguments.ranks, arguments.steps};
   options.resume = !arguments.no_resume;
   options.diff_analyze = arguments.diff_analyze;
   options.of_graphs = arguments.of_graphs;
   options.training = arguments.training;
-  PL_TRY_ASSIGN(const pipeline::RanksReport report,
-                pipeline::CompareRanks(request.target_path, request.golden_path, options));
+  PL_TRY_ASSIGN(const ranks::RanksReport report,
+                ranks::CompareRanks(request.target_path, request.golden_path, options));
   std::string text;
   if (request.machine) {
-    PL_TRY_ASSIGN(text, pipeline::RanksSummaryJson(report));
+    PL_TRY_ASSIGN(text, ranks::RanksSummaryJson(report));
   } else {
-    text = pipeline::RanksSummaryText(report);
+    text = ranks::RanksSummaryText(report);
   }
   Print(text);
   return StatusOf(report, request.fail_on);

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "commands.h"
 #include "help_page.h"
-#include "pipeline/run_config/compare_configs.h"
-#include "pipeline/run_config/compare_log_configs.h"
+#include "run_config/compare_configs.h"
+#include "run_config/compare_log_configs.h"
 #include "terminal.h"
 #include "vocabulary.h"
 
@@ -27,38 +27,38 @@ struct Arguments {
   std::vector<std::string> verified_logs;  // [bench YAML] target
   std::string output;
   std::string fail_on;
-  pipeline::CollectOptions collect;
+  run_config::CollectOptions collect;
 };
 
 Result<int> Collect(const Arguments& arguments) {
   const std::string path =
       arguments.output.empty() ? std::string("./config_check_pack.zip") : arguments.output;
-  pipeline::CollectOptions options = arguments.collect;
+  run_config::CollectOptions options = arguments.collect;
   options.files = arguments.files;
-  PL_TRY(pipeline::WriteConfigPack(path, options));
+  PL_TRY(run_config::WriteConfigPack(path, options));
   Print(fmt::format("file: {}\n", path));
   return 0;
 }
 
 Result<int> Compare(const Arguments& arguments) {
-  PL_TRY_ASSIGN(const pipeline::ConfigPack bench, pipeline::ReadConfigPack(arguments.packs[0]));
-  PL_TRY_ASSIGN(const pipeline::ConfigPack cmp, pipeline::ReadConfigPack(arguments.packs[1]));
-  const pipeline::ConfigComparison comparison = pipeline::CompareConfigs(bench, cmp);
+  PL_TRY_ASSIGN(const run_config::ConfigPack bench, run_config::ReadConfigPack(arguments.packs[0]));
+  PL_TRY_ASSIGN(const run_config::ConfigPack cmp, run_config::ReadConfigPack(arguments.packs[1]));
+  const run_config::ConfigComparison comparison = run_config::CompareConfigs(bench, cmp);
   const std::string directory =
       arguments.output.empty() ? std::string("./config_check_result") : arguments.output;
   const std::string path = JoinPath(directory, "result.xlsx");
-  PL_TRY(pipeline::WriteConfigWorkbook(comparison, path));
-  Print(pipeline::ConfigSummary(comparison));
+  PL_TRY(run_config::WriteConfigWorkbook(comparison, path));
+  Print(run_config::ConfigSummary(comparison));
   Print(fmt::format("file: {}\n", path));
   if (arguments.fail_on.empty()) return 0;
-  const auto limit = arguments.fail_on == "error" ? pipeline::ConfigLevel::kError
-                                                  : pipeline::ConfigLevel::kWarning;
+  const auto limit = arguments.fail_on == "error" ? run_config::ConfigLevel::kError
+                                                  : run_config::ConfigLevel::kWarning;
   const bool fails = comparison.level() >= limit || comparison.sheets.empty();
   return fails ? kDifferencesFound : 0;
 }
 
-int Answer(const pipeline::LogComparison& comparison, const Arguments& arguments) {
-  Print(pipeline::LogSummary(comparison));
+int Answer(const run_config::LogComparison& comparison, const Arguments& arguments) {
+  Print(run_config::LogSummary(comparison));
   for (const std::string& file : comparison.files) Print(fmt::format("file: {}\n", file));
   const bool agree = !comparison.parameters.empty() && comparison.different() == 0;
   return agree || arguments.fail_on.empty() ? 0 : kDifferencesFound;
@@ -66,8 +66,8 @@ int Answer(const pipeline::LogComparison& comparison, const Arguments& arguments
 
 Result<int> CompareLogs(const Arguments& arguments) {
   const auto& logs = arguments.compared_logs;
-  PL_TRY_ASSIGN(const pipeline::LogComparison comparison,
-                pipeline::CompareLogs(
+  PL_TRY_ASSIGN(const run_config::LogComparison comparison,
+                run_config::CompareLogs(
                     logs[0], logs[1],
                     arguments.output.empty() ? "./verl_param_compare_result" : arguments.output));
   return Answer(comparison, arguments);
@@ -76,8 +76,8 @@ Result<int> CompareLogs(const Arguments& arguments) {
 Result<int> VerifyLog(const Arguments& arguments) {
   const auto& files = arguments.verified_logs;
   const bool has_bench = files.size() == 2;
-  PL_TRY_ASSIGN(const pipeline::LogComparison comparison,
-                pipeline::VerifyLog(
+  PL_TRY_ASSIGN(const run_config::LogComparison comparison,
+                run_config::VerifyLog(
                     has_bench ? files[0] : std::string(), files.back(),
                     arguments.output.empty() ? "./verl_param_verify_result" : arguments.output));
   return Answer(comparison, arguments);

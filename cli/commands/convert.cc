@@ -9,12 +9,12 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "pipeline/device_dump/convert_dumps.h"
+#include "operators/convert_dumps.h"
 #include "progress.h"
 #include "terminal.h"
 #include "usage.h"
@@ -23,9 +23,9 @@
 namespace plumbline::cli {
 namespace {
 
-using pipeline::ConvertReport;
-using pipeline::ConvertRequest;
-using pipeline::OutputKind;
+using operators::ConvertReport;
+using operators::ConvertRequest;
+using operators::OutputKind;
 
 struct Arguments {
   ConvertRequest request;
@@ -74,7 +74,7 @@ int Convert(Arguments& arguments) {
                      .bytes = now.bytes});
     };
   }
-  const auto report = pipeline::ConvertDumps(arguments.request);
+  const auto report = operators::ConvertDumps(arguments.request);
   if (!report) {
     PrintError(fmt::format("plumb convert: {} (error {})\n", WithNearestPath(report.error().text),
                            static_cast<int>(report.error().code)));
@@ -147,7 +147,7 @@ void AddConvertCommand(CLI::App& app, int& exit_status) {
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
     if (const std::string empty = EmptyOption(*command); !empty.empty()) {
-      constexpr auto kCode = static_cast<int>(pipeline::DumpCode::kInvalidParameter);
+      constexpr auto kCode = static_cast<int>(operators::DumpCode::kInvalidParameter);
       PrintError(fmt::format("plumb convert: {} (error {})\n", empty, kCode));
       exit_status = kCode;
       return;

@@ -8,14 +8,14 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "commands.h"
-#include "formats/trend_db.h"
+#include "formats/sqlite/trend_db.h"
 #include "help_page.h"
-#include "pipeline/data_to_db.h"
 #include "progress.h"
 #include "terminal.h"
 #include "vocabulary.h"
+#include "watch/data_to_db.h"
 
 namespace plumbline::cli {
 namespace {

@@ -7,16 +7,16 @@
 #include <memory>
 #include <string>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "commands/dump_config_finish.h"
 #include "commands/dump_config_new.h"
 #include "config/acl_json.h"
 #include "config/graph_dump/dump_settings.h"
+#include "graphs/graph_sheets.h"
 #include "help_page.h"
-#include "pipeline/graphs/kernel_selection.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -43,9 +43,9 @@ void PrintIterations(const graph_dump::Iterations& iterations) {
 }
 
 Status PrintSelection(const CheckedSettings& checked, const std::string& tree) {
-  PL_TRY_ASSIGN(const pipeline::KernelSelection selection,
-                pipeline::SelectKernels(checked.settings.kernels, tree));
-  for (const pipeline::EntrySelection& entry : selection.entries) {
+  PL_TRY_ASSIGN(const graphs::KernelSelection selection,
+                graphs::SelectKernels(checked.settings.kernels, tree));
+  for (const graphs::EntrySelection& entry : selection.entries) {
     std::string text = fmt::format("\"{}\": {}", entry.text, CountText(entry.kernels, "kernel"));
     if (!entry.first.empty()) text += fmt::format(", first {}", entry.first);
     if (!entry.nearest.empty()) text += fmt::format(". Did you mean {}?", entry.nearest);

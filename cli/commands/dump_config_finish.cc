@@ -7,12 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "commands/natural_number.h"
+#include "graphs/finish_dump.h"
 #include "help_page.h"
-#include "pipeline/graphs/finish_dump.h"
 #include "terminal.h"
 #include "vocabulary.h"
 
@@ -23,13 +23,13 @@ constexpr const char* kName = "dump-config finish";
 
 struct Arguments {
   std::string tree;
-  pipeline::FinishOptions options;
+  graphs::FinishOptions options;
   bool is_live = false;
 };
 
 Status Finish(const Arguments& arguments) {
-  PL_TRY_ASSIGN(const pipeline::FinishReport report,
-                pipeline::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
+  PL_TRY_ASSIGN(const graphs::FinishReport report,
+                graphs::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
   for (const std::string& problem : report.problems) {
     PrintError(fmt::format("plumb {}: {}\n", kName, OneLine(problem)));
   }

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "base/text/text_parts.h"
 #include "commands.h"
 #include "commands/natural_number.h"
 #include "config/graph_dump/dump_plan.h"

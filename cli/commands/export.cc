@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "help_page.h"
-#include "pipeline/export_dump.h"
+#include "inspect/export_dump.h"
 #include "progress.h"
 #include "terminal.h"
 #include "vocabulary.h"

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
 #include "commands.h"
 #include "commands/value_checks.h"
-#include "formats/hdf5_copy.h"
+#include "formats/hdf5/hdf5_dump.h"
 #include "hdf5_functions.h"
 #include "help_page.h"
 #include "terminal.h"

@@ -9,15 +9,15 @@
 #include <optional>
 #include <string>
 
-#include "base/log.h"
-#include "base/number_text.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
 #include "commands.h"
 #include "config/options.h"
-#include "formats/json_document.h"
+#include "formats/json/json_feed.h"
+#include "graphs/graph_sheets.h"
 #include "help_page.h"
+#include "inspect/inventory.h"
 #include "kernels/cpu_target.h"
-#include "pipeline/graphs/write_index.h"
-#include "pipeline/inventory.h"
 #include "terminal.h"
 #include "vocabulary.h"
 
@@ -345,7 +345,7 @@ Status InspectPath(const std::string& path, bool salvage, bool machine) {
 }
 
 Status InspectIndex(const std::string& path, const std::string& file) {
-  PL_TRY_ASSIGN(const pipeline::WrittenIndex written, pipeline::WriteGraphIndex(path, file));
+  PL_TRY_ASSIGN(const graphs::WrittenIndex written, graphs::WriteGraphIndex(path, file));
   Print(OneLine(fmt::format("{}: {}", path, CountText(written.rows, "tensor"))) + "\n");
   if (written.unreadable > 0) PrintFact(fmt::format("unreadable: {}", written.unreadable));
   if (written.left_out > 0) PrintFact(fmt::format("other files left out: {}", written.left_out));

@@ -10,7 +10,7 @@
 
 #include "commands.h"
 #include "help_page.h"
-#include "pipeline/ranks/merge_results.h"
+#include "ranks/merge_results.h"
 #include "terminal.h"
 #include "vocabulary.h"
 
@@ -38,10 +38,10 @@ Result<int> RunMerge(const Arguments& arguments) {
   if (arguments.input.empty() == arguments.input_option.empty()) {
     return Error(ErrorCode::kInvalidArgument, "name the directory of the results once");
   }
-  PL_TRY_ASSIGN(const pipeline::MergeConfig config, pipeline::ReadMergeConfig(arguments.config));
+  PL_TRY_ASSIGN(const ranks::MergeConfig config, ranks::ReadMergeConfig(arguments.config));
   const std::string& input = arguments.input.empty() ? arguments.input_option : arguments.input;
-  PL_TRY_ASSIGN(const pipeline::MergeReport report,
-                pipeline::MergeResults(input, arguments.output, config, arguments.threads));
+  PL_TRY_ASSIGN(const ranks::MergeReport report,
+                ranks::MergeResults(input, arguments.output, config, arguments.threads));
   std::string text =
       fmt::format("merged: {} ranks, {} rows on each of {} sheets ({})\n", report.ranks.size(),
                   report.rows, report.metrics.size(), fmt::join(report.metrics, ", "));

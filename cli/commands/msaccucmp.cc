@@ -17,7 +17,7 @@
 namespace plumbline::cli {
 namespace {
 
-using pipeline::DumpCode;
+using operators::DumpCode;
 
 constexpr const char* kSummary = "Run a command line written for upstream's program msaccucmp.";
 

@@ -10,7 +10,7 @@
 
 #include "command_tree.h"
 #include "commands/option_words.h"
-#include "pipeline/device_dump/msaccucmp_code.h"
+#include "operators/msaccucmp_code.h"
 
 namespace plumbline::cli {
 
@@ -58,7 +58,7 @@ std::optional<OptionWords> ParseVerbOptions(const char* verb, std::span<const Wo
                                             const Words& words, int& status);
 
 // Prints "msaccucmp <verb>: <message>" on stderr and returns `code` as an exit status.
-int ReportMsaccucmp(const char* verb, const std::string& message, pipeline::DumpCode code);
+int ReportMsaccucmp(const char* verb, const std::string& message, operators::DumpCode code);
 
 }  // namespace plumbline::cli
 

@@ -8,20 +8,19 @@
 #include <optional>
 #include <utility>
 
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
 #include "commands/msaccucmp.h"
 #include "commands/msaccucmp_request.h"
 #include "commands/option_words.h"
 #include "hdf5_functions.h"
-#include "pipeline/graphs/tensor_answer.h"
-#include "pipeline/operators/array_pair.h"
-#include "pipeline/operators/compare_hdf5.h"
-#include "pipeline/operators/compare_operators.h"
-#include "pipeline/operators/hdf5_filtered.h"
-#include "pipeline/operators/operator_batch.h"
-#include "pipeline/operators/operator_csv.h"
-#include "pipeline/operators/operator_detail.h"
+#include "operators/array_pair.h"
+#include "operators/compare_hdf5.h"
+#include "operators/compare_operators.h"
+#include "operators/hdf5_filtered.h"
+#include "operators/operator_csv.h"
+#include "operators/operator_detail.h"
+#include "report/tensor_answer.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -39,7 +38,7 @@ constexpr WordOption kFileCompareOptions[] = {
 
 int Fail(const Error& error) { return ReportMsaccucmp(kCompare, error.message(), CodeOf(error)); }
 
-int CompareTwoFiles(const pipeline::OperatorRequest& request) {
+int CompareTwoFiles(const operators::OperatorRequest& request) {
   for (const std::string& path : {request.target, request.golden}) {
     if (!path.ends_with(".npy")) {
       return ReportMsaccucmp(kCompare, path + ": not compared as a file (expected .npy)",
@@ -47,31 +46,31 @@ int CompareTwoFiles(const pipeline::OperatorRequest& request) {
     }
   }
   const auto pair =
-      pipeline::CompareArrayFiles(request.target, request.golden, request.algorithms, request.own);
+      operators::CompareArrayFiles(request.target, request.golden, request.algorithms, request.own);
   if (!pair) return Fail(pair.error());
-  Print(pipeline::ArrayPairText(*pair));
+  Print(operators::ArrayPairText(*pair));
   return 0;
 }
 
-int CompareDirectories(const OptionWords& words, const pipeline::OperatorRequest& request) {
+int CompareDirectories(const OptionWords& words, const operators::OperatorRequest& request) {
   const std::string output = words.Get("--output", ".");
   if (words.Has("--mapping")) {
-    const auto pairs = pipeline::PairOperators(request);
+    const auto pairs = operators::PairOperators(request);
     if (!pairs) return Fail(pairs.error());
-    const auto path = pipeline::WriteOperatorMapping(*pairs, output);
+    const auto path = operators::WriteOperatorMapping(*pairs, output);
     if (!path) return Fail(path.error());
     Print(fmt::format("{}\n", *path));
     return 0;
   }
-  pipeline::OperatorRequest looking = request;
+  operators::OperatorRequest looking = request;
   looking.with_overflow = words.Has("--overflow_detection") || words.Has("--advisor");
   // Never destroyed: the end of the process takes its many small texts at once.
-  static auto* const kept = new std::optional<Result<pipeline::OperatorComparison>>;
-  const auto& comparison = kept->emplace(pipeline::CompareOperators(looking));
+  static auto* const kept = new std::optional<Result<operators::OperatorComparison>>;
+  const auto& comparison = kept->emplace(operators::CompareOperators(looking));
   if (!comparison) return Fail(comparison.error());
-  const auto path = pipeline::WriteOperatorCsv(*comparison, output, "result");
+  const auto path = operators::WriteOperatorCsv(*comparison, output, "result");
   if (!path) return Fail(path.error());
-  Print(pipeline::OperatorText(*comparison));
+  Print(operators::OperatorText(*comparison));
   Print(fmt::format("result: {}\n", *path));
   if (!words.Has("--advisor")) return 0;
   if (request.range.is_set()) {
@@ -96,7 +95,7 @@ DumpResult<uint64_t> NumberOf(const OptionWords& words, const char* name,
 }
 
 // One operator, element by element.
-int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& recordings) {
+int CompareOperator(const OptionWords& words, const operators::OperatorRequest& recordings) {
   constexpr uint64_t kMostTensors = 1000000;
   const bool is_input = words.Has("--input_index");
   const auto index =
@@ -106,7 +105,7 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
   for (const auto* number : {&index, &largest, &lines}) {
     if (!*number) return ReportMsaccucmp(kCompare, number->error().text, number->error().code);
   }
-  pipeline::DetailRequest request;
+  operators::DetailRequest request;
   request.recordings = recordings;
   request.op_name = words.Get("--op_name");
   request.place = {is_input, static_cast<size_t>(*index)};
@@ -114,7 +113,7 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
   request.lines_per_file = *lines;
   request.all_elements = !words.Has("--ignore_single_op_result");
   request.output_directory = words.Get("--output", ".");
-  const auto detail = pipeline::DetailOperator(request);
+  const auto detail = operators::DetailOperator(request);
   if (!detail) {
     const bool does_not_fit = detail.error().code() == ErrorCode::kInvalidArgument;
     return ReportMsaccucmp(kCompare, detail.error().message(),
@@ -128,26 +127,26 @@ int CompareOperator(const OptionWords& words, const pipeline::OperatorRequest& r
 }
 
 // One result per model; a model that cannot be compared does not stop the others.
-int CompareBatch(const OptionWords& words, const pipeline::OperatorRequest& request) {
-  const auto batch = pipeline::FindBatch(request.target, request.fusion_rule);
+int CompareBatch(const OptionWords& words, const operators::OperatorRequest& request) {
+  const auto batch = operators::FindBatch(request.target, request.fusion_rule);
   if (!batch) return Fail(batch.error());
   const std::string output = words.Get("--output", ".");
   for (const std::string& note : batch->notes) Print(fmt::format("note: {}\n", note));
   int status = 0;
-  for (const pipeline::BatchModel& model : batch->models) {
-    pipeline::OperatorRequest of_model = request;
+  for (const operators::BatchModel& model : batch->models) {
+    operators::OperatorRequest of_model = request;
     of_model.target = model.directory;
     of_model.fusion_rule = model.rule_path;
     of_model.with_overflow = words.Has("--overflow_detection");
     Print(fmt::format("{}:\n", model.directory));
-    const auto comparison = pipeline::CompareOperators(of_model);
+    const auto comparison = operators::CompareOperators(of_model);
     if (!comparison) {
       status = Fail(comparison.error());
       continue;
     }
-    const auto path = pipeline::WriteOperatorCsv(*comparison, output, model.ResultPrefix());
+    const auto path = operators::WriteOperatorCsv(*comparison, output, model.ResultPrefix());
     if (!path) return Fail(path.error());
-    Print(pipeline::OperatorText(*comparison));
+    Print(operators::OperatorText(*comparison));
     Print(fmt::format("result: {}\n", *path));
   }
   return status;
@@ -191,7 +190,7 @@ int CompareOperatorFilesHere(const OptionWords& words) {
   const std::string output = words.Get("--output", ".");
   const auto path = (*hdf5)->write_result(*comparison, output);
   if (!path) return Fail(path.error());
-  Print(pipeline::AnswerText(comparison->answer, "values"));
+  Print(report::AnswerText(comparison->answer, "values"));
   Print(fmt::format("result: {}\n", *path));
   if (post_process == "0") return 0;
   const auto filtered =
@@ -255,16 +254,16 @@ int RunMsaccucmpFileCompare(const Words& words, RunPlumb /*run_plumb*/) {
   std::vector<measure::DumpAlgorithm> algorithms = measure::AllDumpAlgorithms();
   std::erase(algorithms, measure::DumpAlgorithm::kKullbackLeiblerDivergence);
   std::erase(algorithms, measure::DumpAlgorithm::kStandardDeviation);
-  const auto pair = pipeline::CompareArrayFiles(parsed->Get("--my_dump_path"),
-                                                parsed->Get("--golden_dump_path"), algorithms);
+  const auto pair = operators::CompareArrayFiles(parsed->Get("--my_dump_path"),
+                                                 parsed->Get("--golden_dump_path"), algorithms);
   if (!pair) {
     const bool is_shape = pair.error().code() == ErrorCode::kInvalidArgument;
     return ReportMsaccucmp(kFileCompare, pair.error().message(),
                            is_shape ? DumpCode::kInvalidShape : DumpCode::kInvalidDumpData);
   }
-  const auto path = pipeline::WriteArrayPair(*pair, parsed->Get("--output"));
+  const auto path = operators::WriteArrayPair(*pair, parsed->Get("--output"));
   if (!path) return ReportMsaccucmp(kFileCompare, path.error().message(), DumpCode::kWriteError);
-  Print(pipeline::ArrayPairText(*pair));
+  Print(operators::ArrayPairText(*pair));
   Print(fmt::format("result: {}\n", *path));
   return 0;
 }

@@ -5,13 +5,12 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
 #include "commands/msaccucmp.h"
 #include "commands/msaccucmp_request.h"
 #include "commands/option_words.h"
-#include "pipeline/operators/operator_advice.h"
-#include "pipeline/operators/space_logs.h"
+#include "operators/operator_csv.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -56,14 +55,14 @@ std::span<const WordOption> AdvisorOptions() { return kAdvisorOptions; }
 // Prints and writes the advice on a result.
 int ReportAdvice(const std::string& csv_path, const std::vector<std::string>& input_nodes,
                  const std::string& output) {
-  const auto advice = pipeline::AdviseOn(csv_path, input_nodes);
+  const auto advice = operators::AdviseOn(csv_path, input_nodes);
   if (!advice) return ReportMsaccucmp(kAdvisor, advice.error().message(), DumpCode::kInvalidFile);
   for (const std::string& note : advice->notes) {
     PrintError(fmt::format("msaccucmp {}: warning: {}\n", kAdvisor, note));
   }
-  const auto path = pipeline::WriteAdvice(*advice, csv_path, output);
+  const auto path = operators::WriteAdvice(*advice, csv_path, output);
   if (!path) return ReportMsaccucmp(kAdvisor, path.error().message(), CodeOf(path.error()));
-  Print(pipeline::AdviceText(*advice));
+  Print(operators::AdviceText(*advice));
   Print(fmt::format("advice: {}\n", *path));
   return 0;
 }
@@ -86,7 +85,7 @@ int RunMsaccucmpSaveLog(const Words& words, RunPlumb /*run_plumb*/) {
   const auto parsed = ParseVerbOptions(kSaveLog, kSaveLogOptions, kRequired, words, status);
   if (!parsed) return status;
   const std::string path = parsed->Get("--dump_file");
-  const auto logs = pipeline::SaveSpaceLogs(path, parsed->Get("--output", "."));
+  const auto logs = operators::SaveSpaceLogs(path, parsed->Get("--output", "."));
   if (!logs) {
     const bool is_missing = logs.error().code() == ErrorCode::kNotFound;
     return ReportMsaccucmp(kSaveLog, logs.error().message(),

@@ -9,12 +9,12 @@
 #include <memory>
 #include <utility>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "base/text/text_parts.h"
 #include "commands/msaccucmp.h"
-#include "pipeline/operators/operator_csv.h"
-#include "pipeline/user_code/user_code.h"
+#include "operators/operator_csv.h"
+#include "operators/user_code.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -130,18 +130,18 @@ DumpResult<std::map<std::string, std::vector<std::pair<std::string, std::string>
 }
 
 // The user's own functions; none without -c.
-DumpResult<std::shared_ptr<pipeline::UserCode>> UserCodeOf(const OptionWords& words) {
+DumpResult<std::shared_ptr<operators::UserCode>> UserCodeOf(const OptionWords& words) {
   auto parameters = ParametersOf(words.Get("--algorithm_options"));
   if (!parameters) return parameters.error();
   if (!words.Has("--custom_script_path")) {
-    if (parameters->empty()) return std::shared_ptr<pipeline::UserCode>();
+    if (parameters->empty()) return std::shared_ptr<operators::UserCode>();
     return Refusal("-a: the built-in algorithms take no parameters (expected with -c)");
   }
-  auto code = pipeline::UserCode::Load(
+  auto code = operators::UserCode::Load(
       {words.Get("--custom_script_path"), /*with_algorithms=*/true, *std::move(parameters)});
   if (!code) return code.error();
   for (const std::string& name : (*code)->algorithms()) {
-    if (!pipeline::IsResultColumn(name)) continue;
+    if (!operators::IsResultColumn(name)) continue;
     return Refusal(fmt::format("alg_{}.py: the result has another column of this name", name),
                    DumpCode::kInvalidAlgorithm);
   }
@@ -167,8 +167,8 @@ DumpResult<std::array<int64_t, 3>> SpanOf(const std::string& text) {
   return span;
 }
 
-DumpResult<pipeline::OperatorRange> RangeOf(const OptionWords& words) {
-  pipeline::OperatorRange range;
+DumpResult<operators::OperatorRange> RangeOf(const OptionWords& words) {
+  operators::OperatorRange range;
   if (words.Has("--range") && words.Has("--select")) return Refusal("-r and -s exclude each other");
   if (words.Has("--range")) {
     const auto span = SpanOf(words.Get("--range"));
@@ -211,8 +211,8 @@ DumpStatus CheckOptions(const OptionWords& words) {
   return {};
 }
 
-DumpResult<pipeline::OperatorRequest> CompareRequestOf(const OptionWords& words) {
-  pipeline::OperatorRequest request;
+DumpResult<operators::OperatorRequest> CompareRequestOf(const OptionWords& words) {
+  operators::OperatorRequest request;
   request.target = words.Get("--my_dump_path");
   request.golden = words.Get("--golden_dump_path");
   request.fusion_rule = words.Get("--fusion_rule_file");

@@ -8,14 +8,14 @@
 
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
-#include "pipeline/operators/compare_operators.h"
+#include "operators/compare_operators.h"
 
 namespace plumbline::cli {
 
-using pipeline::DumpCode;
-using pipeline::DumpFailure;
-using pipeline::DumpResult;
-using pipeline::DumpStatus;
+using operators::DumpCode;
+using operators::DumpFailure;
+using operators::DumpResult;
+using operators::DumpStatus;
 
 std::span<const WordOption> CompareOptions();
 
@@ -23,7 +23,7 @@ std::span<const WordOption> CompareOptions();
 DumpStatus CheckOptions(const OptionWords& words);
 
 // The recordings and how to compare them; loads the user's own functions. Warnings go to stderr.
-DumpResult<pipeline::OperatorRequest> CompareRequestOf(const OptionWords& words);
+DumpResult<operators::OperatorRequest> CompareRequestOf(const OptionWords& words);
 
 // What happened while reading and pairing, by upstream's numbers.
 DumpCode CodeOf(const Error& error);

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/file.h"
-#include "base/input_files.h"
+#include "base/file/file.h"
+#include "base/file/input_files.h"
 #include "commands/msaccucmp.h"
 #include "commands/msaccucmp_request.h"
 #include "commands/option_words.h"
-#include "pipeline/device_dump/array_dumps.h"
-#include "pipeline/operators/operator_csv.h"
+#include "operators/array_dumps.h"
+#include "operators/operator_csv.h"
 #include "terminal.h"
 
 namespace plumbline::cli {
@@ -63,11 +63,11 @@ int RunConversion(const OptionWords& options, RunPlumb run_plumb) {
   if (target == "numpy" && is_device) {
     return run_plumb({"convert", "-d", input, "-out", output, "-t", "npy"});
   }
-  auto kind = pipeline::ArrayDumpKind::kFramework;
-  if (is_device) kind = pipeline::ArrayDumpKind::kDevice;
-  if (type == "quant") kind = pipeline::ArrayDumpKind::kQuantised;
-  const auto report = target == "dump" ? pipeline::DumpsFromArrays(input, output, kind)
-                                       : pipeline::ArraysFromDumps(input, output, kind);
+  auto kind = operators::ArrayDumpKind::kFramework;
+  if (is_device) kind = operators::ArrayDumpKind::kDevice;
+  if (type == "quant") kind = operators::ArrayDumpKind::kQuantised;
+  const auto report = target == "dump" ? operators::DumpsFromArrays(input, output, kind)
+                                       : operators::ArraysFromDumps(input, output, kind);
   if (!report) {
     return ReportMsaccucmp(kConversion, report.error().text, report.error().code);
   }
@@ -76,7 +76,7 @@ int RunConversion(const OptionWords& options, RunPlumb run_plumb) {
                            kConversion, name));
   }
   int status = 0;
-  for (const pipeline::DumpFailure& failure : report->failures) {
+  for (const operators::DumpFailure& failure : report->failures) {
     const int code = ReportMsaccucmp(kConversion, failure.text, failure.code);
     if (status == 0) status = code;
   }
@@ -115,13 +115,13 @@ int RunMsaccucmpVector(const Words& words, RunPlumb run_plumb) {
       InputFiles({request->target, request->golden, request->fusion_rule, request->quant_rule})
           .CheckSpares(path);
   if (!spared) return ReportMsaccucmp(kVector, spared.error().message(), CodeOf(spared.error()));
-  const auto comparison = pipeline::CompareOperators(*request);
+  const auto comparison = operators::CompareOperators(*request);
   if (!comparison) {
     return ReportMsaccucmp(kVector, comparison.error().message(), CodeOf(comparison.error()));
   }
-  const Status written = pipeline::WriteOperatorTable(*comparison, path, options->Has("--csv"));
+  const Status written = operators::WriteOperatorTable(*comparison, path, options->Has("--csv"));
   if (!written) return ReportMsaccucmp(kVector, written.error().message(), DumpCode::kWriteError);
-  Print(pipeline::OperatorText(*comparison));
+  Print(operators::OperatorText(*comparison));
   Print(fmt::format("result: {}\n", path));
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <CLI/App.hpp>
 #include <string>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::cli {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
 #include "usage.h"
 
 namespace plumbline::cli {

@@ -12,13 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "commands.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
-#include "pipeline/device_dump/overflow_summary.h"
-#include "pipeline/overflow/overflow_check.h"
-#include "pipeline/overflow/overflow_json.h"
+#include "operators/overflow_summary.h"
+#include "overflow/overflow_check.h"
 #include "terminal.h"
 #include "usage.h"
 #include "vocabulary.h"
@@ -108,7 +107,7 @@ Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
   return status == 0 && is_partial ? kNotAllJudged : status;
 }
 
-int TellFailure(const pipeline::DumpFailure& failure) {
+int TellFailure(const operators::DumpFailure& failure) {
   PrintError(fmt::format("plumb overflow: {} (error {})\n", WithNearestPath(failure.text),
                          static_cast<int>(failure.code)));
   return static_cast<int>(failure.code);
@@ -116,14 +115,14 @@ int TellFailure(const pipeline::DumpFailure& failure) {
 
 // Records of a device: those of -d as upstream's program has it, one of them unless -n says more;
 // without -d all.
-int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
+int RunDeviceOverflow(const Arguments& arguments, load::DumpFiles found) {
   const size_t all = std::numeric_limits<size_t>::max();
-  const auto made = pipeline::SummarizeOverflows(
+  const auto made = operators::SummarizeOverflows(
       {arguments.options.output_directory,
        arguments.count.value_or(arguments.dump_path.empty() ? all : 1)},
       std::move(found));
   if (!made) return TellFailure(made.error());
-  const pipeline::OverflowSummary& summary = *made;
+  const operators::OverflowSummary& summary = *made;
   for (const auto* lines : {&summary.notes, &summary.failures}) {
     for (const std::string& line : *lines) {
       PrintError(fmt::format("plumb overflow: {}\n", OneLine(line)));
@@ -145,8 +144,8 @@ int RunDeviceOverflow(const Arguments& arguments, pipeline::DumpFiles found) {
 
 // A tree with records of a device, or else a recording.
 int RunOnTree(const Arguments& arguments, const std::string& path) {
-  Result<pipeline::DumpFiles> found = pipeline::FindDumpFiles(path, {.recursive = true});
-  if (found && pipeline::HasOverflowRecords(*found)) {
+  Result<load::DumpFiles> found = load::FindDumpFiles(path, {.recursive = true});
+  if (found && operators::HasOverflowRecords(*found)) {
     return RunDeviceOverflow(arguments, *std::move(found));
   }
   std::vector<std::string> unreadable;
@@ -163,10 +162,9 @@ int RunOnTree(const Arguments& arguments, const std::string& path) {
 }
 
 int RunOnDevice(const Arguments& arguments) {
-  Result<pipeline::DumpFiles> found =
-      pipeline::FindDumpFiles(arguments.dump_path, {.recursive = true});
+  Result<load::DumpFiles> found = load::FindDumpFiles(arguments.dump_path, {.recursive = true});
   if (found) return RunDeviceOverflow(arguments, *std::move(found));
-  return TellFailure(pipeline::Failed(pipeline::DumpCode::kInvalidPath, found.error()));
+  return TellFailure(operators::Failed(operators::DumpCode::kInvalidPath, found.error()));
 }
 
 }  // namespace

@@ -9,19 +9,18 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/log.h"
-#include "base/number_text.h"
-#include "base/text_parts.h"
+#include "arrays/compare_npy_trees.h"
+#include "arrays/element_report.h"
+#include "base/process/log.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
 #include "commands.h"
 #include "commands/msaccucmp.h"
 #include "commands/option_words.h"
 #include "help_page.h"
-#include "pipeline/arrays/compare_npy_trees.h"
-#include "pipeline/arrays/element_report.h"
-#include "pipeline/arrays/print_array.h"
-#include "pipeline/call_text.h"
-#include "pipeline/device_dump/convert_dumps.h"
-#include "pipeline/result_names.h"
+#include "inspect/call_text.h"
+#include "operators/convert_dumps.h"
+#include "report/result_names.h"
 #include "terminal.h"
 #include "usage.h"
 
@@ -135,7 +134,7 @@ int RunPk(const std::vector<std::string>& words) {
   const auto options = Options("pk", kPkOptions, words, status);
   if (!options) return status;
   const Result<std::string> text =
-      pipeline::CallText(options->Get("--file"), options->Get("--name"));
+      inspect::CallText(options->Get("--file"), options->Get("--name"));
   if (!text) return Fail("pk", text.error());
   Print(*text);
   return 0;
@@ -189,12 +188,12 @@ int RunVc(const std::vector<std::string>& words) {
 }
 
 // Converts, and says what failed and what is odd; nothing after `status` was set to the error's.
-std::optional<pipeline::ConvertReport> Converted(std::string_view verb,
-                                                 const pipeline::ConvertRequest& request,
-                                                 int& status) {
-  auto report = pipeline::ConvertDumps(request);
+std::optional<operators::ConvertReport> Converted(std::string_view verb,
+                                                  const operators::ConvertRequest& request,
+                                                  int& status) {
+  auto report = operators::ConvertDumps(request);
   if (!report) {
-    status = Fail(verb, Error(pipeline::ErrorCodeOf(report.error().code), report.error().text));
+    status = Fail(verb, Error(operators::ErrorCodeOf(report.error().code), report.error().text));
     return std::nullopt;
   }
   const auto say = [&](const std::string& line) {
@@ -208,12 +207,12 @@ std::optional<pipeline::ConvertReport> Converted(std::string_view verb,
   if (report->failed > 0) {
     say(CountText(report->failed, "file") + " failed: " + report->failure_list);
   }
-  status = report->code ? ExitStatus(pipeline::ErrorCodeOf(*report->code)) : 0;
+  status = report->code ? ExitStatus(operators::ErrorCodeOf(*report->code)) : 0;
   return *std::move(report);
 }
 
 // The same, and lists the outputs.
-int ConvertAndList(std::string_view verb, const pipeline::ConvertRequest& request) {
+int ConvertAndList(std::string_view verb, const operators::ConvertRequest& request) {
   int status = 0;
   const auto report = Converted(verb, request, status);
   if (!report) return status;
@@ -226,7 +225,7 @@ int RunDc(const std::vector<std::string>& words) {
   int status = 0;
   const auto options = Options("dc", kDcOptions, words, status);
   if (!options) return status;
-  pipeline::ConvertRequest request;
+  operators::ConvertRequest request;
   request.dump_path = options->Get("--name");
   request.output_directory = options->Get("--output_path", "parse_data/dump_convert");
   request.format = options->Get("--format");
@@ -237,11 +236,11 @@ int RunCad(const std::vector<std::string>& words) {
   int status = 0;
   const auto options = Options("cad", kCadOptions, words, status);
   if (!options) return status;
-  pipeline::ConvertRequest request;
+  operators::ConvertRequest request;
   request.dump_path = options->Get("--my_dump_path");
   request.output_directory = options->Has("--output_path")
                                  ? options->Get("--output_path")
-                                 : pipeline::FreeDirectory("parse_data/batch_dump_convert");
+                                 : report::FreeDirectory("parse_data/batch_dump_convert");
   request.by_operator = true;
   const auto report = Converted("cad", request, status);
   if (!report) return status;
@@ -259,10 +258,10 @@ int RunFiles(const std::vector<std::string>& words) {
   if (type != "pt" && type != "npy") {
     return Fail("-t", Error(ErrorCode::kInvalidArgument, type + ": expected npy or pt"));
   }
-  pipeline::ConvertRequest request;
+  operators::ConvertRequest request;
   request.dump_path = options->Get("--dump_path");
   request.output_directory = options->Get("--output_path", "./output");
-  request.kind = type == "pt" ? pipeline::OutputKind::kPt : pipeline::OutputKind::kNpy;
+  request.kind = type == "pt" ? operators::OutputKind::kPt : operators::OutputKind::kNpy;
   request.takes_atb = true;
   return ConvertAndList("-d", request);
 }

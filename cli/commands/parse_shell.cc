@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/child_end.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/process/child_process.h"
 #include "commands/parse.h"
 #include "terminal.h"
 

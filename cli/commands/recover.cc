@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "commands.h"
 #include "help_page.h"
 #include "terminal.h"

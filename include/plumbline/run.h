@@ -37,6 +37,7 @@ struct RunLoss {
   uint64_t duplicate_names = 0;   // entries that occurred again; the last one is used
   uint64_t recorder_drops = 0;    // calls, values and files that dump_error_info.log counts as lost
   uint64_t compiled_regions = 0;  // of recorder_drops: calls inside regions of torch.compile
+  bool ended_early = false;       // of recorder_drops: one, as the process was killed
   bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
   std::vector<std::string> side_files;  // errors of files beside it that could not be read
 };

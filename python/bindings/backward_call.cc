@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
 #include "callback.h"
@@ -51,13 +52,94 @@ uint64_t KeyOf(PyObject* node, const FrameworkNames& names) {
   return Unsigned(nb::steal(CheckedPython(PyObject_CallMethodNoArgs(node, names.node_id))));
 }
 
+// A sequence of integers; nothing for something else.
+std::optional<Shape> ShapeOf(PyObject* owner) {
+  static PyObject* const name = PyUnicode_InternFromString("shape");
+  PyObject* sizes = owner == nullptr ? nullptr : PyObject_GetAttr(owner, name);
+  std::optional<Shape> shape;
+  if (sizes != nullptr && (PyTuple_Check(sizes) || PyList_Check(sizes))) {
+    shape.emplace();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); ++i) {
+      shape->push_back(PyLong_AsLongLong(PySequence_Fast_GET_ITEM(sizes, i)));
+    }
+  }
+  Py_XDECREF(sizes);
+  if (PyErr_Occurred() == nullptr) return shape;
+  DropError();
+  return std::nullopt;
+}
+
+// What a node expects as gradient of its output `number`.
+std::optional<Shape> ShapeAt(PyObject* node, long long number) {
+  static PyObject* const name = PyUnicode_InternFromString("_input_metadata");
+  PyObject* all = PyObject_GetAttr(node, name);
+  std::optional<Shape> shape;
+  if (all != nullptr && PyTuple_Check(all) && number >= 0 && number < PyTuple_GET_SIZE(all)) {
+    shape = ShapeOf(PyTuple_GET_ITEM(all, number));
+  }
+  Py_XDECREF(all);
+  if (PyErr_Occurred() != nullptr) DropError();
+  return shape;
+}
+
+// `edges`: a tuple of (node or None, number), as `next_functions` of MindSpore's nodes. The answer
+// refers to no node.
+std::vector<capture::GradientEdge> EdgesIn(PyObject* edges) {
+  std::vector<capture::GradientEdge> found;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(edges); ++i) {
+    PyObject* edge = PyTuple_GET_ITEM(edges, i);
+    PyObject* node = PyTuple_GET_ITEM(edge, 0);
+    capture::GradientEdge& known = found.emplace_back();
+    known.is_there = node != Py_None;
+    if (!known.is_there) continue;
+    known.shape = ShapeAt(node, PyLong_AsLongLong(PyTuple_GET_ITEM(edge, 1)));
+  }
+  return found;
+}
+
+std::vector<capture::SeenGradient> SeenIn(PyObject* gradients) {
+  std::vector<capture::SeenGradient> seen;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(gradients); ++i) {
+    PyObject* gradient = PyTuple_GET_ITEM(gradients, i);
+    const bool is_none = gradient == Py_None;
+    seen.push_back({is_none, is_none ? std::nullopt : ShapeOf(gradient)});
+  }
+  return seen;
+}
+
+// The gradients of a node's inputs, as a hook of the node gets them. Most nodes have one for each
+// edge, or None; where there are fewer, their shapes tell. Borrows both arguments.
+class NodeGradients {
+ public:
+  NodeGradients(const std::vector<capture::GradientEdge>& edges, PyObject* gradients)
+      : gradients_(gradients) {
+    if (static_cast<size_t>(PyTuple_GET_SIZE(gradients)) < edges.size()) {
+      places_.emplace(edges, SeenIn(gradients));
+    }
+  }
+
+  // The gradient along an edge, borrowed; Py_None when none flows. Null: cannot be told.
+  [[nodiscard]] PyObject* At(size_t edge) const {
+    using Answer = capture::GradientPlaces::Answer;
+    size_t place = edge;
+    if (places_) {
+      const Answer answer = places_->At(edge, &place);
+      if (answer != Answer::kFound) return answer == Answer::kNone ? Py_None : nullptr;
+    }
+    const auto at = static_cast<Py_ssize_t>(place);
+    return at < PyTuple_GET_SIZE(gradients_) ? PyTuple_GET_ITEM(gradients_, at) : Py_None;
+  }
+
+ private:
+  PyObject* gradients_;
+  std::optional<capture::GradientPlaces> places_;
+};
+
 void Register(PyObject* owner, PyObject* method, Recorder& recorder, CallbackBody body) {
   const nb::object callback = nb::steal(CheckedPython(NewCallback(recorder, std::move(body))));
   Py_DECREF(CheckedPython(PyObject_CallMethodOneArg(owner, method, callback.ptr())));
 }
 
-// Marks of BackwardCall::layout_.
-constexpr char kResult = '.', kOpen = '(', kClose = ')';
 constexpr size_t kDeepestResult = 10;  // what a list that holds itself is opened to
 
 // The result hooked last on this thread and its listeners: a parent that returns its child's
@@ -84,10 +166,10 @@ BackwardCall::BackwardCall(Recorder& recorder, const Autograd& autograd, std::st
       name_(std::move(name)),
       parent_(std::move(parent)),
       epoch_(recorder.observer().epoch()),
-      arguments_(static_cast<size_t>(PyTuple_GET_SIZE(args))) {
+      progress_(static_cast<size_t>(PyTuple_GET_SIZE(args))) {
   const bool knows_sequence = !autograd.sequence_number.is_none();
   if (knows_sequence) first_sequence_ = Unsigned(autograd.sequence_number());
-  for (size_t i = 0; i < arguments_; ++i) {
+  for (size_t i = 0; i < progress_.arguments(); ++i) {
     PyObject* value = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
     if (!recorder.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     Edge edge = EdgeOf(value);
@@ -131,7 +213,7 @@ std::vector<PyObject*> BackwardCall::ResultsIn(PyObject* output) {
     AddResult(output, 0, &results);
   } else {
     results.push_back(output);
-    layout_ = kResult;
+    progress_.AddResult();
   }
   return results;
 }
@@ -141,10 +223,10 @@ void BackwardCall::AddResult(PyObject* value, size_t depth, std::vector<PyObject
   const bool is_list = PyTuple_Check(value) || PyList_Check(value);
   if (!opens || !(is_list || PyDict_Check(value))) {
     results->push_back(value);
-    layout_ += kResult;
+    progress_.AddResult();
     return;
   }
-  if (depth > 0) layout_ += kOpen;
+  if (depth > 0) progress_.OpenContainer();
   if (is_list) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
       AddResult(PySequence_Fast_GET_ITEM(value, i), depth + 1, results);
@@ -155,21 +237,20 @@ void BackwardCall::AddResult(PyObject* value, size_t depth, std::vector<PyObject
       AddResult(item, depth + 1, results);
     }
   }
-  if (depth > 0) layout_ += kClose;
+  if (depth > 0) progress_.CloseContainer();
 }
 
 void BackwardCall::Watch(PyObject* output) {
   std::vector<size_t> positions;
   std::vector<PyObject*> tensors;
   const std::vector<PyObject*> results = ResultsIn(output);
-  outputs_ = results.size();
-  for (size_t i = 0; i < outputs_; ++i) {
+  for (size_t i = 0; i < results.size(); ++i) {
     PyObject* value = results[i];
     if (!recorder_.IsTensor(value) || !RequiresGrad(value, names_)) continue;
     positions.push_back(i);
     tensors.push_back(value);
   }
-  watched_ = tensors.size();
+  progress_.set_watched(tensors.size());
   if (!tensors.empty()) {
     std::vector<Edge> edges;
     for (PyObject* tensor : tensors) edges.push_back(EdgeOf(tensor));
@@ -199,7 +280,7 @@ void BackwardCall::HookConsumers(const std::vector<Edge>& results,
   std::vector<nb::object> waiting;
   for (size_t i = 0; i < results.size(); ++i) {
     if (const Input* input = FindInput(results[i].key, results[i].number)) {
-      passed_.emplace_back(positions[i], input->arguments);
+      progress_.Pass(positions[i], input->arguments);
     } else {
       waiting.push_back(results[i].node);
     }
@@ -235,11 +316,11 @@ void BackwardCall::HookConsumersOf(PyObject* node, std::vector<nb::object>* wait
     }
   }
   if (sends.empty()) return;
-  ++expected_;
+  progress_.ExpectNode();
   // PyTorch's nodes have a gradient or None for every edge.
-  EdgeShapes shapes = names_.node_id == nullptr ? EdgeShapes() : EdgeShapes(edges.ptr());
-  auto ready = [self = shared_from_this(), sends = std::move(sends), shapes = std::move(shapes)](
-                   PyObject* args) { self->InputReady(sends, shapes, PyTuple_GET_ITEM(args, 0)); };
+  Edges places = names_.node_id == nullptr ? Edges() : EdgesIn(edges.ptr());
+  auto ready = [self = shared_from_this(), sends = std::move(sends), places = std::move(places)](
+                   PyObject* args) { self->InputReady(sends, places, PyTuple_GET_ITEM(args, 0)); };
   Register(node, TheNames().register_hook, recorder_, std::move(ready));
 }
 
@@ -274,15 +355,14 @@ void BackwardCall::HookResult(PyObject* tensor, size_t position, bool is_only) {
 }
 
 void BackwardCall::Open() {
-  recorder_.EnterBackward(name_);
-  grad_outputs_.assign(outputs_, nb::none());
-  grad_inputs_.assign(arguments_, nb::none());
-  arrived_ = results_arrived_ = passed_arrived_ = 0;
-  is_open_ = true;
+  recorder_.calls().EnterBackward(name_);
+  grad_outputs_.assign(progress_.results(), nb::none());
+  grad_inputs_.assign(progress_.arguments(), nb::none());
+  progress_.Open();
 }
 
 void BackwardCall::PackOutputs() {
-  if (grad_outputs_.empty()) return;
+  if (!progress_.TakeResults()) return;
   size_t at = 0, position = 0;
   nb::object all = TakeOutputs(&at, &position);
   grad_outputs_.clear();
@@ -290,54 +370,45 @@ void BackwardCall::PackOutputs() {
 }
 
 nb::object BackwardCall::TakeOutputs(size_t* at, size_t* position) {
+  using Progress = capture::BackwardProgress;
   // A container without any gradient is one null, as where containers are not opened.
   nb::list items;
   bool is_empty = *at > 0;
-  while (*at < layout_.size()) {
-    const char mark = layout_[(*at)++];
-    if (mark == kClose) break;
-    nb::object item =
-        mark == kOpen ? TakeOutputs(at, position) : std::move(grad_outputs_[(*position)++]);
+  while (*at < progress_.layout().size()) {
+    const char mark = progress_.layout()[(*at)++];
+    if (mark == Progress::kClose) break;
+    nb::object item = mark == Progress::kOpen ? TakeOutputs(at, position)
+                                              : std::move(grad_outputs_[(*position)++]);
     is_empty = is_empty && item.is_none();
     items.append(std::move(item));
   }
   return is_empty ? nb::none() : nb::object(nb::tuple(items));
 }
 
-bool BackwardCall::IsPassed(size_t argument) const {
-  return std::ranges::any_of(
-      passed_, [&](const auto& one) { return std::ranges::count(one.second, argument) > 0; });
-}
-
-bool BackwardCall::AwaitsPassed() const {
-  return results_arrived_ > 0 && passed_arrived_ < passed_.size();
-}
-
 void BackwardCall::PassOn(size_t position, PyObject* gradient) {
-  for (const auto& [result, arguments] : passed_) {
-    if (result != position) continue;
-    ++passed_arrived_;
-    for (const size_t argument : arguments) AddTo(argument, gradient);
-  }
+  for (const size_t argument : progress_.PassOn(position)) AddTo(argument, gradient);
+}
+
+void BackwardCall::RecordAtEnd() {
+  auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
+  autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
 }
 
 void BackwardCall::OutputArrived(size_t position, PyObject* gradient) {
   if (epoch_ != recorder_.observer().epoch()) return;
-  if (!is_open_) {
+  if (!progress_.is_open()) {
     Open();
     // When the last one arrives is not known: some results may be used by nobody.
-    auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
-    autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
+    RecordAtEnd();
   }
-  if (grad_outputs_.empty()) {
+  if (!progress_.ResultArrived(position, gradient == Py_None)) {
     recorder_.observer().CountLoss("gradients_late",
                                    name_ + ": the gradient of a result came last");
     return;
   }
-  if (grad_outputs_[position].is_none()) ++results_arrived_;
   grad_outputs_[position] = nb::borrow(gradient);
   PassOn(position, gradient);
-  if (expected_ > 0 && arrived_ == expected_ && !AwaitsPassed()) Record();
+  if (progress_.expects_nodes() && progress_.is_complete()) Record();
 }
 
 void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
@@ -350,22 +421,16 @@ void BackwardCall::OutputsReady(const std::vector<size_t>& positions,
   // Reduced now and not when the entry is complete: held gradients would cost memory.
   PackOutputs();
   for (size_t i = 0; i < positions.size(); ++i) PassOn(positions[i], gradients[i]);
-  if (expected_ == 0) {
-    Record();
-    return;
-  }
   // Some consumers may not take part in this backward pass.
-  auto finish = [self = shared_from_this()](PyObject*) { self->Record(); };
-  autograd_.queue_callback(nb::steal(CheckedPython(NewCallback(recorder_, std::move(finish)))));
+  progress_.expects_nodes() ? RecordAtEnd() : Record();
 }
 
-void BackwardCall::InputReady(const Sends& sends, const EdgeShapes& shapes, PyObject* grad_inputs) {
-  if (!is_open_ || epoch_ != recorder_.observer().epoch()) return;
-  // A result that is used farther on than another one gets its gradient later.
-  if (results_arrived_ == watched_) PackOutputs();
-  const GradientPlaces places(shapes, grad_inputs);
+void BackwardCall::InputReady(const Sends& sends, const Edges& edges, PyObject* grad_inputs) {
+  if (!progress_.is_open() || epoch_ != recorder_.observer().epoch()) return;
+  if (progress_.has_all_results()) PackOutputs();
+  const NodeGradients gradients(edges, grad_inputs);
   for (const auto& [index, arguments] : sends) {
-    PyObject* gradient = places.At(index);
+    PyObject* gradient = gradients.At(index);
     if (gradient == nullptr) {
       recorder_.observer().CountLoss(
           "gradients_unplaced",
@@ -373,10 +438,11 @@ void BackwardCall::InputReady(const Sends& sends, const EdgeShapes& shapes, PyOb
     }
     if (gradient == nullptr || gradient == Py_None) continue;
     for (const size_t argument : arguments) {
-      if (!IsPassed(argument)) AddTo(argument, gradient);
+      if (!progress_.IsPassed(argument)) AddTo(argument, gradient);
     }
   }
-  if (++arrived_ == expected_ && !AwaitsPassed()) Record();
+  progress_.NodeArrived();
+  if (progress_.is_complete()) Record();
 }
 
 void BackwardCall::AddTo(size_t argument, PyObject* gradient) {
@@ -390,8 +456,7 @@ void BackwardCall::AddTo(size_t argument, PyObject* gradient) {
 }
 
 void BackwardCall::Record() {
-  if (!is_open_) return;
-  is_open_ = false;
+  if (!progress_.Close()) return;
   PackOutputs();
   const nb::object gradients =
       nb::steal(CheckedPython(PyTuple_New(static_cast<Py_ssize_t>(grad_inputs_.size()))));
@@ -399,7 +464,7 @@ void BackwardCall::Record() {
     PyTuple_SET_ITEM(gradients.ptr(), static_cast<Py_ssize_t>(i), grad_inputs_[i].release().ptr());
   }
   grad_inputs_.clear();
-  if (recorder_.LeaveBackward(name_)) {
+  if (recorder_.calls().LeaveBackward(name_)) {
     recorder_.RecordBackward(name_, &parent_, std::move(packed_outputs_), gradients.ptr());
   }
   packed_outputs_ = {};

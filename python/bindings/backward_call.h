@@ -18,9 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "capture/backward_progress.h"
+#include "capture/gradient_places.h"
 #include "framework.h"
-#include "gradient_places.h"
-#include "kept_tensors.h"
+#include "thread_state.h"
 
 namespace plumbline::python {
 
@@ -67,10 +68,10 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
     Edge edge;
     std::vector<size_t> arguments;
   };
-  // For a node inside the call: index of a gradient it sends -> arguments that get it.
-  using Sends = std::vector<std::pair<size_t, std::vector<size_t>>>;
+  using Sends = capture::BackwardProgress::Sends;
+  using Edges = std::vector<capture::GradientEdge>;
 
-  // What the call returned, borrowed, from the outermost container on; sets layout_.
+  // What the call returned, borrowed, from the outermost container on; tells progress_.
   std::vector<PyObject*> ResultsIn(PyObject* output);
   void AddResult(PyObject* value, size_t depth, std::vector<PyObject*>* results);
   [[nodiscard]] Edge EdgeOf(PyObject* tensor) const;
@@ -82,16 +83,14 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   void Open();
   // One of several results, and nobody knows which others will get a gradient.
   void OutputArrived(size_t position, PyObject* gradient);
-  // Whether a result is this argument itself. Its gradient has that of uses inside the call in it.
-  [[nodiscard]] bool IsPassed(size_t argument) const;
-  // Results arrive one by one, and one that is an input, which has its gradient last, has not.
-  [[nodiscard]] bool AwaitsPassed() const;
   // The gradient of a result is also that of the arguments which the result is.
   void PassOn(size_t position, PyObject* gradient);
   void PackOutputs();
   nanobind::object TakeOutputs(size_t* at, size_t* position);
   void OutputsReady(const std::vector<size_t>& positions, const std::vector<PyObject*>& gradients);
-  void InputReady(const Sends& sends, const EdgeShapes& shapes, PyObject* grad_inputs);
+  void InputReady(const Sends& sends, const Edges& edges, PyObject* grad_inputs);
+  // Records the entry when the backward pass ends, whatever has not arrived by then.
+  void RecordAtEnd();
   void AddTo(size_t argument, PyObject* gradient);
   void Record();
 
@@ -101,22 +100,11 @@ class BackwardCall : public std::enable_shared_from_this<BackwardCall> {
   std::string name_;
   std::string parent_;
   uint64_t epoch_;
-  size_t arguments_;
-  size_t outputs_ = 0;
-  std::string
-      layout_;  // of the results: '.' is one, "(..)" a container of two inside the outermost
+  capture::BackwardProgress progress_;
   uint64_t first_sequence_ = 0;
   std::vector<Input> inputs_;  // emptied by Watch()
-  // Results that are inputs themselves: position of the result -> arguments.
-  Sends passed_;
-  size_t expected_ = 0;  // nodes hooked
-  size_t watched_ = 0;   // results hooked
 
   // The backward pass under way.
-  bool is_open_ = false;
-  size_t arrived_ = 0;                          // at nodes
-  size_t results_arrived_ = 0;                  // where they arrive one by one
-  size_t passed_arrived_ = 0;                   // of passed_
   std::vector<nanobind::object> grad_outputs_;  // until they are packed
   PackedPart packed_outputs_;  // gradients of the results, reduced when they arrived
   std::vector<nanobind::object> grad_inputs_;

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "call_probe.h"
 #include "config/config.h"
 #include "errors.h"
@@ -44,7 +44,8 @@ void WithoutLock(void (capture::Observer::*call)(), capture::Observer& observer)
 
 // Nobody records while a step ends.
 void EndStepWith(void (capture::Observer::*call)(), Recorder& recorder) {
-  const StepGate::Closed closed(recorder.gate(), ThisThread().in_tool > 0 ? 1 : 0);
+  const capture::StepGate::Closed closed(recorder.gate(), ThisThread().in_tool > 0 ? 1 : 0,
+                                         recorder.calls().threads());
   recorder.EndStep();
   WithoutLock(call, recorder.observer());
 }
@@ -79,7 +80,7 @@ void ReadReferenceOfStep(Recorder& recorder, std::optional<int> rank) {
   if (observer.config().bench_path.empty()) return;
   auto reference = ReadReference(observer.config().bench_path, observer.step(), rank);
   if (!reference) (void)observer.Stop();
-  recorder.set_reference(ValueOrRaise(std::move(reference)));
+  recorder.calls().set_reference(ValueOrRaise(std::move(reference)));
 }
 
 void BindWindow(nb::class_<Class>& recorder) {
@@ -224,8 +225,10 @@ void BindThread(nb::class_<Class>& recorder) {
              ThisThread().in_operator = false;
              ThisThread().in_api = depth;
            })
-      .def("push_region", &Class::PushRegion)
-      .def("pop_region", &Class::PopRegion)
+      .def("push_region",
+           [](Class& self, std::string_view name) { self.calls().PushRegion(ThisThread(), name); })
+      .def("pop_region",
+           [](Class& self, std::string_view name) { self.calls().PopRegion(ThisThread(), name); })
       .def(
           "set_function_mode",
           [](Class&, nb::handle mode) {

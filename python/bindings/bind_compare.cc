@@ -8,16 +8,16 @@
 #include <optional>
 #include <utility>
 
+#include "arrays/compare_checkpoints.h"
 #include "bind_compare_ranks.h"
 #include "bind_config.h"
 #include "bind_graph_dumps.h"
 #include "bind_rows.h"
+#include "compare/compare_training.h"
 #include "errors.h"
 #include "file_path.h"
 #include "kernels/cpu_target.h"
-#include "pipeline/arrays/checkpoint_files.h"
-#include "pipeline/compare_training.h"
-#include "pipeline/pair_kind.h"
+#include "load/pair_kind.h"
 #include "plumbline/compare.h"
 
 namespace nb = nanobind;
@@ -167,11 +167,11 @@ Result<Comparison> CompareTrainingUnlocked(const std::string& training,
                                            const CompareOptions& options) {
   const nb::gil_scoped_release release;
   PL_TRY(kernels::ChooseTarget());
-  return pipeline::CompareTraining(training, inference, rules, options);
+  return compare::CompareTraining(training, inference, rules, options);
 }
 
 void BindPairKind(nb::module_& m) {
-  using pipeline::PairKind;
+  using load::PairKind;
   nb::enum_<PairKind>(m, "PairKind", "What two paths hold.")
       .value("RECORDING", PairKind::kRecording)
       .value("RANKS", PairKind::kRanks)
@@ -182,12 +182,11 @@ void BindPairKind(nb::module_& m) {
       .value("DEVICE_DUMPS", PairKind::kDeviceDumps)
       .value("MIXED", PairKind::kMixed)
       .def_prop_ro(
-          "text", [](PairKind kind) { return std::string(pipeline::PairKindText(kind)); },
-          "In words.");
+          "text", [](PairKind kind) { return std::string(load::PairKindText(kind)); }, "In words.");
   m.def(
       "kind_of_pair",
       [](const FilePath& target, const FilePath& golden, const CompareOptions& options) {
-        return pipeline::KindOfPair(target.bytes, golden.bytes, !options.mappings.data.empty());
+        return load::KindOfPair(target.bytes, golden.bytes, !options.mappings.data.empty());
       },
       nb::arg("target"), nb::arg("golden"), nb::arg("options"),
       nb::call_guard<nb::gil_scoped_release>(), "As `plumb compare` takes the two.");
@@ -197,7 +196,7 @@ void BindTraining(nb::module_& m) {
   nb::class_<match::TrainingRules>(m, "TrainingRules",
                                    "Which module of an inference stands against one of a training.")
       .def(nb::new_([](const std::string& backend, const FilePath& module_map) {
-             return ValueOrRaise(pipeline::TrainingRulesOf(backend, module_map.bytes));
+             return ValueOrRaise(compare::TrainingRulesOf(backend, module_map.bytes));
            }),
            nb::arg("backend"), nb::arg("module_map"));
   m.def(

@@ -15,7 +15,7 @@
 #include "kernels/cpu_target.h"
 #include "load/graph_dump.h"
 #include "match/training_match.h"
-#include "pipeline/ranks/compare_ranks.h"
+#include "ranks/compare_ranks.h"
 
 namespace nb = nanobind;
 
@@ -26,7 +26,7 @@ namespace {
 using Answer = std::tuple<std::string, TextWithPaths, bool>;
 
 struct RankOptions {
-  pipeline::RankFilter filter;
+  load::RankFilter filter;
   bool resume = true;
   bool diff_analyze = false;
   std::optional<match::TrainingRules> training;
@@ -37,17 +37,17 @@ Result<Answer> CompareUnlocked(const std::string& target, const std::string& gol
                                const CompareOptions& options, const RankOptions& ranks) {
   const nb::gil_scoped_release release;
   PL_TRY(kernels::ChooseTarget());
-  const pipeline::CompareRanksOptions all{
+  const ranks::CompareRanksOptions all{
       .compare = options,
       .filter = ranks.filter,
       .resume = ranks.resume,
       .of_graphs = load::IsGraphDump(target) || load::IsGraphDump(golden),
       .training = ranks.training,
       .diff_analyze = ranks.diff_analyze};
-  PL_TRY_ASSIGN(const pipeline::RanksReport report, pipeline::CompareRanks(target, golden, all));
-  PL_TRY_ASSIGN(std::string machine, pipeline::RanksSummaryJson(report));
-  PL_TRY_ASSIGN(const bool fails, pipeline::FailsOn(report, ranks.fail_on));
-  return Answer(std::move(machine), TextWithPaths{pipeline::RanksSummaryText(report)}, fails);
+  PL_TRY_ASSIGN(const ranks::RanksReport report, ranks::CompareRanks(target, golden, all));
+  PL_TRY_ASSIGN(std::string machine, ranks::RanksSummaryJson(report));
+  PL_TRY_ASSIGN(const bool fails, ranks::FailsOn(report, ranks.fail_on));
+  return Answer(std::move(machine), TextWithPaths{ranks::RanksSummaryText(report)}, fails);
 }
 
 }  // namespace

@@ -5,29 +5,29 @@
 
 #include <utility>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "errors.h"
 #include "file_path.h"
-#include "pipeline/run_config/compare_configs.h"
+#include "run_config/compare_configs.h"
 
 namespace nb = nanobind;
 
 namespace plumbline::python {
 namespace {
 
-Status WriteUnlocked(const std::string& path, const pipeline::CollectOptions& options) {
+Status WriteUnlocked(const std::string& path, const run_config::CollectOptions& options) {
   const nb::gil_scoped_release release;
-  return pipeline::WriteConfigPack(path, options);
+  return run_config::WriteConfigPack(path, options);
 }
 
 Result<std::string> CompareUnlocked(const std::string& bench_path, const std::string& cmp_path,
                                     const std::string& directory) {
   const nb::gil_scoped_release release;
-  PL_TRY_ASSIGN(const pipeline::ConfigPack bench, pipeline::ReadConfigPack(bench_path));
-  PL_TRY_ASSIGN(const pipeline::ConfigPack cmp, pipeline::ReadConfigPack(cmp_path));
-  const pipeline::ConfigComparison comparison = pipeline::CompareConfigs(bench, cmp);
-  PL_TRY(pipeline::WriteConfigWorkbook(comparison, JoinPath(directory, "result.xlsx")));
-  return pipeline::ConfigSummary(comparison);
+  PL_TRY_ASSIGN(const run_config::ConfigPack bench, run_config::ReadConfigPack(bench_path));
+  PL_TRY_ASSIGN(const run_config::ConfigPack cmp, run_config::ReadConfigPack(cmp_path));
+  const run_config::ConfigComparison comparison = run_config::CompareConfigs(bench, cmp);
+  PL_TRY(run_config::WriteConfigWorkbook(comparison, JoinPath(directory, "result.xlsx")));
+  return run_config::ConfigSummary(comparison);
 }
 
 }  // namespace

@@ -15,11 +15,11 @@
 #include "config/graph_dump/dump_request.h"
 #include "errors.h"
 #include "file_path.h"
+#include "graphs/graph_run.h"
+#include "graphs/graph_sheets.h"
+#include "graphs/source_lines.h"
 #include "load/graph_index.h"
-#include "pipeline/device_dump/convert_tree.h"
-#include "pipeline/graphs/graph_run.h"
-#include "pipeline/graphs/graph_sheets.h"
-#include "pipeline/graphs/source_tensors.h"
+#include "operators/convert_dumps.h"
 
 namespace nb = nanobind;
 
@@ -33,31 +33,31 @@ using EnvironmentChange =
     std::pair<std::vector<std::pair<std::string, std::string>>, std::vector<std::string>>;
 
 void BindRun(nb::module_& m) {
-  nb::class_<pipeline::GraphRun>(m, "GraphRun", "The dump of one process's static graphs.")
-      .def_prop_ro("tree", &pipeline::GraphRun::tree, "What MindSpore writes of this rank.")
-      .def("select_scopes", &pipeline::GraphRun::SelectScopes, nb::arg("scopes"),
+  nb::class_<graphs::GraphRun>(m, "GraphRun", "The dump of one process's static graphs.")
+      .def_prop_ro("tree", &graphs::GraphRun::tree, "What MindSpore writes of this rank.")
+      .def("select_scopes", &graphs::GraphRun::SelectScopes, nb::arg("scopes"),
            "Also selects kernels below these scopes, such as \"fc1-Dense/\".")
-      .def("set_first_iteration", &pipeline::GraphRun::SetFirstIteration, nb::arg("number"),
+      .def("set_first_iteration", &graphs::GraphRun::SetFirstIteration, nb::arg("number"),
            "Numbers the first iteration; False: too late.")
       .def(
           "start",
-          [](pipeline::GraphRun& self) {
+          [](graphs::GraphRun& self) {
             graph_dump::DumpEnvironment change = self.Start();
             return EnvironmentChange(std::move(change.set), std::move(change.unset));
           },
           "Writes the dump configuration; returns variables to set and to remove.")
-      .def("step", &pipeline::GraphRun::Step, nb::call_guard<nb::gil_scoped_release>(),
+      .def("step", &graphs::GraphRun::Step, nb::call_guard<nb::gil_scoped_release>(),
            "Begins a pass over what is complete, in the background.")
-      .def("close", &pipeline::GraphRun::Close, nb::call_guard<nb::gil_scoped_release>(),
+      .def("close", &graphs::GraphRun::Close, nb::call_guard<nb::gil_scoped_release>(),
            "Makes the statistics that are left.")
-      .def("take_problems", &pipeline::GraphRun::TakeProblems, "Warnings since the last time.");
+      .def("take_problems", &graphs::GraphRun::TakeProblems, "Warnings since the last time.");
   m.def(
       "plan_graph_dump",
       [](const OptionalText& config_path, const OptionalText& task, const OptionalText& dump_path,
          const OptionalText& level, const OptionalText& step_json,
-         const pipeline::GraphPlace& place) {
+         const graphs::GraphPlace& place) {
         return ValueOrRaise(
-            pipeline::GraphRun::Plan(config_path, {task, dump_path, level, step_json}, place));
+            graphs::GraphRun::Plan(config_path, {task, dump_path, level, step_json}, place));
       },
       nb::arg("config_path").none(), nb::arg("task").none(), nb::arg("dump_path").none(),
       nb::arg("level").none(), nb::arg("step_json").none(), nb::arg("place"),
@@ -77,13 +77,12 @@ void BindRun(nb::module_& m) {
 using FoundTensor = std::tuple<std::string, int64_t, int64_t, bool, FilePath>;
 
 Result<std::vector<FoundTensor>> FindUnlocked(const std::string& root,
-                                              const pipeline::SourceQuery& query) {
+                                              const graphs::SourceQuery& query) {
   const nb::gil_scoped_release release;
-  PL_TRY_ASSIGN(std::vector<pipeline::SourceTensor> found,
-                pipeline::FindSourceTensors(root, query));
+  PL_TRY_ASSIGN(std::vector<graphs::SourceTensor> found, graphs::FindSourceTensors(root, query));
   std::vector<FoundTensor> out;
   out.reserve(found.size());
-  for (pipeline::SourceTensor& one : found) {
+  for (graphs::SourceTensor& one : found) {
     out.emplace_back(std::move(one.kernel), one.rank, one.step, one.is_output,
                      FilePath{std::move(one.path)});
   }
@@ -92,7 +91,7 @@ Result<std::vector<FoundTensor>> FindUnlocked(const std::string& root,
 
 Result<std::vector<TextWithPaths>> ConvertUnlocked(const std::string& root) {
   const nb::gil_scoped_release release;
-  PL_TRY_ASSIGN(std::vector<std::string> failed, pipeline::ConvertTreeToHost(root));
+  PL_TRY_ASSIGN(std::vector<std::string> failed, operators::ConvertTreeToHost(root));
   std::vector<TextWithPaths> out;
   for (std::string& line : failed) out.push_back({std::move(line)});
   return out;
@@ -135,7 +134,7 @@ void BindReaders(nb::module_& m) {
       [](const FilePath& root, const FilePath& directory) {
         Result<std::string> path = [&] {
           const nb::gil_scoped_release release;
-          return pipeline::WriteGraphSheets(root.bytes, directory.bytes);
+          return graphs::WriteGraphSheets(root.bytes, directory.bytes);
         }();
         return FilePath{ValueOrRaise(std::move(path))};
       },
@@ -152,7 +151,7 @@ void BindReaders(nb::module_& m) {
 }  // namespace
 
 void BindGraphDumps(nb::module_& m) {
-  nb::class_<pipeline::GraphPlace>(m, "GraphPlace", "Where graphs run, as MindSpore spells it.")
+  nb::class_<graphs::GraphPlace>(m, "GraphPlace", "Where graphs run, as MindSpore spells it.")
       .def(nb::init<std::string, std::string, std::string>(), nb::arg("mode"), nb::arg("device"),
            nb::arg("version"));
   BindRun(m);

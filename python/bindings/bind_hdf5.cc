@@ -19,8 +19,8 @@
 
 #include "errors.h"
 #include "file_path.h"
-#include "formats/hdf5_names.h"
-#include "formats/hdf5_writer.h"
+#include "formats/hdf5/hdf5_dump.h"
+#include "formats/hdf5/hdf5_handle.h"
 #include "load/operator_replay.h"
 
 namespace nb = nanobind;

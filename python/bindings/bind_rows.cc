@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "report/arrow_stream.h"
-#include "report/row_columns.h"
+#include "report/table.h"
 
 namespace nb = nanobind;
 

@@ -5,15 +5,12 @@
 
 #include <Python.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "kept_tensors.h"
+#include "capture/pending_calls.h"
+#include "thread_state.h"
 
 namespace plumbline {
 class EntryPacker;
@@ -22,7 +19,6 @@ class EntryPacker;
 namespace plumbline::python {
 
 class Recorder;
-struct ThreadState;
 
 // What is known about one communication function.
 struct CollectiveRule {
@@ -70,16 +66,15 @@ class Collectives {
   void Finish();
 
   // Whether the call that returned `handle` is still to be recorded.
-  [[nodiscard]] bool IsPending(PyObject* handle) const { return by_handle_.contains(handle); }
+  [[nodiscard]] bool IsPending(PyObject* handle) const { return pending_.Awaits(handle); }
   Recorder& recorder() { return recorder_; }
 
  private:
-  // A call that returned before it was complete. Owns its references.
-  struct Pending {
+  // A call that returned before it was complete.
+  struct Begun {
     std::string name;
     const CollectiveApi* api = nullptr;
-    std::vector<PyObject*> values;   // what becomes the output
-    std::vector<PyObject*> handles;  // not waited for yet; empty: nothing tells when it is complete
+    std::vector<capture::ObjectRef> values;  // what becomes the output
     PackedPart inputs;  // members packed before the call, where they are searched with the output
   };
   enum class Mark { kNone, kNotWaited, kIncomplete };
@@ -89,28 +84,21 @@ class Collectives {
   PackedPart TakeInputs(ThreadState& thread) const;
   void PackInputs(const CollectiveApi& api, PyObject* const* args, Py_ssize_t count,
                   PyObject* kwnames);
-  void PackOutputs(const CollectiveApi& api, std::vector<PyObject*> values, EntryPacker& out);
-  // Puts the values of a result in the place of `values`, null for its handles. Of owned
-  // references.
-  void TakeItems(PyObject* result, std::vector<PyObject*>& values) const;
+  void PackOutputs(const CollectiveApi& api, const std::vector<capture::ObjectRef>& values,
+                   EntryPacker& out);
+  // The values of a result, null for its handles.
+  [[nodiscard]] std::vector<capture::ObjectRef> ItemsOf(PyObject* result) const;
   [[nodiscard]] bool IsHandle(PyObject* value) const;
-  // The handles in a result; false if there are none.
-  bool HandlesOf(PyObject* result, std::vector<PyObject*>* handles) const;
-  void Postpone(Pending call, const std::vector<PyObject*>& handles);
-  [[nodiscard]] bool HasSucceeded(std::vector<PyObject*> handles) const;
+  // The handles in a result.
+  [[nodiscard]] std::vector<capture::ObjectRef> HandlesOf(PyObject* result) const;
+  [[nodiscard]] bool HasSucceeded(const std::vector<capture::ObjectRef>& handles) const;
   // Records what the user has dropped and what is complete.
   void Sweep();
-  // Takes a call out of the tables.
-  Pending Take(uint64_t id);
-  void Record(Pending& call, Mark mark);
-  static void Release(const Pending& call);
+  void Record(Begun& call, Mark mark);
 
   Recorder& recorder_;
   CollectiveHooks hooks_;
-  std::unordered_map<uint64_t, Pending> calls_;
-  std::unordered_map<PyObject*, uint64_t> by_handle_;
-  uint64_t next_id_ = 0;
-  size_t sweep_at_ = 0;
+  capture::PendingCalls<Begun> pending_;
 };
 
 }  // namespace plumbline::python

@@ -19,7 +19,7 @@ enum class VariableKind : uint8_t { kLeaf, kContainer, kOther };
 // A tensor whose gradient has a place in the entry.
 struct GradientPlace {
   PyObject* tensor;
-  std::string place;  // positions (store/debug_entry.h)
+  std::string place;  // positions (store/entry_table.h)
   std::string path;   // keys and positions, of the tensor file
 };
 
@@ -164,22 +164,22 @@ PyObject* WatchGradient(Recorder& recorder, const std::string& entry, const Grad
 
 bool Recorder::SaveVariable(std::string_view name, PyObject* variable, bool with_gradients) {
   const VariableKind kind = KindOf(*this, variable);
-  if (kind == VariableKind::kOther || gate_.is_closed()) return false;
+  if (kind == VariableKind::kOther || gate().is_closed()) return false;
   const std::string_view part = kind == VariableKind::kContainer ? kNestedPart : kBarePart;
-  capture::CallCounter& counters = observer_->counters();
+  capture::CallCounter& counters = observer().counters();
   const std::string count = std::to_string(counters.Next(counters.Register(name)));
   ThreadState& thread = ThisThread();
-  const InTool in_tool(thread, gate_);
+  const InTool in_tool(thread, gate());
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
-  NameEntry(thread, std::string(name).append(".").append(count));
+  calls_.NameEntry(thread, std::string(name).append(".").append(count));
   out.Begin(thread.entry_name, nullptr, 0);
   out.Key("");
   ValueWalker walker(types_, *this, thread.saves_tensors);
   walker.set_path(part);
   walker.Value(variable, out);
-  CountFailures(walker);
-  AppendEntry(out.Finish());
+  calls_.CountUnreadable(thread, walker.failures());
+  calls_.AppendEntry(out.Finish());
   if (!with_gradients) return true;
 
   const std::string entry = std::string(name) + "_grad." + count;
@@ -187,12 +187,12 @@ bool Recorder::SaveVariable(std::string_view name, PyObject* variable, bool with
   out.Key("");
   GradientWalker gradients(*this, out);
   gradients.Walk(variable, {nullptr, {}, std::string(part)}, 0);
-  AppendEntry(out.Finish());
+  calls_.AppendEntry(out.Finish());
   for (const GradientPlace& at : gradients.places()) {
     if (PyObject* handle = WatchGradient(*this, entry, at); handle != nullptr) {
       saved_handles_.push_back(handle);
     } else {
-      observer_->CountLoss("gradients_unhooked", entry + ": a tensor that takes no hook");
+      observer().CountLoss("gradients_unhooked", entry + ": a tensor that takes no hook");
     }
   }
   return true;
@@ -201,11 +201,11 @@ bool Recorder::SaveVariable(std::string_view name, PyObject* variable, bool with
 void Recorder::RecordSavedGradient(std::string_view entry, std::string_view place,
                                    std::string_view path, PyObject* grad) {
   ThreadState& thread = ThisThread();
-  if (!MayRecordBackward(thread)) return;
-  const InTool in_tool(thread, gate_);
+  if (!calls_.MayRecordLate(thread)) return;
+  const InTool in_tool(thread, gate());
   const ModeOff mode_off(hooks_, thread);
   EntryPacker& out = thread.event;
-  NameEntry(thread, entry);
+  calls_.NameEntry(thread, entry);
   out.Begin(entry, nullptr, 0);
   out.Key(place);
   ValueWalker walker(types_, *this, thread.saves_tensors);
@@ -213,8 +213,8 @@ void Recorder::RecordSavedGradient(std::string_view entry, std::string_view plac
   thread.replaces_files = true;  // the gradient of a later backward pass takes the earlier's place
   walker.Value(grad, out);
   thread.replaces_files = false;
-  CountFailures(walker);
-  AppendEntry(out.Finish());
+  calls_.CountUnreadable(thread, walker.failures());
+  calls_.AppendEntry(out.Finish());
 }
 
 }  // namespace plumbline::python

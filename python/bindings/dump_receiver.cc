@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "pipeline/device_dump/chunk_receiver.h"
+#include "operators/chunk_receiver.h"
 #include "plumbline/c_api.h"
 
 // As CANN's header acl/acl_dump.h declares it, which a build of plumbline does not have.
@@ -27,8 +27,8 @@ namespace {
 using plumbline::Error;
 using plumbline::ErrorCode;
 using plumbline::Status;
-using plumbline::pipeline::ChunkReceiver;
-using plumbline::pipeline::ReceiverReport;
+using plumbline::operators::ChunkReceiver;
+using plumbline::operators::ReceiverReport;
 
 // The one receiver of the process, and what was wrong so far. Thread-safe.
 class OneReceiver {

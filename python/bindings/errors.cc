@@ -1,6 +1,6 @@
 #include "errors.h"
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "file_path.h"
 
 namespace nb = nanobind;

@@ -10,12 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/call_recorder.h"
+
 namespace plumbline::python {
 
-struct StackInfo {
-  uint32_t id = 0;            // from 1; stable for the life of the table
-  bool is_recompute = false;  // the stack runs inside activation recomputation
-};
+using capture::StackInfo;
 
 // Table of call stacks. Requires the interpreter lock. Holds the code objects it has seen.
 class StackTable {
@@ -23,6 +22,7 @@ class StackTable {
   ~StackTable();
 
   // The stack of the calling thread, without frames of plumbline itself. About 0.05 us per frame.
+  // Its number is stable for the life of the table.
   StackInfo Current();
 
   // Texts of the frames of a stack, innermost first: `File {path}, line {n}, in {function}, \n

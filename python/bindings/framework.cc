@@ -34,21 +34,6 @@ void ReadName(PyObject* parts, const char* key, const char* usual, PyObject** na
 
 }  // namespace
 
-FrameworkTexts TextsOf(std::string name) {
-  const bool is_mindspore = name == "mindspore", is_mindtorch = name == "mindtorch";
-  FrameworkTexts texts{.name = std::move(name),
-                       .tensor_type = "torch.Tensor",
-                       .dtype_type = "torch.dtype",
-                       .has_mindspore_dtypes = is_mindspore || is_mindtorch,
-                       .tells_grad = !is_mindspore && !is_mindtorch,
-                       .tells_device = !is_mindspore};
-  if (texts.has_mindspore_dtypes) {
-    texts.tensor_type = "mindspore.Tensor";
-    texts.dtype_type = "mindspore.dtype";
-  }
-  return texts;
-}
-
 bool ReadTypes(PyObject* parts, FrameworkTypes* types) {
   PyObject* name = nullptr;
   ReadParts(parts, {{"name", &name},
@@ -62,7 +47,7 @@ bool ReadTypes(PyObject* parts, FrameworkTypes* types) {
   const char* text = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
   const bool is_complete =
       text != nullptr && types->tensor != nullptr && types->describe != nullptr;
-  if (is_complete) types->texts = TextsOf(text);
+  if (is_complete) types->texts = capture::TextsOf(text);
   Py_XDECREF(name);
   return is_complete;
 }

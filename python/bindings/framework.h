@@ -9,25 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include "plumbline/tensor.h"
+#include "capture/tensor_recorder.h"
 
 namespace plumbline::python {
 
-// How dump.json spells what belongs to the framework (docs/formats/dump_json.md).
-struct FrameworkTexts {
-  std::string name;              // header: "pytorch", "mindspore", "mindtorch"
-  std::string_view tensor_type;  // "torch.Tensor"
-  std::string_view dtype_type;   // "torch.dtype"
-  bool has_mindspore_dtypes;     // "Float32" and not "torch.float32"
-  bool tells_grad;               // requires_grad of tensors, is_recompute of calls
-  bool tells_device;             // a value under the key "device" is a device
-
-  [[nodiscard]] std::string_view DTypeText(DType dtype) const {
-    return has_mindspore_dtypes ? InfoOf(dtype).mindspore_name : InfoOf(dtype).torch_name;
-  }
-};
-// Of a framework's name. Everything that is not MindSpore's is spelled as PyTorch does.
-FrameworkTexts TextsOf(std::string name);
+using capture::FrameworkTexts;
 
 // Python objects of the framework that the walk over values must know; owned references, null for
 // classes that it does not have.

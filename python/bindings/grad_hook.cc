@@ -22,8 +22,7 @@ PyObject* FirstTensor(PyObject* value, PyObject* tensor_type) {
   return nullptr;
 }
 
-void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std::string parent,
-                    bool has_parent) {
+void AttachGradHook(PyObject* tensor, Recorder& recorder, capture::BackwardEntry entry) {
   static PyObject* const register_name = PyUnicode_InternFromString("register_hook");
   PyObject* node = PyObject_GetAttr(tensor, recorder.hooks().names.grad_node);
   if (node == nullptr || node == Py_None) {
@@ -33,12 +32,11 @@ void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std:
   }
   // Called with (grad_inputs, grad_outputs) after the node has run; the gradients with respect to
   // the node's outputs are the entry's input.
-  auto record = [&recorder, epoch = recorder.observer().epoch(), name = std::move(name),
-                 parent = std::move(parent), has_parent](PyObject* args) {
-    if (epoch != recorder.observer().epoch() || !recorder.SelectsBackward(name)) return;
-    PackedPart packed = recorder.PackBackwardInput(name, PyTuple_GET_ITEM(args, 1));
-    recorder.RecordBackward(name, has_parent ? &parent : nullptr, std::move(packed),
-                            PyTuple_GET_ITEM(args, 0));
+  auto record = [&recorder, entry = std::move(entry)](PyObject* args) {
+    if (!recorder.calls().SelectsBackward(entry)) return;
+    PackedPart packed = recorder.PackBackwardInput(entry.name, PyTuple_GET_ITEM(args, 1));
+    recorder.RecordBackward(entry.name, entry.has_parent ? &entry.parent : nullptr,
+                            std::move(packed), PyTuple_GET_ITEM(args, 0));
   };
   PyObject* hook = NewCallback(recorder, std::move(record));
   if (hook != nullptr) {

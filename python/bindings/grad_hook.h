@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-#include <string>
+#include "capture/call_recorder.h"
 
 namespace plumbline::python {
 
@@ -15,11 +15,10 @@ class Recorder;
 // tensor value of a dict, recursively. Borrowed; null if there is none.
 PyObject* FirstTensor(PyObject* value, PyObject* tensor_type);
 
-// Registers a hook on tensor.grad_fn that records the entry `name` when the node has run. The hook
-// holds no tensor and no node, only names and the step it belongs to; gradients of an earlier step
-// are ignored. Without grad_fn (a leaf): nothing.
-void AttachGradHook(PyObject* tensor, Recorder& recorder, std::string name, std::string parent,
-                    bool has_parent);
+// Registers a hook on tensor.grad_fn that records the entry when the node has run. The hook holds
+// no tensor and no node; gradients of an earlier step are ignored. Without grad_fn (a leaf):
+// nothing.
+void AttachGradHook(PyObject* tensor, Recorder& recorder, capture::BackwardEntry entry);
 
 }  // namespace plumbline::python
 

@@ -1,6 +1,7 @@
 #include "module_buffers.h"
 
 #include <cstddef>
+#include <vector>
 
 #include "callback.h"
 #include "framework_guards.h"
@@ -24,9 +25,10 @@ void VisitBuffers(PyObject* module, const FrameworkNames& names, const Visit& vi
 
 }  // namespace
 
-BufferReader::Buffer BufferReader::LookAt(PyObject* tensor) const {
-  Buffer buffer{.tensor = tensor, .identity = {}};
+capture::BufferState BufferReader::LookAt(PyObject* tensor) const {
+  capture::BufferState buffer;
   if (tensor == Py_None) return buffer;
+  buffer.tensor = tensor;
   const NoOverride plain(types_, hooks_, tensor);
   HostTensor host, unread;
   // Without plain memory its versions are all that is known.
@@ -36,25 +38,24 @@ BufferReader::Buffer BufferReader::LookAt(PyObject* tensor) const {
   return buffer;
 }
 
-BufferReader::Buffers BufferReader::Look(PyObject* module) const {
-  Buffers buffers;
+capture::BufferStates BufferReader::Look(PyObject* module) const {
+  capture::BufferStates buffers;
   VisitBuffers(module, hooks_.names,
                [&](PyObject*, PyObject* tensor) { buffers.push_back(LookAt(tensor)); });
   return buffers;
 }
 
-nb::dict BufferReader::ChangedSince(const Buffers& before, PyObject* module) const {
-  const Buffers now = Look(module);
+nb::object BufferReader::ChangedSince(const capture::BufferStates& before, PyObject* module) const {
+  const std::vector<bool> is_changed = capture::ChangedBuffers(before, Look(module));
+  if (is_changed.empty()) return {};
   nb::dict changed;
-  if (now == before) return changed;
   size_t i = 0;
   VisitBuffers(module, hooks_.names, [&](PyObject* name, PyObject* tensor) {
     const size_t place = i++;
-    const bool is_known = place < now.size() && place < before.size() && now[place].is_sampled;
-    if (tensor == Py_None || (is_known && now[place] == before[place])) return;
+    if (tensor == Py_None || (place < is_changed.size() && !is_changed[place])) return;
     changed[nb::handle(name)] = nb::handle(tensor);
   });
-  return changed;
+  return changed.size() > 0 ? nb::object(changed) : nb::object();
 }
 
 }  // namespace plumbline::python

@@ -45,9 +45,9 @@ void ModuleHook::Before(PyObject* module, PyObject* args, PyObject* kwargs) {
     if (call.token == 0 || !wants_backward_ || !nb::cast<bool>(autograd_.is_grad_enabled())) return;
     const InTool in_tool(thread, recorder_.gate());
     const NoOverride unseen(recorder_.types(), recorder_.hooks(), nullptr);
-    call.backward = std::make_shared<BackwardCall>(recorder_, autograd_,
-                                                   prefix_ + ".backward." + std::to_string(number),
-                                                   recorder_.ParentOfBackward(), args);
+    call.backward = std::make_shared<BackwardCall>(
+        recorder_, autograd_, prefix_ + ".backward." + std::to_string(number),
+        recorder_.calls().ParentOfBackward(thread), args);
   });
   thread.module_calls.push_back(std::move(call));
 }

@@ -1,54 +1,31 @@
-// The tensor half of the recorder: one pass over memory, statistics, digest, file.
+// The tensor half of the recorder: from a Python tensor to its memory, and to what is known of one
+// whose memory is not its values.
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/digest.h"
 #include "callback.h"
-#include "framework_team.h"
-#include "kernels/tensor_scan.h"
+#include "python_program.h"
 #include "recorder.h"
 
 namespace plumbline::python {
 namespace {
 
-// Tensors from this size on are reduced without the interpreter lock.
-constexpr size_t kReleaseLockBytes = size_t{1} << 20;
+using capture::KeptTensor;
+using capture::Search;
+using capture::Sight;
+using capture::TensorFacts;
+using capture::TensorLabels;
 
-kernels::TensorScan Scan(const TensorView& view, kernels::ScanWants wants) {
-  const kernels::Team team = FrameworkTeam();
-  wants.team = &team;
-  if (view.size_bytes() < kReleaseLockBytes) return kernels::ScanTensor(view, wants);
-  kernels::TensorScan scan;
-  Py_BEGIN_ALLOW_THREADS;
-  scan = kernels::ScanTensor(view, wants);
-  Py_END_ALLOW_THREADS;
-  return scan;
+// result = object.method(), releasing `object`; null (error cleared) if it is null or that raises.
+PyObject* CallAndRelease(PyObject* object, const char* method) {
+  PyObject* result = object == nullptr ? nullptr : PyObject_CallMethod(object, method, nullptr);
+  if (result == nullptr) DropError();
+  Py_XDECREF(object);
+  return result;
 }
 
-// Memory for a copy. Waiting for the writer's budget does not stop the other threads.
-TensorBuffer BufferFrom(RunWriter& writer, size_t bytes) {
-  TensorBuffer buffer;
-  if (bytes < kReleaseLockBytes) buffer = writer.TryAcquireBuffer(bytes);
-  if (buffer.is_valid()) return buffer;
-  Py_BEGIN_ALLOW_THREADS;
-  buffer = writer.AcquireBuffer(bytes);
-  Py_END_ALLOW_THREADS;
-  return buffer;
-}
-
-// Copies what a scan found into the facts of a tensor.
-void Fill(const TensorView& view, const kernels::TensorScan& scan, bool has_digest,
-          TensorFacts* facts) {
-  facts->stats = ComputeStats(view.dtype, scan.moments, view.sizes.empty());
-  facts->has_digest = has_digest;
-  facts->digest = scan.crc32;
-}
-
-// In xor mode the checksum stands instead of statistics. An empty tensor has none.
-void FillXor(const TensorView& view, const kernels::TensorScan& scan, TensorFacts* facts) {
-  facts->has_digest = view.element_count() > 0;
-  facts->digest = scan.xor_words;
+bool HasElements(const Shape& shape) {
+  return std::find(shape.begin(), shape.end(), 0) == shape.end();
 }
 
 // Whether the values differ from the memory: a conjugation or negation not carried out yet.
@@ -68,18 +45,6 @@ bool IsLazy(PyObject* tensor, DType dtype) {
   return false;
 }
 
-TensorStats StatsWithZeros(const HostTensor& host, uint64_t zeros) {
-  const TensorView view = host.view();
-  kernels::Moments sums = Scan(view, {}).moments;
-  sums.count += zeros;
-  sums.zero_count += zeros;
-  sums.max = std::max(sums.max, 0.0);
-  sums.min = std::min(sums.min, 0.0);
-  sums.finite_max = std::max(sums.finite_max, 0.0);
-  sums.finite_min = std::min(sums.finite_min, 0.0);
-  return ComputeStats(view.dtype, sums, /*is_scalar=*/false);
-}
-
 // A size that is not known yet (symbolic) is 0: readers take no negative one.
 Shape ShapeOf(PyObject* sizes) {
   Shape shape;
@@ -91,137 +56,163 @@ Shape ShapeOf(PyObject* sizes) {
   return shape;
 }
 
-void PackStatistic(std::string_view key, const Statistic& value, EntryPacker& out) {
-  out.Key(key);
-  if (const auto* number = std::get_if<double>(&value)) {
-    out.Float(*number);
-  } else if (const auto* integer = std::get_if<int64_t>(&value)) {
-    out.Int(*integer);
-  } else if (const auto* truth = std::get_if<bool>(&value)) {
-    out.Bool(*truth);
-  } else {
-    out.Null();
-  }
-}
-
-// What is wrong with the values of a tensor, from its statistics; empty: nothing.
-std::string_view ReasonOf(const PackedTensor& tensor) {
-  const auto* max = std::get_if<double>(&tensor.max);
-  const auto* min = std::get_if<double>(&tensor.min);
-  if (max == nullptr || min == nullptr) return {};
-  if (std::isnan(*max) || std::isnan(*min)) return "nan";
-  if (std::isinf(*max) && *max > 0) return "inf";
-  return std::isinf(*min) ? "-inf" : std::string_view();
-}
-
-// A tensor whose record has keys that a PackedTensor does not: a map with the same keys, in the
-// order of 1.2.2, `extra` (a dict or null) behind requires_grad as in 26.x, `reason` last.
-void PackWithExtra(const PackedTensor& tensor, PyObject* extra, std::string_view reason,
-                   bool tells_grad, EntryPacker& out) {
-  if (extra == nullptr && reason.empty()) return out.Tensor(tensor);
-  BeginTensor(tensor.type, tensor.dtype_text, tensor.shape, out);
-  if (!tensor.digest.starts_with("0x")) {  // summary_mode xor has no statistics
-    PackStatistic("Max", tensor.max, out);
-    PackStatistic("Min", tensor.min, out);
-    PackStatistic("Mean", tensor.mean, out);
-    PackStatistic("Norm", tensor.norm, out);
-  }
-  if (tells_grad) {
-    out.Key("requires_grad");
-    out.Bool(tensor.requires_grad == true);
-  }
-  if (extra != nullptr) PackJsonMembers(extra, 0, out);
-  if (tensor.max_finite) PackStatistic("Max_except_inf_nan", *tensor.max_finite, out);
-  if (tensor.min_finite) PackStatistic("Min_except_inf_nan", *tensor.min_finite, out);
-  if (!tensor.digest.empty()) {
-    out.Key("md5");
-    out.String(tensor.digest);
-  }
-  if (!tensor.data_name.empty()) {
-    out.Key("data_name");
-    out.String(tensor.data_name);
-  }
-  if (!reason.empty()) {
-    out.Key("overflow_reason");
-    out.String(reason);
-  }
-  out.EndMap();
+capture::ObjectRef WeakReferenceTo(PyObject* tensor) {
+  PyObject* reference = PyWeakref_NewRef(tensor, nullptr);
+  if (reference == nullptr) DropError();  // a subclass with __slots__ and no __weakref__
+  return TakeRef(reference);
 }
 
 }  // namespace
 
-void BeginTensor(std::string_view type, std::string_view dtype_text, std::span<const int64_t> shape,
-                 EntryPacker& out) {
-  out.BeginMap();
-  out.Key("type");
-  out.String(type);
-  out.Key("dtype");
-  out.String(dtype_text);
-  out.Key("shape");
-  out.BeginList();
-  for (const int64_t size : shape) out.Int(size);
-  out.EndList();
+const TensorFacts* Recorder::FindFacts(PyObject* tensor, const HostTensor& host) {
+  return cache_.Find(tensor, [&](void* weak_reference, const capture::TensorIdentity& identity) {
+    return PyWeakref_GetObject(static_cast<PyObject*>(weak_reference)) == tensor &&
+           IdentityOf(tensor, host) == identity;
+  });
 }
 
-void Recorder::ScanTensorInto(const HostTensor& host, TensorFacts* facts) {
-  kernels::ScanWants wants;
-  wants.moments = !wants_xor_;
-  wants.xor_words = wants_xor_;
-  wants.crc32 = wants_digest_;
-  // Upstream's rule (release 1.2.2): the digest of a bfloat16 tensor is that of its float32 copy.
-  wants.crc_of_float32 = true;
-  const TensorView view = host.view();
-  const kernels::TensorScan scan = Scan(view, wants);
-  if (wants_xor_) return FillXor(view, scan, facts);
-  Fill(view, scan, wants_digest_, facts);
+void Recorder::StoreFacts(PyObject* tensor, const HostTensor& host, const TensorFacts& facts) {
+  cache_.Store(tensor, IdentityOf(tensor, host), facts, [&] { return WeakReferenceTo(tensor); });
 }
 
-std::string Recorder::SaveTensor(std::string_view path, const HostTensor& host,
-                                 TensorFacts* facts) {
-  RunWriter& writer = observer_->writer();
-  std::string tensor_name = ThisThread().entry_name;
-  if (!path.empty()) {
-    tensor_name += '.';
-    tensor_name += path;
-  }
-  // A parameter's gradient of a later backward pass replaces the earlier one.
-  const bool replaces = ThisThread().replaces_files ||
-                        KindOfCall(ThisThread().entry_name) == CallKind::kParametersGrad;
-  const std::string file_name = writer.ReserveTensorName(
-      tensor_name, replaces ? RunWriter::NameUse::kReplace : RunWriter::NameUse::kNew);
-  if (facts->has_content && writer.LinkIfKnown(facts->content, file_name)) return file_name;
+void Recorder::CountUnreadableTensor(std::string_view what) {
+  observer().CountLoss("tensors_unreadable", ThisThread().entry_name + ": " + std::string(what));
+}
+
+Sight Recorder::LookAtMemory(PyObject* tensor, const HostTensor& host, bool may_cache) {
+  const DTypeKind kind = InfoOf(host.dtype).kind;
+  if (kind != DTypeKind::kFloat && kind != DTypeKind::kComplex) return {};
+  if (!host.on_host) return LookOnDevice(tensor);
   const TensorView view = host.view();
-  TensorBuffer buffer = BufferFrom(writer, view.size_bytes());
-  if (!buffer.is_valid()) {
-    writer.CountLostTensor();
-    ScanTensorInto(host, facts);
-    return {};
+  if (!may_cache || !tensors_.IsWorthRemembering(view)) return {tensors_.HasNonFinite(view)};
+  if (const TensorFacts* known = FindFacts(tensor, host)) return {known->non_finite};
+  TensorFacts facts;
+  facts.non_finite = tensors_.HasNonFinite(view);
+  StoreFacts(tensor, host, facts);
+  return {facts.non_finite};
+}
+
+Sight Recorder::LookOnDevice(PyObject* tensor) {
+  // One small result comes to the host; dtypes without isfinite() come as a whole.
+  PyObject* all = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "isfinite"), "all");
+  PyObject* finite = CallAndRelease(all, "item");
+  if (finite != nullptr) {
+    const bool hit = finite == Py_False;
+    Py_DECREF(finite);
+    return {hit};
   }
-  kernels::ScanWants wants;
-  wants.crc32 = true;  // of the stored bytes: the zip container of a .pt file needs it
-  wants.content = true;
-  wants.moments = !wants_xor_;
-  wants.xor_words = wants_xor_;
-  wants.copy_to = buffer.bytes().data();
-  const kernels::TensorScan scan = Scan(view, wants);
-  if (wants_xor_) {
-    FillXor(view, scan, facts);
+  PyObject* copy = PyObject_CallOneArg(hooks_.to_host, tensor);
+  if (copy == nullptr) DropError();
+  HostTensor host;
+  Sight sight{.unknown = true};
+  if (copy != nullptr && reader_.Read(copy, &host) && host.on_host) {
+    sight = {tensors_.HasNonFinite(host.view())};
+  }
+  Py_XDECREF(copy);
+  if (sight.unknown) CountUnreadableTensor("a tensor whose memory cannot be read");
+  return sight;
+}
+
+Sight Recorder::LookAtDescribed(PyObject* tensor, EntryPacker* bare) {
+  Description described;
+  if (!Describe(tensor, /*with_bytes=*/false, &described)) {
+    if (bare != nullptr) bare->Null();
+    return {.unknown = true};
+  }
+  if (bare != nullptr) tensors_.PackBare(described.labels, *bare);
+  std::string problem = described.problem;
+  // Elements without values (meta tensors, freed storage): nobody can say that they are finite.
+  Sight sight{.unknown = described.source == nullptr && HasElements(described.shape)};
+  HostTensor host;
+  if (described.source != nullptr && reader_.Read(described.source, &host)) {
+    sight = LookAtMemory(described.source, host, /*may_cache=*/false);
+  } else if (described.source != nullptr) {
+    problem = "a tensor whose memory cannot be read";
+  }
+  if (problem.empty()) return sight;
+  CountUnreadableTensor(problem);
+  return {.hit = sight.hit, .unknown = true};
+}
+
+Sight Recorder::Look(PyObject* tensor, EntryPacker* bare) {
+  HostTensor host;
+  if (!IsPlainClass(Py_TYPE(tensor)) || !reader_.Read(tensor, &host)) {
+    return LookAtDescribed(tensor, bare);
+  }
+  if (bare != nullptr) {
+    const Shape shape(host.sizes.begin(), host.sizes.end());
+    tensors_.PackBare({.type = types_.texts.tensor_type,
+                       .dtype_text = types_.texts.DTypeText(host.dtype),
+                       .requires_grad = RequiresGrad(tensor, hooks_.names),
+                       .shape = &shape},
+                      *bare);
+  }
+  return LookAtMemory(tensor, host, hooks_.names.counts_every_write());
+}
+
+void Recorder::LookAt(PyObject* tensor, std::string_view path, EntryPacker& out) {
+  ThreadState& thread = ThisThread();
+  KeptTensors& seen = *thread.kept;
+  const NoOverride plain(types_, hooks_, tensor);
+  KeptTensor kept;
+  kept.begin = out.size();
+  Sight sight;
+  if (calls_.search() == Search::kDifference) {
+    thread.kept = nullptr;
+    PackTensor(tensor, path, out);
+    thread.kept = &seen;
   } else {
-    Fill(view, scan, wants_digest_, facts);
+    sight = Look(tensor, calls_.search() == Search::kNanFlag ? &out : nullptr);
   }
-  if (wants_digest_ && host.dtype == DType::kBFloat16) {
-    kernels::ScanWants digest;
-    digest.moments = false;
-    digest.crc32 = true;
-    digest.crc_of_float32 = true;
-    facts->digest = Scan(view, digest).crc32;
+  kept.end = out.size();
+  seen.Note(sight, path);
+  if (!thread.keeps_tensors) return;
+  kept.path = path;
+  kept.requires_grad = RequiresGrad(tensor, hooks_.names);
+  if (!seen.in_output) {
+    kept.version = VersionOf(tensor);
+    if (capture::MayWrite(seen.writes, path)) kept.copy = CopyBeforeCall(tensor, kept.version);
   }
-  facts->content = MakeContentKey(scan.content, view.dtype, view.sizes);
-  facts->has_content = true;
-  if (writer.LinkIfKnown(facts->content, file_name)) return file_name;
-  writer.SaveTensor({file_name, view.dtype, view.sizes, scan.crc32, facts->content},
-                    std::move(buffer));
-  return file_name;
+  kept.tensor = TakeRef(Py_NewRef(tensor));
+  seen.tensors.push_back(std::move(kept));
+}
+
+PyObject* Recorder::WhatIsLeft(PyObject* result, PyObject* const* args, Py_ssize_t count,
+                               const KeptTensors& kept) const {
+  if (result != Py_None || count == 0 || !calls_.looks_for_non_finite()) return result;
+  return capture::WritesFirst(kept.writes) ? args[0] : result;
+}
+
+capture::ObjectRef Recorder::CopyBeforeCall(PyObject* tensor, std::optional<int64_t> version) {
+  PyObject* copy = CallAndRelease(CallAndRelease(Py_NewRef(tensor), "detach"), "clone");
+  if (copy == nullptr) return {};
+  ThisThread().ShareCopy(tensor, version, [copy] { return TakeRef(Py_NewRef(copy)); });
+  return TakeRef(copy);
+}
+
+void Recorder::PackKept(const KeptTensor& kept, EntryPacker& out) {
+  PyObject* copy = ObjectOf(kept.copy);
+  PyObject* tensor = copy != nullptr ? copy : ObjectOf(kept.tensor);
+  const NoOverride plain(types_, hooks_, tensor);
+  const bool is_plain = IsPlainClass(Py_TYPE(tensor));
+  const bool is_changed =
+      copy == nullptr && kept.version.has_value() && VersionOf(tensor) != kept.version;
+  HostTensor host;
+  if (is_changed && is_plain && reader_.Read(tensor, &host)) {
+    // Values of after the call under the name of an input would be worse than none.
+    observer().CountLoss("inputs_overwritten", ThisThread().entry_name + ": " + kept.path +
+                                                   " was written to during the call; its values "
+                                                   "before are not known");
+    const Shape shape(host.sizes.begin(), host.sizes.end());
+    return tensors_.PackWithoutValues({.type = types_.texts.tensor_type,
+                                       .dtype_text = types_.texts.DTypeText(host.dtype),
+                                       .requires_grad = kept.requires_grad,
+                                       .shape = &shape},
+                                      out);
+  }
+  const TensorLabels labels{.type = types_.texts.tensor_type, .requires_grad = kept.requires_grad};
+  if (is_plain && PackMemory(tensor, labels, /*may_cache=*/false, kept.path, out)) return;
+  PackDescribed(tensor, kept.path, out);
 }
 
 bool Recorder::IsPlainClass(PyTypeObject* type) const {
@@ -238,7 +229,7 @@ bool Recorder::IsPlainClass(PyTypeObject* type) const {
   return is_plain;
 }
 
-Recorder::Labels Recorder::LabelsOf(PyObject* tensor) const {
+TensorLabels Recorder::LabelsOf(PyObject* tensor) const {
   return {.type = types_.texts.tensor_type, .requires_grad = RequiresGrad(tensor, hooks_.names)};
 }
 
@@ -254,12 +245,12 @@ void Recorder::PackTensor(PyObject* tensor, std::string_view path, EntryPacker& 
 
 void Recorder::PackArray(PyObject* tensor, std::string_view dtype_text, std::string_view path,
                          EntryPacker& out) {
-  const Labels labels{.type = "numpy.ndarray", .dtype_text = dtype_text};
+  const TensorLabels labels{.type = "numpy.ndarray", .dtype_text = dtype_text};
   // Arrays never make a hit; those of a hit are recorded as they are now.
   if (!PackMemory(tensor, labels, /*may_cache=*/false, path, out)) out.Null();
 }
 
-bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache,
+bool Recorder::PackMemory(PyObject* tensor, const TensorLabels& labels, bool may_cache,
                           std::string_view path, EntryPacker& out) {
   HostTensor host;
   if (!reader_.Read(tensor, &host)) return false;
@@ -273,66 +264,27 @@ bool Recorder::PackMemory(PyObject* tensor, const Labels& labels, bool may_cache
       return false;
     }
   }
-  // A copy dies with this call, so only tensors of the training itself are remembered. Searches for
-  // NaN remember less than is wanted here.
-  const bool knows_statistics = search_ == Search::kNothing || search_ == Search::kDifference;
-  may_cache = may_cache && copy == nullptr && knows_statistics && hooks_.names.counts_every_write();
-  // Copied out: a large scan gives up the interpreter lock, and other threads use the cache.
-  const TensorFacts* known = may_cache ? cache_.Find(tensor, host) : nullptr;
+  // A copy dies with this call, so only tensors of the training itself are remembered.
+  may_cache =
+      may_cache && copy == nullptr && tensors_.remembers() && hooks_.names.counts_every_write();
+  const TensorFacts* known = may_cache ? FindFacts(tensor, host) : nullptr;
   const bool is_new = known == nullptr;
-  TensorFacts facts = is_new ? TensorFacts() : *known;
-  std::string data_name;
-  if (labels.implicit_zeros > 0) {
-    facts.stats = StatsWithZeros(host, labels.implicit_zeros);
-  } else if (ThisThread().saves_tensors) {
-    data_name = SaveTensor(path, host, &facts);
-  } else if (is_new) {
-    ScanTensorInto(host, &facts);
-  }
-  if (is_new && may_cache) cache_.Store(tensor, host, facts);
-  PackFacts(host, facts, data_name, labels, out);
+  const TensorView view = host.view();
+  // What is known is copied: a large scan gives up the interpreter lock, and other threads use the
+  // cache.
+  const capture::TensorRecorder::Reading reading =
+      tensors_.Read(ThisThread(), view, path, labels.implicit_zeros, known);
+  if (is_new && may_cache) StoreFacts(tensor, host, reading.facts);
+  tensors_.Pack(view, reading, labels, out);
   Py_XDECREF(copy);
   return true;
-}
-
-void Recorder::PackFacts(const HostTensor& host, const TensorFacts& facts,
-                         std::string_view data_name, const Labels& labels, EntryPacker& out) {
-  PackedTensor packed;
-  packed.type = labels.type;
-  packed.dtype_text =
-      labels.dtype_text.empty() ? types_.texts.DTypeText(host.dtype) : labels.dtype_text;
-  packed.shape = labels.shape == nullptr ? host.sizes : std::span<const int64_t>(*labels.shape);
-  packed.max = facts.stats.max;
-  packed.min = facts.stats.min;
-  packed.mean = facts.stats.mean;
-  packed.norm = facts.stats.norm;
-  packed.max_finite = facts.stats.max_finite;
-  packed.min_finite = facts.stats.min_finite;
-  if (types_.texts.tells_grad) packed.requires_grad = labels.requires_grad;
-  std::string digest;
-  if (facts.has_digest) {
-    digest = wants_xor_ ? XorHex(facts.digest) : Crc32Hex(static_cast<uint32_t>(facts.digest));
-  }
-  packed.digest = digest;
-  packed.data_name = data_name;
-  const bool explains = search_ == Search::kNonFinite;
-  PackWithExtra(packed, labels.extra, explains ? ReasonOf(packed) : std::string_view(),
-                types_.texts.tells_grad, out);
-}
-
-void Recorder::PackWithoutValues(const Labels& labels, EntryPacker& out) {
-  PackedTensor packed;
-  packed.type = labels.type;
-  packed.dtype_text = labels.dtype_text;
-  if (labels.shape != nullptr) packed.shape = *labels.shape;
-  if (types_.texts.tells_grad) packed.requires_grad = labels.requires_grad;
-  PackWithExtra(packed, labels.extra, {}, types_.texts.tells_grad, out);
 }
 
 // describe_tensor(tensor, with_bytes) answers with
 //   (type, dtype text, shape, requires_grad, source, implicit zeros, extra, problem)
 // `source`: None, or a tensor that holds the values; `with_bytes`: it should have every element,
-// because a file or a digest is wanted. `problem`: None, or why values that exist are not there.
+// because a file or a digest is wanted. `extra`: None, or a dict of further keys of the record.
+// `problem`: None, or why values that exist are not there.
 bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
   constexpr Py_ssize_t kType = 0, kDType = 1, kShape = 2, kGrad = 3, kSource = 4, kZeros = 5,
                        kExtra = 6, kProblem = 7, kFields = 8;
@@ -341,8 +293,7 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
   if (out->answer == nullptr || !PyTuple_Check(out->answer) ||
       PyTuple_GET_SIZE(out->answer) != kFields) {
     DropError();
-    observer_->CountLoss("tensors_unreadable",
-                         ThisThread().entry_name + ": a tensor that cannot be described");
+    CountUnreadableTensor("a tensor that cannot be described");
     return false;
   }
   const auto field = [out](Py_ssize_t i) { return PyTuple_GET_ITEM(out->answer, i); };
@@ -353,7 +304,10 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
                  .shape = &out->shape};
   out->labels.implicit_zeros = PyLong_AsUnsignedLongLongMask(field(kZeros));
   if (PyErr_Occurred() != nullptr) DropError();
-  if (PyDict_Check(field(kExtra))) out->labels.extra = field(kExtra);
+  if (PyDict_Check(field(kExtra))) {
+    PackJsonMembers(field(kExtra), 0, out->extra_members);
+    out->labels.extra_members = out->extra_members.bytes();
+  }
   if (IsTensor(field(kSource))) out->source = field(kSource);
   if (PyUnicode_Check(field(kProblem))) out->problem = TextOf(field(kProblem));
   return true;
@@ -361,21 +315,18 @@ bool Recorder::Describe(PyObject* tensor, bool with_bytes, Description* out) {
 
 void Recorder::PackDescribed(PyObject* tensor, std::string_view path, EntryPacker& out) {
   Description described;
-  const bool with_bytes = ThisThread().saves_tensors || wants_digest_ || wants_xor_;
-  if (!Describe(tensor, with_bytes, &described)) {
-    PackWithoutValues({.type = types_.texts.tensor_type}, out);
+  if (!Describe(tensor, tensors_.WantsEveryElement(ThisThread()), &described)) {
+    tensors_.PackWithoutValues({.type = types_.texts.tensor_type}, out);
     return;
   }
   std::string problem = described.problem;
   if (described.source == nullptr) {
-    PackWithoutValues(described.labels, out);
+    tensors_.PackWithoutValues(described.labels, out);
   } else if (!PackMemory(described.source, described.labels, /*may_cache=*/false, path, out)) {
     problem = "a tensor whose memory cannot be read";
-    PackWithoutValues(described.labels, out);
+    tensors_.PackWithoutValues(described.labels, out);
   }
-  if (!problem.empty()) {
-    observer_->CountLoss("tensors_unreadable", ThisThread().entry_name + ": " + problem);
-  }
+  if (!problem.empty()) CountUnreadableTensor(problem);
 }
 
 }  // namespace plumbline::python

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "base/file.h"
-#include "formats/dump_json.h"
+#include "base/file/file.h"
+#include "formats/json/dump_json.h"
 
 namespace plumbline::python {
 namespace {

@@ -164,6 +164,21 @@ bool FillSizes(PyObject* sequence, std::array<int64_t, kMaxRank>* to,
 
 }  // namespace
 
+std::optional<int64_t> VersionOf(PyObject* tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("_version");
+  PyObject* version = PyObject_GetAttr(tensor, name);
+  const int64_t number = version == nullptr ? -1 : PyLong_AsLongLong(version);
+  Py_XDECREF(version);
+  if (PyErr_Occurred() == nullptr) return number;
+  DropError();
+  return std::nullopt;
+}
+
+capture::TensorIdentity IdentityOf(PyObject* tensor, const HostTensor& host) {
+  const int64_t version = VersionOf(tensor).value_or(capture::TensorIdentity::kNoVersion);
+  return capture::IdentityOf(host.view(), host.on_host, version);
+}
+
 TensorReader::TensorReader(const FrameworkTypes& types) : types_(types) {
   if (types_.dtypes != nullptr) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types_.dtypes); ++i) {

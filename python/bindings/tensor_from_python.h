@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "capture/tensor_identity.h"
 #include "framework.h"
 
 namespace plumbline::python {
@@ -39,6 +40,11 @@ struct HostTensor {
 
   [[nodiscard]] TensorView view() const { return {dtype, data, sizes, strides}; }
 };
+
+// tensor._version; nothing for tensors without one (inference mode).
+std::optional<int64_t> VersionOf(PyObject* tensor);
+// Of a tensor that was read.
+capture::TensorIdentity IdentityOf(PyObject* tensor, const HostTensor& host);
 
 // Reads tensors of one framework. Holds the exchange table once found.
 // Requires: the interpreter lock for every method.

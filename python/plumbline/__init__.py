@@ -13,7 +13,8 @@ from plumbline._core import CorruptDataError, InternalError, UnsupportedError
 
 if TYPE_CHECKING:
     from plumbline.checkpoint_comparison import CheckpointResult
-    from plumbline.comparison import ComparisonResult, compare
+    from plumbline.comparison import compare
+    from plumbline.comparison_result import ComparisonResult
     from plumbline.config_check.checker import ConfigChecker
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
@@ -34,7 +35,7 @@ __all__ = [
 # Name -> the module that has it.
 _LAZY = {
     "CheckpointResult": "plumbline.checkpoint_comparison",
-    "ComparisonResult": "plumbline.comparison",
+    "ComparisonResult": "plumbline.comparison_result",
     "ConfigChecker": "plumbline.config_check.checker",
     "RanksResult": "plumbline.rank_comparison",
     "compare": "plumbline.comparison",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from plumbline import _core
+from plumbline.api_hooks import ApiHooksBase
+from plumbline.module_hooks import ModuleHooksBase
 
 
 class Adapter(Protocol):
@@ -88,3 +90,42 @@ class Adapter(Protocol):
 
     def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
         """Fixes every random generator of the framework."""
+
+
+class HookedAdapter:
+    """What the adapters of frameworks share: hooks of APIs and of modules, versions, call hooks."""
+
+    def __init__(self, apis: ApiHooksBase, modules: ModuleHooksBase) -> None:
+        self._apis = apis
+        self._modules = modules
+
+    def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
+        """Starts recording API calls."""
+        self._apis.install(recorder, with_regions)
+
+    def uninstall_apis(self) -> None:
+        """Restores every replaced attribute."""
+        self._apis.uninstall()
+
+    def install_modules(
+        self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
+    ) -> None:
+        """Hooks modules."""
+        self._modules.install(recorder, modules, wants_backward)
+
+    def uninstall_modules(self) -> None:
+        """Removes the hooks of modules."""
+        self._modules.uninstall()
+
+    def end_step(self) -> None:
+        """Removes the parameter hooks of the step."""
+        self._modules.end_step()
+
+    def watch_calls(self, module: Any, callback: Callable[..., None]) -> Any:
+        """A forward pre hook."""
+        return module.register_forward_pre_hook(callback)
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """(2, 13, 0) of "2.13.0+cpu"."""
+    return tuple(int(part) for part in text.split("+")[0].split(".")[:3] if part.isdigit())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import _compare, arguments
-from plumbline.comparison import ComparisonResult, _written_beside
+from plumbline.comparison_result import ComparisonResult, written_beside
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +59,7 @@ class CheckpointResult(ComparisonResult):
         if name != "json":
             raise ValueError(f"to_{name}: not of checkpoints (expected two recordings). "
                              "Use to_json.")
-        with _written_beside(arguments.path("path", path)) as folder:
+        with written_beside(arguments.path("path", path)) as folder:
             text = self._report.result_json() + "\n"
             Path(folder, "result.json").write_bytes(os.fsencode(text))
 

@@ -9,7 +9,7 @@ import multiprocessing.reduction
 import pickle
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from plumbline import _core
@@ -23,6 +23,48 @@ class Hooks(Protocol):
 
     def resume(self) -> None:
         """Puts them back if they are still wanted."""
+
+
+class HookGroup:
+    """Hooks that step aside together."""
+
+    def __init__(self) -> None:
+        self._members: list[Hooks] = []
+
+    def add(self, hooks: Hooks) -> None:
+        """These take part from here on."""
+        self._members.append(hooks)
+
+    def remove(self, hooks: Hooks) -> None:
+        """They take part no more; nothing if they did not."""
+        if hooks in self._members:
+            self._members.remove(hooks)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._members)
+
+    def suspend(self) -> None:
+        """Takes them all away."""
+        for hooks in self._members:
+            hooks.suspend()
+
+    def resume(self) -> None:
+        """Puts them back."""
+        for hooks in self._members:
+            hooks.resume()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Without those that take part now."""
+        members = list(self._members)
+        for hooks in members:
+            hooks.suspend()
+        try:
+            yield
+        finally:
+            for hooks in members:
+                hooks.resume()
 
 
 class Guards:

@@ -155,10 +155,14 @@ def start_random_table(
     return table
 
 
-def seed_interpreter(seed: int) -> None:
-    """Seeds Python and, when loaded, NumPy; processes started later hash texts alike."""
+def seed_process(seed: int, deterministic: bool) -> None:
+    """Seeds Python and, when loaded, NumPy; processes started later hash texts alike.
+
+    Communication between Ascend devices is told whether to be deterministic.
+    """
     random.seed(seed)
     os.environ["PYTHONHASHSEED"] = str(seed)
+    os.environ["HCCL_DETERMINISTIC"] = str(deterministic)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline import _compare, arguments, notebook
-from plumbline.comparison import _conditions, _options
-from plumbline.training_comparison import _training_rules
+from plumbline.comparison_result import conditions_of, native_options
+from plumbline.training_comparison import training_rules
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +111,7 @@ def compare_ranks(
         ValueError, FileNotFoundError, OSError: as plumbline.compare(), where it concerns all
             ranks. One rank that cannot be compared is a state in `ranks`.
     """
-    options = _options(arguments.words("formats", formats), threads)
+    options = native_options(arguments.words("formats", formats), threads)
     options.fuzzy_match = arguments.flag("fuzzy_match", fuzzy_match)
     options.salvage = arguments.flag("salvage", salvage)
     options.write_advice = arguments.flag("write_advice", write_advice)
@@ -121,9 +121,9 @@ def compare_ranks(
     chosen.steps = arguments.numbers("steps", steps)
     chosen.resume = arguments.flag("resume", resume)
     chosen.diff_analyze = arguments.flag("diff_analyze", diff_analyze)
-    chosen.fail_on = _conditions(fail_on)
+    chosen.fail_on = conditions_of(fail_on)
     if backend is not None:
-        chosen.pair_training(_training_rules(backend, module_map))
+        chosen.pair_training(training_rules(backend, module_map))
     elif module_map is not None:
         raise ValueError("module_map: belongs to backend (expected fsdp or megatron)")
     sides = arguments.path("target", target), arguments.path("golden", golden)

@@ -6,10 +6,16 @@ import os
 from collections.abc import Iterable
 
 from plumbline import _compare, arguments
-from plumbline.comparison import _FORMATS, ComparisonResult, _conditions, _options, _result
+from plumbline.comparison_result import (
+    FORMATS,
+    ComparisonResult,
+    conditions_of,
+    native_options,
+    result_of,
+)
 
 
-def _training_rules(
+def training_rules(
     backend: str, module_map: str | os.PathLike[str] | None
 ) -> _compare.TrainingRules:
     modules = "" if module_map is None else arguments.path("module_map", module_map)
@@ -23,7 +29,7 @@ def compare_training(
     *,
     backend: str,
     module_map: str | os.PathLike[str] | None = None,
-    formats: str | Iterable[str] = _FORMATS,
+    formats: str | Iterable[str] = FORMATS,
     fail_on: str | Iterable[str] = ("any",),
     salvage: bool = False,
     threads: int = 0,
@@ -41,17 +47,17 @@ def compare_training(
         ValueError: an argument is wrong, or the two have no module in common.
         OSError, CorruptDataError, UnsupportedError: as plumbline.compare().
     """
-    options = _options(arguments.words("formats", formats), threads)
+    options = native_options(arguments.words("formats", formats), threads)
     options.salvage = arguments.flag("salvage", salvage)
     if output_dir is not None:
         options.output_dir = arguments.path("output_dir", output_dir)
-    conditions = _conditions(fail_on)
+    conditions = conditions_of(fail_on)
     sides = arguments.path("training", training), arguments.path("inference", inference)
-    rules = _training_rules(backend, module_map)
+    rules = training_rules(backend, module_map)
     if _compare.kind_of_pair(*sides, options) == _compare.PairKind.RANKS:
         raise ValueError(f"{sides[0]} or {sides[1]}: holds several ranks or steps (expected one). "
                          "Use plumbline.compare_ranks(..., backend=...)")
     native = _compare.compare_training(*sides, rules, options)
     if output_dir is not None:
         _compare.write_comparison(native, options)
-    return _result(native, conditions)
+    return result_of(native, conditions)

@@ -10,6 +10,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+# What describe_tensor() of a framework answers: type, dtype text, shape, requires_grad, a tensor
+# with the values or None, zeros that it leaves out, further keys of the record, what is wrong.
+TensorAnswer = tuple[
+    str, str, tuple[int, ...], bool, Any, int, "dict[str, Any] | None", "str | None"
+]
+
 
 class _Unreadable:
     """Stands for a field whose getter raises: describe() of it raises, so that it is counted."""
@@ -67,6 +73,11 @@ def describe(value: Any, tensor_from_array: Callable[[Any], Any]) -> tuple[Any, 
         item = item if isinstance(item, (bool, int, float, str)) else str(item)
         return "value", {"type": kind.__name__, "value": item}
     return None
+
+
+def unknown(value: Any) -> tuple[Any, ...]:
+    """Of a value that nobody describes: upstream writes null, which cannot be told from None."""
+    return "value", {"type": qualified_name(type(value)), "value": None}
 
 
 def _field(value: Any, name: str) -> Any:

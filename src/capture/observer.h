@@ -1,4 +1,4 @@
-// The start / stop / step state machine of one process, and where its entries go.
+// Call numbers: how often each API or module has been called in the current step.
 
 #ifndef PLUMBLINE_CAPTURE_OBSERVER_H_
 #define PLUMBLINE_CAPTURE_OBSERVER_H_
@@ -13,15 +13,36 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "capture/call_counter.h"
 #include "config/config.h"
 #include "config/selection.h"
-#include "store/loss_record.h"
+#include "store/journal.h"
 #include "store/run_writer.h"
 
 namespace plumbline::capture {
+
+// Numbers from 0 per registered name. Thread-safe.
+class CallCounter {
+ public:
+  // Registers a name ("Functional.linear") and returns its id; the same id for the same name.
+  uint32_t Register(std::string_view name);
+  // The next number of `id`.
+  uint32_t Next(uint32_t id);
+  // The name of `id`; the reference stays valid.
+  [[nodiscard]] const std::string& NameOf(uint32_t id) const;
+  // All numbers start at 0 again.
+  void Reset();
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, uint32_t> ids_;  // node-based: names do not move
+  std::vector<const std::string*> names_;
+  std::vector<uint32_t> counts_;
+};
+
+// The start / stop / step state machine of one process, and where its entries go.
 
 // What a start() led to.
 enum class StartOutcome : uint8_t {

@@ -7,9 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "base/utf8.h"
-#include "config/nearest_key.h"
-#include "config/setting_values.h"
+#include "base/text/text_parts.h"
+#include "config/options.h"
 
 namespace plumbline::acl_json {
 namespace {
@@ -149,7 +148,7 @@ class Rules {
   Rules(const Json& dump, CheckedAclJson& out) : dump_(dump), out_(out) {}
 
   void Run() {
-    for (const auto& [name, value] : dump_.items()) {
+    for (const std::string_view name : dump_.Keys()) {
       if (std::ranges::count(kKeys, name) > 0) continue;
       out_.warnings.push_back(settings::UnknownKeyWarning(kSection, name, kKeys));
     }
@@ -167,10 +166,7 @@ class Rules {
  private:
   static std::string Field(std::string_view name) { return fmt::format("{}.{}", kSection, name); }
 
-  [[nodiscard]] const Json* Find(std::string_view name) const {
-    const auto found = dump_.find(name);
-    return found == dump_.end() ? nullptr : &*found;
-  }
+  [[nodiscard]] const Json* Find(std::string_view name) const { return dump_.Find(name); }
 
   void Fail(const Error& error) { out_.errors.push_back(error.message()); }
 
@@ -196,14 +192,15 @@ class Rules {
   void CheckList() {
     const Json* value = Find("dump_list");
     if (value == nullptr) return;
-    if (!value->is_array()) {
+    if (value->AsList() == nullptr) {
       return Fail(settings::Invalid(Field("dump_list"), *value, "an array, [] for everything"));
     }
-    for (const Json& entry : *value) {
-      const bool is_entry = entry.is_object() &&
-                            (!entry.contains("layer") || entry["layer"].is_array()) &&
-                            (!entry.contains("model_name") || entry["model_name"].is_string()) &&
-                            (entry.contains("layer") || entry.contains("model_name"));
+    for (const Json& entry : *value->AsList()) {
+      const Json* const layer = entry.Find("layer");
+      const Json* const model = entry.Find("model_name");
+      const bool is_entry = (layer == nullptr || layer->AsList() != nullptr) &&
+                            (model == nullptr || model->AsText() != nullptr) &&
+                            (layer != nullptr || model != nullptr);
       if (is_entry) continue;
       Fail(settings::Invalid(Field("dump_list"), entry,
                              "objects such as {\"model_name\": \"m\", \"layer\": [\"op1\"]}"));
@@ -254,15 +251,16 @@ Result<CheckedAclJson> Check(std::string_view text, bool is_lenient) {
                              "prints the corrected file",
                              repaired.repairs.front(), repaired.repairs.size()));
   }
-  if (const std::optional<size_t> at = settings::FindJsonError(repaired.text)) {
+  size_t error_at = 0;
+  const Result<Json> json = Json::Parse(repaired.text, &error_at);
+  if (!json) {
     return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: not valid JSON", PlaceOf(repaired.text, *at)));
+                 fmt::format("{}: not valid JSON", PlaceOf(repaired.text, error_at)));
   }
-  PL_TRY_ASSIGN(const Json json, settings::ParseJson(repaired.text));
   checked.text = repaired.text;
   checked.repairs = repaired.repairs;
-  const auto dump = json.find(kSection);  // the end of what is no object
-  if (dump == json.end() || !dump->is_object()) {
+  const Json* dump = json->Find(kSection);
+  if (dump == nullptr || !dump->is_object()) {
     return Error(ErrorCode::kInvalidArgument,
                  "has no object \"dump\" (expected {\"dump\": {...}})");
   }

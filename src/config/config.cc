@@ -2,17 +2,173 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "config/options.h"
-#include "config/path_rules.h"
-#include "config/reconcile.h"
 #include "config/selection.h"
-#include "config/setting_values.h"
 
 namespace plumbline {
+
+namespace {
+
+constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 30;
+constexpr size_t kMaxPathBytes = 4096;
+constexpr size_t kMaxNameBytes = 255;
+
+bool IsPathByte(char c, std::string_view extra) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         extra.find(c) != std::string_view::npos;
+}
+
+Status CheckPathText(std::string_view path, std::string_view extra_bytes) {
+  if (path.size() > kMaxPathBytes) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}...: path of {} bytes is too long (expected at most {})",
+                             path.substr(0, 60), path.size(), kMaxPathBytes));
+  }
+  if (BaseName(path).size() > kMaxNameBytes) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}...: name of {} bytes is too long (expected at most {})",
+                             path.substr(0, 60), BaseName(path).size(), kMaxNameBytes));
+  }
+  for (const char c : path) {
+    if (IsPathByte(c, extra_bytes)) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: contains special characters (expected letters, digits and {})",
+                             path, extra_bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckConfigFile(const std::string& path, std::vector<std::string>& warnings) {
+  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
+  const auto refuse = [&](std::string_view what) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, what));
+  };
+  if (facts.is_link) return refuse("is a symbolic link (expected a regular file)");
+  if (facts.kind != PathKind::kFile) return refuse("is not a regular file");
+  PL_TRY_ASSIGN(const std::string real, RealPath(path));
+  PL_TRY(CheckPathText(real, "_.:/-"));
+  if (facts.size_bytes > kMaxConfigBytes) return refuse("is larger than 1 GiB");
+  if (!path.ends_with(".json")) return refuse("name does not end in .json");
+  if (!facts.is_own) {
+    warnings.push_back(fmt::format("{}: belongs to another user", path));
+  } else if (facts.is_shared_writable) {
+    warnings.push_back(fmt::format("{}: can be written by other users", path));
+  }
+  return {};
+}
+
+Status CheckDumpPath(const std::string& dump_path) {
+  if (dump_path.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "dump_path: is missing (expected a directory to write to). Set it in config.json "
+                 "or pass dump_path");
+  }
+  PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(dump_path));
+  if (Status text = CheckPathText(absolute, "_./-"); !text) return text.error().In("dump_path");
+  const auto facts = Inspect(absolute);
+  if (!facts) return {};  // not there yet
+  if (facts->is_link) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("dump_path: {} is a symbolic link (expected a directory)", absolute));
+  }
+  if (facts->kind != PathKind::kDirectory) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("dump_path: {} is not a directory", absolute));
+  }
+  return {};
+}
+
+}  // namespace plumbline
+
+namespace plumbline::settings {
+
+namespace {
+
+// Settings of the tasks that look for something, with the rest known.
+Status ReconcileSearch(const Config& config) {
+  const bool debug = config.level == Level::kDebug;
+  const auto wrong_level = [&](std::string_view expected) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("level: is \"{}\" (expected {} with task {})", LevelName(config.level),
+                             expected, TaskName(config.task)));
+  };
+  if (config.task == Task::kOverflowCheck && (debug || config.level == Level::kL2)) {
+    return wrong_level("L0, L1 or mix");
+  }
+  if (config.task == Task::kNanCheck) {
+    if (config.level != Level::kL1) return wrong_level("L1");
+    if (!config.data_mode.output) {
+      return Error(ErrorCode::kInvalidArgument,
+                   "nan_check.data_mode: has inputs only, and is_nan tells about the whole call "
+                   "(expected \"output\" or \"all\" too)");
+    }
+  }
+  if (config.bench_path.empty()) return {};
+  if (config.summary_mode != SummaryMode::kMd5) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.bench_path: is given, and calls are compared by their checksums (expected "
+                 "summary_mode \"md5\" with it)");
+  }
+  return debug || config.level == Level::kL2 ? wrong_level("L0, L1 or mix") : Status();
+}
+
+// Level L2 records one call of one API.
+Status CheckOperators(const Config& config) {
+  if (config.level != Level::kL2) return {};
+  if (!config.scope.empty()) {
+    return Invalid(fmt::format("{}.scope", TaskName(config.task)), Json(config.scope),
+                   "none at level L2, where list names one call");
+  }
+  if (config.list.size() != 1) {
+    return Invalid(fmt::format("{}.list", TaskName(config.task)), Json(config.list),
+                   "1 at level L2, the name of the call to look into, such as "
+                   "Functional.linear.0.forward");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Reconcile(Config& config) {
+  PL_TRY(CheckOperators(config));
+  const bool debug = config.level == Level::kDebug;
+  if (config.async_dump && config.task == Task::kTensor && config.list.empty() && !debug) {
+    return Error(ErrorCode::kInvalidArgument,
+                 "tensor.list: is empty (expected at least one name with async_dump)");
+  }
+  PL_TRY(ReconcileSearch(config));
+  if (config.task == Task::kStructure) {
+    if (config.level != Level::kL0 && config.level != Level::kMix) {
+      config.warnings.push_back(fmt::format(
+          "level: is \"{}\", and task structure records modules: mix is used (expected L0 or mix)",
+          LevelName(config.level)));
+      config.level = Level::kMix;
+    }
+    // Backward calls have a place in construct.json; no part of any call is read.
+    config.data_mode = {.forward = false, .backward = true, .input = false, .output = false};
+  }
+  if (debug && !config.tensor_list.empty()) {
+    config.warnings.push_back("statistics.tensor_list: has no effect at level debug");
+    config.tensor_list.clear();
+  }
+  if (debug && !config.steps.empty()) {
+    config.warnings.push_back("step: has no effect at level debug, which writes one file per run");
+  }
+  return {};
+}
+
+}  // namespace plumbline::settings
+
+namespace plumbline {
+
 namespace {
 
 using settings::Invalid;
@@ -27,11 +183,11 @@ Status ApplySection(std::string_view section, const Json& object, Config& config
   const settings::Sections bit = settings::SectionNamed(section);
   for (const Option& option : settings::Options()) {
     if ((option.sections & bit) == 0) continue;
-    const auto it = object.find(option.name);
-    if (it == object.end() || it->is_null()) continue;
+    const Json* const value = object.Find(option.name);
+    if (value == nullptr || value->is_null()) continue;
     const std::string field =
         section.empty() ? std::string(option.name) : fmt::format("{}.{}", section, option.name);
-    PL_TRY(option.apply(field, *it, config));
+    PL_TRY(option.apply(field, *value, config));
   }
   return {};
 }
@@ -39,7 +195,7 @@ Status ApplySection(std::string_view section, const Json& object, Config& config
 // Puts the constructor's arguments over the file's values. Empty texts do not count as given.
 Status Override(const ConfigOverrides& overrides, Json& json) {
   const auto put = [&](const char* key, const std::optional<std::string>& value) {
-    if (value && !value->empty()) json[key] = *value;
+    if (value && !value->empty()) json.Put(key, Json(*value));
   };
   put("task", overrides.task);
   put("dump_path", overrides.dump_path);
@@ -47,7 +203,7 @@ Status Override(const ConfigOverrides& overrides, Json& json) {
   if (!overrides.step_json) return {};
   Result<Json> step = ParseJson(*overrides.step_json);
   if (!step) return step.error().In("step");
-  if (!step->is_null()) json["step"] = *std::move(step);
+  if (!step->is_null()) json.Put("step", *std::move(step));
   return {};
 }
 
@@ -57,16 +213,17 @@ Result<Config> Build(Json json, const ConfigOverrides& overrides) {
   Config config;
   // An empty text means "not given", as for the constructor.
   for (const char* key : {"task", "level"}) {
-    if (json.value(key, Json()) == Json("")) json.erase(key);
+    const Json* const value = json.Find(key);
+    if (value != nullptr && *value == Json("")) json.Remove(key);
   }
   settings::WarnOfUnknownKeys("", json, config.warnings);
   PL_TRY(ApplySection("", json, config));
   const std::string_view section = TaskName(config.task);
-  const Json values = json.value(section, Json());
-  if (!values.is_null()) {
-    if (!values.is_object()) return Invalid(section, values, "an object { ... }");
-    settings::WarnOfUnknownKeys(section, values, config.warnings);
-    PL_TRY(ApplySection(section, values, config));
+  const Json* const values = json.Find(section);
+  if (values != nullptr && !values->is_null()) {
+    if (!values->is_object()) return Invalid(section, *values, "an object { ... }");
+    settings::WarnOfUnknownKeys(section, *values, config.warnings);
+    PL_TRY(ApplySection(section, *values, config));
   }
   PL_TRY(settings::Reconcile(config));
   PL_TRY(CheckDumpPath(config.dump_path));
@@ -126,7 +283,7 @@ Result<Config> ParseConfig(std::string_view text, const std::string& path,
 
 Result<Config> LoadConfig(const std::optional<std::string>& path,
                           const ConfigOverrides& overrides) {
-  if (!path) return Build(Json::object(), overrides);
+  if (!path) return Build(Json::Object(), overrides);
   std::vector<std::string> warnings;
   PL_TRY(CheckConfigFile(*path, warnings));
   PL_TRY_ASSIGN(const std::string text, ReadFile(*path));

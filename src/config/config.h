@@ -13,6 +13,19 @@
 
 namespace plumbline {
 
+// Which paths are accepted for the configuration file and for output (collection 2.1 and 2.6).
+
+// The configuration file: a regular file, not a link, named *.json, of at most 1 GiB, whose real
+// path holds only [a-zA-Z0-9_.:/-]. Ownership and permissions only add to `warnings`. kNotFound,
+// kInvalidArgument.
+Status CheckConfigFile(const std::string& path, std::vector<std::string>& warnings);
+
+// An output path: its absolute form is at most 4096 bytes out of [a-zA-Z0-9_./-] and is, if it
+// exists, a directory and not a link. kInvalidArgument, also when empty.
+Status CheckDumpPath(const std::string& dump_path);
+
+// The configuration itself.
+
 enum class Task : uint8_t { kStatistics, kTensor, kStructure, kOverflowCheck, kNanCheck };
 // kL2: the operators below one call of an API.
 enum class Level : uint8_t { kL0, kL1, kL2, kMix, kDebug };
@@ -86,5 +99,15 @@ Result<Config> LoadConfig(const std::optional<std::string>& path, const ConfigOv
 Result<std::vector<int64_t>> ParseNumberList(std::string_view field, std::string_view json_text);
 
 }  // namespace plumbline
+
+namespace plumbline::settings {
+
+// Settings that only make sense together.
+
+// Checks settings against each other after all of them are known, and settles what one of them
+// leaves without effect, with a warning. The error names the field to change.
+Status Reconcile(Config& config);
+
+}  // namespace plumbline::settings
 
 #endif  // PLUMBLINE_CONFIG_CONFIG_H_

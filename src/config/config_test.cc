@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "base/test_directory.h"
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
 #include "config/selection.h"
 
 namespace plumbline {

@@ -1,11 +1,333 @@
 #include "config/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
-#include "config/nearest_key.h"
+#include "base/file/file.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::settings {
+
+std::string UnknownKeyWarning(std::string_view section, std::string_view key,
+                              std::span<const std::string_view> known) {
+  constexpr size_t kLongestKey = 100;  // not worth a guess beyond
+  const std::string shown = section.empty() ? std::string(key) : fmt::format("{}.{}", section, key);
+  if (key.size() > kLongestKey) {
+    return fmt::format("{}...: unknown key, ignored", shown.substr(0, kLongestKey));
+  }
+  if (known.empty()) return fmt::format("{}: unknown key, ignored", shown);
+  const auto closest = std::ranges::min_element(
+      known, {}, [&](std::string_view candidate) { return EditDistance(key, candidate); });
+  return fmt::format("{}: unknown key, ignored. Did you mean \"{}\"?", shown, *closest);
+}
+
+namespace {
+
+constexpr int64_t kMaxNumber = 1'000'000;  // largest rank or step, and longest list of them
+
+bool IsDecimal(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// A value of at most kMaxNumber; larger ones, of any length, give kMaxNumber + 1.
+int64_t DecimalValue(std::string_view digits) {
+  int64_t value = 0;
+  for (const char c : digits) value = std::min(value * 10 + (c - '0'), kMaxNumber + 1);
+  return value;
+}
+
+Result<std::pair<int64_t, int64_t>> ParseRange(std::string_view field, const Json& item) {
+  const std::string_view view = *item.AsText();
+  const size_t hyphen = view.find('-');
+  if (hyphen == std::string_view::npos || view.find('-', hyphen + 1) != std::string_view::npos) {
+    return Invalid(field, item, "an integer or a range such as \"3-5\"");
+  }
+  const std::string_view left = view.substr(0, hyphen);
+  const std::string_view right = view.substr(hyphen + 1);
+  if (!IsDecimal(left) || !IsDecimal(right)) {
+    return Invalid(field, item, "a range with a decimal number on both sides of the hyphen");
+  }
+  const auto range = std::pair(DecimalValue(left), DecimalValue(right));
+  if (range.first > kMaxNumber || range.second > kMaxNumber) {
+    return Invalid(field, item, "range boundaries from 0 to 1000000");
+  }
+  if (range.first > range.second) {
+    return Invalid(field, item, "a left boundary that is not greater than the right one");
+  }
+  return range;
+}
+
+}  // namespace
+
+Error Invalid(std::string_view field, const Json& value, std::string_view expected) {
+  constexpr size_t kShownBytes = 60;
+  std::string shown = value.Text();
+  // The parser turns integers that no 64 bits hold into the nearest double.
+  constexpr double kFirstBeyond = 9223372036854775808.0;
+  const double real = value.AsReal().value_or(0);
+  if (!value.is_integer() && std::abs(real) >= kFirstBeyond) {
+    constexpr int kAllDigits = 17;
+    std::string digits;
+    AppendGeneral(real, kAllDigits, digits);
+    shown = fmt::format("about {}, beyond 64 bits", digits);
+  }
+  if (shown.size() > kShownBytes) shown = shown.substr(0, kShownBytes) + "...";
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: is {} (expected {})", field, shown, expected));
+}
+
+Error NotBuilt(std::string_view field, std::string_view value, std::string_view expected) {
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("{}: \"{}\" is not built yet. Use {}", field, value, expected));
+}
+
+Result<std::string> AsString(std::string_view field, const Json& value) {
+  const auto* text = value.AsText();
+  if (text == nullptr) return Invalid(field, value, "a string");
+  return *text;
+}
+
+Result<bool> AsBool(std::string_view field, const Json& value) {
+  const auto* truth = value.AsBool();
+  if (truth == nullptr) return Invalid(field, value, "true or false");
+  return *truth;
+}
+
+Result<std::optional<int64_t>> AsLimit(std::string_view field, const Json& value) {
+  constexpr std::string_view kExpected = "-1 (no limit) or an integer of at least 1";
+  const std::optional<int64_t> number = value.AsInteger();
+  if (!number) return Invalid(field, value, kExpected);
+  if (*number == -1) return std::optional<int64_t>();
+  if (*number < 1) return Invalid(field, value, kExpected);
+  return number;
+}
+
+Result<uint64_t> AsByteCount(std::string_view field, const Json& value) {
+  const std::optional<uint64_t> number = value.AsNatural();
+  if (!number) return Invalid(field, value, "a number of bytes, 0 or more");
+  return *number;
+}
+
+Result<std::vector<std::string>> AsStringList(std::string_view field, const Json& value) {
+  std::vector<std::string> list;
+  if (value.AsList() == nullptr) return Invalid(field, value, "a list of strings");
+  for (const Json& item : *value.AsList()) {
+    const auto* text = item.AsText();
+    if (text == nullptr) return Invalid(field, value, "a list of strings");
+    list.push_back(*text);
+  }
+  return list;
+}
+
+Result<std::string> OneOf(std::string_view field, const Json& value,
+                          std::span<const std::string_view> allowed) {
+  const auto* text = value.AsText();
+  if (text != nullptr && std::ranges::count(allowed, *text) > 0) return *text;
+  return Invalid(field, value, "one of " + Join(allowed));
+}
+
+Result<std::vector<int64_t>> NumberList(std::string_view field, const Json& value) {
+  if (value.is_null()) return std::vector<int64_t>();
+  const Json::List* list = value.AsList();
+  if (list == nullptr) return Invalid(field, value, "a list such as [0, \"2-5\"]");
+  if (list->size() > static_cast<size_t>(kMaxNumber)) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: has {} elements (expected at most {})", field, list->size(), kMaxNumber));
+  }
+  std::vector<int64_t> numbers;
+  for (const Json& item : *list) {
+    if (item.AsText() != nullptr) {
+      PL_TRY_ASSIGN(const auto range, ParseRange(field, item));
+      for (int64_t n = range.first; n <= range.second; ++n) numbers.push_back(n);
+      // Overlapping long ranges must not add up to unbounded memory.
+      if (numbers.size() > 4 * static_cast<size_t>(kMaxNumber)) {
+        std::ranges::sort(numbers);
+        numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+      }
+      continue;
+    }
+    if (!item.is_integer()) {
+      return Invalid(field, item, "every element to be an integer or a range such as \"3-5\"");
+    }
+    const std::optional<int64_t> number = item.AsInteger();
+    if (!number || *number < 0 || *number > kMaxNumber) {
+      return Invalid(field, item, "every element to be between 0 and 1000000");
+    }
+    numbers.push_back(*number);
+  }
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+Result<Json> ParseJson(std::string_view text) {
+  size_t error_at = 0;
+  Result<Json> json = Json::Parse(text, &error_at);
+  if (json) return json;
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("not valid JSON at byte {} of {} (expected strict JSON: no comments, no "
+                           "trailing commas)",
+                           error_at, text.size()));
+}
+
+std::string Join(std::span<const std::string_view> names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+namespace {
+
+constexpr std::string_view kTasks[] = {
+    "statistics", "tensor",    "overflow_check", "free_benchmark", "run_ut",   "grad_probe",
+    "structure",  "acc_check", "diff_check",     "exception_dump", "nan_check"};
+constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
+constexpr std::string_view kSummaryModes[] = {"statistics", "md5", "xor"};
+// What static graphs of MindSpore choose from; given as a list.
+constexpr std::string_view kListedModes[] = {"md5", "max", "min", "mean", "l2norm"};
+constexpr std::string_view kRiskLevels[] = {"ALL", "CORE", "FOCUS"};
+constexpr std::string_view kPrecisions[] = {"low", "high"};
+constexpr std::string_view kFileFormats[] = {"npy", "bin"};
+constexpr std::string_view kDataModes[] = {"all", "forward", "backward", "input", "output"};
+constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
+constexpr std::string_view kCounts[] = {"all", "origin"};
+constexpr size_t kMaxDataModes = 4;
+constexpr std::string_view kBuiltTasks =
+    "statistics, tensor, structure, overflow_check or nan_check";
+
+}  // namespace
+
+std::span<const std::string_view> TaskWords() { return kTasks; }
+
+Status SetTask(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string task, OneOf(field, value, kTasks));
+  if (task == "run_ut" || task == "acc_check") {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: \"{}\" configures the offline API check, not the recorder "
+                             "(expected {})",
+                             field, task, kBuiltTasks));
+  }
+  for (const Task built : {Task::kStatistics, Task::kTensor, Task::kStructure, Task::kOverflowCheck,
+                           Task::kNanCheck}) {
+    if (task != TaskName(built)) continue;
+    config.task = built;
+    return {};
+  }
+  return NotBuilt(field, task, kBuiltTasks);
+}
+
+Status SetLevel(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kLevels));
+  for (const Level built : {Level::kL0, Level::kL1, Level::kL2, Level::kMix, Level::kDebug}) {
+    if (level != LevelName(built)) continue;
+    config.level = built;
+    return {};
+  }
+  return NotBuilt(field, level, "L0, L1, L2, mix or debug");
+}
+
+Status SetDataloader(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.enable_dataloader, AsBool(field, value));
+  if (config.enable_dataloader) {
+    config.warnings.push_back(
+        "enable_dataloader: is deprecated; call start(), stop() and step() in the loop instead");
+  }
+  return {};
+}
+
+Status SetDataMode(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
+  const auto has = [&](std::string_view mode) { return std::ranges::count(modes, mode) > 0; };
+  if (modes.size() > kMaxDataModes) return Invalid(field, value, "at most 4 elements");
+  for (const std::string& mode : modes) {
+    if (std::ranges::count(kDataModes, mode) > 0) continue;
+    return Invalid(field, Json(mode), "elements out of " + Join(kDataModes));
+  }
+  if (has("all") && modes.size() > 1) return Invalid(field, value, "\"all\" to stand alone");
+  const bool any_direction = !has("forward") && !has("backward");
+  const bool any_side = !has("input") && !has("output");
+  config.data_mode = {.forward = any_direction || has("forward"),
+                      .backward = any_direction || has("backward"),
+                      .input = any_side || has("input"),
+                      .output = any_side || has("output")};
+  return {};
+}
+
+Status SetSummaryMode(std::string_view field, const Json& value, Config& config) {
+  if (value.AsList() != nullptr) {
+    PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
+    for (const std::string& mode : modes) PL_TRY(OneOf(field, Json(mode), kListedModes));
+    config.warnings.push_back(
+        fmt::format("{}: a list is for static graphs; statistics are recorded", field));
+    return {};
+  }
+  PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kSummaryModes));
+  config.summary_mode = mode == "md5"   ? SummaryMode::kMd5
+                        : mode == "xor" ? SummaryMode::kXor
+                                        : SummaryMode::kStatistics;
+  return {};
+}
+
+Status CheckFileFormat(std::string_view field, const Json& value, Config&) {
+  // Only static graphs choose; PyTorch tensors are .pt files whatever it says.
+  PL_TRY(OneOf(field, value, kFileFormats));
+  return {};
+}
+
+Status CheckOnline(std::string_view field, const Json& value, Config&) {
+  PL_TRY_ASSIGN(const bool online, AsBool(field, value));
+  if (online) return NotBuilt(field, "true", "false");
+  return {};
+}
+
+Status CheckPrecision(std::string_view field, const Json& value, Config&) {
+  // Statistics are accumulated in double whatever it says: "low" costs as much as "high".
+  PL_TRY(OneOf(field, value, kPrecisions));
+  return {};
+}
+
+Status SetRiskLevel(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string level, OneOf(field, value, kRiskLevels));
+  config.risk_level = level == "CORE"    ? RiskLevel::kCore
+                      : level == "FOCUS" ? RiskLevel::kFocus
+                                         : RiskLevel::kAll;
+  return {};
+}
+
+Status CheckMode(std::string_view field, const Json& value, Config&) {
+  // Static graphs of MindSpore choose; PyTorch looks at tensors whatever it says.
+  PL_TRY(OneOf(field, value, kCheckModes));
+  return {};
+}
+
+Status SetCount(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::string count, OneOf(field, value, kCounts));
+  config.counts_origins_only = count == "origin";
+  return {};
+}
+
+Status SetBenchPath(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(config.bench_path, AsString(field, value));
+  if (config.bench_path.empty() || KindOf(config.bench_path) == PathKind::kDirectory) return {};
+  return Invalid(field, value, "an existing directory with step{N}/rank{R}/dump.json below it");
+}
+
+Status IgnoreStringList(std::string_view field, const Json& value, Config& config) {
+  PL_TRY_ASSIGN(const std::vector<std::string> list, AsStringList(field, value));
+  if (!list.empty()) config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+  return {};
+}
+
+Status Ignore(std::string_view field, const Json&, Config& config) {
+  config.warnings.push_back(fmt::format("{}: has no effect yet", field));
+  return {};
+}
+
+Status Accept(std::string_view, const Json&, Config&) { return {}; }
+
 namespace {
 
 constexpr Sections kTop = 1;
@@ -144,7 +466,7 @@ void WarnOfUnknownKeys(std::string_view section, const Json& object,
     if ((option.sections & bit) != 0) known.push_back(option.name);
   }
   if (section.empty()) known.insert(known.end(), TaskWords().begin(), TaskWords().end());
-  for (const auto& [key, value] : object.items()) {
+  for (const std::string_view key : object.Keys()) {
     if (std::ranges::count(known, key) > 0) continue;
     warnings.push_back(UnknownKeyWarning(section, key, known));
   }

@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 namespace plumbline::settings {
 namespace {
+
+using Json = nlohmann::json;
 
 // A configuration with one option set, in the section of the task it belongs to.
 Result<Config> WithOption(std::string_view section, std::string_view name, const Json& value) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
+#include "config/options.h"
 #include "config/risk_levels.h"
-#include "config/setting_values.h"
 #include "record/call_name.h"
 
 namespace plumbline {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/digest.h"
+#include "base/memory/digest.h"
 #include "kernels/kernel_table.h"
 #include "plumbline/tensor.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/csv.h"
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/text/csv.h"
+#include "base/text/text_parts.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {

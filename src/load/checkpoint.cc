@@ -3,19 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <map>
+#include <new>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "formats/npy.h"
-#include "formats/safetensors.h"
-#include "formats/torch_archive.h"
+#include "base/file/file.h"
+#include "base/memory/digest.h"
+#include "base/text/json.h"
+#include "base/text/text_parts.h"
+#include "formats/acl/acl_types.h"
+#include "formats/acl/atb_bin.h"
+#include "formats/array/npy.h"
+#include "formats/array/safetensors.h"
+#include "formats/pytorch/torch_archive.h"
 #include "load/detect.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {
+
 namespace {
 
 constexpr std::string_view kDistributedMark = ".metadata";
@@ -314,6 +323,168 @@ std::string CoverageProblem(const Shape& sizes, const std::vector<TensorPiece>& 
   }
   if (sum == *whole) return {};
   return fmt::format("only {} of {} elements are stored", sum, *whole);
+}
+
+// Files that end in .bin and hold one tensor: elements whose type and sizes are in the name, as
+// plumb convert and msaccucmp write them, and those of ATB.
+
+namespace {
+
+// What {name}.{2_3_4}.{float16}.{ND}.bin says.
+struct NamedElements {
+  int32_t type = 0;
+  Shape sizes;
+};
+
+std::optional<Shape> SizesIn(std::string_view text) {
+  Shape sizes;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('_'), text.size());
+    const std::optional<int64_t> size = ParseNatural(text.substr(0, end));
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return sizes;
+}
+
+// Takes the last part off.
+std::string_view TakeEnd(std::string_view& name) {
+  const size_t point = name.rfind('.');
+  if (point == std::string_view::npos) return {};
+  const std::string_view end = name.substr(point + 1);
+  name = name.substr(0, point);
+  return end;
+}
+
+std::optional<NamedElements> ParseName(std::string_view name) {
+  TakeEnd(name);  // bin
+  const std::string_view format = TakeEnd(name), type = TakeEnd(name), sizes = TakeEnd(name);
+  if (format.empty() || type.empty()) return std::nullopt;
+  const std::optional<Shape> shape = SizesIn(sizes);
+  constexpr int32_t kMostTypes = std::numeric_limits<uint8_t>::max();
+  for (int32_t code = 0; shape && code <= kMostTypes; ++code) {
+    const acl::TypeInfo* info = acl::FindType(code);
+    if (info != nullptr && info->file_name == type) return NamedElements{code, *shape};
+  }
+  return std::nullopt;
+}
+
+void AddTensor(const std::string& prefix, const TensorView& view, Checkpoint& out) {
+  CheckpointTensor tensor{.name = prefix, .dtype = view.dtype};
+  tensor.sizes.assign(view.sizes.begin(), view.sizes.end());
+  TensorPiece piece;
+  piece.data = view.data;
+  piece.sizes = tensor.sizes;
+  piece.strides.assign(view.strides.begin(), view.strides.end());
+  tensor.pieces.push_back(std::move(piece));
+  out.Add(std::move(tensor));
+}
+
+// torch.save() writes a zip archive or a pickle.
+bool LooksLikeTorch(std::span<const std::byte> bytes) {
+  return (bytes.size() >= 2 && std::memcmp(bytes.data(), "PK", 2) == 0) ||
+         (!bytes.empty() && bytes[0] == std::byte{0x80});
+}
+
+}  // namespace
+
+Result<bool> ReadPlainBin(const std::string& path, const std::string& prefix, Checkpoint& out) {
+  PL_TRY_ASSIGN(const auto file, MappedFile::Open(path));
+  const std::span<const std::byte> bytes = file->bytes();
+  if (const std::optional<NamedElements> named = ParseName(BaseName(path))) {
+    Result<acl::Elements> elements = acl::Decode(named->type, named->sizes, bytes);
+    if (!elements) return elements.error().In(path);
+    elements->Align();
+    const auto kept = std::make_shared<const acl::Elements>(std::move(*elements));
+    AddTensor(prefix, kept->view(), out);
+    out.Keep(file);
+    out.Keep(kept);
+    return true;
+  }
+  if (LooksLikeTorch(bytes)) return false;
+  Result<atb::BinFile> opened = atb::BinFile::Open(path);
+  if (!opened) return false;
+  const auto kept = std::make_shared<const atb::BinFile>(std::move(*opened));
+  AddTensor(prefix, kept->view(), out);
+  out.Keep(kept);
+  return true;
+}
+
+// Whole tensors from their pieces.
+
+namespace {
+
+Status CheckStored(const TensorPiece& piece) {
+  if (!piece.storage_crc || Crc32(piece.storage) == *piece.storage_crc) return {};
+  return Error(ErrorCode::kCorrupt,
+               "its bytes do not have their recorded checksum. Copy the file again");
+}
+
+// Copies a contiguous run of elements into its place in a larger contiguous tensor.
+class Placement {
+ public:
+  Placement(const Shape& whole, size_t element_bytes)
+      : strides_(ContiguousStrides(whole)), element_bytes_(element_bytes) {}
+
+  void Copy(const TensorPiece& piece, const std::byte* from, std::byte* to) const {
+    if (std::find(piece.sizes.begin(), piece.sizes.end(), 0) != piece.sizes.end()) return;
+    CopyDimension(piece, 0, from, to);
+  }
+
+ private:
+  const std::byte* CopyDimension(const TensorPiece& piece, size_t dimension, const std::byte* from,
+                                 std::byte* to) const {
+    if (dimension == piece.sizes.size()) {
+      std::memcpy(to, from, element_bytes_);
+      return from + element_bytes_;
+    }
+    const int64_t begin = piece.offsets.empty() ? 0 : piece.offsets[dimension];
+    const size_t step = static_cast<size_t>(strides_[dimension]) * element_bytes_;
+    to += static_cast<size_t>(begin) * step;
+    const auto size = static_cast<size_t>(piece.sizes[dimension]);
+    if (dimension + 1 == piece.sizes.size()) {
+      std::memcpy(to, from, size * element_bytes_);
+      return from + size * element_bytes_;
+    }
+    for (size_t i = 0; i < size; ++i)
+      from = CopyDimension(piece, dimension + 1, from, to + i * step);
+    return from;
+  }
+
+  std::vector<int64_t> strides_;
+  size_t element_bytes_;
+};
+
+}  // namespace
+
+Result<WholeTensor> WholeTensor::Of(const CheckpointTensor& tensor) {
+  if (!tensor.problem.empty()) return Error(ErrorCode::kUnsupported, tensor.problem);
+  for (const TensorPiece& piece : tensor.pieces) PL_TRY(CheckStored(piece));
+  WholeTensor whole;
+  whole.dtype_ = tensor.dtype;
+  whole.sizes_ = tensor.sizes;
+  if (tensor.pieces.size() == 1 && tensor.pieces[0].sizes == tensor.sizes) {
+    whole.data_ = tensor.pieces[0].data;
+    whole.strides_ = tensor.pieces[0].strides;
+    return whole;
+  }
+  PL_TRY_ASSIGN(const int64_t count, ElementCount(tensor.sizes));
+  const size_t element_bytes = InfoOf(tensor.dtype).size_bytes;
+  const auto elements = static_cast<size_t>(count);
+  whole.own_.reset(new (std::nothrow) std::byte[elements * element_bytes]);
+  if (whole.own_ == nullptr) {
+    return Error(ErrorCode::kInternal, fmt::format("no memory for {} elements", count));
+  }
+  const Placement placement(tensor.sizes, element_bytes);
+  for (const TensorPiece& piece : tensor.pieces) {
+    PL_TRY_ASSIGN(const Tensor copy,
+                  Tensor::Copy({tensor.dtype, piece.data, piece.sizes, piece.strides}));
+    placement.Copy(piece, copy.view().data, whole.own_.get());
+  }
+  whole.data_ = whole.own_.get();
+  whole.strides_ = ContiguousStrides(tensor.sizes);
+  return whole;
 }
 
 }  // namespace plumbline::load

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/torch_archive.h"
+#include "formats/pytorch/torch_archive.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "formats/hdf5_names.h"
+#include "formats/hdf5/hdf5_handle.h"
 
 namespace plumbline::load {
 namespace {

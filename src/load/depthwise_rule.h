@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/hdf5_dump.h"
+#include "formats/hdf5/hdf5_dump.h"
 
 namespace plumbline::load {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/tensor_file.h"
+#include "formats/pytorch/tensor_file.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {

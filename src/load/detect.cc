@@ -6,9 +6,9 @@
 #include <array>
 #include <iterator>
 
-#include "base/file.h"
-#include "base/text_parts.h"
-#include "formats/error_log.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
+#include "formats/json/error_log.h"
 #include "load/checkpoint.h"
 #include "record/call_name.h"
 #include "record/run_files.h"
@@ -80,6 +80,7 @@ void AddCountedLosses(const std::string& directory, RecordingState& state) {
     state.losses = error_log::CountMissing(*losses);
     const Loss* const compiled = FindLoss(*losses, error_log::kCompiledRegions);
     state.compiled_regions = compiled == nullptr ? 0 : compiled->count;
+    state.ended_early = FindLoss(*losses, error_log::kEndedEarly) != nullptr;
   } else if (losses.error().code() != ErrorCode::kNotFound) {
     state.losses = 1;
     state.log_problem = losses.error().message();

@@ -23,6 +23,7 @@ Result<std::string> ResolveDumpJson(const std::string& path);
 struct RecordingState {
   uint64_t losses = 0;            // calls, values and files that dump_error_info.log counts as lost
   uint64_t compiled_regions = 0;  // of these: calls inside regions of torch.compile
+  bool ended_early = false;       // of these: one, as the process was killed (plumb recover)
   std::string log_problem;  // why dump_error_info.log could not be read, which counts as a loss
   bool unfinished = false;  // the journal of a killed or running process is newer than dump.json
 };

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "base/test_directory.h"
+#include "base/file/test_directory.h"
 #include "load/detect.h"
 #include "plumbline/run.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/directory_names.h"
+#include "base/file/directory.h"
 #include "plumbline/record.h"
 #include "plumbline/result.h"
 
@@ -71,7 +71,7 @@ struct GraphRecords {
   bool has_tensors = false;  // .npy files; otherwise statistics
   // In order of execution: {op_name}.{op_type}.{occurrence}.forward, values numbered by slot.
   // data_name of a value: the file, or in statistics {op_name}.{task}.{stream}.{io}.{slot}, with
-  // the number of its directory in front (record/graph_name.h).
+  // the number of its directory in front (record/call_name.h).
   // Tensors whose file cannot be read have no shape and the dtype "unreadable".
   std::vector<Call> calls;
   std::vector<std::string> problems;  // what was left out, one sentence each; at most 20
@@ -95,6 +95,17 @@ std::string GraphFile(const std::vector<std::string>& directories, std::string_v
 inline constexpr std::string_view kUnreadableDType = "unreadable";
 // Beside tensors of which only the first elements were kept: the shapes that they had.
 inline constexpr std::string_view kSampleJson = "sample.json";
+
+// Where the compiled graphs of a dump lie.
+
+struct CompiledGraph {
+  int64_t rank = 0, graph = 0;
+  std::string path;  // for formats/acl/graph_pb.h
+};
+
+// rank_{rank}/graphs/ms_output_trace_code_graph_{graph}.pb below `root`, by both numbers. kNotFound
+// when `root` is no directory.
+Result<std::vector<CompiledGraph>> ListCompiledGraphs(const std::string& root);
 
 }  // namespace plumbline::load
 

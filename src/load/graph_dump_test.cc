@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/test_directory.h"
-#include "formats/npy.h"
+#include "base/file/test_directory.h"
+#include "formats/array/npy.h"
 
 namespace plumbline::load {
 namespace {

@@ -1,10 +1,12 @@
-// Every tensor of a static-graph dump, whichever release wrote it, under the same names.
+// Every tensor of a static-graph dump, whichever release wrote it, and the order in which its
+// kernels ran.
 
 #ifndef PLUMBLINE_LOAD_GRAPH_INDEX_H_
 #define PLUMBLINE_LOAD_GRAPH_INDEX_H_
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,10 +14,29 @@
 #include <vector>
 
 #include "load/graph_dump.h"
+#include "load/statistic_table.h"
+#include "plumbline/result.h"
 #include "plumbline/tensor.h"
 
 namespace plumbline::load {
 
+// What a directory holds of its kernels: their tensors, or statistics.
+struct GraphContent {
+  bool has_tensors =
+      false;            // the .npy files are what was dumped, and rows of the table do not count
+  uint64_t files = 0;   // .npy files
+  std::string problem;  // what is left out, or why, in a sentence; empty: nothing
+};
+
+// Decides it for `directory`, whose entries are `names`, and reads its statistic.csv once: each row
+// is visited, also those of a table that then does not count. Where most tensor files were dropped
+// for the table beside them, the table holds more and is taken; a damaged one beside files is not.
+// kCorrupt: a damaged table alone.
+Result<GraphContent> ReadGraphContent(const std::string& directory,
+                                      const std::vector<std::string>& names,
+                                      const std::function<void(StatisticRow row)>& visit);
+
+// One tensor, under the names that all releases share.
 struct IndexedTensor {
   size_t directory = 0;  // number in GraphIndex
   // The full scoped name, "Default/net/Conv2D-op1", where a table of execution order tells it from
@@ -33,7 +54,7 @@ struct IndexedTensor {
 // Names are views into the index; it is movable and keeps them valid. Thread-safe for reading.
 class GraphIndex {
  public:
-  // Everything at or below `root`: of each directory the files or the table (graph_content.h). With
+  // Everything at or below `root`: of each directory the files or the table (GraphContent). With
   // `reads_headers` every file is opened for its dtype and shape; one that cannot be read has the
   // dtype kUnreadableDType. kInvalidArgument when nothing is a dump; kCorrupt for damaged tables.
   static Result<GraphIndex> Read(const std::string& root, bool reads_headers);
@@ -68,6 +89,21 @@ class GraphIndex {
   std::vector<IndexedTensor> tensors_;
   uint64_t left_out_ = 0;
 };
+
+// Which kernels a static graph runs in which order, and when it ran: the tables that MindSpore
+// writes beside the tensors of a dump.
+
+struct ExecutionOrder {
+  std::string path;  // of ms_execution_order_graph_{graph}.csv
+  int64_t rank = 0, graph = 0;
+  std::vector<std::string> kernels;  // full scoped names, "Default/net/Conv2D-op1"
+  std::vector<int64_t> history;      // iterations in which the graph ran; empty without that table
+};
+
+// All graphs of all ranks below `root`, which is a rank's directory, one of ranks, or one of steps
+// with ranks; by rank and graph. Empty when there are none. kCorrupt for a table of another form,
+// with its line.
+Result<std::vector<ExecutionOrder>> ReadExecutionOrders(const std::string& root);
 
 }  // namespace plumbline::load
 

@@ -6,11 +6,62 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/test_directory.h"
-#include "formats/npy.h"
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
+#include "formats/array/npy.h"
 
 namespace plumbline::load {
+
 namespace {
+
+constexpr std::string_view kHeader =
+    "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value\n";
+constexpr std::string_view kRow = "Add,n,0,0,10,input,0,8,float32,\"(2)\",1\n";
+
+class GraphContentOf : public ::testing::Test {
+ protected:
+  Result<GraphContent> Read(const std::vector<std::string>& names) {
+    rows_ = 0;
+    return ReadGraphContent(root_.path(), names, [this](const StatisticRow&) { ++rows_; });
+  }
+  void WriteTable(std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(root_.Path("statistic.csv"), text, false));
+  }
+
+  plumbline::testing::TestDirectory root_;
+  size_t rows_ = 0;  // that were visited
+};
+
+TEST_F(GraphContentOf, WhatHoldsMoreIsTaken) {
+  WriteTable(std::string(kHeader) + std::string(kRow) + std::string(kRow));
+  const auto table = Read({"statistic.csv"});
+  ASSERT_TRUE(table) << table.error().message();
+  EXPECT_FALSE(table->has_tensors);
+  EXPECT_EQ(table->problem, "");
+  const auto fewer = Read({"a.npy", "mapping.csv", "statistic.csv"});
+  EXPECT_FALSE(fewer->has_tensors);
+  EXPECT_EQ(fewer->files, 1U);
+  EXPECT_EQ(fewer->problem, root_.path() + ": 1 tensor file for 2 rows of statistic.csv");
+  EXPECT_EQ(rows_, 2U);  // once each
+  const auto all = Read({"a.npy", "b.npy", "statistic.csv"});
+  EXPECT_TRUE(all->has_tensors);
+  EXPECT_EQ(all->problem, "");
+  const auto files = Read({"a.npy"});
+  EXPECT_TRUE(files->has_tensors);
+  EXPECT_EQ(rows_, 0U);
+  EXPECT_FALSE(Read({"notes.txt"})->has_tensors);
+}
+
+TEST_F(GraphContentOf, ADamagedTableIsAnErrorAloneAndAProblemBesideFiles) {
+  WriteTable(std::string(kHeader) + std::string(kRow) + "Add,n,0");
+  const auto beside = Read({"a.npy", "statistic.csv"});
+  ASSERT_TRUE(beside);
+  EXPECT_TRUE(beside->has_tensors);
+  EXPECT_NE(beside->problem.find("line 3"), std::string::npos) << beside->problem;
+  const auto alone = Read({"statistic.csv"});
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().code(), ErrorCode::kCorrupt);
+}
 
 class GraphIndexOf : public ::testing::Test {
  protected:
@@ -121,5 +172,50 @@ TEST_F(GraphIndexOf, NothingIsNoDump) {
   EXPECT_EQ(GraphIndex::Read(root_.Path("none"), false).error().code(), ErrorCode::kNotFound);
 }
 
+class ExecutionOrderOf : public ::testing::Test {
+ protected:
+  void Write(const std::string& name, std::string_view text) {
+    std::filesystem::create_directories(std::filesystem::path(root_.Path(name)).parent_path());
+    std::ofstream(root_.Path(name), std::ios::binary) << text;
+  }
+  ErrorCode CodeOf() const {
+    const auto orders = ReadExecutionOrders(root_.path());
+    return orders ? ErrorCode::kInternal : orders.error().code();
+  }
+
+  plumbline::testing::TestDirectory root_;
+};
+
+constexpr std::string_view kOrderHeader = "NodeExecutionOrder-FullNameWithScope\n";
+
+TEST_F(ExecutionOrderOf, GraphsOfAllRanks) {
+  const std::string table = std::string(kOrderHeader) + "Default/a-op0\nDefault/b,c-op1\n";
+  Write("rank_1/execution_order/ms_execution_order_graph_2.csv", table);
+  Write("rank_0/execution_order/ms_execution_order_graph_10.csv", kOrderHeader);
+  Write("rank_0/execution_order/ms_execution_order_graph_2.csv", table);
+  Write("rank_0/execution_order/ms_global_execution_order_graph_2.csv", "0\n2\n");
+  const auto orders = ReadExecutionOrders(root_.path());
+  ASSERT_TRUE(orders) << orders.error().message();
+  ASSERT_EQ(orders->size(), 3U);
+  EXPECT_EQ((*orders)[0].graph, 2);
+  EXPECT_EQ((*orders)[0].kernels, (std::vector<std::string>{"Default/a-op0", "Default/b,c-op1"}));
+  EXPECT_EQ((*orders)[0].history, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ((*orders)[1].graph, 10);
+  EXPECT_EQ((*orders)[2].rank, 1);
+  EXPECT_EQ(ReadExecutionOrders(root_.Path("rank_1"))->size(), 1U);
+}
+
+TEST_F(ExecutionOrderOf, OtherFormsAreCorrupt) {
+  EXPECT_EQ(ReadExecutionOrders(root_.path())->size(), 0U);
+  EXPECT_EQ(ReadExecutionOrders(root_.Path("missing")).error().code(), ErrorCode::kNotFound);
+  Write("rank_0/execution_order/ms_execution_order_graph_0.csv", "");
+  EXPECT_EQ(CodeOf(), ErrorCode::kCorrupt);
+  Write("rank_0/execution_order/ms_execution_order_graph_0.csv", kOrderHeader);
+  EXPECT_EQ(CodeOf(), ErrorCode::kInternal);  // reads
+  Write("rank_0/execution_order/ms_global_execution_order_graph_0.csv", "iteration\n0\n");
+  EXPECT_EQ(CodeOf(), ErrorCode::kCorrupt);
+}
+
 }  // namespace
+
 }  // namespace plumbline::load

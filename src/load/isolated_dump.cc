@@ -2,9 +2,9 @@
 
 #include <bit>
 
-#include "base/bytes.h"
-#include "base/isolated_run.h"
-#include "formats/hdf5_crash.h"
+#include "base/memory/bytes.h"
+#include "base/process/isolated_run.h"
+#include "formats/hdf5/hdf5_crash.h"
 #include "tensor/strided_copy.h"
 
 namespace plumbline::load {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/hdf5_reader.h"
+#include "formats/hdf5/hdf5_reader.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {

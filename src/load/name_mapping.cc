@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/csv.h"
-#include "base/file.h"
-#include "base/utf8.h"
+#include "base/file/file.h"
+#include "base/text/csv.h"
+#include "base/text/text_parts.h"
 #include "record/run_files.h"
 
 namespace plumbline::load {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/list_entries.h"
+#include "base/file/directory.h"
 #include "plumbline/result.h"
 
 namespace plumbline::load {
@@ -61,7 +61,7 @@ struct OperatorDumps {
 
 // What a file name says: {type}.{name}.{task}[.{stream}].{time}[...] or
 // {name}.{output}.{time} with .npy, or with .pb or .quant, dumps of an array
-// (pipeline/device_dump/array_dumps.h). Nothing for other names.
+// (operators/array_dumps.h). Nothing for other names.
 std::optional<OperatorDump> ParseOperatorDumpName(std::string_view file_name);
 
 // Whether a directory with these entries holds dumps of a device, by the names of its files or,
@@ -75,6 +75,26 @@ bool IsQuantisedName(std::string_view op_name);
 // A link to nothing is one of them, which cannot be opened. kNotFound: no directory, or no file in
 // it is a dump. kInvalidArgument: several suffixes mixed.
 Result<OperatorDumps> ReadOperatorDumps(const std::string& directory);
+
+// Finds the directories of device dumps in trees whose depth depends on who recorded.
+
+// Two directories whose files are compared. One of them is empty where a side has no counterpart.
+struct OperatorTree {
+  std::string name;  // path below the tree without times; empty: the tree itself
+  std::string target, golden;
+};
+
+struct OperatorTrees {
+  std::vector<OperatorTree> pairs;
+  // Without pairs: the side that has dumps where the other has none; empty: neither has any.
+  std::string one_sided;
+};
+
+// Directories with dumps, paired by their paths below the two trees; times (14 digits) do not
+// count, the newest wins where they leave two of a name. Where each side has one directory, these
+// two are a pair whatever their paths are. No pairs: a side has no device dumps, and may be
+// anything. kIo: both have some, and a directory between them cannot be read.
+Result<OperatorTrees> FindOperatorTrees(const std::string& target, const std::string& golden);
 
 }  // namespace plumbline::load
 

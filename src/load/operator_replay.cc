@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "formats/hdf5_names.h"
+#include "formats/hdf5/hdf5_handle.h"
 #include "load/depthwise_rule.h"
 
 namespace plumbline::load {

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "formats/hdf5_reader.h"
+#include "formats/hdf5/hdf5_reader.h"
 #include "load/isolated_dump.h"
 #include "plumbline/result.h"
 

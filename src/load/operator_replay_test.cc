@@ -4,8 +4,8 @@
 
 #include <deque>
 
-#include "base/test_directory.h"
-#include "formats/hdf5_writer.h"
+#include "base/file/test_directory.h"
+#include "formats/hdf5/hdf5_dump.h"
 
 namespace plumbline::load {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::load {
 namespace {

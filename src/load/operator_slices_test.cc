@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/file.h"
-#include "base/test_directory.h"
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
 
 namespace plumbline::load {
 namespace {

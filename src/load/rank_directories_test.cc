@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/test_directory.h"
+#include "base/file/test_directory.h"
 
 namespace plumbline::load {
 namespace {

@@ -1,18 +1,115 @@
-// Run: the index of one rank's dump, read once.
+#include "load/run_reader.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
-#include "base/file.h"
-#include "base/file_bytes.h"
-#include "base/name_table.h"
-#include "formats/dump_json.h"
+#include "base/file/file.h"
+#include "base/file/file_bytes.h"
+#include "base/memory/name_table.h"
+#include "formats/acl/acl_dump.h"
+#include "formats/acl/acl_file_name.h"
+#include "formats/json/dump_json.h"
+#include "load/derived_tensor.h"
 #include "load/detect.h"
 #include "load/graph_dump.h"
+#include "load/name_mapping.h"
+#include "load/operator_dumps.h"
 #include "plumbline/run.h"
 #include "record/run_files.h"
 
+namespace plumbline::load {
+
+namespace {
+
+using PathOf = std::function<std::string(const std::string&)>;
+
+Result<TensorFile> OpenNamed(const PathOf& path_of, const std::string& data_name,
+                             torch_pt::DataCheck check) {
+  if (const auto derived = ParseDerivedName(data_name)) {
+    return MakeDerivedTensor(*derived, [&](const std::string& file) -> Result<TensorFile> {
+      if (ParseDerivedName(file)) return Error(ErrorCode::kInvalidArgument, file);
+      return OpenNamed(path_of, file, check);
+    });
+  }
+  if (data_name.empty() || data_name == ".." || data_name.find('/') != std::string::npos) {
+    return Error(ErrorCode::kInvalidArgument, fmt::format("{}: not a file name", data_name));
+  }
+  return TensorFile::Open(path_of(data_name), check);
+}
+
+}  // namespace
+
+Result<TensorFile> OpenTensorIn(const std::string& directory, const std::string& data_name,
+                                torch_pt::DataCheck check) {
+  const auto path_of = [&](const std::string& file) { return JoinPath(directory, file); };
+  return OpenNamed(path_of, data_name, check);
+}
+
+Result<TensorFile> OpenTensor(const Run& run, const std::string& data_name) {
+  const auto path_of = [&](const std::string& file) { return run.TensorPath(file); };
+  return OpenNamed(path_of, data_name, torch_pt::DataCheck::kVerify);
+}
+
+std::string NoteOnTensorDirectory(const Run& run) {
+  const std::string& named = run.header().dump_data_dir;
+  if (run.header().of_graphs || named.empty()) return {};
+  const std::string beside =
+      JoinPath(DirectoryOf(run.dump_json_path()), run_files::kTensorDirectory);
+  if (KindOf(beside) == PathKind::kDirectory) return {};
+  const std::string used(DirectoryOf(run.TensorPath("x")));
+  if (used != beside) {
+    return fmt::format(
+        "{}: no {} lies beside it; its tensors are read from {}, which its dump_data_dir names",
+        run.dump_json_path(), run_files::kTensorDirectory, used);
+  }
+  if (KindOf(named) != PathKind::kDirectory) return {};
+  return fmt::format(
+      "{}: no {} lies beside it, and {}, which its dump_data_dir names, is of another recording by "
+      "now: not read",
+      run.dump_json_path(), run_files::kTensorDirectory, named);
+}
+
+namespace {
+
+// Endings of files that have readers of their own.
+constexpr std::array<std::string_view, 16> kOtherEndings = {
+    ".npy", ".npz",  ".pt",  ".pth",  ".bin", ".safetensors", ".json", ".csv",
+    ".h5",  ".hdf5", ".txt", ".xlsx", ".db",  ".yaml",        ".log",  ".ckpt"};
+
+bool HasOtherEnding(std::string_view name) {
+  return std::ranges::any_of(kOtherEndings,
+                             [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool IsDumpByContents(const std::string& path) {
+  const Result<acl::DumpFile> file = acl::DumpFile::Open(path, "a.a.0.0.0");
+  return file && file->message().has_parts();
+}
+
+}  // namespace
+
+std::optional<std::string> DumpNameOf(const std::string& path) {
+  if (KindOf(path) != PathKind::kFile) return std::nullopt;
+  std::string name(BaseName(path));
+  const Result<NameMapping> mapping = NameMapping::Read(std::string(DirectoryOf(path)));
+  if (mapping) name = mapping->NameOf(name);
+  if (HasOtherEnding(name)) return std::nullopt;
+  const bool is_named = acl::ParseDumpFileName(name) || ParseOperatorDumpName(name);
+  if (!is_named && !IsDumpByContents(path)) return std::nullopt;
+  return name;
+}
+
+}  // namespace plumbline::load
+
 namespace plumbline {
+
+// Run: the index of one rank's dump, read once.
 
 struct Run::Impl {
   std::string dump_json_path;
@@ -139,6 +236,7 @@ Result<Run> Run::Open(const std::string& path, const OpenOptions& options) {
   const load::RecordingState state = load::StateOf(directory, MainFileOf(impl->dump_json_path));
   loss.recorder_drops = state.losses;
   loss.compiled_regions = state.compiled_regions;
+  loss.ended_early = state.ended_early;
   if (!state.log_problem.empty()) loss.side_files.push_back(state.log_problem);
   loss.unfinished = state.unfinished;
   impl->dump.header.by_plumbline =

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "load/detect.h"
 #include "record/run_files.h"
 

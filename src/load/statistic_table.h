@@ -1,4 +1,4 @@
-// statistic.csv of MindSpore's dumps, as every release writes it.
+// statistic.csv of MindSpore's dumps, as every release writes it, and how much such tables hold.
 
 #ifndef PLUMBLINE_LOAD_STATISTIC_TABLE_H_
 #define PLUMBLINE_LOAD_STATISTIC_TABLE_H_
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "plumbline/record.h"
 #include "plumbline/result.h"
@@ -28,6 +29,16 @@ struct StatisticRow {
 // has, and for a row that is cut or holds something else, with its line.
 Status VisitStatisticTable(const std::string& path,
                            const std::function<void(StatisticRow row)>& visit);
+
+// How much tables of statistics hold, without holding it.
+
+struct StatisticCounts {
+  uint64_t kernels = 0, values = 0;
+};
+
+// What ReadGraphDump() makes of the statistic.csv in `directories`: as many calls and values. In
+// memory are 24 bytes for each row. Errors of VisitStatisticTable().
+Result<StatisticCounts> CountStatistics(const std::vector<std::string>& directories);
 
 }  // namespace plumbline::load
 

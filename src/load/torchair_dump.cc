@@ -6,8 +6,8 @@
 #include <functional>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/text_parts.h"
+#include "base/file/file.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::load {
 namespace {

@@ -1,8 +1,10 @@
-// From one call of dump.json to the items that become rows (docs/reference/compare.md, "rows").
+// From one call of dump.json to the items that become rows, and the text of their values.
 
 #ifndef PLUMBLINE_MATCH_EXPAND_H_
 #define PLUMBLINE_MATCH_EXPAND_H_
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +14,20 @@
 #include "plumbline/record.h"
 
 namespace plumbline::match {
+
+// The text Python's str() gives for a recorded value: how two arguments are compared and shown.
+
+// str(value): "None", "True", "1e-05", "[1, 'a']", "{'k': 2}"; a text stays as it is.
+std::string PythonText(const Value& value);
+// str(type(value)): "<class 'int'>". Tensors give "<class 'dict'>", as they stand in the file.
+std::string_view PythonTypeText(const Value& value);
+// "[2, 8]", and "(3,)" for the tuple form.
+std::string ShapeText(std::span<const int64_t> shape);
+std::string TupleText(std::span<const int64_t> shape);
+// str() of a list of texts, such as the frames of a call stack.
+std::string ListText(const std::vector<std::string>& texts);
+
+// From one call of dump.json to the items that become rows (docs/reference/compare.md, "rows").
 
 // The items of one call in row order: inputs and keyword arguments, parameters, outputs,
 // parameter gradients; within a group the order of the file. A plain value.

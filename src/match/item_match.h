@@ -1,8 +1,9 @@
-// Which item of a call pairs with which item of its counterpart.
+// Which items of two calls pair, and which calls belong together by what they read.
 
 #ifndef PLUMBLINE_MATCH_ITEM_MATCH_H_
 #define PLUMBLINE_MATCH_ITEM_MATCH_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,29 @@
 #include "match/expand.h"
 
 namespace plumbline::match {
+
+// How far two calls are apart in what they read, as far as recorded statistics show it.
+
+// Two inputs whose statistics differ by less than this are taken for one value of both runs.
+inline constexpr double kSameValue = 0.02;
+
+// The largest relative distance of the tensors that go in; infinity when none do or they do not
+// pair.
+double InputDistance(const CallItems& a, const CallItems& b);
+
+// Calls that one side makes in another order, told apart by their arguments.
+
+// Pairs (target, golden) in place of those of `partner` (golden index per target call, -1 for
+// none): the forward calls of one name where some stand against others of another form or with
+// other scalar arguments, although one side makes all calls of the other, form by form and argument
+// by argument, and the tensors that they read agree. A lattice that is summed from its other end
+// takes the same elements in another order. Of whole names only: each call of the side with fewer
+// of them has a pair. And their gradients: -1 on one side where the other side's call has none.
+std::vector<std::pair<size_t, size_t>> PairedByArguments(const std::vector<CallItems>& target,
+                                                         const std::vector<CallItems>& golden,
+                                                         const std::vector<size_t>& partner);
+
+// Which item of a call pairs with which item of its counterpart.
 
 // Item of the target, item of the golden call.
 using ItemLinks = std::vector<std::pair<size_t, size_t>>;

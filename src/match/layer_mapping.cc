@@ -10,10 +10,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "base/json.h"
-#include "base/text_parts.h"
-#include "match/call_key.h"
-#include "match/parameter_names.h"
+#include "base/text/json.h"
+#include "base/text/text_parts.h"
+#include "match/call_align.h"
+#include "match/name_match.h"
 #include "record/call_name.h"
 
 namespace plumbline::match {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "base/test_directory.h"
+#include "base/file/test_directory.h"
 #include "match/mapping_file.h"
 
 namespace plumbline::match {

@@ -8,9 +8,12 @@
 #define PLUMBLINE_MATCH_MAPPING_FILE_H_
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "match/expand.h"
+#include "match/name_match.h"
 #include "plumbline/result.h"
 
 namespace plumbline::match {
@@ -48,6 +51,33 @@ struct LayerRules {
   TextPairs paths;
 };
 Result<std::vector<LayerRules>> ReadLayerMapping(const std::string& path);
+
+// Mapping files applied: under which name a target call and its items are looked up in the golden
+// recording.
+
+// Sets mapped_name of the target's calls from a cell mapping: the path and class of a module are
+// replaced where a line names them exactly, else every part of the name that a line names, in the
+// order of the file. "Cell" becomes "Module" in any case; `pairs` may be empty.
+void MapCells(const TextPairs& pairs, std::vector<CallItems>& target);
+
+// Sets mapped_name (and mapped_parts, where a rule lists arguments) of the target's calls: Mint
+// becomes Torch and MintFunctional Functional, the other APIs follow the built-in table, and rules
+// of the user's for APIs that both recordings hold go first.
+void MapApis(const std::vector<ApiRule>& rules, const std::vector<CallItems>& golden,
+             std::vector<CallItems>& target);
+
+// Pairing by a data mapping: single values instead of whole calls.
+
+// Pairs the target's values with the golden values that `mapping` names; unmapped values of the
+// same calls keep their own name, then their place in the golden call of the mapped ones. Shapes
+// and dtypes do not count. A call whose values go to several golden calls is several pairs; several
+// values may go to one. All other calls pair as in MatchCalls(). Order as there.
+// A line whose name neither recording has adds a sentence to `warnings`.
+//
+// The items of both sides are the same afterwards.
+std::vector<CallPair> MatchByValues(std::vector<CallItems>& target, std::vector<CallItems>& golden,
+                                    const TextPairs& mapping, const MatchOptions& options,
+                                    std::vector<std::string>& warnings);
 
 }  // namespace plumbline::match
 

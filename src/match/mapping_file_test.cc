@@ -6,6 +6,7 @@
 #include <fstream>
 
 namespace plumbline::match {
+
 namespace {
 
 std::string Write(const std::string& text) {
@@ -112,5 +113,169 @@ TEST(MappingFile, LayerRules) {
   EXPECT_EQ(CodeOf(ReadLayerMapping, "- x\n", "class names"), ErrorCode::kInvalidArgument);
 }
 
+CallItems CallOf(const std::string& name, const std::vector<std::string>& parts = {"input.0"}) {
+  CallItems call;
+  call.name = name;
+  for (const std::string& part : parts) {
+    Item& item = call.items.emplace_back();
+    item.name = name + "." + part;
+    item.shape_text = "[2]";
+    item.dtype = "Float32";
+  }
+  return call;
+}
+
+std::string CellKey(const TextPairs& pairs, const std::string& name) {
+  std::vector<CallItems> calls = {CallOf(name)};
+  MapCells(pairs, calls);
+  return calls[0].key();
+}
+
+TEST(NameMapping, CellsBecomeModules) {
+  EXPECT_EQ(CellKey({}, "Cell.fc.Dense.forward.0"), "Module.fc.Dense.forward.0");
+  EXPECT_EQ(CellKey({}, "Cell.a.Cell.b.Dense.backward.0"), "Module.a.Cell.b.Dense.backward.0");
+  EXPECT_EQ(CellKey({}, "Functional.Cell.0.forward"), "Functional.Cell.0.forward");
+}
+
+TEST(NameMapping, ExactModulesGoBeforeParts) {
+  const TextPairs pairs = {{"fc2.Dense", "fc2.Linear"}, {"Dense", "Other"}, {"net", "model"}};
+  EXPECT_EQ(CellKey(pairs, "Cell.fc2.Dense.forward.0"), "Module.fc2.Linear.forward.0");
+  EXPECT_EQ(CellKey(pairs, "Cell.net.fc3.Dense.parameters_grad"),
+            "Module.model.fc3.Other.parameters_grad");
+  EXPECT_EQ(CellKey(pairs, "Module.net.fc2.Dense.backward.1"),
+            "Module.model.fc2.Linear.backward.1");
+}
+
+TEST(NameMapping, BuiltInApis) {
+  std::vector<CallItems> calls = {CallOf("Functional.dense.0.forward"),
+                                  CallOf("Mint.add.1.forward"),
+                                  CallOf("MintFunctional.relu.0.backward"),
+                                  CallOf("Unknown.x.0.forward"), CallOf("Cell.a.B.forward.0")};
+  MapApis({}, {}, calls);
+  EXPECT_EQ(calls[0].key(), "Functional.linear.0.forward");
+  EXPECT_EQ(calls[1].key(), "Torch.add.1.forward");
+  EXPECT_EQ(calls[2].key(), "Functional.relu.0.backward");
+  EXPECT_EQ(calls[3].key(), "Unknown.x.0.forward");
+  EXPECT_EQ(calls[4].key(), "Cell.a.B.forward.0");
+}
+
+TEST(NameMapping, ListedArgumentsAreWholeEntries) {
+  ApiRule rule;
+  rule.target = "Functional.conv2d";
+  rule.golden = "Functional.conv";
+  rule.args = {{"0", "0"}, {"1", "2"}, {"2", "1"}};
+  rule.output = {{"0", "0"}};
+  std::vector<CallItems> calls = {
+      CallOf("Functional.conv2d.0.forward",
+             {"input.0", "input.1", "input.2", "input.10", "input.2.0", "output.0"})};
+  const std::vector<CallItems> golden = {CallOf("Functional.conv.0.forward")};
+  MapApis({rule}, golden, calls);
+  EXPECT_EQ(calls[0].key(), "Functional.conv.0.forward");
+  EXPECT_EQ(calls[0].mapped_parts, (std::vector<std::string>{"input.0", "input.2", "input.1", "N/A",
+                                                             "input.1.0", "output.0"}));
+}
+
+TEST(NameMapping, PrimitivesAreNamedWithTheirClass) {
+  ApiRule rule;
+  rule.target = "Primitive.bn_train.BatchNorm";
+  rule.golden = "Functional.batch_norm";
+  rule.args = {{"0", "0"}, {"3", "1"}, {"4", "2"}};  // moving_mean is running_mean
+  std::vector<CallItems> calls = {
+      CallOf("Primitive.bn_train.BatchNorm.1.forward", {"input.3", "input.1"}),
+      CallOf("Primitive.bn_train.Other.0.forward")};
+  MapApis({rule}, {CallOf("Functional.batch_norm.1.forward")}, calls);
+  EXPECT_EQ(calls[0].key(), "Functional.batch_norm.1.forward");
+  EXPECT_EQ(calls[0].mapped_parts, (std::vector<std::string>{"input.1", "N/A"}));
+  EXPECT_EQ(calls[1].key(), "Primitive.bn_train.Other.0.forward");
+}
+
+TEST(NameMapping, RulesForApisThatGoldenLacksAreNotUsed) {
+  ApiRule rule;
+  rule.target = "Functional.dense";
+  rule.golden = "Functional.nothing";
+  std::vector<CallItems> calls = {CallOf("Functional.dense.0.forward")};
+  MapApis({rule}, {CallOf("Functional.linear.0.forward")}, calls);
+  EXPECT_EQ(calls[0].key(), "Functional.linear.0.forward");
+}
+
+CallItems CallWith(const std::string& name, const std::vector<std::string>& parts) {
+  CallItems call;
+  call.name = name;
+  for (const std::string& part : parts) {
+    Item& item = call.items.emplace_back();
+    item.name = name + "." + part;
+    item.dtype = "torch.float32";
+    item.shape_text = "[2]";
+    if (part.starts_with("output")) item.role = ItemRole::kOutput;
+  }
+  return call;
+}
+
+// "target.item:golden.item" of every row, '-' where a side is missing.
+std::string Rows(std::vector<CallItems> target, std::vector<CallItems> golden,
+                 const TextPairs& mapping, std::vector<std::string>* warnings = nullptr) {
+  std::vector<std::string> said;
+  std::string text;
+  for (const CallPair& pair : MatchByValues(target, golden, mapping, {}, said)) {
+    const CallItems* a = pair.target == CallPair::kNone ? nullptr : &target[pair.target];
+    const CallItems* b = pair.golden == CallPair::kNone ? nullptr : &golden[pair.golden];
+    const size_t all = a != nullptr ? a->items.size() : b->items.size();
+    for (size_t i = 0; i < (pair.links.empty() ? all : pair.links.size()); ++i) {
+      const auto [k, l] = pair.links.empty() ? std::pair(i, i) : pair.links[i];
+      text += (a == nullptr ? "-" : a->items[k].name) + ":";
+      text += (b == nullptr ? "-" : b->items[l].name) + " ";
+    }
+  }
+  if (warnings != nullptr) *warnings = said;
+  return text;
+}
+
+TEST(DataMatch, ListedValuesGoWhereTheyAreMapped) {
+  EXPECT_EQ(Rows({CallWith("A", {"input.0", "output.0"})}, {CallWith("B", {"input.1", "output.0"})},
+                 {{"A.input.0", "B.input.1"}}),
+            "A.input.0:B.input.1 A.output.0:B.output.0 ");
+}
+
+TEST(DataMatch, OtherCallsStayInTheReport) {
+  EXPECT_EQ(
+      Rows({CallWith("C", {"input.0"}), CallWith("A", {"input.0"}), CallWith("D", {"input.0"})},
+           {CallWith("B", {"input.0", "input.7"}), CallWith("C", {"input.0"})},
+           {{"A.input.0", "B.input.0"}}),
+      "C.input.0:C.input.0 A.input.0:B.input.0 D.input.0:- -:B.input.7 ");
+}
+
+TEST(DataMatch, NullsWithoutPlaceAreLeftOutBetweenFrameworks) {
+  for (const bool across : {false, true}) {
+    std::vector<CallItems> target = {CallWith("A", {"output.0", "output.1"})};
+    std::vector<CallItems> golden = {CallWith("B", {"output.0", "output.2"})};
+    target[0].items[1].dtype.reset();
+    golden[0].items[1].dtype.reset();
+    std::vector<std::string> said;
+    const TextPairs mapping = {{"A.output.0", "B.output.0"}};
+    const MatchOptions options{.items = {.by_kind = across}};
+    EXPECT_EQ(MatchByValues(target, golden, mapping, options, said).size(), across ? 1U : 3U);
+  }
+}
+
+TEST(DataMatch, SeveralValuesMayGoToOneAndOneCallToSeveral) {
+  EXPECT_EQ(
+      Rows({CallWith("A", {"input.0", "input.1", "input.2"})},
+           {CallWith("B", {"input.0"}), CallWith("C", {"input.0"})},
+           {{"A.input.0", "B.input.0"}, {"A.input.1", "B.input.0"}, {"A.input.2", "C.input.0"}}),
+      "A.input.0:B.input.0 A.input.1:B.input.0 A.input.2:C.input.0 ");
+}
+
+TEST(DataMatch, MissingNamesAreRowsAndWarnings) {
+  std::vector<std::string> warnings;
+  EXPECT_EQ(Rows({CallWith("A", {"input.0", "input.1"})}, {CallWith("B", {"input.0"})},
+                 {{"A.input.0", "B.input.5"}, {"A.input.1", "N/A"}, {"X.input.0", "B.input.0"}},
+                 &warnings),
+            "A.input.0:- A.input.1:- -:B.input.0 ");
+  EXPECT_EQ(warnings,
+            (std::vector<std::string>{"data mapping: the golden side has no value B.input.5",
+                                      "data mapping: the target has no value X.input.0"}));
+}
+
 }  // namespace
+
 }  // namespace plumbline::match

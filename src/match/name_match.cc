@@ -4,15 +4,15 @@
 #include <array>
 #include <atomic>
 #include <unordered_map>
+#include <utility>
 
-#include "base/name_table.h"
-#include "base/parallel.h"
-#include "match/argument_order.h"
+#include "base/memory/name_table.h"
+#include "base/process/parallel.h"
 #include "match/call_align.h"
-#include "match/order_match.h"
-#include "match/surroundings.h"
+#include "match/item_match.h"
 
 namespace plumbline::match {
+
 namespace {
 
 using IndexList = std::vector<size_t>;
@@ -231,7 +231,7 @@ class Matcher {
         Described(golden_, golden_bases_, group.golden, options_.golden_site);
     if (surroundings != nullptr) surroundings->Describe(a, b);
     for (const auto& [i, j] : AlignCalls(a, b)) Pair(i, j, rule);
-    // Namesakes that are left differ in structure; that is worth saying.
+    // SameNamedCalls that are left differ in structure; that is worth saying.
     std::unordered_map<std::string_view, size_t> by_name;
     for (const size_t j : group.golden) {
       if (counterpart_[j] == kNone) by_name.emplace(golden_[j].name, j);
@@ -432,6 +432,157 @@ std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
                                  const std::vector<CallItems>& golden,
                                  const MatchOptions& options) {
   return Matcher(target, golden, options).Run();
+}
+
+namespace {
+
+struct Entry {
+  std::string_view operator_name;
+  std::string_view torch_name;
+};
+
+// Sorted by operator name. Where an operator serves several functions, the most used one.
+constexpr auto kEntries = std::to_array<Entry>({
+    {"_adaptive_avg_pool2d", "adaptive_avg_pool2d"},
+    {"_adaptive_avg_pool3d", "adaptive_avg_pool3d"},
+    {"_cdist_forward", "cdist"},
+    {"_embedding_bag", "embedding_bag"},
+    {"_linalg_det", "det"},
+    {"_linalg_eigh", "eigh"},
+    {"_linalg_slogdet", "slogdet"},
+    {"_linalg_svd", "svd"},
+    {"_log_softmax", "log_softmax"},
+    {"_native_batch_norm_legit", "batch_norm"},
+    {"_native_batch_norm_legit_functional", "batch_norm"},
+    {"_pdist_forward", "pdist"},
+    {"_reshape_alias", "reshape"},
+    {"_scaled_dot_product_efficient_attention", "scaled_dot_product_attention"},
+    {"_scaled_dot_product_flash_attention", "scaled_dot_product_attention"},
+    {"_scaled_dot_product_flash_attention_for_cpu", "scaled_dot_product_attention"},
+    {"_softmax", "softmax"},
+    {"_to_copy", "to"},
+    {"_unsafe_view", "view"},
+    {"absolute", "abs"},
+    {"arccos", "acos"},
+    {"arcsin", "asin"},
+    {"arctan", "atan"},
+    {"arctan2", "atan2"},
+    {"bitwise_left_shift", "lshift"},
+    {"bitwise_right_shift", "rshift"},
+    {"constant_pad_nd", "pad"},
+    {"convolution", "conv2d"},
+    {"cudnn_batch_norm", "batch_norm"},
+    {"divide", "div"},
+    {"greater", "gt"},
+    {"greater_equal", "ge"},
+    {"grid_sampler_2d", "grid_sample"},
+    {"grid_sampler_3d", "grid_sample"},
+    {"index", "getitem"},
+    {"less", "lt"},
+    {"less_equal", "le"},
+    {"linalg_vector_norm", "norm"},
+    {"log_sigmoid_forward", "logsigmoid"},
+    {"max_pool2d_with_indices", "max_pool2d"},
+    {"max_pool3d_with_indices", "max_pool3d"},
+    {"multiply", "mul"},
+    {"native_batch_norm", "batch_norm"},
+    {"native_dropout", "dropout"},
+    {"native_group_norm", "group_norm"},
+    {"native_layer_norm", "layer_norm"},
+    {"negative", "neg"},
+    {"nll_loss2d_forward", "nll_loss"},
+    {"nll_loss_forward", "nll_loss"},
+    {"not_equal", "ne"},
+    {"rrelu_with_noise", "rrelu"},
+    {"split_with_sizes", "split"},
+    {"subtract", "sub"},
+    {"t", "transpose"},
+    {"unsafe_split", "split"},
+    {"upsample_bicubic2d", "interpolate"},
+    {"upsample_bilinear2d", "interpolate"},
+    {"upsample_nearest1d", "interpolate"},
+    {"upsample_nearest2d", "interpolate"},
+    {"upsample_nearest3d", "interpolate"},
+});
+static_assert(std::ranges::is_sorted(kEntries, {}, &Entry::operator_name));
+
+}  // namespace
+
+std::string_view TorchNameOfAten(std::string_view operator_name) {
+  const auto at = std::ranges::lower_bound(kEntries, operator_name, {}, &Entry::operator_name);
+  return at != kEntries.end() && at->operator_name == operator_name ? at->torch_name
+                                                                    : operator_name;
+}
+
+namespace {
+
+// Of the normalisations and of Embedding. The running statistics are buffers in PyTorch's own
+// modules, but parameters in some of other people.
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"gamma", "weight"},
+    {"beta", "bias"},
+    {"embedding_table", "weight"},
+    {"moving_mean", "running_mean"},
+    {"moving_variance", "running_var"}};
+
+bool HasPart(const CallItems& call, std::string_view part) {
+  return std::ranges::any_of(
+      call.items, [&](const Item& item) { return ItemPart(item.name, call.name) == part; });
+}
+
+constexpr std::string_view kForward = "parameters.";  // gradients have the bare name
+constexpr std::string_view kBuffers = "buffers.";
+
+// Parameters that the call wrote into, as buffers under PyTorch's names, where the golden module
+// has them so: both are recorded behind the call.
+void TakeForBuffers(const CallItems& golden, std::vector<Item>& items,
+                    std::vector<std::string>& parts) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!parts[i].starts_with(kForward) || HasPart(golden, parts[i])) continue;
+    std::string buffer = std::string(kBuffers).append(parts[i].substr(kForward.size()));
+    if (!HasPart(golden, buffer)) continue;
+    parts[i] = std::move(buffer);
+    items[i].role = ItemRole::kBuffer;
+  }
+}
+
+// What a cell that no mapping names is called in PyTorch, where it has the same place.
+std::string ModuleOf(std::string_view cell) {
+  constexpr std::string_view kCell = "Cell.";
+  if (!cell.starts_with(kCell)) return std::string(cell);
+  return std::string("Module.").append(cell.substr(kCell.size()));
+}
+
+}  // namespace
+
+std::optional<std::string> ParameterInTorch(std::string_view part) {
+  const std::string_view prefix = part.starts_with(kForward) ? kForward : std::string_view();
+  for (const auto& [ours, theirs] : kNames) {
+    if (part.substr(prefix.size()) == ours) return std::string(prefix).append(theirs);
+  }
+  return std::nullopt;
+}
+
+void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>& target) {
+  std::unordered_map<std::string_view, const CallItems*> by_name;
+  for (const CallItems& call : golden) by_name.emplace(call.name, &call);
+  for (CallItems& call : target) {
+    if (!IsModuleCall(call.name)) continue;
+    const auto other = by_name.find(ModuleOf(call.key()));
+    if (other == by_name.end() || !call.mapped_parts.empty()) continue;
+    std::vector<std::string> parts;
+    bool is_renamed = false;
+    for (const Item& item : call.items) {
+      const std::string_view part = ItemPart(item.name, call.name).value_or(item.name);
+      const auto renamed = ParameterInTorch(part);
+      const bool is_so = renamed && !HasPart(*other->second, part);
+      parts.push_back(is_so ? *renamed : std::string(part));
+      is_renamed = is_renamed || is_so;
+    }
+    if (!is_renamed) continue;
+    TakeForBuffers(*other->second, call.items, parts);
+    call.mapped_parts = std::move(parts);
+  }
 }
 
 }  // namespace plumbline::match

@@ -1,4 +1,5 @@
-// Which target call pairs with which golden call.
+// Which target call pairs with which golden call, and the names that one thing has in two
+// frameworks.
 
 #ifndef PLUMBLINE_MATCH_NAME_MATCH_H_
 #define PLUMBLINE_MATCH_NAME_MATCH_H_
@@ -9,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "match/call_key.h"
+#include "match/call_align.h"
 #include "match/expand.h"
 #include "match/item_match.h"
 
@@ -55,13 +56,30 @@ struct MatchOptions {
 // Pairs calls: by name; where one side has other numbers of a name (recomputation, an extra call)
 // by order, aligned by structure, site and neighbours; then those left without the wrappers around
 // their model; then those left by kind at the same place between pairs; then sums over ranks that
-// were made in another order (match/order_match.h). Paired calls agree in
-// their items (MatchItems). Order: the target's calls in file order, then golden calls without
+// were made in another order (PairsInAnotherOrder). Paired calls agree in their
+// items (MatchItems). Order: the target's calls in file order, then golden calls without
 // partner in theirs. Calls without items are left out. Time linear in the calls, and quadratic in
 // the number of equally named calls where both sides have other numbers of them.
 std::vector<CallPair> MatchCalls(const std::vector<CallItems>& target,
                                  const std::vector<CallItems>& golden,
                                  const MatchOptions& options = {});
+
+// PyTorch's operators (ATen) against the functions that users call.
+
+// The function that an operator is known by: "native_layer_norm" -> "layer_norm", "_softmax" ->
+// "softmax", "_to_copy" -> "to"; the operator's own name where the two agree.
+std::string_view TorchNameOfAten(std::string_view operator_name);
+
+// Parameters that MindSpore's cells and PyTorch's modules call differently.
+
+// PyTorch's name for a part of a call of MindSpore: "parameters.weight" for "parameters.gamma",
+// "weight" for "gamma". Nothing for a part that is no such parameter.
+std::optional<std::string> ParameterInTorch(std::string_view part);
+
+// Sets mapped_parts of the target's cells whose parameters the golden module of that name has under
+// PyTorch's names alone; a cell without mapped_name is the module of its place. Requires:
+// mapped_name is set where it will be.
+void MapParameters(const std::vector<CallItems>& golden, std::vector<CallItems>& target);
 
 }  // namespace plumbline::match
 

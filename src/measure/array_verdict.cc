@@ -7,7 +7,7 @@
 
 #include "kernels/finite_scan.h"
 #include "kernels/scaled_squares.h"
-#include "measure/lone_element.h"
+#include "measure/elementwise.h"
 #include "tensor/element_value.h"
 
 namespace plumbline::measure {
@@ -159,6 +159,19 @@ ArrayVerdict JudgeEqualArrays(const TensorView& view) {
   if (IsAllZero(view)) return Of(Verdict::kNotComparable, "zero-both");
   if (kernels::HasNonFinite(view, nullptr)) return Of(Verdict::kNotComparable, "nonfinite-both");
   return Of(Verdict::kSame, "", 0);
+}
+
+ArrayVerdict JudgePair(const TensorView& target, const TensorView& golden) {
+  if (target.element_count() == 0) return NotComparable("empty");
+  if (target.dtype == golden.dtype &&
+      std::memcmp(target.data, golden.data, target.size_bytes()) == 0) {
+    return JudgeEqualArrays(target);
+  }
+  const kernels::PairOfRuns runs{target.dtype, target.data, golden.dtype, golden.data,
+                                 static_cast<size_t>(target.element_count())};
+  kernels::Pairwise sums = kernels::PairwiseOf(runs);
+  kernels::RescaleSquares(runs, &sums);
+  return JudgeElements(sums, target, golden);
 }
 
 }  // namespace plumbline::measure

@@ -53,6 +53,8 @@ ArrayVerdict JudgeElements(const kernels::Pairwise& sums, const TensorView& targ
 ArrayDifference DifferenceOf(const kernels::Pairwise& sums);
 // Of two arrays whose dtype, shape and bytes are equal.
 ArrayVerdict JudgeEqualArrays(const TensorView& view);
+// Of two contiguous tensors of equally many elements; empty ones are not comparable.
+ArrayVerdict JudgePair(const TensorView& target, const TensorView& golden);
 
 }  // namespace plumbline::measure
 

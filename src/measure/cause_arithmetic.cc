@@ -4,8 +4,329 @@
 
 #include <algorithm>
 #include <span>
+#include <string_view>
 
 namespace plumbline::measure {
+
+namespace {
+
+constexpr size_t kSamples = 512;
+constexpr double kMostElements = 1 << 23;  // of one operand
+constexpr double kReproduced = 0.3;        // what may be left of the difference
+constexpr double kLargestRounding = 0.1;   // a larger error is no rounding
+
+// y[b, m, n] = bias[n] + sum over k of x[b, m, k] w[b, k, n], or w[n, k] when it is transposed.
+struct Product {
+  std::vector<double> x, w, bias;
+  size_t inner = 0;    // k
+  size_t rows = 0;     // m of one matrix of the batch
+  size_t columns = 0;  // n
+  bool is_transposed = false;
+  bool is_batched = false;  // w has a matrix per batch
+
+  // One output element with `round` applied to both operands.
+  template <class Round>
+  [[nodiscard]] double At(size_t index, const Round& round) const {
+    const size_t n = index % columns;
+    const size_t row = index / columns;
+    const size_t matrix = is_batched ? row / rows * inner * columns : 0;
+    double sum = 0;
+    for (size_t k = 0; k < inner; ++k) {
+      const double weight = is_transposed ? w[n * inner + k] : w[matrix + k * columns + n];
+      sum += round(x[row * inner + k]) * round(weight);
+    }
+    return bias.empty() ? sum : sum + bias[n];
+  }
+};
+
+double RoundedTo(double value, int bits) {
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, bits)), exponent - bits);
+}
+
+bool Fits(const TensorView& view) {
+  return static_cast<double>(view.element_count()) <= kMostElements &&
+         InfoOf(view.dtype).kind == DTypeKind::kFloat;
+}
+
+// Sizes of a product, checked against those of its result.
+bool SetSizes(const TensorView& x, const TensorView& w, std::span<const int64_t> y,
+              Product& product) {
+  if (x.sizes.empty() || w.sizes.size() < 2 || y.empty()) return false;
+  const std::span<const int64_t> last = w.sizes.last(2);
+  const int64_t inner = x.sizes.back();
+  const int64_t columns = product.is_transposed ? last[0] : last[1];
+  if ((product.is_transposed ? last[1] : last[0]) != inner || y.back() != columns) return false;
+  product.is_batched = w.sizes.size() > 2;
+  if (product.is_batched && product.is_transposed) return false;
+  // The batches of x, w and y must be the same ones.
+  const auto lead = x.sizes.first(x.sizes.size() - 1);
+  const auto result = y.first(y.size() - 1);
+  if (!std::equal(lead.begin(), lead.end(), result.begin(), result.end())) return false;
+  if (product.is_batched) {
+    const auto batch = w.sizes.first(w.sizes.size() - 2);
+    if (lead.empty() || !std::equal(batch.begin(), batch.end(), lead.begin(), lead.end() - 1)) {
+      return false;
+    }
+  }
+  product.inner = static_cast<size_t>(inner);
+  product.columns = static_cast<size_t>(columns);
+  product.rows = lead.empty() ? 1 : static_cast<size_t>(lead.back());
+  return inner > 1;
+}
+
+std::optional<Product> ProductOf(const CauseRequest& request) {
+  const std::string_view api = request.api;
+  const bool is_linear = api == "linear" || api == "Linear";
+  const bool has_addend = api == "addmm";
+  const bool is_product = is_linear || has_addend || api == "matmul" || api == "mm" ||
+                          api == "bmm" || api == "__matmul__";
+  std::vector<const CauseCandidate*> operands;
+  for (const CauseCandidate& candidate : request.candidates) {
+    if (candidate.role == CauseCandidate::Role::kOperand) operands.push_back(&candidate);
+  }
+  if (!is_product || operands.size() < 2 || (has_addend && operands.size() != 3)) {
+    return std::nullopt;
+  }
+  const size_t first = has_addend ? 1 : 0;
+  const TensorView& x = operands[first]->view;
+  const TensorView& w = operands[first + 1]->view;
+  Product product;
+  product.is_transposed = is_linear;
+  if (!Fits(x) || !Fits(w) || !SetSizes(x, w, request.target.sizes, product)) return std::nullopt;
+  const CauseCandidate* bias = has_addend                          ? operands[0]
+                               : is_linear && operands.size() == 3 ? operands[2]
+                                                                   : nullptr;
+  if (bias != nullptr) {
+    const bool is_row =
+        bias->view.sizes.size() == 1 && bias->view.sizes[0] == request.target.sizes.back();
+    if (!is_row) return std::nullopt;
+    product.bias = DoublesOf(bias->view).value_or(std::vector<double>());
+  }
+  product.x = DoublesOf(x).value_or(std::vector<double>());
+  product.w = DoublesOf(w).value_or(std::vector<double>());
+  const bool is_loaded =
+      !product.x.empty() && !product.w.empty() && (bias == nullptr || !product.bias.empty());
+  return is_loaded ? std::optional(std::move(product)) : std::nullopt;
+}
+
+struct Sample {
+  std::vector<size_t> indices;
+  double golden_squares = 0;
+  double difference_squares = 0;  // of target and golden
+};
+
+Sample SampleOf(const CausePair& pair) {
+  Sample sample;
+  const size_t step = std::max<size_t>(1, pair.size() / kSamples);
+  for (size_t i = step / 2; i < pair.size(); i += step) {
+    const double d = pair.target[i] - pair.golden[i];
+    if (!std::isfinite(d)) continue;
+    sample.indices.push_back(i);
+    sample.golden_squares += pair.golden[i] * pair.golden[i];
+    sample.difference_squares += d * d;
+  }
+  return sample;
+}
+
+// |values - product| over |target - golden|, over the sample.
+template <class Round>
+double LeftOf(const Product& product, const Sample& sample, std::span<const double> values,
+              const Round& round) {
+  double squares = 0;
+  for (const size_t i : sample.indices) {
+    const double left = values[i] - product.At(i, round);
+    squares += left * left;
+  }
+  return std::sqrt(squares / sample.difference_squares);
+}
+
+}  // namespace
+
+std::optional<Cause> FindProductCause(const CauseRequest& request, const CausePair& pair,
+                                      const PairSums& sums) {
+  const bool is_whole = std::equal(pair.shape.begin(), pair.shape.end(),
+                                   request.target.sizes.begin(), request.target.sizes.end());
+  if (!is_whole || sums.nonfinite_differs > 0 || sums.error() > kLargestRounding) {
+    return std::nullopt;
+  }
+  const std::optional<Product> product = ProductOf(request);
+  if (!product) return std::nullopt;
+  const Sample sample = SampleOf(pair);
+  if (!(sample.difference_squares > 0) || !(sample.golden_squares > 0)) return std::nullopt;
+  const auto keep = [](double value) { return value; };
+  const double golden_left = LeftOf(*product, sample, pair.golden, keep);
+  if (!(golden_left <= kReproduced)) return std::nullopt;  // golden is not this product
+  for (const auto& [bits, name] :
+       {std::pair(8, "bfloat16"), std::pair(11, "float16 or tf32"), std::pair(4, "float8_e4m3")}) {
+    const auto round = [bits = bits](double value) { return RoundedTo(value, bits); };
+    const double left = LeftOf(*product, sample, pair.target, round);
+    if (!(left <= kReproduced)) continue;
+    return Cause{"narrowed",
+                 fmt::format("the product of the operands rounded to {} reproduces the target "
+                             "({:.2g} of the difference stays unexplained)",
+                             name, left),
+                 CauseConfidence::kHigh};
+  }
+  return Cause{"accumulation",
+               fmt::format("golden is the product of its operands to {:.2g} of the difference; the "
+                           "target is off by {:.2g}, which no rounding of the operands reproduces: "
+                           "another order or a narrower accumulator of {} terms",
+                           golden_left, sums.error(), product->inner),
+               CauseConfidence::kMedium};
+}
+
+namespace {
+
+std::string IndexText(size_t index, const Shape& shape) {
+  const std::vector<int64_t> strides = ContiguousStrides(shape);
+  std::string text = "[";
+  for (size_t a = 0; a < shape.size(); ++a) {
+    text +=
+        fmt::format("{}{}", a > 0 ? ", " : "", static_cast<int64_t>(index) / strides[a] % shape[a]);
+  }
+  return text + "]";
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// What makes an elementwise function of `value` infinite or NaN; empty when nothing does.
+std::string_view FaultOf(std::string_view api, double value, bool is_first) {
+  if (Contains(api, "div") && !is_first && value == 0) return "division by zero";
+  if (Contains(api, "reciprocal") && value == 0) return "division by zero";
+  if (Contains(api, "rsqrt") && value == 0) return "division by zero";
+  if (Contains(api, "log") && value < 0) return "logarithm of a negative number";
+  if (Contains(api, "log") && value == 0) return "logarithm of zero";
+  if (Contains(api, "sqrt") && value < 0) return "square root of a negative number";
+  if (Contains(api, "exp") && value > 88) return "overflow of exp";
+  if (Contains(api, "pow") && value < 0) return "power of a negative number";
+  if (Contains(api, "pow") && value == 0) return "power of zero";
+  if ((Contains(api, "acos") || Contains(api, "asin")) && std::abs(value) > 1) {
+    return "argument outside [-1, 1]";
+  }
+  return {};
+}
+
+// The operand element behind element `index`: "input.1 is 0 there: division by zero".
+std::string SourceText(const CausePair& pair, size_t index, std::string_view api) {
+  bool is_first = true;
+  for (const Operand& operand : pair.operands) {
+    if (operand.role != CauseCandidate::Role::kOperand) continue;
+    const double value = operand.values[index];
+    if (!std::isfinite(value)) return fmt::format("{} is {} there", operand.name, value);
+    const std::string_view fault = FaultOf(api, value, is_first);
+    if (!fault.empty()) return fmt::format("{} is {:.6g} there: {}", operand.name, value, fault);
+    is_first = false;
+  }
+  const double golden = pair.golden[index];
+  const double largest = LargestFinite(pair.dtype);
+  if (std::isfinite(golden) && std::abs(golden) > largest) {
+    return fmt::format("golden is {:.6g} there, beyond {:.6g}, the largest {}: overflow", golden,
+                       largest, InfoOf(pair.dtype).name);
+  }
+  return {};
+}
+
+struct NonFiniteCounts {
+  size_t nan = 0, infinite = 0;
+};
+
+NonFiniteCounts CountsWhereOther(std::span<const double> values, std::span<const double> other) {
+  NonFiniteCounts counts;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (Agree(values[i], other[i], 0)) continue;
+    if (std::isnan(values[i])) ++counts.nan;
+    if (std::isinf(values[i])) ++counts.infinite;
+  }
+  return counts;
+}
+
+// The other side holds the largest finite number wherever this one is infinite.
+std::optional<Cause> FindClampedInfinity(const CausePair& pair) {
+  const double largest = LargestFinite(pair.dtype);
+  size_t clamped = 0;
+  for (size_t i = 0; i < pair.size(); ++i) {
+    if (Agree(pair.target[i], pair.golden[i], 0)) continue;
+    if (!std::isinf(pair.golden[i]) && std::isfinite(pair.golden[i])) continue;
+    if (pair.target[i] != std::copysign(largest, pair.golden[i])) return std::nullopt;
+    ++clamped;
+  }
+  if (clamped == 0) return std::nullopt;
+  return Cause{"saturated",
+               fmt::format("{} elements are {:.6g}, the largest {}, where golden is infinite",
+                           clamped, largest, InfoOf(pair.dtype).name),
+               CauseConfidence::kHigh};
+}
+
+std::string CountsText(const NonFiniteCounts& counts) {
+  std::string text;
+  if (counts.nan > 0) text += fmt::format("{} NaN", counts.nan);
+  if (counts.infinite > 0) {
+    text += fmt::format("{}{} infinite", text.empty() ? "" : " and ", counts.infinite);
+  }
+  return text;
+}
+
+}  // namespace
+
+double LargestFinite(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 65504;
+    case DType::kBFloat16:
+      return 3.3895313892515355e38;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      return 3.4028234663852886e38;
+    case DType::kFloat64:
+    case DType::kComplex128:
+      return std::numeric_limits<double>::max();
+    case DType::kFloat8E4M3FN:
+      return 448;
+    case DType::kFloat8E4M3FNUZ:
+      return 240;
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+      return 57344;
+    default:
+      return std::numeric_limits<double>::infinity();
+  }
+}
+
+std::optional<Cause> FindNonFinite(const CausePair& pair, const PairSums& sums,
+                                   std::string_view api) {
+  if (sums.nonfinite_differs == 0) return std::nullopt;
+  if (auto cause = FindClampedInfinity(pair)) return cause;
+  const NonFiniteCounts target = CountsWhereOther(pair.target, pair.golden);
+  const NonFiniteCounts golden = CountsWhereOther(pair.golden, pair.target);
+  const bool in_target = target.nan + target.infinite > 0;
+  size_t first = pair.size();
+  CausePair marks;  // where the classes differ, to name the block
+  marks.shape = pair.shape;
+  marks.target.resize(pair.size());
+  marks.golden.resize(pair.size());
+  for (size_t i = pair.size(); i-- > 0;) {
+    const double here = in_target ? pair.target[i] : pair.golden[i];
+    if (std::isfinite(here) || Agree(pair.target[i], pair.golden[i], 0)) continue;
+    first = i;
+    marks.target[i] = 1;
+  }
+  Cause cause;
+  cause.code = "nonfinite";
+  cause.confidence = CauseConfidence::kHigh;
+  cause.text = fmt::format("{} of {} elements in the {} only, first at {}",
+                           CountsText(in_target ? target : golden), pair.size(),
+                           in_target ? "target" : "golden tensor", IndexText(first, pair.shape));
+  const std::string where = RegionText(DifferingRegion(marks, SumsOf(marks)), pair.shape);
+  if (!where.empty()) cause.text += fmt::format(" ({})", where);
+  const std::string source = in_target ? SourceText(pair, first, api) : std::string();
+  if (!source.empty()) cause.text += "; " + source;
+  return cause;
+}
+
 namespace {
 
 constexpr size_t kFewestPerGroup = 4;  // elements that share one fitted number

@@ -1,4 +1,5 @@
-// Causes that are one operation on the golden values: factor, sign, addend, offset, bound, zeros.
+// Causes that change values: products of rounded operands, NaN and infinities, one operation on the
+// golden values.
 
 #ifndef PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_
 #define PLUMBLINE_MEASURE_CAUSE_ARITHMETIC_H_
@@ -6,10 +7,30 @@
 #include <optional>
 #include <string_view>
 
-#include "measure/cause_values.h"
+#include "measure/cause_class.h"
 
 namespace plumbline::measure {
 
+// Matrix products: done again in double, with the operands as they are and rounded to narrower
+// types.
+
+// "narrowed" when operands rounded to a narrower type reproduce the target, "accumulation" when
+// they do not, yet golden is the exact product and the target is off like a sum rounded on the way.
+// Nothing for calls that are no product of two recorded operands, and for parts of a tensor.
+std::optional<Cause> FindProductCause(const CauseRequest& request, const CausePair& pair,
+                                      const PairSums& sums);
+
+// NaN and infinities that one side has: where, and which input element explains the first.
+
+// "nonfinite", or "saturated" where the largest number of the type stands for an infinity; nothing
+// when both sides have NaN and infinities at the same places.
+std::optional<Cause> FindNonFinite(const CausePair& pair, const PairSums& sums,
+                                   std::string_view api);
+
+// Largest finite number of a floating dtype; infinity for others.
+double LargestFinite(DType dtype);
+
+// Causes that are one operation on the golden values: factor, sign, addend, offset, bound, zeros.
 // Each returns nothing when its class does not fit.
 
 // "sign" or "scale": one factor for all elements.

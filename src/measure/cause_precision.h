@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "measure/cause_values.h"
+#include "measure/cause_class.h"
 
 namespace plumbline::measure {
 

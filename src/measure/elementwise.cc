@@ -1,13 +1,252 @@
 #include "measure/elementwise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 
+#include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "measure/tensor_metrics.h"
+#include "record/recorded_number.h"
+#include "tensor/element_value.h"
 
 namespace plumbline::measure {
+
+namespace {
+
+// Integers of 64 bits on both sides are equal by their bytes: a double has fewer digits.
+bool AreWide(DType a, DType b) {
+  return a == b && InfoOf(a).size_bytes == 8 && InfoOf(a).kind != DTypeKind::kFloat;
+}
+
+void Add(double a, double b, bool equal, ElementMatch& match) {
+  const uint64_t index = match.count++;
+  if (equal) {
+    ++match.equal;
+    ++match.within_thousandth;
+    ++match.within_hundredth;
+    return;
+  }
+  if (!match.first_mismatch) match.first_mismatch = index;
+  const double difference = std::abs(a - b);
+  const double size = std::max(std::abs(a), std::abs(b));
+  const double relative = size > 0 ? difference / size : 0;
+  match.within_thousandth += difference <= 0.001 * size && std::isfinite(size) ? 1 : 0;
+  match.within_hundredth += difference <= 0.01 * size && std::isfinite(size) ? 1 : 0;
+  // Once NaN, always NaN.
+  const auto larger = [](double old, double value) {
+    return std::isnan(old) || std::isnan(value) ? std::numeric_limits<double>::quiet_NaN()
+                                                : std::max(old, value);
+  };
+  match.max_abs = larger(match.max_abs, difference);
+  match.max_relative = larger(match.max_relative, relative);
+}
+
+// The first elements of `view` along every dimension, contiguous.
+Result<Tensor> Crop(const TensorView& view, const Shape& sizes) {
+  return Tensor::Copy({view.dtype, view.data, sizes, view.strides});
+}
+
+}  // namespace
+
+Result<ElementMatch> MatchElements(const TensorView& a, const TensorView& b) {
+  for (const TensorView* view : {&a, &b}) {
+    if (InfoOf(view->dtype).kind != DTypeKind::kComplex) continue;
+    return Error(ErrorCode::kUnsupported, fmt::format("elements of {}", InfoOf(view->dtype).name));
+  }
+  Shape left(a.sizes.begin(), a.sizes.end()), right(b.sizes.begin(), b.sizes.end());
+  if (left.size() == right.size()) {
+    for (size_t d = 0; d < left.size(); ++d) left[d] = right[d] = std::min(left[d], right[d]);
+  }
+  PL_TRY_ASSIGN(const Tensor first, Crop(a, left));
+  PL_TRY_ASSIGN(const Tensor second, Crop(b, right));
+  const TensorView x = first.view(), y = second.view();
+  const auto count = static_cast<size_t>(std::min(x.element_count(), y.element_count()));
+  const size_t x_size = InfoOf(x.dtype).size_bytes, y_size = InfoOf(y.dtype).size_bytes;
+  const bool is_wide = AreWide(x.dtype, y.dtype);
+  ElementMatch match;
+  for (size_t i = 0; i < count; ++i) {
+    const std::byte* const p = x.data + i * x_size;
+    const std::byte* const q = y.data + i * y_size;
+    const double u = ElementAsDouble(x.dtype, p), v = ElementAsDouble(y.dtype, q);
+    const bool equal = is_wide ? std::memcmp(p, q, sizeof(int64_t)) == 0 : u == v;
+    Add(u, v, equal, match);
+  }
+  return match;
+}
+
+namespace {
+
+constexpr double kFar = 8;    // roundings that a few operations make
+constexpr double kOff = 16;   // and more than these are an error of its own
+constexpr double kRare = 40;  // times fewer than noise of sums leaves that far off
+constexpr double kMostFarRatio = 1e-3;
+constexpr uint64_t kManyDiffer = 200;  // so many that ten of them were far, if noise did it
+
+struct Counts {
+  uint64_t differing = 0, far = 0;
+  bool has_off = false;
+  double most = 0;  // roundings
+};
+
+// Adds finite pairs.
+void Count(const double* target, const double* golden, size_t count,
+           const TypicalDifference& typical, Counts& counts) {
+  const double least = LeastOfLoneElement(typical);
+  for (size_t i = 0; i < count; ++i) {
+    const double distance = std::fabs(target[i] - golden[i]);
+    if (!(distance > 0) || !std::isfinite(distance)) continue;
+    ++counts.differing;
+    const double own = typical.unit_roundoff * std::fabs(golden[i]);
+    if (!(distance > kFar * own)) continue;
+    ++counts.far;
+    counts.most = std::max(counts.most, distance / own);
+    counts.has_off = counts.has_off || (distance > kOff * own && distance > least);
+  }
+}
+
+}  // namespace
+
+double LeastOfLoneElement(const TypicalDifference& typical) {
+  return kFar * std::max(typical.unit_roundoff * typical.golden, typical.difference);
+}
+
+bool HasLoneElement(const TensorView& target, const TensorView& golden,
+                    const TypicalDifference& typical) {
+  const bool is_complex = InfoOf(target.dtype).kind == DTypeKind::kComplex ||
+                          InfoOf(golden.dtype).kind == DTypeKind::kComplex;
+  if (is_complex || !target.is_contiguous() || !golden.is_contiguous()) return false;
+  constexpr size_t kBlock = 1024;
+  std::array<double, kBlock> mine, theirs;
+  Counts counts;
+  const auto elements = static_cast<size_t>(golden.element_count());
+  for (size_t at = 0; at < elements; at += kBlock) {
+    const size_t size = std::min(kBlock, elements - at);
+    Widen(target.dtype, target.data + at * InfoOf(target.dtype).size_bytes, size, mine.data());
+    Widen(golden.dtype, golden.data + at * InfoOf(golden.dtype).size_bytes, size, theirs.data());
+    Count(mine.data(), theirs.data(), size, typical, counts);
+  }
+  if (!counts.has_off) return false;
+  const auto differing = static_cast<double>(counts.differing);
+  if (counts.differing >= kManyDiffer) {
+    return static_cast<double>(counts.far) <= std::max(1.0, kMostFarRatio * differing);
+  }
+  return counts.most > kRare * differing;
+}
+
+namespace {
+
+// Nearer than this, in sizes of the tensors, rounding of these counts in the distance.
+constexpr double kNear = 0.125;
+
+double SizeOf(const Item& item) { return RmsOf(item).value_or(0); }
+double NormOf(const Item& item) { return SizeOf(item) * std::sqrt(ElementsOf(item)); }
+
+// What is compared: the larger size, the larger relative error, the errors of both as a size.
+struct Compared {
+  explicit Compared(std::span<const InputError> operands) {
+    for (const InputError& operand : operands) {
+      size = std::max(size, SizeOf(*operand.golden));
+      error = std::max(error, operand.error);
+      moved += operand.error * SizeOf(*operand.golden);
+    }
+  }
+  double size = 0, error = 0, moved = 0;
+};
+
+// Root mean square of the elements of a - b that lead to a result of this size.
+double DifferenceOf(Distance distance, const Item& output, const Item& compared) {
+  const double result = SizeOf(output);
+  if (distance == Distance::kSquare) return std::sqrt(result);
+  if (distance != Distance::kNorm) return result;
+  return result / std::sqrt(std::max(ElementsOf(compared) / ElementsOf(output), 1.0));
+}
+
+// Distances of all pairs, |a|^2 + |b|^2 - 2 a b: each square is off as a number of the size of
+// |a|^2 is, its root by that over the distance, and by the root of it where no distance is left.
+struct Pairs {
+  Pairs(const Item& output, const Item& rows, const Compared& compared, double rounding) {
+    const double columns = rows.shape.empty() ? 1 : static_cast<double>(rows.shape->back());
+    const double square = compared.size * compared.size * columns;
+    const double error = rounding + compared.error;
+    const double least = std::sqrt(square * error);
+    const double smallest = std::abs(NumberOf(output.statistics[1]).value_or(0));
+    const double result = SizeOf(output);
+    of_all = result > 0 ? square * error / (result * result) : 0;
+    nearest = std::max(smallest, least);
+    of_nearest = square * error / nearest;
+    // Each row may have one other as near as the nearest pair.
+    double longest = 1;
+    const std::span<const int64_t> sizes(*output.shape);
+    for (const int64_t each : sizes.last(std::min<size_t>(sizes.size(), 2))) {
+      longest = std::max(longest, static_cast<double>(each));
+    }
+    share = std::sqrt(1 / longest);
+  }
+  double of_all = 0;                   // relative error of most
+  double nearest = 0, of_nearest = 0;  // size and absolute error
+  double share = 0;                    // of such pairs, the root of it
+};
+
+}  // namespace
+
+double DistanceError(const Item& output, std::string_view call_name,
+                     std::span<const InputError> operands, double rounding) {
+  const Distance distance = DistanceOfCall(call_name);
+  const double result = SizeOf(output);
+  if (distance == Distance::kNone || operands.size() < 2 || !(result > 0)) return 0;
+  const Compared compared(operands.first(2));
+  if (distance == Distance::kCosine || distance == Distance::kLogistic) return 0;
+  if (distance == Distance::kAngle) {
+    return result <= kNear ? (rounding + compared.error) / result : 0;
+  }
+  if (distance == Distance::kOfPairs) {
+    const Pairs pairs(output, *operands[0].golden, compared, rounding);
+    return std::max(pairs.of_all, pairs.share * pairs.of_nearest / result);
+  }
+  const double apart = DifferenceOf(distance, output, *operands[0].golden);
+  if (!(apart <= kNear * compared.size)) return 0;
+  const double relative = compared.moved / apart;
+  return distance == Distance::kSquare ? 2 * relative + relative * relative : relative;
+}
+
+double DistanceGradientError(const DistanceGradient& of, std::string_view call_name,
+                             std::span<const InputError> operands, double rounding) {
+  const Distance distance = DistanceOfCall(call_name);
+  const double size = NormOf(of.gradient), from = NormOf(of.incoming);
+  if (distance == Distance::kNone || operands.size() < 2 || !(size > 0)) return 0;
+  const Compared compared(operands.first(2));
+  // Of a loss of one number, that of each element or row is a share of what comes in.
+  const double each = from * std::sqrt(ElementsOf(of.incoming)) / size;
+  const double error = rounding + compared.error;
+  switch (distance) {
+    case Distance::kAngle:
+    case Distance::kCosine:
+      return error * each / NormOf(*operands[0].golden);
+    case Distance::kLogistic:
+      return (rounding + compared.moved) * each / std::sqrt(ElementsOf(of.gradient));
+    case Distance::kOfPairs: {
+      const Pairs pairs(of.output, *operands[0].golden, compared, rounding);
+      const double near = std::min(1.0, (pairs.of_nearest + compared.moved) / pairs.nearest);
+      return std::max(pairs.of_all, near * from / size);
+    }
+    case Distance::kDifference:
+      return 0;  // the incoming one itself
+    default:
+      break;
+  }
+  const double apart = DifferenceOf(distance, of.output, *operands[0].golden);
+  if (!(apart <= kNear * compared.size)) return 0;
+  const double relative = compared.moved / apart;
+  // As many signs are not told as elements are no larger than their error.
+  return distance == Distance::kAbsolute ? 2 * std::sqrt(std::min(relative, 1.0)) : relative;
+}
+
 namespace {
 
 using Operands = std::span<const ElementOperand>;

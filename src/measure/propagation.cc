@@ -3,12 +3,312 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "measure/compared_row.h"
 #include "measure/standards.h"
+#include "plumbline/tensor.h"
 #include "record/recorded_number.h"
 
 namespace plumbline::measure {
+
+namespace {
+
+// Roundings of a few operations in a row, with margin.
+constexpr double kRoundings = 4;
+
+// Sums over one group.
+struct Group {
+  double count = 0, mean = 0, variance = 0;
+  // Of the gradient g that comes in times w: means of g w, of |g w|, of g w and |g w| times x less
+  // its mean over the deviation.
+  double gradient = 0, size = 0, along = 0, size_along = 0;
+};
+
+class Groups {
+ public:
+  explicit Groups(const Normalisation& call) : call_(call) {
+    const size_t count = call.block == 0 ? call.channels : call.x.size() / call.block;
+    groups_.resize(count);
+    for (size_t i = 0; i < call.x.size(); ++i) {
+      ++Of(i).count;
+      Of(i).mean += call.x[i];
+    }
+    for (Group& group : groups_) group.mean /= group.count;
+    for (size_t i = 0; i < call.x.size(); ++i) {
+      const double centred = call.x[i] - Of(i).mean;
+      Of(i).variance += centred * centred;
+    }
+    for (Group& group : groups_) group.variance /= group.count;
+  }
+
+  [[nodiscard]] Group& Of(size_t i) { return groups_[GroupOf(i)]; }
+  [[nodiscard]] const Group& Of(size_t i) const { return groups_[GroupOf(i)]; }
+  [[nodiscard]] double WeightOf(size_t i) const { return At(call_.w, i, 1); }
+  [[nodiscard]] double BiasOf(size_t i) const { return At(call_.b, i, 0); }
+  [[nodiscard]] double InverseOf(size_t i) const {
+    return 1 / std::sqrt(Of(i).variance + call_.epsilon);
+  }
+  [[nodiscard]] double NormalOf(size_t i) const { return (call_.x[i] - Of(i).mean) * InverseOf(i); }
+  // Size of what is subtracted over what is left.
+  [[nodiscard]] double ConditionOf(size_t i) const {
+    return (std::abs(call_.x[i]) + std::abs(Of(i).mean)) * InverseOf(i);
+  }
+  // The same of all elements of the group, on which its deviation hangs.
+  [[nodiscard]] double GroupConditionOf(size_t i) const {
+    return 1 + std::abs(Of(i).mean) * InverseOf(i);
+  }
+  // Errors of sums over the group, in roundoffs.
+  [[nodiscard]] double DepthOf(size_t i) const { return 1 + std::log2(Of(i).count); }
+
+  void AddGradient(std::span<const double> incoming) {
+    for (size_t i = 0; i < incoming.size(); ++i) {
+      Group& group = Of(i);
+      const double gradient = incoming[i] * WeightOf(i) / group.count;
+      group.gradient += gradient;
+      group.size += std::abs(gradient);
+      group.along += gradient * NormalOf(i);
+      group.size_along += std::abs(gradient * NormalOf(i));
+    }
+  }
+
+ private:
+  [[nodiscard]] size_t ChannelOf(size_t i) const { return i / call_.places % call_.channels; }
+  [[nodiscard]] size_t GroupOf(size_t i) const {
+    return call_.block == 0 ? ChannelOf(i) : i / call_.block;
+  }
+  [[nodiscard]] double At(std::span<const double> values, size_t i, double otherwise) const {
+    return values.empty() ? otherwise : values[ChannelOf(i)];
+  }
+
+  const Normalisation& call_;
+  std::vector<Group> groups_;
+};
+
+bool Fits(const Normalisation& call, std::span<const double> result) {
+  const auto is_of_channels = [&](std::span<const double> values) {
+    return values.empty() || values.size() == call.channels;
+  };
+  const size_t row = call.channels * call.places;
+  return !call.x.empty() && call.x.size() == result.size() && row > 0 && call.x.size() % row == 0 &&
+         (call.block == 0 || call.x.size() % call.block == 0) && is_of_channels(call.w) &&
+         is_of_channels(call.b);
+}
+
+}  // namespace
+
+bool IsNormalised(const Normalisation& call, std::span<const double> y, double unit_roundoff) {
+  if (!Fits(call, y)) return false;
+  const Groups groups(call);
+  const double sum_roundoff = std::min(unit_roundoff, UnitRoundoff(DType::kFloat32));
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double scaled = groups.NormalOf(i) * groups.WeightOf(i);
+    const double value = scaled + groups.BiasOf(i);
+    const double of_sums = groups.ConditionOf(i) * std::abs(groups.WeightOf(i)) +
+                           groups.GroupConditionOf(i) * std::abs(scaled);
+    const double rounding = unit_roundoff * (std::abs(scaled) + std::abs(groups.BiasOf(i))) +
+                            sum_roundoff * groups.DepthOf(i) * of_sums;
+    if (!(std::abs(y[i] - value) <= kRoundings * rounding)) return false;  // also for NaN
+  }
+  return true;
+}
+
+bool IsGradientOfNormalised(const Normalisation& call, std::span<const double> incoming,
+                            std::span<const double> gradient, double unit_roundoff) {
+  if (!Fits(call, gradient) || incoming.size() != gradient.size()) return false;
+  Groups groups(call);
+  groups.AddGradient(incoming);
+  const double sum_roundoff = std::min(unit_roundoff, UnitRoundoff(DType::kFloat32));
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const Group& group = groups.Of(i);
+    const double own = incoming[i] * groups.WeightOf(i), normal = groups.NormalOf(i);
+    const double value = groups.InverseOf(i) * (own - group.gradient - normal * group.along);
+    const double condition = groups.GroupConditionOf(i);
+    const double terms = std::abs(own) + group.size + std::abs(normal) * group.size_along;
+    // `normal` itself is off by its condition, in every element.
+    const double of_normal =
+        groups.ConditionOf(i) * std::abs(group.along) + std::abs(normal) * condition * group.size;
+    const double of_sums = groups.InverseOf(i) * (terms + of_normal) + condition * std::abs(value);
+    const double rounding =
+        unit_roundoff * std::abs(value) + sum_roundoff * groups.DepthOf(i) * of_sums;
+    if (!(std::abs(gradient[i] - value) <= kRoundings * rounding)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// Something that is added: its size, and how much of it is rounding.
+struct Term {
+  double size = 0, residue = 0;
+};
+
+// Of its forward call.
+bool IsModule(std::string_view call_name) {
+  const bool is_forward = call_name.find(".forward.") != std::string_view::npos;
+  return is_forward && (call_name.starts_with("Module.") || call_name.starts_with("Cell."));
+}
+
+double RootMeanSquare(const Item& item) { return RmsOf(item).value_or(0); }
+double NormOf(const Item& item) { return RootMeanSquare(item) * std::sqrt(ElementsOf(item)); }
+
+double LargestMagnitude(const Item& item) {
+  const double max = NumberOf(item.statistics[0]).value_or(0);
+  const double min = NumberOf(item.statistics[1]).value_or(0);
+  return std::max(std::abs(max), std::abs(min));
+}
+
+// Of divisors of one sign; 0 where some may be zero.
+double LeastMagnitude(const Item& item) {
+  const double max = NumberOf(item.statistics[0]).value_or(0);
+  const double min = NumberOf(item.statistics[1]).value_or(0);
+  return max * min > 0 ? std::min(std::abs(max), std::abs(min)) : 0;
+}
+
+// What a term adds to the relative error of the result. It is no larger than the result and all
+// other terms together, whatever factors it has.
+double ShareOf(const Term& term, double all, double result) {
+  return term.residue * std::min(term.size, result + all - term.size) / result;
+}
+
+double OfTerms(std::span<const Term> terms, double result) {
+  double all = 0, error = 0;
+  for (const Term& term : terms) all += term.size;
+  for (const Term& term : terms) error += ShareOf(term, all, result);
+  return error;
+}
+
+Term ProductOf(const InputError& a, const InputError& b) {
+  const double size = std::min(RootMeanSquare(*a.golden) * LargestMagnitude(*b.golden),
+                               LargestMagnitude(*a.golden) * RootMeanSquare(*b.golden));
+  return {size, a.residue + b.residue};
+}
+
+Term QuotientOf(const InputError& a, const InputError& b) {
+  const double least = LeastMagnitude(*b.golden);
+  return least > 0 ? Term{RootMeanSquare(*a.golden) / least, a.residue + b.residue} : Term();
+}
+
+std::vector<Term> TermsOf(Mixing mixing, std::span<const InputError> operands, double factor) {
+  std::vector<Term> terms;
+  switch (mixing) {
+    case Mixing::kNone:
+    case Mixing::kFactors:
+      break;
+    case Mixing::kSelection:
+      for (const InputError& operand : operands) {
+        terms.push_back({NormOf(*operand.golden), operand.residue});
+      }
+      break;
+    case Mixing::kSum:
+      for (const InputError& operand : operands) {
+        const double times = terms.empty() ? 1 : std::abs(factor);
+        terms.push_back({RootMeanSquare(*operand.golden) * times, operand.residue});
+      }
+      break;
+    case Mixing::kQuotient:
+      if (operands.size() == 2) terms.push_back(QuotientOf(operands[0], operands[1]));
+      break;
+    case Mixing::kAddedProduct:
+    case Mixing::kAddedQuotient: {
+      if (operands.size() != 3) break;
+      Term added = mixing == Mixing::kAddedProduct ? ProductOf(operands[1], operands[2])
+                                                   : QuotientOf(operands[1], operands[2]);
+      added.size *= std::abs(factor);
+      terms = {{RootMeanSquare(*operands[0].golden), operands[0].residue}, added};
+      break;
+    }
+    case Mixing::kBias:
+      if (operands.size() == 3) {
+        terms.push_back({RootMeanSquare(*operands[2].golden), operands[2].residue});
+      }
+      break;
+  }
+  return terms;
+}
+
+// What a module adds to its result, as the bias of a layer: parameters that are rounding alone.
+double OfParameters(std::span<const InputError> operands, double result) {
+  double error = 0;
+  for (const InputError& operand : operands) {
+    if (operand.golden->role != ItemRole::kParameter) continue;
+    error += operand.residue * RootMeanSquare(*operand.golden);
+  }
+  return result > 0 ? error / result : 0;
+}
+
+}  // namespace
+
+bool HasResidue(std::span<const InputError> operands) {
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const InputError& operand) { return operand.residue > 0; });
+}
+
+double ResidueError(const Item& output, std::string_view call_name,
+                    std::span<const InputError> operands, double factor) {
+  if (!HasResidue(operands)) return 0;
+  if (IsModule(call_name)) return OfParameters(operands, RootMeanSquare(output));
+  // What is done to a residue alone changes its size, not its error.
+  if (operands.size() == 1) return operands.front().residue;
+  const Mixing mixing = MixingOfCall(call_name);
+  if (mixing == Mixing::kFactors) {
+    double error = 0;
+    for (const InputError& operand : operands) error += operand.residue;
+    return error;
+  }
+  const std::vector<Term> terms = TermsOf(mixing, operands, factor);
+  const double result = mixing == Mixing::kSelection ? NormOf(output) : RootMeanSquare(output);
+  if (mixing == Mixing::kBias && !terms.empty()) {
+    return result > 0 ? terms.front().residue * terms.front().size / result : 0;
+  }
+  const double error = terms.empty() || !(result > 0) ? 0 : OfTerms(terms, result);
+  return std::isfinite(error) ? error : 0;
+}
+
+double HiddenByElements(const Item& output, std::string_view call_name,
+                        std::span<const InputError> operands, double factor) {
+  if (!call_name.ends_with(".forward") || operands.empty()) return 0;
+  if (IsSign(call_name)) {
+    // The largest elements make the norm; all others may be small.
+    const Item& item = *operands.front().golden;
+    const double large = NormOf(item) / LargestMagnitude(item);
+    const double count = ElementsOf(item);
+    const double share = (count - large * large) / count;
+    return share > 0 ? 2 * std::sqrt(share) : 0;
+  }
+  if (MixingOfCall(call_name) != Mixing::kAddedQuotient || operands.size() != 3) return 0;
+  const Item& a = *operands[1].golden;
+  const Item& b = *operands[2].golden;
+  const double least = LeastMagnitude(b);
+  const double size = RootMeanSquare(output);
+  if (!(least > 0) || !(size > 0)) return 0;
+  // The largest quotient is about that of the largest elements: b is the size of a.
+  const double quotient = LargestMagnitude(a) / LargestMagnitude(b);
+  const double error =
+      operands[1].error * RootMeanSquare(a) + quotient * operands[2].error * RootMeanSquare(b);
+  return std::abs(factor) * std::min(error / least, 2 * quotient) / size;
+}
+
+bool ShareResidues(const Item& output, std::string_view call_name, double factor,
+                   std::span<InputError> operands) {
+  const Mixing mixing = MixingOfCall(call_name);
+  const bool adds = mixing == Mixing::kSum || mixing == Mixing::kSelection;
+  const bool adds_two = mixing == Mixing::kAddedProduct || mixing == Mixing::kAddedQuotient;
+  if (!(adds || adds_two) || operands.size() < 2 || !HasResidue(operands)) return false;
+  const std::vector<Term> terms = TermsOf(mixing, operands, factor);
+  if (terms.empty()) return false;
+  const double result = mixing == Mixing::kSelection ? NormOf(output) : RootMeanSquare(output);
+  if (!(result > 0)) return false;
+  double all = 0;
+  for (const Term& term : terms) all += term.size;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!(operands[i].residue > 0)) continue;
+    const Term& term = terms[adds_two ? std::min<size_t>(i, 1) : i];
+    operands[i].error = std::min(operands[i].error, ShareOf(term, all, result));
+  }
+  return true;
+}
+
 namespace {
 
 double Clamped(double amplification) {

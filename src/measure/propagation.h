@@ -1,8 +1,9 @@
-// How the errors of a call's inputs, and its own rounding, show in its output.
+// How errors of what a call reads show in what it returns; normalisations are computed again.
 
 #ifndef PLUMBLINE_MEASURE_PROPAGATION_H_
 #define PLUMBLINE_MEASURE_PROPAGATION_H_
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,6 +11,30 @@
 #include "plumbline/compare.h"
 
 namespace plumbline::measure {
+
+// What layer, batch, group and instance norm return, computed again from what they read.
+
+// y = w (x - mean) / sqrt(variance + epsilon) + b, with mean and variance of each group of
+// elements.
+struct Normalisation {
+  std::span<const double> x;
+  std::span<const double> w, b;  // one number per channel, or empty
+  size_t channels = 1;           // element i is of channel i / places % channels
+  size_t places = 1;
+  size_t block = 0;  // elements of a group, which lie in a row; 0: a group is a channel
+  double epsilon = 0;
+};
+
+// Whether `y` is, in every element, the result of `call`, to within the roundings of a correct one
+// in a type of this roundoff: those of x count by its size over the deviation of its group. Sizes
+// that do not fit are false.
+bool IsNormalised(const Normalisation& call, std::span<const double> y, double unit_roundoff);
+
+// The same of the gradient of x, where `incoming` is that of the result.
+bool IsGradientOfNormalised(const Normalisation& call, std::span<const double> incoming,
+                            std::span<const double> gradient, double unit_roundoff);
+
+// How the errors of a call's inputs, and its own rounding, show in its output.
 
 // More than this is no amplification but a result without meaning.
 inline constexpr double kMostAmplification = 1e4;
@@ -54,6 +79,30 @@ bool AreOtherFills(const Item& target, const Item& golden);
 // finite.
 Propagation PropagationTo(const Item& golden, std::string_view call_name,
                           std::span<const InputError> operands);
+
+// What becomes of a value that is nothing but the rounding of a sum that cancelled.
+
+// Whether an operand is nothing but rounding (InputError::residue).
+bool HasResidue(std::span<const InputError> operands);
+
+// The relative error of a call's result `output` that the residues among its operands explain
+// (InputError::residue), without a ceiling (docs/design/verdict.md, "Sums that cancel"). Residues
+// count by their share in the result: beside something larger they vanish, beside zeros they are
+// all there is. `factor`: the one number among the arguments, such as the step size of addcdiv.
+double ResidueError(const Item& output, std::string_view call_name,
+                    std::span<const InputError> operands, double factor);
+
+// The relative error of a result that four statistics of the operands cannot rule out where single
+// elements may be rounding alone: of a sign, of those that may be small beside the largest; of
+// x + s a / b (addcdiv), of quotients by the smallest divisor. 0 for other calls. The error of an
+// operand is one of all elements.
+double HiddenByElements(const Item& output, std::string_view call_name,
+                        std::span<const InputError> operands, double factor);
+
+// Lowers the errors of residues that are added to other values to their share in the result, so
+// that they excuse nothing in what is larger. False: there are none, or the call is none that adds.
+bool ShareResidues(const Item& output, std::string_view call_name, double factor,
+                   std::span<InputError> operands);
 
 }  // namespace plumbline::measure
 

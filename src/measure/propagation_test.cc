@@ -7,7 +7,168 @@
 #include <vector>
 
 namespace plumbline::measure {
+
 namespace {
+
+constexpr double kFloat32 = 0x1p-24;
+using Values = std::vector<double>;
+
+// Two channels of mean 100 and -40 with deviation 1 and 2, in four samples.
+const Values kColumns{101, -38, 99, -42, 101, -42, 99, -38};
+const Values kNormal{1, 1, -1, -1, 1, -1, -1, 1};
+
+Normalisation OfColumns() { return {kColumns, {}, {}, 2, 1, 0, 0}; }
+
+TEST(Normalised, ByChannel) {
+  EXPECT_TRUE(IsNormalised(OfColumns(), kNormal, kFloat32));
+  Values off = kNormal;
+  off[3] += 1e-6;  // rounding of 42 beside a deviation of 2
+  EXPECT_TRUE(IsNormalised(OfColumns(), off, kFloat32));
+  off[3] += 1e-3;
+  EXPECT_FALSE(IsNormalised(OfColumns(), off, kFloat32));
+}
+
+TEST(Normalised, ByBlocksWithWeightsAndBiases) {
+  const Values w{2, 3}, b{10, 20}, x{101, 99, -38, -42};
+  const Normalisation layer{x, w, b, 2, 1, 2, 0};
+  EXPECT_TRUE(IsNormalised(layer, Values{12, 17, 12, 17}, kFloat32));
+  const Normalisation instance{x, w, b, 2, 2, 2, 0};
+  EXPECT_TRUE(IsNormalised(instance, Values{12, 8, 23, 17}, kFloat32));
+  EXPECT_FALSE(IsNormalised(instance, Values{12, 17, 12, 17}, kFloat32));
+  EXPECT_FALSE(IsNormalised({x, {}, b, 2, 2, 2, 0}, Values{12, 8, 23, 17}, kFloat32));
+}
+
+TEST(Normalised, EpsilonCounts) {
+  Normalisation call = OfColumns();
+  call.epsilon = 3;  // sqrt(1 + 3), sqrt(4 + 3)
+  const double second = 2 / std::sqrt(7.0);
+  const Values y{0.5, second, -0.5, -second, 0.5, -second, -0.5, second};
+  EXPECT_TRUE(IsNormalised(call, y, kFloat32));
+  EXPECT_FALSE(IsNormalised(OfColumns(), y, kFloat32));
+}
+
+TEST(Normalised, WhatDoesNotFitOrIsNoNumberIsWrong) {
+  EXPECT_FALSE(IsNormalised(OfColumns(), Values{1, 1}, kFloat32));
+  Normalisation call = OfColumns();
+  call.channels = 3;
+  EXPECT_FALSE(IsNormalised(call, kNormal, kFloat32));
+  call.channels = 0;
+  EXPECT_FALSE(IsNormalised(call, kNormal, kFloat32));
+  Values bad = kNormal;
+  bad[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(IsNormalised(OfColumns(), bad, kFloat32));
+}
+
+TEST(Normalised, GradientLosesItsMeanAndWhatLiesAlongTheResult) {
+  // Of a loss that is the sum of the results, or of their squares, nothing is left.
+  const Values nothing(8, 0), noise(8, 2e-7);
+  EXPECT_TRUE(IsGradientOfNormalised(OfColumns(), Values(8, 1), nothing, kFloat32));
+  EXPECT_TRUE(IsGradientOfNormalised(OfColumns(), kNormal, noise, kFloat32));
+  const Values incoming{1, 0, 0, 0, 0, 0, 0, 0};
+  // 1 - 1/4 - x mean(x g), with x = 1, -1, 1, -1 and mean(x g) = 1/4.
+  const Values gradient{0.5, 0, 0, 0, -0.5, 0, 0, 0};
+  EXPECT_TRUE(IsGradientOfNormalised(OfColumns(), incoming, gradient, kFloat32));
+  Values scaled = gradient;
+  for (double& value : scaled) value *= 1.01;
+  EXPECT_FALSE(IsGradientOfNormalised(OfColumns(), incoming, scaled, kFloat32));
+}
+
+// Four elements of this size.
+Item SizedTensor(double size, double least = -1) {
+  Item item;
+  item.is_tensor = true;
+  item.dtype = "torch.float32";
+  item.shape = Shape{4};
+  item.statistics = {size, least < 0 ? -size : least, 0.0, 2 * size};
+  return item;
+}
+
+const Item kZeros = SizedTensor(0);
+const Item kResidue = SizedTensor(1e-9);
+const Item kValue = SizedTensor(0.1);
+
+// What is all rounding on `residue`, as InputError of an operand.
+InputError Residue(const Item& item, double residue = 1) { return {&item, 1, residue}; }
+InputError Exact(const Item& item) { return {&item, 0, 0}; }
+
+TEST(Residue, AloneItKeepsItsErrorWhateverIsDoneToIt) {
+  const std::vector<InputError> alone{Residue(kResidue)};
+  EXPECT_EQ(ResidueError(kResidue, "Torch.sqrt.0.forward", alone, 1), 1);
+  EXPECT_EQ(ResidueError(kResidue, "Torch.unheard_of.0.forward", alone, 1), 1);
+  EXPECT_EQ(ResidueError(kResidue, "Torch.sqrt.0.forward", std::vector{Exact(kResidue)}, 1), 0);
+}
+
+TEST(Residue, BesideZerosItIsAllThereIs) {
+  const Item tenth = SizedTensor(1e-10);
+  const std::vector<InputError> operands{Exact(kZeros), Residue(kResidue)};
+  EXPECT_NEAR(ResidueError(tenth, "Tensor.lerp_.0.forward", operands, 0.1), 1, 1e-12);
+  EXPECT_NEAR(ResidueError(kResidue, "Tensor.add_.0.forward", operands, 1), 1, 1e-12);
+  EXPECT_NEAR(ResidueError(kResidue, "Torch.where.0.forward", operands, 1), 1, 1e-12);
+  EXPECT_NEAR(ResidueError(kResidue, "Tensor.copy_.0.forward", operands, 1), 1, 1e-12);
+}
+
+TEST(Residue, BesideSomethingLargerItVanishes) {
+  const std::vector<InputError> operands{Exact(kValue), Residue(kResidue)};
+  EXPECT_NEAR(ResidueError(kValue, "Tensor.add_.0.forward", operands, 1), 1e-8, 1e-12);
+  EXPECT_NEAR(ResidueError(kValue, "Tensor.add_.0.forward", operands, -0.01), 1e-10, 1e-14);
+  EXPECT_NEAR(ResidueError(kValue, "Torch.cat.0.forward", operands, 1), 1e-8, 1e-12);
+  const std::vector<InputError> bias{Exact(kValue), Exact(kValue), Residue(kResidue)};
+  EXPECT_NEAR(ResidueError(kValue, "Functional.linear.0.forward", bias, 1), 1e-8, 1e-12);
+}
+
+TEST(Residue, FactorsKeepIt) {
+  const std::vector<InputError> operands{Residue(kResidue), Exact(kValue)};
+  const Item product = SizedTensor(1e-10);
+  EXPECT_EQ(ResidueError(product, "Tensor.mul_.0.forward", operands, 1), 1);
+  const std::vector<InputError> square{Residue(kResidue), Residue(kResidue)};
+  EXPECT_EQ(ResidueError(product, "Tensor.__mul__.0.forward", square, 1), 2);
+}
+
+TEST(Residue, OfTheStepsOfAdam) {
+  const Item square = SizedTensor(1e-21, 1e-22);
+  const std::vector<InputError> squares{Exact(kZeros), Residue(kResidue), Residue(kResidue)};
+  EXPECT_NEAR(ResidueError(square, "Tensor.addcmul_.0.forward", squares, 0.001), 2, 1e-12);
+  const Item divisor = SizedTensor(1.1e-8, 1e-8);
+  const std::vector<InputError> step{Exact(kValue), Residue(kResidue), Residue(divisor, 0.1)};
+  // A weight of 0.1 moves by at most 0.01 * 1e-9 / 1e-8.
+  EXPECT_NEAR(ResidueError(kValue, "Tensor.addcdiv_.0.forward", step, -0.01), 1.1 * 0.01, 1e-9);
+  const std::vector<InputError> quotient{Residue(kResidue), Exact(divisor)};
+  EXPECT_NEAR(ResidueError(kValue, "Tensor.div.0.forward", quotient, 1), 1, 1e-12);
+  // Of divisors of either sign nothing is known.
+  const std::vector<InputError> across{Residue(kResidue), Exact(kValue)};
+  EXPECT_EQ(ResidueError(kValue, "Tensor.div.0.forward", across, 1), 0);
+}
+
+TEST(Residue, AmongAddendsItExcusesItsShare) {
+  const Item divisor = SizedTensor(1.1e-8, 1e-8);
+  std::vector<InputError> step{Exact(kValue), Residue(kResidue), Exact(divisor)};
+  EXPECT_TRUE(ShareResidues(kValue, "Tensor.addcdiv_.0.forward", -0.01, step));
+  EXPECT_NEAR(step[1].error, 0.01, 1e-9);  // 0.01 * 1e-9 / 1e-8 of 0.1
+  EXPECT_EQ(step[0].error, 0);
+  std::vector<InputError> product{Exact(kValue), Exact(kValue), Residue(kResidue)};
+  EXPECT_TRUE(ShareResidues(kValue, "Tensor.addcmul_.0.forward", 1, product));
+  EXPECT_NEAR(product[2].error, 1e-9, 1e-12);
+  std::vector<InputError> factors{Exact(kValue), Residue(kResidue)};
+  EXPECT_FALSE(ShareResidues(kValue, "Tensor.mul_.0.forward", 1, factors));
+}
+
+TEST(Residue, OfAModuleCountsAmongItsParameters) {
+  Item bias = SizedTensor(0.01), value = SizedTensor(0.1);
+  bias.role = ItemRole::kParameter;
+  const std::vector<InputError> operands{Exact(value), Residue(bias, 0.5)};
+  EXPECT_NEAR(ResidueError(value, "Module.fc.Linear.forward.0", operands, 1), 0.05, 1e-12);
+  // What becomes of a value in an unknown module is not known.
+  const std::vector<InputError> read{Residue(value, 0.5)};
+  EXPECT_EQ(ResidueError(value, "Module.fc.Linear.forward.0", read, 1), 0);
+  EXPECT_EQ(ResidueError(value, "Module.fc.Linear.backward.0", read, 1), 0.5);
+}
+
+TEST(Residue, NothingIsKnownOfOtherCallsAndOfTheirGradients) {
+  const std::vector<InputError> operands{Exact(kValue), Residue(kResidue)};
+  EXPECT_EQ(ResidueError(kValue, "Torch.matmul.0.forward", operands, 1), 0);
+  EXPECT_EQ(ResidueError(kValue, "Tensor.add_.0.backward", operands, 1), 0);
+  EXPECT_EQ(ResidueError(kZeros, "Tensor.add_.0.forward", operands, 1), 0);
+}
 
 Item TensorOf(Shape shape, double max, double min, double mean, double norm) {
   Item item;
@@ -233,4 +394,5 @@ TEST(Propagation, StaysFiniteWithoutUsableStatistics) {
 }
 
 }  // namespace
+
 }  // namespace plumbline::measure

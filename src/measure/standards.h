@@ -88,7 +88,7 @@ enum class Amplifier : uint8_t {
 Amplifier AmplifierOfCall(std::string_view call_name);
 
 // How a call puts several values together; decides what becomes of a residue among them
-// (measure/residue.h).
+// (measure/propagation.h).
 enum class Mixing : uint8_t {
   kNone,           // not known
   kSum,            // a + s b
@@ -101,7 +101,7 @@ enum class Mixing : uint8_t {
 };
 Mixing MixingOfCall(std::string_view call_name);
 
-// How far apart two tensors are, as a call tells it (measure/distance_error.h).
+// How far apart two tensors are, as a call tells it (measure/elementwise.h).
 enum class Distance : uint8_t {
   kNone,
   kDifference,  // a - b, a + b

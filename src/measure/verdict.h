@@ -4,10 +4,11 @@
 #ifndef PLUMBLINE_MEASURE_VERDICT_H_
 #define PLUMBLINE_MEASURE_VERDICT_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "measure/statistic_choice.h"
+#include "measure/stats_metrics.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::measure {
@@ -74,6 +75,16 @@ int Severity(Verdict verdict);
 
 // Column `Accuracy Reached or Not`: "Yes", "No", "None", "Unmatched". NaN never yields "Yes".
 std::string AccuracyText(const TensorMetrics& metrics);
+
+// Differences below the smallest normal number of a type.
+
+// Noise, for the reason "subnormal", where two finite tensors differ by no more than the smallest
+// normal number of their type in any element or statistic, however much that is of the whole:
+// numbers that became zero, units of the smallest ones. Of float16, whose smaller numbers are in
+// use, by one unit of the smallest. Nothing else, and where the usual rules suffice. `metrics` as
+// of DifferenceOf().
+std::optional<Difference> BelowNormal(const Item& target, const Item& golden,
+                                      const PairContext& context, const TensorMetrics* metrics);
 
 }  // namespace plumbline::measure
 

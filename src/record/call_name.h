@@ -6,6 +6,7 @@
 #ifndef PLUMBLINE_RECORD_CALL_NAME_H_
 #define PLUMBLINE_RECORD_CALL_NAME_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,25 @@ std::string BuildCallName(const CallName& name);
 // "{entry}.{part}.{path}", the name of one tensor of a call and of its file without extension.
 // `part` is "input", "kwargs", "output" or "parameters"; empty for parameter gradients.
 std::string TensorName(std::string_view entry, std::string_view part, std::string_view path);
+
+// Names of static-graph dumps: of kernels, and a number in front of a tensor's name that says in
+// which of several directories it lies.
+
+struct GraphName {
+  size_t directory = 0;   // index
+  std::string_view name;  // borrowed
+};
+
+// "2:file" is in the third directory; "file", and a number that `directories` does not reach, are
+// names of the first one.
+GraphName ParseGraphName(std::string_view data_name, size_t directories);
+
+// What stands in front of the names of a directory: nothing for the first one.
+std::string GraphNamePrefix(size_t directory);
+
+// "Default_net_Conv2D-op1" of "Default/net/Conv2D-op1": a kernel as the names of files and most
+// tables have it.
+std::string MangledKernel(std::string_view full_name);
 
 }  // namespace plumbline
 

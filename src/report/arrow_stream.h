@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "report/row_columns.h"
+#include "report/table.h"
 
 // The three structures of the interface; names and members are those of its specification.
 extern "C" {

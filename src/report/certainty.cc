@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
-#include "measure/statistic_choice.h"
+#include "measure/stats_metrics.h"
 
 namespace plumbline::report {
+
 namespace {
 
 constexpr std::string_view kLevelOfAll = "high";
@@ -78,6 +83,83 @@ std::string LimitText(const DetectionLimit& limit) {
 
 std::string LimitLine(const DetectionLimit& limit) {
   return fmt::format("  limit: {}\n", LimitText(limit));
+}
+
+namespace {
+
+constexpr std::pair<std::string_view, bool MetConditions::*> kMembers[] = {
+    {"wrong", &MetConditions::wrong},   {"unjudged", &MetConditions::unjudged},
+    {"any", &MetConditions::differs},   {"suspicious", &MetConditions::suspicious},
+    {"broken", &MetConditions::broken}, {"unmatched", &MetConditions::unmatched},
+};
+static_assert(std::size(kMembers) == kFailConditions.size());
+
+bool IsMet(const MetConditions& met, std::string_view condition) {
+  return std::ranges::any_of(kMembers, [&](const auto& member) {
+    return (condition == "any" || condition == member.first) && met.*member.second;
+  });
+}
+
+}  // namespace
+
+void AddCondition(std::string_view name, MetConditions& met) {
+  for (const auto& [known, member] : kMembers) {
+    if (known == name) met.*member = true;
+  }
+}
+
+Result<bool> MeetsAny(const MetConditions& met, const std::vector<std::string>& asked) {
+  bool meets = false;
+  for (const std::string& condition : asked) {
+    if (std::ranges::find(kFailConditions, condition) == kFailConditions.end()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("fail_on: unknown condition \"{}\" (expected wrong, unjudged, any, "
+                               "suspicious, broken or unmatched)",
+                               condition));
+    }
+    meets = meets || IsMet(met, condition);
+  }
+  return meets;
+}
+
+namespace {
+
+using CodeAndText = std::pair<std::string_view, std::string_view>;
+constexpr std::array<CodeAndText, 25> kTexts = {{
+    {"zero-both", "equal: zero throughout on both sides, which proves little"},
+    {"nonfinite-both", "equal as far as seen: NaN or infinity at the same places of both sides"},
+    {"empty", "no elements"},
+    {"both-null", "equal: nothing on either side"},
+    {"no-golden", "no counterpart: golden has no such call"},
+    {"no-target", "no counterpart: the target has no such call"},
+    {"recomputed", "no counterpart: only this side runs the call again"},
+    {"shape-differs", "no counterpart: other shapes"},
+    {"dtype-differs", "no counterpart: other data types"},
+    {"structure-differs", "no counterpart: other arguments or results"},
+    {"default-unknown", "only one side passes the argument; the other leaves it to its default"},
+    {"namesake", "no counterpart: the call of this name does something else"},
+    {"other-way", "no counterpart: another way to results that agree"},
+    {"other-batch", "another part of the batch than the other side's calls see"},
+    {"unreadable", "a tensor file is missing or damaged"},
+    {"no-data", "one side recorded no values"},
+    {"uninitialised", "memory that the call leaves unwritten"},
+    {"overwritten", "the call writes over it before anything reads it"},
+    {"flip", "each side chose or rounded what it read, which differs by noise alone"},
+    {"follows-flip", "follows from a choice that noise alone flipped"},
+    {"subnormal", "differs by less than the smallest normal number, or by one unit below it"},
+    {"fill-differs", "masks that mean the same, with other numbers"},
+    {"operands-exchanged", "equal: the operands stand in another order on the other side"},
+    {"digest-basis", "checksums taken from other bytes"},
+    {"other-node", "a gradient that is summed at another place"},
+}};
+
+}  // namespace
+
+std::string_view ReasonText(std::string_view code) {
+  for (const auto& [known, text] : kTexts) {
+    if (known == code) return text;
+  }
+  return {};
 }
 
 }  // namespace plumbline::report

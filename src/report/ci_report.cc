@@ -7,11 +7,11 @@
 #include <set>
 #include <string_view>
 
-#include "base/text_file.h"
+#include "base/file/text_file.h"
 #include "match/name_match.h"
-#include "report/json_object.h"
-#include "report/markup_text.h"
-#include "report/other_ways.h"
+#include "report/findings.h"
+#include "report/result_json.h"
+#include "verdict/meeting_points.h"
 
 namespace plumbline::report {
 namespace {
@@ -40,7 +40,7 @@ CiCase CaseOf(const Comparison& comparison, const ComparedCall& call) {
     result.message = "the other side leaves these arguments to their defaults";
     return result;
   }
-  if (call.unmatched_reason == kOtherWay) {
+  if (call.unmatched_reason == verdict::kEquivalent) {
     result.outcome = CiOutcome::kSkipped;
     result.rule = call.unmatched_reason;
     result.message = "another way to results that agree";

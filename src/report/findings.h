@@ -1,13 +1,26 @@
-// What upstream's result columns say about a row: result, remarks, colour, advice.
+// What reports say of rows and of the first wrong call, as upstream does and in lines of text; and
+// how such texts stand inside HTML and XML.
 
 #ifndef PLUMBLINE_REPORT_FINDINGS_H_
 #define PLUMBLINE_REPORT_FINDINGS_H_
 
 #include <string>
+#include <string_view>
 
 #include "plumbline/compare.h"
 
 namespace plumbline::report {
+
+// Texts inside HTML and XML.
+
+// Appends `text` as the content of an element. Bytes that are not UTF-8, lone surrogates and NUL
+// become U+FFFD.
+void AppendHtmlText(std::string_view text, std::string& out);
+// The same for XML attributes in double quotes and for contents whose line breaks must stay;
+// control characters, which XML 1.0 cannot hold, become question marks.
+void AppendXmlText(std::string_view text, std::string& out);
+
+// What upstream's result columns say about a row: result, remarks, colour, advice.
 
 // Fills `result` and `notes` of every row (docs/reference/compare.md, "Result", "Err_message"), and
 // colours rows in the modes statistics and tensor, with the reasons among their notes, each once.

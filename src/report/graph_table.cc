@@ -7,11 +7,11 @@
 #include <array>
 #include <cmath>
 
-#include "base/file.h"
-#include "base/number_text.h"
-#include "match/python_text.h"
+#include "base/file/file.h"
+#include "base/text/number_text.h"
+#include "match/expand.h"
 #include "measure/standards.h"
-#include "record/graph_name.h"
+#include "record/call_name.h"
 #include "record/recorded_number.h"
 #include "record/run_files.h"
 

@@ -3,20 +3,53 @@
 #ifndef PLUMBLINE_REPORT_HTML_REPORT_H_
 #define PLUMBLINE_REPORT_HTML_REPORT_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "explain/sample_evidence.h"
 #include "plumbline/compare.h"
-#include "report/evidence.h"
 
 namespace plumbline::report {
+
+// The frame around the parts of a page's data; only the page's writers need it.
+
+// What stands before the first part. `overview`: a JSON object, or empty.
+std::string HtmlDataHead(std::string_view overview);
+// What stands after the last one.
+inline constexpr std::string_view kHtmlDataEnd = "]}";
+
+// The texts of call stacks in a result: many calls come from one line of code and share one.
+
+// Spells every distinct stack once, up to a number beyond which they would be a good part of the
+// memory. `comparison` must outlive this. Thread-safe.
+class StackTexts {
+ public:
+  using Frames = std::vector<std::string>;
+
+  StackTexts(const Comparison& comparison, std::string (*spell)(const Frames&));
+
+  // The text of a call's stack, or null: it has none, or it is not kept.
+  [[nodiscard]] const std::string* Find(size_t call) const;
+  // The same, spelled where it is not kept; empty: no stack.
+  [[nodiscard]] std::string Of(size_t call) const;
+
+ private:
+  const Comparison& comparison_;
+  std::string (*spell_)(const Frames&);
+  std::unordered_map<const Frames*, std::string> texts_;
+};
+
+// The page, its parts, and what it says about all of them.
 
 // One comparison of a page. Both pointers are borrowed; `evidence` may be null.
 struct HtmlPart {
   std::string label;  // "rank 3"; shown when the page has several parts
   const Comparison* comparison = nullptr;
-  const Evidence* evidence = nullptr;
+  const explain::Evidence* evidence = nullptr;
 };
 
 // Rows that a page may hold over all its parts. Above, each part keeps its share of the worst rows

@@ -2,20 +2,316 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 
-#include "base/csv.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/number_text.h"
-#include "base/text_file.h"
-#include "match/python_text.h"
+#include "base/file/file.h"
+#include "base/file/text_file.h"
+#include "base/text/csv.h"
+#include "base/text/json.h"
+#include "base/text/number_text.h"
+#include "base/text/text_parts.h"
+#include "match/expand.h"
+#include "measure/compared_row.h"
+#include "record/recorded_number.h"
 #include "report/graph_table.h"
-#include "report/newest_verdict.h"
 
 namespace plumbline::report {
+
+namespace {
+
+constexpr size_t kNorm = 3;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Limits of release 26.2.0; the fall of the ratio as its documents have it (the program says 0.1).
+constexpr double kNormInput = 0.1, kNormOutput = 0.5;
+constexpr double kRatioInput = 0.9, kRatioOutput = 0.6;
+constexpr double kNormGrowth = 10, kNormFromZero = 0.1;
+constexpr double kCosineInput = 0.9, kCosineDrop = 0.1;
+
+// What a statistic is, in the order in which the release asks.
+enum class Kind : uint8_t { kNan, kInf, kMinusInf, kNumber, kDevice, kMissing, kOther };
+
+Kind KindOf(const Recorded& recorded, const std::string& text) {
+  if (const std::optional<double> number = NumberOf(recorded)) {
+    if (std::isnan(*number)) return Kind::kNan;
+    if (std::isinf(*number)) return *number > 0 ? Kind::kInf : Kind::kMinusInf;
+    return Kind::kNumber;
+  }
+  const std::string lower = LowerCase(text);
+  if (lower == "nan") return Kind::kNan;
+  if (lower == "n/a") return Kind::kMissing;
+  for (const std::string_view device : {"npu", "cpu", "cuda"}) {
+    if (lower.find(device) != std::string::npos) return Kind::kDevice;
+  }
+  return Kind::kOther;
+}
+
+NewestDifference Same(std::string_view text) {
+  return {std::string(text), std::string(text), std::nullopt};
+}
+
+NewestDifference OfNumbers(double target, double golden) {
+  const double difference = target - golden;
+  if (golden == 0) return {PythonFloat(difference), "inf", kInfinity};
+  const double percent = std::abs(difference / golden * 100);
+  return {PythonFloat(difference), PythonFloat(percent) + "%", percent / 100};
+}
+
+NewestDifference OfNonFinite(Kind target, Kind golden) {
+  if (target == Kind::kNan || golden == Kind::kNan) return Same("Nan");
+  const bool up = target == Kind::kInf || (target == Kind::kNumber && golden == Kind::kMinusInf);
+  NewestDifference difference = Same(up ? "inf" : "-inf");
+  difference.ratio = kInfinity;
+  return difference;
+}
+
+bool Contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// "linear" of "Functional.linear.0.forward".
+std::string_view ApiOf(std::string_view name) {
+  const size_t first = name.find('.');
+  if (first == std::string_view::npos) return {};
+  const size_t second = name.find('.', first + 1);
+  return name.substr(first + 1, second == std::string_view::npos ? second : second - first - 1);
+}
+
+constexpr auto kUnjudged = std::to_array<std::string_view>(
+    {"empty", "empty_like", "numpy", "to", "__setitem__", "empty_with_format", "new_empty_strided",
+     "new_empty", "empty_strided"});
+// Their inputs are not what the result is computed from on this rank.
+constexpr auto kInputsUnjudged = std::to_array<std::string_view>(
+    {"_reduce_scatter_base", "_all_gather_base", "all_to_all_single", "batch_isend_irecv"});
+
+// Types that mean the same: across frameworks the kind of number decides.
+bool TypesAgree(const Item& target, const Item& golden) {
+  if (target.dtype == golden.dtype || !target.dtype || !golden.dtype) {
+    return target.dtype == golden.dtype;
+  }
+  const bool same_framework =
+      target.dtype->starts_with("torch.") == golden.dtype->starts_with("torch.");
+  const std::optional<DType> a = ParseDType(*target.dtype);
+  const std::optional<DType> b = ParseDType(*golden.dtype);
+  return !same_framework && a && b && InfoOf(*a).kind == InfoOf(*b).kind;
+}
+
+class CallRules {
+ public:
+  CallRules(const Comparison& comparison, const ComparedCall& call)
+      : mode_(comparison.mode), rows_(measure::RowsOf(comparison, call)), results_(rows_.size()) {
+    const std::string_view api = ApiOf(call.name());
+    judged_ = !Contains(kUnjudged, api);
+    inputs_judged_ = !Contains(kInputsUnjudged, api);
+  }
+
+  std::vector<NewestResult> Run() && {
+    if (judged_ && mode_ == CompareMode::kDigest) {
+      for (size_t i = 0; i < rows_.size(); ++i) JudgeDigest(i);
+    } else if (judged_) {
+      for (size_t i = 0; i < rows_.size(); ++i) JudgeValues(i);
+      JudgeFromInputsToOutputs();
+      for (size_t i = 0; i < rows_.size(); ++i) JudgeForm(i);
+      if (inputs_judged_) JudgeGrowth();
+    }
+    for (size_t i = 0; i < rows_.size(); ++i) AddRepairs(i);
+    return std::move(results_);
+  }
+
+ private:
+  static bool IsOutput(const ComparedRow& row) {
+    return row.item().name.find(".output.") != std::string::npos;
+  }
+
+  bool IsJudged(size_t i) const { return IsOutput(rows_[i]) || inputs_judged_; }
+
+  void Add(size_t i, NewestLevel level, std::string_view text) {
+    results_[i].level = std::max(results_[i].level, level);
+    results_[i].messages.push_back(
+        fmt::format("{}: {}", level == NewestLevel::kError ? "error" : "warning", text));
+  }
+
+  void JudgeDigest(size_t i) {
+    const ComparedRow& row = rows_[i];
+    if (!row.target || !row.golden || !IsJudged(i)) return;
+    if (row.target->digest == row.golden->digest) return;
+    const bool lacking = row.target->digest.empty() || row.golden->digest.empty();
+    Add(i, lacking ? NewestLevel::kWarning : NewestLevel::kError, "[crc] The checksums differ.");
+  }
+
+  void JudgeValues(size_t i) {
+    const ComparedRow& row = rows_[i];
+    if (!row.target || !row.golden || !IsJudged(i)) return;
+    if (measure::HasNonFinite(*row.target) && !measure::HasNonFinite(*row.golden)) {
+      Add(i, NewestLevel::kError, "[naninf] Maximum or minimum of the target is NaN or infinite.");
+    }
+  }
+
+  // Largest relative error of the norm; percentages only, as the release reads them.
+  double LargestNorm(bool outputs) const {
+    double largest = 0;
+    for (const ComparedRow& row : rows_) {
+      if (!row.target || !row.golden || IsOutput(row) != outputs) continue;
+      const std::optional<double> ratio = NormOf(row);
+      if (ratio && std::isfinite(*ratio)) largest = std::max(largest, *ratio);
+    }
+    return largest;
+  }
+
+  static std::optional<double> NormOf(const ComparedRow& row) {
+    return NewestDifferenceOf(row.target->statistics[kNorm], row.golden->statistics[kNorm]).ratio;
+  }
+
+  double Smallest(bool outputs, Metric TensorMetrics::*member) const {
+    double smallest = 1;
+    for (const ComparedRow& row : rows_) {
+      if (!row.target || !row.golden || IsOutput(row) != outputs) continue;
+      const double* value = std::get_if<double>(&((*row.tensor).*member));
+      if (value != nullptr && row.tensor->element_count > 1) smallest = std::min(smallest, *value);
+    }
+    return smallest;
+  }
+
+  std::optional<size_t> FirstOutput() const {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (IsOutput(rows_[i]) && rows_[i].target && rows_[i].golden) return i;
+    }
+    return std::nullopt;
+  }
+
+  void JudgeFromInputsToOutputs() {
+    const std::optional<size_t> first = FirstOutput();
+    if (!first || !inputs_judged_) return;
+    if (mode_ == CompareMode::kTensor) {
+      const bool good = Smallest(false, &TensorMetrics::below_thousandth_ratio) > kRatioInput;
+      const bool bad = Smallest(true, &TensorMetrics::below_thousandth_ratio) < kRatioOutput;
+      if (good && bad) {
+        Add(*first, NewestLevel::kError,
+            "[thousandth] The one-thousandth ratio falls from above 0.9 to below 0.6.");
+      }
+      return;
+    }
+    if (!(LargestNorm(false) < kNormInput)) return;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const ComparedRow& row = rows_[i];
+      if (!row.target || !row.golden || !IsOutput(row)) continue;
+      const std::optional<double> ratio = NormOf(row);
+      if (ratio && *ratio > kNormOutput) {
+        Add(i, NewestLevel::kError, "[norm] The norm is off by more than half.");
+      }
+    }
+  }
+
+  // Arguments, types and shapes.
+  void JudgeForm(size_t i) {
+    const ComparedRow& row = rows_[i];
+    if (!row.target || !row.golden || !IsJudged(i)) return;
+    const Item& target = *row.target;
+    const Item& golden = *row.golden;
+    if (target.requires_grad && golden.requires_grad &&
+        target.requires_grad != golden.requires_grad) {
+      Add(i, NewestLevel::kError, "[requires-grad] requires_grad differs.");
+    }
+    const auto is_scalar = [](const Item& item) {
+      return item.dtype && item.dtype->find("class") != std::string::npos;
+    };
+    if (!IsOutput(row) && is_scalar(target) && is_scalar(golden) && target.shape_text == "[]" &&
+        target.statistics[0] != golden.statistics[0]) {
+      Add(i, NewestLevel::kError, "[scalar] The argument differs.");
+    }
+    const bool fused = golden.name.find("qkv") != std::string::npos ||
+                       golden.name.find("gate_up") != std::string::npos;
+    if (!TypesAgree(target, golden) && !fused) {
+      Add(i, NewestLevel::kError, "[dtype] The data types differ.");
+    }
+    if (target.shape_text != golden.shape_text) {
+      Add(i, NewestLevel::kError, "[shape] The shapes differ.");
+    }
+  }
+
+  void JudgeGrowth() {
+    const std::optional<size_t> first = FirstOutput();
+    if (!first) return;
+    if (mode_ == CompareMode::kTensor) {
+      const double input = Smallest(false, &TensorMetrics::cosine);
+      if (input > kCosineInput && input - Smallest(true, &TensorMetrics::cosine) > kCosineDrop) {
+        Add(*first, NewestLevel::kWarning, "[cosine] The cosine falls by over 0.1.");
+      }
+      return;
+    }
+    const double input = LargestNorm(false);
+    const double output = LargestNorm(true);
+    if (input == 0 ? output > kNormFromZero : output / input > kNormGrowth) {
+      Add(*first, NewestLevel::kWarning, "[norm-grows] The norm's error grows over tenfold.");
+    }
+  }
+
+  // What upstream passes and must not, and why rows are paired as they are.
+  void AddRepairs(size_t i) {
+    static constexpr auto kSaid = std::to_array<std::string_view>(
+        {"no-bench", "no-target", "unreadable", "structure", "recomputed", "renumbered",
+         "unwrapped", "renamed", "fuzzy", "mapped"});
+    const ComparedRow& row = rows_[i];
+    const bool exceptional =
+        row.verdict == Verdict::kNotComparable ||
+        (row.verdict == Verdict::kBroken &&
+         (row.reason.starts_with("nonfinite") || row.reason.starts_with("zero")));
+    const bool allocated = row.reason == "uninitialised" || row.reason == "overwritten";
+    if (results_[i].level == NewestLevel::kPass && exceptional && !allocated) {
+      const bool broken = row.verdict == Verdict::kBroken || row.reason.ends_with("-differs");
+      Add(i, broken ? NewestLevel::kError : NewestLevel::kWarning,
+          fmt::format("[{}] This row proves nothing good.", row.reason));
+    }
+    for (const Note& note : row.notes) {
+      if (!Contains(kSaid, note.code)) continue;
+      results_[i].messages.push_back(fmt::format("note: [{}] {}", note.code, note.text));
+    }
+  }
+
+  const CompareMode mode_;
+  const std::span<const ComparedRow> rows_;
+  std::vector<NewestResult> results_;
+  bool judged_ = true;
+  bool inputs_judged_ = true;
+};
+
+}  // namespace
+
+std::string NewestStatisticText(const Recorded& recorded) {
+  if (const auto* v = std::get_if<bool>(&recorded)) return *v ? "True" : "False";
+  if (const auto* v = std::get_if<int64_t>(&recorded)) return std::to_string(*v);
+  if (const auto* v = std::get_if<Text>(&recorded)) return *v;
+  const auto* number = std::get_if<double>(&recorded);
+  if (number == nullptr) return "None";
+  if (std::isnan(*number)) return "Nan";
+  if (std::isinf(*number)) return *number > 0 ? " inf" : " -inf";
+  return PythonFloat(*number);
+}
+
+NewestDifference NewestDifferenceOf(const Recorded& target, const Recorded& golden) {
+  const std::string a = NewestStatisticText(target);
+  const std::string b = NewestStatisticText(golden);
+  if (a == b) return Same("0");
+  const Kind kind = KindOf(target, a);
+  const Kind other = KindOf(golden, b);
+  if (kind == Kind::kMissing || other == Kind::kMissing) return Same("N/A");
+  if (kind == Kind::kDevice && other == Kind::kDevice) return Same("N/A");
+  const auto is_value = [](Kind k) { return k <= Kind::kNumber; };
+  if (!is_value(kind) || !is_value(other)) return Same("Diff");
+  if (kind == Kind::kNumber && other == Kind::kNumber) {
+    return OfNumbers(*NumberOf(target), *NumberOf(golden));
+  }
+  return OfNonFinite(kind, other);
+}
+
+std::vector<NewestResult> NewestResultsOf(const Comparison& comparison, const ComparedCall& call) {
+  return CallRules(comparison, call).Run();
+}
+
 namespace {
 
 constexpr std::string_view kNotAvailable = "N/A";

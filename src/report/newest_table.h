@@ -1,9 +1,10 @@
-// The csv file with the columns of the newest upstream release.
+// The result table as the newest upstream release has it (docs/reference/compare-newest.md).
 
 #ifndef PLUMBLINE_REPORT_NEWEST_TABLE_H_
 #define PLUMBLINE_REPORT_NEWEST_TABLE_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,30 @@
 #include "plumbline/compare.h"
 
 namespace plumbline::report {
+
+// Differences and results of rows as that release spells them.
+
+// Texts of one statistic's two columns, and the relative error as a ratio (infinite for "inf")
+// where it is a number.
+struct NewestDifference {
+  std::string difference, relative;
+  std::optional<double> ratio;
+};
+NewestDifference NewestDifferenceOf(const Recorded& target, const Recorded& golden);
+
+// "NPU max" and the others as that release writes them.
+std::string NewestStatisticText(const Recorded& recorded);
+
+enum class NewestLevel : uint8_t { kPass, kWarning, kError };
+struct NewestResult {
+  NewestLevel level = NewestLevel::kPass;
+  std::vector<std::string> messages;  // "error: [shape] The shapes differ."
+};
+// One result per row of the call. Rows that upstream passes although one side has no counterpart,
+// no readable data, NaN, infinities, no elements or nothing but zeros are warnings or errors.
+std::vector<NewestResult> NewestResultsOf(const Comparison& comparison, const ComparedCall& call);
+
+// The csv file with its columns.
 
 // Columns of upstream 26.2.0 for the comparison's mode, then `Verdict` and `Reason`.
 std::vector<std::string_view> NewestHeader(const Comparison& comparison);

@@ -1,12 +1,74 @@
 #include "report/result_json.h"
 
+#include <array>
+#include <cmath>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
-#include "base/text_file.h"
+#include "base/file/text_file.h"
+#include "base/text/json.h"
+#include "base/text/number_text.h"
+#include "formats/sqlite/sqlite_table.h"
 #include "report/certainty.h"
-#include "report/first_wrong_members.h"
-#include "report/json_object.h"
-#include "report/other_ways.h"
+#include "report/html_report.h"
+#include "report/table.h"
+#include "verdict/meeting_points.h"
+
+namespace plumbline::report {
+
+void AppendNumber(double value, std::string& out) {
+  if (std::isfinite(value)) {
+    AppendPythonFloat(value, out);
+  } else {
+    json::AppendString(PythonFloat(value), out);
+  }
+}
+
+void AppendMetric(const Metric& metric, std::string& out) {
+  if (const double* value = std::get_if<double>(&metric)) {
+    AppendNumber(*value, out);
+  } else {
+    out += "null";
+  }
+}
+
+void AppendRecorded(const Recorded& recorded, std::string& out) {
+  if (const auto* truth = std::get_if<bool>(&recorded)) {
+    out += *truth ? "true" : "false";
+  } else if (const auto* integer = std::get_if<int64_t>(&recorded)) {
+    out += std::to_string(*integer);
+  } else if (const auto* real = std::get_if<double>(&recorded)) {
+    AppendNumber(*real, out);
+  } else if (const auto* text = std::get_if<Text>(&recorded)) {
+    json::AppendString(*text, out);
+  } else {
+    out += "null";
+  }
+}
+
+void AppendTexts(const std::vector<std::string>& values, std::string& out) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ", ";
+    json::AppendString(values[i], out);
+  }
+  out += ']';
+}
+
+std::string& ObjectWriter::Key(std::string_view key) {
+  if (!first_) out_ += ", ";
+  first_ = false;
+  json::AppendString(key, out_);
+  out_ += ": ";
+  return out_;
+}
+
+void ObjectWriter::Text(std::string_view key, std::string_view value) {
+  json::AppendString(value, Key(key));
+}
+
+}  // namespace plumbline::report
 
 namespace plumbline::report {
 
@@ -143,8 +205,8 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
   object.Truth("complete", comparison.is_complete());
-  object.Text("other_way", OtherWaysOf(comparison).text);
-  object.Text("narrowed", NarrowedText(comparison));
+  object.Text("other_way", verdict::EquivalentCallsOf(comparison).text);
+  object.Text("narrowed", verdict::NarrowedText(comparison));
   const Certainty certainty = CertaintyOf(comparison);
   ObjectWriter members(object.Key("certainty"));
   members.Text("level", certainty.level);
@@ -217,3 +279,89 @@ std::string ResultJson(const Comparison& comparison) {
 }
 
 }  // namespace plumbline
+
+namespace plumbline::report {
+
+namespace {
+
+using sqlite_table::Cell;
+
+// The first columns are declared in full; the rest are values, each of which keeps its own type.
+constexpr std::string_view kRowsHead =
+    "CREATE TABLE rows (row INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls(call), "
+    "name TEXT NOT NULL, role TEXT NOT NULL, verdict TEXT NOT NULL, reason TEXT NOT NULL, "
+    "error REAL, explained_error REAL, result TEXT NOT NULL, target_dtype TEXT, golden_dtype TEXT, "
+    "target_shape TEXT, golden_shape TEXT";
+constexpr size_t kDeclaredColumns = 13;
+
+std::string Schema(const std::vector<CellColumn>& columns) {
+  std::string rows(kRowsHead);
+  for (size_t i = kDeclaredColumns; i < columns.size(); ++i) rows += ", " + columns[i].name;
+  return "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
+         "CREATE TABLE calls (call INTEGER PRIMARY KEY, target_name TEXT, golden_name TEXT, "
+         "verdict TEXT NOT NULL, unmatched_reason TEXT, unmatched_detail TEXT, stack TEXT);" +
+         rows +
+         ");CREATE VIEW wrong AS SELECT * FROM rows WHERE verdict IN ('suspicious', 'broken');";
+}
+
+Cell TextOrNull(std::string_view text) { return text.empty() ? Cell() : Cell(text); }
+
+Status AddFacts(const Comparison& comparison, sqlite_table::Writer& writer) {
+  PL_TRY(writer.Begin("facts", 2));
+  const std::string answer = SummaryText(comparison);
+  std::string summary = SummaryJson(comparison);
+  summary.pop_back();
+  const std::array<std::pair<std::string_view, std::string_view>, 7> facts = {{
+      {"format", "plumbline compare"},
+      {"version", "1"},
+      {"mode", CompareModeName(comparison.mode)},
+      {"target", comparison.target_path},
+      {"golden", comparison.golden_path},
+      {"answer", std::string_view(answer).substr(0, answer.find('\n'))},
+      {"summary", summary},
+  }};
+  for (const auto& [name, value] : facts) {
+    PL_TRY(writer.Add(std::array<Cell, 2>{name, value}));
+  }
+  return {};
+}
+
+Status AddCalls(const Comparison& comparison, sqlite_table::Writer& writer) {
+  const StackTexts stacks(comparison, [](const StackTexts::Frames& frames) {
+    std::string text;
+    AppendTexts(frames, text);
+    return text;
+  });
+  const auto pack = [&](size_t begin, size_t end, sqlite_table::PackedRows& rows) {
+    for (size_t i = begin; i < end; ++i) {
+      const ComparedCall& call = comparison.calls[i];
+      const std::string stack = stacks.Of(i);
+      rows.Add(std::to_array<Cell>({static_cast<int64_t>(i), TextOrNull(call.target_name),
+                                    TextOrNull(call.golden_name), VerdictName(call.verdict),
+                                    TextOrNull(call.unmatched_reason),
+                                    TextOrNull(call.unmatched_detail), TextOrNull(stack)}));
+    }
+  };
+  return writer.AddLong("calls", comparison.calls.size(), pack);
+}
+
+Status AddRows(const Comparison& comparison, sqlite_table::Writer& writer) {
+  const auto pack = [&](size_t begin, size_t end, sqlite_table::PackedRows& rows) {
+    RowCells cells(comparison);
+    for (size_t i = begin; i < end; ++i) rows.Add(cells.Of(i));
+  };
+  return writer.AddLong("rows", comparison.rows.size(), pack);
+}
+
+}  // namespace
+
+Status WriteDatabase(const Comparison& comparison, const std::string& path) {
+  const std::vector<CellColumn> columns = CellColumnsOf(comparison.mode);
+  PL_TRY_ASSIGN(sqlite_table::Writer writer, sqlite_table::Writer::Create(path, Schema(columns)));
+  PL_TRY(AddFacts(comparison, writer));
+  PL_TRY(AddCalls(comparison, writer));
+  PL_TRY(AddRows(comparison, writer));
+  return writer.Finish();
+}
+
+}  // namespace plumbline::report

@@ -8,14 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/log.h"
+#include "base/process/log.h"
 #include "measure/compared_row.h"
 #include "plumbline/compare.h"
 #include "report/certainty.h"
-#include "report/fail_conditions.h"
 #include "report/findings.h"
-#include "report/other_ways.h"
-#include "report/reason_text.h"
+#include "verdict/meeting_points.h"
 
 namespace plumbline {
 namespace {
@@ -106,11 +104,46 @@ uint64_t DropsThatCount(const RunLoss& loss, uint64_t ways) {
                   : loss.recorder_drops;
 }
 
+// Of these, beside the early end of the recording.
+uint64_t OtherDrops(const RunLoss& loss, uint64_t ways) {
+  const uint64_t drops = DropsThatCount(loss, ways);
+  return drops - (loss.ended_early && drops > 0 ? 1 : 0);
+}
+
+// The last call that one side recorded.
+std::string LastCallOf(const Comparison& comparison, bool of_target) {
+  for (auto call = comparison.calls.rbegin(); call != comparison.calls.rend(); ++call) {
+    const std::string& name = measure::NameOn(*call, of_target);
+    if (!name.empty()) return OneLine(name);
+  }
+  return "no call";
+}
+
+// What is said where a process was killed while it was recorded: what should follow is on no side,
+// or on one.
+std::string EarlyEndText(const Comparison& comparison) {
+  const bool of_target = comparison.target_loss.ended_early;
+  const bool of_golden = comparison.golden_loss.ended_early;
+  if (!of_target && !of_golden) return {};
+  const std::string target = LastCallOf(comparison, true), golden = LastCallOf(comparison, false);
+  if (of_target && of_golden && target == golden) {
+    return fmt::format("both recordings end early, behind {}", target);
+  }
+  std::string text;
+  if (of_target) text = fmt::format("the target's recording ends early, behind {}", target);
+  if (of_target && of_golden) text += ", ";
+  if (of_golden) text += fmt::format("the golden's recording ends early, behind {}", golden);
+  return text;
+}
+
 std::string MissingText(const Comparison& comparison) {
   std::string text = PartsText(comparison);
+  const std::string early = EarlyEndText(comparison);
+  if (!text.empty() && !early.empty()) text += ", ";
+  text += early;
   const RunLoss& target = comparison.target_loss;
   const RunLoss& golden = comparison.golden_loss;
-  const report::OtherWays ways = report::OtherWaysOf(comparison);
+  const verdict::EquivalentCalls ways = verdict::EquivalentCallsOf(comparison);
   AppendPart(text, comparison.counts.unmatched_target - ways.target, "target call", "target calls",
              " without counterpart");
   AppendPart(text, comparison.counts.unmatched_golden - ways.golden, "golden call", "golden calls",
@@ -132,9 +165,9 @@ std::string MissingText(const Comparison& comparison) {
   AppendPart(text, nan, "value is NaN on both sides", "values are NaN on both sides");
   AppendPart(text, comparison.counts.unknown_mappings, "line", "lines",
              " of the data mapping with values that neither side has");
-  AppendPart(text, DropsThatCount(target, ways.golden), "loss", "losses",
+  AppendPart(text, OtherDrops(target, ways.golden), "loss", "losses",
              " counted by the target's recorder");
-  AppendPart(text, DropsThatCount(golden, ways.target), "loss", "losses",
+  AppendPart(text, OtherDrops(golden, ways.target), "loss", "losses",
              " counted by the golden's recorder");
   AppendPart(text, UnexplainedRows(comparison), "row differs", "rows differ",
              " for which no call can be named");
@@ -169,14 +202,14 @@ bool IsAnythingGood(const Comparison& comparison) {
 
 // "narrowed: bfloat16 from ... on (218 calls); " and the rest, or the rest alone.
 std::string OnPurpose(const Comparison& comparison, std::string rest) {
-  const std::string narrowed = report::NarrowedText(comparison);
+  const std::string narrowed = verdict::NarrowedText(comparison);
   if (narrowed.empty()) return rest + '\n';
   return fmt::format("narrowed: {}; {}\n{}", narrowed, rest, kNoiseHint);
 }
 
 // The answer where no call is named.
 std::string UnnamedText(const Comparison& comparison, const std::string& missing) {
-  const std::string ways = report::OtherWaysOf(comparison).text;
+  const std::string ways = verdict::EquivalentCallsOf(comparison).text;
   if (comparison.is_complete()) {
     const std::string found = "no wrong call";
     const std::string flip = FlipText(comparison);
@@ -232,7 +265,7 @@ std::string AnswerText(const Comparison& comparison) {
     }
     text += '\n';
   }
-  const std::string narrowed = report::NarrowedText(comparison);
+  const std::string narrowed = verdict::NarrowedText(comparison);
   if (!narrowed.empty()) text += fmt::format("  narrowed: {}\n{}", narrowed, kNoiseHint);
   if (!missing.empty()) text += fmt::format("  not judged: {}\n", missing);
   return text;
@@ -301,7 +334,7 @@ bool Comparison::is_complete() const {
     return !loss.truncated && DropsThatCount(loss, ways) == 0 && loss.duplicate_names == 0 &&
            !loss.unfinished;
   };
-  const report::OtherWays ways = report::OtherWaysOf(*this);
+  const verdict::EquivalentCalls ways = verdict::EquivalentCallsOf(*this);
   return !rows.empty() && counts.unmatched_target <= ways.target &&
          counts.unmatched_golden <= ways.golden && counts.unreadable_files == 0 &&
          counts.missing_values == 0 && counts.unknown_mappings == 0 &&

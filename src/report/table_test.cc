@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "base/csv.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/text/csv.h"
 
 namespace plumbline::report {
 namespace {

@@ -14,8 +14,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/directory.h"
-#include "base/file.h"
+#include "base/file/directory.h"
+#include "base/file/file.h"
+#include "plumbline/record.h"
 #include "plumbline/result.h"
 #include "plumbline/run.h"
 #include "record/value.h"
@@ -98,5 +99,19 @@ class EntryTable {
 };
 
 }  // namespace plumbline
+
+namespace plumbline::debug_entry {
+
+// Entries of debug.json: one value each, and gradients that arrive after it.
+
+// A recorded debug entry is a member with an empty key, the value, and one member per part that
+// arrived later, whose key is its place in that value: the positions of list items and map members
+// from the top, joined by dots ("1.0"; positions, because keys may hold dots).
+//
+// Puts the parts in their places and leaves the first member alone. Parts without such a place are
+// dropped. Members that do not start with an empty key are left as they are.
+void Compose(ValueMap& members);
+
+}  // namespace plumbline::debug_entry
 
 #endif  // PLUMBLINE_STORE_ENTRY_TABLE_H_

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "base/file.h"
+#include "base/file/file.h"
 
 namespace plumbline::testing {
 

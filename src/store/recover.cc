@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/directory.h"
-#include "base/file.h"
-#include "formats/error_log.h"
+#include "base/file/directory.h"
+#include "base/file/file.h"
+#include "formats/json/error_log.h"
 #include "record/run_files.h"
 #include "store/entry_table.h"
 #include "store/run_layout.h"
@@ -117,7 +117,13 @@ Status WriteFiles(const JournalContent& content, const Directory& directory,
     AddLogged(logged, losses);
     const uint64_t damaged = recovery.entries_damaged + result.entries_damaged;
     if (damaged > 0) losses.push_back({"entries_damaged", damaged, "records of the journal"});
-    if (losses.empty()) return {};
+    // A disk that was full cut it before the death of the process did.
+    if (FindLoss(losses, error_log::kRecordsDropped) == nullptr &&
+        FindLoss(losses, error_log::kEndedEarly) == nullptr) {
+      losses.push_back(
+          {std::string(error_log::kEndedEarly), 1,
+           "the process ended while it was recorded; what should follow is not known"});
+    }
     constexpr size_t kMostBytes = std::numeric_limits<size_t>::max();
     return WriteFileAtomically(directory, run_files::kErrorLog,
                                error_log::Format(losses, kMostBytes), /*durable=*/false);

@@ -6,10 +6,10 @@
 
 #include <functional>
 
-#include "base/log.h"
-#include "base/test_directory.h"
-#include "formats/dump_json.h"
-#include "formats/error_log.h"
+#include "base/file/test_directory.h"
+#include "base/process/log.h"
+#include "formats/json/dump_json.h"
+#include "formats/json/error_log.h"
 #include "record/value.h"
 #include "store/full_disk_for_test.h"
 #include "store/run_writer.h"
@@ -108,9 +108,13 @@ TEST(Recover, ACutByAFullDiskIsToldFromAKill) {
   }
   EXPECT_EQ(Calls(rank), 2U);
   const TestDirectory other;
-  const auto killed = RecoverDirectory(Killed(other.path(), 2));
+  const std::string of_kill = Killed(other.path(), 2);
+  const auto killed = RecoverDirectory(of_kill);
   ASSERT_TRUE(killed);
   EXPECT_EQ(CutOf(*killed), nullptr);
+  const auto counted = error_log::Read(of_kill + "/dump_error_info.log");
+  ASSERT_TRUE(counted);
+  EXPECT_NE(FindLoss(*counted, error_log::kEndedEarly), nullptr);
 }
 
 // The files were written when there was space again; the journal ends where there was none.
@@ -191,7 +195,7 @@ TEST(Recover, CutTailIsCountedAndTheJournalGone) {
   ASSERT_TRUE(recovery);
   EXPECT_EQ(recovery->calls, 2U);
   EXPECT_GT(recovery->bytes_dropped, 0U);
-  EXPECT_EQ(ListDirectory(rank)->size(), 4U);
+  EXPECT_EQ(ListDirectory(rank)->size(), 5U);  // with dump_error_info.log
 }
 
 TEST(Recover, DamagedJournalIsKept) {

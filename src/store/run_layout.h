@@ -17,6 +17,12 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
+
+#include "base/file/directory.h"
+#include "base/file/file.h"
+#include "plumbline/result.h"
+#include "store/tensor_writer.h"
 
 namespace plumbline::run_layout {
 
@@ -37,7 +43,7 @@ bool IsStaleJournal(std::string_view name);
 // Space for dump_error_info.log, until there is something to say there. A temporary name.
 inline constexpr std::string_view kLossReserve = ".dump_losses.tmp";
 
-// True for names of files that are being written (base/file.h: AtomicFile).
+// True for names of files that are being written (base/file/file.h: AtomicFile).
 bool IsTemporary(std::string_view name);
 
 // Name of the file for a tensor, from "{entry}.{part}.{path}": bytes outside [a-zA-Z0-9_.-] become
@@ -65,5 +71,30 @@ class TensorNames {
 };
 
 }  // namespace plumbline::run_layout
+
+namespace plumbline {
+
+// Taking possession of a rank directory: one process at a time, nothing of earlier runs lost.
+
+// Where a rank directory is: {dump_path}/{below[0]}/{below[1]}...
+struct RankPlace {
+  std::string dump_path;           // only its last component must not be a symbolic link
+  std::vector<std::string> below;  // directories plumbline makes: never symbolic links
+};
+
+// Makes what is missing and opens the last directory. kIo when something else stands in the way.
+Result<Directory> OpenRankPlace(const RankPlace& place);
+
+struct Claim {
+  RankPlace place;
+  Directory directory;
+  File journal;  // empty and locked
+};
+// Opens the directory and locks a new journal in it. A journal with calls of an earlier run is
+// moved aside with a warning. When another process holds the directory, one of that name and
+// "_{pid}" is taken instead, with a warning. `sync`: jobs of this process that may still hold it.
+Result<Claim> ClaimRankPlace(RankPlace place, Worker& sync);
+
+}  // namespace plumbline
 
 #endif  // PLUMBLINE_STORE_RUN_LAYOUT_H_

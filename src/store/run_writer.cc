@@ -9,9 +9,9 @@
 #include <ctime>
 #include <utility>
 
-#include "base/json.h"
-#include "base/log.h"
-#include "formats/error_log.h"
+#include "base/process/log.h"
+#include "base/text/json.h"
+#include "formats/json/error_log.h"
 #include "plumbline/c_api.h"
 #include "record/run_files.h"
 

@@ -16,15 +16,10 @@
 
 #include "plumbline/result.h"
 #include "plumbline/run.h"
-#include "store/claim.h"
 #include "store/entry_table.h"
 #include "store/journal.h"
-#include "store/loss_record.h"
 #include "store/run_layout.h"
-#include "store/tensor_directory.h"
 #include "store/tensor_writer.h"
-#include "store/trouble.h"
-#include "store/worker.h"
 
 namespace plumbline {
 

@@ -12,12 +12,118 @@
 #include <cstring>
 #include <utility>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "formats/npy.h"
-#include "formats/torch_pt.h"
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "formats/array/npy.h"
+#include "formats/pytorch/torch_pt.h"
+#include "store/run_layout.h"
 
 namespace plumbline {
+
+Worker::Worker(std::string name) : name_(std::move(name)), pid_(::getpid()) {}
+
+Worker::~Worker() {
+  if (!thread_.joinable()) return;
+  if (::getpid() != pid_) {
+    // Forked child: the thread exists in the parent only, and the mutex may be locked for ever.
+    thread_.detach();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Worker::Submit(std::string key, std::function<void()> job) {
+  if (::getpid() != pid_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!key.empty()) std::erase_if(jobs_, [&](const Job& j) { return j.key == key; });
+    jobs_.push_back({std::move(key), std::move(job)});
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { Run(); });
+      ::pthread_setname_np(thread_.native_handle(), name_.c_str());
+    }
+  }
+  changed_.notify_all();
+}
+
+void Worker::WaitForAtMost(size_t jobs) {
+  if (::getpid() != pid_) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return jobs_.size() + (busy_ ? 1 : 0) <= jobs; });
+}
+
+void Worker::Run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    job.run();
+    job.run = nullptr;  // what it holds goes before Drain() returns
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+Result<std::shared_ptr<TensorDirectory>> TensorDirectory::Adopt(Directory directory) {
+  auto tensors = std::make_shared<TensorDirectory>(std::move(directory));
+  PL_TRY_ASSIGN(const std::vector<std::string> names, tensors->directory_.List());
+  for (const std::string& name : names) {
+    if (run_layout::IsTemporary(name)) {
+      PL_TRY(tensors->directory_.Remove(name));
+    } else {
+      tensors->old_.insert(name);
+    }
+  }
+  return tensors;
+}
+
+void TensorDirectory::Claim(const std::string& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (old_.erase(name) == 0) return;
+  }
+  if (!directory_.Remove(name)) Lose(name);
+}
+
+std::vector<std::string> TensorDirectory::LeftOvers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names(old_.begin(), old_.end());
+  std::ranges::sort(names);
+  return names;
+}
+
+void TensorDirectory::Lose(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  lost_.insert(name);
+  has_losses_.store(true);
+}
+
+void TensorDirectory::Found(const std::string& name) {
+  if (!has_losses_.load()) return;
+  const std::lock_guard lock(mutex_);
+  lost_.erase(name);
+}
+
+uint64_t TensorDirectory::LostFiles() const {
+  const std::lock_guard lock(mutex_);
+  return lost_.size();
+}
+
+bool TensorDirectory::HasLost(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return lost_.contains(name);
+}
+
 namespace {
 
 // Measured on ext4 (large folios): 1 MiB writes reach 3.7 GB/s into the page cache; one write of a

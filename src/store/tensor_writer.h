@@ -1,28 +1,113 @@
-// Background writing of tensor files, with a byte budget and recycled buffers.
+// Tensor files of a rank directory, written in the background; and the thread for jobs that may
+// wait.
 
 #ifndef PLUMBLINE_STORE_TENSOR_WRITER_H_
 #define PLUMBLINE_STORE_TENSOR_WRITER_H_
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "base/digest.h"
+#include "base/file/directory.h"
+#include "base/memory/digest.h"
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
-#include "store/tensor_directory.h"
-#include "store/trouble.h"
+#include "store/journal.h"
 
 namespace plumbline {
+
+// One background thread that runs jobs in order: syncing and cleaning up after the recorder.
+
+// Thread-safe. The thread starts with the first job. Destruction waits for all jobs. In a forked
+// child, which has no such thread, nothing here does anything.
+class Worker {
+ public:
+  // `name` shows in thread lists; at most 15 bytes.
+  explicit Worker(std::string name);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Queues `job`. A job of the same non-empty key that has not started yet is dropped: the new one
+  // does its work too.
+  void Submit(std::string key, std::function<void()> job);
+  // Waits until no job is queued or running.
+  void Drain() { WaitForAtMost(0); }
+  // Waits until at most that many jobs are queued or running.
+  void WaitForAtMost(size_t jobs);
+
+ private:
+  struct Job {
+    std::string key;
+    std::function<void()> run;
+  };
+  void Run();
+
+  const std::string name_;
+  const pid_t pid_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// The tensor files of one rank directory, and which of them are not there.
+
+// Shared by the run writer, which names files, and the tensor writer, which writes them.
+// Thread-safe.
+class TensorDirectory {
+ public:
+  // Removes temporary files that a killed process left, and lists the files of earlier runs.
+  // `directory` was just opened.
+  static Result<std::shared_ptr<TensorDirectory>> Adopt(Directory directory);
+  explicit TensorDirectory(Directory directory) : directory_(std::move(directory)) {}
+
+  [[nodiscard]] const Directory& directory() const { return directory_; }
+
+  // To be called before `name` is recorded: a file of an earlier run with this name is removed, so
+  // that one that stands there is of this run, whatever happens next.
+  void Claim(const std::string& name);
+  // Files of earlier runs that were not claimed, in order.
+  [[nodiscard]] std::vector<std::string> LeftOvers() const;
+
+  // The file of that name could not be written, or is not what was recorded last.
+  void Lose(const std::string& name);
+  void Found(const std::string& name);  // it was written after all
+  [[nodiscard]] bool HasLost(const std::string& name) const;
+  [[nodiscard]] bool HasLosses() const { return has_losses_.load(); }
+  [[nodiscard]] uint64_t LostFiles() const;
+
+  // Nothing is written any more, because the directory is gone.
+  void Close() { is_closed_.store(true); }
+  [[nodiscard]] bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
+
+ private:
+  const Directory directory_;
+  std::atomic<bool> has_losses_ = false;
+  std::atomic<bool> is_closed_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  std::unordered_set<std::string> lost_;
+  std::unordered_set<std::string> old_;
+};
+
+// Background writing of tensor files, with a byte budget and recycled buffers.
 
 class TensorWriter;
 

@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/test_directory.h"
-#include "formats/npy.h"
-#include "formats/torch_pt.h"
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
+#include "base/process/log.h"
+#include "formats/array/npy.h"
+#include "formats/pytorch/torch_pt.h"
 
 namespace plumbline {
 namespace {
@@ -68,7 +68,7 @@ ino_t Inode(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
-// The frame around the data comes from formats/torch_pt; its reader is the truth here.
+// The frame around the data comes from formats/pytorch/torch_pt; its reader is the truth here.
 void ExpectHolds(const std::string& path, size_t size, int first = 0) {
   const auto file = torch_pt::PtFile::Open(path);
   ASSERT_TRUE(file) << file.error().message();

@@ -16,11 +16,11 @@
 #include <random>
 #include <string>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/test_directory.h"
-#include "formats/dump_json.h"
-#include "formats/torch_pt.h"
+#include "base/file/file.h"
+#include "base/file/test_directory.h"
+#include "base/process/log.h"
+#include "formats/json/dump_json.h"
+#include "formats/pytorch/torch_pt.h"
 #include "record/value.h"
 #include "store/recover.h"
 #include "store/run_writer.h"

@@ -2,8 +2,9 @@
 
     python evaluate.py WORK [--json FILE] [--only NAME ...]
 
-WORK is a directory for the recordings; what is recorded there already is used again. The
-program under test is $PLUMB, or `plumb` beside the interpreter.
+WORK is a directory for the recordings; what is recorded there already is used again, and models of
+which a case is missing are recorded anew. The program under test is $PLUMB, or `plumb` beside the
+interpreter.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -90,7 +92,10 @@ def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[P
         own = "".join("-" + value for pair in case["environment"] for value in pair)
         jobs.setdefault(case["model"] + own, []).append(case)
     missing = {job: members for job, members in jobs.items()
-               if not (work / job / "steps.json").exists()}
+               if not _is_recorded(work / job, members)}
+    for job in missing:
+        if (work / job / "config.json").exists():
+            shutil.rmtree(work / job)
     with ThreadPoolExecutor(PROCESSES) as pool:
         list(pool.map(lambda share: _record_jobs(work, share), _shares(missing)))
     pairs = []
@@ -102,6 +107,12 @@ def record(work: Path, only: list[str], without: tuple[str, ...] = ()) -> list[P
             pairs.append(Pair(case["name"], case["model"], tuple(case["culprits"]), case["cause"],
                               _group(case), work / job / steps[case["name"]], golden / first))
     return pairs
+
+
+def _is_recorded(folder: Path, cases: list[dict[str, Any]]) -> bool:
+    """Whether a recording holds all of these cases: one may have been added since."""
+    steps = folder / "steps.json"
+    return steps.exists() and {case["name"] for case in cases} <= set(json.loads(steps.read_text()))
 
 
 _LIST = """

@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from all_rank_cases import CASES
 from evaluate import (
     COMPARE_LIMIT_S,
     HERE,
@@ -30,7 +29,7 @@ from evaluate import (
     summary,
     write_statistics,
 )
-from rank_cases import RankCase
+from rank_cases import CASES, RankCase
 
 RECORDING_LIMIT_S = 200
 

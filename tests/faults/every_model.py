@@ -4,42 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import fifth_models
-import fifth_pictures
-import fifth_steps
-import fourth_models
+import loss_models
 import parts_models
+import picture_models
 import rounding_steps
-import second_models
-import sixth_models
-import sixth_steps
+import science_models
+import sequence_models
 import small_models
-import third_models
-import third_steps
-import unseen_models
-import unseen_steps
+import sound_models
+import step_models
+import text_models
 from small_models import Subject
 
 MODELS: dict[str, Callable[[], Subject]] = {
     **small_models.MODELS,
     **rounding_steps.MODELS,
     **{build.__name__: build for build in (
-        unseen_models.bert, unseen_models.t5, unseen_models.experts, unseen_models.recurrent,
-        unseen_models.unet, unseen_models.recommend, unseen_steps.train, unseen_steps.mixed,
-        unseen_steps.cached, second_models.vit, second_models.graph, second_models.towers,
-        second_models.sound, second_models.adapters, third_models.vae, third_models.flow,
-        third_models.physics, third_models.process, third_models.chain, third_models.field,
-        third_models.policy, third_models.listener, third_steps.waves, third_steps.long,
-        third_steps.scan, third_steps.rivals, third_steps.optimise, third_steps.narrow,
-        third_steps.gemma, third_steps.falcon, third_steps.deberta, third_steps.wave,
-        third_steps.pictures, fourth_models.bodies, fourth_models.filtered,
-        fourth_models.capsules, fourth_models.transport, fourth_models.inner, fourth_models.qwen,
-        fourth_models.clip, fifth_models.qwen3, fifth_models.neox,
-        fifth_models.mistral, fifth_models.whisper, fifth_models.dpo, fifth_models.distill,
-        fifth_models.forecast, fifth_pictures.resnet, fifth_pictures.swin,
-        fifth_pictures.convnext, fifth_pictures.dit, fifth_pictures.segment,
-        fifth_pictures.detect, fifth_steps.tune, fifth_steps.scaled, fifth_steps.twins,
-        sixth_models.perceive, sixth_models.transduce, sixth_models.masked, sixth_models.retain,
-        sixth_steps.select, sixth_steps.albert, sixth_steps.quant, sixth_steps.lamb,
-        parts_models.cut, parts_models.half, parts_models.bare)},
+        text_models.bert, text_models.t5, text_models.experts, sequence_models.recurrent,
+        picture_models.unet, loss_models.recommend, step_models.train, step_models.mixed,
+        sequence_models.cached, picture_models.vit, science_models.graph, loss_models.towers,
+        sound_models.sound, step_models.adapters, science_models.vae, science_models.flow,
+        science_models.physics, science_models.process, sequence_models.chain,
+        science_models.field, loss_models.policy, sequence_models.listener, science_models.waves,
+        sequence_models.long, sequence_models.scan, loss_models.rivals, step_models.optimise,
+        step_models.narrow, text_models.gemma, text_models.falcon, text_models.deberta,
+        sound_models.wave, picture_models.pictures, science_models.bodies,
+        science_models.filtered, picture_models.capsules, science_models.transport,
+        step_models.inner, text_models.qwen, picture_models.clip, text_models.qwen3,
+        text_models.neox, text_models.mistral, sound_models.whisper, loss_models.dpo,
+        loss_models.distill, sequence_models.forecast, picture_models.resnet,
+        picture_models.swin, picture_models.convnext, picture_models.dit, picture_models.segment,
+        picture_models.detect, step_models.tune, step_models.scaled, step_models.twins,
+        sequence_models.perceive, sound_models.transduce, picture_models.masked,
+        sequence_models.retain, sequence_models.select, text_models.albert, step_models.quant,
+        step_models.lamb, parts_models.cut, parts_models.half, parts_models.bare)},
 }

@@ -15,8 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from all_rank_cases import CASES
-from rank_cases import RankCase
+from rank_cases import CASES, RankCase
 from rank_training import TRAININGS, Ddp
 
 from plumbline.pytorch import PrecisionDebugger

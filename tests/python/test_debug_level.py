@@ -166,13 +166,13 @@ os.kill(os.getpid(), signal.SIGKILL)
     killed = run(code, config(tmp_path, level="debug"), rank, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert json.loads((rank / "debug.json").read_text())["data"] == {}
-    # What the journal holds becomes debug.json by `plumb recover` (debug_entry_test.cc).
+    # What the journal holds becomes debug.json by `plumb recover` (src/store/entry_table_test.cc).
     journal = (rank / ".dump.journal").read_bytes()
     assert journal.count(b"v_grad.0") == 2 and journal.count(b"torch.float32") == 2
     subprocess.run([PLUMB, "recover", tmp_path / "out"], check=True, capture_output=True)
     entries = json.loads((rank / "debug.json").read_text())["data"]
     assert entries["v.0"]["x"]["Max"] == 1.0 and entries["v_grad.0"]["x"]["Max"] == 1.0
-    assert sorted(os.listdir(rank)) == [".run", "debug.json"]
+    assert sorted(os.listdir(rank)) == [".run", "debug.json", "dump_error_info.log"]
 
 
 def test_other_levels_say_that_nothing_is_saved(tmp_path: Path) -> None:

@@ -60,6 +60,56 @@ def test_every_entry_is_there(ended: Path, how: str, calls: int) -> None:
     assert not list(rank.glob(".*journal*"))
 
 
+# Calls whose results are read by calls that both recordings have, and one behind them.
+KILLED = """
+debugger = PrecisionDebugger(path)
+debugger.start()
+x = torch.arange(8.0).sin()
+y = torch.neg(x)
+if "killed" in name:
+    torch.neg(y)
+    os.kill(os.getpid(), signal.SIGKILL)
+z = torch.neg(y)
+torch.reshape(z, (2, 4))
+debugger.stop()
+debugger.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("killed")
+    names = ("killed_0", "killed_1", "whole_0")
+    run_forked(directory, KILLED, {name: {} for name in names})
+    for name in names[:2]:
+        subprocess.run([PLUMB, "recover", directory / name / "out"], check=True,
+                       capture_output=True, timeout=60)
+    return directory
+
+
+def answer(directory: Path, target: str, golden: str, out: Path) -> tuple[list[str], int]:
+    """The lines printed, and the exit status under --fail-on unjudged."""
+    sides = [directory / name / "out" / "step0" / "rank" for name in (target, golden)]
+    done = subprocess.run([PLUMB, "compare", *sides, "-o", out, "--fail-on", "unjudged"],
+                          capture_output=True, text=True, check=False)
+    return done.stdout.splitlines(), done.returncode
+
+
+def test_two_that_end_at_one_call_are_no_pass(killed: Path, tmp_path: Path) -> None:
+    lines, status = answer(killed, "killed_0", "killed_1", tmp_path)
+    assert lines[0] == ("not judged completely: both recordings end early, behind "
+                        "Torch.neg.1.forward; the 4 paired calls show no wrong one"), lines
+    assert status == 1
+
+
+def test_what_a_killed_one_lacks_is_no_other_way(killed: Path, tmp_path: Path) -> None:
+    lines, status = answer(killed, "killed_0", "whole_0", tmp_path)
+    assert lines[0].startswith("not judged completely: the target's recording ends early, behind "
+                               "Torch.neg.1.forward, 1 golden call without counterpart"), lines
+    assert not any("another way" in line for line in lines), lines
+    assert status == 1
+
+
 STEPS = """
 import os, sys
 os.environ["PLUMBLINE_LOG_LEVEL"] = "1"

@@ -118,7 +118,7 @@ def test_dump_json(tmp_path: Path, what: str, kind: int, limit: int) -> None:
     assert "byte " in done.stderr
 
 
-def test_second_data(tmp_path: Path) -> None:
+def test_data_twice_is_damaged(tmp_path: Path) -> None:
     """The last of two keys counts for Python, the first for others: no recorder writes two."""
     golden = dump(tmp_path / "golden")
     target = Path(shutil.copytree(golden, tmp_path / "target"))

@@ -59,6 +59,34 @@ def test_layers_capture_including_load_is_named(tmp_path):
                    " kernels, record, config, store)\n")
 
 
+def test_layers_products_stand_side_by_side(tmp_path):
+    status, out = layers(tmp_path, src__compare__runs_dot_h="",
+                         src__ranks__pairs_dot_cc='#include "compare/runs.h"\n',
+                         src__graphs__pairs_dot_cc='#include "compare/runs.h"\n')
+    assert status == 1
+    assert out.startswith("src/graphs/pairs.cc:1: graphs may not include compare (allowed: ")
+    assert out.count("\n") == 1  # ranks may
+
+
+def test_layers_folders_within_a_folder_have_an_order(tmp_path):
+    status, out = layers(tmp_path, src__base__memory__bytes_dot_h="",
+                         src__base__file__file_dot_h="",
+                         src__base__text__csv_dot_cc='#include "base/file/file.h"\n',
+                         src__base__memory__bytes_dot_cc='#include "base/file/file.h"\n')
+    assert (status, out) == (1, "src/base/memory/bytes.cc:1: base/memory may not include base/file "
+                                "(allowed: none)\n")
+
+
+def test_layers_place_that_no_table_names_is_refused(tmp_path):
+    status, out = layers(tmp_path, src__measure__norms__rms_dot_h="", src__run_dot_cc="",
+                         src__metrics__rms_dot_h="")
+    assert status == 1
+    assert "src/measure/norms/rms.h: unknown folder norms within measure (name it in INNER" in out
+    assert "src/run.cc: lies in no folder of src/" in out
+    assert "src/metrics/rms.h: unknown layer metrics (expected one of base, " in out
+    assert out.count("\n") == 3
+
+
 def test_layers_angled_private_include_is_seen(tmp_path):
     status, out = layers(tmp_path, src__load__run_reader_dot_h="",
                          src__base__file_dot_cc="#include <load/run_reader.h>\n")
@@ -93,6 +121,68 @@ def test_layers_nobody_includes_an_edge(tmp_path):
 def test_layers_unknown_folder_is_refused(tmp_path):
     status, out = layers(tmp_path, src__helpers__a_dot_h="")
     assert status == 1 and "unknown layer helpers" in out
+
+
+def package(root: Path, **modules: str) -> tuple[int, str]:
+    """check_layers over a package plumbline of these modules."""
+    for name, text in {"_core.pyi": "", "_compare.pyi": "", **modules}.items():
+        path = root / "python" / "plumbline" / name.replace("__", "/")
+        path = path if path.suffix else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = run_tool("check_layers", root)
+    return done.returncode, done.stdout
+
+
+def test_layers_python_edges_of_the_table_pass(tmp_path):
+    status, out = package(tmp_path, guards="from plumbline import _core\n",
+                          debugger="from plumbline.guards import Guards\nimport os\n",
+                          pytorch__adapter="import plumbline.debugger\n")
+    assert (status, out) == (0, "layers: 5 files, no breach\n")
+
+
+def test_layers_recording_importing_the_comparison_is_named(tmp_path):
+    status, out = package(tmp_path, guards="\nfrom plumbline import _compare\n")
+    assert status == 1
+    assert out == ("python/plumbline/guards.py:2: hooks may not import native comparison "
+                   "(allowed: native recorder)\n")
+
+
+@pytest.mark.parametrize("text", [
+    "from plumbline.mindspore.values import x\n", "from plumbline.mindspore import values\n",
+    "import plumbline.mindspore.values\n", "from ..mindspore import values\n",
+])
+def test_layers_every_form_of_an_import_is_seen(tmp_path, text):
+    status, out = package(tmp_path, pytorch__adapter=text, mindspore__values="")
+    assert status == 1 and "adapter.py:1: pytorch may not import mindspore" in out
+
+
+@pytest.mark.parametrize("text", [
+    "from plumbline.mindspore.jit import x\n", "from . import jit\n", "from .jit import x\n",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .jit import x\n",
+])
+def test_layers_cycle_of_imports_is_printed(tmp_path, text):
+    status, out = package(tmp_path, mindspore__values=text,
+                          mindspore__jit="from plumbline.mindspore import values\n")
+    assert status == 1
+    cycle = ("jit", "values", "jit")
+    steps = " -> ".join(f"python/plumbline/mindspore/{name}.py" for name in cycle)
+    assert f"import cycle: {steps}\n" in out
+
+
+def test_layers_only_frameworks_and_native_halves_are_imported_late(tmp_path):
+    late = "def f():\n    import {}\n"
+    status, out = package(tmp_path, pytorch__adapter=late.format("torch._dynamo"),
+                          config_check__pack=late.format("plumbline._compare"),
+                          comparison=late.format("plumbline.notebook"), notebook="")
+    assert status == 1
+    assert out.startswith("python/plumbline/comparison.py:2: imports plumbline.notebook inside")
+    assert len(out.splitlines()) == 1
+
+
+def test_layers_python_module_in_no_group_is_refused(tmp_path):
+    status, out = package(tmp_path, helpers="")
+    assert status == 1 and "python/plumbline/helpers.py: in no group" in out
 
 
 # ---- check_sizes
@@ -136,8 +226,8 @@ TEST(Area, Case) { auto f = [](int a, int b, int c, int d, int e, int f) { retur
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), [
-    ("src__base__a_dot_cc", "\n" * 501, "src/base/a.cc: file 501 (cap 500)"),
-    ("src__base__a_dot_h", "\n" * 251, "src/base/a.h: header 251 (cap 250)"),
+    ("src__base__a_dot_cc", "\n" * 801, "src/base/a.cc: file 801 (cap 800)"),
+    ("src__base__a_dot_h", "\n" * 301, "src/base/a.h: header 301 (cap 300)"),
     ("src__base__a_dot_cc", "int F() {\n" + "\n" * 59 + "}\n", "src/base/a.cc: F: function 61"),
     ("src__base__a_dot_cc", "int F(int a, int b, int c, int d, int e, int f) {}\n",
      "src/base/a.cc: F: parameters 6 (cap 5)"),
@@ -154,6 +244,19 @@ def test_sizes_breach_is_named(tmp_path, name, text, expected):
     done = run_tool("check_sizes", write(tmp_path, **{name: text}))
     assert done.returncode == 1
     assert expected in done.stdout
+
+
+def test_sizes_a_small_header_belongs_to_its_only_includer(tmp_path):
+    done = run_tool("check_sizes", write(tmp_path, src__base__a_dot_h="\n",
+                                         src__base__b_dot_h='#include "base/a.h"\n'))
+    assert done.returncode == 1
+    assert "src/base/a.h: 1 lines for src/base/b.h alone; merge them" in done.stdout
+
+
+def test_sizes_a_folder_holds_thirty_units(tmp_path):
+    files = {f"src__base__a{i}_dot_cc": "" for i in range(31)}
+    done = run_tool("check_sizes", write(tmp_path, **files))
+    assert done.returncode == 1 and "src/base: 31 units (at most 30)" in done.stdout
 
 
 def test_sizes_reason_excuses(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,24 +9,26 @@ import mindspore as ms
 from mindspore.communication import management
 
 from plumbline import _core
+from plumbline.adapter import HookedAdapter, version_numbers
 from plumbline.mindspore import mindtorch
 from plumbline.mindspore.api_hooks import ApiHooks, wrapped_apis
 from plumbline.mindspore.cell_hooks import CellHooks
 from plumbline.mindspore.dropout import remove_dropout as without_dropout
 from plumbline.mindspore.jit import JitCalls
 from plumbline.mindspore.values import DTYPES, describe, describe_tensor, to_host
-from plumbline.random_calls import seed_interpreter
+from plumbline.random_calls import seed_process
 
 
-class MindSporeAdapter:
+class MindSporeAdapter(HookedAdapter):
     """`plumbline.adapter.Adapter` for MindSpore."""
 
     modules_since: tuple[int, ...] = (2, 10)  # tensors know the nodes of their autograd graph
 
     def __init__(self) -> None:
         jit = JitCalls()
-        self._apis = ApiHooks(jit)
-        self._cells = CellHooks(jit)
+        apis = ApiHooks(jit)
+        super().__init__(apis, CellHooks(jit))
+        self._use_cells = apis.use_cells
 
     @property
     def name(self) -> str:
@@ -41,7 +42,7 @@ class MindSporeAdapter:
 
     def version(self) -> tuple[int, ...]:
         """(2, 10, 0) of "2.10.0"."""
-        return tuple(int(part) for part in ms.__version__.split(".")[:3] if part.isdigit())
+        return version_numbers(ms.__version__)
 
     def rank(self) -> int | None:
         """Rank of the world group; None without one."""
@@ -77,25 +78,7 @@ class MindSporeAdapter:
 
     def use_model(self, models: Iterable[ms.nn.Cell]) -> None:
         """The primitives that the cells of `models` hold are recorded as APIs, too."""
-        self._apis.use_cells(cell for model in models for _, cell in model.cells_and_names())
-
-    def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
-        """Starts recording API calls."""
-        self._apis.install(recorder, with_regions)
-
-    def uninstall_apis(self) -> None:
-        """Restores every replaced attribute."""
-        self._apis.uninstall()
-
-    def install_modules(
-        self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
-    ) -> None:
-        """Hooks cells."""
-        self._cells.install(recorder, modules, wants_backward)
-
-    def uninstall_modules(self) -> None:
-        """Removes the hooks of cells."""
-        self._cells.uninstall()
+        self._use_cells(cell for model in models for _, cell in model.cells_and_names())
 
     def operator_records(self, recorder: _core.Recorder) -> Any:
         raise _core.UnsupportedError(
@@ -109,20 +92,12 @@ class MindSporeAdapter:
         """None: level L2 is not there."""
         return None
 
-    def watch_calls(self, module: ms.nn.Cell, callback: Callable[..., None]) -> Any:
-        """A forward pre hook."""
-        return module.register_forward_pre_hook(callback)
-
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
         """Nothing: `enable_dataloader` concerns PyTorch; MsprobeStep is MindSpore's way."""
         _core.log_warning("enable_dataloader: PyTorch only. Use the callback MsprobeStep")
 
     def uninstall_batches(self) -> None:
         """Nothing was installed."""
-
-    def end_step(self) -> None:
-        """Removes the parameter hooks of the step."""
-        self._cells.end_step()
 
     def module_tree(self, model: ms.nn.Cell) -> Iterable[tuple[str, ms.nn.Cell]]:
         """cells_and_names() without the root."""
@@ -132,8 +107,7 @@ class MindSporeAdapter:
 
     def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
         """Seeds Python, NumPy and MindSpore."""
-        seed_interpreter(seed)
-        os.environ["HCCL_DETERMINISTIC"] = str(deterministic)
+        seed_process(seed, deterministic)
         ms.set_seed(seed)
         ms.set_context(deterministic="ON" if deterministic else "OFF")
         if remove_dropout:

@@ -39,9 +39,6 @@ class CellHooks(ModuleHooksBase):
         super().__init__(_autograd)
         self._jit = jit
 
-    def _takes_hooks(self, recorder: _core.Recorder, prefix: str, module: Any) -> bool:
-        return True
-
     def _register_after(self, module: Any, after: CopyableHook) -> Any:
         """MindSpore registers none for a cell with a bprop of its own, yet runs what is there."""
         if not module.has_bprop:

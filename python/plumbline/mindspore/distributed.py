@@ -10,17 +10,8 @@ from mindspore.communication import comm_func
 
 from plumbline import _core
 from plumbline.api_list import present_apis, read_api_list
+from plumbline.communication import MASKED_INPUTS, MASKED_OUTPUTS
 from plumbline.mindspore import mindtorch
-
-# Buffers that hold nothing before the call; positions of arguments.
-_MASKED_INPUTS = {
-    name: [0]
-    for name in (
-        "recv", "irecv", "all_gather", "scatter", "reduce_scatter", "all_to_all_single",
-        "all_to_all", "all_gather_into_tensor", "reduce_scatter_tensor", "_reduce_scatter_base",
-        "_all_gather_base",
-    )
-} | {"gather": [1]}  # fmt: skip
 
 
 class DistributedHooks:
@@ -60,9 +51,9 @@ class DistributedHooks:
 
     def _add_writing(self, prefix: str, name: str, owner: object, attribute: str) -> None:
         """A function that writes into its arguments."""
-        inputs = _MASKED_INPUTS.get(name, [])
+        inputs = MASKED_INPUTS.get(name, [])
         names = ["tensor"] if name == "irecv" else []
-        outputs = [0] if name == "isend" else []
+        outputs = MASKED_OUTPUTS.get(name, [])
         original = getattr(owner, attribute)
         probe = self._collectives.probe(original, f"{prefix}.{name}", inputs, names, outputs)
         self._patches.add(owner, attribute, probe)

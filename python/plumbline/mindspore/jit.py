@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline import _core
-from plumbline.guards import Hooks
+from plumbline.guards import HookGroup, Hooks
 from plumbline.mindspore.executor import api
 
 
@@ -16,7 +16,7 @@ class JitCalls:
     """
 
     def __init__(self) -> None:
-        self._members: list[Hooks] = []
+        self._members = HookGroup()
         self._recorder: _core.Recorder | None = None
         self._patches = _core.PatchSet()
         self._original: Any = api._JitExecutor.__call__
@@ -29,7 +29,7 @@ class JitCalls:
 
     def join(self, hooks: Hooks, recorder: _core.Recorder | None) -> None:
         """`recorder`: records the calls as `Jit.{function}.{n}` while `hooks` take part."""
-        self._members.append(hooks)
+        self._members.add(hooks)
         self._recorder = recorder or self._recorder
         self._patches.apply()
 
@@ -45,14 +45,8 @@ class JitCalls:
         owner = args[:1] if executor.obj is not None else ()
 
         def run(*values: Any, **named: Any) -> Any:
-            members = list(self._members)
-            for hooks in members:
-                hooks.suspend()
-            try:
+            with self._members.aside():
                 return self._original(executor, *owner, *values, **named)
-            finally:
-                for hooks in members:
-                    hooks.resume()
 
         if self._recorder is None:
             return run(*args[len(owner) :], **kwargs)

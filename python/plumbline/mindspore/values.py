@@ -17,18 +17,13 @@ _DTYPE_NAMES = (
 )  # fmt: skip
 DTYPES = [getattr(ms, name) for name in _DTYPE_NAMES if hasattr(ms, name)]
 
-# (type, dtype text, shape, requires_grad, source, implicit zeros, extra keys, problem)
-TensorAnswer = tuple[
-    str, str, tuple[int, ...], bool, "ms.Tensor | None", int, "dict[str, Any] | None", "str | None"
-]
-
 
 def to_host(tensor: ms.Tensor) -> ms.Tensor:
     """A CPU tensor with the values of `tensor`, which is on a device."""
     return tensor.move_to("CPU", blocking=True)
 
 
-def describe_tensor(tensor: ms.Tensor, with_bytes: bool) -> TensorAnswer:
+def describe_tensor(tensor: ms.Tensor, with_bytes: bool) -> values.TensorAnswer:
     """A tensor whose memory does not simply hold its values, as for PyTorch.
 
     Such are those on the device "meta" and those of dtypes that only a cast can read.
@@ -48,7 +43,4 @@ def describe(value: Any) -> tuple[Any, ...]:
 
     The answer has the forms of `plumbline.values.describe`.
     """
-    described = values.describe(value, ms.Tensor.from_numpy)
-    # Upstream writes null here, which cannot be told from None.
-    unknown = {"type": values.qualified_name(type(value)), "value": None}
-    return described or ("value", unknown)
+    return values.describe(value, ms.Tensor.from_numpy) or values.unknown(value)

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from plumbline import _core
+from plumbline.adapter import HookedAdapter, version_numbers
 from plumbline.dropout import remove_functional_dropout
 from plumbline.pytorch.api_hooks import ApiHooks, wrapped_apis
 from plumbline.pytorch.batches import BatchHooks
@@ -18,10 +19,10 @@ from plumbline.pytorch.compiled import CompiledRegions
 from plumbline.pytorch.module_hooks import ModuleHooks
 from plumbline.pytorch.operators import OperatorRecords
 from plumbline.pytorch.values import describe, describe_tensor, to_host
-from plumbline.random_calls import seed_interpreter
+from plumbline.random_calls import seed_process
 
 
-class TorchAdapter:
+class TorchAdapter(HookedAdapter):
     """`plumbline.adapter.Adapter` for PyTorch."""
 
     name = "pytorch"
@@ -30,13 +31,12 @@ class TorchAdapter:
 
     def __init__(self) -> None:
         compiled = CompiledRegions()
-        self._apis = ApiHooks(compiled)
-        self._modules = ModuleHooks(compiled)
+        super().__init__(ApiHooks(compiled), ModuleHooks(compiled))
         self._batches = BatchHooks()
 
     def version(self) -> tuple[int, ...]:
         """(2, 13, 0) of "2.13.0+cpu"."""
-        return tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:3])
+        return version_numbers(torch.__version__)
 
     def rank(self) -> int | None:
         """Rank of the default process group; None without one."""
@@ -74,22 +74,6 @@ class TorchAdapter:
     def use_model(self, models: Iterable[torch.nn.Module]) -> None:
         """Nothing: its parts are hooked as modules."""
 
-    def install_apis(self, recorder: _core.Recorder, with_regions: bool) -> None:
-        """Starts recording API calls."""
-        self._apis.install(recorder, with_regions)
-
-    def uninstall_apis(self) -> None:
-        self._apis.uninstall()
-
-    def install_modules(
-        self, recorder: _core.Recorder, modules: Iterable[tuple[str, Any]], wants_backward: bool
-    ) -> None:
-        """Hooks modules."""
-        self._modules.install(recorder, modules, wants_backward)
-
-    def uninstall_modules(self) -> None:
-        self._modules.uninstall()
-
     def operator_records(self, recorder: _core.Recorder) -> OperatorRecords:
         """A dispatch mode."""
         return OperatorRecords(recorder)
@@ -101,19 +85,11 @@ class TorchAdapter:
         """torch_npu.npu, where that is loaded."""
         return getattr(sys.modules.get("torch_npu"), "npu", None)
 
-    def watch_calls(self, module: torch.nn.Module, callback: Callable[..., None]) -> Any:
-        """A forward pre hook."""
-        return module.register_forward_pre_hook(callback)
-
     def install_batches(self, before: Callable[[], None], after: Callable[[], None]) -> None:
         self._batches.install(before, after)
 
     def uninstall_batches(self) -> None:
         self._batches.uninstall()
-
-    def end_step(self) -> None:
-        """Removes the parameter hooks of the step."""
-        self._modules.end_step()
 
     def module_tree(self, model: torch.nn.Module) -> Iterable[tuple[str, torch.nn.Module]]:
         """named_modules() without the root."""
@@ -121,8 +97,7 @@ class TorchAdapter:
 
     def seed(self, seed: int, deterministic: bool, remove_dropout: bool) -> None:
         """Seeds Python, NumPy (when loaded) and PyTorch on every device."""
-        seed_interpreter(seed)
-        os.environ["HCCL_DETERMINISTIC"] = str(deterministic)
+        seed_process(seed, deterministic)
         if torch.version.cuda is not None:
             os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
             torch.backends.cudnn.deterministic = True

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from plumbline import _core
-from plumbline.guards import Hooks, around_outermost
+from plumbline.guards import HookGroup, Hooks, around_outermost
 
 
 class CompiledRegions:
@@ -17,8 +17,7 @@ class CompiledRegions:
 
     def __init__(self) -> None:
         self._recorder: _core.Recorder | None = None
-        self._probes: list[Hooks] = []
-        self._traced: list[Hooks] = []
+        self._probes, self._traced = HookGroup(), HookGroup()
         self._switch = _core.PatchSet()
         self._compile = _core.PatchSet()
         self._compile.add(torch, "compile", self._watched(torch.compile))
@@ -26,16 +25,15 @@ class CompiledRegions:
     def join(self, recorder: _core.Recorder, hooks: Hooks, is_traced: bool) -> None:
         """`is_traced`: the compiler sees these hooks; what it has compiled does not run them."""
         self._recorder = recorder
-        (self._traced if is_traced else self._probes).append(hooks)
+        (self._traced if is_traced else self._probes).add(hooks)
         if not self._compile.is_applied:
             self._compile.apply()
         self.watch()
 
     def leave(self, hooks: Hooks) -> None:
         """Undoes `join`."""
-        for members in (self._probes, self._traced):
-            if hooks in members:
-                members.remove(hooks)
+        self._probes.remove(hooks)
+        self._traced.remove(hooks)
         if self._probes or self._traced:
             return
         self._compile.restore()
@@ -54,7 +52,7 @@ class CompiledRegions:
         if self._switch.is_applied or switch is None or handler is None:
             return
         if len(self._switch) == 0:
-            around = around_outermost(switch, self._begin, self._end)
+            around = around_outermost(switch, self._begin, self._probes.resume)
             self._switch.add(frames, "_maybe_set_eval_frame", around)
         self._switch.apply()
         handler.register_start_callback(self._compile_begins)
@@ -70,19 +68,12 @@ class CompiledRegions:
         return compile
 
     def _begin(self) -> None:
-        for hooks in self._probes:
-            hooks.suspend()
+        self._probes.suspend()
         if self._recorder is not None:
             self._recorder.count_loss("compiled_regions", "calls inside a torch.compile region")
 
-    def _end(self) -> None:
-        for hooks in self._probes:
-            hooks.resume()
-
     def _compile_begins(self, _: object) -> None:
-        for hooks in self._traced:
-            hooks.suspend()
+        self._traced.suspend()
 
     def _compile_ends(self, _: object) -> None:
-        for hooks in self._traced:
-            hooks.resume()
+        self._traced.resume()

@@ -20,29 +20,11 @@ import torch.distributed as dist
 
 from plumbline import _core
 from plumbline.api_list import read_api_list
+from plumbline.communication import MASKED_INPUTS, MASKED_OUTPUTS
 
 # all_gather_single and reduce_scatter_single, which FSDP2 calls, are PyTorch 2.13's names of
 # all_gather_into_tensor and reduce_scatter_tensor, and not in upstream's list.
 NAMES = read_api_list(__file__)["distributed"]
-
-# Arguments whose contents mean nothing before the call, by position.
-_MASKED_INPUTS = {
-    "recv": [0],
-    "irecv": [0],
-    "all_gather": [0],
-    "scatter": [0],
-    "reduce_scatter": [0],
-    "_reduce_scatter_base": [0],
-    "_all_gather_base": [0],
-    "all_to_all_single": [0],
-    "all_to_all": [0],
-    "all_gather_into_tensor": [0],
-    "reduce_scatter_tensor": [0],
-    "all_gather_single": [0],
-    "reduce_scatter_single": [0],
-    "gather": [1],
-}
-_MASKED_OUTPUTS = {"isend": [0]}
 
 # Methods of a handle after which the user may use the data; of the last one only if it says True.
 _WAITS = ("wait", "synchronize")
@@ -115,14 +97,14 @@ class DistributedHooks:
             self._futures.clear()
 
     def _probe_of(self, name: str) -> Callable[[Any], Any]:
-        masked = _MASKED_INPUTS.get(name, [])
+        masked = MASKED_INPUTS.get(name, [])
 
         def probe(original: Any) -> Any:
             parameters = list(inspect.signature(original).parameters)
             names = [parameters[at] for at in masked if at < len(parameters)]
             assert self._collectives is not None
             return self._collectives.probe(
-                original, f"Distributed.{name}", masked, names, _MASKED_OUTPUTS.get(name, [])
+                original, f"Distributed.{name}", masked, names, MASKED_OUTPUTS.get(name, [])
             )
 
         return probe

@@ -16,12 +16,6 @@ from torch.utils import _python_dispatch as dispatch  # 1.13 lacks _disable_curr
 from plumbline import values
 from plumbline.pytorch.distributed import describe_distributed
 
-# (type, dtype text, shape, requires_grad, source, implicit zeros, extra keys, problem)
-TensorAnswer = tuple[
-    str, str, tuple[int, ...], bool, "torch.Tensor | None", int, "dict[str, Any] | None",
-    "str | None",
-]
-
 # A sparse tensor is made dense for a file or a digest up to this size.
 _DENSE_LIMIT_BYTES = 1 << 30
 _COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
@@ -38,7 +32,7 @@ def to_host(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().cpu().resolve_conj().resolve_neg()
 
 
-def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> TensorAnswer:
+def describe_tensor(tensor: torch.Tensor, with_bytes: bool) -> values.TensorAnswer:
     """A tensor whose memory does not simply hold its values.
 
     Args:
@@ -220,5 +214,4 @@ def describe(value: Any) -> tuple[Any, ...]:
         kind = values.qualified_name(type(value))
         if kind.startswith(("torch.", "plumbline.")):  # nobody else's isinstance() is asked
             described = describe_distributed(value)
-    # Upstream writes null here, which cannot be told from None.
-    return described or ("value", {"type": kind, "value": None})
+    return described or values.unknown(value)

@@ -38,9 +38,9 @@ constexpr std::string_view kNameBytes =
 
 Result<int64_t> NaturalOf(std::string_view field, const Json& value, int64_t most,
                           std::string_view expected) {
-  const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t(most);
-  if (!fits) return Invalid(field, value, expected);
-  return value.get<int64_t>();
+  const std::optional<int64_t> number = value.AsInteger();
+  if (!number || *number < 0 || *number > most) return Invalid(field, value, expected);
+  return *number;
 }
 
 constexpr int64_t kMostNumber = UINT32_MAX;  // MindSpore keeps them in 32 bits
@@ -100,9 +100,9 @@ Status SetKernels(std::string_view field, const Json& value, DumpSettings& out) 
 
 Status SetDevices(std::string_view field, const Json& value, DumpSettings& out) {
   constexpr std::string_view kExpected = "a list of device numbers";
-  if (!value.is_array()) return Invalid(field, value, kExpected);
+  if (value.AsList() == nullptr) return Invalid(field, value, kExpected);
   out.support_device.clear();
-  for (const Json& item : value) {
+  for (const Json& item : *value.AsList()) {
     PL_TRY_ASSIGN(const int64_t device, NaturalOf(field, item, kMostNumber, kExpected));
     out.support_device.push_back(device);
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/graph_dump/dump_settings.h"
-#include "config/setting_values.h"
+#include "config/options.h"
 
 namespace plumbline::graph_dump {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "config/graph_dump/dump_request.h"
 
 namespace plumbline::graph_dump {

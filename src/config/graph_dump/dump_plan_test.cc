@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/test_directory.h"
+#include "base/file/test_directory.h"
 
 namespace plumbline::graph_dump {
 namespace {

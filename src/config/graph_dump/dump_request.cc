@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/file.h"
+#include "base/file/file.h"
+#include "config/config.h"
 #include "config/options.h"
-#include "config/path_rules.h"
-#include "config/setting_values.h"
 
 namespace plumbline::graph_dump {
 namespace {
@@ -40,7 +39,7 @@ Status SetDataMode(std::string_view field, const Json& value, DumpRequest& out) 
 }
 
 Status SetSummary(std::string_view field, const Json& value, DumpRequest& out) {
-  if (value.is_string()) {
+  if (value.AsText() != nullptr) {
     constexpr std::string_view kAlone[] = {"statistics", "md5"};
     PL_TRY_ASSIGN(const std::string mode, OneOf(field, value, kAlone));
     out.summary = {mode};
@@ -100,12 +99,12 @@ constexpr Entry kOfTask[] = {
 Status ApplyEntries(std::string_view section, const Json& object, std::span<const Entry> entries,
                     DumpRequest& out) {
   for (const Entry& entry : entries) {
-    const auto it = object.find(entry.name);
+    const Json* const value = object.Find(entry.name);
     // An empty text means "not given", as for the constructor.
-    if (it == object.end() || it->is_null() || (section.empty() && *it == Json(""))) continue;
+    if (value == nullptr || value->is_null() || (section.empty() && *value == Json(""))) continue;
     const std::string field =
         section.empty() ? std::string(entry.name) : fmt::format("{}.{}", section, entry.name);
-    PL_TRY(entry.apply(field, *it, out));
+    PL_TRY(entry.apply(field, *value, out));
   }
   return {};
 }
@@ -113,8 +112,8 @@ Status ApplyEntries(std::string_view section, const Json& object, std::span<cons
 Status Override(const ConfigOverrides& overrides, DumpRequest& out) {
   const auto apply = [&](const char* name, const std::optional<std::string>& value) -> Status {
     if (!value || value->empty()) return {};
-    Json object;
-    object[name] = *value;
+    Json object = Json::Object();
+    object.Put(name, Json(*value));
     return ApplyEntries("", object, kTop, out);
   };
   PL_TRY(apply("task", overrides.task));
@@ -130,8 +129,8 @@ Status ApplyAll(const Json& json, const ConfigOverrides& overrides, DumpRequest&
   settings::WarnOfUnknownKeys("", json, out.warnings);
   PL_TRY(ApplyEntries("", json, kTop, out));
   PL_TRY(Override(overrides, out));
-  const auto section = json.find(out.task);
-  if (section == json.end() || section->is_null()) return {};
+  const Json* const section = json.Find(out.task);
+  if (section == nullptr || section->is_null()) return {};
   if (!section->is_object()) return Invalid(out.task, *section, "an object { ... }");
   return ApplyEntries(out.task, *section, kOfTask, out);
 }
@@ -141,7 +140,7 @@ Status ApplyAll(const Json& json, const ConfigOverrides& overrides, DumpRequest&
 Result<DumpRequest> ReadDumpRequest(const std::optional<std::string>& config_path,
                                     const ConfigOverrides& overrides) {
   DumpRequest out;
-  Json json = Json::object();
+  Json json = Json::Object();
   if (config_path) {
     PL_TRY(CheckConfigFile(*config_path, out.warnings));
     PL_TRY_ASSIGN(const std::string text, ReadFile(*config_path));
@@ -166,8 +165,8 @@ bool AsksForKernels(const std::optional<std::string>& config_path,
   if (!text) return false;
   const Result<Json> json = settings::ParseJson(*text);
   if (!json || !json->is_object()) return false;
-  const auto level = json->find("level");
-  return level != json->end() && *level == kKernels;
+  const Json* const level = json->Find("level");
+  return level != nullptr && *level == Json(kKernels);
 }
 
 }  // namespace plumbline::graph_dump

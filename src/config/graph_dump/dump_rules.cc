@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
+#include "base/text/text_parts.h"
 #include "config/graph_dump/dump_keys.h"
 #include "config/graph_dump/kernel_entries.h"
-#include "config/nearest_key.h"
+#include "config/options.h"
 
 namespace plumbline::graph_dump {
 namespace {
@@ -32,14 +32,14 @@ class Rules {
     for (const DumpKey& key : keys) {
       known.push_back(key.name);
       const std::string field = fmt::format("{}.{}", section, key.name);
-      const auto it = object.find(key.name);
-      if (it == object.end()) {
+      const Json* const value = object.Find(key.name);
+      if (value == nullptr) {
         CheckMissing(field, key.need);
-      } else if (const Status status = key.apply(field, *it, out_.settings); !status) {
+      } else if (const Status status = key.apply(field, *value, out_.settings); !status) {
         out_.errors.push_back(status.error().message());
       }
     }
-    for (const auto& [name, value] : object.items()) {
+    for (const std::string_view name : object.Keys()) {
       if (std::ranges::count(known, name) > 0) continue;
       out_.warnings.push_back(settings::UnknownKeyWarning(section, name, known));
     }
@@ -211,10 +211,9 @@ class Rules {
 
 // The object under a section's name; reports one of another type.
 const Json* SectionOf(const Json& json, std::string_view name, CheckedSettings& out) {
-  const auto it = json.find(name);
-  if (it == json.end()) return nullptr;
-  if (it->is_object()) return &*it;
-  out.errors.push_back(settings::Invalid(name, *it, "an object { ... }").message());
+  const Json* const section = json.Find(name);
+  if (section == nullptr || section->is_object()) return section;
+  out.errors.push_back(settings::Invalid(name, *section, "an object { ... }").message());
   return nullptr;
 }
 
@@ -237,16 +236,16 @@ Result<CheckedSettings> CheckDumpSettings(std::string_view text, DeviceKind devi
   CheckedSettings out;
   Rules rules(out, device);
   constexpr std::string_view kSections[] = {kCommonSection, kSyncSection};
-  for (const auto& [name, value] : json.items()) {
+  for (const std::string_view name : json.Keys()) {
     if (std::ranges::count(kSections, name) > 0) continue;
     out.warnings.push_back(settings::UnknownKeyWarning("", name, kSections));
   }
   const Json* common = SectionOf(json, kCommonSection, out);
   const Json* sync = SectionOf(json, kSyncSection, out);
-  if (json.contains(kSyncSection)) out.settings.sync.emplace();
+  if (json.Find(kSyncSection) != nullptr) out.settings.sync.emplace();
   if (common != nullptr) {
     rules.ReadSection(kCommonSection, *common, CommonKeys());
-  } else if (!json.contains(kCommonSection)) {
+  } else if (json.Find(kCommonSection) == nullptr) {
     out.errors.push_back(fmt::format("{}: is missing (expected an object)", kCommonSection));
   }
   if (sync != nullptr) rules.ReadSection(kSyncSection, *sync, SyncKeys());

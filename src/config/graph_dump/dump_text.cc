@@ -1,28 +1,28 @@
 // A dump configuration as text: the writing half of dump_settings.h.
 
-#include <nlohmann/json.hpp>
-
+#include "base/text/json.h"
 #include "config/graph_dump/dump_keys.h"
 
 namespace plumbline::graph_dump {
 namespace {
 
-using Ordered = nlohmann::ordered_json;
+using json::Value;
 
 template <class T>
-void Put(Ordered& out, const char* key, const std::optional<T>& value) {
-  if (value) out[key] = *value;
+void Put(Value& out, const char* key, const std::optional<T>& value) {
+  if (value) out.Put(key, Value(*value));
 }
 
-Ordered CommonOf(const DumpSettings& settings) {
-  Ordered out = {{"dump_mode", settings.dump_mode}};
-  if (!settings.path.empty()) out["path"] = settings.path;
-  out["net_name"] = settings.net_name;
-  out["iteration"] = settings.iteration;
-  out["saved_data"] = settings.saved_data;
-  out["input_output"] = settings.input_output;
-  out["kernels"] = settings.kernels;
-  out["support_device"] = settings.support_device;
+Value CommonOf(const DumpSettings& settings) {
+  Value out = Value::Object();
+  out.Put("dump_mode", Value(settings.dump_mode));
+  if (!settings.path.empty()) out.Put("path", Value(settings.path));
+  out.Put("net_name", Value(settings.net_name));
+  out.Put("iteration", Value(settings.iteration));
+  out.Put("saved_data", Value(settings.saved_data));
+  out.Put("input_output", Value(settings.input_output));
+  out.Put("kernels", Value(settings.kernels));
+  out.Put("support_device", Value(settings.support_device));
   Put(out, "statistic_category", settings.statistic_category);
   Put(out, "op_debug_mode", settings.op_debug_mode);
   Put(out, "file_format", settings.file_format);
@@ -31,14 +31,16 @@ Ordered CommonOf(const DumpSettings& settings) {
   return out;
 }
 
-Ordered SyncOf(const SyncSettings& sync) {
-  Ordered out = {{"enable", sync.enable}, {"trans_flag", sync.trans_flag}};
-  if (sync.save_kernel_args) out["save_kernel_args"] = true;
+Value SyncOf(const SyncSettings& sync) {
+  Value out = Value::Object();
+  out.Put("enable", Value(sync.enable));
+  out.Put("trans_flag", Value(sync.trans_flag));
+  if (sync.save_kernel_args) out.Put("save_kernel_args", Value(true));
   Put(out, "stat_calc_mode", sync.stat_calc_mode);
   Put(out, "device_stat_precision_mode", sync.device_stat_precision_mode);
   if (sync.sample_mode != 0) {
-    out["sample_mode"] = sync.sample_mode;
-    out["sample_num"] = sync.sample_num;
+    out.Put("sample_mode", Value(sync.sample_mode));
+    out.Put("sample_num", Value(sync.sample_num));
   }
   return out;
 }
@@ -46,11 +48,11 @@ Ordered SyncOf(const SyncSettings& sync) {
 }  // namespace
 
 std::string DumpSettingsText(const DumpSettings& settings) {
-  Ordered out;
-  out[std::string(kCommonSection)] = CommonOf(settings);
-  if (settings.sync) out[std::string(kSyncSection)] = SyncOf(*settings.sync);
+  Value out = Value::Object();
+  out.Put(kCommonSection, CommonOf(settings));
+  if (settings.sync) out.Put(kSyncSection, SyncOf(*settings.sync));
   constexpr int kIndent = 4;
-  return out.dump(kIndent, ' ', /*ensure_ascii=*/true, Ordered::error_handler_t::replace) + "\n";
+  return out.Text(kIndent) + "\n";
 }
 
 }  // namespace plumbline::graph_dump

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text_parts.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::graph_dump {
 namespace {

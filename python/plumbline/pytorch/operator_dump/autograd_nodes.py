@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils import _python_dispatch as dispatch
 
-if TYPE_CHECKING:
-    from plumbline.pytorch.operator_dump.session import RunningCall, Session
+from plumbline.pytorch.operator_dump.call_arguments import RunningCall
 
 _MARK = "plumbline.dumper"
+
+
+class NodeCalls(Protocol):
+    """What is done around a node of the backward pass."""
+
+    def begin_node(self, name: str, gradients: tuple[Any, ...]) -> RunningCall | None:
+        """Before it runs."""
+
+    def end(self, call: RunningCall | None, result: Any) -> None:
+        """After it ran."""
 
 
 class NodeHooks:
@@ -20,8 +29,8 @@ class NodeHooks:
     Their saved tensors are not looked at: to unpack them may run code of the training.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, calls: NodeCalls) -> None:
+        self._calls = calls
         self._is_active = False
         self._threads = threading.local()
 
@@ -69,7 +78,7 @@ class NodeHooks:
         call = None
         if not running:
             with torch._C.DisableTorchFunction(), dispatch._disable_current_modes():
-                call = self._session.begin_node(name.rsplit("::", 1)[-1], gradients)
+                call = self._calls.begin_node(name.rsplit("::", 1)[-1], gradients)
         running.append((name, call))
 
     def _end(self, name: str, results: tuple[Any, ...]) -> None:
@@ -79,7 +88,7 @@ class NodeHooks:
             begun, call = running.pop()
             if begun == name:
                 with torch._C.DisableTorchFunction(), dispatch._disable_current_modes():
-                    self._session.end(call, results)
+                    self._calls.end(call, results)
                 return
 
     def _running(self) -> list[tuple[str, RunningCall | None]]:

@@ -135,3 +135,14 @@ class CallArguments:
         """Where the values added last came from, one entry per native argument."""
         missing = len(self.native) - len(self.places)
         self.places.extend([place] * missing)
+
+
+class RunningCall:
+    """An operator between its two sides."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number  # sequence id in the file that is written
+        self.inputs: CallArguments | None = None  # to be written when the call overflows
+        self.is_written = False
+        self.has_kernel_dump = False

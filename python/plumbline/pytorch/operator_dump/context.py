@@ -88,7 +88,7 @@ class dumper:
             # Brings the HDF5 library, which nothing else of the package needs.
             from plumbline.pytorch.operator_dump.session import Session
 
-            self._session = Session(self)
+            self._session = Session(self, npu)
             self._session.start()
         dumper._entered = True
         return self

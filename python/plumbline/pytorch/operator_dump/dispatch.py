@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-if TYPE_CHECKING:
-    from plumbline.pytorch.operator_dump.autograd_nodes import NodeHooks
-    from plumbline.pytorch.operator_dump.session import Session
+from plumbline.pytorch.operator_dump.autograd_nodes import NodeHooks
+from plumbline.pytorch.operator_dump.call_arguments import RunningCall
+
+
+class CallSteps(Protocol):
+    """What is done around an operator."""
+
+    def begin(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[RunningCall | None, tuple[Any, ...], dict[str, Any]]:
+        """Before it runs; the arguments that it gets."""
+
+    def end(self, call: RunningCall | None, result: Any) -> None:
+        """After it ran."""
 
 
 class OperatorCalls:
     """The two modes of PyTorch that show operators, and functions with nodes to hook."""
 
-    def __init__(self, session: Session, nodes: NodeHooks) -> None:
-        self._modes: tuple[Any, ...] = (_Functions(nodes), _Operators(session, nodes))
+    def __init__(self, steps: CallSteps, nodes: NodeHooks) -> None:
+        self._modes: tuple[Any, ...] = (_Functions(nodes), _Operators(steps, nodes))
 
     def __enter__(self) -> None:
         for mode in self._modes:
@@ -40,9 +51,9 @@ class _Functions(TorchFunctionMode):
 
 
 class _Operators(TorchDispatchMode):
-    def __init__(self, session: Session, nodes: NodeHooks) -> None:
+    def __init__(self, steps: CallSteps, nodes: NodeHooks) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._session = session
+        self._steps = steps
         self._nodes = nodes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -50,8 +61,8 @@ class _Operators(TorchDispatchMode):
         if self._nodes.is_inside():  # only the outermost operator counts
             return func(*args, **kwargs)
         with torch._C.DisableTorchFunction():
-            call, args, kwargs = self._session.begin(func, args, kwargs)
+            call, args, kwargs = self._steps.begin(func, args, kwargs)
         result = func(*args, **kwargs)
         with torch._C.DisableTorchFunction():
-            self._session.end(call, result)
+            self._steps.end(call, result)
         return result

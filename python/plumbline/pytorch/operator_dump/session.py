@@ -6,15 +6,14 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from plumbline import _hdf5
 from plumbline.operator_window import begin_kernel_dump, end_kernel_dump
 from plumbline.pytorch.operator_dump.autograd_nodes import NodeHooks
-from plumbline.pytorch.operator_dump.call_arguments import CallArguments, operator_name
-from plumbline.pytorch.operator_dump.context import dumper, npu
+from plumbline.pytorch.operator_dump.call_arguments import CallArguments, RunningCall, operator_name
 from plumbline.pytorch.operator_dump.dispatch import OperatorCalls
 from plumbline.pytorch.operator_dump.replay import Replay
 from plumbline.pytorch.values import to_host
@@ -43,22 +42,22 @@ def is_dumped(name: str) -> bool:
     return name not in NOT_DUMPED and name.rstrip("0123456789") not in NOT_DUMPED
 
 
-class RunningCall:
-    """An operator between its two sides."""
+class Options(Protocol):
+    """What a session does, as `dumper` was told."""
 
-    def __init__(self, name: str, number: int) -> None:
-        self.name = name
-        self.number = number  # sequence id in the file that is written
-        self.inputs: CallArguments | None = None  # to be written when the call overflows
-        self.is_written = False
-        self.has_kernel_dump = False
+    check_overflow: bool
+    load_with_acl_dump: bool
+    dump_path: str | None
+    load_file_path: str | None
 
 
 class Session:
     """Everything here runs beside the training: an error costs the values, never the call."""
 
-    def __init__(self, options: dumper) -> None:
+    def __init__(self, options: Options, npu: Callable[[], Any]) -> None:
+        """npu: gives the device that dumps kernels, or None."""
         self._options = options
+        self._npu = npu
         self._path = str(options.dump_path)
         self._lock = threading.Lock()  # backward runs on threads of its own for some devices
         self._writer: _hdf5.DumpWriter | None = None
@@ -103,7 +102,7 @@ class Session:
             return
         try:
             if call.has_kernel_dump:
-                end_kernel_dump(npu())
+                end_kernel_dump(self._npu())
             if call.inputs is not None:
                 self._check_results(call, call.inputs, result)
             elif call.is_written:
@@ -151,7 +150,7 @@ class Session:
         call.is_written = True
         print(f"IR: {call.name} load inputs")
         if self._options.load_with_acl_dump:
-            begin_kernel_dump(npu(), "acl.json")
+            begin_kernel_dump(self._npu(), "acl.json")
             call.has_kernel_dump = True
         return args, kwargs
 

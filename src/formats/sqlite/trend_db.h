@@ -1,0 +1,82 @@
+// The trend viewer's database (.trend.db): schema and writer, over SQLite.
+//
+// Tables, columns and their order are those of upstream 26.x (docs/formats/trend_db.md). Repaired:
+// the foreign key of tag_target_mapping names a table that exists.
+
+#ifndef PLUMBLINE_FORMATS_SQLITE_TREND_DB_H_
+#define PLUMBLINE_FORMATS_SQLITE_TREND_DB_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumbline/result.h"
+
+namespace plumbline::trend_db {
+
+// In order of their numbers in monitoring_metrics, which count from 1.
+enum class Metric : uint8_t { kForward, kBackward, kRecompute, kParametersGrad };
+inline constexpr std::array<std::string_view, 4> kMetricNames = {"forward", "backward", "recompute",
+                                                                 "parameters_grad"};
+
+// What rows can be filtered by.
+struct Tag {
+  std::string name;
+  std::string_view category;  // "index", "default", "function", "layer" or "module"
+  friend bool operator==(const Tag&, const Tag&) = default;
+};
+
+// One tensor of one call.
+struct Row {
+  int64_t rank = 0;
+  int64_t step = 0;
+  Metric metric = Metric::kForward;
+  std::string target;      // "Module.layers.3.mlp.fc.Linear.input.0"
+  size_t tail_parts = 2;   // how many last components say which tensor of the call it is
+  int64_t micro_step = 0;  // number of the call
+  // norm, max, min, mean; nothing is null. No NaN.
+  std::array<std::optional<double>, 4> values;
+};
+
+using TagsOf = std::vector<Tag> (*)(const Row& row);
+
+struct GlobalStats {
+  int64_t max_rank = 0;
+  int64_t min_step = 0;
+  int64_t max_step = 0;
+};
+
+// Builds a database beside its final name; without Finish() nothing is left. Memory: one entry per
+// target. Errors are kIo and name the path. Single-threaded; move-only.
+class Writer {
+ public:
+  // `tags_of` is asked once for every target of a metric.
+  static Result<Writer> Create(const std::string& path, TagsOf tags_of);
+  Writer(Writer&&) noexcept;
+  Writer& operator=(Writer&&) = delete;
+  ~Writer();
+
+  // Rows stand between Begin() and Commit(), one transaction.
+  Status Begin();
+  Status Commit();
+  // False if there is a row of the same rank, step, target and metric; the first one stays.
+  Result<bool> Add(const Row& row);
+  // Closes the database and gives it its name, replacing what stands there.
+  Status Finish(const GlobalStats& stats);
+
+  [[nodiscard]] size_t target_count() const;
+
+ private:
+  struct Impl;
+  explicit Writer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plumbline::trend_db
+
+#endif  // PLUMBLINE_FORMATS_SQLITE_TREND_DB_H_

@@ -1,0 +1,94 @@
+#include "formats/sqlite/trend_db.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <string>
+#include <vector>
+
+#include "base/file/test_directory.h"
+
+namespace plumbline::trend_db {
+namespace {
+
+// The rows of a query, their values joined by '|'.
+std::vector<std::string> Query(const std::string& path, const char* sql) {
+  std::vector<std::string> rows;
+  sqlite3* database = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto add = [](void* out, int count, char** values, char**) {
+    std::string row;
+    for (int i = 0; i < count; ++i) {
+      row += (i > 0 ? "|" : "") + std::string(values[i] != nullptr ? values[i] : "null");
+    }
+    static_cast<std::vector<std::string>*>(out)->push_back(row);
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(database, sql, add, &rows, nullptr), SQLITE_OK) << sql;
+  sqlite3_close(database);
+  return rows;
+}
+
+std::vector<Tag> OneTag(const Row& row) { return {{row.target, "index"}}; }
+
+Row RowOf(int64_t step, Metric metric, const std::string& target) {
+  Row row;
+  row.step = step;
+  row.metric = metric;
+  row.target = target;
+  row.values = {1.5, std::nullopt, -2.0, 1e9};
+  return row;
+}
+
+TEST(TrendDb, TargetsAndTagsAreStoredOnce) {
+  const testing::TestDirectory directory;
+  const std::string path = directory.Path("x.db");
+  Result<Writer> writer = Writer::Create(path, &OneTag);
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->Begin());
+  EXPECT_TRUE(*writer->Add(RowOf(0, Metric::kForward, "a.b.c")));
+  EXPECT_TRUE(*writer->Add(RowOf(1, Metric::kForward, "a.b.c")));
+  EXPECT_TRUE(*writer->Add(RowOf(1, Metric::kBackward, "a.b.c")));
+  EXPECT_FALSE(*writer->Add(RowOf(1, Metric::kBackward, "a.b.c")));
+  ASSERT_TRUE(writer->Commit());
+  EXPECT_EQ(KindOf(path), PathKind::kMissing);
+  ASSERT_TRUE(writer->Finish({3, 0, 1}));
+  EXPECT_EQ(Query(path, "SELECT * FROM monitoring_targets"),
+            std::vector<std::string>{"1|a.b.c|0|0"});
+  EXPECT_EQ(Query(path, "SELECT * FROM monitoring_tags"),
+            (std::vector<std::string>{"1|a.b.c|index|1", "2|a.b.c|index|2"}));
+  EXPECT_EQ(Query(path, "SELECT * FROM tag_target_mapping"),
+            (std::vector<std::string>{"1|1", "2|1"}));
+  EXPECT_EQ(Query(path, "SELECT * FROM trend_data WHERE metric_id = 2"),
+            std::vector<std::string>{"0|1|1|2|1.5|null|-2.0|1000000000.0"});
+  EXPECT_EQ(Query(path, "SELECT max_rank, min_step, max_step, recompute FROM global_stats"),
+            std::vector<std::string>{"3|0|1|norm,max,min,mean"});
+}
+
+TEST(TrendDb, UnfinishedDatabaseLeavesNothing) {
+  const testing::TestDirectory directory;
+  {
+    Result<Writer> writer = Writer::Create(directory.Path("x.db"), &OneTag);
+    ASSERT_TRUE(writer && writer->Begin() && writer->Add(RowOf(0, Metric::kForward, "a")));
+  }
+  EXPECT_TRUE(ListDirectory(directory.path())->empty());
+}
+
+TEST(TrendDb, MissingDirectoryIsNotFound) {
+  const testing::TestDirectory directory;
+  EXPECT_EQ(Writer::Create(directory.Path("no/x.db"), &OneTag).error().code(),
+            ErrorCode::kNotFound);
+}
+
+TEST(TrendDb, AnyTextIsATarget) {
+  const testing::TestDirectory directory;
+  const std::string path = directory.Path("x.db");
+  Result<Writer> writer = Writer::Create(path, &OneTag);
+  ASSERT_TRUE(writer && writer->Begin());
+  ASSERT_TRUE(writer->Add(RowOf(0, Metric::kForward, "'); DROP TABLE trend_data;--\n\xC3\xBC")));
+  ASSERT_TRUE(writer->Commit() && writer->Finish({}));
+  EXPECT_EQ(Query(path, "SELECT count(*) FROM trend_data"), std::vector<std::string>{"1"});
+}
+
+}  // namespace
+}  // namespace plumbline::trend_db

@@ -1,0 +1,423 @@
+#include "ranks/compare_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/file/file.h"
+#include "compare/carried_values.h"
+#include "compare/compare_runs.h"
+#include "compare/compare_training.h"
+#include "explain/sample_evidence.h"
+#include "load/rank_directories.h"
+#include "ranks/diff_analyze.h"
+#include "ranks/rank_store.h"
+#include "record/run_files.h"
+#include "report/html_report.h"
+#include "report/result_names.h"
+
+namespace plumbline::ranks {
+namespace {
+
+// Memory of a comparison in bytes of dump.json, both sides together: entries, items and rows.
+constexpr uint64_t kMemoryFactor = 10;
+
+uint64_t EstimateOf(const load::RankPair& pair) {
+  uint64_t bytes = 0;
+  for (const auto* side : {&pair.target, &pair.golden}) {
+    for (const std::string_view name :
+         {run_files::kDumpJson, run_files::kStackJson, run_files::kConstructJson}) {
+      bytes += FileSize(JoinPath((*side)->path, name)).value_or(0);
+    }
+  }
+  return bytes * kMemoryFactor;
+}
+
+// Lets work start while what is under way fits into the budget; a piece that alone exceeds it runs
+// alone. Thread-safe.
+class Budget {
+ public:
+  explicit Budget(uint64_t bytes) : free_(bytes), total_(bytes) {}
+
+  uint64_t Acquire(uint64_t bytes) {
+    const uint64_t taken = std::min(bytes, total_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return free_ >= taken; });
+    free_ -= taken;
+    return taken;
+  }
+  void Release(uint64_t taken) {
+    {
+      const std::lock_guard lock(mutex_);
+      free_ += taken;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t free_;
+  const uint64_t total_;
+};
+
+class RankWork {
+ public:
+  RankWork(const CompareRanksOptions& options, bool has_steps, RanksReport& report)
+      : options_(options),
+        has_steps_(has_steps),
+        report_(report),
+        received_(report.ranks.size()),
+        budget_(std::max<uint64_t>(options.memory_bytes, 1)) {
+    for (size_t i = 0; i < report.ranks.size(); ++i) {
+      if (report.ranks[i].pair.paired()) todo_.push_back(i);
+    }
+    if (!todo_.empty()) page_rows_ = report::kHtmlRows / todo_.size();
+  }
+
+  // A value that another rank sent and that is within noise there is within noise where it arrives:
+  // ranks that took one for wrong are judged again, until none learns more, and with them their
+  // later steps that something was wrong in.
+  void Run() {
+    RunAll();
+    for (size_t round = 1; round < report_.ranks.size(); ++round) {
+      todo_ = RanksThatLearn();
+      if (todo_.empty()) return;
+      AddWrongStepsBehind();
+      RunAll();
+    }
+  }
+
+ private:
+  // Threads of their own: a shared pool would start another rank while one waits for its tensors,
+  // and memory would grow past the budget.
+  void RunAll() {
+    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int threads = options_.compare.threads > 0 ? options_.compare.threads : cores;
+    chains_ = ChainsOf(todo_);
+    next_ = 0;
+    const int workers = std::min(threads, static_cast<int>(chains_.size()));
+    if (workers == 0) return;
+    threads_per_rank_ = std::max(1, threads / workers);
+    std::vector<std::jthread> pool;
+    for (int i = 1; i < workers; ++i) pool.emplace_back([this] { Work(); });
+    Work();
+  }
+
+  // Steps of one rank are compared one after the other: each is judged behind those before it.
+  [[nodiscard]] std::vector<std::vector<size_t>> ChainsOf(const std::vector<size_t>& todo) const {
+    std::vector<std::vector<size_t>> chains;
+    std::unordered_map<std::string_view, size_t> by_rank;
+    for (const size_t index : todo) {
+      const auto [at, is_new] =
+          by_rank.try_emplace(report_.ranks[index].pair.target->name, chains.size());
+      if (is_new || !HasHistory()) {
+        at->second = chains.size();
+        chains.emplace_back();
+      }
+      chains[at->second].push_back(index);
+    }
+    return chains;
+  }
+
+  [[nodiscard]] bool HasHistory() const {
+    return has_steps_ && !options_.of_graphs && !options_.training &&
+           options_.compare.noise_path.empty();
+  }
+
+  [[nodiscard]] bool AreAllStepsShown() const { return options_.filter.steps.empty(); }
+
+  // todo_ stays in order of the steps.
+  void AddWrongStepsBehind() {
+    if (!HasHistory()) return;
+    std::unordered_set<std::string_view> learned;
+    std::vector<size_t> all;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const ComparedRank& rank = report_.ranks[i];
+      if (!rank.pair.paired()) continue;
+      const std::string_view name = rank.pair.target->name;
+      const bool learns = std::ranges::binary_search(todo_, i);
+      if (learns) learned.insert(name);
+      const bool is_wrong = rank.outcome && rank.outcome->first_wrong_call;
+      if (learns || (is_wrong && learned.contains(name))) all.push_back(i);
+    }
+    todo_ = std::move(all);
+  }
+
+  // Adds to received_ what ranks of one step found wrong and others of it sent; the ranks that got
+  // something new.
+  std::vector<size_t> RanksThatLearn() {
+    using Sender = std::pair<size_t, double>;  // rank, explained error
+    std::unordered_map<compare::ContentPair, std::vector<Sender>, compare::ContentPairHash> senders;
+    std::vector<size_t> learned;
+    for (size_t begin = 0, end = 0; begin < report_.ranks.size(); begin = end) {
+      senders.clear();
+      const auto step = report_.ranks[begin].pair.step;
+      for (; end < report_.ranks.size() && report_.ranks[end].pair.step == step; ++end) {
+        if (!report_.ranks[end].outcome) continue;
+        for (const compare::SentValue& sent : report_.ranks[end].outcome->sent) {
+          senders[sent.contents].emplace_back(end, sent.explained);
+        }
+      }
+      for (size_t rank = begin; rank < end; ++rank) {
+        if (Learns(rank, senders)) learned.push_back(rank);
+      }
+    }
+    return learned;
+  }
+
+  template <typename Senders>
+  bool Learns(size_t rank, const Senders& senders) {
+    bool any = false;
+    if (!report_.ranks[rank].outcome) return any;
+    for (const compare::ContentPair& wrong : report_.ranks[rank].outcome->wrong_arrivals) {
+      const auto found = senders.find(wrong);
+      if (found == senders.end()) continue;
+      for (const auto& [sender, explained] : found->second) {
+        if (sender != rank) any |= received_[rank].try_emplace(wrong, explained).second;
+      }
+    }
+    return any;
+  }
+
+  void Work() {
+    for (;;) {
+      size_t next = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (next_ == chains_.size()) return;
+        next = next_++;
+      }
+      WorkOn(chains_[next]);
+    }
+  }
+
+  // The steps of one rank.
+  void WorkOn(const std::vector<size_t>& indices) {
+    CompareOptions options = options_.compare;
+    options.on_progress = {};
+    options.threads = threads_per_rank_;
+    const std::string& name = report_.ranks[indices.front()].pair.target->name;
+    compare::StepChain chain(
+        options, [&](int64_t step) -> const compare::SentValues& { return ReceivedIn(step, name); },
+        options_.filter.steps.empty());
+    // A step that was judged waits for the next one.
+    const uint64_t held = indices.size() > 1 ? 2 : 1;
+    for (const size_t index : indices) {
+      ComparedRank& rank = report_.ranks[index];
+      const uint64_t taken = budget_.Acquire(held * EstimateOf(rank.pair));
+      CompareOne(rank, received_[index], HasHistory() ? &chain : nullptr);
+      budget_.Release(taken);
+    }
+  }
+
+  // Whether what other ranks sent is behind an earlier step of the rank.
+  [[nodiscard]] bool HasReceivedBefore(const load::RankPair& own) const {
+    if (!HasHistory()) return false;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const load::RankPair& pair = report_.ranks[i].pair;
+      if (pair.paired() && pair.step < own.step && pair.target->name == own.target->name &&
+          !received_[i].empty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] const compare::SentValues& ReceivedIn(int64_t step, std::string_view rank) const {
+    static const compare::SentValues kNothing;
+    for (size_t i = 0; i < report_.ranks.size(); ++i) {
+      const load::RankPair& pair = report_.ranks[i].pair;
+      if (pair.paired() && pair.step == step && pair.target->name == rank) return received_[i];
+    }
+    return kNothing;
+  }
+
+  [[nodiscard]] bool Writes() const { return !options_.compare.output_dir.empty(); }
+
+  [[nodiscard]] std::string DirectoryOfPair(const load::RankPair& pair) const {
+    if (!has_steps_ || options_.of_graphs) return options_.compare.output_dir;
+    return JoinPath(options_.compare.output_dir, fmt::format("step{}", *pair.step));
+  }
+
+  // As the release names them whose columns the csv has.
+  [[nodiscard]] std::string SuffixOf(const load::RankPair& pair) const {
+    if (options_.compare.newest_csv || options_.of_graphs) return "_" + pair.target->name;
+    return fmt::format("_{}-{}", pair.target->name, pair.golden->name);
+  }
+
+  // The run that calibrates this rank: the same rank and step of a dump, or the run named.
+  [[nodiscard]] std::string NoisePathOf(const load::RankPair& pair) const {
+    std::string path = options_.compare.noise_path;
+    if (path.empty() || KindOf(path) != PathKind::kDirectory) return path;
+    if (options_.of_graphs) return load::GraphPathBelow(path, *pair.rank(), *pair.step);
+    if (has_steps_) path = JoinPath(path, fmt::format("step{}", *pair.step));
+    const std::string of_rank = JoinPath(path, pair.golden->name);
+    return KindOf(of_rank) == PathKind::kDirectory ? of_rank : options_.compare.noise_path;
+  }
+
+  void CompareOne(ComparedRank& rank, const compare::SentValues& received,
+                  compare::StepChain* chain) {
+    CompareOptions options = options_.compare;
+    options.output_dir = DirectoryOfPair(rank.pair);
+    options.suffix = SuffixOf(rank.pair);
+    options.noise_path = NoisePathOf(rank.pair);
+    options.stack_path.clear();
+    options.on_progress = {};
+    options.threads = threads_per_rank_;
+    compare::StepsFound before;
+    if (chain != nullptr) {
+      before = chain->Find(verdict::PlaceOfRank(rank.pair.target->path),
+                           verdict::PlaceOfRank(rank.pair.golden->path));
+    }
+    const RankStore store(options.output_dir, rank.pair, options, StoredWork(before));
+    if (Writes()) rank.page_path = store.page_path();
+    const bool is_alone = received.empty() && !HasReceivedBefore(rank.pair);
+    if (Writes() && options_.resume && is_alone) {
+      rank.outcome = store.Load();
+      if (rank.outcome) {
+        rank.state = RankState::kTakenOver;
+        return;
+      }
+    }
+    if (Writes()) store.Drop();
+    if (rank.state == RankState::kCompared) DropFiles(rank);
+    Result<RankOutcome> outcome = Compare(rank, options, received, chain);
+    // What rests on another rank is made again when either may have changed.
+    if (outcome && is_alone && Writes()) {
+      const Status saved = store.Save(*outcome);
+      if (!saved) outcome = saved.error();
+    }
+    if (!outcome) {
+      rank.state = RankState::kFailed;
+      rank.error = outcome.error();
+      rank.outcome.reset();  // of an earlier round, whose files are gone
+      return;
+    }
+    rank.state = RankState::kCompared;
+    rank.outcome = std::move(*outcome);
+  }
+
+  [[nodiscard]] RankWorkFacts StoredWork(const compare::StepsFound& before) const {
+    return {options_.diff_analyze, page_rows_, options_.training ? &*options_.training : nullptr,
+            before.steps,          before.gap, AreAllStepsShown()};
+  }
+
+  // The result files of this run's first look at the rank.
+  static void DropFiles(const ComparedRank& rank) {
+    for (const std::string& file : rank.outcome->files) (void)RemoveFile(file);
+  }
+
+  Result<RankOutcome> Compare(const ComparedRank& rank, const CompareOptions& options,
+                              const compare::SentValues& received,
+                              compare::StepChain* chain) const {
+    const load::RankPair& pair = rank.pair;
+    const compare::Pairing pairing =
+        options_.training ? compare::TrainingPairing(*options_.training) : compare::Pairing();
+    PL_TRY_ASSIGN(
+        compare::RunPair runs,
+        compare::RunPair::Load(pair.target->path, pair.golden->path, options, true, pairing));
+    runs.FillTable();
+    PL_TRY(runs.Judge(received, chain));
+    PL_TRY(runs.Explain());
+    RankOutcome outcome = OutcomeOf(runs.target(), runs.comparison());
+    Comparison comparison = std::move(runs).Take();
+    if (Writes()) PL_TRY(WriteComparison(comparison, options));
+    if (!rank.page_path.empty()) PL_TRY(WritePagePart(rank, comparison));
+    if (options_.diff_analyze) {
+      const std::string stem = fmt::format("compare_result_{}", pair.target->name);
+      const report::FreeName name = report::FreePath(options.output_dir, stem, ".json");
+      PL_TRY(WriteCallVerdicts(comparison, name.text));
+      comparison.files.push_back(name.text);
+    }
+    outcome.files = comparison.files;
+    if (chain != nullptr) chain->Add(*pair.step, std::move(comparison));
+    return outcome;
+  }
+
+  Status WritePagePart(const ComparedRank& rank, const Comparison& comparison) const {
+    const std::optional<explain::Evidence> evidence = explain::SampleEvidence(comparison);
+    const report::HtmlPart part{rank.pair.label(), &comparison, evidence ? &*evidence : nullptr};
+    PL_TRY(MakeDirectories(std::string(DirectoryOf(rank.page_path))));
+    return WriteFileAtomically(rank.page_path, report::HtmlPartData(part, page_rows_), false);
+  }
+
+  const CompareRanksOptions& options_;
+  const bool has_steps_;
+  RanksReport& report_;
+  std::vector<size_t> todo_;                 // of this round
+  std::vector<std::vector<size_t>> chains_;  // the same, what one thread does in turn
+  size_t page_rows_ = 0;                     // of each rank, in every round
+  int threads_per_rank_ = 1;
+  std::mutex mutex_;
+  size_t next_ = 0;  // chain; guarded by mutex_
+  std::vector<compare::SentValues>
+      received_;  // by rank, from other ranks; all empty in the first round
+  Budget budget_;
+};
+
+// diff_analyze_<ns>.json, where there is a difference.
+Status WriteFirstDifference(const std::string& directory, RanksReport& report) {
+  if (report.origins.empty()) return {};
+  PL_TRY_ASSIGN(const std::string text, FormatFirstDifference(report));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto clock = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const std::string path = JoinPath(directory, fmt::format("diff_analyze_{}.json", clock));
+  PL_TRY(WriteFileAtomically(path, text, false));
+  report.files.push_back(path);
+  return {};
+}
+
+// compare_ranks_<time>.json, and the page over all ranks where one is asked for.
+Status WriteSummary(const CompareOptions& options, RanksReport& report) {
+  const report::FreeName name = report::FreePath(options.output_dir, "compare_ranks", ".json");
+  const std::string& path = name.text;
+  report::HtmlOverview page;
+  for (const ComparedRank& rank : report.ranks) {
+    if (rank.outcome && !rank.page_path.empty()) page.parts.push_back(rank.page_path);
+  }
+  constexpr std::string_view kExtension = ".json";
+  const std::string page_path = path.substr(0, path.size() - kExtension.size()) + ".html";
+  if (!page.parts.empty()) report.files.push_back(page_path);
+  report.files.push_back(path);
+  PL_TRY_ASSIGN(page.json, RanksSummaryJson(report));
+  if (!page.parts.empty()) {
+    page.text = RanksSummaryText(report);
+    PL_TRY(report::WriteHtmlOverview(page, page_path));
+  }
+  return WriteFileAtomically(path, page.json, false);
+}
+
+}  // namespace
+
+Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options) {
+  if (options.training) PL_TRY(compare::CheckTrainingOptions(options.compare));
+  PL_TRY_ASSIGN(load::RankPairs found, options.of_graphs
+                                           ? load::FindGraphPairs(target, golden, options.filter)
+                                           : load::FindRankPairs(target, golden, options.filter));
+  const bool writes = !options.compare.output_dir.empty();
+  if (writes) PL_TRY(MakeDirectories(options.compare.output_dir));
+  RanksReport report;
+  report.target_path = target;
+  report.golden_path = golden;
+  report.has_steps = found.has_steps;
+  report.notes = std::move(found.notes);
+  for (load::RankPair& pair : found.pairs) report.ranks.emplace_back().pair = std::move(pair);
+  RankWork(options, found.has_steps, report).Run();
+  SearchRanks(report);
+  if (options.diff_analyze) PL_TRY(WriteFirstDifference(options.compare.output_dir, report));
+  if (writes) PL_TRY(WriteSummary(options.compare, report));
+  return report;
+}
+
+}  // namespace plumbline::ranks

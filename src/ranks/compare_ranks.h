@@ -1,0 +1,47 @@
+// Compare every rank and step of two dumps: one result set per rank, one answer over all.
+
+#ifndef PLUMBLINE_RANKS_COMPARE_RANKS_H_
+#define PLUMBLINE_RANKS_COMPARE_RANKS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "match/training_match.h"
+#include "ranks/rank_summary.h"
+
+namespace plumbline::ranks {
+
+struct CompareRanksOptions {
+  // Of every rank; suffix, stack_path and on_progress are not used. threads: of all ranks together.
+  // output_dir: "" writes nothing and takes nothing over; diff_analyze needs one.
+  // noise_path: one run for all, or a step or dump directory with a run for each rank.
+  CompareOptions compare;
+  load::RankFilter filter;
+  // Take over the results of ranks whose inputs, options and result files are as they were when an
+  // earlier run wrote them.
+  bool resume = true;
+  // The paths are static-graph dumps.
+  bool of_graphs = false;
+  // `target` is a training and `golden` an inference (compare/compare_training.h).
+  std::optional<match::TrainingRules> training{};
+  // Also write upstream's files of its search for the first difference (diff_analyze.h).
+  bool diff_analyze = false;
+  // Ranks are worked on side by side as long as the estimate of their memory stays below this.
+  uint64_t memory_bytes = uint64_t{2} << 30;
+};
+
+// `target` and `golden`: two step directories (children rank0, rank1, ...) or two dump directories
+// (children step0, step1, ... holding ranks), or two static-graph dumps, whose results are called
+// compare_result_<rank>_<step>_<time>.*. Results of rank n stand in the output directory as
+// compare_result_rankn-rankn_<time>.*, those of step s in its folder step<s>, and the summary as
+// compare_ranks_<time>.json. A rank that cannot be read or written is a state of the report and
+// stops no other one; its finished files stay.
+// Errors: those of FindRankPairs() and, with `training`, CheckTrainingOptions(); kIo when the
+// summary cannot be written.
+Result<RanksReport> CompareRanks(const std::string& target, const std::string& golden,
+                                 const CompareRanksOptions& options);
+
+}  // namespace plumbline::ranks
+
+#endif  // PLUMBLINE_RANKS_COMPARE_RANKS_H_
