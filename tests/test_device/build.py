@@ -1,9 +1,9 @@
 """Builds the test device: `python tests/test_device/build.py`, with the Python that has torch.
 
-The result is a folder for PYTHONPATH, build/test_device: the package plumbline_test_device with its
-library, and the metadata by which `import torch` finds it. A second run compares a hash of the
-sources, of PyTorch's version and of the compiler, and builds nothing. CXX names the compiler; ccache
-is used where it is installed.
+The result is a folder for PYTHONPATH, build/test_device: the package plumbline_test_device with
+its library, and the metadata by which `import torch` finds it. A second run compares a hash of the
+sources, of PyTorch's version and of the compiler, and builds nothing. CXX names the compiler, JOBS
+how many may run; ccache is used where it is installed.
 """
 
 from __future__ import annotations

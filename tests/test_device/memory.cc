@@ -80,8 +80,10 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     previous_action.sa_sigaction(signal, info, context);
     return;
   }
-  // The access is repeated on return, and then meets the earlier handler or the default action.
+  // The access is repeated on return, and then meets the earlier handler or the default action; a
+  // signal that somebody sent is not.
   sigaction(SIGSEGV, &previous_action, nullptr);
+  if (info->si_code <= 0) raise(signal);
 }
 
 void InstallFaultHandler() {

@@ -1,4 +1,5 @@
 // The operators that have kernels of their own, and how all others find Fallback().
+// Size caps: the signatures of `empty` and `empty_strided` are PyTorch's.
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -25,7 +26,6 @@ c10::Device CheckedDevice(OptionalDevice device, Layout layout) {
   return FullDevice(device.value_or(c10::Device(kDeviceType)));
 }
 
-// NOLINTBEGIN(readability-function-size): the signatures are PyTorch's
 at::Tensor Empty(at::IntArrayRef size, DType dtype, Layout layout, OptionalDevice device,
                  std::optional<bool>, std::optional<at::MemoryFormat> format) {
   const c10::DeviceGuard guard(CheckedDevice(device, layout));
@@ -51,7 +51,6 @@ at::Tensor Zeros(at::IntArrayRef size, DType dtype, Layout layout, OptionalDevic
   if (zeros.nbytes() > 0) std::memset(zeros.storage().mutable_data(), 0, zeros.nbytes());
   return zeros;
 }
-// NOLINTEND(readability-function-size)
 
 // ---------------------------------------------------------------- copies
 
@@ -185,6 +184,11 @@ at::Tensor& SetTensor(at::Tensor& self, const at::Tensor& source) {
                     source.strides());
 }
 
+at::Tensor& SetWholeStorage(at::Tensor& self, at::Storage source) {
+  const auto count = static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
+  return SetStorage(self, std::move(source), 0, {count}, {1});
+}
+
 at::Tensor& SetNothing(at::Tensor& self) {
   const c10::DeviceGuard guard(self.device());
   const at::Storage nothing(c10::Storage::use_byte_size_t(), 0, DeviceAllocator()->allocate(0),
@@ -212,6 +216,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_local_scalar_dense", TORCH_FN(ReadScalar));
   library.impl("resize_", TORCH_FN(Resize));
   library.impl("set_.source_Storage_storage_offset", TORCH_FN(SetStorage));
+  library.impl("set_.source_Storage", TORCH_FN(SetWholeStorage));
   library.impl("set_.source_Tensor", TORCH_FN(SetTensor));
   library.impl("set_", TORCH_FN(SetNothing));
   library.impl("record_stream", TORCH_FN(RecordStream));
@@ -232,7 +237,7 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { PassCopiesThrough(library); }
 TORCH_LIBRARY_IMPL(aten, ZeroTensor, library) { PassCopiesThrough(library); }
 
 // Operators that PyTorch would take apart although the CPU has a kernel for the whole: the parts
-// round differently. For convolutions it would call a hook that only real backends implement.
+// round differently, and an `.out` form called for the functional one may warn. For convolutions it would call a hook that only real backends implement.
 const bool is_registered_whole = [] {
   // Kept for ever: its end would take the registrations back.
   static auto* const library = new torch::Library(torch::Library::IMPL, "aten",
@@ -247,6 +252,7 @@ const bool is_registered_whole = [] {
         (name.name == "aten::convolution" || name.name == "aten::convolution_backward");
     const bool is_taken_apart =
         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+        op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) ||
         op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
     if (is_convolution || (is_taken_apart && op->hasKernelForDispatchKey(DispatchKey::CPU))) {
       library->impl(c10::toString(name).c_str(), ToFallback());
