@@ -8,6 +8,7 @@ how many may run; ccache is used where it is installed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -111,6 +112,13 @@ def write_package() -> None:
 
 
 def main() -> None:
+    TARGET.parent.mkdir(exist_ok=True)
+    with (TARGET.parent / "test_device.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may find it missing at once
+        build_if_stale()
+
+
+def build_if_stale() -> None:
     torch, cxx = torch_folder(), compiler()
     stamp = TARGET / "stamp"
     wanted = inputs_hash(cxx)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,7 +61,16 @@ def load() -> None:
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, device_module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    atexit.register(_let_backward_threads_finish)
     _read_environment()
+
+
+def _let_backward_threads_finish() -> None:
+    """PyTorch runs backward passes of accelerators in threads of its own, which drop the last
+    references to hooks when `backward` has already returned. One that asks for the interpreter's
+    lock while the interpreter ends aborts the process, so they get a moment before that."""
+    if counters()["kernels"]:
+        time.sleep(0.02)
 
 
 def _read_environment() -> None:
