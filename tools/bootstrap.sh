@@ -12,6 +12,7 @@
 #   python-native  the two at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
+#   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
 cd "$(dirname "$0")/.."
@@ -185,6 +186,11 @@ make_mindspore() {
     'import mindspore; mindspore.Tensor([1.0]).asnumpy()'
 }
 
+# Its program knows itself what is stale: tests call it too.
+build_test_device() {
+  .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
+}
+
 [ $# -gt 0 ] || set -- packages python-native
 for part in "$@"; do
   case $part in
@@ -196,7 +202,8 @@ for part in "$@"; do
     python-native) make_python_and_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
+    test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, release, native," \
-      "python-native, upstream, mindspore)" ;;
+      "python-native, upstream, mindspore, test-device)" ;;
   esac
 done
