@@ -61,6 +61,7 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "result.h": (),
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
+    "reference_api.h": (),
     "shared_value.h": (),
     "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),

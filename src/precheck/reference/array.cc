@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/process/parallel.h"
@@ -55,6 +56,16 @@ Array::Array(DType dtype, Shape shape)
       shape_(std::move(shape)),
       data_(std::make_unique_for_overwrite<std::byte[]>(
           std::max<size_t>(1, CountOf(shape_) * InfoOf(dtype).size_bytes))) {}
+
+std::optional<Array> Array::Try(DType dtype, Shape shape) {
+  const size_t bytes = std::max<size_t>(1, CountOf(shape) * InfoOf(dtype).size_bytes);
+  Array array;
+  array.data_.reset(new (std::nothrow) std::byte[bytes]);
+  if (!array.data_) return std::nullopt;
+  array.dtype_ = dtype;
+  array.shape_ = std::move(shape);
+  return array;
+}
 
 void Read(const Operand& from, size_t first, size_t count, double* out) {
   switch (from.dtype) {

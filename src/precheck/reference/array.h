@@ -36,6 +36,8 @@ class Array {
   Array() = default;
   // Uninitialised elements. Throws std::bad_alloc when there is no memory.
   Array(DType dtype, Shape shape);
+  // The same; nothing when there is no memory.
+  static std::optional<Array> Try(DType dtype, Shape shape);
 
   [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }

@@ -122,7 +122,7 @@ void AddBatches(const Extents& of, AttentionPlan& plan) {
                            static_cast<int64_t>(rows), kCopies};
   plan.statistics_row_stride = 1, plan.statistics_head_stride = rows;
   for (size_t b = 0; b < of.query.batches; ++b) {
-    Sequence sequence{b, rows, of.key.rows};
+    Sequence sequence{b, rows, of.key.rows, 0, 0, 0, 0, 0, {}};
     sequence.query = b * of.query.batch_stride;
     sequence.key = b * of.key.batch_stride;
     sequence.value = b * of.value.batch_stride;
@@ -159,7 +159,7 @@ Status AddPieces(const AttentionCall& call, const Extents& of, AttentionPlan& pl
   for (size_t i = 0; i < call.actual_seq_qlen.size(); ++i) {
     const auto query_end = static_cast<size_t>(call.actual_seq_qlen[i]);
     const auto key_end = static_cast<size_t>(call.actual_seq_kvlen[i]);
-    Sequence sequence{i, query_end - query, key_end - key};
+    Sequence sequence{i, query_end - query, key_end - key, 0, 0, 0, 0, 0, {}};
     sequence.query = query * of.query.at.row_stride;
     sequence.key = key * of.key.at.row_stride;
     sequence.value = key * of.value.at.row_stride;
