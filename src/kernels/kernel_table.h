@@ -100,6 +100,7 @@ struct PairwiseState {
 enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
 struct DeviationSums;
+struct PanelProduct;
 struct SpreadCenter;
 struct SpreadSums;
 
@@ -118,6 +119,8 @@ struct KernelTable {
   void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
   // Of 8-bit floats and integers kFinite where they are equal. Use LikenessOf() of finite_scan.h.
   Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
+  // See kernels/panel_product.h.
+  void (*multiply_panels)(const PanelProduct& product);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.
