@@ -344,6 +344,9 @@ void AppendNumber(const Cell& cell, int precision, std::string& out) {
 CallRows RowsOf(const CallOutcome& outcome, ResultForm form, int precision) {
   WrittenDirection forward = Written(outcome.name, "forward", outcome.forward);
   WrittenDirection backward = Written(outcome.name, "backward", outcome.backward);
+  if (forward.status == Status::kNone && backward.status == Status::kNone) {
+    forward = Written(outcome.name, "forward", {Status::kSkip, {}, {}});
+  }
   // A call that was not run at all has one row.
   const bool is_skipped_whole =
       forward.status == Status::kSkip && backward.status == Status::kSkip &&
