@@ -140,16 +140,21 @@ class Judge {
     Blame(kInfinite, both);
   }
 
-  // A ratio that has a limit. `counts`: whether it decides on the output.
-  void Compare(std::string_view what, double target, std::optional<double> golden, double limit,
-               SidedMetric& metric, bool counts = true) {
-    const Ratio ratio = RatioOf(target, *golden);
+  // Fills the cells of a ratio that has a limit.
+  Ratio SetRatio(double target, double golden, double limit, SidedMetric& metric) const {
+    const Ratio ratio = RatioOf(target, golden);
     metric.value = Double(ratio.value);
     const bool is_over = ratio.is_plain ? !(ratio.value <= limit) : !ratio.is_like;
     metric.status = is_over ? Status::kError : Status::kPass;
-    if (!counts) return;
-    if (!ratio.is_plain) return SayNotFinite(what, target, *golden, ratio.is_like);
-    if (!is_over) return;
+    return ratio;
+  }
+
+  // The same of a ratio that decides on the output.
+  void Compare(std::string_view what, double target, double golden, double limit,
+               SidedMetric& metric) {
+    const Ratio ratio = SetRatio(target, golden, limit, metric);
+    if (!ratio.is_plain) return SayNotFinite(what, target, golden, ratio.is_like);
+    if (metric.status == Status::kPass) return;
     Blame(ratio.value / limit, fmt::format("{} is {} times that of the reference (limit {})", what,
                                            Short(ratio.value), Short(limit)));
   }
@@ -213,14 +218,15 @@ class Judge {
     }
     row_.status = Status::kPass;
     Compare("share of wrong small values", target_.small_value_error_ratio->value,
-            golden_.small_value, kSmallValueRatio, row_.small_value);
-    Compare("root mean square error", target_.rmse->value, golden_.rmse, kRmseRatio, row_.rmse);
-    Compare("largest relative error", target_.max_rel_error->value, golden_.max_rel_error,
+            *golden_.small_value, kSmallValueRatio, row_.small_value);
+    Compare("root mean square error", target_.rmse->value, *golden_.rmse, kRmseRatio, row_.rmse);
+    Compare("largest relative error", target_.max_rel_error->value, *golden_.max_rel_error,
             kMaxRelativeRatio, row_.max_rel_error);
-    Compare("mean relative error", target_.mean_rel_error->value, golden_.mean_rel_error,
+    Compare("mean relative error", target_.mean_rel_error->value, *golden_.mean_rel_error,
             kMeanRelativeRatio, row_.mean_rel_error);
-    Compare("balance of errors", target_.error_balance->value, golden_.error_balance,
-            kBalanceRatio, row_.error_balance, /*counts=*/false);
+    // Told, and no reason for an error.
+    (void)SetRatio(target_.error_balance->value, *golden_.error_balance, kBalanceRatio,
+                   row_.error_balance);
   }
 
   // Of float8 there is no mean, and the reference is not asked.
