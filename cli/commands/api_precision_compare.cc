@@ -137,8 +137,9 @@ void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status) {
       ->check(PathValue())
       ->capture_default_str();
   command
-      ->add_option("--fail-on", arguments->fail_on,
-                   "end with status 1 if there is any of these; error: also if nothing was compared")
+      ->add_option(
+          "--fail-on", arguments->fail_on,
+          "end with status 1 if there is any of these; error: also if nothing was compared")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"error", "warning", "skip", "any"}));

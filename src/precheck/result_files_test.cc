@@ -143,8 +143,7 @@ TEST_F(ResultFilesTest, ACallWithoutDetailsIsDoneAgain) {
   const std::string details = DetailsText();
   Write(details_, details.substr(0, details.find("Torch.op.1.")));
   Write(result_, ResultText() + "Functional.dropout.0,pass, \r\n");
-  const auto files = ResultFiles::Resume(
-      result_, [](std::string_view) { return true; }, {});
+  const auto files = ResultFiles::Resume(result_, [](std::string_view) { return true; }, {});
   ASSERT_TRUE(files) << files.error().message();
   // Release 1.2.2 writes no details of dropout.
   EXPECT_EQ(files->done().size(), 2U);
@@ -169,8 +168,8 @@ TEST_F(ResultFilesTest, SkippedCallsAreDoneAgainOnRequest) {
 
 TEST_F(ResultFilesTest, WhatCannotBeContinuedIsRefused) {
   { Make(2); }
-  const auto foreign = ResultFiles::Resume(
-      result_, [](std::string_view call) { return call != "Torch.op.1"; }, {});
+  const auto foreign =
+      ResultFiles::Resume(result_, [](std::string_view call) { return call != "Torch.op.1"; }, {});
   EXPECT_EQ(foreign.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(foreign.error().message().find("holds Torch.op.1, which is no call"),
             std::string::npos);

@@ -83,11 +83,14 @@ TEST(ResultRows, ARowOfTheDetailsHasUpstreamsBytes) {
 
 TEST(ResultRows, HeadersStandOnceBehindTheMark) {
   const std::string details = HeaderText(DetailsHeader(ResultForm::kPyTorch));
-  EXPECT_TRUE(details.starts_with("\xEF\xBB\xBF" "API Name,Bench Dtype,DEVICE Dtype,Shape,"));
+  EXPECT_TRUE(
+      details.starts_with("\xEF\xBB\xBF"
+                          "API Name,Bench Dtype,DEVICE Dtype,Shape,"));
   EXPECT_TRUE(details.ends_with(",Status,Message\r\n"));
   EXPECT_EQ(std::count(details.begin(), details.end(), ','), 22);
   EXPECT_EQ(HeaderText(ResultHeader(ResultForm::kPyTorch)),
-            "\xEF\xBB\xBF" "API name,Forward Test Success,Backward Test Success,Message\r\n");
+            "\xEF\xBB\xBF"
+            "API name,Forward Test Success,Backward Test Success,Message\r\n");
 }
 
 TEST(ResultRows, ASkippedDirectionSaysWhy) {
@@ -95,7 +98,8 @@ TEST(ResultRows, ASkippedDirectionSaysWhy) {
   outcome.backward = {Status::kSkip, {}, Skip{SkipCause::kTimeout, "no answer within 600 s"}};
   CallRows rows = RowsOf(outcome, ResultForm::kPyTorch, 14);
   EXPECT_EQ(rows.result, "Functional.relu.0,pass,SKIP,timeout: no answer within 600 s\r\n");
-  EXPECT_NE(rows.details.find("Functional.relu.0.backward.output.0, , , , , , "), std::string::npos);
+  EXPECT_NE(rows.details.find("Functional.relu.0.backward.output.0, , , , , , "),
+            std::string::npos);
   EXPECT_TRUE(rows.details.ends_with(",SKIP,timeout: no answer within 600 s\r\n"));
   // A call that was not run has one row, and its reason is the forward's.
   outcome.forward = {Status::kSkip, {}, Skip{SkipCause::kFiltered, "on the black list"}};

@@ -48,12 +48,18 @@ bool HasAbsolute(const OutputRow& row) {
 }
 bool HasNumbers(const OutputRow& row, Standard standard) {
   switch (standard) {
-    case Standard::kBinary: return row.error_rate.has_value();
-    case Standard::kAbsolute: return HasAbsolute(row);
-    case Standard::kUlp: return row.ulp_proportion.has_value();
-    case Standard::kThousandth: return row.thousandth.has_value();
-    case Standard::kAccumulative: return HasAbsolute(row) && row.error_balance;
-    case Standard::kBenchmark: return HasBenchmark(row);
+    case Standard::kBinary:
+      return row.error_rate.has_value();
+    case Standard::kAbsolute:
+      return HasAbsolute(row);
+    case Standard::kUlp:
+      return row.ulp_proportion.has_value();
+    case Standard::kThousandth:
+      return row.thousandth.has_value();
+    case Standard::kAccumulative:
+      return HasAbsolute(row) && row.error_balance;
+    case Standard::kBenchmark:
+      return HasBenchmark(row);
   }
   return false;
 }
@@ -92,12 +98,18 @@ class Judge {
   void Run(Standard standard) {
     row_.algorithm = DisplayName(standard);
     switch (standard) {
-      case Standard::kBinary: return Binary();
-      case Standard::kAbsolute: return Absolute();
-      case Standard::kUlp: return Ulp();
-      case Standard::kThousandth: return Thousandth();
-      case Standard::kAccumulative: return Accumulative();
-      case Standard::kBenchmark: return Benchmark();
+      case Standard::kBinary:
+        return Binary();
+      case Standard::kAbsolute:
+        return Absolute();
+      case Standard::kUlp:
+        return Ulp();
+      case Standard::kThousandth:
+        return Thousandth();
+      case Standard::kAccumulative:
+        return Accumulative();
+      case Standard::kBenchmark:
+        return Benchmark();
     }
   }
 
@@ -105,8 +117,8 @@ class Judge {
   // How a value of the target stands to that of the reference.
   struct Ratio {
     double value = std::nan("");
-    bool is_plain = false;    // both are finite
-    bool is_like = false;     // both are NaN, or the same infinity
+    bool is_plain = false;  // both are finite
+    bool is_like = false;   // both are NaN, or the same infinity
   };
 
   Ratio RatioOf(double target, double golden) const {
@@ -133,9 +145,8 @@ class Judge {
   }
 
   void SayNotFinite(std::string_view what, double target, double golden, bool is_like) {
-    const std::string both =
-        fmt::format("{} is {} on the target and {} on the reference", what, PythonFloat(target),
-                    PythonFloat(golden));
+    const std::string both = fmt::format("{} is {} on the target and {} on the reference", what,
+                                         PythonFloat(target), PythonFloat(golden));
     if (is_like) return Say(both);
     Blame(kInfinite, both);
   }
@@ -257,8 +268,7 @@ class Judge {
     }
     const Ratio ratio = RatioOf(proportion, *golden_.ulp_proportion);
     if (!ratio.is_plain) {
-      SayNotFinite("share of large ULP errors", proportion, *golden_.ulp_proportion,
-                   ratio.is_like);
+      SayNotFinite("share of large ULP errors", proportion, *golden_.ulp_proportion, ratio.is_like);
     }
     row_.ulp.value = Double(ratio.value);
     if (row_.status == Status::kError) return;  // the cell of the status stays blank
@@ -440,7 +450,8 @@ struct SidedCall {
 
   [[nodiscard]] std::string Message() const {
     if (is_topk && forward.status() == Status::kError) {
-      return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look whether "
+      return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look "
+             "whether "
              "only the order differs.";
     }
     if (forward.status() == Status::kSkip) return forward.skip_message;
@@ -456,13 +467,12 @@ class Comparison {
   explicit Comparison(const TwoSidedOptions& options) : options_(options) {}
 
   plumbline::Status ReadGolden() {
-    return VisitDetails(options_.golden_details, kNeeded,
-                        [this](DetailsRow& row) -> plumbline::Status {
-                          const auto [at, is_new] =
-                              golden_.try_emplace(row.output.name, GoldenNumbers(row));
-                          if (!is_new) at->second.repeated = true;
-                          return {};
-                        });
+    return VisitDetails(
+        options_.golden_details, kNeeded, [this](DetailsRow& row) -> plumbline::Status {
+          const auto [at, is_new] = golden_.try_emplace(row.output.name, GoldenNumbers(row));
+          if (!is_new) at->second.repeated = true;
+          return {};
+        });
   }
 
   plumbline::Status JudgeTarget(const std::string& path) {
@@ -513,8 +523,8 @@ class Comparison {
     AppendCsvRow(cells, out);
     ++result_.counts.outputs[Index(row.status)];
     result_.counts.only_target += only_target;
-    const bool is_worst = row.status == Status::kError &&
-                          (!result_.worst || row.excess > result_.worst->excess);
+    const bool is_worst =
+        row.status == Status::kError && (!result_.worst || row.excess > result_.worst->excess);
     if (is_worst) result_.worst = row;
     const auto name = ParseOutputName(row.name);
     SidedCall& call = CallOf(name ? std::string(name->call) : row.name);
@@ -535,7 +545,7 @@ class Comparison {
 
   const TwoSidedOptions& options_;
   std::unordered_map<std::string, GoldenNumbers> golden_;
-  std::vector<SidedCall> calls_;                      // in the order of their first output
+  std::vector<SidedCall> calls_;                    // in the order of their first output
   std::unordered_map<std::string, size_t> places_;  // in calls_
   TwoSidedResult result_;
 };

@@ -28,9 +28,9 @@ DetailsRow Row(const std::string& api, double error = 1e-5) {
   row.output.device_dtype = "torch.float32";
   row.output.shape = "(2, 3)";
   row.output.status = Status::kPass;
-  for (Cell* cell : {&row.output.small_value_error_ratio, &row.output.rmse,
-                     &row.output.max_rel_error, &row.output.mean_rel_error,
-                     &row.output.error_balance}) {
+  for (Cell* cell :
+       {&row.output.small_value_error_ratio, &row.output.rmse, &row.output.max_rel_error,
+        &row.output.mean_rel_error, &row.output.error_balance}) {
     *cell = Number{error};
   }
   return row;
@@ -234,9 +234,7 @@ class TwoSidedFiles : public ::testing::Test {
     options_.output_directory = directory_.Path("out");
     return CompareTwoSided(options_);
   }
-  static std::vector<csv::Row> Rows(const std::string& path) {
-    return csv::ReadRows(path).value();
-  }
+  static std::vector<csv::Row> Rows(const std::string& path) { return csv::ReadRows(path).value(); }
 
   testing::TestDirectory directory_;
   TwoSidedOptions options_;
