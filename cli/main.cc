@@ -27,10 +27,22 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,       AddCodeMappingCommand, AddCompareCommand, AddCompletionCommand,
-    AddConfigCheckCommand, AddConvertCommand,     AddData2dbCommand, AddDumpConfigCommand,
-    AddExportCommand,      AddH5copyCommand,      AddInspectCommand, AddMergeCommand,
-    AddOverflowCommand,    AddParseCommand,       AddRecoverCommand,
+    AddApiPrecisionCompareCommand,
+    AddCheckCommand,
+    AddCodeMappingCommand,
+    AddCompareCommand,
+    AddCompletionCommand,
+    AddConfigCheckCommand,
+    AddConvertCommand,
+    AddData2dbCommand,
+    AddDumpConfigCommand,
+    AddExportCommand,
+    AddH5copyCommand,
+    AddInspectCommand,
+    AddMergeCommand,
+    AddOverflowCommand,
+    AddParseCommand,
+    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -46,7 +58,8 @@ std::string LongForm(std::string argument) {
       {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
       {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"},
       {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"},
-      {"-out", "--output"}};
+      {"-out", "--output"},       {"-npu", "--npu_csv_path"},
+      {"-gpu", "--gpu_csv_path"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

@@ -108,6 +108,12 @@ constexpr OptionRule kCodeMapping[] = {
     {"", "--output", Takes::kValue, Effect::kPass, "--output", ""},
 };
 
+constexpr OptionRule kApiPrecisionCompare[] = {
+    {"-npu", "--npu_csv_path", Takes::kValue, Effect::kPass, "--npu_csv_path", ""},
+    {"-gpu", "--gpu_csv_path", Takes::kValue, Effect::kPass, "--gpu_csv_path", ""},
+    {"-o", "--out_path", Takes::kValue, Effect::kPass, "-o", ""},
+};
+
 struct Instead {
   std::string_view command;
   std::string_view does;  // what upstream's command is for
@@ -127,7 +133,6 @@ constexpr Instead kNotBuilt[] = {
     {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
     {"acc_check", "run_ut in newer releases", kNoApiCheck},
     {"multi_acc_check", "acc_check in several processes", kNoApiCheck},
-    {"api_precision_compare", "run_ut results of two devices side by side", kNoApiCheck},
     {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
      "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
      "a recording"},
@@ -320,6 +325,18 @@ Result<MsprobeCommand> TranslateCodeMapping(const std::vector<std::string>& word
   return out;
 }
 
+Result<MsprobeCommand> TranslateApiPrecisionCompare(const std::vector<std::string>& words,
+                                                    std::string_view framework) {
+  if (framework == "mindspore") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "api_precision_compare: not for -f mindspore, whose pre-check has one side only "
+                 "(expected -f pytorch)");
+  }
+  MsprobeCommand out{{"api_precision_compare"}};
+  PL_TRY(TranslateOptions(kApiPrecisionCompare, words, out));
+  return out;
+}
+
 // The action of config_check that a word names; empty: none.
 std::string_view ActionOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kActions[] = {
@@ -420,6 +437,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "merge_result") return TranslateMerge(rest);
   if (command == "config_check") return TranslateConfigCheck(rest);
   if (command == "parse") return MsprobeCommand{rest};
+  if (command == "api_precision_compare") return TranslateApiPrecisionCompare(rest, framework);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -432,6 +450,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
 
 TreeCommand MsprobeTree() {
   constexpr std::pair<const char*, const char*> kRun[] = {
+      {"api_precision_compare", "Runs plumb api_precision_compare."},
       {"code_mapping", "Runs plumb code_mapping."},
       {"compare", "Runs plumb compare; both forms: -i compare.json, or -tp and -gp."},
       {"config_check", "Runs plumb config_check; with -c on two checkpoints, plumb compare."},
