@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from plumbline.precheck_run.executor import Place, Slot, one_line
-from plumbline.precheck_run.values import BadArgumentError, decode, encode, leaves
+from plumbline.precheck_run.values import BadArgumentError, Makers, decode, encode, leaves
 
 # Types of elements that the other side knows, by their plain names; older versions lack some.
 DTYPES: dict[str, torch.dtype] = {
@@ -40,7 +40,7 @@ _OWNERS: dict[str, Any] = {
     "Mint": torch, "MintFunctional": torch.nn.functional,
 }
 # What a kernel without int32 complains of; such a call is run once more with int64.
-_WANTS_INT64 = re.compile(r"\b(Long|Int|long|int64|int32)\b")
+_WANTS_INT64 = re.compile(r"Long|\bInt\b|\blong\b|int64|int32")
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.I)
 # A gradient that embedding(sparse=True) gives is made dense up to this size.
 _DENSE_LIMIT_BYTES = 1 << 30
@@ -100,7 +100,7 @@ def load(device: str) -> TorchFramework:
 
 
 def _import_backend(device: str) -> None:
-    """Makes torch know the type of a device: a module torch_NAME may bring it, as torch_npu does."""
+    """Makes torch know the type of a device; a module torch_NAME may bring it."""
     name = device.partition(":")[0]
     with contextlib.suppress(RuntimeError):
         torch.device(device)
@@ -116,11 +116,11 @@ def _take_device(name: str) -> torch.device:
     """The device, current in this process and proved to hold a tensor."""
     device = torch.device(name)
     if device.type != "cpu":
-        backend = getattr(torch, device.type, None)
-        if device.index is not None and hasattr(backend, "set_device"):
-            backend.set_device(device)
+        set_device = getattr(getattr(torch, device.type, None), "set_device", None)
+        if device.index is not None and set_device is not None:
+            set_device(device)
         if torch.ones(1, device=device).cpu().item() != 1:
-            raise RuntimeError(f"device {name}: a tensor does not come back from it")
+            raise RuntimeError("a tensor does not come back from it")
     return device
 
 
@@ -254,10 +254,10 @@ class TorchRunner:
 
     def _look_after_device(self, is_memory: bool) -> None:
         """Gives cached memory back, and finds out whether the device still works."""
-        backend = getattr(torch, self._device.type, None)
+        empty_cache = getattr(getattr(torch, self._device.type, None), "empty_cache", None)
         try:
-            if is_memory and hasattr(backend, "empty_cache"):
-                backend.empty_cache()
+            if is_memory and empty_cache is not None:
+                empty_cache()
             torch.ones(1, device=self._device).cpu()
         except Exception:
             self.is_broken = True
@@ -311,13 +311,6 @@ class _Call:
         self._has_int32 = False
         # Per tensor among the arguments: what its gradient is of, or None.
         self._leaves: list[torch.Tensor | None] = []
-        self._makers = {
-            "tensor": self._argument,
-            "dtype": _make_dtype,
-            "memory_format": _make_memory_format,
-            "device": self._make_device,
-            "size": torch.Size,
-        }
         self.bytes_read = 0
 
     def forward(self, function: Callable[..., Any]) -> tuple[Any, str]:
@@ -335,7 +328,16 @@ class _Call:
 
     def _run(self, function: Callable[..., Any]) -> Any:
         self._leaves = []
-        request, makers = self._request, self._makers
+        request = self._request
+        # Not kept: an object that holds its own methods is left to the garbage collection, and so
+        # are the tensors in it.
+        makers: Makers = {
+            "tensor": self._argument,
+            "dtype": _make_dtype,
+            "memory_format": _make_memory_format,
+            "device": self._device_for,
+            "size": torch.Size,
+        }
         args = [decode(value, makers) for value in request["args"]]
         kwargs = {name: decode(value, makers) for name, value in request["kwargs"]}
         if "device" in kwargs:
@@ -397,9 +399,6 @@ class _Call:
         if self._raise_all is not None and dtype.is_floating_point:
             return self._raise_all
         return _dtype_named(raised) if raised and self._side.is_bench else dtype
-
-    def _make_device(self, text: str) -> torch.device:
-        return self._device_for(text)
 
     def _device_for(self, recorded: Any) -> torch.device:
         """Whatever device was recorded, the call is meant for the one of this side."""

@@ -229,7 +229,7 @@ def _usable(framework: Framework, device: str) -> dict[str, str]:
     try:
         return {"device": framework.usable_device(device)}
     except Exception as error:
-        return {"error": one_line(error)}
+        return {"error": f"device {device}: {one_line(error)}"}
 
 
 def _line(message: dict[str, Any]) -> bytes:
