@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <memory>
 #include <span>
 #include <unordered_map>
 
 #include "base/file/file.h"
+#include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "formats/json/dump_json.h"
-#include "formats/json/dump_json_value.h"
 #include "load/run_reader.h"
 #include "plumbline/record.h"
+#include "precheck/api_inventory.h"
+#include "precheck/index_rules.h"
 #include "precheck/input_data.h"
 #include "record/run_files.h"
 
@@ -23,7 +22,6 @@ namespace {
 
 constexpr std::string_view kMindSpore = "mindspore";
 constexpr std::string_view kMindTorch = "mindtorch";
-constexpr int kMaxValueDepth = 512;
 
 // Methods of mindspore.Tensor that PyTorch has under the same name, as upstream lists them.
 constexpr std::string_view kTensorMethods[] = {
@@ -279,16 +277,13 @@ GradientOrder AlignGradients(MindSporeCall& made, CallSequence& recorded) {
   return GradientOrder::kRecorded;
 }
 
-// The value of one entry by its text.
-Result<Call> ReadEntry(std::string_view json) {
-  JsonFeed feed(json, kMaxValueDepth);
-  dump_json::ValueReader reader(feed);
-  Call call;
-  if (feed.in().Peek() != json::Kind::kObject || !reader.ReadMembers(call.members)) {
-    if (!feed.in().failed()) return Error(ErrorCode::kCorrupt, reader.problem());
-    return feed.in().error();
-  }
-  return call;
+// The table of such arguments has PyTorch's types.
+void KeepLegal(PreparedCall& call) {
+  const std::string type = call.type;
+  if (type == "Mint") call.type = "Torch";
+  if (type == "MintFunctional") call.type = "Functional";
+  KeepIndicesLegal(call);
+  call.type = type;
 }
 
 // Bytes of all tensors in a value: what a call costs, roughly.
@@ -331,24 +326,18 @@ bool IsCheckedInMindSpore(std::string_view entry_name, std::string_view framewor
 }
 
 struct MindSporePlan::Impl {
-  std::shared_ptr<const MappedFile> file;
-  std::string framework, tensor_directory;
+  std::string path, framework, tensor_directory;
+  File file;  // the entries of a call are read again when it is made ready
   bool uses_recorded_data = false;
   uint64_t seed = 0;
   std::vector<PlannedCall> calls;
   std::vector<std::string> warnings;
   std::unordered_map<std::string, size_t> place;  // of a call; only while it is read
 
-  [[nodiscard]] std::string_view text() const {
-    const std::span<const std::byte> bytes = file->bytes();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
   void Take(const dump_json::VisitedCall& visited);
-  plumbline::Status ReadHeader(const RunHeader& header, const std::string& path);
+  plumbline::Status ReadHeader(const RunHeader& header);
   void Keep();
-  [[nodiscard]] Result<Call> Entry(const EntryRange& range) const {
-    return ReadEntry(text().substr(range.begin, range.end - range.begin));
-  }
+  [[nodiscard]] OrSkip<Call> Entry(const std::string& name, const EntryRange& range) const;
   OrSkip<MindSporeCall> PrepareForward(const PlannedCall& planned, ValueBuilder& builder,
                                        Call& entry) const;
   OrSkip<std::vector<CallValue>> Gradients(const Call& entry, ValueBuilder& builder) const;
@@ -369,8 +358,7 @@ void MindSporePlan::Impl::Take(const dump_json::VisitedCall& visited) {
   for (const auto& member : visited.call.members) call.cost += BytesIn(member.second);
 }
 
-plumbline::Status MindSporePlan::Impl::ReadHeader(const RunHeader& header,
-                                                  const std::string& path) {
+plumbline::Status MindSporePlan::Impl::ReadHeader(const RunHeader& header) {
   if (header.task != "statistics" && header.task != "tensor") {
     return Error(ErrorCode::kInvalidArgument,
                  fmt::format("{}: task \"{}\" (expected statistics or tensor). Record with one of "
@@ -402,10 +390,13 @@ void MindSporePlan::Impl::Keep() {
     // Upstream's runner takes exactly type, name and number.
     if (std::count(call.name.begin(), call.name.end(), '.') != 2) {
       call.skip = Skip{SkipCause::kNotInInventory,
-                       fmt::format("{}: the name has more parts than type, API and number",
-                                   call.name)};
+                       "the name has more parts than type, API and number"};
     } else if (call.forward.empty()) {
       call.skip = Skip{SkipCause::kMissingData, "its forward was not recorded"};
+    } else if (IsRandom(call.api()) || call.api().find("dropout") != std::string_view::npos) {
+      // The two frameworks draw other numbers.
+      call.skip = Skip{SkipCause::kRandom,
+                       fmt::format("{} returns something else each time", call.api())};
     }
   }
   place.clear();
@@ -414,10 +405,10 @@ void MindSporePlan::Impl::Keep() {
 Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t seed) {
   auto impl = std::make_shared<Impl>();
   impl->seed = seed;
-  PL_TRY_ASSIGN(impl->file, MappedFile::Open(dump_json));
+  impl->path = dump_json;
   size_t odd = 0;
   std::string odd_name;
-  auto file = dump_json::VisitDump(impl->text(), false, [&](dump_json::VisitedCall&& visited) {
+  const auto take = [&](dump_json::VisitedCall&& visited) {
     // Neither framework's types alone are known yet; both are kept until the whole file is read.
     const std::string& name = visited.call.name;
     if (!IsCheckedInMindSpore(name, kMindSpore) && !IsCheckedInMindSpore(name, kMindTorch)) return;
@@ -427,9 +418,10 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
       return;
     }
     impl->Take(visited);
-  });
-  if (!file) return file.error().In(dump_json);
-  PL_TRY(impl->ReadHeader(file->header, dump_json));
+  };
+  PL_TRY_ASSIGN(const dump_json::DumpFile dump, dump_json::VisitDumpFile(dump_json, false, take));
+  PL_TRY(impl->ReadHeader(dump.header));
+  PL_TRY_ASSIGN(impl->file, File::OpenRead(dump_json));
   if (odd > 0) {
     impl->warnings.push_back(fmt::format("{}: {} neither forward nor backward and left out, such as {}",
                                          dump_json, CountText(odd, "entry is", "entries are"),
@@ -437,6 +429,17 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
   }
   impl->Keep();
   return MindSporePlan(std::move(impl));
+}
+
+OrSkip<Call> MindSporePlan::Impl::Entry(const std::string& name, const EntryRange& range) const {
+  std::string text(range.end - range.begin, '\0');
+  const Result<size_t> read = file.ReadAt(std::as_writable_bytes(std::span(text)), range.begin);
+  if (read && *read == text.size()) {
+    Result<Call> call = dump_json::ParseEntry(name, text);
+    if (call) return *std::move(call);
+  }
+  return Skip{SkipCause::kMissingData,
+              fmt::format("{}: changed while its calls were being run", path)};
 }
 
 size_t MindSporePlan::size() const { return impl_->calls.size(); }
@@ -448,8 +451,8 @@ const std::vector<std::string>& MindSporePlan::warnings() const { return impl_->
 OrSkip<MindSporeCall> MindSporePlan::Impl::PrepareForward(const PlannedCall& planned,
                                                           ValueBuilder& builder,
                                                           Call& entry) const {
-  Result<Call> read = Entry(planned.forward);
-  if (!read) return Skip{SkipCause::kBadArgument, read.error().message()};
+  OrSkip<Call> read = Entry(planned.name, planned.forward);
+  if (!read) return std::move(read).error();
   entry = *std::move(read);
   MindSporeCall made;
   made.call.name = planned.name;
@@ -509,8 +512,8 @@ OrSkip<RecordedReturn> MindSporePlan::Impl::Recorded(const PlannedCall& planned,
 void MindSporePlan::Impl::PrepareBackward(const PlannedCall& planned, ValueBuilder& builder,
                                           MindSporeCall& made) const {
   const auto skip_it = [&](Skip skip) { made.call.backward_skip = std::move(skip); };
-  const Result<Call> entry = Entry(planned.backward);
-  if (!entry) return skip_it({SkipCause::kBadArgument, entry.error().message()});
+  OrSkip<Call> entry = Entry(planned.name, planned.backward);
+  if (!entry) return skip_it(std::move(entry).error());
   auto gradients = Gradients(*entry, builder);
   if (!gradients) return skip_it(std::move(gradients).error());
   std::vector<TensorPlace*> tensors;
@@ -550,6 +553,7 @@ OrSkip<MindSporeCall> MindSporePlan::Prepare(size_t i) const {
   if (!planned.backward.empty()) impl_->PrepareBackward(planned, builder, *made);
   made->call.input_bytes = builder.bytes;
   made->call.fills = std::move(builder.fills);
+  KeepLegal(made->call);
   return made;
 }
 

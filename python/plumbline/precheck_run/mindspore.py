@@ -1,13 +1,12 @@
 """Runs the calls of a pre-check with MindSpore, or with MindTorch, which is PyTorch's names on it.
 
-It is always the side under test: the benchmark of a MindSpore call is PyTorch on the CPU, in
-another process. Calls run in PyNative mode. A gradient is that of MindSpore's own GradOperation, of
+They are the side under test: the benchmark of a MindSpore call is PyTorch on the CPU, in executors
+of its own. Calls run in PyNative mode. A gradient is that of MindSpore's own GradOperation, of
 every argument that needs one, with the recorded gradients of the outputs.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 import operator
 import re
@@ -18,7 +17,8 @@ import mindspore as ms
 import numpy as np
 from mindspore import mint, ops
 
-from plumbline.precheck_run.executor import Place, Slot, one_line
+from plumbline.precheck_run import native_torch
+from plumbline.precheck_run.executor import Framework, Place, Runner, Slot, one_line
 from plumbline.precheck_run.values import BadArgumentError, decode, encode, leaves
 
 # Types of elements by their plain names, and the NumPy type of the same bits.
@@ -44,11 +44,19 @@ _OUT_OF_MEMORY = re.compile(r"out of memory|memory (isn't|is not) enough|alloc\w
 
 
 class MindSporeFramework:
-    """MindSpore, or MindTorch where calls have PyTorch's names; see executor.Framework."""
+    """MindSpore under test, and PyTorch as its benchmark; see executor.Framework.
 
-    def __init__(self, owners: dict[str, Any]) -> None:
+    Args:
+        load_owners: finds what calls are looked up in, by their types.
+        load_bench: finds PyTorch.
+    """
+
+    def __init__(
+        self, load_owners: Callable[[], dict[str, Any]], load_bench: Callable[[], Framework]
+    ) -> None:
         self.version = str(ms.__version__)
-        self._owners = owners
+        self._load_owners = load_owners
+        self._load_bench = load_bench
 
     def usable_device(self, device: str) -> str:
         """The name of the device: "auto" is the one that this MindSpore was built for."""
@@ -65,43 +73,29 @@ class MindSporeFramework:
     def _has(self, name: str) -> bool:
         kind, _, api = name.partition(".")
         try:
-            find_api(self._owners, kind, api)
+            find_api(self._load_owners(), kind, api)
         except LookupError:
             return False
         return True
 
-    def open(self, place: Place) -> MindSporeRunner:
+    def open(self, place: Place) -> Runner:
         """In a new executor: takes the device."""
+        if place.is_bench:
+            return self._load_bench().open(place)
+        owners = self._load_owners()
         _take_device(place.device)
         # The results of each call are read at once: operators may as well run when they are called.
         # Said before the first operator, and only by versions that have it.
         launch_blocking = getattr(getattr(ms, "runtime", None), "launch_blocking", None)
         if launch_blocking is not None:
             launch_blocking()
-        return MindSporeRunner(place, self._owners)
+        return MindSporeRunner(place, owners)
 
 
 def load(device: str) -> MindSporeFramework:
-    """MindSpore; which devices it can use is found out later."""
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    return MindSporeFramework(_OWNERS)
-
-
-def load_mindtorch() -> MindSporeFramework:
-    """MindTorch: the package `torch` that this process finds first.
-
-    Raises:
-        RuntimeError: it is PyTorch.
-    """
-    torch = importlib.import_module("torch")
-    if not issubclass(torch.Tensor, ms.Tensor):
-        raise RuntimeError(f"the package torch ({torch.__file__}) is PyTorch, not MindTorch. Put"
-                           " MindTorch (MSAdapter) first on PYTHONPATH, as in the training")
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    functional = importlib.import_module("torch.nn.functional")
-    return MindSporeFramework(
-        {"Torch": torch, "Functional": functional, "Tensor": torch.Tensor}
-    )
+    """MindSpore and PyTorch, once for all executors; which devices there are is found out later."""
+    bench = native_torch.load("cpu")
+    return MindSporeFramework(lambda: _OWNERS, lambda: bench)
 
 
 def _take_device(name: str) -> None:
@@ -115,6 +109,7 @@ def _take_device(name: str) -> None:
     if target is None:
         expected = ", ".join(_TARGETS)
         raise RuntimeError(f"device {name}: MindSpore has none of this name (expected {expected})")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
     if hasattr(ms, "set_device"):  # since MindSpore 2.5
         ms.set_device(target, int(number) if number and target != "CPU" else None)
     elif number and target != "CPU":

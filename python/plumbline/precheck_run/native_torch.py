@@ -10,17 +10,20 @@ import importlib
 import importlib.machinery
 import sys
 from pathlib import Path
-from typing import Any
+
+from plumbline.precheck_run.executor import Framework
 
 
-def load(device: str) -> Any:
+def load(device: str) -> Framework:
     """See plumbline.precheck_run.pytorch.
 
     Raises:
         RuntimeError: no package `torch` on the module path is PyTorch.
     """
     sys.path[:] = path_without_adapters(sys.path)
-    return importlib.import_module("plumbline.precheck_run.pytorch").load(device)
+    pytorch = importlib.import_module("plumbline.precheck_run.pytorch")
+    framework: Framework = pytorch.load(device)
+    return framework
 
 
 def path_without_adapters(path: list[str]) -> list[str]:
@@ -31,16 +34,21 @@ def path_without_adapters(path: list[str]) -> list[str]:
     """
     rest = list(path)
     while True:
-        spec = importlib.machinery.PathFinder.find_spec("torch", rest)
-        if spec is None or spec.origin is None:
+        package = package_on_path(rest)
+        if package is None:
             raise RuntimeError("no PyTorch on the module path: install it where this interpreter"
                                " finds it")
-        package = Path(spec.origin).parent
         if is_pytorch(package):
             return rest
         # An empty text is the working directory.
         rest = [entry for entry in rest
                 if (Path(entry or ".") / "torch").resolve() != package.resolve()]
+
+
+def package_on_path(path: list[str] | None = None) -> Path | None:
+    """The directory of the package `torch` that is found first; None: there is none."""
+    spec = importlib.machinery.PathFinder.find_spec("torch", path)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def is_pytorch(package: Path) -> bool:
