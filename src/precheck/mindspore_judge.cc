@@ -70,6 +70,12 @@ std::optional<double> AsNumber(const CallValue& value) {
   return std::nullopt;
 }
 
+// Adds a sentence to the message of a row.
+void Say(OutputRow& row, std::string_view sentence) {
+  if (!row.message.empty()) row.message += ' ';
+  row.message += sentence;
+}
+
 // Views a tensor in the memory of its side. Nothing: it does not lie within it.
 std::optional<TensorView> ViewOf(const TensorPlace& place, const std::vector<int64_t>& strides,
                                  std::span<const std::byte> memory) {
@@ -143,7 +149,7 @@ void Judge::Add(const std::string& path, const CallValue& bench, const CallValue
     AddTensors(row, *bench_tensor, *tested_tensor);
   } else if (bench_tensor != nullptr || tested_tensor != nullptr || IsContainer(bench) ||
              IsContainer(tested)) {
-    row.message = fmt::format("the kinds differ: {} and {}. ", row.bench_dtype, row.device_dtype);
+    Say(row, fmt::format("The kinds differ: {} and {}.", row.bench_dtype, row.device_dtype));
   } else {
     AddPlain(row, bench, tested);
   }
@@ -156,7 +162,7 @@ void Judge::AddItems(const std::string& path, const CallSequence& bench,
     if (i < tested.items.size()) {
       Add(inner, bench.items[i], tested.items[i]);
     } else {
-      AddMissing(inner, bench.items[i], "the tested side has fewer items. ");
+      AddMissing(inner, bench.items[i], "The tested side has fewer items.");
     }
   }
 }
@@ -169,7 +175,7 @@ void Judge::AddMembers(const std::string& path, const CallMap& bench, const Call
     if (found != tested.end()) {
       Add(inner, value, found->second);
     } else {
-      AddMissing(inner, value, "the tested side has no such key. ");
+      AddMissing(inner, value, "The tested side has no such key.");
     }
   }
 }
@@ -189,32 +195,28 @@ void Judge::AddSurplus(const std::string& path, const CallValue& tested, std::st
 }
 
 void Judge::Note(std::string_view text) {
-  if (!rows_.empty()) rows_.front().message += text;
+  if (!rows_.empty()) Say(rows_.front(), text);
 }
 
 void Judge::AddTensors(OutputRow& row, const TensorPlace& bench, const TensorPlace& tested) {
   if (bench.shape != tested.shape) {
-    row.message = fmt::format("the shapes differ: the tested one is {}. ", ShapeText(tested.shape));
-    return;
+    return Say(row, fmt::format("The shapes differ: the tested one is {}.", ShapeText(tested.shape)));
   }
   if (InfoOf(bench.dtype).kind == DTypeKind::kComplex ||
       InfoOf(tested.dtype).kind == DTypeKind::kComplex) {
     row.status = Status::kSkip;
-    row.message = "the rule knows no complex numbers. ";
-    return;
+    return Say(row, "The rule knows no complex numbers.");
   }
   const std::vector<int64_t> strides = ContiguousStrides(bench.shape);
   const auto bench_view = ViewOf(bench, strides, bench_memory_);
   const auto tested_view = ViewOf(tested, strides, tested_memory_);
   if (!bench_view || !tested_view) {
     // What an executor of another version, or one whose memory was damaged, would answer.
-    row.message = "a result lies outside the memory of the call. ";
-    return;
+    return Say(row, "A result lies outside the memory of the call.");
   }
   if (bench_view->element_count() == 0) {
     row.status = Status::kSkip;
-    row.message = "no elements to compare. ";
-    return;
+    return Say(row, "There are no elements to compare.");
   }
   Decide(row, MeasureMindSpore(*bench_view, *tested_view));
 }
@@ -225,30 +227,29 @@ void Judge::Decide(OutputRow& row, const MindSporeMetrics& metrics) const {
   row.max_abs_error = NumberCell(metrics.max_abs_error);
   row.max_rel_error = NumberCell(metrics.max_rel_error);
   if (!(metrics.cosine > limits_.cosine)) {
-    row.message += fmt::format("Cosine {} is not above {}. ", PythonFloat(metrics.cosine),
-                               PythonFloat(limits_.cosine));
+    Say(row, fmt::format("Cosine {} is not above {}.", PythonFloat(metrics.cosine),
+                         PythonFloat(limits_.cosine)));
   }
   if (!(metrics.max_abs_error < limits_.max_abs_error)) {
-    row.message += fmt::format("MaxAbsErr {} is not below {}. ", PythonFloat(metrics.max_abs_error),
-                               PythonFloat(limits_.max_abs_error));
+    Say(row, fmt::format("MaxAbsErr {} is not below {}.", PythonFloat(metrics.max_abs_error),
+                         PythonFloat(limits_.max_abs_error)));
   }
   if (metrics.nonfinite_count > 0) {
-    row.message += fmt::format(
-        "{} NaN or infinite, {} of them not the same on both sides; MaxAbsErr of the others {}. ",
-        CountText(metrics.nonfinite_count, "element is", "elements are"), metrics.nonfinite_differs,
-        PythonFloat(metrics.finite_max_abs));
-    return;
+    return Say(row, fmt::format("{} NaN or infinite, {} of them not the same on both sides; MaxAbsErr "
+                                "of the others {}.",
+                                CountText(metrics.nonfinite_count, "element is", "elements are"),
+                                metrics.nonfinite_differs, PythonFloat(metrics.finite_max_abs)));
   }
   if (!row.message.empty()) return;
   row.status = Status::kPass;
   if (metrics.max_abs_error >= kDocumentedMaxAbs) {
-    row.message = fmt::format("MaxAbsErr is not below {}. ", PythonFloat(kDocumentedMaxAbs));
+    Say(row, fmt::format("MaxAbsErr is not below {}.", PythonFloat(kDocumentedMaxAbs)));
   }
   // The rule says little where all values are smaller than what it lets pass.
   const double magnitude = std::max(metrics.bench_magnitude, metrics.tested_magnitude);
   if (metrics.max_abs_error > 0 && magnitude < limits_.max_abs_error) {
-    row.message += fmt::format("all values are below the limit of MaxAbsErr, largest {}. ",
-                               PythonFloat(magnitude));
+    Say(row, fmt::format("All values are below the limit of MaxAbsErr, the largest is {}.",
+                         PythonFloat(magnitude)));
   }
 }
 
@@ -278,7 +279,7 @@ void Judge::AddPlain(OutputRow& row, const CallValue& bench, const CallValue& te
     if (dtype && dtype == ParseDType(other->text)) row.status = Status::kPass;
   }
   if (row.status != Status::kPass) {
-    row.message = "the values differ, or are of kinds that cannot be compared. ";
+    Say(row, "The values differ, or are of kinds that cannot be compared.");
   }
 }
 
@@ -330,9 +331,9 @@ void AddGradient(Judge& judge, size_t& number, const CallValue& bench, const Cal
   if (has_bench && has_tested) {
     judge.Add(std::to_string(number++), bench, tested);
   } else if (has_bench && !judge.AllZero(bench, true)) {
-    judge.AddMissing(std::to_string(number++), bench, "the tested side has no gradient here. ");
+    judge.AddMissing(std::to_string(number++), bench, "The tested side has no gradient here.");
   } else if (has_tested && !judge.AllZero(tested, false)) {
-    judge.AddSurplus(std::to_string(number++), tested, "the benchmark has no gradient here. ");
+    judge.AddSurplus(std::to_string(number++), tested, "The benchmark has no gradient here.");
   }
 }
 
@@ -353,14 +354,14 @@ DirectionOutcome JudgeForward(std::string_view call_name, const ReturnedSide& be
       judge.Add(std::to_string(i), *bench_outputs[i], *tested_outputs[i]);
     } else {
       judge.AddMissing(std::to_string(i), *bench_outputs[i],
-                       fmt::format("the tested side has {}, the benchmark {}. ",
+                       fmt::format("The tested side has {}, the benchmark {}.",
                                    CountText(tested_outputs.size(), "output"),
                                    bench_outputs.size()));
     }
   }
   if (tested_outputs.size() > bench_outputs.size()) {
-    judge.Note(fmt::format("the tested side has {} outputs, the benchmark {}: the others are not "
-                           "compared. ",
+    judge.Note(fmt::format("The tested side has {} outputs, the benchmark {}: the others are not "
+                           "compared.",
                            tested_outputs.size(), bench_outputs.size()));
   }
   return judge.Finish("the benchmark returned nothing");
@@ -388,8 +389,8 @@ DirectionOutcome JudgeBackward(std::string_view call_name, const ReturnedSide& b
     AddGradient(judge, number, *bench_gradients[i], *tested_gradients[i]);
   }
   if (is_listed && bench_gradients.size() != tested_gradients.size()) {
-    judge.Note(fmt::format("the recording has {} and the benchmark {}: they were taken in order "
-                           "and may not belong together. ",
+    judge.Note(fmt::format("The recording has {} and the benchmark {}: they were taken in order "
+                           "and may not belong together.",
                            CountText(tested_gradients.size(), "gradient"), bench_gradients.size()));
   }
   return judge.Finish("neither side has a gradient");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,6 +189,29 @@ def test_an_absent_device_is_an_error() -> None:
         assert "Ascend" in zygote.start(framework="mindspore", device="npu")["error"]
         error = zygote.start(framework="mindtorch", device="cpu")["error"]
         assert "is PyTorch, not MindTorch" in error
+    finally:
+        zygote.close()
+
+
+def test_mindtorch_is_tested_and_pytorch_behind_it_the_benchmark(tmp_path: Path) -> None:
+    functional = tmp_path / "torch/nn/functional"
+    functional.mkdir(parents=True)
+    (tmp_path / "torch/__init__.py").write_text(
+        "from mindspore import Tensor, mint\nadd = mint.add\n")
+    (tmp_path / "torch/nn/__init__.py").write_text("")
+    (functional / "__init__.py").write_text(
+        "from mindspore import mint\n\ndef relu(x):\n    return mint.nn.functional.relu(x) + 1\n")
+    zygote = Zygote(environment={"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])})
+    try:
+        answer = zygote.start(framework="mindtorch", device="cpu")
+        assert answer.get("ready"), answer
+        values = uniform(3).detach()
+        for role, surplus in (("device", 1.0), ("bench", 0.0)):
+            executor = zygote.fork(role=role)
+            assert executor.ready().get("ready")
+            assert torch.equal(executor.result(executor.ask("Torch.add.0", values, 1)), values + 1)
+            found = executor.result(executor.ask("Functional.relu.0", values))
+            torch.testing.assert_close(found.float(), values.clamp(min=0) + surplus)
     finally:
         zygote.close()
 
