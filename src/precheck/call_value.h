@@ -76,10 +76,16 @@ class CallValue {
 // dtypes by their plain names ("bfloat16"), raised null where the type stays. Floats that JSON has
 // no form for are NaN, Infinity and -Infinity; 64-bit integers are exact.
 void AppendJson(const CallValue& value, std::string& out);
+// [[key, value], ...], as keyword arguments are sent.
+void AppendJson(const CallMap& map, std::string& out);
 
 // The same read back, from an executor. A tensor has a sixth member there, its type, or five.
-// kCorrupt: something else stands there.
+// kCorrupt: something else stands there, such as an offset that is no multiple of 64;
+// kUnsupported: nested too deep.
 Result<CallValue> ParseCallValue(std::string_view json);
+
+// Of its elements. kCorrupt: a negative or impossible size.
+Result<size_t> BytesOf(const TensorPlace& place);
 
 }  // namespace plumbline::precheck
 
