@@ -4,6 +4,8 @@
 #ifndef PLUMBLINE_PRECHECK_OUTCOME_H_
 #define PLUMBLINE_PRECHECK_OUTCOME_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +59,17 @@ struct Number {
 };
 using Cell = std::optional<Number>;
 
+// What a report needs to explain a row that is no pass. Complex numbers count as two elements each.
+struct FailureFacts {
+  // Element with the largest absolute error, NaN beside a number above all; the first of several.
+  uint64_t worst_index = 0;
+  double worst_bench = 0, worst_device = 0;
+  // Elements by relative error |d - b| / (|b| + eps): [0] equal (NaN with NaN, too), [1] below
+  // 1e-11, [k] from 1e(k-13) to below 1e(k-12), [14] from 10 on, [15] NaN or infinity on one side.
+  static constexpr size_t kBins = 16;
+  std::array<uint64_t, kBins> histogram = {};
+};
+
 // One row of the details file: one output of one direction of a call.
 struct OutputRow {
   std::string name;  // "Functional.conv2d.0.forward.output.0"
@@ -69,6 +82,7 @@ struct OutputRow {
   Cell max_ulp, mean_ulp, ulp_proportion;
   Status status = Status::kNone;
   std::string message;  // the facts that decided, one sentence each
+  std::optional<FailureFacts> facts;  // of tensors that are Warning or error
 };
 
 // One direction of a call.
