@@ -106,7 +106,9 @@ SkipCause FailureOf(Role role) {
   return role == Role::kBench ? SkipCause::kCpuFailed : SkipCause::kDeviceFailed;
 }
 
-SideResult Skipped(Skip skip) { return {tl::make_unexpected(std::move(skip)), std::nullopt}; }
+SideResult Skipped(Skip skip) {
+  return {.forward = tl::make_unexpected(std::move(skip)), .backward = std::nullopt};
+}
 
 bool LacksMemory(const SideResult& result) {
   const auto lacks = [](const SideValue& value) {
@@ -159,12 +161,13 @@ class ExecutorPool::Impl {
 
   std::vector<Slot>& slots() { return slots_; }
 
-  void Submit(size_t slot, std::string request, size_t input_bytes) {
+  void Submit(size_t slot, SubmittedCall call) {
     Slot& one = slots_[slot];
-    one.request = std::move(request);
-    one.is_small = input_bytes <= kSmallInputs;
+    one.request = std::move(call.request);
+    one.is_small = call.input_bytes <= kSmallInputs;
     one.was_repeated = one.was_alone = {};
-    for (Side& side : sides_) side.waiting.push_back(slot);
+    sides_[IndexOf(Role::kBench)].waiting.push_back(slot);
+    if (call.runs_device) sides_[IndexOf(Role::kDevice)].waiting.push_back(slot);
   }
 
   Result<std::vector<SideAnswer>> Wait(int wake, milliseconds at_most) {
@@ -430,6 +433,18 @@ class ExecutorPool::Impl {
     executor.since = Clock::now();
     executor.runs_alone = false;
     Deliver(number, executor, std::move(answer->result));
+    if (answer->is_last) {
+      TakeBack(executor, 0);
+      executor.state = State::kEnding;
+    }
+  }
+
+  // Calls that an executor has not begun wait again, those from `first` on.
+  void TakeBack(Executor& executor, size_t first) {
+    Side& side = sides_[IndexOf(executor.role)];
+    for (; executor.calls.size() > first; executor.calls.pop_back()) {
+      side.waiting.push_front(executor.calls.back().slot);
+    }
   }
 
   // A side that lacked memory is tried once more where nothing else takes any.
@@ -502,9 +517,7 @@ class ExecutorPool::Impl {
                                executor.device, how, side.start_error.empty() ? "" : ": ",
                                side.start_error));
     }
-    for (size_t i = executor.calls.size(); i-- > 1;) {
-      side.waiting.push_front(executor.calls[i].slot);
-    }
+    TakeBack(executor, 1);
     if (!executor.calls.empty()) Judge(executor, how);
     std::erase_if(executors_, [&](const auto& one) { return one.get() == &executor; });
     return {};
@@ -535,12 +548,7 @@ class ExecutorPool::Impl {
     if (++restarts_ > kMostRestarts) {
       return Error(ErrorCode::kIo, error.message() + ", for the second time");
     }
-    for (const auto& executor : executors_) {
-      Side& side = sides_[IndexOf(executor->role)];
-      for (size_t i = executor->calls.size(); i-- > 0;) {
-        side.waiting.push_front(executor->calls[i].slot);
-      }
-    }
+    for (const auto& executor : executors_) TakeBack(*executor, 0);
     executors_.clear();
     PL_TRY(Launch());
     PL_TRY_ASSIGN(const ServerFacts facts, AwaitReady());
@@ -596,8 +604,8 @@ void ExecutorPool::Clear(size_t slot) {
   }
 }
 
-void ExecutorPool::Submit(size_t slot, std::string request, size_t input_bytes) {
-  impl_->Submit(slot, std::move(request), input_bytes);
+void ExecutorPool::Submit(size_t slot, SubmittedCall call) {
+  impl_->Submit(slot, std::move(call));
 }
 
 Result<std::vector<SideAnswer>> ExecutorPool::Wait(int wake, std::chrono::milliseconds at_most) {

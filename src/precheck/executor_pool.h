@@ -30,6 +30,13 @@ struct PoolOptions {
   size_t slots = 8;  // calls in flight
 };
 
+// A call whose inputs lie in a slot.
+struct SubmittedCall {
+  std::string request;  // the members of the request from the name on, "\"name\":...}"
+  size_t input_bytes = 0;
+  bool runs_device = true;  // else the bench side alone runs it
+};
+
 // One side of a call is done.
 struct SideAnswer {
   size_t slot = 0;
@@ -60,9 +67,8 @@ class ExecutorPool {
   // Gives memory back to the system where it is much.
   void Clear(size_t slot);
 
-  // Has both sides run a call whose inputs lie in `slot`. `request` holds the members of the
-  // request from the name on, "\"name\":...}".
-  void Submit(size_t slot, std::string request, size_t input_bytes);
+  // Has both sides run a call.
+  void Submit(size_t slot, SubmittedCall call);
   // Waits until a side has answered, `wake` can be read, or the time is over. Each side of each
   // submitted call is answered once: with its result, or with a skip that says how its executor
   // ended. An interpreter that ends is started again once. kUnsupported: a device cannot be used.

@@ -47,7 +47,7 @@ class FakePool {
     ASSERT_TRUE(inputs);
     const double values[] = {1, 2, 3, static_cast<double>(slot)};
     std::memcpy(inputs->data(), values, sizeof(values));
-    pool_->Submit(slot, fmt::format("\"name\":\"{}\"{}}}", name, more), 32);
+    pool_->Submit(slot, {fmt::format("\"name\":\"{}\"{}}}", name, more), 32});
     awaited_ += 2;
   }
 

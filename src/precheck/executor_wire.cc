@@ -34,8 +34,13 @@ class AnswerReader {
     if (!in_.EnterObject()) return NoAnswer("no object");
     while (in_.NextMember(key)) PL_TRY(ReadMember(std::string(key)));
     if (!in_.ReadEnd()) return in_.error().In("an answer of an executor");
+    // It could not make sense of the request.
+    if (id_ && !error_.empty()) forward_ = tl::make_unexpected(Skip{SkipCause::kBadArgument, error_});
     if (!id_ || !forward_) return NoAnswer("id or forward is missing");
-    return ExecutorAnswer{*id_, {*std::move(forward_), std::move(backward_)}};
+    return ExecutorAnswer{
+        *id_,
+        {*std::move(forward_), std::move(backward_), std::move(note_), has_overflow_},
+        is_last_};
   }
 
  private:
@@ -48,12 +53,23 @@ class AnswerReader {
       id_ = static_cast<uint64_t>(*id);
       return {};
     }
+    if (key == "error") {
+      std::string_view text;
+      if (!in_.ReadString(text)) return NoAnswer("an error without a text");
+      error_ = text.empty() ? "an error without a text" : text;
+      return {};
+    }
+    if (key == "last") {
+      if (!in_.ReadBool(is_last_)) return in_.error();
+      return {};
+    }
     if (key == "forward" || key == "backward") {
       if (in_.Peek() == json::Kind::kNull && key == "backward") {
         (void)in_.ReadNull();
         return {};
       }
-      PL_TRY_ASSIGN((key == "forward" ? forward_ : backward_), ReadSide());
+      PL_TRY_ASSIGN(SideValue side, ReadSide());
+      (key == "forward" ? forward_ : backward_) = std::move(side);
       return {};
     }
     // Members of later versions.
@@ -61,19 +77,39 @@ class AnswerReader {
     return {};
   }
 
+  // One member says what came out; others may say more about it.
   Result<SideValue> ReadSide() {
+    std::optional<SideValue> side;
     std::string_view key;
-    if (!in_.EnterObject() || !in_.NextMember(key)) return NoAnswer("a direction without a result");
-    Result<SideValue> side = key == "skip" ? ReadSkip() : ReadValue(key == "value");
-    if (side && (in_.NextMember(key) || in_.failed())) {
-      return NoAnswer("a direction with two results");
+    if (!in_.EnterObject()) return NoAnswer("a direction without a result");
+    while (in_.NextMember(key)) {
+      const bool is_result = key == "value" || key == "skip";
+      if (!is_result) {
+        PL_TRY(ReadRemark(std::string(key)));
+        continue;
+      }
+      if (side) return NoAnswer("a direction with two results");
+      PL_TRY_ASSIGN(side, key == "skip" ? ReadSkip() : ReadValue());
     }
-    return side;
+    if (in_.failed() || !side) return NoAnswer("a direction without a result");
+    return *std::move(side);
   }
 
-  Result<SideValue> ReadValue(bool is_value) {
+  plumbline::Status ReadRemark(const std::string& key) {
+    std::string_view text;
+    bool is_true = false;
+    const bool is_read = key == "note"       ? in_.ReadString(text)
+                         : key == "overflow" ? in_.ReadBool(is_true)
+                                             : in_.SkipValue();
+    if (!is_read) return NoAnswer("a remark of another kind");
+    if (key == "note") note_ = text;
+    if (key == "overflow") has_overflow_ = has_overflow_.value_or(false) || is_true;
+    return {};
+  }
+
+  Result<SideValue> ReadValue() {
     const size_t begin = in_.offset();
-    if (!is_value || !in_.SkipValue()) return NoAnswer("a direction without a value");
+    if (!in_.SkipValue()) return in_.error();
     PL_TRY_ASSIGN(CallValue value, ParseCallValue(line_.substr(begin, in_.offset() - begin)));
     return SideValue(std::move(value));
   }
@@ -94,6 +130,9 @@ class AnswerReader {
   json::Reader in_;
   std::optional<uint64_t> id_;
   std::optional<SideValue> forward_, backward_;
+  std::string error_, note_;
+  std::optional<bool> has_overflow_;
+  bool is_last_ = false;
 };
 
 plumbline::Status CheckPlaces(const CallValue& value, size_t bytes) {

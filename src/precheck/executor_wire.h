@@ -1,5 +1,5 @@
 // The lines that pass between this program and the Python processes that run calls, in both
-// directions (python/plumbline/precheck/server.py has the other end).
+// directions (python/plumbline/precheck_run/server.py has the other end).
 
 #ifndef PLUMBLINE_PRECHECK_EXECUTOR_WIRE_H_
 #define PLUMBLINE_PRECHECK_EXECUTOR_WIRE_H_
@@ -27,12 +27,16 @@ using SideValue = tl::expected<CallValue, Skip>;
 struct SideResult {
   SideValue forward;
   std::optional<SideValue> backward;  // absent: none was asked for
+  std::string note = {};              // how the forward was run otherwise than recorded
+  // Whether a NaN or an infinity is among what it returned; absent: it was not asked for.
+  std::optional<bool> has_overflow = {};
 };
 
 // What an executor says about one call.
 struct ExecutorAnswer {
   uint64_t id = 0;
   SideResult result;
+  bool is_last = false;  // it ends now, whatever waits
 };
 // kCorrupt, kUnsupported: no answer, or one of a form that no executor sends.
 Result<ExecutorAnswer> ParseAnswer(std::string_view line);

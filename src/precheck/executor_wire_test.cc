@@ -29,6 +29,19 @@ TEST(ExecutorWire, ASkipHasACauseAndAText) {
   EXPECT_FALSE(answer->result.backward);
 }
 
+TEST(ExecutorWire, RemarksAreReadBesideTheResult) {
+  const auto answer = ParseAnswer(
+      R"({"id":1,"forward":{"value":1,"note":"as int64","overflow":false},)"
+      R"("backward":{"overflow":true,"value":{"list":[]},"later":[1]},"last":true})");
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(answer->result.note, "as int64");
+  EXPECT_EQ(answer->result.has_overflow, true);
+  EXPECT_TRUE(answer->is_last);
+  const auto refused = ParseAnswer(R"({"id":3,"error":"the request is malformed"})");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->result.forward.error().Text(), "bad-argument: the request is malformed");
+}
+
 TEST(ExecutorWire, WhatIsNoAnswerIsRefused) {
   for (const std::string_view line : {
            "",

@@ -2,7 +2,7 @@
 
     python fake_executors.py [no-device | dies]
 
-Speaks what python/plumbline/precheck/server.py speaks. An executor answers most calls with one
+Speaks what python/plumbline/precheck_run/server.py speaks. An executor answers most calls with one
 float64 tensor that holds the input bytes, doubled for the device.
 """
 
