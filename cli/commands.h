@@ -13,6 +13,7 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);

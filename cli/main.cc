@@ -27,10 +27,23 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,       AddCodeMappingCommand, AddCompareCommand, AddCompletionCommand,
-    AddConfigCheckCommand, AddConvertCommand,     AddData2dbCommand, AddDumpConfigCommand,
-    AddExportCommand,      AddH5copyCommand,      AddInspectCommand, AddMergeCommand,
-    AddOverflowCommand,    AddParseCommand,       AddPrecheckCommand, AddRecoverCommand,
+    AddApiPrecisionCompareCommand,
+    AddCheckCommand,
+    AddCodeMappingCommand,
+    AddCompareCommand,
+    AddCompletionCommand,
+    AddConfigCheckCommand,
+    AddConvertCommand,
+    AddData2dbCommand,
+    AddDumpConfigCommand,
+    AddExportCommand,
+    AddH5copyCommand,
+    AddInspectCommand,
+    AddMergeCommand,
+    AddOverflowCommand,
+    AddParseCommand,
+    AddPrecheckCommand,
+    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -46,7 +59,8 @@ std::string LongForm(std::string argument) {
       {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
       {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"},
       {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"},
-      {"-out", "--output"},       {"-csv_path", "--csv_path"},
+      {"-out", "--output"},       {"-npu", "--npu_csv_path"},
+      {"-gpu", "--gpu_csv_path"}, {"-csv_path", "--csv_path"},
       {"-api_info", "--api_info"}, {"-save_error_data", "--save_error_data"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);

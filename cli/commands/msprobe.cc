@@ -121,6 +121,12 @@ constexpr OptionRule kPrecheck[] = {
     {"-config", "--config_path", Takes::kValue, Effect::kPass, "--config", ""},
 };
 
+constexpr OptionRule kApiPrecisionCompare[] = {
+    {"-npu", "--npu_csv_path", Takes::kValue, Effect::kPass, "--npu_csv_path", ""},
+    {"-gpu", "--gpu_csv_path", Takes::kValue, Effect::kPass, "--gpu_csv_path", ""},
+    {"-o", "--out_path", Takes::kValue, Effect::kPass, "-o", ""},
+};
+
 struct Instead {
   std::string_view command;
   std::string_view does;  // what upstream's command is for
@@ -130,13 +136,11 @@ struct Instead {
 // Upstream's other commands, of either release.
 constexpr std::string_view kNoGraph =
     "graph building is not built yet. `plumb compare` names the first wrong call";
-constexpr std::string_view kNoApiCheck = "the accuracy check of single APIs is not built yet";
 constexpr std::string_view kNoConfigCheck =
     "called `config_check` in newer releases, which plumb runs";
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
-    {"api_precision_compare", "run_ut results of two devices side by side", kNoApiCheck},
     {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
      "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
      "a recording"},
@@ -329,6 +333,18 @@ Result<MsprobeCommand> TranslateCodeMapping(const std::vector<std::string>& word
   return out;
 }
 
+Result<MsprobeCommand> TranslateApiPrecisionCompare(const std::vector<std::string>& words,
+                                                    std::string_view framework) {
+  if (framework == "mindspore") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "api_precision_compare: not for -f mindspore, whose pre-check has one side only "
+                 "(expected -f pytorch)");
+  }
+  MsprobeCommand out{{"api_precision_compare"}};
+  PL_TRY(TranslateOptions(kApiPrecisionCompare, words, out));
+  return out;
+}
+
 // The action of config_check that a word names; empty: none.
 std::string_view ActionOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kActions[] = {
@@ -447,6 +463,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "config_check") return TranslateConfigCheck(rest);
   if (command == "parse") return MsprobeCommand{rest};
   if (!PrecheckForm(command).empty()) return TranslatePrecheck(rest, framework);
+  if (command == "api_precision_compare") return TranslateApiPrecisionCompare(rest, framework);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -460,6 +477,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
 TreeCommand MsprobeTree() {
   constexpr std::pair<const char*, const char*> kRun[] = {
       {"acc_check", "Runs plumb precheck: each recorded API alone on the device and on the CPU."},
+      {"api_precision_compare", "Runs plumb api_precision_compare."},
       {"code_mapping", "Runs plumb code_mapping."},
       {"compare", "Runs plumb compare; both forms: -i compare.json, or -tp and -gp."},
       {"config_check", "Runs plumb config_check; with -c on two checkpoints, plumb compare."},

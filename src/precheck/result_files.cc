@@ -47,9 +47,9 @@ plumbline::Status CheckOwnFile(const std::string& path, std::string_view what) {
   PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
   if (facts.kind == PathKind::kFile && !facts.is_link) return {};
   if (facts.kind == PathKind::kMissing) {
-    return Error(ErrorCode::kNotFound,
-                 fmt::format("{}: does not exist (expected the {} of the run to continue)", path,
-                             what));
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: does not exist (expected the {} of the run to continue)", path, what));
   }
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: {} (expected the {} itself)", path,
@@ -64,8 +64,9 @@ plumbline::Status CheckHeader(const csv::Row& row, const std::vector<std::string
     missing += (missing.empty() ? "" : ", ") + std::string(name);
   }
   if (!missing.empty()) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("the header misses {}. Continue with the files of a pre-check", missing));
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the header misses {}. Continue with the files of a pre-check", missing));
   }
   if (std::equal(row.begin(), row.end(), expected.begin(), expected.end())) return {};
   return Error(ErrorCode::kInvalidArgument,
@@ -177,7 +178,7 @@ class EarlierRun {
 
  private:
   plumbline::Status AddResult(const csv::Row& row, const RowPlace& place,
-                   const ResultFiles::IsPlanned& is_planned) {
+                              const ResultFiles::IsPlanned& is_planned) {
     if (row.empty()) return {};  // a blank line goes
     std::string name = ReadName(row);
     if (!is_planned(name)) {
@@ -195,8 +196,7 @@ class EarlierRun {
                                name));
     }
     const ResultFiles::Done done{*forward, *backward};
-    const bool skipped =
-        done.forward == Status::kSkip || done.backward == Status::kSkip;
+    const bool skipped = done.forward == Status::kSkip || done.backward == Status::kSkip;
     if (retry_skipped_ && skipped) return {};
     // Upstream writes a second row where it fails after the first one, which says nothing new.
     calls_.emplace(std::move(name), Earlier{place, done, false});
@@ -216,19 +216,21 @@ struct PlacedRow {
 };
 
 // The rows of a file behind its header in another order, in its place.
-plumbline::Status SortFile(const std::string& path, const ResultFiles::PlaceOf& place_of, bool is_details) {
+plumbline::Status SortFile(const std::string& path, const ResultFiles::PlaceOf& place_of,
+                           bool is_details) {
   std::vector<PlacedRow> rows;
   RowPlace header;
-  const auto end = csv::VisitWholeRows(path, [&](csv::Row& row, const RowPlace& place) -> plumbline::Status {
-    if (header.end == 0) {
-      header.end = place.end;
-      return {};
-    }
-    const std::string name = ReadName(row);
-    const auto order = place_of(is_details ? CallOfOutput(name) : std::string_view(name));
-    rows.push_back({order.value_or(std::numeric_limits<size_t>::max()), place});
-    return {};
-  });
+  const auto end =
+      csv::VisitWholeRows(path, [&](csv::Row& row, const RowPlace& place) -> plumbline::Status {
+        if (header.end == 0) {
+          header.end = place.end;
+          return {};
+        }
+        const std::string name = ReadName(row);
+        const auto order = place_of(is_details ? CallOfOutput(name) : std::string_view(name));
+        rows.push_back({order.value_or(std::numeric_limits<size_t>::max()), place});
+        return {};
+      });
   if (!end) return end.error();
   const auto is_before = [](const PlacedRow& a, const PlacedRow& b) { return a.order < b.order; };
   if (std::is_sorted(rows.begin(), rows.end(), is_before)) return {};
@@ -337,8 +339,7 @@ plumbline::Status ResultFiles::Repair(const IsPlanned& is_planned) {
   return {};
 }
 
-Result<ResultFiles> ResultFiles::Resume(const std::string& result_path,
-                                        const IsPlanned& is_planned,
+Result<ResultFiles> ResultFiles::Resume(const std::string& result_path, const IsPlanned& is_planned,
                                         const ResultFilesOptions& options) {
   PL_TRY_ASSIGN(std::string timestamp, TimestampOf(result_path));
   ResultFiles files(options);

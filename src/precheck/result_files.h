@@ -25,13 +25,13 @@ struct ResultFilesOptions {
   bool retry_skipped = false;  // Resume(): calls with a skipped direction are to do again
 };
 
-// Local time as the names of result files have it, "20250226101112"; a later second where `directory`
-// has result files of that one.
+// Local time as the names of result files have it, "20250226101112"; a later second where
+// `directory` has result files of that one.
 std::string ResultTimestamp(const std::string& directory);
 
-// Writer of both files. The rows of a call are in the details before its row is in the result, which
-// commits them; each is one write. A kill leaves at most a call that Resume() takes out again. It
-// outlasts the process; the machine from Close() on. Move-only. Thread-compatible.
+// Writer of both files. The rows of a call are in the details before its row is in the result,
+// which commits them; each is one write. A kill leaves at most a call that Resume() takes out
+// again. It outlasts the process; the machine from Close() on. Move-only. Thread-compatible.
 class ResultFiles {
  public:
   struct Done {
@@ -51,16 +51,17 @@ class ResultFiles {
   // dropout, of which release 1.2.2 writes none) and a torn last line are taken out; each file is
   // replaced as a whole, so that a kill during this loses nothing either.
   //
-  // kNotFound: either file is missing. kInvalidArgument: another name, a header that misses columns,
-  // a call that the recording does not have, a file that another process writes. kCorrupt, kIo.
+  // kNotFound: either file is missing. kInvalidArgument: another name, a header that misses
+  // columns, a call that the recording does not have, a file that another process writes. kCorrupt,
+  // kIo.
   static Result<ResultFiles> Resume(const std::string& result_path, const IsPlanned& is_planned,
                                     const ResultFilesOptions& options);
 
   // The rows of one call. After kIo (a full disk) neither file has any of them, or the next
   // Resume() takes them out; it can be tried again.
   plumbline::Status Append(const CallOutcome& outcome);
-  // Rewrites both in the order of `place_of`, calls without a place last; each file is replaced as a
-  // whole. Append() still works.
+  // Rewrites both in the order of `place_of`, calls without a place last; each file is replaced as
+  // a whole. Append() still works.
   plumbline::Status Sort(const PlaceOf& place_of);
   // On the disk, and closed.
   plumbline::Status Close();

@@ -72,9 +72,7 @@ struct Spelling {
   int precision;
 
   // What stands where there is nothing: upstream's readers ask whether a dtype is blank.
-  [[nodiscard]] std::string_view nothing() const {
-    return form == ResultForm::kPyTorch ? " " : "";
-  }
+  [[nodiscard]] std::string_view nothing() const { return form == ResultForm::kPyTorch ? " " : ""; }
   [[nodiscard]] std::string Word(Status status) const {
     return std::string(status == Status::kNone ? nothing() : StatusWord(status));
   }
@@ -115,8 +113,7 @@ void AppendNarrow(double value, std::string& out) {
   const auto narrow = static_cast<float>(value);
   if (!std::isfinite(narrow)) return AppendPythonFloat(narrow, out);
   char text[32];
-  const auto end =
-      std::to_chars(text, std::end(text), narrow, std::chars_format::scientific).ptr;
+  const auto end = std::to_chars(text, std::end(text), narrow, std::chars_format::scientific).ptr;
   const std::string_view scientific(text, static_cast<size_t>(end - text));
   const double size = std::abs(static_cast<double>(narrow));
   if (size != 0 && (size < 1e-4 || size >= 1e16)) {
@@ -261,8 +258,7 @@ const Column* FindColumn(std::string_view name) {
   return nullptr;
 }
 
-Result<ColumnPlaces> FindColumns(const csv::Row& header,
-                                 std::span<const std::string_view> needed) {
+Result<ColumnPlaces> FindColumns(const csv::Row& header, std::span<const std::string_view> needed) {
   std::string missing;
   for (const std::string_view name : needed) {
     if (std::find(header.begin(), header.end(), name) != header.end()) continue;
@@ -344,10 +340,13 @@ void AppendNumber(const Cell& cell, int precision, std::string& out) {
 CallRows RowsOf(const CallOutcome& outcome, ResultForm form, int precision) {
   WrittenDirection forward = Written(outcome.name, "forward", outcome.forward);
   WrittenDirection backward = Written(outcome.name, "backward", outcome.backward);
+  if (forward.status == Status::kNone && backward.status == Status::kNone) {
+    forward = Written(outcome.name, "forward", {Status::kSkip, {}, {}});
+  }
   // A call that was not run at all has one row.
-  const bool is_skipped_whole =
-      forward.status == Status::kSkip && backward.status == Status::kSkip &&
-      outcome.forward.rows.empty() && outcome.backward.rows.empty();
+  const bool is_skipped_whole = forward.status == Status::kSkip &&
+                                backward.status == Status::kSkip && outcome.forward.rows.empty() &&
+                                outcome.backward.rows.empty();
   if (is_skipped_whole) backward.rows.clear();
   const Spelling spelling{form, precision};
   CallRows rows;

@@ -62,10 +62,11 @@ struct DetailsRow {
 };
 using VisitDetailsRow = std::function<plumbline::Status(DetailsRow& row)>;
 
-// Rows of a details file of either release, or of MindSpore, one after the other; numbers and status
-// words in any of their spellings. A last line that a kill has torn is left out.
+// Rows of a details file of either release, or of MindSpore, one after the other; numbers and
+// status words in any of their spellings. A last line that a kill has torn is left out.
 //
-// kInvalidArgument: the header misses columns of `needed`, which it names. kNotFound, kCorrupt, kIo.
+// kInvalidArgument: the header misses columns of `needed`, which it names. kNotFound, kCorrupt,
+// kIo.
 plumbline::Status VisitDetails(const std::string& path, std::span<const std::string_view> needed,
                                const VisitDetailsRow& visit);
 

@@ -48,12 +48,18 @@ bool HasAbsolute(const OutputRow& row) {
 }
 bool HasNumbers(const OutputRow& row, Standard standard) {
   switch (standard) {
-    case Standard::kBinary: return row.error_rate.has_value();
-    case Standard::kAbsolute: return HasAbsolute(row);
-    case Standard::kUlp: return row.ulp_proportion.has_value();
-    case Standard::kThousandth: return row.thousandth.has_value();
-    case Standard::kAccumulative: return HasAbsolute(row) && row.error_balance;
-    case Standard::kBenchmark: return HasBenchmark(row);
+    case Standard::kBinary:
+      return row.error_rate.has_value();
+    case Standard::kAbsolute:
+      return HasAbsolute(row);
+    case Standard::kUlp:
+      return row.ulp_proportion.has_value();
+    case Standard::kThousandth:
+      return row.thousandth.has_value();
+    case Standard::kAccumulative:
+      return HasAbsolute(row) && row.error_balance;
+    case Standard::kBenchmark:
+      return HasBenchmark(row);
   }
   return false;
 }
@@ -92,12 +98,18 @@ class Judge {
   void Run(Standard standard) {
     row_.algorithm = DisplayName(standard);
     switch (standard) {
-      case Standard::kBinary: return Binary();
-      case Standard::kAbsolute: return Absolute();
-      case Standard::kUlp: return Ulp();
-      case Standard::kThousandth: return Thousandth();
-      case Standard::kAccumulative: return Accumulative();
-      case Standard::kBenchmark: return Benchmark();
+      case Standard::kBinary:
+        return Binary();
+      case Standard::kAbsolute:
+        return Absolute();
+      case Standard::kUlp:
+        return Ulp();
+      case Standard::kThousandth:
+        return Thousandth();
+      case Standard::kAccumulative:
+        return Accumulative();
+      case Standard::kBenchmark:
+        return Benchmark();
     }
   }
 
@@ -105,8 +117,8 @@ class Judge {
   // How a value of the target stands to that of the reference.
   struct Ratio {
     double value = std::nan("");
-    bool is_plain = false;    // both are finite
-    bool is_like = false;     // both are NaN, or the same infinity
+    bool is_plain = false;  // both are finite
+    bool is_like = false;   // both are NaN, or the same infinity
   };
 
   Ratio RatioOf(double target, double golden) const {
@@ -133,23 +145,27 @@ class Judge {
   }
 
   void SayNotFinite(std::string_view what, double target, double golden, bool is_like) {
-    const std::string both =
-        fmt::format("{} is {} on the target and {} on the reference", what, PythonFloat(target),
-                    PythonFloat(golden));
+    const std::string both = fmt::format("{} is {} on the target and {} on the reference", what,
+                                         PythonFloat(target), PythonFloat(golden));
     if (is_like) return Say(both);
     Blame(kInfinite, both);
   }
 
-  // A ratio that has a limit. `counts`: whether it decides on the output.
-  void Compare(std::string_view what, double target, std::optional<double> golden, double limit,
-               SidedMetric& metric, bool counts = true) {
-    const Ratio ratio = RatioOf(target, *golden);
+  // Fills the cells of a ratio that has a limit.
+  Ratio SetRatio(double target, double golden, double limit, SidedMetric& metric) const {
+    const Ratio ratio = RatioOf(target, golden);
     metric.value = Double(ratio.value);
     const bool is_over = ratio.is_plain ? !(ratio.value <= limit) : !ratio.is_like;
     metric.status = is_over ? Status::kError : Status::kPass;
-    if (!counts) return;
-    if (!ratio.is_plain) return SayNotFinite(what, target, *golden, ratio.is_like);
-    if (!is_over) return;
+    return ratio;
+  }
+
+  // The same of a ratio that decides on the output.
+  void Compare(std::string_view what, double target, double golden, double limit,
+               SidedMetric& metric) {
+    const Ratio ratio = SetRatio(target, golden, limit, metric);
+    if (!ratio.is_plain) return SayNotFinite(what, target, golden, ratio.is_like);
+    if (metric.status == Status::kPass) return;
     Blame(ratio.value / limit, fmt::format("{} is {} times that of the reference (limit {})", what,
                                            Short(ratio.value), Short(limit)));
   }
@@ -213,14 +229,15 @@ class Judge {
     }
     row_.status = Status::kPass;
     Compare("share of wrong small values", target_.small_value_error_ratio->value,
-            golden_.small_value, kSmallValueRatio, row_.small_value);
-    Compare("root mean square error", target_.rmse->value, golden_.rmse, kRmseRatio, row_.rmse);
-    Compare("largest relative error", target_.max_rel_error->value, golden_.max_rel_error,
+            *golden_.small_value, kSmallValueRatio, row_.small_value);
+    Compare("root mean square error", target_.rmse->value, *golden_.rmse, kRmseRatio, row_.rmse);
+    Compare("largest relative error", target_.max_rel_error->value, *golden_.max_rel_error,
             kMaxRelativeRatio, row_.max_rel_error);
-    Compare("mean relative error", target_.mean_rel_error->value, golden_.mean_rel_error,
+    Compare("mean relative error", target_.mean_rel_error->value, *golden_.mean_rel_error,
             kMeanRelativeRatio, row_.mean_rel_error);
-    Compare("balance of errors", target_.error_balance->value, golden_.error_balance,
-            kBalanceRatio, row_.error_balance, /*counts=*/false);
+    // Told, and no reason for an error.
+    (void)SetRatio(target_.error_balance->value, *golden_.error_balance, kBalanceRatio,
+                   row_.error_balance);
   }
 
   // Of float8 there is no mean, and the reference is not asked.
@@ -251,8 +268,7 @@ class Judge {
     }
     const Ratio ratio = RatioOf(proportion, *golden_.ulp_proportion);
     if (!ratio.is_plain) {
-      SayNotFinite("share of large ULP errors", proportion, *golden_.ulp_proportion,
-                   ratio.is_like);
+      SayNotFinite("share of large ULP errors", proportion, *golden_.ulp_proportion, ratio.is_like);
     }
     row_.ulp.value = Double(ratio.value);
     if (row_.status == Status::kError) return;  // the cell of the status stays blank
@@ -434,7 +450,8 @@ struct SidedCall {
 
   [[nodiscard]] std::string Message() const {
     if (is_topk && forward.status() == Status::kError) {
-      return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look whether "
+      return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look "
+             "whether "
              "only the order differs.";
     }
     if (forward.status() == Status::kSkip) return forward.skip_message;
@@ -450,13 +467,12 @@ class Comparison {
   explicit Comparison(const TwoSidedOptions& options) : options_(options) {}
 
   plumbline::Status ReadGolden() {
-    return VisitDetails(options_.golden_details, kNeeded,
-                        [this](DetailsRow& row) -> plumbline::Status {
-                          const auto [at, is_new] =
-                              golden_.try_emplace(row.output.name, GoldenNumbers(row));
-                          if (!is_new) at->second.repeated = true;
-                          return {};
-                        });
+    return VisitDetails(
+        options_.golden_details, kNeeded, [this](DetailsRow& row) -> plumbline::Status {
+          const auto [at, is_new] = golden_.try_emplace(row.output.name, GoldenNumbers(row));
+          if (!is_new) at->second.repeated = true;
+          return {};
+        });
   }
 
   plumbline::Status JudgeTarget(const std::string& path) {
@@ -507,8 +523,8 @@ class Comparison {
     AppendCsvRow(cells, out);
     ++result_.counts.outputs[Index(row.status)];
     result_.counts.only_target += only_target;
-    const bool is_worst = row.status == Status::kError &&
-                          (!result_.worst || row.excess > result_.worst->excess);
+    const bool is_worst =
+        row.status == Status::kError && (!result_.worst || row.excess > result_.worst->excess);
     if (is_worst) result_.worst = row;
     const auto name = ParseOutputName(row.name);
     SidedCall& call = CallOf(name ? std::string(name->call) : row.name);
@@ -529,7 +545,7 @@ class Comparison {
 
   const TwoSidedOptions& options_;
   std::unordered_map<std::string, GoldenNumbers> golden_;
-  std::vector<SidedCall> calls_;                      // in the order of their first output
+  std::vector<SidedCall> calls_;                    // in the order of their first output
   std::unordered_map<std::string, size_t> places_;  // in calls_
   TwoSidedResult result_;
 };

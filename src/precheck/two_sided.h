@@ -44,8 +44,8 @@ struct SidedMetric {
 struct TwoSidedRow {
   std::string name;
   SidedMetric small_value, rmse, max_rel_error, mean_rel_error, error_balance;  // ratios
-  SidedMetric inf_nan, rel_error, abs_error, error_rate, thousandth;           // of the target
-  Cell mean_ulp, ulp_proportion;                                               // of the target
+  SidedMetric inf_nan, rel_error, abs_error, error_rate, thousandth;            // of the target
+  Cell mean_ulp, ulp_proportion;                                                // of the target
   SidedMetric ulp;  // ratio of the proportions
   Status status = Status::kNone;
   std::string algorithm;  // as the file names it; empty: none applied
@@ -58,10 +58,10 @@ struct TwoSidedRow {
 };
 
 // The decision on one output: pass, error or SKIP. A ratio is |target| / max(|golden|, floor of the
-// device dtype). The standard is that of the API's name and the dtype; where the row has none of its
-// numbers, the one whose numbers it has, as release 26.2 judges every float by the same standard. An
-// output that is wrong by itself and has no numbers (another shape, another type) is an error here
-// too. `golden` null: the reference has no such output.
+// device dtype). The standard is that of the API's name and the dtype; where the row has none of
+// its numbers, the one whose numbers it has, as release 26.2 judges every float by the same
+// standard. An output that is wrong by itself and has no numbers (another shape, another type) is
+// an error here too. `golden` null: the reference has no such output.
 TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden);
 
 // Calls by status of a direction, and outputs by status; the index is a Status.
@@ -80,9 +80,9 @@ struct TwoSidedResult {
 };
 
 // Judges every row of the target's file and writes
-// `api_precision_compare_{result,details}_<time>.csv`, each complete or not at all. The details have
-// the order of the target's file, the result that of the first output of each call. Memory grows
-// with the rows of the reference. Errors are those of VisitDetails(), and kIo.
+// `api_precision_compare_{result,details}_<time>.csv`, each complete or not at all. The details
+// have the order of the target's file, the result that of the first output of each call. Memory
+// grows with the rows of the reference. Errors are those of VisitDetails(), and kIo.
 Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options);
 
 // One sentence: the worst output and why, or that none is worse.
