@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import mmap
 import os
 import select
 import socket
@@ -14,8 +13,6 @@ from typing import Any
 
 import torch
 
-FIRST_SLOT = 4
-ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60  # no answer for so long is a failure
 
 
@@ -53,14 +50,14 @@ class Zygote(Lines):
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 500)
                 for fd in (theirs.fileno(), *self.memory)]
         actions = [(os.POSIX_SPAWN_DUP2, fd, 3 + place) for place, fd in enumerate(high)]
-        path = os.pathsep.join(filter(None, [str(ROOT / "python"), os.environ.get("PYTHONPATH")]))
         self.pid = os.posix_spawn(
             sys.executable, [sys.executable, "-m", "plumbline.precheck_run.server"],
-            {**os.environ, "PYTHONPATH": path, **(environment or {})}, file_actions=actions)
+            {**os.environ, **(environment or {})}, file_actions=actions)
         for fd in high:
             os.close(fd)
         theirs.close()
         self.slots = slots
+        self._ends: dict[int, str] = {}
 
     def start(self, **request: Any) -> dict[str, Any]:
         self.send({"op": "start", "framework": "pytorch", "device": "cpu", "slots": self.slots,
@@ -76,6 +73,14 @@ class Zygote(Lines):
         socket.send_fds(self.connection, [line], [theirs.fileno()])
         theirs.close()
         return Executor(ours, self, role)
+
+    def end_of(self, identity: int) -> str:
+        """How an executor ended; waits for it."""
+        while identity not in self._ends:
+            message = self.read()
+            assert message is not None
+            self._ends[message["ended"]] = message["how"]
+        return self._ends.pop(identity)
 
     def close(self) -> None:
         """Ends the server, and waits for it."""
@@ -220,11 +225,3 @@ def wait_for_end(pid: int, seconds: float = SECONDS) -> bool:
 
 def size_of(fd: int) -> int:
     return os.fstat(fd).st_size
-
-
-def filled(fd: int, size: int) -> None:
-    """Makes a memory file larger, its new bytes 0xab."""
-    old = size_of(fd)
-    os.ftruncate(fd, size)
-    with mmap.mmap(fd, size) as memory:
-        memory[old:] = b"\xab" * (size - old)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from plumbline.precheck_run.executor import Place, Slot, one_line
-from plumbline.precheck_run.values import BadArgumentError, decode, encode, leaves
+from plumbline.precheck_run.values import BadArgumentError, Makers, decode, encode, leaves
 
 # Types of elements that the other side knows, by their plain names; older versions lack some.
 DTYPES: dict[str, torch.dtype] = {
@@ -38,7 +38,7 @@ _OWNERS: dict[str, Any] = {
     "Functional": torch.nn.functional, "Tensor": torch.Tensor, "Torch": torch,
 }
 # What a kernel without int32 complains of; such a call is run once more with int64.
-_WANTS_INT64 = re.compile(r"\b(Long|Int|long|int64|int32)\b")
+_WANTS_INT64 = re.compile(r"Long|\bInt\b|\blong\b|int64|int32")
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.I)
 # A gradient that embedding(sparse=True) gives is made dense up to this size.
 _DENSE_LIMIT_BYTES = 1 << 30
@@ -98,7 +98,7 @@ def load(device: str) -> TorchFramework:
 
 
 def _import_backend(device: str) -> None:
-    """Makes torch know the type of a device: a module torch_NAME may bring it, as torch_npu does."""
+    """Makes torch know the type of a device; a module torch_NAME may bring it."""
     name = device.partition(":")[0]
     with contextlib.suppress(RuntimeError):
         torch.device(device)
@@ -114,11 +114,11 @@ def _take_device(name: str) -> torch.device:
     """The device, current in this process and proved to hold a tensor."""
     device = torch.device(name)
     if device.type != "cpu":
-        backend = getattr(torch, device.type, None)
-        if device.index is not None and hasattr(backend, "set_device"):
-            backend.set_device(device)
+        set_device = getattr(getattr(torch, device.type, None), "set_device", None)
+        if device.index is not None and set_device is not None:
+            set_device(device)
         if torch.ones(1, device=device).cpu().item() != 1:
-            raise RuntimeError(f"device {name}: a tensor does not come back from it")
+            raise RuntimeError("a tensor does not come back from it")
     return device
 
 
@@ -130,7 +130,7 @@ def find_api(kind: str, api: str) -> Callable[..., Any]:
     """
     if kind in ("Aten", "NPU"):
         return _find_operator(kind, api)
-    found = _OWNERS.get(kind)
+    found: Any = torch._VF if kind == "VF" else _OWNERS.get(kind)
     if found is None:
         raise LookupError(f"calls of the type {kind} are not known")
     for part in api.split("."):
@@ -164,7 +164,11 @@ def _operator_of(namespace: str, api: str) -> Callable[..., Any]:
 
 
 def find_reference(api: str) -> Callable[..., Any] | None:
-    """The reference function of a fused operator, or None."""
+    """The reference function of a fused operator, or None.
+
+    One with an attribute `takes_recorded` that is true has a keyword `recorded`: the type that the
+    first floating tensor had where it was recorded ("float16"), before its precision was raised.
+    """
     try:
         module = importlib.import_module("plumbline.precheck_run.reference")
     except ImportError:  # a package without its native part
@@ -188,7 +192,7 @@ class TorchRunner:
         """Forward and, if gradients come, backward; either may be skipped for a reason."""
         slot = self._slots[request["slot"]]
         slot.begin_results()
-        results = _Results(slot, bool(request.get("report_overflow")))
+        results = _Results(slot)
         grads = None if request.get("only_forward") else request["grads"]
         call = _Call(request, slot, self._side_of(request["type"]), wants_grad=grads is not None)
         # Whatever draws random numbers draws the same ones on every machine and in any order.
@@ -200,7 +204,7 @@ class TorchRunner:
             output, note = call.forward(function)
             answer["forward"] = results.of(output)
             if note:
-                answer["forward"]["note"] = note
+                answer["note"] = note
         except Exception as error:
             answer["forward"] = {"skip": self._cause(error)}
         if grads is not None:
@@ -209,6 +213,11 @@ class TorchRunner:
                 {"skip": ["backward-skipped", "the forward failed"]} if failed
                 else self._backward(call, grads, output, results)
             )
+        if request.get("report_overflow"):
+            answer["overflow"] = {
+                direction: _has_overflow(answer[direction], slot)
+                for direction in ("forward", "backward")
+            }
         self.bytes_seen += call.bytes_read + results.bytes_written
         return answer
 
@@ -252,10 +261,10 @@ class TorchRunner:
 
     def _look_after_device(self, is_memory: bool) -> None:
         """Gives cached memory back, and finds out whether the device still works."""
-        backend = getattr(torch, self._device.type, None)
+        empty_cache = getattr(getattr(torch, self._device.type, None), "empty_cache", None)
         try:
-            if is_memory and hasattr(backend, "empty_cache"):
-                backend.empty_cache()
+            if is_memory and empty_cache is not None:
+                empty_cache()
             torch.ones(1, device=self._device).cpu()
         except Exception:
             self.is_broken = True
@@ -307,15 +316,9 @@ class _Call:
         self._raise_all = DTYPES[raise_all] if raise_all else None
         self._int32_as: torch.dtype | None = None
         self._has_int32 = False
+        self._recorded: str | None = None  # type of the first floating tensor
         # Per tensor among the arguments: what its gradient is of, or None.
         self._leaves: list[torch.Tensor | None] = []
-        self._makers = {
-            "tensor": self._argument,
-            "dtype": _make_dtype,
-            "memory_format": _make_memory_format,
-            "device": self._make_device,
-            "size": torch.Size,
-        }
         self.bytes_read = 0
 
     def forward(self, function: Callable[..., Any]) -> tuple[Any, str]:
@@ -333,13 +336,24 @@ class _Call:
 
     def _run(self, function: Callable[..., Any]) -> Any:
         self._leaves = []
-        request, makers = self._request, self._makers
+        request = self._request
+        # Not kept: an object that holds its own methods is left to the garbage collection, and so
+        # are the tensors in it.
+        makers: Makers = {
+            "tensor": self._argument,
+            "dtype": _make_dtype,
+            "memory_format": _make_memory_format,
+            "device": self._device_for,
+            "size": torch.Size,
+        }
         args = [decode(value, makers) for value in request["args"]]
         kwargs = {name: decode(value, makers) for name, value in request["kwargs"]}
         if "device" in kwargs:
             kwargs["device"] = self._device_for(kwargs["device"])
         if request["type"] == "Tensor" and request["api"] in _ADAPTED:
             function = _ADAPTED[request["api"]](function, request["grads"])
+        if getattr(function, "takes_recorded", False):
+            kwargs["recorded"] = self._recorded
         autocast = None if self._side.is_bench else request.get("autocast")
         if autocast:
             with torch.autocast(self._side.device.type, dtype=DTYPES[autocast]):
@@ -392,12 +406,11 @@ class _Call:
         if dtype == torch.int32:
             self._has_int32 = True
             return self._int32_as or dtype
-        if self._raise_all is not None and dtype.is_floating_point:
-            return self._raise_all
+        if dtype.is_floating_point:
+            self._recorded = self._recorded or _NAMES[dtype]
+            if self._raise_all is not None:
+                return self._raise_all
         return _dtype_named(raised) if raised and self._side.is_bench else dtype
-
-    def _make_device(self, text: str) -> torch.device:
-        return self._device_for(text)
 
     def _device_for(self, recorded: Any) -> torch.device:
         """Whatever device was recorded, the call is meant for the one of this side."""
@@ -418,7 +431,9 @@ def _make_dtype(text: str) -> Any:
     if isinstance(found, torch.dtype):
         return found
     if text.startswith("numpy."):
-        return getattr(importlib.import_module("numpy"), text.removeprefix("numpy."), None)
+        found = getattr(importlib.import_module("numpy"), text.removeprefix("numpy."), None)
+        if isinstance(found, type):
+            return found
     raise BadArgumentError(f"PyTorch {torch.__version__} has no dtype {text}")
 
 
@@ -499,25 +514,20 @@ _ADAPTED: dict[str, Callable[..., Callable[..., Any]]] = {
 class _Results:
     """Writes results into the memory of a slot, and says what they are."""
 
-    def __init__(self, slot: Slot, report_overflow: bool) -> None:
+    def __init__(self, slot: Slot) -> None:
         self._slot = slot
-        self._report_overflow = report_overflow
-        self._overflow = False
         self.bytes_written = 0
 
     def of(self, value: Any) -> dict[str, Any]:
-        """{"value": JSON} of what a direction returned; with "overflow" if it is wanted."""
-        self._overflow = False
-        answer: dict[str, Any] = {"value": encode(value, self._tensor, _special)}
-        if self._report_overflow:
-            answer["overflow"] = self._overflow
-        return answer
+        """{"value": JSON} of what a direction returned."""
+        return {"value": encode(value, self._tensor, _special)}
 
     def _tensor(self, value: Any) -> dict[str, Any] | None:
         if not isinstance(value, torch.Tensor):
             return None
         name = _NAMES.get(value.dtype)
-        if name is None or value.layout is not torch.strided or value.device.type == "meta":
+        is_plain = value.layout is torch.strided and value.device.type != "meta"
+        if name is None or not is_plain or value.is_nested:
             return {"other": f"{value.layout} tensor of {value.dtype} on {value.device.type}"}
         shape = list(value.shape)
         count = value.numel()
@@ -527,10 +537,8 @@ class _Results:
             self.bytes_written += size
             memory, offset = self._slot.take(size)
             target = torch.frombuffer(memory, dtype=value.dtype, count=count, offset=offset)
-            target = target.view(shape)
-            target.copy_(value.detach())  # off the device, contiguous, conjugated: whatever it was
-            if self._report_overflow and not self._overflow:
-                self._overflow = _has_overflow(target)
+            # Off the device, contiguous, conjugated: whatever it was.
+            target.view(shape).copy_(value.detach())
         body = [name, shape, offset, value.requires_grad, None]
         kind = type(value)
         if kind is not torch.Tensor:
@@ -538,13 +546,23 @@ class _Results:
         return {"tensor": body}
 
 
-def _has_overflow(tensor: torch.Tensor) -> bool:
-    """Whether a NaN or an infinity is among the elements."""
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        return False
-    if tensor.dtype.itemsize == 1:
-        tensor = tensor.float()  # nothing is implemented for 8 bits
-    return not bool(torch.isfinite(tensor).all())
+def _has_overflow(direction: dict[str, Any] | None, slot: Slot) -> bool:
+    """Whether a NaN or an infinity is in a floating tensor that was just written."""
+    value = None if direction is None else direction.get("value")
+    for leaf in leaves(value):
+        if type(leaf) is not dict or "tensor" not in leaf:
+            continue
+        name, shape, offset = leaf["tensor"][:3]
+        dtype, count = DTYPES[name], math.prod(shape)
+        if not count or not (dtype.is_floating_point or dtype.is_complex):
+            continue
+        memory = slot.results(offset + count * dtype.itemsize)
+        tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
+        # Nothing is implemented for types of 8 bits.
+        finite = torch.isfinite(tensor.float() if dtype.itemsize == 1 else tensor)
+        if not finite.all():
+            return True
+    return False
 
 
 def _special(value: Any) -> dict[str, Any] | None:

@@ -13,6 +13,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+# Names of scalar types that dumps have and NumPy 2 has not.
+_OLD_NAMES = {"string_": "bytes_", "unicode_": "str_"}
 _INT64 = range(-(1 << 63), 1 << 63)
 _SEQUENCES: dict[str, Callable[[Any], Any]] = {
     "list": list,
@@ -57,7 +59,7 @@ def decode(value: Any, makers: Makers) -> Any:
 def numpy_scalar(name: str, text: str) -> Any:
     """numpy.float16("1.5") of "float16", "1.5"."""
     numpy = importlib.import_module("numpy")  # torch does not always bring it
-    kind = getattr(numpy, name, None)
+    kind = getattr(numpy, _OLD_NAMES.get(name, name), None)
     if not isinstance(kind, type) or not issubclass(kind, numpy.generic):
         raise BadArgumentError(f"NumPy has no scalar type {name}")
     try:
