@@ -1,4 +1,4 @@
-"""A server of executors without a framework, for the tests of the pool: what a call does is its name.
+"""A server of executors without a framework, to test the pool: what a call does is its name.
 
     python fake_executors.py [no-device | dies]
 

@@ -179,7 +179,8 @@ def test_skipped_calls_are_run_again_if_asked_for(tmp_path: Path) -> None:
     assert len(rows(output)) == 6
 
 
-def test_data_of_a_wrong_call_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_of_a_wrong_call_can_be_loaded(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     dump = small_model().write(tmp_path)
     python = broken_python(tmp_path, """
