@@ -153,9 +153,10 @@ void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
   for (const std::string& warning : report.warnings) Note(warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
-    PrintError(fmt::format("plumb precheck: interrupted after {} calls. Go on with: plumb precheck "
-                           "{} --csv_path {}\n",
-                           report.all_calls(), report.dump_json, report.result_path));
+    PrintError(
+        fmt::format("plumb precheck: interrupted after {} calls. Go on with: plumb precheck "
+                    "{} --csv_path {}\n",
+                    report.all_calls(), report.dump_json, report.result_path));
   }
 }
 
@@ -167,7 +168,8 @@ Result<int> RunPrecheckCommand(Arguments& arguments) {
     Note("-j: has an effect on an NPU only");
   }
   TellWorkers(options);
-  options.api_timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
+  options.api_timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
   Progress progress("Processing", "call");
   if (progress.is_on()) {
     options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
@@ -268,10 +270,12 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
       "Each call of the recording is run on the device and, in raised precision, on the CPU, with "
       "the recorded tensors or with inputs drawn from their statistics. The Python interpreter is "
       "--python, PLUMBLINE_PYTHON, or the one beside plumb or of PATH.",
-      {"plumb precheck runs/new/step0/rank0", "plumb precheck dump.json --device_type npu -d 0 1 -n 8",
+      {"plumb precheck runs/new/step0/rank0",
+       "plumb precheck dump.json --device_type npu -d 0 1 -n 8",
        "plumb precheck dump.json --csv_path accuracy_checking_result_20250226101112.csv"},
       {{1, "--fail-on found something"},
-       {kInterrupted, "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
+       {kInterrupted,
+        "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
     if (const std::string problem = UsageProblemOf(*arguments, *command); !problem.empty()) {

@@ -186,9 +186,9 @@ class Flow {
     const Result<std::span<std::byte>> inputs = pool_.Inputs(flight.slot, call.input_bytes);
     if (!inputs) {
       flight.outcome = calls_.Skipped(
-          flight.index, {SkipCause::kOutOfMemory,
-                         fmt::format("{} bytes of inputs: {}", call.input_bytes,
-                                     inputs.error().message())});
+          flight.index,
+          {SkipCause::kOutOfMemory,
+           fmt::format("{} bytes of inputs: {}", call.input_bytes, inputs.error().message())});
       return;
     }
     flight.inputs = *inputs;
@@ -265,8 +265,7 @@ class Flow {
   }
 
   void Release(Flight& flight) {
-    const bool was_admitted =
-        flight.to_run && flight.to_run->call.input_bytes > kSmallInputs;
+    const bool was_admitted = flight.to_run && flight.to_run->call.input_bytes > kSmallInputs;
     if (was_admitted) input_bytes_ -= flight.to_run->call.input_bytes;
     const size_t slot = flight.slot;
     flights_[slot].reset();
@@ -289,10 +288,10 @@ class Flow {
   const uint64_t most_input_bytes_;
   std::vector<std::unique_ptr<Flight>> flights_;  // by slot
   std::vector<size_t> free_;
-  std::deque<Flight*> waiting_;   // for room
-  std::vector<Flight*> ready_;    // with an outcome
-  uint64_t input_bytes_ = 0;      // of calls that were admitted
-  size_t next_ = 0, done_ = 0;    // of order_
+  std::deque<Flight*> waiting_;       // for room
+  std::vector<Flight*> ready_;        // with an outcome
+  uint64_t input_bytes_ = 0;          // of calls that were admitted
+  size_t next_ = 0, done_ = 0;        // of order_
   std::unique_ptr<Workers> workers_;  // last: its threads use the rest
 };
 

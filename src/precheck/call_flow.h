@@ -66,8 +66,8 @@ struct FlowEnd {
   ServerFacts facts;
 };
 
-// Runs the calls of `order`, about in this order, and hands each outcome to `record`, on the calling
-// thread, as it comes. An error of `record` ends the run, as do those of the pool.
+// Runs the calls of `order`, about in this order, and hands each outcome to `record`, on the
+// calling thread, as it comes. An error of `record` ends the run, as do those of the pool.
 using RecordOutcome = std::function<plumbline::Status(size_t index, CallOutcome outcome)>;
 Result<FlowEnd> RunCalls(const CheckedCalls& calls, const std::vector<size_t>& order,
                          ExecutorPool& pool, const FlowOptions& options,

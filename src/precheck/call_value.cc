@@ -125,13 +125,16 @@ class TreeReader {
       case json::Kind::kBool:
         if (bool truth = false; in_.ReadBool(truth)) return CallValue(truth);
         break;
-      case json::Kind::kNumber: return ReadNumber();
+      case json::Kind::kNumber:
+        return ReadNumber();
       case json::Kind::kString: {
         PL_TRY_ASSIGN(std::string text, ReadText());
         return CallValue(std::move(text));
       }
-      case json::Kind::kObject: return ReadObject();
-      default: break;
+      case json::Kind::kObject:
+        return ReadObject();
+      default:
+        break;
     }
     return Wrong("expected a value of a call");
   }

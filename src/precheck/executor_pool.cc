@@ -72,7 +72,7 @@ struct Executor {
   size_t searched = 0;             // of `in`: there is no line end
   std::deque<CallInFlight> calls;  // the first one runs
   bool runs_alone = false;
-  Clock::time_point since;  // when it was started, its first call began, or it was told to end
+  Clock::time_point since;      // when it was started, its first call began, or it was told to end
   std::optional<Skip> verdict;  // kEnding: what becomes of its first call
 
   Executor() = default;
@@ -98,7 +98,8 @@ struct Side {
 void AllowDescriptors(size_t count) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
-  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? count : std::min<rlim_t>(count, limit.rlim_max);
+  limit.rlim_cur =
+      limit.rlim_max == RLIM_INFINITY ? count : std::min<rlim_t>(count, limit.rlim_max);
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -306,9 +307,8 @@ class ExecutorPool::Impl {
   // What its socket takes at once. That it has ended is found out where it is read from.
   static void Flush(Executor& executor) {
     while (executor.sent < executor.out.size()) {
-      const ssize_t sent =
-          ::send(executor.socket, executor.out.data() + executor.sent,
-                 executor.out.size() - executor.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = ::send(executor.socket, executor.out.data() + executor.sent,
+                                  executor.out.size() - executor.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) return;
       executor.sent += static_cast<size_t>(sent);
@@ -529,10 +529,10 @@ class ExecutorPool::Impl {
     if (executor.verdict) return Deliver(number, executor, Skipped(*executor.verdict));
     // Who runs out of the machine's memory is killed by its kernel.
     if (how.find("signal 9") != std::string::npos) {
-      return Deliver(number, executor,
-                     Skipped({SkipCause::kOutOfMemory,
-                              "the executor was killed (" + how +
-                                  "), as by a system that runs out of memory"}));
+      return Deliver(
+          number, executor,
+          Skipped({SkipCause::kOutOfMemory, "the executor was killed (" + how +
+                                                "), as by a system that runs out of memory"}));
     }
     if (!slot.was_repeated[side]) {
       // It may have died of what an earlier call left.
@@ -604,9 +604,7 @@ void ExecutorPool::Clear(size_t slot) {
   }
 }
 
-void ExecutorPool::Submit(size_t slot, SubmittedCall call) {
-  impl_->Submit(slot, std::move(call));
-}
+void ExecutorPool::Submit(size_t slot, SubmittedCall call) { impl_->Submit(slot, std::move(call)); }
 
 Result<std::vector<SideAnswer>> ExecutorPool::Wait(int wake, std::chrono::milliseconds at_most) {
   return impl_->Wait(wake, at_most);

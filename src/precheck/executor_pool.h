@@ -1,6 +1,6 @@
 // Executors at work: processes that run calls in memory shared with this program, some in raised
-// precision on the CPU, some on the devices under test. A call that crashes, hangs or talks nonsense
-// costs itself; its executor is replaced.
+// precision on the CPU, some on the devices under test. A call that crashes, hangs or talks
+// nonsense costs itself; its executor is replaced.
 
 #ifndef PLUMBLINE_PRECHECK_EXECUTOR_POOL_H_
 #define PLUMBLINE_PRECHECK_EXECUTOR_POOL_H_

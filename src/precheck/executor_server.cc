@@ -83,10 +83,11 @@ Result<ExecutorServer> ExecutorServer::Launch(const ServerProgram& program,
 
 Result<ServerFacts> ExecutorServer::AwaitReady() {
   const auto failed = [&](std::string_view how) {
-    return Error(ErrorCode::kIo,
-                 fmt::format("{}: {} while it loaded plumbline and {} (expected an interpreter that "
-                             "has both). Name another one with {}",
-                             python_, how, framework_, kChosen));
+    return Error(
+        ErrorCode::kIo,
+        fmt::format("{}: {} while it loaded plumbline and {} (expected an interpreter that "
+                    "has both). Name another one with {}",
+                    python_, how, framework_, kChosen));
   };
   if (!child_.is_running()) return failed("ended");
   if (!CanReadWithin(child_.socket(), start_limit_)) {
@@ -108,16 +109,14 @@ Result<int> ExecutorServer::Fork(const ExecutorStart& start) {
   ::close(ends[1]);
   if (sent) return ends[0];
   ::close(ends[0]);
-  return Error(ErrorCode::kIo,
-               fmt::format("{}: ended with {}", python_, sent.error().message()));
+  return Error(ErrorCode::kIo, fmt::format("{}: ended with {}", python_, sent.error().message()));
 }
 
 Result<std::optional<ExecutorEnd>> ExecutorServer::TakeEnd() {
   if (!child_.is_running()) return Error(ErrorCode::kIo, python_ + ": has ended");
   const Result<std::optional<std::string>> line = child_.TakeLine();
   if (!line) {
-    return Error(ErrorCode::kIo,
-                 fmt::format("{}: ended with {}", python_, line.error().message()));
+    return Error(ErrorCode::kIo, fmt::format("{}: ended with {}", python_, line.error().message()));
   }
   if (!line->has_value()) return std::optional<ExecutorEnd>();
   PL_TRY_ASSIGN(ExecutorEnd end, ParseExecutorEnd(**line));

@@ -24,8 +24,9 @@ namespace plumbline::precheck {
 Result<std::string> FindPython(const std::string& chosen);
 
 struct ServerProgram {
-  std::string python;                // empty: FindPython()
-  std::vector<std::string> words = {"-m", "plumbline.precheck_run.server"};  // behind the interpreter
+  std::string python;  // empty: FindPython()
+  std::vector<std::string> words = {"-m",
+                                    "plumbline.precheck_run.server"};  // behind the interpreter
   // How long loading a framework may take: minutes on a network file system.
   std::chrono::seconds start_limit{600};
 };

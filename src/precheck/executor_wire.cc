@@ -35,7 +35,8 @@ class AnswerReader {
     while (in_.NextMember(key)) PL_TRY(ReadMember(std::string(key)));
     if (!in_.ReadEnd()) return in_.error().In("an answer of an executor");
     // It could not make sense of the request.
-    if (id_ && !error_.empty()) forward_ = tl::make_unexpected(Skip{SkipCause::kBadArgument, error_});
+    if (id_ && !error_.empty())
+      forward_ = tl::make_unexpected(Skip{SkipCause::kBadArgument, error_});
     if (!id_ || !forward_) return NoAnswer("id or forward is missing");
     return ExecutorAnswer{
         *id_,
@@ -230,8 +231,8 @@ std::string StartLine(const ServerStart& start) {
 }
 
 std::string ForkLine(const ExecutorStart& start) {
-  std::string line = fmt::format(R"({{"op":"fork","id":{},"role":"{}","device":)", start.id,
-                                 RoleName(start.role));
+  std::string line =
+      fmt::format(R"({{"op":"fork","id":{},"role":"{}","device":)", start.id, RoleName(start.role));
   json::AppendString(start.device, line);
   return line + fmt::format(R"(,"threads":{}}})", start.threads);
 }

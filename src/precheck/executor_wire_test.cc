@@ -20,8 +20,8 @@ TEST(ExecutorWire, AnAnswerHasBothDirections) {
 }
 
 TEST(ExecutorWire, ASkipHasACauseAndAText) {
-  const auto answer = ParseAnswer(
-      R"({"id":1,"forward":{"skip":["out-of-memory","no 3 GiB"]},"backward":null})");
+  const auto answer =
+      ParseAnswer(R"({"id":1,"forward":{"skip":["out-of-memory","no 3 GiB"]},"backward":null})");
   ASSERT_TRUE(answer);
   ASSERT_FALSE(answer->result.forward);
   EXPECT_EQ(answer->result.forward.error().cause, SkipCause::kOutOfMemory);
@@ -30,9 +30,9 @@ TEST(ExecutorWire, ASkipHasACauseAndAText) {
 }
 
 TEST(ExecutorWire, RemarksAreReadBesideTheResult) {
-  const auto answer = ParseAnswer(
-      R"({"id":1,"forward":{"value":1,"note":"as int64","overflow":false},)"
-      R"("backward":{"overflow":true,"value":{"list":[]},"later":[1]},"last":true})");
+  const auto answer =
+      ParseAnswer(R"({"id":1,"forward":{"value":1,"note":"as int64","overflow":false},)"
+                  R"("backward":{"overflow":true,"value":{"list":[]},"later":[1]},"last":true})");
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(answer->result.note, "as int64");
   EXPECT_EQ(answer->result.has_overflow, true);
@@ -99,12 +99,12 @@ TEST(ExecutorWire, TheServerSaysWhatItHas) {
 TEST(ExecutorWire, EndsAndHellos) {
   const auto end = ParseExecutorEnd(R"({"ended":7,"how":"signal 6 (Aborted)"})");
   ASSERT_TRUE(end);
-  EXPECT_EQ(end->id, 7U);
-  EXPECT_EQ(end->how, "signal 6 (Aborted)");
-  EXPECT_FALSE(ParseExecutorEnd(R"({"ended":-7})"));
-  EXPECT_EQ(ParseHello(R"({"ready":true,"pid":123})")->process, 123);
-  EXPECT_FALSE(ParseHello(R"({"ready":true})"));
-  EXPECT_EQ(ParseHello(R"({"error":"device 3 is busy"})").error().message(), "device 3 is busy");
+EXPECT_EQ(end->id, 7U);
+EXPECT_EQ(end->how, "signal 6 (Aborted)");
+EXPECT_FALSE(ParseExecutorEnd(R"({"ended":-7})"));
+EXPECT_EQ(ParseHello(R"({"ready":true,"pid":123})")->process, 123);
+EXPECT_FALSE(ParseHello(R"({"ready":true})"));
+EXPECT_EQ(ParseHello(R"({"error":"device 3 is busy"})").error().message(), "device 3 is busy");
 }
 
 TEST(ExecutorWire, WhatTheServerIsAsked) {

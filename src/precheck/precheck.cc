@@ -182,8 +182,7 @@ class Precheck {
     options.precision = options_.precision;
     options.retry_skipped = options_.retry_skipped;
     if (options_.resume_path.empty()) {
-      PL_TRY_ASSIGN(files_,
-                    ResultFiles::Create(options_.output_dir, ResultTimestamp(), options));
+      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir, ResultTimestamp(), options));
       return {};
     }
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
@@ -222,8 +221,8 @@ class Precheck {
     pool.framework = plan_.framework();
     pool.device_type = options_.device_type;
     pool.devices = options_.devices;
-    pool.device_workers = options_.workers > 0 ? options_.workers
-                                               : static_cast<int>(options_.devices.size());
+    pool.device_workers =
+        options_.workers > 0 ? options_.workers : static_cast<int>(options_.devices.size());
     pool.bench_workers =
         options_.bench_workers > 0 ? options_.bench_workers : static_cast<int>(cores);
     pool.bench_workers = std::min(pool.bench_workers, most);
@@ -294,9 +293,8 @@ Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
                              plan.framework(), options.framework));
   }
   if (!is_pytorch) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: was recorded with {} (expected pytorch)", options.dump_json,
-                             plan.framework()));
+    return Error(ErrorCode::kUnsupported, fmt::format("{}: was recorded with {} (expected pytorch)",
+                                                      options.dump_json, plan.framework()));
   }
   return Precheck(options, plan).Run();
 }

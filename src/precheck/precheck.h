@@ -31,8 +31,8 @@ struct PrecheckOptions {
   int bench_workers = 0;   // executors on the CPU; 0: one per core
   int worker_threads = 1;  // of each executor; other numbers round sums differently
   std::chrono::milliseconds api_timeout = std::chrono::seconds(600);
-  std::string python;      // the interpreter; empty: FindPython()
-  int threads = 0;         // of this program; 0: one per core
+  std::string python;  // the interpreter; empty: FindPython()
+  int threads = 0;     // of this program; 0: one per core
 
   std::string resume_path;  // a result file to go on with; empty: new files
   bool retry_skipped = false;

@@ -146,7 +146,7 @@ Status CallStatus(Status forward, Status backward) {
   const Status judged = Worst({forward, backward});
   const bool any_skipped = forward == Status::kSkip || backward == Status::kSkip;
   return any_skipped && (judged == Status::kPass || judged == Status::kNone) ? Status::kSkip
-                                                                              : judged;
+                                                                             : judged;
 }
 
 void PrecheckReport::Add(size_t place, CallOutcome outcome) {
@@ -163,8 +163,7 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
     }
   }
   // One cause per call: that of the forward, which is why there is no backward then.
-  const DirectionOutcome& skipped =
-      outcome.forward.skip ? outcome.forward : outcome.backward;
+  const DirectionOutcome& skipped = outcome.forward.skip ? outcome.forward : outcome.backward;
   if (skipped.skip) AddSkip(place, outcome.name, *skipped.skip);
   if (status == Status::kPass || status == Status::kNone) return;
   not_passed_.push_back({place, std::move(outcome), severity});

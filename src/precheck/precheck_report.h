@@ -88,7 +88,8 @@ std::string ReasonText(const OutputRow& row);
 // "Functional.softmax.3 backward output.0" of a row's name.
 std::string OutputText(const std::string& row_name);
 
-// The lines of an answer; the first one is the answer: the worst API and why, or that there is none.
+// The lines of an answer; the first one is the answer: the worst API and why, or that there is
+// none.
 std::string AnswerText(const PrecheckReport& report);
 // The same as one JSON object on one line.
 std::string AnswerJson(const PrecheckReport& report);

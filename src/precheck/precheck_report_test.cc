@@ -49,8 +49,8 @@ TEST(PrecheckReport, NamesTheWorstCall) {
   report.Add(0, Wrong("Torch.add.0", Status::kError, 0.999));
   report.Add(1, Wrong("Torch.mul.0", Status::kWarning, 0.1));
   CallOutcome worst = Wrong("Functional.softmax.3", Status::kError, 0.875);
-  worst.backward.rows[0].facts = FailureFacts{.worst_index = 7, .worst_bench = 0.29,
-                                              .worst_device = 0.31, .histogram = {}};
+  worst.backward.rows[0].facts =
+      FailureFacts{.worst_index = 7, .worst_bench = 0.29, .worst_device = 0.31, .histogram = {}};
   report.Add(2, std::move(worst));
   report.Finish();
   EXPECT_EQ(FirstLineOf(report),
@@ -68,8 +68,7 @@ TEST(PrecheckReport, AnErrorWithoutNumbersIsTheWorst) {
   other.forward.rows[0].hundredth = other.forward.rows[0].max_abs_error = std::nullopt;
   report.Add(1, std::move(other));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report),
-            "wrong: Torch.topk.0 forward output.0: a message of two lines");
+  EXPECT_EQ(FirstLineOf(report), "wrong: Torch.topk.0 forward output.0: a message of two lines");
 }
 
 TEST(PrecheckReport, SaysThatNothingIsWrong) {

@@ -71,9 +71,8 @@ Result<std::span<std::byte>> SharedBytes::Map() {
   const auto size = static_cast<size_t>(facts.st_size);
   if (size <= mapped_.size()) return mapped_;
   void* const memory =
-      mapped_.empty()
-          ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
-          : ::mremap(mapped_.data(), mapped_.size(), size, MREMAP_MAYMOVE);
+      mapped_.empty() ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
+                      : ::mremap(mapped_.data(), mapped_.size(), size, MREMAP_MAYMOVE);
   if (memory == MAP_FAILED) return MemoryError(fmt::format("map {} bytes", size));
   mapped_ = {static_cast<std::byte*>(memory), size};
   return mapped_;
