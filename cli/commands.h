@@ -13,6 +13,7 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
@@ -27,6 +28,7 @@ void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddParseCommand(CLI::App& app, int& exit_status);
+void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.

@@ -100,6 +100,9 @@ struct PairwiseState {
 enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
 struct DeviationSums;
+struct OutputRule;
+struct OutputRuns;
+struct OutputSums;
 struct SpreadCenter;
 struct SpreadSums;
 
@@ -118,6 +121,8 @@ struct KernelTable {
   void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
   // Of 8-bit floats and integers kFinite where they are equal. Use LikenessOf() of finite_scan.h.
   Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
+  // See kernels/output_sums.h.
+  void (*output_block)(const OutputRule& rule, const OutputRuns& runs, OutputSums* sums);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

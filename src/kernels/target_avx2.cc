@@ -12,6 +12,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/output_sums.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)
@@ -32,6 +33,7 @@ namespace {
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
+#include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -44,7 +46,7 @@ namespace {
 namespace plumbline::kernels {
 const KernelTable kAvx2Table = {CpuTarget::kAvx2,   avx2::MomentsPart, avx2::PairwisePart,
                                 avx2::WidenToFloat, avx2::Deviations,  avx2::Spreads,
-                                avx2::LikenessOf};
+                                avx2::LikenessOf, avx2::OutputPart};
 }  // namespace plumbline::kernels
 
 #endif  // defined(__x86_64__)

@@ -9,6 +9,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/output_sums.h"
 #include "kernels/target_tables.h"
 
 #define PL_TARGET baseline
@@ -24,6 +25,7 @@ namespace {
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
+#include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -31,5 +33,5 @@ namespace {
 namespace plumbline::kernels {
 const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
-    baseline::Deviations, baseline::Spreads,     baseline::LikenessOf};
+    baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,   baseline::OutputPart};
 }  // namespace plumbline::kernels

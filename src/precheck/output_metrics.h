@@ -65,7 +65,7 @@ struct FloatMetrics {
   double error_balance = 0;  // |count(d > b') - count(d < b')| / n
 
   // |d - b| 2^(p - E), E = max(floor(log2 |b|), Emin), 0 for b = 0; largest, mean, and the share
-  // above the limit of the type. Of float8 signed, see docs/design/numerics.md.
+  // above the limit of the type. Of float8 see kernels/output_sums.h.
   double max_ulp = 0, mean_ulp = 0, ulp_proportion = 0;
   uint64_t zero_bench_ulps = 0;  // elements with b = 0 and d != 0: measured against the ulp of 1
 };
@@ -84,8 +84,12 @@ struct ExactMetrics {
 // Requires: both types are bool or integers, of any width; count > 0. Values are compared exactly.
 ExactMetrics MeasureExact(const OutputPair& pair);
 
-// Elements that are 0.
-uint64_t CountZeros(DType dtype, const void* data, size_t count);
+// Elements that are 0, and that are NaN or infinite.
+struct SpecialCounts {
+  uint64_t zeros = 0;
+  uint64_t not_finite = 0;
+};
+SpecialCounts CountSpecials(DType dtype, const void* data, size_t count);
 
 // What a report needs to explain a row: a second pass, for rows that do not pass.
 FailureFacts ExplainPair(const OutputPair& pair);

@@ -13,18 +13,28 @@
 
 #include "plumbline/result.h"
 #include "precheck/outcome.h"
-#include "precheck/result_files.h"
+#include "precheck/result_rows.h"
 
 namespace plumbline::precheck {
 
 struct TwoSidedOptions {
   std::string target_details, golden_details;  // paths of accuracy_checking_details_*.csv
-  std::string output_directory = "./";
-  std::string timestamp;  // of the names of the files; empty: now
-  int precision = 14;     // digits behind the point
+  std::string output_directory = "./";         // made if it is not there
+  int precision = 14;                          // digits behind the point
 };
 
-// A metric that decided, with what it said: a cell and a word of the details file.
+// What of a row of the reference decides.
+struct GoldenNumbers {
+  std::optional<double> small_value, rmse, max_rel_error, mean_rel_error, error_balance;
+  std::optional<double> mean_ulp, ulp_proportion;
+  std::string problem;    // of reading the row
+  bool repeated = false;  // another row has the same name
+  bool is_used = false;   // the target has such an output
+
+  explicit GoldenNumbers(const DetailsRow& row);
+};
+
+// A metric that decided, with what is said about it: two cells of the details file.
 struct SidedMetric {
   Cell value;
   Status status = Status::kNone;
@@ -34,40 +44,45 @@ struct SidedMetric {
 struct TwoSidedRow {
   std::string name;
   SidedMetric small_value, rmse, max_rel_error, mean_rel_error, error_balance;  // ratios
-  SidedMetric inf_nan, rel_error, abs_error, error_rate;                       // of the target
-  Cell mean_ulp, ulp_proportion;
+  SidedMetric inf_nan, rel_error, abs_error, error_rate, thousandth;            // of the target
+  Cell mean_ulp, ulp_proportion;                                                // of the target
   SidedMetric ulp;  // ratio of the proportions
-  SidedMetric thousandth;
-  Status result = Status::kNone;
-  std::string_view algorithm;  // as the file names it; empty: none applied
-  std::string message;
+  Status status = Status::kNone;
+  std::string algorithm;  // as the file names it; empty: none applied
+  std::string message;    // one line per fact
   // How many times the worst metric is over its limit, by which errors are ordered; infinite where
-  // only one side has NaN or Inf. A limit of nothing counts as one element of a thousand.
+  // NaN or Inf is on one side only and where there is no number. Where no element may be wrong, a
+  // thousandth of them counts as the limit.
   double excess = 0;
-  std::string reason;  // of an error: the metric that is furthest over
+  std::string reason;  // of an error: that metric
 };
 
-// The decision on one output. Ratios are |target| / max(|golden|, least error of the dtype); the
-// standard is that of the API's name, or the one whose numbers the row has. `golden` null: the
-// reference has no such row.
-TwoSidedRow JudgeTwoSided(const DetailsRow& target, const DetailsRow* golden);
+// The decision on one output: pass, error or SKIP. A ratio is |target| / max(|golden|, floor of the
+// device dtype). The standard is that of the API's name and the dtype; where the row has none of
+// its numbers, the one whose numbers it has, as release 26.2 judges every float by the same
+// standard. An output that is wrong by itself and has no numbers (another shape, another type) is
+// an error here too. `golden` null: the reference has no such output.
+TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden);
 
+// Calls by status of a direction, and outputs by status; the index is a Status.
+using StatusCounts = std::array<size_t, 5>;
 struct TwoSidedCounts {
-  std::array<size_t, 5> forward{}, backward{}, outputs{};  // by Status
   size_t calls = 0;
-  size_t no_counterpart = 0;  // outputs that only the target has
-  size_t only_golden = 0;     // outputs that only the reference has
+  StatusCounts forward{}, backward{}, outputs{};
+  size_t only_target = 0;  // outputs without a row on the reference
+  size_t only_golden = 0;  // outputs without a row on the target
 };
 
 struct TwoSidedResult {
   TwoSidedCounts counts;
-  std::optional<TwoSidedRow> worst;  // the output with the largest excess
+  std::optional<TwoSidedRow> worst;  // of the errors, the one with the largest excess
   std::string result_path, details_path;
 };
 
-// Judges every row of the target's file, in its order, and writes
-// `api_precision_compare_{result,details}_<timestamp>.csv`, each complete or not at all. Memory grows
-// with the rows of the reference. Errors are those of VisitDetails(), and kIo.
+// Judges every row of the target's file and writes
+// `api_precision_compare_{result,details}_<time>.csv`, each complete or not at all. The details
+// have the order of the target's file, the result that of the first output of each call. Memory
+// grows with the rows of the reference. Errors are those of VisitDetails(), and kIo.
 Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options);
 
 // One sentence: the worst output and why, or that none is worse.

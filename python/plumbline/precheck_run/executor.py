@@ -111,9 +111,13 @@ class Slot:
         offset = -(-self._used // _ALIGNMENT) * _ALIGNMENT
         end = self._used = offset + size
         self._touched = max(self._touched, end)
+        return self.results(end), offset
+
+    def results(self, end: int) -> mmap.mmap:
+        """Memory of the results, at least `end` > 0 bytes."""
         if self._results is None or len(self._results) < end:
             self._results = self._map_results(end)
-        return self._results, offset
+        return self._results
 
     def _map_results(self, end: int) -> mmap.mmap:
         size = os.fstat(self._results_fd).st_size

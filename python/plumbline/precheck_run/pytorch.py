@@ -132,7 +132,7 @@ def find_api(kind: str, api: str) -> Callable[..., Any]:
     """
     if kind in ("Aten", "NPU"):
         return _find_operator(kind, api)
-    found = _OWNERS.get(kind)
+    found: Any = torch._VF if kind == "VF" else _OWNERS.get(kind)
     if found is None:
         raise LookupError(f"calls of the type {kind} are not known")
     for part in api.split("."):
@@ -166,7 +166,11 @@ def _operator_of(namespace: str, api: str) -> Callable[..., Any]:
 
 
 def find_reference(api: str) -> Callable[..., Any] | None:
-    """The reference function of a fused operator, or None."""
+    """The reference function of a fused operator, or None.
+
+    One with an attribute `takes_recorded` that is true has a keyword `recorded`: the type that the
+    first floating tensor had where it was recorded ("float16"), before its precision was raised.
+    """
     try:
         module = importlib.import_module("plumbline.precheck_run.reference")
     except ImportError:  # a package without its native part
@@ -190,7 +194,7 @@ class TorchRunner:
         """Forward and, if gradients come, backward; either may be skipped for a reason."""
         slot = self._slots[request["slot"]]
         slot.begin_results()
-        results = _Results(slot, bool(request.get("report_overflow")))
+        results = _Results(slot)
         grads = None if request.get("only_forward") else request["grads"]
         call = _Call(request, slot, self._side_of(request["type"]), wants_grad=grads is not None)
         # Whatever draws random numbers draws the same ones on every machine and in any order.
@@ -202,7 +206,7 @@ class TorchRunner:
             output, note = call.forward(function)
             answer["forward"] = results.of(output)
             if note:
-                answer["forward"]["note"] = note
+                answer["note"] = note
         except Exception as error:
             answer["forward"] = {"skip": self._cause(error)}
         if grads is not None:
@@ -211,6 +215,11 @@ class TorchRunner:
                 {"skip": ["backward-skipped", "the forward failed"]} if failed
                 else self._backward(call, grads, output, results)
             )
+        if request.get("report_overflow"):
+            answer["overflow"] = {
+                direction: _has_overflow(answer[direction], slot)
+                for direction in ("forward", "backward")
+            }
         self.bytes_seen += call.bytes_read + results.bytes_written
         return answer
 
@@ -309,6 +318,7 @@ class _Call:
         self._raise_all = DTYPES[raise_all] if raise_all else None
         self._int32_as: torch.dtype | None = None
         self._has_int32 = False
+        self._recorded: str | None = None  # type of the first floating tensor
         # Per tensor among the arguments: what its gradient is of, or None.
         self._leaves: list[torch.Tensor | None] = []
         self.bytes_read = 0
@@ -344,6 +354,8 @@ class _Call:
             kwargs["device"] = self._device_for(kwargs["device"])
         if request["type"] == "Tensor" and request["api"] in _ADAPTED:
             function = _ADAPTED[request["api"]](function, request["grads"])
+        if getattr(function, "takes_recorded", False):
+            kwargs["recorded"] = self._recorded
         autocast = None if self._side.is_bench else request.get("autocast")
         if autocast:
             with torch.autocast(self._side.device.type, dtype=DTYPES[autocast]):
@@ -396,8 +408,10 @@ class _Call:
         if dtype == torch.int32:
             self._has_int32 = True
             return self._int32_as or dtype
-        if self._raise_all is not None and dtype.is_floating_point:
-            return self._raise_all
+        if dtype.is_floating_point:
+            self._recorded = self._recorded or _NAMES[dtype]
+            if self._raise_all is not None:
+                return self._raise_all
         return _dtype_named(raised) if raised and self._side.is_bench else dtype
 
     def _device_for(self, recorded: Any) -> torch.device:
@@ -419,7 +433,9 @@ def _make_dtype(text: str) -> Any:
     if isinstance(found, torch.dtype):
         return found
     if text.startswith("numpy."):
-        return getattr(importlib.import_module("numpy"), text.removeprefix("numpy."), None)
+        found = getattr(importlib.import_module("numpy"), text.removeprefix("numpy."), None)
+        if isinstance(found, type):
+            return found
     raise BadArgumentError(f"PyTorch {torch.__version__} has no dtype {text}")
 
 
@@ -500,25 +516,20 @@ _ADAPTED: dict[str, Callable[..., Callable[..., Any]]] = {
 class _Results:
     """Writes results into the memory of a slot, and says what they are."""
 
-    def __init__(self, slot: Slot, report_overflow: bool) -> None:
+    def __init__(self, slot: Slot) -> None:
         self._slot = slot
-        self._report_overflow = report_overflow
-        self._overflow = False
         self.bytes_written = 0
 
     def of(self, value: Any) -> dict[str, Any]:
-        """{"value": JSON} of what a direction returned; with "overflow" if it is wanted."""
-        self._overflow = False
-        answer: dict[str, Any] = {"value": encode(value, self._tensor, _special)}
-        if self._report_overflow:
-            answer["overflow"] = self._overflow
-        return answer
+        """{"value": JSON} of what a direction returned."""
+        return {"value": encode(value, self._tensor, _special)}
 
     def _tensor(self, value: Any) -> dict[str, Any] | None:
         if not isinstance(value, torch.Tensor):
             return None
         name = _NAMES.get(value.dtype)
-        if name is None or value.layout is not torch.strided or value.device.type == "meta":
+        is_plain = value.layout is torch.strided and value.device.type != "meta"
+        if name is None or not is_plain or value.is_nested:
             return {"other": f"{value.layout} tensor of {value.dtype} on {value.device.type}"}
         shape = list(value.shape)
         count = value.numel()
@@ -528,10 +539,8 @@ class _Results:
             self.bytes_written += size
             memory, offset = self._slot.take(size)
             target = torch.frombuffer(memory, dtype=value.dtype, count=count, offset=offset)
-            target = target.view(shape)
-            target.copy_(value.detach())  # off the device, contiguous, conjugated: whatever it was
-            if self._report_overflow and not self._overflow:
-                self._overflow = _has_overflow(target)
+            # Off the device, contiguous, conjugated: whatever it was.
+            target.view(shape).copy_(value.detach())
         body = [name, shape, offset, value.requires_grad, None]
         kind = type(value)
         if kind is not torch.Tensor:
@@ -539,13 +548,23 @@ class _Results:
         return {"tensor": body}
 
 
-def _has_overflow(tensor: torch.Tensor) -> bool:
-    """Whether a NaN or an infinity is among the elements."""
-    if not (tensor.is_floating_point() or tensor.is_complex()):
-        return False
-    if tensor.dtype.itemsize == 1:
-        tensor = tensor.float()  # nothing is implemented for 8 bits
-    return not bool(torch.isfinite(tensor).all())
+def _has_overflow(direction: dict[str, Any] | None, slot: Slot) -> bool:
+    """Whether a NaN or an infinity is in a floating tensor that was just written."""
+    value = None if direction is None else direction.get("value")
+    for leaf in leaves(value):
+        if type(leaf) is not dict or "tensor" not in leaf:
+            continue
+        name, shape, offset = leaf["tensor"][:3]
+        dtype, count = DTYPES[name], math.prod(shape)
+        if not count or not (dtype.is_floating_point or dtype.is_complex):
+            continue
+        memory = slot.results(offset + count * dtype.itemsize)
+        tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
+        # Nothing is implemented for types of 8 bits.
+        finite = torch.isfinite(tensor.float() if dtype.itemsize == 1 else tensor)
+        if not finite.all():
+            return True
+    return False
 
 
 def _special(value: Any) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -167,6 +168,7 @@ class Zygote:
             # Not even a zygote that is killed leaves executors behind.
             self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == self._pid:  # else it was killed before
+                _expect_little()
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 work()
@@ -217,6 +219,13 @@ class Zygote:
             self._control.sendall(_line(message))
 
 
+def _expect_little() -> None:
+    """This process may crash or take all memory: without a core file, and before others."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("500")
+
+
 def how_it_ended(status: int) -> str:
     """A status of waitpid() in words: "signal 6 (Aborted)", "exit status 3"."""
     if os.WIFSIGNALED(status):
@@ -254,6 +263,10 @@ def main() -> int:
         print("plumbline.precheck_run.server: descriptor 3 is no socket (plumb precheck starts this"
               " program; it is no use by itself)", file=sys.stderr)
         return 2
+    # What calls print is no output of the program that started this one; and they read nothing.
+    os.dup2(sys.stderr.fileno(), 1)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
     Zygote(control).serve()
     return 0
 
