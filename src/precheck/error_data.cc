@@ -181,6 +181,9 @@ bool IsWorthKeeping(const CallOutcome& outcome) {
 plumbline::Status SaveErrorData(const std::string& directory, uint64_t seed, const RanCall& ran,
                                 const CallOutcome& outcome) {
   const PreparedCall& call = ran.to_run->call;
+  if (call.name.find('/') != std::string::npos) {
+    return Error(ErrorCode::kCorrupt, call.name + ": is no name of files");
+  }
   PL_TRY(MakeDirectories(directory));
   const CallFiles files(directory, call.name);
   PL_TRY(files.Write("forward.input", call.args, ran.inputs));
