@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/file/file.h"
+#include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "base/text/text_parts.h"
 #include "formats/json/dump_json.h"
@@ -313,6 +314,23 @@ Skip NoList(std::string_view direction, std::string_view key) {
 
 }  // namespace
 
+Result<std::string> FrameworkOf(const std::string& dump_json) {
+  constexpr size_t kMostHeader = size_t{64} << 10;
+  PL_TRY_ASSIGN(const std::string text, ReadStart(dump_json, kMostHeader));
+  json::Reader in(text);
+  std::string_view key, value;
+  std::string framework;
+  // What is wrong with the file is said by who reads all of it.
+  if (in.Peek() != json::Kind::kObject || !in.EnterObject()) return framework;
+  while (in.NextMember(key) && key != dump_json::kData) {
+    const bool is_it = key == dump_json::kFramework && in.Peek() == json::Kind::kString;
+    if (is_it && in.ReadString(value)) framework = LowerCase(value);
+    if (!is_it && !in.SkipValue()) break;
+  }
+  if (framework == "pt") return std::string("pytorch");
+  return framework == "ms" ? std::string(kMindSpore) : framework;
+}
+
 bool IsCheckedInMindSpore(std::string_view entry_name, std::string_view framework) {
   const std::vector<std::string_view> parts = SplitAt(entry_name, '.');
   if (parts.size() < 4) return false;
@@ -367,6 +385,7 @@ plumbline::Status MindSporePlan::Impl::ReadHeader(const RunHeader& header) {
   }
   uses_recorded_data = header.task == "tensor";
   framework = LowerCase(header.framework);
+  if (framework == "ms") framework = kMindSpore;
   if (framework != kMindSpore && framework != kMindTorch) {
     warnings.push_back(fmt::format("{}: framework \"{}\" (expected mindspore or mindtorch); taken "
                                    "for mindspore",
@@ -444,6 +463,17 @@ OrSkip<Call> MindSporePlan::Impl::Entry(const std::string& name, const EntryRang
 
 size_t MindSporePlan::size() const { return impl_->calls.size(); }
 const PlannedCall& MindSporePlan::call(size_t i) const { return impl_->calls[i]; }
+std::vector<size_t> MindSporePlan::ByCost() const {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < size(); ++i) {
+    if (!call(i).skip) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [this](size_t a, size_t b) { return call(a).cost > call(b).cost; });
+  return order;
+}
+
+const std::string& MindSporePlan::path() const { return impl_->path; }
 const std::string& MindSporePlan::framework() const { return impl_->framework; }
 bool MindSporePlan::uses_recorded_data() const { return impl_->uses_recorded_data; }
 const std::vector<std::string>& MindSporePlan::warnings() const { return impl_->warnings; }

@@ -21,6 +21,10 @@
 
 namespace plumbline::precheck {
 
+// What a dump.json says that recorded it, in lower case ("pt" and "ms" spelled out); empty: it says
+// nothing. Only what stands before the entries is read. kNotFound, kIo.
+Result<std::string> FrameworkOf(const std::string& dump_json);
+
 // Whether entries of this name are run again: at least four parts; of "mindspore" the types Mint and
 // MintFunctional, Tensor with one of 59 methods and Functional.flash_attention_score, of "mindtorch"
 // Torch, Functional and Tensor. Others concern the pre-check as little as modules do.
@@ -53,6 +57,9 @@ class MindSporePlan {
   // In the order in which the calls occur first.
   [[nodiscard]] size_t size() const;
   [[nodiscard]] const PlannedCall& call(size_t i) const;
+  // Indices of the calls that are to be run, the most expensive first.
+  [[nodiscard]] std::vector<size_t> ByCost() const;
+  [[nodiscard]] const std::string& path() const;
   // "mindspore", also where the file does not say it, or "mindtorch".
   [[nodiscard]] const std::string& framework() const;
   // Task "tensor": what was recorded is held against the benchmark, and no device is used.
