@@ -25,25 +25,70 @@ constexpr std::string_view kMindSpore = "mindspore";
 constexpr std::string_view kMindTorch = "mindtorch";
 
 // Methods of mindspore.Tensor that PyTorch has under the same name, as upstream lists them.
-constexpr std::string_view kTensorMethods[] = {
-    "add",        "add_",        "addmm_",      "all",       "allclose",
-    "any",        "bool",        "byte",        "ceil",      "clamp",
-    "clamp_",     "clone",       "contiguous",  "copy_",     "cos",
-    "cumprod",    "expand_as",   "fill_",       "flatten",   "float",
-    "floor_",     "half",        "int",         "is_contiguous", "isnan",
-    "item",       "log",         "log2",        "long",      "masked_fill",
-    "max",        "mean",        "min",         "numel",     "numpy",
-    "repeat",     "repeat_interleave", "reshape", "round",   "select",
-    "sin",        "size",        "split",       "sqrt",      "square",
-    "sub",        "swapaxes",    "t",           "to",        "tolist",
-    "topk",       "transpose",   "trunc",       "type",      "type_as",
-    "unsqueeze",  "view",        "view_as",     "zero_"};
+constexpr std::string_view kTensorMethods[] = {"add",
+                                               "add_",
+                                               "addmm_",
+                                               "all",
+                                               "allclose",
+                                               "any",
+                                               "bool",
+                                               "byte",
+                                               "ceil",
+                                               "clamp",
+                                               "clamp_",
+                                               "clone",
+                                               "contiguous",
+                                               "copy_",
+                                               "cos",
+                                               "cumprod",
+                                               "expand_as",
+                                               "fill_",
+                                               "flatten",
+                                               "float",
+                                               "floor_",
+                                               "half",
+                                               "int",
+                                               "is_contiguous",
+                                               "isnan",
+                                               "item",
+                                               "log",
+                                               "log2",
+                                               "long",
+                                               "masked_fill",
+                                               "max",
+                                               "mean",
+                                               "min",
+                                               "numel",
+                                               "numpy",
+                                               "repeat",
+                                               "repeat_interleave",
+                                               "reshape",
+                                               "round",
+                                               "select",
+                                               "sin",
+                                               "size",
+                                               "split",
+                                               "sqrt",
+                                               "square",
+                                               "sub",
+                                               "swapaxes",
+                                               "t",
+                                               "to",
+                                               "tolist",
+                                               "topk",
+                                               "transpose",
+                                               "trunc",
+                                               "type",
+                                               "type_as",
+                                               "unsqueeze",
+                                               "view",
+                                               "view_as",
+                                               "zero_"};
 
 // Element types that both frameworks compute with.
-constexpr DType kSharedTypes[] = {DType::kInt8,    DType::kUInt8,   DType::kInt16,
-                                  DType::kInt32,   DType::kInt64,   DType::kFloat16,
-                                  DType::kFloat32, DType::kFloat64, DType::kBool,
-                                  DType::kBFloat16};
+constexpr DType kSharedTypes[] = {DType::kInt8,  DType::kUInt8,   DType::kInt16,   DType::kInt32,
+                                  DType::kInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64,
+                                  DType::kBool,  DType::kBFloat16};
 
 template <class List, class T>
 bool Holds(const List& list, const T& value) {
@@ -146,8 +191,8 @@ OrSkip<CallValue> ValueBuilder::BuildTensor(const TensorRecord& record, const st
   }
   const std::optional<DType> dtype = ParseDType(record.dtype_text);
   if (!dtype || !Holds(kSharedTypes, *dtype)) {
-    return BadArgument(path, fmt::format("dtype {}, which PyTorch has no counterpart of",
-                                         record.dtype_text));
+    return BadArgument(
+        path, fmt::format("dtype {}, which PyTorch has no counterpart of", record.dtype_text));
   }
   const Result<int64_t> count = ElementCount(record.shape);
   const size_t size = InfoOf(*dtype).size_bytes;
@@ -212,9 +257,10 @@ OrSkip<CallValue> ValueBuilder::BuildObject(const ValueMap& object, const std::s
   if (integer != nullptr && (name->starts_with("int") || name->starts_with("uint"))) {
     return CallValue(*integer);
   }
-  return BadArgument(path, fmt::format("type {} (expected mindspore.Tensor, bool, int, float, slice, "
-                                       "str or mindspore.dtype)",
-                                       *name));
+  return BadArgument(path,
+                     fmt::format("type {} (expected mindspore.Tensor, bool, int, float, slice, "
+                                 "str or mindspore.dtype)",
+                                 *name));
 }
 
 // Every tensor of a value, depth first.
@@ -247,7 +293,7 @@ bool HasShapeOf(const CallValue& gradient, const TensorPlace& tensor) {
   return gradient.is_null() || (place != nullptr && place->shape == tensor.shape);
 }
 
-// Recorders note one gradient per argument, null for what is no tensor or needs none; some leave out
+// Recorders note one gradient per argument, null for what is no tensor or needs none; some omit
 // the nulls at the end, or those of values that are no tensors. `recorded` becomes one value per
 // tensor of `args` and `kwargs` if it fits in one of these ways.
 GradientOrder AlignGradients(MindSporeCall& made, CallSequence& recorded) {
@@ -387,9 +433,10 @@ plumbline::Status MindSporePlan::Impl::ReadHeader(const RunHeader& header) {
   framework = LowerCase(header.framework);
   if (framework == "ms") framework = kMindSpore;
   if (framework != kMindSpore && framework != kMindTorch) {
-    warnings.push_back(fmt::format("{}: framework \"{}\" (expected mindspore or mindtorch); taken "
-                                   "for mindspore",
-                                   path, header.framework));
+    warnings.push_back(
+        fmt::format("{}: framework \"{}\" (expected mindspore or mindtorch); taken "
+                    "for mindspore",
+                    path, header.framework));
     framework = kMindSpore;
   }
   // A recording that was moved has its tensors beside it.
@@ -408,14 +455,14 @@ void MindSporePlan::Impl::Keep() {
   for (PlannedCall& call : calls) {
     // Upstream's runner takes exactly type, name and number.
     if (std::count(call.name.begin(), call.name.end(), '.') != 2) {
-      call.skip = Skip{SkipCause::kNotInInventory,
-                       "the name has more parts than type, API and number"};
+      call.skip =
+          Skip{SkipCause::kNotInInventory, "the name has more parts than type, API and number"};
     } else if (call.forward.empty()) {
       call.skip = Skip{SkipCause::kMissingData, "its forward was not recorded"};
     } else if (IsRandom(call.api()) || call.api().find("dropout") != std::string_view::npos) {
       // The two frameworks draw other numbers.
-      call.skip = Skip{SkipCause::kRandom,
-                       fmt::format("{} returns something else each time", call.api())};
+      call.skip =
+          Skip{SkipCause::kRandom, fmt::format("{} returns something else each time", call.api())};
     }
   }
   place.clear();
@@ -442,9 +489,9 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
   PL_TRY(impl->ReadHeader(dump.header));
   PL_TRY_ASSIGN(impl->file, File::OpenRead(dump_json));
   if (odd > 0) {
-    impl->warnings.push_back(fmt::format("{}: {} neither forward nor backward and left out, such as {}",
-                                         dump_json, CountText(odd, "entry is", "entries are"),
-                                         odd_name));
+    impl->warnings.push_back(
+        fmt::format("{}: {} neither forward nor backward and left out, such as {}", dump_json,
+                    CountText(odd, "entry is", "entries are"), odd_name));
   }
   impl->Keep();
   return MindSporePlan(std::move(impl));
@@ -523,8 +570,7 @@ OrSkip<std::vector<CallValue>> MindSporePlan::Impl::Gradients(const Call& entry,
   return gradients;
 }
 
-OrSkip<RecordedReturn> MindSporePlan::Impl::Recorded(const PlannedCall& planned,
-                                                     const Call& entry,
+OrSkip<RecordedReturn> MindSporePlan::Impl::Recorded(const PlannedCall& planned, const Call& entry,
                                                      std::string_view direction) const {
   ValueBuilder builder(planned.name, seed, &tensor_directory);
   const ValueList* list = ListAt(entry, dump_json::kOutput);

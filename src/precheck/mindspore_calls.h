@@ -25,9 +25,9 @@ namespace plumbline::precheck {
 // nothing. Only what stands before the entries is read. kNotFound, kIo.
 Result<std::string> FrameworkOf(const std::string& dump_json);
 
-// Whether entries of this name are run again: at least four parts; of "mindspore" the types Mint and
-// MintFunctional, Tensor with one of 59 methods and Functional.flash_attention_score, of "mindtorch"
-// Torch, Functional and Tensor. Others concern the pre-check as little as modules do.
+// Whether entries of this name are run again: at least four parts; of "mindspore" the types Mint
+// and MintFunctional, Tensor with one of 59 methods and Functional.flash_attention_score, of
+// "mindtorch" Torch, Functional and Tensor. Others concern the pre-check as little as modules do.
 bool IsCheckedInMindSpore(std::string_view entry_name, std::string_view framework);
 
 // What a direction returned when it was recorded: the tested side of a recording with tensors.
@@ -38,8 +38,8 @@ struct RecordedReturn {
 };
 
 struct MindSporeCall {
-  // Both sides get it: the values are the same, and PyTorch computes in the recorded types. Floating
-  // tensors require a gradient where there is a backward to run.
+  // Both sides get it: the values are the same, and PyTorch computes in the recorded types.
+  // Floating tensors require a gradient where there is a backward to run.
   PreparedCall call;
   // Of a recording with tensors; otherwise the tested side is run.
   std::optional<RecordedReturn> forward, backward;
@@ -50,8 +50,8 @@ struct MindSporeCall {
 // Immutable after Open(); thread-safe. Movable.
 class MindSporePlan {
  public:
-  // Reads a dump.json once; memory holds names and where entries stand. kNotFound, kIo, kCorrupt (no
-  // JSON, no "data"), kInvalidArgument (task other than "statistics" and "tensor").
+  // Reads a dump.json once; memory holds names and where entries stand. kNotFound, kIo, kCorrupt
+  // (no JSON, no "data"), kInvalidArgument (task other than "statistics" and "tensor").
   static Result<MindSporePlan> Open(const std::string& dump_json, uint64_t seed);
 
   // In the order in which the calls occur first.

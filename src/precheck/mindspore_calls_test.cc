@@ -79,11 +79,10 @@ TEST(MindSporeSelection, OfMindTorchTakesPyTorchsTypes) {
 }
 
 TEST_F(MindSporeCalls, ThoseOfOtherTypesAreNoCalls) {
-  const auto plan = Open(R"("Cell.net.Net.forward.0": )" + EntryJson("") +
-                         R"(, "Mint.add.0.forward": )" + EntryJson("") +
-                         R"(, "Torch.add.0.forward": )" + EntryJson("") +
-                         R"(, "Mint.add.0.backward": {"input": [], "output": []})" +
-                         R"(, "Mint.add.1.sideways": {})");
+  const auto plan = Open(
+      R"("Cell.net.Net.forward.0": )" + EntryJson("") + R"(, "Mint.add.0.forward": )" +
+      EntryJson("") + R"(, "Torch.add.0.forward": )" + EntryJson("") +
+      R"(, "Mint.add.0.backward": {"input": [], "output": []})" + R"(, "Mint.add.1.sideways": {})");
   ASSERT_TRUE(plan) << plan.error().message();
   ASSERT_EQ(plan->size(), 1);
   EXPECT_EQ(plan->call(0).name, "Mint.add.0");
@@ -93,8 +92,7 @@ TEST_F(MindSporeCalls, ThoseOfOtherTypesAreNoCalls) {
 }
 
 TEST_F(MindSporeCalls, AMissingFrameworkIsMindSporeWithAWarning) {
-  const auto plan =
-      Open(R"("Mint.add.0.forward": )" + EntryJson(""), R"("task": "statistics")");
+  const auto plan = Open(R"("Mint.add.0.forward": )" + EntryJson(""), R"("task": "statistics")");
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->framework(), "mindspore");
   EXPECT_EQ(plan->size(), 1);
@@ -120,12 +118,12 @@ TEST_F(MindSporeCalls, LongerNamesAndLoneBackwardsAreSkipped) {
 }
 
 TEST_F(MindSporeCalls, EveryKindOfArgumentIsRebuilt) {
-  const auto made = PrepareArgs(
-      TensorJson("Float32", "[2, 3]") +
-          R"(, null, {"type": "int", "value": 3}, {"type": "float", "value": 1},
+  const auto made =
+      PrepareArgs(TensorJson("Float32", "[2, 3]") +
+                      R"(, null, {"type": "int", "value": 3}, {"type": "float", "value": 1},
           {"type": "bool", "value": false}, {"type": "str", "value": "none"},
           {"type": "slice", "value": [1, null, 2]}, [{"type": "int", "value": 4}])",
-      R"({"dtype": {"type": "mindspore.dtype", "value": "Float16"}})");
+                  R"({"dtype": {"type": "mindspore.dtype", "value": "Float16"}})");
   ASSERT_TRUE(made) << made.error().Text();
   const std::vector<CallValue>& args = made->call.args;
   ASSERT_EQ(args.size(), 8);
@@ -184,8 +182,8 @@ TEST_F(MindSporeCalls, FloatingTensorsRequireAGradientWhereThereIsABackward) {
 
 TEST_F(MindSporeCalls, ABackwardThatCannotBeBuiltLeavesTheForward) {
   const auto plan = Open(R"("Mint.abs.0.forward": )" + EntryJson(TensorJson("Float32", "[2]")) +
-                         R"(, "Mint.abs.0.backward": {"input": [)" +
-                         TensorJson("UInt64", "[2]") + R"(], "output": []})");
+                         R"(, "Mint.abs.0.backward": {"input": [)" + TensorJson("UInt64", "[2]") +
+                         R"(], "output": []})");
   ASSERT_TRUE(plan);
   const auto made = plan->Prepare(0);
   ASSERT_TRUE(made);
@@ -213,9 +211,9 @@ class MindSporeTensors : public MindSporeCalls {
 };
 
 TEST_F(MindSporeTensors, AreReadBesideTheDumpAndSoAreTheOutputs) {
-  const auto plan = OpenTensors(
-      R"("Mint.abs.0.forward": )" +
-      EntryJson(Recorded("in.npy", {-1, 2}), "{}", "[" + Recorded("out.npy", {1, 2}) + "]"));
+  const auto plan =
+      OpenTensors(R"("Mint.abs.0.forward": )" + EntryJson(Recorded("in.npy", {-1, 2}), "{}",
+                                                          "[" + Recorded("out.npy", {1, 2}) + "]"));
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_TRUE(plan->uses_recorded_data());
   const auto made = plan->Prepare(0);

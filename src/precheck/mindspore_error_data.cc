@@ -142,8 +142,9 @@ Result<Value> EntryRecorder::Record(const CallValue& value, const std::string& p
   const auto* special = value.As<SpecialValue>();
   if (special == nullptr) return Value();
   const auto dtype = special->kind == Special::kDType ? ParseDType(special->text) : std::nullopt;
-  if (!dtype) return Typed(special->kind == Special::kEllipsis ? "ellipsis" : special->type,
-                           Value(special->text));
+  if (!dtype)
+    return Typed(special->kind == Special::kEllipsis ? "ellipsis" : special->type,
+                 Value(special->text));
   return Typed("mindspore.dtype", Value(std::string(MindSporeDTypeText(*dtype))));
 }
 
@@ -262,8 +263,8 @@ plumbline::Status MindSporeErrorData::AddEarlier(const std::string& path) {
   const size_t count = calls_.size();
   for (Call& call : earlier.calls) {
     const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(count);
-    const bool is_again = std::any_of(
-        calls_.begin(), end, [&](const Call& other) { return other.name == call.name; });
+    const bool is_again = std::any_of(calls_.begin(), end,
+                                      [&](const Call& other) { return other.name == call.name; });
     if (!is_again) calls_.push_back(std::move(call));
   }
   return {};

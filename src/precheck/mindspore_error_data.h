@@ -1,5 +1,5 @@
-// What is kept of MindSpore calls that did not pass: a recording with tensors of their inputs and of
-// what the tested side made of them, which can be pre-checked again.
+// What is kept of MindSpore calls that did not pass: a recording with tensors of their inputs and
+// of what the tested side made of them, which can be pre-checked again.
 
 #ifndef PLUMBLINE_PRECHECK_MINDSPORE_ERROR_DATA_H_
 #define PLUMBLINE_PRECHECK_MINDSPORE_ERROR_DATA_H_

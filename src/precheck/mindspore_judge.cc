@@ -29,10 +29,14 @@ std::string ShapeText(const Shape& shape) {
 
 std::string_view SequenceWord(Sequence kind) {
   switch (kind) {
-    case Sequence::kList: return "list";
-    case Sequence::kTuple: return "tuple";
-    case Sequence::kSize: return "torch.Size";
-    case Sequence::kSlice: return "slice";
+    case Sequence::kList:
+      return "list";
+    case Sequence::kTuple:
+      return "tuple";
+    case Sequence::kSize:
+      return "torch.Size";
+    case Sequence::kSlice:
+      return "slice";
   }
   return "list";
 }
@@ -119,8 +123,7 @@ class Judge {
   std::vector<OutputRow> rows_;
 };
 
-OutputRow& Judge::NewRow(const std::string& path, const CallValue& bench,
-                         const CallValue& tested) {
+OutputRow& Judge::NewRow(const std::string& path, const CallValue& bench, const CallValue& tested) {
   OutputRow& row = rows_.emplace_back();
   row.name = fmt::format("{}.output.{}", prefix_, path);
   row.bench_dtype = DTypeText(bench);
@@ -170,8 +173,9 @@ void Judge::AddItems(const std::string& path, const CallSequence& bench,
 void Judge::AddMembers(const std::string& path, const CallMap& bench, const CallMap& tested) {
   for (const auto& [key, value] : bench) {
     const std::string inner = fmt::format("{}_{}", path, key);
-    const auto found = std::find_if(tested.begin(), tested.end(),
-                                    [&key = key](const auto& member) { return member.first == key; });
+    const auto found = std::find_if(tested.begin(), tested.end(), [&key = key](const auto& member) {
+      return member.first == key;
+    });
     if (found != tested.end()) {
       Add(inner, value, found->second);
     } else {
@@ -200,7 +204,8 @@ void Judge::Note(std::string_view text) {
 
 void Judge::AddTensors(OutputRow& row, const TensorPlace& bench, const TensorPlace& tested) {
   if (bench.shape != tested.shape) {
-    return Say(row, fmt::format("The shapes differ: the tested one is {}.", ShapeText(tested.shape)));
+    return Say(row,
+               fmt::format("The shapes differ: the tested one is {}.", ShapeText(tested.shape)));
   }
   if (InfoOf(bench.dtype).kind == DTypeKind::kComplex ||
       InfoOf(tested.dtype).kind == DTypeKind::kComplex) {
@@ -235,10 +240,11 @@ void Judge::Decide(OutputRow& row, const MindSporeMetrics& metrics) const {
                          PythonFloat(limits_.max_abs_error)));
   }
   if (metrics.nonfinite_count > 0) {
-    return Say(row, fmt::format("{} NaN or infinite, {} of them not the same on both sides; MaxAbsErr "
-                                "of the others {}.",
-                                CountText(metrics.nonfinite_count, "element is", "elements are"),
-                                metrics.nonfinite_differs, PythonFloat(metrics.finite_max_abs)));
+    return Say(row,
+               fmt::format("{} NaN or infinite, {} of them not the same on both sides; MaxAbsErr "
+                           "of the others {}.",
+                           CountText(metrics.nonfinite_count, "element is", "elements are"),
+                           metrics.nonfinite_differs, PythonFloat(metrics.finite_max_abs)));
   }
   if (!row.message.empty()) return;
   row.status = Status::kPass;
@@ -272,8 +278,8 @@ void Judge::AddPlain(OutputRow& row, const CallValue& bench, const CallValue& te
     if (other != nullptr && *text == *other) row.status = Status::kPass;
   } else if (const auto* special = bench.As<SpecialValue>()) {
     const auto* other = tested.As<SpecialValue>();
-    const bool are_dtypes = other != nullptr && special->kind == Special::kDType &&
-                            other->kind == Special::kDType;
+    const bool are_dtypes =
+        other != nullptr && special->kind == Special::kDType && other->kind == Special::kDType;
     // The frameworks spell them differently.
     const auto dtype = are_dtypes ? ParseDType(special->text) : std::nullopt;
     if (dtype && dtype == ParseDType(other->text)) row.status = Status::kPass;
@@ -353,16 +359,17 @@ DirectionOutcome JudgeForward(std::string_view call_name, const ReturnedSide& be
     if (i < tested_outputs.size()) {
       judge.Add(std::to_string(i), *bench_outputs[i], *tested_outputs[i]);
     } else {
-      judge.AddMissing(std::to_string(i), *bench_outputs[i],
-                       fmt::format("The tested side has {}, the benchmark {}.",
-                                   CountText(tested_outputs.size(), "output"),
-                                   bench_outputs.size()));
+      judge.AddMissing(
+          std::to_string(i), *bench_outputs[i],
+          fmt::format("The tested side has {}, the benchmark {}.",
+                      CountText(tested_outputs.size(), "output"), bench_outputs.size()));
     }
   }
   if (tested_outputs.size() > bench_outputs.size()) {
-    judge.Note(fmt::format("The tested side has {} outputs, the benchmark {}: the others are not "
-                           "compared.",
-                           tested_outputs.size(), bench_outputs.size()));
+    judge.Note(
+        fmt::format("The tested side has {} outputs, the benchmark {}: the others are not "
+                    "compared.",
+                    tested_outputs.size(), bench_outputs.size()));
   }
   return judge.Finish("the benchmark returned nothing");
 }
@@ -389,9 +396,10 @@ DirectionOutcome JudgeBackward(std::string_view call_name, const ReturnedSide& b
     AddGradient(judge, number, *bench_gradients[i], *tested_gradients[i]);
   }
   if (is_listed && bench_gradients.size() != tested_gradients.size()) {
-    judge.Note(fmt::format("The recording has {} and the benchmark {}: they were taken in order "
-                           "and may not belong together.",
-                           CountText(tested_gradients.size(), "gradient"), bench_gradients.size()));
+    judge.Note(
+        fmt::format("The recording has {} and the benchmark {}: they were taken in order "
+                    "and may not belong together.",
+                    CountText(tested_gradients.size(), "gradient"), bench_gradients.size()));
   }
   return judge.Finish("neither side has a gradient");
 }

@@ -1,5 +1,5 @@
-// Whether MindSpore computed a call right, by the rule of its pre-check: one limit of the cosine and
-// one of the absolute error for every output.
+// Whether MindSpore computed a call right, by the rule of its pre-check: one limit of the cosine
+// and one of the absolute error for every output.
 
 #ifndef PLUMBLINE_PRECHECK_MINDSPORE_JUDGE_H_
 #define PLUMBLINE_PRECHECK_MINDSPORE_JUDGE_H_

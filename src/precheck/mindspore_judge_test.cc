@@ -153,10 +153,10 @@ TEST_F(MindSporeJudge, PlainValuesAreEqualOrWrong) {
 }
 
 TEST_F(MindSporeJudge, SeveralOutputsAreNumberedWithoutTheAbsentOnes) {
-  bench_returned_ = bench_.Returns(
-      std::vector<CallValue>{bench_.Floats({1}), CallValue(), bench_.Floats({2})});
-  tested_returned_ = tested_.Returns(
-      std::vector<CallValue>{tested_.Floats({1}), tested_.Floats({2.5F})});
+  bench_returned_ =
+      bench_.Returns(std::vector<CallValue>{bench_.Floats({1}), CallValue(), bench_.Floats({2})});
+  tested_returned_ =
+      tested_.Returns(std::vector<CallValue>{tested_.Floats({1}), tested_.Floats({2.5F})});
   const DirectionOutcome outcome = Forward();
   ASSERT_EQ(outcome.rows.size(), 2);
   EXPECT_EQ(outcome.rows[1].name, "Mint.add.0.forward.output.1");
@@ -193,8 +193,8 @@ TEST_F(MindSporeJudge, ContainersWithinOutputsAreWalked) {
 
 TEST_F(MindSporeJudge, GradientsOfIntegersAreLeftOut) {
   bench_returned_ = bench_.Returns(std::vector<CallValue>{CallValue(), bench_.Floats({1})});
-  tested_returned_ = tested_.Returns(std::vector<CallValue>{
-      tested_.Put<int64_t>(DType::kInt64, {5}, {1}), tested_.Floats({1})});
+  tested_returned_ = tested_.Returns(
+      std::vector<CallValue>{tested_.Put<int64_t>(DType::kInt64, {5}, {1}), tested_.Floats({1})});
   const DirectionOutcome outcome = Backward();
   ASSERT_EQ(outcome.rows.size(), 1);
   EXPECT_EQ(outcome.rows[0].name, "Mint.add.0.backward.output.0");
@@ -212,16 +212,14 @@ TEST_F(MindSporeJudge, AnAbsentGradientStandsForZeros) {
 }
 
 TEST_F(MindSporeJudge, WhatWasNotRecordedIsNotJudged) {
-  bench_returned_ =
-      bench_.Returns(std::vector<CallValue>{bench_.Floats({9}), bench_.Floats({1})});
+  bench_returned_ = bench_.Returns(std::vector<CallValue>{bench_.Floats({9}), bench_.Floats({1})});
   tested_returned_ = tested_.Returns(std::vector<CallValue>{CallValue(), tested_.Floats({1})});
   EXPECT_EQ(Backward(GradientOrder::kRecorded).status, Status::kPass);
   EXPECT_EQ(Backward(GradientOrder::kAligned).status, Status::kError);
 }
 
 TEST_F(MindSporeJudge, ListedGradientsArePairedInOrderAndSaySo) {
-  bench_returned_ =
-      bench_.Returns(std::vector<CallValue>{bench_.Floats({1}), bench_.Floats({2})});
+  bench_returned_ = bench_.Returns(std::vector<CallValue>{bench_.Floats({1}), bench_.Floats({2})});
   tested_returned_ = tested_.Returns(std::vector<CallValue>{tested_.Floats({1})});
   const DirectionOutcome outcome = Backward(GradientOrder::kListed);
   ASSERT_EQ(outcome.rows.size(), 1);

@@ -204,7 +204,8 @@ class Precheck {
     options.precision = options_.precision;
     options.retry_skipped = options_.retry_skipped;
     if (options_.resume_path.empty()) {
-      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir, ResultTimestamp(options_.output_dir), options));
+      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir,
+                                                ResultTimestamp(options_.output_dir), options));
       return {};
     }
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
@@ -305,9 +306,9 @@ class Precheck {
 };
 
 Error OtherFramework(const PrecheckOptions& options, std::string_view framework) {
-  return {ErrorCode::kInvalidArgument, fmt::format("{}: was recorded with {} (expected {})",
-                                                   options.dump_json, framework,
-                                                   options.framework)};
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: was recorded with {} (expected {})", options.dump_json, framework,
+                      options.framework)};
 }
 
 Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
