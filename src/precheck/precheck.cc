@@ -154,6 +154,7 @@ struct RecordingForm {
   std::string executors;      // what the Python interpreter is to load
   std::string error_data;     // directory of kept calls; the time of the files is appended
   bool has_timestamp = true;  // to it
+  bool runs_device = true;    // else what was recorded is judged
   SaveCall save;
 };
 
@@ -271,7 +272,7 @@ class Precheck {
                     return Record(index, std::move(outcome));
                   }));
     report_.was_interrupted = end.was_stopped;
-    report_.device = end.facts.device;
+    report_.device = form_.runs_device ? end.facts.device : "recorded results";
     report_.framework_version = end.facts.framework_version;
     return {};
   }
@@ -338,6 +339,7 @@ Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
   form.executors = plan.uses_recorded_data() ? "native_torch" : plan.framework();
   form.error_data = kept.directory();
   form.has_timestamp = false;
+  form.runs_device = !plan.uses_recorded_data();
   form.save = [&](const std::string&, const RanCall& ran, const CallOutcome& outcome) {
     return kept.Add(ran, outcome);
   };
