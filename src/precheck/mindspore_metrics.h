@@ -1,5 +1,5 @@
 // How far a MindSpore result is from its PyTorch benchmark: the three numbers of the pre-check's
-// details file (docs/reference of the pre-check, "MindSpore").
+// details file (docs/reference/precheck.md, "MindSpore").
 
 #ifndef PLUMBLINE_PRECHECK_MINDSPORE_METRICS_H_
 #define PLUMBLINE_PRECHECK_MINDSPORE_METRICS_H_
