@@ -6,5 +6,6 @@
 #include "faulty_sums.cc"
 #include "memory.cc"
 #include "runtime.cc"
+#include "streams.cc"
 // Last: its registrations look at those of the files above.
 #include "operators.cc"

@@ -68,6 +68,7 @@ class Call {
 
   void Run() {
     LendArguments();
+    NoteOrder();
     const ActiveDefects defects = MatchDefects(op_.operator_name(), first_dtype_);
     SufferEvents(defects, op_.operator_name());
     torch::jit::Stack before;
@@ -87,6 +88,7 @@ class Call {
     at::Tensor owner;  // a device tensor that has it
     c10::Storage host;
     const void* data = nullptr;  // where `host` started
+    bool is_written = false;
   };
 
   void LendArguments() {
@@ -175,10 +177,17 @@ class Call {
     LentStorage& lent = storages_[storage.unsafeGetStorageImpl()];
     if (!lent.owner.defined()) {
       open_.Open(storage.data());
-      lent = {tensor, StorageOver(storage), storage.data()};
+      lent = {tensor, StorageOver(storage), storage.data(), false};
       owners_[lent.host.unsafeGetStorageImpl()] = storage.unsafeGetStorageImpl();
     }
+    lent.is_written |= is_written_;
     return lent.host;
+  }
+
+  void NoteOrder() {
+    const StreamKey stream = CurrentStream(device_->index());
+    BeginWork(stream);
+    for (const auto& [key, lent] : storages_) NoteAccess(lent.data, stream, lent.is_written);
   }
 
   torch::jit::Stack CopyArguments() const {
@@ -313,6 +322,7 @@ class Call {
                          DeviceAllocator()->allocate(host.nbytes()), DeviceAllocator(), true);
     SetCurrentDevice(before);
     open_.Open(storage.data());
+    NoteAccess(storage.data(), CurrentStream(device_->index()), /*is_write=*/true);
     if (host.nbytes() > 0) std::memcpy(storage.mutable_data(), host.data(), host.nbytes());
     uploaded_.emplace(host.unsafeGetStorageImpl(), storage);
     return storage;
