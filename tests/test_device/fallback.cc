@@ -110,7 +110,8 @@ class Call {
 
   static bool IsGenerator(const c10::Argument& argument) {
     const auto* const optional = argument.type()->castRaw<c10::OptionalType>();
-    return optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
+    return optional != nullptr &&
+           optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
   }
 
   c10::IValue LendValue(const c10::IValue& value) {
@@ -155,8 +156,8 @@ class Call {
     return host;
   }
 
-  // A real device refuses a host tensor among its arguments, and a test has to see that. Indices and
-  // lengths are taken from the host by several operators, numbers by all.
+  // A real device refuses a host tensor among its arguments, and a test has to see that. Indices
+  // and lengths are taken from the host by several operators, numbers by all.
   void CheckHostArgument(const at::Tensor& tensor) const {
     TORCH_CHECK(tensor.dim() == 0 || tensor.numel() == 0 ||
                     c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true),
@@ -297,9 +298,9 @@ class Call {
                           c10::TensorImpl::VIEW, c10::Storage(base.storage()), keys,
                           result.dtype()), result);
     }
-    return OnDevice(at::detail::make_tensor<c10::TensorImpl>(
-                        Upload(result.storage()),
-                        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype()), result);
+    const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    return OnDevice(at::detail::make_tensor<c10::TensorImpl>(Upload(result.storage()), keys,
+                                                             result.dtype()), result);
   }
 
   static at::Tensor OnDevice(at::Tensor tensor, const at::Tensor& result) {

@@ -252,7 +252,8 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { PassCopiesThrough(library); }
 TORCH_LIBRARY_IMPL(aten, ZeroTensor, library) { PassCopiesThrough(library); }
 
 // Operators that PyTorch would take apart although the CPU has a kernel for the whole: the parts
-// round differently, and an `.out` form called for the functional one may warn. For convolutions it would call a hook that only real backends implement.
+// round differently, and an `.out` form called for the functional one may warn. For convolutions
+// it would call a hook that only real backends implement.
 const bool is_registered_whole = [] {
   // Kept for ever: its end would take the registrations back.
   static auto* const library = new torch::Library(torch::Library::IMPL, "aten",

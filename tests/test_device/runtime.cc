@@ -141,7 +141,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override {
     return {kDeviceType, static_cast<c10::DeviceIndex>(current_device)};
   }
-  void setDevice(c10::Device device) const override { SetCurrentDevice(FullDevice(device).index()); }
+  void setDevice(c10::Device device) const override {
+    SetCurrentDevice(FullDevice(device).index());
+  }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     if (device.index() >= 0 && device.index() < kDevices) current_device = device.index();
   }

@@ -47,7 +47,8 @@ inline constexpr std::array<const char*, static_cast<size_t>(Counter::kEnd)> kCo
     "h2d_copies", "h2d_bytes", "d2h_copies", "d2h_bytes", "d2d_copies", "d2d_bytes",
     "scalar_reads", "shape_reads", "copy_syncs", "stream_syncs", "event_syncs", "device_syncs",
     "event_records", "event_waits", "event_queries", "deferred_copies",
-    "unordered_accesses", "unordered_frees", "allocations", "live_bytes", "peak_bytes", "kernels", "page_changes"};
+    "unordered_accesses", "unordered_frees",
+    "allocations", "live_bytes", "peak_bytes", "kernels", "page_changes"};
 
 void Count(Counter counter, uint64_t amount = 1);
 uint64_t CounterValue(Counter counter);
