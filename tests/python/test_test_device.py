@@ -165,6 +165,13 @@ def test_tensors_are_resized_viewed_and_conjugated() -> None:
 
 
 @on_device
+def test_integers_have_histograms_as_on_other_accelerators() -> None:
+    counts = torch.tensor([0, 2, 2, 3], dtype=torch.int32, device=DEVICE).histc(4, 0, 3)
+    assert counts.dtype == torch.int32 and counts.tolist() == [1, 0, 2, 1]
+    assert torch.tensor([0.5, 2.5], device=DEVICE).histc(3, 0, 3).tolist() == [1, 0, 1]
+
+
+@on_device
 def test_a_tensor_of_another_device_is_refused() -> None:
     ours, cpus = torch.ones(2, device=DEVICE), torch.ones(2)
     for other in (cpus, torch.ones(2, device="testdev:1")):

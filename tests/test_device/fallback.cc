@@ -214,7 +214,7 @@ class Call {
     } else if (op_.hasTag(at::Tag::nondeterministic_seeded)) {
       borrowed.emplace(cpu_generator);
     }
-    if (const BoxedCpuKernel stand_in = CpuStandIn(op_.operator_name().name)) {
+    if (const BoxedCpuKernel stand_in = CpuStandIn(op_.operator_name())) {
       stand_in(&stack_);
     } else {
       op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);

@@ -160,9 +160,9 @@ at::Tensor HostView(const at::Tensor& tensor, OpenBlocks& open);
 // without copying them, and brings the results back.
 void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// What runs in place of an operator that has no CPU kernel; null for all others (cells.cc).
+// What runs in place of an operator that the CPU lacks; null for all others (stand_ins.cc).
 using BoxedCpuKernel = void (*)(torch::jit::Stack* stack);
-BoxedCpuKernel CpuStandIn(const std::string& operator_name);
+BoxedCpuKernel CpuStandIn(const c10::OperatorName& name);
 
 // ---------------------------------------------------------------- defects (defects.cc)
 
