@@ -28,6 +28,7 @@ void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddParseCommand(CLI::App& app, int& exit_status);
+void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.

@@ -49,6 +49,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
+    "precheck": ("reference",),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -60,6 +61,7 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "result.h": (),
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
+    "reference_api.h": (),
     "shared_value.h": (),
     "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),
@@ -236,6 +238,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "comparison": ("arguments", "checkpoint_comparison", "comparison", "comparison_result",
                    "graph_dumps", "notebook", "rank_comparison", "training_comparison"),
     "configuration check": ("config_check",),
+    "pre-check executors": ("precheck_run",),
     "package": ("__init__",),
 }
 # Group -> groups that it may import. A training loads no comparison and no HDF5 library: only what
@@ -252,6 +255,8 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "mindspore": ("native recorder", "native comparison", "hooks", "windows"),
     "comparison": ("native comparison",),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
+    # Processes of their own, which need nothing of the recorder: only what they run.
+    "pre-check executors": (),
     "package": ("native recorder", "comparison", "configuration check"),  # lazily
 }
 # What an import inside a function may load: a framework, or what brings a native library that most

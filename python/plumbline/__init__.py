@@ -1,6 +1,7 @@
 """plumbline: record what a model computes, compare two recordings, name the first wrong call.
 
-This package imports no framework. `plumbline.pytorch` holds the recorder for PyTorch;
+This package imports no framework, and nothing native before it is asked for: the executors of a
+pre-check live in it too. `plumbline.pytorch` holds the recorder for PyTorch;
 `compare()` answers where two recordings part.
 """
 
@@ -9,9 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from plumbline._core import CorruptDataError, InternalError, UnsupportedError
-
 if TYPE_CHECKING:
+    from plumbline._core import CorruptDataError, InternalError, UnsupportedError
     from plumbline.checkpoint_comparison import CheckpointResult
     from plumbline.comparison import compare
     from plumbline.comparison_result import ComparisonResult
@@ -37,7 +37,10 @@ _LAZY = {
     "CheckpointResult": "plumbline.checkpoint_comparison",
     "ComparisonResult": "plumbline.comparison_result",
     "ConfigChecker": "plumbline.config_check.checker",
+    "CorruptDataError": "plumbline._core",
+    "InternalError": "plumbline._core",
     "RanksResult": "plumbline.rank_comparison",
+    "UnsupportedError": "plumbline._core",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",
@@ -45,7 +48,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the comparison when it is first asked for: a training process needs none of it."""
+    """Loads what is asked for, when it is first: a training process needs no comparison."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)

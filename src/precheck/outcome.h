@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 namespace plumbline::precheck {
@@ -48,6 +50,15 @@ struct Skip {
   SkipCause cause = SkipCause::kUnsupportedType;
   std::string detail;
   [[nodiscard]] std::string Text() const;  // "timeout: no answer within 600 s"
+};
+
+// A T, or why there is none. `return Skip{...}` and `return value` both work.
+template <class T>
+class [[nodiscard]] OrSkip : public tl::expected<T, Skip> {
+ public:
+  using Base = tl::expected<T, Skip>;
+  using Base::Base;
+  OrSkip(Skip skip) : Base(tl::unexpect, std::move(skip)) {}  // NOLINT: implicit by design
 };
 
 // A cell that holds a number: upstream prints a double with a fixed count of digits and narrower
