@@ -130,5 +130,9 @@ def test_every_call_has_the_same_verdict(compared: Path, kind: str) -> None:
     for name, row in ours.items():
         if name in lost:
             continue
-        assert row[1:3] == theirs[name][1:3], (name, row, theirs[name])
         assert len(row) == 4
+        if theirs[name][3].startswith("This data type"):
+            # Upstream skips both directions then, also one that the recording does not have.
+            assert row[1] == "SKIP" and row[2] in ("SKIP", " "), row
+            continue
+        assert row[1:3] == theirs[name][1:3], (name, row, theirs[name])
