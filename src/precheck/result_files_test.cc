@@ -162,7 +162,7 @@ TEST_F(ResultFilesTest, SkippedCallsAreDoneAgainOnRequest) {
   EXPECT_EQ(files->done().size(), 12U);  // without 0, 7 and 14
   EXPECT_EQ(ResultText().find("SKIP"), std::string::npos);
   EXPECT_EQ(DetailsText().find("SKIP"), std::string::npos);
-  for (const size_t i : {14, 0, 7}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+  for (const size_t i : {14U, 0U, 7U}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
   ASSERT_TRUE(files->Sort(PlaceOf));
   EXPECT_EQ(ResultText(), result);
   EXPECT_EQ(DetailsText(), details);
