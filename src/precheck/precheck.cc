@@ -182,7 +182,8 @@ class Precheck {
     options.precision = options_.precision;
     options.retry_skipped = options_.retry_skipped;
     if (options_.resume_path.empty()) {
-      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir, ResultTimestamp(), options));
+      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir,
+                                                ResultTimestamp(options_.output_dir), options));
       return {};
     }
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
