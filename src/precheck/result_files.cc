@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file/directory.h"
 #include "base/text/csv.h"
 #include "precheck/result_rows.h"
 
@@ -85,7 +86,8 @@ plumbline::Status CheckHasHeader(const std::string& path, const std::vector<RowP
 plumbline::Status ReplaceByParts(const std::string& path, const std::vector<RowPlace>& parts) {
   constexpr size_t kBlockBytes = size_t{1} << 20;
   PL_TRY_ASSIGN(const File from, File::OpenRead(path));
-  PL_TRY_ASSIGN(AtomicFile to, AtomicFile::Create(path));
+  PL_TRY_ASSIGN(const Directory directory, Directory::Open(std::string(DirectoryOf(path))));
+  PL_TRY_ASSIGN(AtomicFile to, AtomicFile::Create(directory, BaseName(path)));
   std::vector<std::byte> block(kBlockBytes);
   for (size_t i = 0; i < parts.size();) {
     // Parts that lie one behind the other are one.
@@ -240,6 +242,11 @@ plumbline::Status SortFile(const std::string& path, const ResultFiles::PlaceOf& 
   return ReplaceByParts(path, parts);
 }
 
+// What ReplaceByParts() leaves beside a file where it is killed.
+plumbline::Status RemoveLeftover(const std::string& path) {
+  return RemoveFile(JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path))));
+}
+
 plumbline::Status WriteHeader(const std::string& path, const std::vector<std::string_view>& names) {
   return WriteFileAtomically(path, HeaderText(names), /*durable=*/false);
 }
@@ -269,7 +276,7 @@ plumbline::Status ResultFiles::Journal::Open() {
                  fmt::format("{}: another process writes it. Wait until that has ended", path));
   }
   PL_TRY_ASSIGN(size, FileSize(path));
-  return {};
+  return RemoveLeftover(path);
 }
 
 plumbline::Status ResultFiles::Journal::CutTo(uint64_t bytes) {
