@@ -34,6 +34,8 @@ DTYPES: dict[str, torch.dtype] = {
     if hasattr(torch, name)
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
+# dtype.itemsize came with 2.1.
+_SIZES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in _NAMES}
 _OWNERS: dict[str, Any] = {
     "Functional": torch.nn.functional, "Tensor": torch.Tensor, "Torch": torch,
 }
@@ -389,7 +391,7 @@ class _Call:
         dtype = _dtype_named(name)
         count = math.prod(shape)
         if count:
-            size = count * dtype.itemsize
+            size = count * _SIZES[dtype]
             self.bytes_read += size
             memory = self._slot.inputs(offset + size)
             view = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset).view(shape)
@@ -533,7 +535,7 @@ class _Results:
         count = value.numel()
         offset = 0
         if count:
-            size = count * value.dtype.itemsize
+            size = count * _SIZES[value.dtype]
             self.bytes_written += size
             memory, offset = self._slot.take(size)
             target = torch.frombuffer(memory, dtype=value.dtype, count=count, offset=offset)
@@ -556,10 +558,10 @@ def _has_overflow(direction: dict[str, Any] | None, slot: Slot) -> bool:
         dtype, count = DTYPES[name], math.prod(shape)
         if not count or not (dtype.is_floating_point or dtype.is_complex):
             continue
-        memory = slot.results(offset + count * dtype.itemsize)
+        memory = slot.results(offset + count * _SIZES[dtype])
         tensor = torch.frombuffer(memory, dtype=dtype, count=count, offset=offset)
         # Nothing is implemented for types of 8 bits.
-        finite = torch.isfinite(tensor.float() if dtype.itemsize == 1 else tensor)
+        finite = torch.isfinite(tensor.float() if _SIZES[dtype] == 1 else tensor)
         if not finite.all():
             return True
     return False
@@ -620,5 +622,5 @@ def _match(
 def _dense(grad: torch.Tensor | None) -> torch.Tensor | None:
     if grad is None or grad.layout is torch.strided:
         return grad
-    size = math.prod(grad.shape) * grad.dtype.itemsize
+    size = math.prod(grad.shape) * grad.element_size()
     return grad.to_dense() if size <= _DENSE_LIMIT_BYTES else grad
