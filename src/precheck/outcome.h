@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 namespace plumbline::precheck {
@@ -48,18 +50,28 @@ struct Skip {
   [[nodiscard]] std::string Text() const;  // "timeout: no answer within 600 s"
 };
 
+// A T, or why there is none. `return Skip{...}` and `return value` both work.
+template <class T>
+class [[nodiscard]] OrSkip : public tl::expected<T, Skip> {
+ public:
+  using Base = tl::expected<T, Skip>;
+  using Base::Base;
+  OrSkip() = default;
+  OrSkip(Skip skip) : Base(tl::unexpect, std::move(skip)) {}  // NOLINT: implicit by design
+};
+
 // A cell that holds a number: upstream prints a double with a fixed count of digits and narrower
 // floats in their shortest form. Absent: one blank.
 struct Number {
   double value = 0;
-  bool is_double = true;   // printed fixed-point
+  bool is_double = true;    // printed fixed-point
   bool is_integer = false;  // printed bare
 };
 using Cell = std::optional<Number>;
 
 // One row of the details file: one output of one direction of a call.
 struct OutputRow {
-  std::string name;  // "Functional.conv2d.0.forward.output.0"
+  std::string name;                              // "Functional.conv2d.0.forward.output.0"
   std::string bench_dtype, device_dtype, shape;  // as they are printed: "torch.float32", "(2, 3)"
   Cell cosine, max_abs_error;
   Cell hundredth, thousandth, ten_thousandth;  // shares of elements with a smaller relative error
