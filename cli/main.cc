@@ -37,6 +37,7 @@ constexpr AddCommand kCommands[] = {
     AddData2dbCommand,
     AddDumpConfigCommand,
     AddExportCommand,
+    AddExtractCommand,
     AddH5copyCommand,
     AddInspectCommand,
     AddMergeCommand,
