@@ -27,6 +27,7 @@ void AddExtractCommand(CLI::App& app, int& exit_status);
 void AddH5copyCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);
+void AddOpGenerateCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddParseCommand(CLI::App& app, int& exit_status);
 void AddPrecheckCommand(CLI::App& app, int& exit_status);

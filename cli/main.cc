@@ -42,6 +42,7 @@ constexpr AddCommand kCommands[] = {
     AddInspectCommand,
     AddMergeCommand,
     AddOverflowCommand,
+    AddOpGenerateCommand,
     AddParseCommand,
     AddPrecheckCommand,
     AddRecoverCommand,

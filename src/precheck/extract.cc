@@ -10,9 +10,7 @@
 
 #include "base/file/directory.h"
 #include "base/file/file.h"
-#include "base/file/file_bytes.h"
 #include "base/process/child_process.h"
-#include "base/text/json.h"
 #include "base/text/text_parts.h"
 #include "load/detect.h"
 #include "precheck/call_flow.h"
@@ -218,47 +216,6 @@ Result<size_t> FindCall(const CallPlan& plan, const std::string& call) {
                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
-// A call of a recording with the memory of its inputs.
-struct LoadedCall {
-  std::string request = "null";
-  size_t bytes = 0;
-  bool has_recorded_data = false;
-  SharedBytes memory;
-};
-
-Result<LoadedCall> LoadCall(const std::string& dump_json, const ExtractOptions& options) {
-  PlanOptions plan_options;
-  plan_options.seed = options.seed;
-  plan_options.keep_random = true;
-  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(dump_json, plan_options));
-  if (plan.framework() != "pytorch") {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: was recorded with {} (expected a recording of PyTorch)",
-                             dump_json, plan.framework()));
-  }
-  const std::string name = WithoutDirection(options.call);
-  PL_TRY_ASSIGN(const size_t index, FindCall(plan, name));
-  const auto prepared = plan.Prepare(index);
-  if (!prepared) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: {}: cannot be run again ({})", dump_json, name,
-                             prepared.error().Text()));
-  }
-  LoadedCall loaded;
-  loaded.has_recorded_data = plan.uses_recorded_data();
-  loaded.request = "{" + RequestText(*prepared);
-  loaded.bytes = prepared->input_bytes;
-  std::vector<std::byte> inputs(loaded.bytes);
-  if (const auto filled = FillInputs(*prepared, inputs); !filled) {
-    return Error(ErrorCode::kUnsupported,
-                 fmt::format("{}: {}: {}", dump_json, name, filled.error().Text()));
-  }
-  PL_TRY_ASSIGN(loaded.memory, SharedBytes::Create());
-  PL_TRY(loaded.memory.Reset(std::max<size_t>(loaded.bytes, 1)));
-  PL_TRY(loaded.memory.WriteAt(inputs, 0));
-  return loaded;
-}
-
 std::string RequestLine(const ExtractOptions& options, const LoadedCall& target,
                         const LoadedCall& golden) {
   const std::string call = WithoutDirection(options.call);
@@ -278,11 +235,7 @@ std::string RequestLine(const ExtractOptions& options, const LoadedCall& target,
   return line + ",\"target\":" + target.request + ",\"golden\":" + golden.request + "}";
 }
 
-Result<ExtractedTest> ParseExtractAnswer(const std::string& line, const std::string& call) {
-  PL_TRY_ASSIGN(const json::Value answer, json::Value::Parse(line));
-  if (const json::Value* error = answer.Find("error"); error != nullptr && error->AsText()) {
-    return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", call, *error->AsText()));
-  }
+Result<ExtractedTest> ReadAnswer(const json::Value& answer, const std::string& call) {
   const json::Value* test = answer.Find("test");
   const json::Value* fails = answer.Find("fails");
   const json::Value* lines = answer.Find("lines");
@@ -299,28 +252,71 @@ Result<ExtractedTest> ParseExtractAnswer(const std::string& line, const std::str
 
 }  // namespace
 
+Result<LoadedCall> LoadCall(const CallSource& source) {
+  PlanOptions plan_options;
+  plan_options.seed = source.seed;
+  plan_options.keep_random = true;
+  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(source.dump_json, plan_options));
+  if (plan.framework() != "pytorch") {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: was recorded with {} (expected a recording of PyTorch)",
+                             source.dump_json, plan.framework()));
+  }
+  PL_TRY_ASSIGN(const size_t index, FindCall(plan, source.call));
+  const auto prepared = plan.Prepare(index);
+  if (!prepared) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: {}: cannot be run again ({})", source.dump_json, source.call,
+                             prepared.error().Text()));
+  }
+  LoadedCall loaded;
+  loaded.api = prepared->api;
+  loaded.has_recorded_data = plan.uses_recorded_data();
+  loaded.request = "{" + RequestText(*prepared);
+  loaded.bytes = prepared->input_bytes;
+  std::vector<std::byte> inputs(loaded.bytes);
+  if (const auto filled = FillInputs(*prepared, inputs); !filled) {
+    return Error(ErrorCode::kUnsupported, fmt::format("{}: {}: {}", source.dump_json, source.call,
+                                                      filled.error().Text()));
+  }
+  PL_TRY_ASSIGN(loaded.memory, SharedBytes::Create());
+  PL_TRY(loaded.memory.Reset(std::max<size_t>(loaded.bytes, 1)));
+  PL_TRY(loaded.memory.WriteAt(inputs, 0));
+  return loaded;
+}
+
+Result<json::Value> AskWriter(const WriterProgram& program,
+                              std::span<const SharedBytes* const> memory, const std::string& line) {
+  PL_TRY_ASSIGN(const std::string python, FindPython(program.python));
+  PL_TRY_ASSIGN(ChildProcess child, ChildProcess::Start({python, "-m", program.module}, memory));
+  const Result<std::string> text = child.Ask(line);
+  if (!text) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("{} -m {}: {}", python, program.module, text.error().message()));
+  }
+  PL_TRY_ASSIGN(json::Value answer, json::Value::Parse(*text));
+  if (const json::Value* error = answer.Find("error"); error != nullptr && error->AsText()) {
+    return Error(ErrorCode::kUnsupported, *error->AsText());
+  }
+  return answer;
+}
+
 Result<ExtractedTest> ExtractCall(const ExtractOptions& given) {
   PL_TRY_ASSIGN(const ExtractOptions options, Resolved(given));
-  PL_TRY_ASSIGN(const LoadedCall target, LoadCall(options.run, options));
+  const std::string call = WithoutDirection(options.call);
+  PL_TRY_ASSIGN(const LoadedCall target, LoadCall({options.run, call, options.seed}));
   LoadedCall golden;
-  if (!options.golden.empty()) {
-    PL_TRY_ASSIGN(golden, LoadCall(options.golden, options));
-  }
-  if (golden.memory.descriptor() < 0) {
+  if (options.golden.empty()) {
     PL_TRY_ASSIGN(golden.memory, SharedBytes::Create());
     PL_TRY(golden.memory.Reset(1));
+  } else {
+    PL_TRY_ASSIGN(golden, LoadCall({options.golden, call, options.seed}));
   }
-  PL_TRY_ASSIGN(const std::string python, FindPython(options.python));
   const std::array<const SharedBytes*, 2> memory{&target.memory, &golden.memory};
-  PL_TRY_ASSIGN(ChildProcess child,
-                ChildProcess::Start({python, "-m", "plumbline.precheck_run.extract"}, memory));
-  const Result<std::string> answer = child.Ask(RequestLine(options, target, golden));
-  if (!answer) {
-    return Error(ErrorCode::kIo, fmt::format("{} -m plumbline.precheck_run.extract ended: {}",
-                                             python, answer.error().message()));
-  }
-  PL_TRY_ASSIGN(ExtractedTest extracted,
-                ParseExtractAnswer(*answer, WithoutDirection(options.call)));
+  const Result<json::Value> answer = AskWriter({options.python, "plumbline.precheck_run.extract"},
+                                               memory, RequestLine(options, target, golden));
+  if (!answer) return answer.error().In(call);
+  PL_TRY_ASSIGN(ExtractedTest extracted, ReadAnswer(*answer, call));
   extracted.has_recorded_data = target.has_recorded_data;
   return extracted;
 }

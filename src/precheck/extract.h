@@ -5,9 +5,12 @@
 #define PLUMBLINE_PRECHECK_EXTRACT_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/file/file_bytes.h"
+#include "base/text/json.h"
 #include "plumbline/result.h"
 
 namespace plumbline::precheck {
@@ -40,6 +43,34 @@ struct ExtractedTest {
 // PyTorch's API, or one that cannot be run again (the message has the reason). kInvalidArgument: no
 // call is named. kCorrupt, kIo.
 Result<ExtractedTest> ExtractCall(const ExtractOptions& options);
+
+// ---- What programs that write about one call need ----
+
+struct CallSource {
+  std::string dump_json;
+  std::string call;  // without direction
+  uint64_t seed = 1234;
+};
+
+// A call of a recording with the memory of its inputs.
+struct LoadedCall {
+  std::string api;               // "softmax"
+  std::string request = "null";  // the members of an executor's request, as one JSON object
+  size_t bytes = 0;
+  bool has_recorded_data = false;
+  SharedBytes memory;
+};
+// Errors of ExtractCall().
+Result<LoadedCall> LoadCall(const CallSource& source);
+
+// A module of the Python package that answers one line.
+struct WriterProgram {
+  std::string python;  // empty: FindPython()
+  std::string module;
+};
+// Sends the line and returns the answer. kUnsupported: what the program says is wrong. kIo: it ended.
+Result<json::Value> AskWriter(const WriterProgram& program,
+                              std::span<const SharedBytes* const> memory, const std::string& line);
 
 }  // namespace plumbline::precheck
 

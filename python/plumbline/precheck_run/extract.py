@@ -17,6 +17,7 @@ import mmap
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from plumbline.precheck_run.extracted_case import Case, Expected, expect, judge,
 from plumbline.precheck_run.pytorch import load as load_framework
 from plumbline.precheck_run.reduce_case import Reduction, reduce_case
 
-CONTROL, TARGET, GOLDEN = 3, 4, 5
+CONTROL, FIRST_MEMORY = 3, 4
 
 
 def extract(request: dict[str, Any], target: memoryview, golden: memoryview) -> dict[str, Any]:
@@ -90,41 +91,45 @@ def _told_reduction(before: int, after: int, reduction: Reduction) -> str:
 
 
 def _write(directory: Path, case: Case, expected: Expected, about: About) -> Path:
-    """The folder, complete or not at all: its files get their names last."""
     directory.mkdir(parents=True, exist_ok=True)
     name = about.call.replace(".", "_").replace("__", "_")
     test = directory / f"test_{name}.py"
     data = {"tensors": case.tensors, "expected": expected.values}
-    parts = {directory / DATA_FILE: lambda path: torch.save(data, path),
-             test: lambda path: path.write_text(script(case, expected, about))}
-    for path, write in parts.items():
+    write_all({directory / DATA_FILE: lambda path: torch.save(data, path),
+               test: lambda path: path.write_text(script(case, expected, about))})
+    return test
+
+
+def write_all(files: dict[Path, Callable[[Path], Any]]) -> None:
+    """Writes each file under a name of its own first, so that none is there in part."""
+    for path, write in files.items():
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             write(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-    return test
 
 
-def _memory(descriptor: int, size: int) -> memoryview:
-    return memoryview(mmap.mmap(descriptor, size)) if size else memoryview(b"")
+def _extract(request: dict[str, Any], memories: list[memoryview]) -> dict[str, Any]:
+    return extract(request, memories[0], memories[1])
 
 
-def main() -> int:
-    """Serves one request on descriptor 3."""
+def serve_one(answer: Callable[[dict[str, Any], list[memoryview]], dict[str, Any]]) -> int:
+    """Answers the requests on descriptor 3, each with the memories behind it; the exit status."""
     control = socket.socket(fileno=CONTROL)
     with control, control.makefile("r") as lines:
         for line in lines:
             try:
                 request = json.loads(line)
-                sizes = request["bytes"]
-                answer = extract(request, _memory(TARGET, sizes[0]), _memory(GOLDEN, sizes[1]))
+                memories = [memoryview(mmap.mmap(FIRST_MEMORY + place, size) if size else b"")
+                            for place, size in enumerate(request["bytes"])]
+                found = answer(request, memories)
             except Exception as error:
-                answer = {"error": str(error) if isinstance(error, ValueError) else one_line(error)}
-            control.sendall(json.dumps(answer).encode() + b"\n")
+                found = {"error": str(error) if isinstance(error, ValueError) else one_line(error)}
+            control.sendall(json.dumps(found).encode() + b"\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve_one(_extract))
