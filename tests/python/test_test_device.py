@@ -145,6 +145,25 @@ def test_recurrent_layers_agree_with_the_cpu(kind: str, bias: bool) -> None:
         torch.testing.assert_close(ours.cpu(), cpus, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_the_fused_cell_rounds_half_types_once(dtype: torch.dtype) -> None:
+    cell_of_halves(name=str(dtype).removeprefix("torch."))
+
+
+@on_device
+def cell_of_halves(name: str) -> None:
+    dtype = getattr(torch, name)
+    ours, theirs, cx = torch.randn(3, 20).to(dtype), torch.randn(3, 20).to(dtype), torch.randn(
+        3, 5).to(dtype)
+    hy, cy, _ = torch.ops.aten._thnn_fused_lstm_cell(*(t.to(DEVICE) for t in (ours, theirs, cx)))
+    i, f, g, o = (ours.double() + theirs.double()).chunk(4, 1)
+    cell = f.sigmoid() * cx.double() + i.sigmoid() * g.tanh()
+    half_ulp = torch.finfo(dtype).eps / 2 * 1.01  # and what float32 adds
+    torch.testing.assert_close(cy.cpu().double(), cell, rtol=half_ulp, atol=1e-6)
+    torch.testing.assert_close(hy.cpu().double(), o.sigmoid() * cell.tanh(), rtol=half_ulp,
+                               atol=1e-6)
+
+
 @on_device
 def test_tensors_are_resized_viewed_and_conjugated() -> None:
     x = torch.arange(12.0).reshape(3, 4).to(DEVICE)
