@@ -7,6 +7,14 @@
 
 static constexpr size_t kOutputSlice = 1024;
 
+// Counts and extremes do not depend on an order: they are kept in more vectors than kLanes elements
+// take where those are so few that each would wait for the last one.
+template <class T>
+static constexpr size_t kOutputVectors = PL_WIDTH == 64 ? 4 : VectorOf<T>::kVectors;
+template <class T>
+static constexpr size_t kOutputStep = kOutputVectors<T>* PL_WIDTH / sizeof(T);
+static constexpr size_t kOutputPadding = 64;  // a multiple of kLanes and of every step
+
 // Numbers of a rule as T.
 template <class T>
 struct OutputLimits {
@@ -28,7 +36,7 @@ struct OutputLanes {
       ulp[kLanes];
 };
 
-// `padded` is the next multiple of kLanes; elements from `count` on are zeros.
+// `padded` is the next multiple of kOutputPadding; elements from `count` on are zeros.
 template <class T>
 struct OutputSlice {
   const T* bench;
@@ -66,22 +74,28 @@ static inline void StoreVector(V v, void* to) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+// Of few vectors, which stay in registers: only what is made of them is in memory.
 template <class T, size_t n>
 static inline T LargestLane(const typename VectorOf<T>::Type (&vectors)[n]) {
-  T largest = vectors[0][0];
-  for (size_t v = 0; v < n; ++v) {
-    for (size_t l = 0; l < PL_WIDTH / sizeof(T); ++l) largest = Larger(vectors[v][l], largest);
-  }
+  typename VectorOf<T>::Type all = vectors[0];
+  PL_UNROLL
+  for (size_t v = 1; v < n; ++v) all = Max(vectors[v], all);
+  T lanes[PL_WIDTH / sizeof(T)];
+  __builtin_memcpy(lanes, &all, sizeof(all));
+  T largest = lanes[0];
+  for (const T lane : lanes) largest = Larger(lane, largest);
   return largest;
 }
 template <class Counter, size_t n>
 static inline uint64_t CountedLanes(const Counter (&vectors)[n]) {
+  typedef decltype(+Counter{}[0]) Int;
+  Counter all = vectors[0];
+  PL_UNROLL
+  for (size_t v = 1; v < n; ++v) all += vectors[v];
+  Int lanes[sizeof(Counter) / sizeof(Int)];
+  __builtin_memcpy(lanes, &all, sizeof(all));
   uint64_t sum = 0;
-  for (size_t v = 0; v < n; ++v) {
-    for (size_t l = 0; l < sizeof(Counter) / sizeof(vectors[0][0]); ++l) {
-      sum += static_cast<uint64_t>(vectors[v][l]);
-    }
-  }
+  for (const Int lane : lanes) sum += static_cast<uint64_t>(lane);
   return sum;
 }
 template <class T>
@@ -95,15 +109,15 @@ template <class T, bool count_mismatches>
 static void MeasureErrors(const OutputSlice<T>& slice, T eps, OutputScratch<T>* scratch,
                           OutputExtremes<T>* out) {
   typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
   Vector error[kVectors] = {}, rel[kVectors] = {}, bench[kVectors] = {}, device[kVectors] = {};
   typename VectorOf<T>::Counter mismatches[kVectors] = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
-    Prefetch(slice.bench + i);
+  for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
     PL_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = i + v * kPerVector;
+      Prefetch(slice.bench + at);
       const Vector d = LoadVector<T>(slice.device + at);
       const Vector b = LoadVector<T>(slice.bench + at);
       const Vector distance = Abs(d - b);
@@ -154,22 +168,23 @@ static bool AddFiniteProducts(const OutputSlice<T>& slice, OutputLanes* lanes) {
 
 // Elements with a relative error below each limit. Where no error reaches a limit, all are.
 template <class T>
-static void CountShares(const OutputSlice<T>& slice, const OutputLimits<T>& limits, const T* rel,
-                        T largest, uint64_t* below) {
+static void CountShares(const OutputSlice<T>& slice, const OutputState<T>& state, T largest,
+                        uint64_t* below) {
   typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  for (size_t k = 0; k < 3; ++k) {
-    if (largest < limits.share[k]) {
+  for (size_t k = 0; k < state.rule.share_count; ++k) {
+    const T limit = state.limits.share[k];
+    if (largest < limit) {
       below[k] += slice.count;
       continue;
     }
     typename VectorOf<T>::Counter counts[kVectors] = {};
-    for (size_t i = 0; i < slice.padded; i += kLanes) {
+    for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
       PL_UNROLL
       for (size_t v = 0; v < kVectors; ++v) {
-        const Vector quotient = LoadVector<T>(rel + i + v * kPerVector);
-        counts[v] = Count(counts[v], Less(quotient, Vector{} + limits.share[k]));
+        const Vector quotient = LoadVector<T>(state.scratch.rel + i + v * kPerVector);
+        counts[v] = Count(counts[v], Less(quotient, Vector{} + limit));
       }
     }
     below[k] += CountedLanes(counts) - (slice.padded - slice.count);
@@ -198,10 +213,10 @@ template <class T, bool cast>
 static void CountBalance(const OutputSlice<T>& slice, int drop_bits, T least_normal,
                          OutputSums* sums) {
   typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
   typename VectorOf<T>::Counter above[kVectors] = {}, beneath[kVectors] = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
+  for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
     PL_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
       const Vector d = LoadVector<T>(slice.device + i + v * kPerVector);
@@ -222,12 +237,12 @@ static void CountBeyond(const OutputSlice<T>& slice, const OutputLimits<T>& limi
                         OutputScratch<T>* scratch, OutputSums* sums) {
   typedef typename VectorOf<T>::Type Vector;
   typedef typename VectorOf<T>::Counter Counter;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
   Counter normal[kVectors] = {}, rel_bad[kVectors] = {}, small_bad[kVectors] = {};
   Vector largest[kVectors] = {};
   const Vector zero = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
+  for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
     PL_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = i + v * kPerVector;
@@ -450,7 +465,9 @@ static void AddSlowLadder(T d, T b, size_t lane, OutputState<T>* state) {
   sums.device_max = Max(Abs(wide_d), sums.device_max);
   sums.error_max = Max(static_cast<double>(error), sums.error_max);
   sums.error_nan += error != error ? 1u : 0u;
-  for (size_t k = 0; k < 3; ++k) sums.below[k] += rel < state->limits.share[k] ? 1u : 0u;
+  for (size_t k = 0; k < state->rule.share_count; ++k) {
+    sums.below[k] += rel < state->limits.share[k] ? 1u : 0u;
+  }
 }
 
 template <class T>
@@ -513,7 +530,7 @@ static void AddOutputSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
   sums.device_max = Larger(static_cast<double>(extremes.device), sums.device_max);
   sums.error_max = Larger(static_cast<double>(extremes.error), sums.error_max);
   sums.mismatches += extremes.mismatches;
-  CountShares(slice, limits, state->scratch.rel, extremes.rel, sums.below);
+  CountShares(slice, *state, extremes.rel, sums.below);
   AddStandard(slice, state);
 }
 
@@ -558,7 +575,7 @@ static void OutputBlockAs(const OutputRule& rule, const OutputRuns& runs, Output
   for (size_t i = 0; i < runs.count; i += kOutputSlice) {
     OutputSlice<T> slice;
     slice.count = runs.count - i < kOutputSlice ? runs.count - i : kOutputSlice;
-    slice.padded = (slice.count + kLanes - 1) / kLanes * kLanes;
+    slice.padded = (slice.count + kOutputPadding - 1) / kOutputPadding * kOutputPadding;
     slice.bench = OutputSide(rule.bench_dtype, bench + i * bench_bytes, slice.count, slice.padded,
                              state.scratch.bench);
     slice.device = OutputSide(rule.device_dtype, device + i * device_bytes, slice.count,
