@@ -396,6 +396,43 @@ static void AddUlps(const OutputSlice<T>& slice, const T* errors, OutputTotals* 
   totals->sums.ulp_of_zero += CountedLanes(of_zero);
 }
 
+// The same in floats, where the power of two is one: of float16, whose E is between -14 and 15. The
+// product is exact, too. `ulps`: room for them.
+typedef uint32_t VUnsigned __attribute__((vector_size(PL_WIDTH)));
+static void AddFloatUlps(const OutputSlice<float>& slice, const float* errors, float* ulps,
+                         OutputTotals* totals) {
+  const OutputRule& rule = totals->rule;
+  constexpr uint32_t kExponent = 0x7F800000;
+  const uint32_t exponent = static_cast<uint32_t>(rule.ulp_mantissa_bits + 2 * 127) << 23;
+  const VF zero = {};
+  const VF above = zero + static_cast<float>(rule.ulp_above);
+  const VF least = zero + static_cast<float>(UlpScale(rule).least);
+  VF largest[1] = {};
+  VI counted[1] = {}, of_zero[1] = {};
+  for (size_t i = 0; i < slice.padded; i += PL_WIDTH / sizeof(float)) {
+    const VF b = LoadVector<float>(slice.bench + i);
+    const TruthF is_zero = Equal(b, zero);
+    const VF magnitude = Select(is_zero, zero + 1.0f, Max(Abs(b), least));
+    const VF scale = (VF)(exponent - ((VUnsigned)magnitude & kExponent));
+    const VF ulp = LoadVector<float>(errors + i) * scale;
+    StoreVector(ulp, ulps + i);
+    largest[0] = Max(ulp, largest[0]);
+    counted[0] = Count(counted[0], Less(above, ulp));
+    of_zero[0] = Count(of_zero[0], Both(is_zero, Less(zero, ulp)));
+  }
+  VD sum[kWide];
+  __builtin_memcpy(sum, totals->lanes.ulp, sizeof(sum));
+  for (size_t i = 0; i < slice.padded; i += kLanes) {
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) sum[v] += LoadWide(ulps + i + v * kDoublesPerVector);
+  }
+  __builtin_memcpy(totals->lanes.ulp, sum, sizeof(sum));
+  const double most = static_cast<double>(LargestLane<float>(largest));
+  totals->sums.ulp_max = Larger(most, totals->sums.ulp_max);
+  totals->sums.ulp_counted += CountedLanes(counted);
+  totals->sums.ulp_of_zero += CountedLanes(of_zero);
+}
+
 template <class T>
 static void AddFloat8Ulps(const OutputSlice<T>& slice, OutputTotals* totals) {
   for (size_t i = 0; i < slice.count; ++i) {
@@ -549,6 +586,12 @@ static bool AddLadderSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
   sums.mismatches += extremes.mismatches;
   CountShares(slice, *state, extremes.rel, sums.below);
   if (rule.work != OutputWork::kUlp) return true;
+  if constexpr (sizeof(T) == 4) {
+    if (!rule.ulp_of_float8 && rule.ulp_mantissa_bits - rule.ulp_min_exponent < 64) {
+      AddFloatUlps(slice, state->scratch.error, state->scratch.rel, state);
+      return true;
+    }
+  }
   rule.ulp_of_float8 ? AddFloat8Ulps(slice, state) : AddUlps(slice, state->scratch.error, state);
   return true;
 }
