@@ -49,6 +49,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
+    "precheck": ("reference",),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -60,6 +61,7 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "result.h": (),
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
+    "reference_api.h": (),
     "shared_value.h": (),
     "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),

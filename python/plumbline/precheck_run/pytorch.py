@@ -38,6 +38,8 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _SIZES = {dtype: torch.empty((), dtype=dtype).element_size() for dtype in _NAMES}
 _OWNERS: dict[str, Any] = {
     "Functional": torch.nn.functional, "Tensor": torch.Tensor, "Torch": torch,
+    # MindSpore's functions of the same names, to which this is the benchmark.
+    "Mint": torch, "MintFunctional": torch.nn.functional,
 }
 # What a kernel without int32 complains of; such a call is run once more with int64.
 _WANTS_INT64 = re.compile(r"Long|\bInt\b|\blong\b|int64|int32")

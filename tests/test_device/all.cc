@@ -1,0 +1,10 @@
+// One translation unit: nearly all of the compiler's time goes into PyTorch's headers.
+#include "c_interface.cc"
+#include "cells.cc"
+#include "defects.cc"
+#include "fallback.cc"
+#include "faulty_sums.cc"
+#include "memory.cc"
+#include "runtime.cc"
+// Last: its registrations look at those of the files above.
+#include "operators.cc"
