@@ -125,7 +125,7 @@ TEST_F(ResultFilesTest, AResumeKnowsWhatIsDone) {
 
 // Wherever a kill cuts the files: what is left is what whole calls had.
 TEST_F(ResultFilesTest, EveryCutIsRepaired) {
-  { Make(9); }
+  { Make(4); }
   const std::string result = ResultText(), details = DetailsText();
   const size_t header = HeaderText(ResultHeader(ResultForm::kPyTorch)).size();
   for (size_t size = header; size < result.size(); ++size) {
@@ -134,7 +134,7 @@ TEST_F(ResultFilesTest, EveryCutIsRepaired) {
     auto files = Resume();
     ASSERT_TRUE(files) << size << files.error().message();
     const size_t done = files->done().size();
-    for (size_t i = done; i < 9; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+    for (size_t i = done; i < 4; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
     ASSERT_EQ(ResultText(), result) << size;
     ASSERT_EQ(DetailsText(), details) << size;
   }
@@ -162,7 +162,7 @@ TEST_F(ResultFilesTest, SkippedCallsAreDoneAgainOnRequest) {
   EXPECT_EQ(files->done().size(), 12U);  // without 0, 7 and 14
   EXPECT_EQ(ResultText().find("SKIP"), std::string::npos);
   EXPECT_EQ(DetailsText().find("SKIP"), std::string::npos);
-  for (const size_t i : {14, 0, 7}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+  for (const size_t i : {14U, 0U, 7U}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
   ASSERT_TRUE(files->Sort(PlaceOf));
   EXPECT_EQ(ResultText(), result);
   EXPECT_EQ(DetailsText(), details);

@@ -165,6 +165,13 @@ def test_tensors_are_resized_viewed_and_conjugated() -> None:
 
 
 @on_device
+def test_integers_have_histograms_as_on_other_accelerators() -> None:
+    counts = torch.tensor([0, 2, 2, 3], dtype=torch.int32, device=DEVICE).histc(4, 0, 3)
+    assert counts.dtype == torch.int32 and counts.tolist() == [1, 0, 2, 1]
+    assert torch.tensor([0.5, 2.5], device=DEVICE).histc(3, 0, 3).tolist() == [1, 0, 1]
+
+
+@on_device
 def test_a_tensor_of_another_device_is_refused() -> None:
     ours, cpus = torch.ones(2, device=DEVICE), torch.ones(2)
     for other in (cpus, torch.ones(2, device="testdev:1")):
@@ -369,6 +376,54 @@ def test_only_the_right_wait_brings_a_deferred_copy() -> None:
             assert host.isnan().all()
             polls += 1
         assert polls > 0 and host.tolist() == [2, 2]
+
+
+def unordered(work: Callable[[], object]) -> tuple[int, int]:
+    moved = counted(work)
+    return moved.get("unordered_accesses", 0), moved.get("unordered_frees", 0)
+
+
+@on_device
+def test_a_forgotten_wait_between_streams_is_counted() -> None:
+    side = torch.Stream(DEVICE)
+    x = torch.ones(4, device=DEVICE)
+
+    def read_beside(waits: bool) -> torch.Tensor:
+        x.add_(1)
+        done = torch.Event(DEVICE)
+        done.record()
+        with side:
+            if waits:
+                side.wait_event(done)
+            return x.sum()
+    assert unordered(lambda: read_beside(waits=False)) == (1, 0)
+    total = read_beside(waits=True)
+    assert unordered(lambda: read_beside(waits=True)) == (1, 0)  # add_ after the read beside it
+    side.synchronize()
+    assert unordered(lambda: read_beside(waits=True)) == (0, 0)
+    torch.testdev.synchronize()
+    assert unordered(lambda: total + 1) == (0, 0)
+
+
+@on_device
+def test_memory_freed_under_another_stream_is_counted() -> None:
+    side = torch.Stream(DEVICE)
+
+    def free_early(records: bool) -> None:
+        x = torch.ones(4, device=DEVICE)
+        torch.testdev.synchronize()
+        with side:
+            x.sum()
+            if records:
+                x.record_stream(side)
+        del x
+    assert unordered(lambda: free_early(records=False)) == (0, 1)
+    assert unordered(lambda: free_early(records=True)) == (0, 0)
+
+
+@on_device
+def test_a_training_on_one_stream_has_no_unordered_access() -> None:
+    assert unordered(lambda: train("convolutions", DEVICE)) == (0, 0)
 
 
 # ---------------------------------------------------------------- defects

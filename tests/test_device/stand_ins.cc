@@ -1,5 +1,6 @@
-// The fused cells of LSTM and GRU: PyTorch calls them on every accelerator, and the CPU has none.
-// Formulas: documentation of torch.nn.LSTMCell and torch.nn.GRUCell, and their derivatives.
+// What accelerators have and the CPU has not. The fused cells of LSTM and GRU, which PyTorch calls
+// on every accelerator (formulas: documentation of torch.nn.LSTMCell and torch.nn.GRUCell, and their
+// derivatives); histograms of integers, which models ask for unless they run on a CPU.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -100,15 +101,28 @@ void GruCellBackward(Stack* stack) {
                      has_bias ? grad_hidden.sum(0) : at::Tensor()});
 }
 
+// (self, bins, min, max) -> counts
+void Histogram(Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor self = arguments[0].toTensor();
+  const bool is_integral = c10::isIntegralType(self.scalar_type(), /*includeBool=*/false);
+  const at::Tensor values = is_integral ? self.to(at::kDouble) : self;
+  const at::Tensor counts = at::histc(values, arguments[1].toInt(), arguments[2].toScalar(),
+                                      arguments[3].toScalar());
+  Return(*stack, 4, {counts.to(self.scalar_type())});
+}
+
 }  // namespace
 
-BoxedCpuKernel CpuStandIn(const std::string& operator_name) {
+BoxedCpuKernel CpuStandIn(const c10::OperatorName& name) {
+  if (!name.overload_name.empty()) return nullptr;
   static const auto* const kernels = new std::unordered_map<std::string, BoxedCpuKernel>{
+      {"aten::histc", &Histogram},
       {"aten::_thnn_fused_lstm_cell", &LstmCell},
       {"aten::_thnn_fused_lstm_cell_backward_impl", &LstmCellBackward},
       {"aten::_thnn_fused_gru_cell", &GruCell},
       {"aten::_thnn_fused_gru_cell_backward", &GruCellBackward}};
-  const auto found = kernels->find(operator_name);
+  const auto found = kernels->find(name.name);
   return found == kernels->end() ? nullptr : found->second;
 }
 
