@@ -428,8 +428,9 @@ Skip Missing(const RecordedData& data, std::string_view problem) {
   return Skip{SkipCause::kMissingData, fmt::format("{}: {}", data.name, problem)};
 }
 
-// Elements of `from` as those of `to`: the conversions that the preparation of an API asks for.
-void ConvertIntegers(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
+// Elements of `from` as those that a call takes: the conversions that the preparation of an API asks
+// for, and bfloat16, which .npy files hold as float32.
+void Convert(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
   const auto convert = [&]<class From, class To>(From, To) {
     for (size_t i = 0; i < elements.size() / sizeof(From); ++i) {
       From value;
@@ -438,7 +439,11 @@ void ConvertIntegers(DType from, const std::vector<std::byte>& elements, std::sp
     }
   };
   if (from == DType::kInt32) return convert(int32_t{}, int64_t{});
-  convert(int64_t{}, float{});
+  if (from == DType::kInt64) return convert(int64_t{}, float{});
+  for (size_t i = 0; i < elements.size() / sizeof(float); ++i) {
+    const auto value = LoadAs<float>(elements.data() + i * sizeof(float));
+    StoreAt(out.data(), i, static_cast<uint16_t>(FloatToNarrow(kBFloat16Format, value)));
+  }
 }
 
 OrSkip<void> ReadRecorded(const TensorFill& fill, const RecordedData& data,
@@ -452,7 +457,7 @@ OrSkip<void> ReadRecorded(const TensorFill& fill, const RecordedData& data,
   if (data.dtype != fill.dtype) {
     std::vector<std::byte> elements(view.size_bytes());
     CopyContiguous(view, elements);
-    ConvertIntegers(data.dtype, elements, out);
+    Convert(data.dtype, elements, out);
     return {};
   }
   CopyContiguous(view, out);
