@@ -6,7 +6,7 @@ Only what merely moves elements is made of PyTorch's own operators. Tensors are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ def tensor_of(array: Any) -> Tensor:
     return torch.from_dlpack(array)
 
 
-def tensors_of(arrays: Iterable[Any]) -> tuple[Tensor, ...]:
+def tensors_of(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(tensor_of(array) for array in arrays)
 
 
@@ -304,7 +304,7 @@ def matmul_backward(grad: Tensor, self: Tensor, other: Tensor,
                     mask: Sequence[bool]) -> tuple[Tensor | None, ...]:
     if len(mask) < 2:
         raise ValueError(f"mask: has {len(mask)} members (expected 2)")
-    found = native.matmul_grad(plain(grad), plain(self), plain(other),
+    found: Any = native.matmul_grad(plain(grad), plain(self), plain(other),
                                (bool(mask[0]), bool(mask[1])))
     return tuple(None if array is None else tensor_of(array) for array in found)
 
