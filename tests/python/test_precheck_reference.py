@@ -212,7 +212,8 @@ def test_adam_against_torch() -> None:
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
-              pse: Tensor | None = None, scale: float = 1.0) -> Tensor:
+              **options: Any) -> Tensor:
+    pse, scale = options.get("pse"), options.get("scale", 1.0)
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = q @ k.mT
@@ -283,7 +284,7 @@ def test_attention_of_mindspore() -> None:
                                8, shift, attn_mask=TRIANGLE, sparse_mode=4, pre_tokens=1,
                                next_tokens=0, scalar_value=0.5)[0],
           lambda q, k, v: to_layout(attention(q, k, v, (DIFFERENCE >= 3) | (DIFFERENCE < 1),
-                                              shift, 0.5), "BSH"), [q, k, v])
+                                              pse=shift, scale=0.5), "BSH"), [q, k, v])
 
 
 def test_results_of_raised_calls_are_rounded_once() -> None:
