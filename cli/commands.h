@@ -13,6 +13,7 @@ namespace plumbline::cli {
 // parsing.
 using AddCommand = void (*)(CLI::App& app, int& exit_status);
 
+void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status);
 void AddCheckCommand(CLI::App& app, int& exit_status);
 void AddCodeMappingCommand(CLI::App& app, int& exit_status);
 void AddCompareCommand(CLI::App& app, int& exit_status);
@@ -22,11 +23,14 @@ void AddConvertCommand(CLI::App& app, int& exit_status);
 void AddData2dbCommand(CLI::App& app, int& exit_status);
 void AddDumpConfigCommand(CLI::App& app, int& exit_status);
 void AddExportCommand(CLI::App& app, int& exit_status);
+void AddExtractCommand(CLI::App& app, int& exit_status);
 void AddH5copyCommand(CLI::App& app, int& exit_status);
 void AddInspectCommand(CLI::App& app, int& exit_status);
 void AddMergeCommand(CLI::App& app, int& exit_status);
+void AddOpGenerateCommand(CLI::App& app, int& exit_status);
 void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddParseCommand(CLI::App& app, int& exit_status);
+void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.

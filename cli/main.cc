@@ -27,10 +27,25 @@ namespace plumbline::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    AddCheckCommand,       AddCodeMappingCommand, AddCompareCommand, AddCompletionCommand,
-    AddConfigCheckCommand, AddConvertCommand,     AddData2dbCommand, AddDumpConfigCommand,
-    AddExportCommand,      AddH5copyCommand,      AddInspectCommand, AddMergeCommand,
-    AddOverflowCommand,    AddParseCommand,       AddRecoverCommand,
+    AddApiPrecisionCompareCommand,
+    AddCheckCommand,
+    AddCodeMappingCommand,
+    AddCompareCommand,
+    AddCompletionCommand,
+    AddConfigCheckCommand,
+    AddConvertCommand,
+    AddData2dbCommand,
+    AddDumpConfigCommand,
+    AddExportCommand,
+    AddExtractCommand,
+    AddH5copyCommand,
+    AddInspectCommand,
+    AddMergeCommand,
+    AddOverflowCommand,
+    AddOpGenerateCommand,
+    AddParseCommand,
+    AddPrecheckCommand,
+    AddRecoverCommand,
 };
 
 constexpr int kUsageStatus = 2;
@@ -40,13 +55,15 @@ constexpr const char* kMsaccucmp = "msaccucmp";
 // Short options of several letters, which upstream's scripts use and the parser does not know.
 std::string LongForm(std::string argument) {
   static constexpr std::pair<std::string_view, std::string_view> kForms[] = {
-      {"-tp", "--target_path"},   {"-gp", "--golden_path"},
-      {"-fm", "--fuzzy_match"},   {"-da", "--diff_analyze"},
-      {"-config", "--config"},    {"-dm", "--data_mapping"},
-      {"-cm", "--cell_mapping"},  {"-am", "--api_mapping"},
-      {"-lm", "--layer_mapping"}, {"-tensor_log", "--is_print_compare_log"},
-      {"-vc", "--verl-compare"},  {"-vv", "--verl-verify"},
-      {"-out", "--output"}};
+      {"-tp", "--target_path"},    {"-gp", "--golden_path"},
+      {"-fm", "--fuzzy_match"},    {"-da", "--diff_analyze"},
+      {"-config", "--config"},     {"-dm", "--data_mapping"},
+      {"-cm", "--cell_mapping"},   {"-am", "--api_mapping"},
+      {"-lm", "--layer_mapping"},  {"-tensor_log", "--is_print_compare_log"},
+      {"-vc", "--verl-compare"},   {"-vv", "--verl-verify"},
+      {"-out", "--output"},        {"-npu", "--npu_csv_path"},
+      {"-gpu", "--gpu_csv_path"},  {"-csv_path", "--csv_path"},
+      {"-api_info", "--api_info"}, {"-save_error_data", "--save_error_data"}};
   for (const auto& form : kForms) {
     if (argument == form.first) return std::string(form.second);
   }

@@ -108,6 +108,25 @@ constexpr OptionRule kCodeMapping[] = {
     {"", "--output", Takes::kValue, Effect::kPass, "--output", ""},
 };
 
+// run_ut, acc_check and their forms with several processes. Our own options pass as they are.
+constexpr OptionRule kPrecheck[] = {
+    {"-api_info", "--api_info_file", Takes::kValue, Effect::kPass, "--api_info", ""},
+    {"-o", "--out_path", Takes::kValue, Effect::kPass, "-o", ""},
+    {"-save_error_data", "", Takes::kNothing, Effect::kPass, "--save_error_data", ""},
+    {"-j", "--jit_compile", Takes::kNothing, Effect::kPass, "--jit_compile", ""},
+    {"-d", "--device", Takes::kValue, Effect::kPass, "-d", ""},
+    {"-n", "--num_splits", Takes::kValue, Effect::kPass, "-n", ""},
+    {"-csv_path", "--result_csv_path", Takes::kValue, Effect::kPass, "--csv_path", ""},
+    {"-f", "--filter_api", Takes::kNothing, Effect::kPass, "--dedup", ""},
+    {"-config", "--config_path", Takes::kValue, Effect::kPass, "--config", ""},
+};
+
+constexpr OptionRule kApiPrecisionCompare[] = {
+    {"-npu", "--npu_csv_path", Takes::kValue, Effect::kPass, "--npu_csv_path", ""},
+    {"-gpu", "--gpu_csv_path", Takes::kValue, Effect::kPass, "--gpu_csv_path", ""},
+    {"-o", "--out_path", Takes::kValue, Effect::kPass, "-o", ""},
+};
+
 struct Instead {
   std::string_view command;
   std::string_view does;  // what upstream's command is for
@@ -117,17 +136,11 @@ struct Instead {
 // Upstream's other commands, of either release.
 constexpr std::string_view kNoGraph =
     "graph building is not built yet. `plumb compare` names the first wrong call";
-constexpr std::string_view kNoApiCheck = "the accuracy check of single APIs is not built yet";
 constexpr std::string_view kNoConfigCheck =
     "called `config_check` in newer releases, which plumb runs";
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
-    {"run_ut", "runs each recorded API alone on the device and on the CPU", kNoApiCheck},
-    {"multi_run_ut", "run_ut in several processes", kNoApiCheck},
-    {"acc_check", "run_ut in newer releases", kNoApiCheck},
-    {"multi_acc_check", "acc_check in several processes", kNoApiCheck},
-    {"api_precision_compare", "run_ut results of two devices side by side", kNoApiCheck},
     {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
      "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
      "a recording"},
@@ -320,6 +333,18 @@ Result<MsprobeCommand> TranslateCodeMapping(const std::vector<std::string>& word
   return out;
 }
 
+Result<MsprobeCommand> TranslateApiPrecisionCompare(const std::vector<std::string>& words,
+                                                    std::string_view framework) {
+  if (framework == "mindspore") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "api_precision_compare: not for -f mindspore, whose pre-check has one side only "
+                 "(expected -f pytorch)");
+  }
+  MsprobeCommand out{{"api_precision_compare"}};
+  PL_TRY(TranslateOptions(kApiPrecisionCompare, words, out));
+  return out;
+}
+
 // The action of config_check that a word names; empty: none.
 std::string_view ActionOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kActions[] = {
@@ -381,6 +406,23 @@ Result<MsprobeCommand> TranslateConfigCheck(const std::vector<std::string>& word
   return out;
 }
 
+// Of a command that checks single APIs; empty: it is none.
+std::string_view PrecheckForm(std::string_view command) {
+  if (command == "run_ut" || command == "acc_check") return "run_ut";
+  if (command == "multi_run_ut" || command == "multi_acc_check") return "multi_run_ut";
+  return {};
+}
+
+Result<MsprobeCommand> TranslatePrecheck(const std::vector<std::string>& words,
+                                         std::string_view framework) {
+  MsprobeCommand out{{"precheck", "--as", std::string(PrecheckForm(words[0]))}};
+  if (!framework.empty()) {
+    out.words.insert(out.words.end(), {"--recorded-with", std::string(framework)});
+  }
+  PL_TRY(TranslateOptions(kPrecheck, words, out));
+  return out;
+}
+
 // Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
 Result<std::string> TakeFramework(std::vector<std::string>& words) {
   if (words.empty()) return std::string();
@@ -420,6 +462,8 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "merge_result") return TranslateMerge(rest);
   if (command == "config_check") return TranslateConfigCheck(rest);
   if (command == "parse") return MsprobeCommand{rest};
+  if (!PrecheckForm(command).empty()) return TranslatePrecheck(rest, framework);
+  if (command == "api_precision_compare") return TranslateApiPrecisionCompare(rest, framework);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
       return Error(ErrorCode::kUnsupported, fmt::format("{}: {}", command, other.advice));
@@ -432,14 +476,19 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
 
 TreeCommand MsprobeTree() {
   constexpr std::pair<const char*, const char*> kRun[] = {
+      {"acc_check", "Runs plumb precheck: each recorded API alone on the device and on the CPU."},
+      {"api_precision_compare", "Runs plumb api_precision_compare."},
       {"code_mapping", "Runs plumb code_mapping."},
       {"compare", "Runs plumb compare; both forms: -i compare.json, or -tp and -gp."},
       {"config_check", "Runs plumb config_check; with -c on two checkpoints, plumb compare."},
       {"data2db", "Runs plumb data2db."},
       {"merge_result", "Runs plumb merge."},
+      {"multi_acc_check", "Runs plumb precheck in several processes."},
+      {"multi_run_ut", "The same."},
       {"nan_analyze", "Runs plumb overflow."},
       {"overflow_check", "Runs plumb overflow."},
-      {"parse", "Runs plumb parse: a shell, or -d of one file."}};
+      {"parse", "Runs plumb parse: a shell, or -d of one file."},
+      {"run_ut", "The same as acc_check."}};
   std::string notes = "Not in plumb yet; each says what to use instead:";
   for (const Instead& other : kNotBuilt) {
     notes += fmt::format("\n  {}: {}", other.command, other.does);

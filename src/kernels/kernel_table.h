@@ -100,6 +100,9 @@ struct PairwiseState {
 enum class Likeness : uint8_t { kDiffers, kFinite, kNonFinite };
 
 struct DeviationSums;
+struct OutputRule;
+struct OutputRuns;
+struct OutputSums;
 struct PanelProduct;
 struct SpreadCenter;
 struct SpreadSums;
@@ -121,6 +124,8 @@ struct KernelTable {
   Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
   // See kernels/panel_product.h.
   void (*multiply_panels)(const PanelProduct& product);
+  // See kernels/output_sums.h.
+  void (*output_block)(const OutputRule& rule, const OutputRuns& runs, OutputSums* sums);
 };
 
 // The table for `target`. Requires: the target is usable on this machine.

@@ -9,6 +9,7 @@
 
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
+#include "kernels/output_sums.h"
 #include "kernels/panel_product.h"
 #include "kernels/target_tables.h"
 
@@ -26,6 +27,7 @@ namespace {
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
 #include "kernels/panel_product.inl"
+#include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
 }  // namespace plumbline::kernels::PL_TARGET
@@ -34,5 +36,5 @@ namespace plumbline::kernels {
 const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
     baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
-    baseline::MultiplyPanels};
+    baseline::MultiplyPanels, baseline::OutputPart};
 }  // namespace plumbline::kernels

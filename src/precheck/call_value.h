@@ -23,9 +23,9 @@ struct TensorPlace {
   DType dtype = DType::kFloat32;
   Shape shape;
   size_t offset = 0;
-  bool requires_grad = false;      // of arguments: its gradient is an output of the backward
-  std::optional<DType> raised;     // of arguments: the type it has on the benchmark side
-  std::string type;                // of results: what the framework calls it, if not its own tensor
+  bool requires_grad = false;        // of arguments: its gradient is an output of the backward
+  std::optional<DType> raised = {};  // of arguments: the type it has on the benchmark side
+  std::string type = {};  // of results: what the framework calls it, if not its own tensor
 };
 
 // What JSON has no form for, by the framework's spelling: a dtype "torch.float16", a memory format
@@ -76,10 +76,16 @@ class CallValue {
 // dtypes by their plain names ("bfloat16"), raised null where the type stays. Floats that JSON has
 // no form for are NaN, Infinity and -Infinity; 64-bit integers are exact.
 void AppendJson(const CallValue& value, std::string& out);
+// [[key, value], ...], as keyword arguments are sent.
+void AppendJson(const CallMap& map, std::string& out);
 
 // The same read back, from an executor. A tensor has a sixth member there, its type, or five.
-// kCorrupt: something else stands there.
+// kCorrupt: something else stands there, such as an offset that is no multiple of 64;
+// kUnsupported: nested too deep.
 Result<CallValue> ParseCallValue(std::string_view json);
+
+// Of its elements. kCorrupt: a negative or impossible size.
+Result<size_t> BytesOf(const TensorPlace& place);
 
 }  // namespace plumbline::precheck
 

@@ -4,10 +4,14 @@
 #ifndef PLUMBLINE_PRECHECK_OUTCOME_H_
 #define PLUMBLINE_PRECHECK_OUTCOME_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 namespace plumbline::precheck {
@@ -48,18 +52,39 @@ struct Skip {
   [[nodiscard]] std::string Text() const;  // "timeout: no answer within 600 s"
 };
 
+// A T, or why there is none. `return Skip{...}` and `return value` both work.
+template <class T>
+class [[nodiscard]] OrSkip : public tl::expected<T, Skip> {
+ public:
+  using Base = tl::expected<T, Skip>;
+  using Base::Base;
+  OrSkip() = default;
+  OrSkip(Skip skip) : Base(tl::unexpect, std::move(skip)) {}  // NOLINT: implicit by design
+};
+
 // A cell that holds a number: upstream prints a double with a fixed count of digits and narrower
 // floats in their shortest form. Absent: one blank.
 struct Number {
   double value = 0;
-  bool is_double = true;   // printed fixed-point
+  bool is_double = true;    // printed fixed-point
   bool is_integer = false;  // printed bare
 };
 using Cell = std::optional<Number>;
 
+// What a report needs to explain a row that is no pass. Complex numbers count as two elements each.
+struct FailureFacts {
+  // Element with the largest absolute error, NaN beside a number above all; the first of several.
+  uint64_t worst_index = 0;
+  double worst_bench = 0, worst_device = 0;
+  // Elements by relative error |d - b| / (|b| + eps): [0] equal (NaN with NaN, too), [1] below
+  // 1e-11, [k] from 1e(k-13) to below 1e(k-12), [14] from 10 on, [15] NaN or infinity on one side.
+  static constexpr size_t kBins = 16;
+  std::array<uint64_t, kBins> histogram = {};
+};
+
 // One row of the details file: one output of one direction of a call.
 struct OutputRow {
-  std::string name;  // "Functional.conv2d.0.forward.output.0"
+  std::string name;                              // "Functional.conv2d.0.forward.output.0"
   std::string bench_dtype, device_dtype, shape;  // as they are printed: "torch.float32", "(2, 3)"
   Cell cosine, max_abs_error;
   Cell hundredth, thousandth, ten_thousandth;  // shares of elements with a smaller relative error
@@ -69,6 +94,7 @@ struct OutputRow {
   Cell max_ulp, mean_ulp, ulp_proportion;
   Status status = Status::kNone;
   std::string message;  // the facts that decided, one sentence each
+  std::optional<FailureFacts> facts;  // of tensors that are Warning or error
 };
 
 // One direction of a call.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +27,8 @@ from precheck_processes import (
 from torch.nn import functional as F
 
 from plumbline.precheck_run import values
+from plumbline.precheck_run.executor import Place, serve
+from plumbline.precheck_run.pytorch import TorchRunner
 
 # Calls that a framework does not have: one that crashes, one that hangs, one that returns a dict.
 SITE = """
@@ -38,6 +42,21 @@ functional.mapped = lambda x: {"sum": x + x, "rest": [x * 3, None, (True, 7, "te
 functional.special = lambda x: [torch.float16, torch.Size([2, 3]), float("nan"), float("-inf"),
                                 1 << 62, -(1 << 63), 1 << 70, 1.5j, torch.device("cpu"), object]
 functional.give = lambda *args, **kwargs: (repr(args), repr(kwargs))
+
+class Reference:  # stands for the module of reference functions
+    recorded = threads = None
+    def find(self, name):
+        return self.double if name == "npu_double" else None
+    def double(self, x, *, rows=None):
+        return [x * 2, self.recorded, self.threads, str(x.device)]
+    def set_recorded(self, dtype):
+        self.recorded = dtype
+    def set_threads(self, threads):
+        self.threads = threads
+    def post_process(self, api, outputs, kwargs):
+        return [outputs[0][: kwargs["rows"]], *outputs[1:]] if "rows" in kwargs else outputs
+reference = sys.modules["plumbline.precheck_run.reference"] = Reference()
+reference.double = reference.double  # the same object each time
 """
 
 
@@ -348,6 +367,22 @@ def test_a_tensor_compared_with_none(bench: Executor) -> None:
     assert bench.result(bench.ask("Tensor.__eq__.0", X, X)).all()
 
 
+@pytest.mark.parametrize("role", ["bench", "device"])
+def test_a_reference_function_stands_in_for_an_operator(zygote: Zygote, role: str) -> None:
+    executor = zygote.fork(identity=37, role=role)
+    assert executor.ready()["ready"]
+    x, gradient = noise(4, 2, dtype=torch.float16).requires_grad_(), noise(4, 2)
+    answer = executor.ask("NPU.npu_double.0", x, kwargs={"rows": 3}, grads=[gradient])
+    value, recorded, threads, where = executor.result(answer)
+    backward = executor.result(answer, "backward")[0]
+    executor.connection.close()
+    assert zygote.end_of(37) == "exit status 0"
+    assert value.dtype == (torch.float32 if role == "bench" else torch.float16)
+    assert torch.equal(value, (x.detach() * 2)[:3].to(value.dtype))
+    assert (recorded, threads, where) == ("float16", 1, "cpu")
+    assert torch.equal(backward, (gradient * 2).to(value.dtype))
+
+
 # ---- Backward
 
 def test_a_gradient_that_was_not_recorded_is_not_applied(bench: Executor) -> None:
@@ -468,6 +503,23 @@ def test_an_executor_that_hangs_can_be_killed(zygote: Zygote) -> None:
         executor.read(seconds=0.2)
     os.kill(pid, signal.SIGKILL)
     assert zygote.end_of(33) == f"signal 9 ({signal.strsignal(9)})"
+
+
+def test_a_device_that_is_lost_ends_its_executor_after_the_answer() -> None:
+    place = Place("device", "meta", threads=1, slots=1, first_descriptor=4)
+    runner = TorchRunner(place, torch.device("meta"))  # no tensor comes back from there
+    line = json.dumps({"id": 5, "slot": 0, "name": "Torch.cat.0", "type": "Torch", "api": "cat",
+                       "args": [], "kwargs": [], "grads": None}).encode()
+    ours, theirs = socket.socketpair()
+    ours.sendall(line + b"\n" + line + b"\n")
+    with pytest.raises(SystemExit):
+        serve(theirs, runner)
+    gc.enable()
+    theirs.close()
+    with ours:
+        answer = json.loads(ours.recv(1 << 16))  # and no second one
+    assert (answer["id"], answer["last"]) == (5, True)
+    assert answer["forward"]["skip"][0] == "device-failed"
 
 
 # ---- Order, memory, repeatability
@@ -609,6 +661,16 @@ def test_a_server_started_by_hand_says_what_it_is_for() -> None:
                           capture_output=True, text=True)
     assert done.returncode == 2
     assert "plumb precheck starts this program" in done.stderr
+
+
+def test_a_fork_before_the_start_is_refused() -> None:
+    server = Zygote()
+    executor = server.fork(identity=3)
+    assert server.end_of(3) == "not started"
+    assert executor.read() is None
+    server.send({"op": "dance"})
+    assert (server.read() or {})["error"] == "request 'dance' is unknown (expected start or fork)"
+    server.close()
 
 
 def _sixty_four(server: Zygote) -> list[int]:

@@ -36,7 +36,8 @@ from plumbline.precheck_run.executor import Framework, Place, one_line, serve
 
 CONTROL = 3
 FIRST_SLOT = 4
-FRAMEWORKS = ("pytorch", "mindspore")
+# The last two: MindTorch as side under test, and PyTorch where MindTorch stands before it.
+FRAMEWORKS = ("pytorch", "mindspore", "mindtorch", "native_torch")
 _PR_SET_PDEATHSIG = 1
 # Thread pools that libraries would start when they are imported, and the check for CUDA that does
 # not initialise its driver.
@@ -144,11 +145,14 @@ class Zygote:
         return {"error": f"device {device}: looking for it ended with {how_it_ended(status)}"}
 
     def _fork(self, request: dict[str, Any]) -> None:
-        if not self._sockets or self._framework is None:
-            what = "no socket came with the request" if self._framework else "not started"
-            self._send({"ended": request["id"], "how": what})
+        if not self._sockets:
+            self._send({"ended": request["id"], "how": "no socket came with the request"})
             return
         descriptor = self._sockets.popleft()
+        if self._framework is None:
+            os.close(descriptor)
+            self._send({"ended": request["id"], "how": "not started"})
+            return
         try:
             pid = os.fork()
         except OSError as error:

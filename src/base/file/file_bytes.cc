@@ -27,14 +27,17 @@ Error MemoryError(std::string_view action) { return ErrnoError(errno, "shared me
 }  // namespace
 
 SharedBytes::SharedBytes(SharedBytes&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      mapped_(std::exchange(other.mapped_, {})) {}
 
 SharedBytes& SharedBytes::operator=(SharedBytes&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(mapped_, other.mapped_);
   return *this;
 }
 
 SharedBytes::~SharedBytes() {
+  if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -43,6 +46,46 @@ Result<SharedBytes> SharedBytes::Create() {
   memory.descriptor_ = ::memfd_create("plumbline", MFD_CLOEXEC);
   if (memory.descriptor_ < 0) return MemoryError("create");
   return memory;
+}
+
+Result<SharedBytes> SharedBytes::CreateGrowing() {
+  SharedBytes memory;
+  memory.descriptor_ = ::memfd_create("plumbline", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (memory.descriptor_ < 0) return MemoryError("create");
+  // A process that made it smaller would end the other one where it touches what is gone.
+  if (::fcntl(memory.descriptor_, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return MemoryError("seal");
+  return memory;
+}
+
+Status SharedBytes::Grow(size_t size) {
+  // Without the pages, the first touch of one that does not exist any more would be a signal.
+  while (size > 0 && ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) return MemoryError(fmt::format("make {} bytes", size));
+  }
+  return {};
+}
+
+Result<std::span<std::byte>> SharedBytes::Map() {
+  struct stat facts {};
+  if (::fstat(descriptor_, &facts) != 0) return MemoryError("look at");
+  const auto size = static_cast<size_t>(facts.st_size);
+  if (size <= mapped_.size()) return mapped_;
+  void* const memory =
+      mapped_.empty() ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0)
+                      : ::mremap(mapped_.data(), mapped_.size(), size, MREMAP_MAYMOVE);
+  if (memory == MAP_FAILED) return MemoryError(fmt::format("map {} bytes", size));
+  mapped_ = {static_cast<std::byte*>(memory), size};
+  return mapped_;
+}
+
+Status SharedBytes::Clear() {
+  struct stat facts {};
+  if (::fstat(descriptor_, &facts) != 0) return MemoryError("look at");
+  if (facts.st_size == 0) return {};
+  if (::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, facts.st_size) != 0) {
+    return MemoryError("clear");
+  }
+  return {};
 }
 
 Status SharedBytes::Reset(size_t size) {

@@ -16,6 +16,7 @@
 namespace plumbline {
 
 // Bytes that two processes see; nothing of it is left when both have ended. Move-only.
+// Thread-compatible.
 class SharedBytes {
  public:
   SharedBytes() = default;
@@ -24,6 +25,16 @@ class SharedBytes {
   ~SharedBytes();
 
   static Result<SharedBytes> Create();
+  // Memory that either process may make larger and nobody smaller, so that what is mapped stays
+  // there whatever the other process does. Reset() is not for it.
+  static Result<SharedBytes> CreateGrowing();
+  // Makes growing memory at least `size` bytes, for which there is room then; what is there stays.
+  Status Grow(size_t size);
+  // All of growing memory, as large as whoever grew it made it. Valid as long as the object, until
+  // the next Map().
+  Result<std::span<std::byte>> Map();
+  // Gives the pages of growing memory back to the system: it reads as zeros.
+  Status Clear();
   // Makes it `size` bytes of zeros.
   Status Reset(size_t size);
   Status WriteAt(std::span<const std::byte> bytes, size_t offset);
@@ -33,6 +44,7 @@ class SharedBytes {
 
  private:
   int descriptor_ = -1;
+  std::span<std::byte> mapped_;  // of growing memory
 };
 
 // The bytes of files that are read once and let go: thousands of small ones, or a large one.

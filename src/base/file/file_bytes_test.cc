@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -141,6 +142,40 @@ TEST(SmallFile, InterruptsAreRetried) {
   EXPECT_EQ(seven->size(), 7U);
   EXPECT_EQ(opens, 3);
   EXPECT_EQ(reads, 3);
+}
+
+TEST(SharedBytes, GrowingMemoryIsSeenByWhoeverMapsIt) {
+  auto memory = SharedBytes::CreateGrowing();
+  ASSERT_TRUE(memory);
+  EXPECT_TRUE(memory->Map()->empty());
+  ASSERT_TRUE(memory->Grow(100));
+  ASSERT_EQ(memory->Map()->size(), 100U);
+  (*memory->Map())[99] = std::byte{7};
+  ASSERT_TRUE(memory->Grow(10));  // it has as much
+  // The other side makes it larger.
+  ASSERT_EQ(::ftruncate(memory->descriptor(), 1 << 20), 0);
+  const auto mapped = memory->Map();
+  ASSERT_EQ(mapped->size(), size_t{1} << 20);
+  EXPECT_EQ((*mapped)[99], std::byte{7});
+  EXPECT_EQ((*mapped)[(1 << 20) - 1], std::byte{0});
+  ASSERT_TRUE(memory->Clear());
+  EXPECT_EQ((*mapped)[99], std::byte{0});
+  EXPECT_EQ(memory->Map()->size(), size_t{1} << 20);
+}
+
+TEST(SharedBytes, NobodyMakesGrowingMemorySmaller) {
+  auto memory = SharedBytes::CreateGrowing();
+  ASSERT_TRUE(memory && memory->Grow(4096));
+  EXPECT_NE(::ftruncate(memory->descriptor(), 0), 0);
+  EXPECT_EQ(memory->Map()->size(), 4096U);
+  const SharedBytes moved = *std::move(memory);
+  EXPECT_EQ(moved.Read()->size(), 4096U);
+}
+
+TEST(SharedBytes, MoreThanThereIsIsAnError) {
+  auto memory = SharedBytes::CreateGrowing();
+  ASSERT_TRUE(memory);
+  EXPECT_FALSE(memory->Grow(size_t{1} << 60));
 }
 
 }  // namespace

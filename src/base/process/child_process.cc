@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,8 +120,6 @@ namespace plumbline {
 namespace {
 
 constexpr int kSocket = 3;  // in the child; the memory has the numbers behind it
-// Descriptors that are handed over are moved out of the way of those numbers.
-constexpr int kFirstFree = 64;
 // How long a program may take to end that was told to.
 constexpr std::chrono::seconds kGrace{2};
 
@@ -151,9 +150,10 @@ struct Launch {
   Descriptor failure;                // for the reason why it cannot be run; closed by exec()
   std::array<Descriptor, 2> follow;  // a pipe with a byte once the child's group is followed
   pid_t parent = 0;
+  int first_free = kSocket;  // what is handed over is out of the way of the numbers it will have
 
   Status Add(int descriptor) {
-    inherited.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, kFirstFree));
+    inherited.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, first_free));
     if (!inherited.back().is_open()) return ErrnoError(errno, arguments[0], "start");
     return {};
   }
@@ -217,6 +217,7 @@ class ChildProcess::Running {
   }
 
   [[nodiscard]] int socket() const { return socket_.number(); }
+  [[nodiscard]] pid_t process() const { return process_; }
 
  private:
   // `launch` is there until `started` has its value.
@@ -289,6 +290,7 @@ Result<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
   }
   launch.arguments.push_back(nullptr);
   launch.parent = ::getpid();
+  launch.first_free = kSocket + 1 + static_cast<int>(memory.size());
   const auto failed = [&](int reason) {
     return Error(ErrorCode::kIo, ErrnoError(reason, words[0], "start").message());
   };
@@ -299,7 +301,7 @@ Result<ChildProcess> ChildProcess::Start(const std::vector<std::string>& words,
   const Descriptor theirs(ends[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0) return failed(errno);
   const Descriptor failure(pipe[0]);
-  launch.failure = Descriptor(::fcntl(pipe[1], F_DUPFD_CLOEXEC, kFirstFree));
+  launch.failure = Descriptor(::fcntl(pipe[1], F_DUPFD_CLOEXEC, launch.first_free));
   ::close(pipe[1]);
   launch.empty_input = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!launch.failure.is_open() || !launch.empty_input.is_open()) return failed(errno);
@@ -325,31 +327,74 @@ Error ChildProcess::Ended() {
   return {ErrorCode::kIo, end};
 }
 
-Result<std::string> ChildProcess::Ask(std::string_view line) {
+int ChildProcess::socket() const { return running_->socket(); }
+
+pid_t ChildProcess::group() const { return running_->process(); }
+
+Status ChildProcess::Send(std::string_view line, int descriptor) {
   std::string message(line);
   message += '\n';
+  // The descriptor goes with the first bytes that are sent.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   for (std::string_view rest = message; !rest.empty();) {
-    const ssize_t sent = ::send(running_->socket(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    iovec part{const_cast<char*>(rest.data()), rest.size()};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    if (descriptor >= 0) {
+      header.msg_control = control;
+      header.msg_controllen = sizeof(control);
+      cmsghdr* const first = CMSG_FIRSTHDR(&header);
+      first->cmsg_level = SOL_SOCKET;
+      first->cmsg_type = SCM_RIGHTS;
+      first->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(first), &descriptor, sizeof(int));
+    }
+    const ssize_t sent = ::sendmsg(running_->socket(), &header, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return Ended();
+    descriptor = -1;
     rest.remove_prefix(static_cast<size_t>(sent));
   }
+  return {};
+}
+
+Result<std::string> ChildProcess::Ask(std::string_view line) {
+  PL_TRY(Send(line));
   return ReadLine();
+}
+
+// Takes a line out of what has arrived, in which there is no line end before `from`.
+std::optional<std::string> ChildProcess::ReceivedLine(size_t from) {
+  const size_t end = received_.find('\n', from);
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = received_.substr(0, end);
+  received_.erase(0, end + 1);
+  return line;
 }
 
 Result<std::string> ChildProcess::ReadLine() {
   size_t searched = 0;
   for (;;) {
-    const size_t end = received_.find('\n', searched);
-    if (end != std::string::npos) {
-      std::string line = received_.substr(0, end);
-      received_.erase(0, end + 1);
-      return line;
-    }
+    if (std::optional<std::string> line = ReceivedLine(searched)) return *std::move(line);
     searched = received_.size();
     char buffer[4096];
     const ssize_t got = ::recv(running_->socket(), buffer, sizeof(buffer), 0);
     if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Ended();
+    received_.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+Result<std::optional<std::string>> ChildProcess::TakeLine() {
+  size_t searched = 0;
+  for (;;) {
+    if (std::optional<std::string> line = ReceivedLine(searched)) return line;
+    searched = received_.size();
+    char buffer[4096];
+    const ssize_t got = ::recv(running_->socket(), buffer, sizeof(buffer), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<std::string>();
     if (got <= 0) return Ended();
     received_.append(buffer, static_cast<size_t>(got));
   }

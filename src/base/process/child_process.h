@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,9 +72,20 @@ class ChildProcess {
   // The next line that it sends by itself. As Ask().
   Result<std::string> ReadLine();
 
+  // For one thread that waits for several programs (poll): what Ask() does in one.
+  // Sends a line, and with it a descriptor, of which the program gets a copy; -1: none.
+  Status Send(std::string_view line, int descriptor = -1);
+  // The next line if it is there already.
+  Result<std::optional<std::string>> TakeLine();
+  // Can be read once there is something to take or the program has ended. Requires: is_running().
+  [[nodiscard]] int socket() const;
+  // Of the program and what it started. Requires: is_running().
+  [[nodiscard]] pid_t group() const;
+
  private:
   class Running;
   Error Ended();
+  std::optional<std::string> ReceivedLine(size_t from);
 
   std::unique_ptr<Running> running_;
   std::string received_;  // behind the last line

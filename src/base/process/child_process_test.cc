@@ -1,12 +1,14 @@
 #include "base/process/child_process.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -144,6 +146,42 @@ TEST(ChildProcess, OutlivesTheThreadThatStartedIt) {
   ChildProcess child;
   std::jthread([&] { child = *Shell("while read -r line <&3; do echo ok >&3; done"); }).join();
   EXPECT_EQ(*child.Ask("still there?"), "ok");
+}
+
+TEST(ChildProcess, LinesAreTakenWhenTheyAreThere) {
+  auto child = Shell("read -r x <&3; echo one >&3; echo two >&3; read -r x <&3");
+  ASSERT_TRUE(child);
+  EXPECT_EQ(child->TakeLine().value(), std::nullopt);
+  ASSERT_TRUE(child->Send("go"));
+  std::vector<std::string> lines;
+  while (lines.size() < 2) {
+    pollfd waited{child->socket(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waited, 1, 30000), 1);
+    for (auto line = child->TakeLine(); line && *line; line = child->TakeLine()) {
+      lines.push_back(**line);
+    }
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two"}));
+  EXPECT_GT(child->group(), 1);
+  ASSERT_TRUE(child->Send("end"));
+  for (auto line = child->TakeLine(); line; line = child->TakeLine()) ::usleep(1000);
+  EXPECT_FALSE(child->is_running());
+}
+
+// Their numbers in the child are also numbers that descriptors have here.
+TEST(ChildProcess, ManyMemoriesKeepTheirOrder) {
+  std::vector<SharedBytes> memories;
+  std::vector<const SharedBytes*> given;
+  for (int i = 0; i < 150; ++i) {
+    memories.push_back(*SharedBytes::Create());
+    ASSERT_TRUE(memories.back().WriteAt(BytesOf(std::to_string(i)), 0));
+  }
+  for (const SharedBytes& memory : memories) given.push_back(&memory);
+  auto child = Shell("while read -r n <&3; do cat /proc/self/fd/$n >&3; echo >&3; done", given);
+  ASSERT_TRUE(child);
+  for (const int i : {0, 1, 59, 60, 61, 62, 100, 149}) {
+    EXPECT_EQ(child->Ask(std::to_string(4 + i)).value_or(""), std::to_string(i));
+  }
 }
 
 TEST(ChildProcess, ProgramsThatAreNotThere) {

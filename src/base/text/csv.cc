@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <utility>
 
 #include "base/file/file.h"
 #include "base/text/text_parts.h"
@@ -124,6 +125,13 @@ class Splitter {
   }
   // How many bytes the rows so far took.
   [[nodiscard]] size_t taken() const { return at_; }
+  // Whether that is all.
+  [[nodiscard]] bool is_done() const { return at_ == text_.size(); }
+  // Whether the last row may go on behind the text: it has no line end, or half of one, or a
+  // quoted cell that has not ended.
+  [[nodiscard]] bool is_cut() const {
+    return is_in_quotes_ || (is_done() && !text_.ends_with('\n'));
+  }
 
  private:
   [[nodiscard]] bool AtLineEnd() const {
@@ -158,6 +166,7 @@ class Splitter {
     for (;;) {
       const size_t quote = text_.find('"', at_);
       if (quote == std::string_view::npos) {
+        is_in_quotes_ = true;
         return Error(ErrorCode::kCorrupt,
                      fmt::format("quoted cell at byte {} never ends", first_byte_ + start));
       }
@@ -178,6 +187,64 @@ class Splitter {
   std::string_view text_;
   size_t first_byte_;
   size_t at_ = 0;
+  bool is_in_quotes_ = false;
+};
+
+// Reads a file block by block and hands on its rows; a row that the end of a block cuts is read
+// again with the next one.
+class BlockReader {
+ public:
+  BlockReader(File file, bool whole_rows_only)
+      : file_(std::move(file)), whole_rows_only_(whole_rows_only) {}
+
+  // Returns where the rows end that were handed on.
+  Result<uint64_t> Run(const VisitPlacedRow& visit) {
+    while (!is_end_) {
+      PL_TRY(Load());
+      PL_TRY(VisitLoaded(visit));
+    }
+    return offset_;
+  }
+
+ private:
+  // Adds a block to what is left of the last one. Where that held no whole row the block is twice
+  // as large, so that a cell without an end costs no more than reading it twice.
+  Status Load() {
+    const size_t kept = text_.size();
+    if (kept >= block_bytes_) block_bytes_ *= 2;
+    text_.resize(kept + block_bytes_);
+    PL_TRY_ASSIGN(
+        const size_t got,
+        file_.ReadAt(std::as_writable_bytes(std::span(text_).subspan(kept)), offset_ + kept));
+    text_.resize(kept + got);
+    is_end_ = got < block_bytes_;
+    return {};
+  }
+
+  Status VisitLoaded(const VisitPlacedRow& visit) {
+    size_t taken = 0;
+    if (offset_ == 0 && text_.starts_with(kByteOrderMark)) taken = kByteOrderMark.size();
+    const size_t skipped = taken;
+    Splitter splitter(std::string_view(text_).substr(skipped), offset_ + skipped);
+    while (!splitter.is_done()) {
+      Result<Row> row = splitter.Next();
+      if (splitter.is_cut() && (!is_end_ || whole_rows_only_)) break;
+      if (!row) return row.error();
+      const RowPlace place{offset_ + taken, offset_ + skipped + splitter.taken()};
+      PL_TRY(visit(*row, place));
+      taken = skipped + splitter.taken();
+    }
+    text_.erase(0, taken);
+    offset_ += taken;
+    return {};
+  }
+
+  File file_;
+  bool whole_rows_only_;
+  size_t block_bytes_ = size_t{4} << 20;
+  std::string text_;
+  uint64_t offset_ = 0;  // of the text in the file
+  bool is_end_ = false;
 };
 
 }  // namespace
@@ -245,29 +312,18 @@ Result<std::vector<Row>> ReadRows(const std::string& path) {
 }
 
 Status VisitRows(const std::string& path, const std::function<Status(Row& row)>& visit) {
-  constexpr size_t kBlockBytes = size_t{4} << 20;
-  PL_TRY_ASSIGN(const File file, File::OpenRead(path));
-  std::string text;  // whole lines, and the start of one
-  for (size_t offset = 0;;) {
-    const size_t kept = text.size();
-    text.resize(kept + kBlockBytes);
-    PL_TRY_ASSIGN(const size_t got,
-                  file.ReadAt(std::as_writable_bytes(std::span(text).subspan(kept)), offset));
-    text.resize(kept + got);
-    const bool is_end = got < kBlockBytes;
-    std::string_view lines = text;
-    if (!is_end) lines = lines.substr(0, lines.rfind('\n') + 1);
-    const size_t taken = lines.size();
-    size_t first_byte = offset - kept;
-    if (first_byte == 0 && lines.starts_with(kByteOrderMark)) {
-      lines.remove_prefix(first_byte = kByteOrderMark.size());
-    }
-    const Status status = Splitter(lines, first_byte).Run(visit);
-    if (!status) return status.error().In(path);
-    if (is_end) return {};
-    text.erase(0, taken);
-    offset += got;
-  }
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  BlockReader reader(std::move(file), /*whole_rows_only=*/false);
+  const auto end = reader.Run([&](Row& row, const RowPlace& /*place*/) { return visit(row); });
+  if (!end) return end.error().In(path);
+  return {};
+}
+
+Result<uint64_t> VisitWholeRows(const std::string& path, const VisitPlacedRow& visit) {
+  PL_TRY_ASSIGN(File file, File::OpenRead(path));
+  const auto end = BlockReader(std::move(file), /*whole_rows_only=*/true).Run(visit);
+  if (!end) return end.error().In(path);
+  return *end;
 }
 
 }  // namespace plumbline::csv

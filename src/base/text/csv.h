@@ -4,6 +4,7 @@
 #ifndef PLUMBLINE_BASE_TEXT_CSV_H_
 #define PLUMBLINE_BASE_TEXT_CSV_H_
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -50,9 +51,18 @@ struct FirstRow {
 Result<FirstRow> ParseFirst(std::string_view text);
 
 // Rows of a file one after the other, which holds a block of it in memory and not the whole.
-// Errors of `visit` end it; every error names the file. kCorrupt as of Parse(), and for a cell with
-// a line break. kNotFound, kIo.
+// Errors of `visit` end it; every error names the file. kCorrupt as of Parse(). kNotFound, kIo.
 Status VisitRows(const std::string& path, const std::function<Status(Row& row)>& visit);
+
+// Where a row stands in its file: from its first byte to behind its line end.
+struct RowPlace {
+  uint64_t begin = 0, end = 0;
+};
+using VisitPlacedRow = std::function<Status(Row& row, const RowPlace& place)>;
+
+// The same of a file that a program was killed while writing: what stands behind the last line end
+// is left out. Returns where the whole rows end.
+Result<uint64_t> VisitWholeRows(const std::string& path, const VisitPlacedRow& visit);
 
 }  // namespace plumbline::csv
 

@@ -6,6 +6,7 @@
 
 #include "base/file/file.h"
 #include "base/file/test_directory.h"
+#include "base/text/text_parts.h"
 
 namespace plumbline::csv {
 namespace {
@@ -106,6 +107,46 @@ TEST(Csv, RowsOfALongFileComeOneByOne) {
   const auto go_on = [](const Row& /*row*/) { return Status(); };
   EXPECT_EQ(VisitRows(path, go_on).error().message(),
             path + ": quoted cell at byte " + std::to_string(text.size() + 1) + " never ends");
+}
+
+TEST(Csv, ALineBreakWithinACellEndsNoRowAcrossBlocks) {
+  const testing::TestDirectory dir;
+  const std::string path = dir.Path("x.csv");
+  // 5 MiB, so that the cell of 3 MiB lies across the end of the first block.
+  const std::string cell = std::string(size_t{3} << 20, 'x') + "\nend, \"quoted\"";
+  const std::string first(size_t{2} << 20, 'y');
+  std::string text = std::string(kByteOrderMark) + first + "\r\n";
+  text += Written({cell, "b"}) + "c\r\n";
+  ASSERT_TRUE(WriteFileAtomically(path, text, /*durable=*/false));
+  std::vector<Row> rows;
+  std::string places;
+  const auto end = VisitWholeRows(path, [&](Row& row, const RowPlace& place) -> Status {
+    rows.push_back(row);
+    places += text.substr(place.begin, place.end - place.begin);
+    return {};
+  });
+  EXPECT_EQ(rows, (std::vector<Row>{{first}, {cell, "b"}, {"c"}}));
+  EXPECT_EQ(kByteOrderMark.size() + places.size(), text.size());
+  EXPECT_EQ(end.value(), text.size());
+}
+
+TEST(Csv, ATornLastRowIsLeftOut) {
+  const testing::TestDirectory dir;
+  const std::string path = dir.Path("x.csv");
+  const std::string whole = "a,b\r\n";
+  for (const std::string torn : {"c", "c,\"d", "c,\"d\"\"", "c,\"d\"", "c,d\r", "\"c\r\nd\r\n"}) {
+    ASSERT_TRUE(WriteFileAtomically(path, whole + torn, /*durable=*/false));
+    std::vector<Row> rows;
+    const auto end = VisitWholeRows(path, [&](Row& row, const RowPlace& /*place*/) -> Status {
+      rows.push_back(row);
+      return {};
+    });
+    EXPECT_EQ(end.value(), whole.size()) << torn;
+    EXPECT_EQ(rows, (std::vector<Row>{{"a", "b"}})) << torn;
+  }
+  ASSERT_TRUE(WriteFileAtomically(path, "\"a\"b\n", /*durable=*/false));
+  const auto none = [](Row& /*row*/, const RowPlace& /*place*/) { return Status(); };
+  EXPECT_EQ(VisitWholeRows(path, none).error().code(), ErrorCode::kCorrupt);
 }
 
 TEST(Csv, RandomRowsComeBack) {

@@ -1,0 +1,306 @@
+// plumb precheck DUMP: every recorded call again, on the device and raised on the CPU.
+
+#include "precheck/precheck.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/file/file.h"
+#include "base/process/log.h"
+#include "commands.h"
+#include "commands/value_checks.h"
+#include "help_page.h"
+#include "load/detect.h"
+#include "precheck/mindspore_calls.h"
+#include "precheck/settings.h"
+#include "progress.h"
+#include "terminal.h"
+#include "vocabulary.h"
+
+namespace plumbline::cli {
+namespace {
+
+using precheck::PrecheckOptions;
+using precheck::PrecheckReport;
+
+constexpr int kInterrupted = 130;
+// Exit statuses of upstream's commands.
+constexpr int kUpstreamFailed = 1, kUpstreamFound = 3;
+constexpr int kMostWorkers = 64;
+constexpr int kUsualWorkersOfDevice = 8;
+constexpr double kMostSeconds = 1e6;
+
+struct Arguments {
+  std::string path, api_info;
+  std::string config_path;
+  std::string as;  // the command of upstream's that this one stands for; empty: none
+  double api_timeout = 600;
+  std::vector<std::string> fail_on;
+  std::optional<uint64_t> seed;
+  bool machine = false;
+  bool jit_compile = false;
+  PrecheckOptions options;
+
+  [[nodiscard]] bool is_upstream() const { return !as.empty(); }
+};
+
+// Set by the first interrupt; the second one ends the program as it would without us.
+volatile std::sig_atomic_t was_signalled = 0;
+
+void OnSignal(int /*signal*/) { was_signalled = 1; }
+
+void HandleSignals() {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    action.sa_handler = OnSignal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigemptyset(&action.sa_mask);
+    (void)::sigaction(signal, &action, nullptr);
+  }
+}
+
+void Note(std::string_view text) {
+  PrintError(fmt::format("plumb precheck: note: {}\n", OneLine(text)));
+}
+
+// The file that the user means: any .json file, or the dump.json of a directory.
+Result<std::string> DumpJsonOf(const Arguments& arguments) {
+  const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
+  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
+  if (facts.kind == PathKind::kDirectory && !arguments.is_upstream()) {
+    return load::ResolveDumpJson(path);
+  }
+  if (facts.kind == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, path + ": no such file or directory");
+  }
+  if (facts.is_link) {
+    return Error(ErrorCode::kInvalidArgument,
+                 path + ": is a symbolic link (expected the dump.json itself)");
+  }
+  if (facts.kind != PathKind::kFile || !path.ends_with(".json")) {
+    return Error(ErrorCode::kInvalidArgument, path + ": is no .json file (expected a dump.json)");
+  }
+  return path;
+}
+
+// What the parser does not see; empty: all is well.
+std::string UsageProblemOf(const Arguments& arguments, const CLI::App& command) {
+  if (std::string empty = EmptyOption(command); !empty.empty()) return empty;
+  if (arguments.path.empty() == arguments.api_info.empty()) {
+    return arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
+                                   : "name one recording: DUMP";
+  }
+  const std::vector<int>& devices = arguments.options.devices;
+  if (std::set<int>(devices.begin(), devices.end()).size() != devices.size()) {
+    return "-d: names a device twice (expected different numbers)";
+  }
+  return {};
+}
+
+// What upstream's commands have otherwise than ours, for a recording of `framework`.
+void ApplyUpstream(Arguments& arguments, std::string_view framework) {
+  PrecheckOptions& options = arguments.options;
+  const bool is_mindspore = framework == "mindspore" || framework == "mindtorch";
+  if (arguments.as == "run_ut") {
+    options.devices.resize(1);
+    options.workers = 1;
+  } else if (arguments.is_upstream() && options.workers == 0 && !is_mindspore) {
+    // Of MindSpore it has one process per device.
+    options.workers = kUsualWorkersOfDevice;
+  }
+}
+
+plumbline::Status ApplySettings(Arguments& arguments) {
+  PrecheckOptions& options = arguments.options;
+  const char* const defaults = std::getenv(precheck::kDefaultsVariable);
+  PL_TRY_ASSIGN(
+      const precheck::PrecheckSettings settings,
+      precheck::LoadPrecheckSettings({arguments.config_path, defaults == nullptr ? "" : defaults}));
+  options.plan.white_list = settings.white_list;
+  options.plan.black_list = settings.black_list;
+  options.error_data_path = settings.error_data_path;
+  options.precision = settings.precision;
+  options.plan.seed = settings.seed.value_or(options.plan.seed);
+  for (const std::string& warning : settings.warnings) Note(warning);
+  // The command line wins.
+  options.plan.seed = arguments.seed.value_or(options.plan.seed);
+  return {};
+}
+
+void TellWorkers(const PrecheckOptions& options) {
+  const auto devices = static_cast<int>(options.devices.size());
+  if (options.workers <= kUsualWorkersOfDevice * devices) return;
+  Note(fmt::format("{} workers for {} device{} (more than {} of a device slow each other down)",
+                   options.workers, devices, devices == 1 ? "" : "s", kUsualWorkersOfDevice));
+}
+
+bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
+  const auto is_met = [&](const std::string& word) {
+    const bool has_errors = report.count(precheck::Status::kError) > 0;
+    if (word == "error") return has_errors;
+    if (word == "warning") return has_errors || report.count(precheck::Status::kWarning) > 0;
+    return report.count(precheck::Status::kSkip) > 0;
+  };
+  return std::ranges::any_of(fail_on, is_met);
+}
+
+void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
+  for (const std::string& warning : report.warnings) Note(warning);
+  Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
+  if (report.was_interrupted) {
+    PrintError(
+        fmt::format("plumb precheck: interrupted after {} calls. Go on with: plumb precheck "
+                    "{} --csv_path {}\n",
+                    report.all_calls(), report.dump_json, report.result_path));
+  }
+}
+
+Result<int> RunPrecheckCommand(Arguments& arguments) {
+  PrecheckOptions& options = arguments.options;
+  PL_TRY(ApplySettings(arguments));
+  PL_TRY_ASSIGN(options.dump_json, DumpJsonOf(arguments));
+  PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
+  ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
+  if (arguments.jit_compile && options.device_type == "cpu") {
+    Note("-j: has an effect on an NPU only");
+  }
+  TellWorkers(options);
+  options.api_timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
+  Progress progress("Processing", "call");
+  if (progress.is_on()) {
+    options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
+  }
+  options.is_stopped = [] { return was_signalled != 0; };
+  HandleSignals();
+  PL_TRY_ASSIGN(const PrecheckReport report, RunPrecheck(options));
+  PrintReport(report, arguments);
+  if (report.was_interrupted) return kInterrupted;
+  const int found = arguments.is_upstream() ? kUpstreamFound : kDifferencesFound;
+  return MeetsFailOn(report, arguments.fail_on) ? found : 0;
+}
+
+void AddDeviceOptions(CLI::App& command, Arguments& arguments) {
+  PrecheckOptions& options = arguments.options;
+  command
+      .add_option("--device_type,--device-type", options.device_type,
+                  "device under test: auto (an NPU, else CUDA, else the CPU), npu, cuda, cpu, or "
+                  "what PyTorch calls it")
+      ->capture_default_str();
+  command.add_option("-d,--device", options.devices, "numbers of the devices")
+      ->expected(1, kMostWorkers)
+      ->check(CLI::Range(0, 4095))
+      ->capture_default_str();
+  command
+      .add_option("-n,--workers,--num_splits", options.workers,
+                  "processes over all devices (default: one per device)")
+      ->check(CLI::Range(1, kMostWorkers));
+  command
+      .add_option("-j,--jobs,--threads", options.bench_workers,
+                  "processes that compute the benchmark on the CPU; 0: one per core")
+      ->check(CLI::Range(0, kMostWorkers));
+  command
+      .add_option("--worker_threads,--worker-threads", options.worker_threads,
+                  "threads of each process; others than 1 may round sums differently")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--api_timeout,--api-timeout", arguments.api_timeout,
+                  "seconds after which a call is given up")
+      ->check(CLI::Range(0.01, kMostSeconds))
+      ->capture_default_str();
+  command.add_flag("--jit_compile", arguments.jit_compile, "compile operators of an NPU")
+      ->group("");
+}
+
+void AddOptions(CLI::App& command, Arguments& arguments) {
+  PrecheckOptions& options = arguments.options;
+  command.add_option("dump", arguments.path, "dump.json, or a rank or step directory");
+  command.add_option("--api_info,--api_info_file", arguments.api_info, "the same")->group("");
+  AddOutput(command, options.output_dir, "directory of the result files", "--out_path")
+      ->capture_default_str();
+  AddDeviceOptions(command, arguments);
+  command.add_option("--seed", arguments.seed, "of drawn inputs (default: 1234)");
+  command
+      .add_option("--csv_path,--csv-path,--result_csv_path", options.resume_path,
+                  "result file of an interrupted run to go on with (also -csv_path)")
+      ->type_name("FILE");
+  command.add_flag("--retry_skip,--retry-skip", options.retry_skipped,
+                   "with --csv_path: run calls again that were skipped");
+  command.add_flag("-f,--dedup,--filter_api", options.plan.dedupe,
+                   "of calls that differ in values alone run the first one");
+  command
+      .add_option("--config,--config_path", arguments.config_path,
+                  "config.json with white and black lists (also -config)")
+      ->type_name("FILE");
+  command.add_flag("--save_error_data,--save-error-data", options.save_error_data,
+                   "keep inputs and results of calls that do not pass (also -save_error_data)");
+  command
+      .add_option("--max_abs_err,--max-abs-err", options.max_abs_error,
+                  "of a MindSpore recording: the largest absolute error that is none")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_flag("--sorted", options.sorted, "rows in the order of the recording at the end");
+  command.add_option("--python", options.python, "the interpreter that has the framework")
+      ->type_name("FILE");
+  command
+      .add_option("--fail-on,--fail_on", arguments.fail_on,
+                  "end with status 1 if there is any of these")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"error", "warning", "skip"}));
+  AddJson(command, arguments.machine, "the summary");
+  command.add_option("--as", arguments.as, "upstream's command")
+      ->check(CLI::IsMember({"run_ut", "multi_run_ut"}))
+      ->group("");
+  command.add_option("--recorded-with", options.framework, "what upstream's -f said")->group("");
+}
+
+int TellFailure(const Arguments& arguments, const Error& error) {
+  const int status = ReportError("precheck", error);
+  return arguments.is_upstream() ? kUpstreamFailed : status;
+}
+
+}  // namespace
+
+void AddPrecheckCommand(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "precheck", "Run every recorded call again and say which ones a device computes wrong.");
+  AddOptions(*command, *arguments);
+  command->footer(FooterText(
+      "Each call of the recording is run on the device and, in raised precision, on the CPU, with "
+      "the recorded tensors or with inputs drawn from their statistics. The Python interpreter is "
+      "--python, PLUMBLINE_PYTHON, or the one beside plumb or of PATH.",
+      {"plumb precheck runs/new/step0/rank0",
+       "plumb precheck dump.json --device_type npu -d 0 1 -n 8",
+       "plumb precheck dump.json --csv_path accuracy_checking_result_20250226101112.csv"},
+      {{1, "--fail-on found something"},
+       {kInterrupted,
+        "interrupted; what was judged is in the files, from which --csv_path goes on"}}));
+  command->callback([arguments, command, &exit_status] {
+    SetLogStream(LogStream::kStderr);
+    if (const std::string problem = UsageProblemOf(*arguments, *command); !problem.empty()) {
+      exit_status = ReportError("precheck", Error(ErrorCode::kInvalidArgument, problem));
+      return;
+    }
+    const Result<int> status = RunPrecheckCommand(*arguments);
+    if (!status && was_signalled != 0) {
+      PrintError("plumb precheck: interrupted\n");
+      exit_status = kInterrupted;
+      return;
+    }
+    exit_status = status ? *status : TellFailure(*arguments, status.error());
+  });
+}
+
+}  // namespace plumbline::cli

@@ -1,0 +1,429 @@
+#include "precheck/output_grade.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensor/half.h"
+
+namespace plumbline::precheck {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// One side of a call: values whose tensors lie in `memory`.
+class Side {
+ public:
+  template <class T>
+  CallValue Tensor(DType dtype, Shape shape, const std::vector<T>& elements) {
+    TensorPlace place;
+    place.dtype = dtype;
+    place.shape = std::move(shape);
+    place.offset = memory_.size();
+    memory_.resize(memory_.size() + elements.size() * sizeof(T));
+    if (!elements.empty()) {
+      std::memcpy(&memory_[place.offset], elements.data(), elements.size() * sizeof(T));
+    }
+    return CallValue(place);
+  }
+  CallValue Floats(const std::vector<float>& elements) {
+    return Tensor(DType::kFloat32, {static_cast<int64_t>(elements.size())}, elements);
+  }
+  CallValue Doubles(const std::vector<double>& elements) {
+    return Tensor(DType::kFloat64, {static_cast<int64_t>(elements.size())}, elements);
+  }
+  CallValue Halves(const std::vector<float>& elements) {
+    std::vector<uint16_t> bits;
+    for (const float x : elements) {
+      bits.push_back(static_cast<uint16_t>(FloatToNarrow(kFloat16Format, x)));
+    }
+    return Tensor(DType::kFloat16, {static_cast<int64_t>(elements.size())}, bits);
+  }
+  [[nodiscard]] std::span<const std::byte> memory() const { return memory_; }
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+CallValue List(std::vector<CallValue> items, Sequence kind = Sequence::kList) {
+  return CallValue(CallSequence{kind, std::move(items)});
+}
+CallValue Int(int64_t value) { return CallValue(value); }
+CallValue Text(const char* text) { return CallValue(std::string(text)); }
+
+struct Call {
+  std::string name = "Functional.softmax.0";
+  std::string api = "softmax";
+  Direction direction = Direction::kForward;
+};
+
+DirectionOutcome Grade(const CallValue& bench, const Side& bench_side, const CallValue& device,
+                       const Side& device_side, const Call& call = {}) {
+  return GradeDirection(call.name, call.api, call.direction,
+                        {&bench, bench_side.memory(), &device, device_side.memory()}, {});
+}
+// Of values without tensors.
+DirectionOutcome Grade(const CallValue& bench, const CallValue& device) {
+  return Grade(bench, {}, device, {});
+}
+OutputRow GradeFloats(const std::vector<double>& bench, const std::vector<float>& device,
+                      const Call& call = {}) {
+  Side b, d;
+  const CallValue bench_value = b.Doubles(bench);
+  const CallValue device_value = d.Floats(device);
+  return Grade(bench_value, b, device_value, d, call).rows.at(0);
+}
+OutputRow GradeHalves(const std::vector<float>& bench, const std::vector<float>& device,
+                      const Call& call = {}) {
+  Side b, d;
+  const CallValue bench_value = b.Floats(bench);
+  const CallValue device_value = d.Halves(device);
+  return Grade(bench_value, b, device_value, d, call).rows.at(0);
+}
+double ValueOf(const Cell& cell) { return cell ? cell->value : kNaN; }
+
+// ---- The ladder ----
+
+TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
+  const OutputRow row = GradeFloats(
+      {1, -2, 0.5, 0x1p-23, 3},
+      {1 + 0x1p-23F, -2, 0.5F - 0x1p-25F, 0x1p-22F, std::numeric_limits<float>::infinity()});
+  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_TRUE(std::isnan(ValueOf(row.cosine)));
+  EXPECT_EQ(ValueOf(row.small_value_error_ratio), 1);
+  EXPECT_EQ(ValueOf(row.error_balance), 0.4);
+  EXPECT_FALSE(row.max_abs_error.has_value());
+  EXPECT_EQ(row.bench_dtype, "torch.float64");
+  EXPECT_EQ(row.device_dtype, "torch.float32");
+  EXPECT_EQ(row.shape, "(5,)");
+}
+
+TEST(OutputGrade, NaNOnBothSidesIsNoPass) {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(GradeFloats({kNaN, 1}, {nan, 1}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({kNaN}, {nan}).status, Status::kError);
+  EXPECT_EQ(GradeHalves({nan}, {nan}).status, Status::kError);
+}
+
+TEST(OutputGrade, SmallErrorPassesAtTheSecondStep) {
+  const OutputRow row = GradeFloats({1, 2, 3}, {1, 2, 3.0005F});
+  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_NEAR(ValueOf(row.cosine), 0.99999999681191, 1e-13);
+  EXPECT_NEAR(ValueOf(row.max_abs_error), 0.0005, 1e-7);
+  EXPECT_TRUE(row.max_abs_error->is_double);
+  EXPECT_FALSE(row.thousandth.has_value());
+  EXPECT_FALSE(row.facts.has_value());
+  EXPECT_EQ(row.message, "Maximum absolute error 0.0005 is below 0.001.");
+}
+
+// 10 000 elements, one of them -10, the others 10; `off` of them times `factor` on the device.
+OutputRow GradeTens(size_t off, float factor) {
+  std::vector<double> bench(10000, 10);
+  bench[0] = -10;
+  std::vector<float> device(bench.begin(), bench.end());
+  for (size_t i = 1; i <= off; ++i) device[i] *= factor;
+  return GradeFloats(bench, device);
+}
+
+TEST(OutputGrade, TooFewThousandthsAreAnError) {
+  const OutputRow row = GradeTens(20, 1.005F);
+  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(ValueOf(row.thousandth), 0.998);
+  EXPECT_FALSE(row.hundredth.has_value());
+  EXPECT_FALSE(row.ten_thousandth.has_value());
+  EXPECT_EQ(row.message,
+            "Maximum absolute error 0.05 is not below 0.001. 20 of 10000 elements have a relative "
+            "error of 0.001 or more, fewer than 0.1 % may.");
+  ASSERT_TRUE(row.facts.has_value());
+  EXPECT_EQ(row.facts->worst_index, 1U);
+  EXPECT_EQ(row.facts->histogram[10], 20U);
+}
+
+TEST(OutputGrade, TooFewTenThousandthsAreAWarning) {
+  const OutputRow row = GradeTens(5, 1.0005F);
+  EXPECT_EQ(row.status, Status::kWarning);
+  EXPECT_EQ(ValueOf(row.thousandth), 1);
+  EXPECT_EQ(ValueOf(row.ten_thousandth), 0.9995);
+}
+
+TEST(OutputGrade, EqualValuesPassWithBlankShares) {
+  const OutputRow row = GradeTens(0, 1);
+  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(ValueOf(row.max_abs_error), 0);
+  EXPECT_FALSE(row.thousandth.has_value());
+  EXPECT_FALSE(row.ten_thousandth.has_value());
+}
+
+TEST(OutputGrade, OneUnitOfTheLastPlaceOfFloat16Passes) {
+  std::vector<float> bench(10000, 10);
+  bench[0] = -10;
+  std::vector<float> device = bench;
+  for (size_t i = 1; i <= 5; ++i) device[i] += 0x1p-7F;
+  const OutputRow row = GradeHalves(bench, device);
+  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(ValueOf(row.hundredth), 1);
+  EXPECT_EQ(ValueOf(row.thousandth), 1);
+  EXPECT_FALSE(row.ten_thousandth.has_value());
+  EXPECT_FALSE(row.max_abs_error->is_double);
+}
+
+TEST(OutputGrade, OneSideAllZeroIsAnErrorBothAreNot) {
+  EXPECT_EQ(GradeFloats({0, 0}, {0, 1e-6F}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({0, 1e-6}, {0, 0}).status, Status::kError);
+  const OutputRow row = GradeFloats({0, 0}, {0, 0});
+  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_FALSE(row.cosine.has_value());
+  EXPECT_EQ(row.message, "Both sides are all zero. Maximum absolute error 0 is below 0.001.");
+}
+
+// ---- Cells of the standards ----
+
+TEST(OutputGrade, StandardOfTheApiFillsItsCells) {
+  const OutputRow ulp = GradeHalves({1, 1.5F, 0, -3},
+                                    {1 + 0x1p-10F, 1.5F, 0x1p-10F, -3 - 0x1p-8F},
+                                    {"Torch.matmul.0", "matmul"});
+  EXPECT_EQ(ValueOf(ulp.max_ulp), 2);
+  EXPECT_EQ(ValueOf(ulp.mean_ulp), 1);
+  EXPECT_EQ(ValueOf(ulp.ulp_proportion), 0.25);
+  EXPECT_FALSE(ulp.max_ulp->is_double);
+  EXPECT_FALSE(ulp.rmse.has_value());
+  const OutputRow absolute = GradeHalves({1, 0x1p-11F}, {1 + 0x1p-9F, 0x1p-11F + 0x1p-17F},
+                                         {"Torch.add.0", "add"});
+  EXPECT_EQ(ValueOf(absolute.rel_error_ratio), 1);
+  EXPECT_EQ(ValueOf(absolute.abs_error_ratio), 0);
+  EXPECT_TRUE(absolute.inf_nan_error_ratio->is_integer);  // no such element
+  EXPECT_FALSE(absolute.error_balance.has_value());
+  const OutputRow binary = GradeHalves({1, 2}, {1, 2}, {"Functional.relu.0", "relu"});
+  EXPECT_EQ(ValueOf(binary.error_rate), 0);
+  const OutputRow thousandth = GradeHalves({1, 2}, {1, 2}, {"Functional.conv2d.0", "conv2d"});
+  EXPECT_EQ(ValueOf(thousandth.thousandth), 1);
+  EXPECT_FALSE(thousandth.hundredth.has_value());
+}
+
+TEST(OutputGrade, Float64HasNoStandardAndSaysSo) {
+  Side b, d;
+  const CallValue bench = b.Doubles({1, 2}), device = d.Doubles({1, 2});
+  const OutputRow row = Grade(bench, b, device, d).rows.at(0);
+  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_FALSE(row.rmse.has_value());
+  EXPECT_NE(row.message.find("torch.float64"), std::string::npos);
+}
+
+TEST(OutputGrade, UnitsOfAZeroBenchmarkAreNoted) {
+  const OutputRow row = GradeHalves({0, 1}, {0x1p-10F, 1}, {"Torch.mm.0", "mm"});
+  EXPECT_NE(row.message.find("1 element is of a zero benchmark"), std::string::npos);
+}
+
+// ---- Types and shapes ----
+
+TEST(OutputGrade, UnequalShapesAreAnError) {
+  Side b, d;
+  const CallValue bench = b.Tensor<float>(DType::kFloat32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const CallValue device = d.Tensor<float>(DType::kFloat32, {3, 2}, {1, 2, 3, 4, 5, 6});
+  const OutputRow row = Grade(bench, b, device, d).rows.at(0);
+  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(row.message, "The shape is (2, 3) on the benchmark and (3, 2) on the device.");
+}
+
+Status StatusOfKinds(DType bench_dtype, DType device_dtype) {
+  Side b, d;
+  const std::vector<uint8_t> zeros(16);
+  const CallValue bench = b.Tensor(bench_dtype, {1}, zeros);
+  const CallValue device = d.Tensor(device_dtype, {1}, zeros);
+  return Grade(bench, b, device, d).rows.at(0).status;
+}
+
+TEST(OutputGrade, KindsOfTypesHaveToAgree) {
+  EXPECT_EQ(StatusOfKinds(DType::kInt8, DType::kInt64), Status::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kUInt16, DType::kInt16), Status::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kUInt8), Status::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kInt32), Status::kError);
+  EXPECT_EQ(StatusOfKinds(DType::kFloat32, DType::kInt32), Status::kError);
+  EXPECT_EQ(StatusOfKinds(DType::kFloat64, DType::kBFloat16), Status::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kComplex128, DType::kComplex64), Status::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kComplex64, DType::kFloat32), Status::kError);
+}
+
+TEST(OutputGrade, NoElementsAreSkipped) {
+  Side b, d;
+  const CallValue bench = b.Floats({}), device = d.Floats({});
+  const DirectionOutcome outcome = Grade(bench, b, device, d);
+  EXPECT_EQ(outcome.status, Status::kSkip);
+  ASSERT_TRUE(outcome.skip.has_value());
+  EXPECT_EQ(outcome.skip->cause, SkipCause::kNoOutput);
+  EXPECT_EQ(outcome.rows.at(0).shape, "(0,)");
+}
+
+TEST(OutputGrade, QuantisedIntegersMayBeOneApart) {
+  const auto status = [](int8_t device_value) {
+    Side b, d;
+    const CallValue bench = b.Tensor<int8_t>(DType::kInt8, {2}, {5, 6});
+    const CallValue device = d.Tensor<int8_t>(DType::kInt8, {2}, {5, device_value});
+    return Grade(bench, b, device, d, {"NPU.npu_dynamic_quant.0", "npu_dynamic_quant"}).status;
+  };
+  EXPECT_EQ(status(7), Status::kPass);
+  EXPECT_EQ(status(8), Status::kError);
+}
+
+TEST(OutputGrade, ElementsOutsideTheMemoryAreSkipped) {
+  Side b, d;
+  const CallValue bench = b.Floats({1, 2});
+  TensorPlace place = *bench.As<TensorPlace>();
+  place.offset = std::numeric_limits<size_t>::max() - 4;
+  const DirectionOutcome outcome = Grade(bench, b, CallValue(place), d);
+  EXPECT_EQ(outcome.status, Status::kSkip);
+  EXPECT_EQ(outcome.skip->cause, SkipCause::kDeviceFailed);
+}
+
+// ---- Trees ----
+
+TEST(OutputGrade, NestedValuesHaveJoinedIndices) {
+  const CallValue tree = List({Int(1), List({Int(2), Int(3)}, Sequence::kTuple)});
+  const DirectionOutcome outcome = Grade(tree, tree);
+  ASSERT_EQ(outcome.rows.size(), 3U);
+  EXPECT_EQ(outcome.rows[0].name, "Functional.softmax.0.forward.output.0");
+  EXPECT_EQ(outcome.rows[1].name, "Functional.softmax.0.forward.output.1_0");
+  EXPECT_EQ(outcome.rows[2].name, "Functional.softmax.0.forward.output.1_1");
+  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_FALSE(outcome.skip.has_value());
+}
+
+TEST(OutputGrade, MapsAreComparedByKey) {
+  const CallValue bench(CallMap{{"a", Int(1)}, {"b", Int(2)}});
+  const CallValue device(CallMap{{"b", Int(2)}, {"a", Int(7)}});
+  const DirectionOutcome outcome = Grade(bench, device);
+  ASSERT_EQ(outcome.rows.size(), 2U);
+  EXPECT_EQ(outcome.rows[0].status, Status::kError);
+  EXPECT_EQ(outcome.rows[0].message, "Key \"a\". The values differ.");
+  EXPECT_EQ(outcome.rows[1].name, "Functional.softmax.0.forward.output.1");
+  EXPECT_EQ(outcome.rows[1].status, Status::kPass);
+}
+
+TEST(OutputGrade, LostKeyIsOneErrorRow) {
+  const CallValue bench(CallMap{{"a", Int(1)}, {"b", Int(2)}});
+  const CallValue device(CallMap{{"a", Int(1)}});
+  for (const DirectionOutcome& outcome : {Grade(bench, device), Grade(device, bench)}) {
+    ASSERT_EQ(outcome.rows.size(), 1U);
+    EXPECT_EQ(outcome.status, Status::kError);
+    EXPECT_NE(outcome.rows[0].message.find("\"b\""), std::string::npos);
+  }
+}
+
+TEST(OutputGrade, FewerDeviceOutputsAreOneErrorRow) {
+  const DirectionOutcome outcome = Grade(List({Int(1), Int(2)}), List({Int(1)}));
+  ASSERT_EQ(outcome.rows.size(), 1U);
+  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.rows[0].name, "Functional.softmax.0.forward.output.0");
+  EXPECT_EQ(outcome.rows[0].message, "The benchmark returned 2 values, the device 1.");
+}
+
+TEST(OutputGrade, SurplusDeviceOutputsAreIgnored) {
+  EXPECT_EQ(Grade(List({Int(1)}), List({Int(1), Int(2)})).rows.size(), 1U);
+}
+
+TEST(OutputGrade, PlainValuesHaveToBeEqual) {
+  const auto status = [](const CallValue& bench, const CallValue& device) {
+    return Grade(bench, device).rows.at(0).status;
+  };
+  EXPECT_EQ(status(Int(3), Int(3)), Status::kPass);
+  EXPECT_EQ(status(Int(3), Int(4)), Status::kError);
+  EXPECT_EQ(status(CallValue(true), Int(1)), Status::kPass);
+  EXPECT_EQ(status(Int(1), CallValue(true)), Status::kError);
+  EXPECT_EQ(status(Int(1), CallValue(1.0)), Status::kError);
+  EXPECT_EQ(status(CallValue(kNaN), CallValue(kNaN)), Status::kError);
+  EXPECT_EQ(status(Text("a"), Text("a")), Status::kPass);
+  EXPECT_EQ(status(Text("a"), CallValue()), Status::kError);
+  EXPECT_EQ(status(CallValue(), Int(1)), Status::kError);
+  const OutputRow row = Grade(Int(3), Int(3)).rows.at(0);
+  EXPECT_EQ(row.bench_dtype, "<class 'int'>");
+  EXPECT_TRUE(row.error_rate->is_integer);
+  EXPECT_FALSE(Grade(Int(3), Int(4)).rows.at(0).error_rate.has_value());
+}
+
+TEST(OutputGrade, UnknownObjectsNeverPass) {
+  const CallValue object(SpecialValue{Special::kOther, "Generator", "x"});
+  EXPECT_EQ(Grade(object, object).status, Status::kError);
+  const CallValue dtype(SpecialValue{Special::kDType, "", "torch.float16"});
+  EXPECT_EQ(Grade(dtype, dtype).status, Status::kPass);
+}
+
+TEST(OutputGrade, NothingReturnedIsSkipped) {
+  for (const CallValue& value : {CallValue(), List({}), CallValue(CallMap{}), List({CallValue()})}) {
+    const DirectionOutcome outcome = Grade(value, value);
+    EXPECT_EQ(outcome.status, Status::kSkip);
+    EXPECT_EQ(outcome.rows.size(), 1U);
+    EXPECT_TRUE(outcome.skip.has_value());
+  }
+}
+
+TEST(OutputGrade, SkippedOutputsBesideAPassAreAPass) {
+  EXPECT_EQ(Grade(List({CallValue(), Int(1)}), List({CallValue(), Int(1)})).status, Status::kPass);
+}
+
+TEST(OutputGrade, AnErrorIsWorseThanAWarning) {
+  Side b, d;
+  std::vector<double> tens(10000, 10);
+  tens[0] = -10;
+  std::vector<float> off(tens.begin(), tens.end());
+  for (size_t i = 1; i <= 5; ++i) off[i] *= 1.0005F;
+  const CallValue bench = List({Int(1), b.Doubles(tens)});
+  const CallValue device = List({Int(2), d.Floats(off)});
+  const DirectionOutcome outcome = Grade(bench, b, device, d);
+  EXPECT_EQ(outcome.rows.at(0).status, Status::kError);
+  EXPECT_EQ(outcome.rows.at(1).status, Status::kWarning);
+  EXPECT_EQ(outcome.status, Status::kError);
+}
+
+// ---- Single APIs ----
+
+TEST(OutputGrade, FusedAttentionComparesItsFirstOutput) {
+  Side b, d;
+  const CallValue bench = List({b.Floats({1, 2}), Int(1)});
+  const CallValue device = List({d.Floats({1, 2}), Int(2)});
+  Call call{"NPU.npu_fusion_attention.0", "npu_fusion_attention"};
+  EXPECT_EQ(Grade(bench, b, device, d, call).status, Status::kPass);
+  EXPECT_EQ(Grade(bench, b, device, d, call).rows.size(), 1U);
+  call.direction = Direction::kBackward;
+  EXPECT_EQ(Grade(bench, b, device, d, call).status, Status::kError);
+}
+
+OutputRow GradeDropout(size_t n, size_t bench_zeros, size_t device_zeros, float rest = 1) {
+  std::vector<float> bench(n, 1), device(n, rest);
+  std::fill_n(bench.begin(), bench_zeros, 0.0F);
+  std::fill_n(device.begin(), device_zeros, 0.0F);
+  return GradeHalves(bench, device, {"Functional.dropout.0", "dropout"});
+}
+
+TEST(OutputGrade, DropoutIsJudgedByItsShareOfZeros) {
+  EXPECT_EQ(GradeDropout(100, 50, 59).status, Status::kPass);
+  EXPECT_EQ(GradeDropout(100, 50, 60).status, Status::kError);
+  EXPECT_EQ(GradeDropout(99, 0, 99).status, Status::kPass);
+  const OutputRow row = GradeDropout(100, 50, 59);
+  EXPECT_EQ(row.name, "Functional.dropout.0.forward.output.0");
+  EXPECT_EQ(row.message, "50 % of the elements are zero on the benchmark, 59 % on the device.");
+}
+
+TEST(OutputGrade, DropoutWithNaNIsAnError) {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(GradeDropout(99, 50, 50, nan).status, Status::kError);
+  EXPECT_EQ(GradeDropout(1000, 500, 500, nan).status, Status::kError);
+}
+
+TEST(OutputGrade, BackwardOfDropoutComparesTheFirstGradient) {
+  Side b, d;
+  const CallValue bench = List({b.Floats(std::vector<float>(200, 1)), Int(1)});
+  const CallValue device = List({d.Floats(std::vector<float>(200, 1)), Int(2)});
+  const Call call{"Functional.dropout.0", "dropout", Direction::kBackward};
+  const DirectionOutcome outcome = Grade(bench, b, device, d, call);
+  ASSERT_EQ(outcome.rows.size(), 1U);
+  EXPECT_EQ(outcome.rows[0].name, "Functional.dropout.0.backward.output.0");
+  EXPECT_EQ(outcome.status, Status::kPass);
+}
+
+}  // namespace
+}  // namespace plumbline::precheck

@@ -1,0 +1,364 @@
+#include "precheck/precheck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/file/file.h"
+#include "base/memory/name_table.h"
+#include "precheck/call_flow.h"
+#include "precheck/error_data.h"
+#include "precheck/executor_pool.h"
+#include "precheck/mindspore_calls.h"
+#include "precheck/mindspore_check.h"
+#include "precheck/mindspore_error_data.h"
+#include "precheck/output_grade.h"
+#include "precheck/result_files.h"
+
+namespace plumbline::precheck {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostBenchWorkers = 64;
+constexpr size_t kLeastSlots = 6, kMostSlots = 96;
+
+DirectionOutcome SkippedDirection(Skip skip) {
+  DirectionOutcome outcome;
+  outcome.status = Status::kSkip;
+  outcome.skip = std::move(skip);
+  return outcome;
+}
+
+// Calls of a PyTorch recording.
+class TorchCalls : public CheckedCalls {
+ public:
+  explicit TorchCalls(const CallPlan& plan) : plan_(plan) {}
+
+  [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override {
+    auto call = plan_.Prepare(index);
+    if (!call) return call.error();
+    CallToRun to_run;
+    to_run.call = *std::move(call);
+    return to_run;
+  }
+
+  // Upstream's files have both directions skipped, whatever was recorded.
+  [[nodiscard]] CallOutcome Skipped(size_t index, Skip skip) const override {
+    CallOutcome outcome;
+    outcome.name = plan_.call(index).name;
+    outcome.merged_calls = plan_.call(index).merged_calls;
+    outcome.backward = SkippedDirection(skip);
+    outcome.forward = SkippedDirection(std::move(skip));
+    return outcome;
+  }
+
+  [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override {
+    // A call that fails on the benchmark side is made again wrongly, whatever the device says.
+    for (const SideResult* side : {ran.bench, ran.device}) {
+      if (!side->forward) return Skipped(ran.index, side->forward.error());
+    }
+    const PreparedCall& call = ran.to_run->call;
+    CallOutcome outcome;
+    outcome.name = call.name;
+    outcome.merged_calls = plan_.call(ran.index).merged_calls;
+    outcome.forward = Grade(Direction::kForward, ran, &*ran.bench->forward, &*ran.device->forward);
+    for (OutputRow& row : outcome.forward.rows) AddNotes(ran, row.message);
+    outcome.backward = JudgeBackward(ran);
+    return outcome;
+  }
+
+ private:
+  static DirectionOutcome Grade(Direction direction, const RanCall& ran, const CallValue* bench,
+                                const CallValue* device) {
+    const PreparedCall& call = ran.to_run->call;
+    return GradeDirection(call.name, call.api, direction,
+                          {bench, ran.bench_memory, device, ran.device_memory}, {});
+  }
+
+  static void AddNotes(const RanCall& ran, std::string& message) {
+    for (const SideResult* side : {ran.bench, ran.device}) {
+      if (side->note.empty()) continue;
+      message += fmt::format("{}{}: {}.", message.empty() ? "" : "\n",
+                             side == ran.bench ? "benchmark" : "device", side->note);
+    }
+  }
+
+  static DirectionOutcome JudgeBackward(const RanCall& ran) {
+    const PreparedCall& call = ran.to_run->call;
+    if (call.backward_skip) return SkippedDirection(*call.backward_skip);
+    if (!call.grads) return {};
+    for (const SideResult* side : {ran.bench, ran.device}) {
+      if (!side->backward) {
+        return SkippedDirection({SkipCause::kBackwardSkipped, "no gradient was computed"});
+      }
+      if (!*side->backward) return SkippedDirection(side->backward->error());
+    }
+    return Grade(Direction::kBackward, ran, &**ran.bench->backward, &**ran.device->backward);
+  }
+
+  const CallPlan& plan_;
+};
+
+// Keeps what the calls that do not pass were given and returned.
+using SaveCall = std::function<plumbline::Status(const std::string& directory, const RanCall& ran,
+                                                 const CallOutcome& outcome)>;
+class KeepingCalls : public CheckedCalls {
+ public:
+  KeepingCalls(const CheckedCalls& calls, std::string directory, SaveCall save)
+      : calls_(calls), directory_(std::move(directory)), save_(std::move(save)) {}
+
+  [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override {
+    return calls_.Prepare(index);
+  }
+  [[nodiscard]] CallOutcome Skipped(size_t index, Skip skip) const override {
+    return calls_.Skipped(index, std::move(skip));
+  }
+  [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override {
+    CallOutcome outcome = calls_.Judge(ran);
+    if (!IsWorthKeeping(outcome)) return outcome;
+    const plumbline::Status saved = save_(directory_, ran, outcome);
+    const std::scoped_lock lock(mutex_);
+    if (saved) {
+      has_saved_ = true;
+    } else if (problem_.empty()) {
+      problem_ = saved.error().message();
+    }
+    return outcome;
+  }
+
+  [[nodiscard]] bool has_saved() const { return has_saved_; }
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  // The first failure; empty: none.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  const CheckedCalls& calls_;
+  const std::string directory_;
+  const SaveCall save_;
+  mutable std::mutex mutex_;
+  mutable bool has_saved_ = false;
+  mutable std::string problem_;
+};
+
+// What the recordings of the frameworks have different.
+struct RecordingForm {
+  ResultForm files = ResultForm::kPyTorch;
+  std::string executors;      // what the Python interpreter is to load
+  std::string error_data;     // directory of kept calls; the time of the files is appended
+  bool has_timestamp = true;  // to it
+  bool runs_device = true;    // else what was recorded is judged
+  SaveCall save;
+};
+
+// One run over the calls of a plan (CallPlan, MindSporePlan).
+template <class Plan>
+class Precheck {
+ public:
+  Precheck(const PrecheckOptions& options, const Plan& plan, const CheckedCalls& calls,
+           RecordingForm form)
+      : options_(options),
+        plan_(plan),
+        places_(plan.size()),
+        calls_(calls),
+        form_(std::move(form)) {
+    for (size_t i = 0; i < plan.size(); ++i) places_.Add(i, NameAt{plan});
+  }
+
+  Result<PrecheckReport> Run() {
+    const auto begin = Clock::now();
+    PL_TRY(OpenFiles());
+    if (options_.save_error_data) {
+      keeping_.emplace(calls_, form_.error_data + (form_.has_timestamp ? files_->timestamp() : ""),
+                       form_.save);
+    }
+    PL_TRY(RecordUnrunnable());
+    PL_TRY(RunRunnable());
+    if (options_.sorted) {
+      PL_TRY(files_->Sort([this](std::string_view call) { return PlaceOf(call); }));
+    }
+    PL_TRY(files_->Close());
+    FillReport();
+    report_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return std::move(report_);
+  }
+
+ private:
+  struct NameAt {
+    const Plan& plan;
+    std::string_view operator()(size_t i) const { return plan.call(i).name; }
+  };
+  [[nodiscard]] std::optional<size_t> PlaceOf(std::string_view call) const {
+    return places_.Find(call, NameAt{plan_});
+  }
+
+  plumbline::Status OpenFiles() {
+    ResultFilesOptions options;
+    options.form = form_.files;
+    options.precision = options_.precision;
+    options.retry_skipped = options_.retry_skipped;
+    if (options_.resume_path.empty()) {
+      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir,
+                                                ResultTimestamp(options_.output_dir), options));
+      return {};
+    }
+    const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
+    PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, options));
+    for (const auto& [call, done] : files_->done()) report_.AddEarlier(done.forward, done.backward);
+    return {};
+  }
+
+  [[nodiscard]] bool IsDone(size_t index) const {
+    return files_->done().contains(plan_.call(index).name);
+  }
+
+  plumbline::Status Record(size_t index, CallOutcome outcome) {
+    PL_TRY(files_->Append(outcome));
+    report_.Add(index, std::move(outcome));
+    ++done_;
+    if (options_.on_progress) options_.on_progress(done_, plan_.size());
+    return {};
+  }
+
+  // Calls that the plan leaves out have their rows too.
+  plumbline::Status RecordUnrunnable() {
+    done_ = files_->done().size();
+    for (size_t i = 0; i < plan_.size(); ++i) {
+      const std::optional<Skip>& skip = plan_.call(i).skip;
+      if (skip && !IsDone(i)) PL_TRY(Record(i, calls_.Skipped(i, *skip)));
+    }
+    return {};
+  }
+
+  [[nodiscard]] PoolOptions PoolOptionsFor(size_t calls) const {
+    const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const auto most = static_cast<int>(std::min(calls, kMostBenchWorkers));
+    PoolOptions pool;
+    pool.program.python = options_.python;
+    pool.framework = form_.executors;
+    pool.device_type = options_.device_type;
+    pool.devices = options_.devices;
+    pool.device_workers =
+        options_.workers > 0 ? options_.workers : static_cast<int>(options_.devices.size());
+    pool.bench_workers =
+        options_.bench_workers > 0 ? options_.bench_workers : static_cast<int>(cores);
+    pool.bench_workers = std::min(pool.bench_workers, most);
+    pool.threads = options_.worker_threads;
+    pool.call_limit = options_.api_timeout;
+    const auto busiest = static_cast<size_t>(std::max(pool.device_workers, pool.bench_workers));
+    pool.slots = std::clamp(2 * busiest + 2 * cores + 2, kLeastSlots, kMostSlots);
+    return pool;
+  }
+
+  plumbline::Status RunRunnable() {
+    std::vector<size_t> order = plan_.ByCost();
+    std::erase_if(order, [this](size_t i) { return plan_.call(i).skip || IsDone(i); });
+    if (order.empty()) return {};
+    PL_TRY_ASSIGN(const std::unique_ptr<ExecutorPool> pool,
+                  ExecutorPool::Start(PoolOptionsFor(order.size())));
+    const CheckedCalls& calls = keeping_ ? static_cast<const CheckedCalls&>(*keeping_) : calls_;
+    FlowOptions flow;
+    flow.threads = static_cast<size_t>(options_.threads);
+    flow.is_stopped = options_.is_stopped;
+    PL_TRY_ASSIGN(const FlowEnd end,
+                  RunCalls(calls, order, *pool, flow, [this](size_t index, CallOutcome outcome) {
+                    return Record(index, std::move(outcome));
+                  }));
+    report_.was_interrupted = end.was_stopped;
+    report_.device = form_.runs_device ? end.facts.device : "recorded results";
+    report_.framework_version = end.facts.framework_version;
+    return {};
+  }
+
+  void FillReport() {
+    report_.dump_json = plan_.path();
+    report_.framework = plan_.framework();
+    report_.result_path = files_->result_path();
+    report_.details_path = files_->details_path();
+    report_.warnings = plan_.warnings();
+    if (options_.device_type == "auto" && report_.device == "cpu") {
+      report_.warnings.push_back(
+          "there is no NPU and no CUDA device: the device side ran on the CPU, in the recorded "
+          "types. Name another device with --device_type");
+    }
+    if (keeping_ && keeping_->has_saved()) report_.error_data = keeping_->directory();
+    if (keeping_ && !keeping_->problem().empty()) {
+      report_.warnings.push_back("error data is incomplete: " + keeping_->problem());
+    }
+    report_.Finish();
+  }
+
+  const PrecheckOptions& options_;
+  const Plan& plan_;
+  NameTable places_;
+  const CheckedCalls& calls_;
+  const RecordingForm form_;
+  std::optional<KeepingCalls> keeping_;
+  std::optional<ResultFiles> files_;
+  PrecheckReport report_;
+  uint64_t done_ = 0;
+};
+
+Error OtherFramework(const PrecheckOptions& options, std::string_view framework) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: was recorded with {} (expected {})", options.dump_json, framework,
+                      options.framework)};
+}
+
+Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
+  const bool is_expected = options.framework.empty() || options.framework == plan.framework();
+  if (!is_expected) return OtherFramework(options, plan.framework());
+  const TorchCalls calls(plan);
+  RecordingForm form;
+  form.executors = plan.framework();
+  form.error_data = JoinPath(options.error_data_path, "ut_error_data");
+  form.save = [&](const std::string& directory, const RanCall& ran, const CallOutcome& outcome) {
+    return SaveErrorData(directory, options.plan.seed, ran, outcome);
+  };
+  return Precheck(options, plan, calls, std::move(form)).Run();
+}
+
+Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const MindSporePlan plan,
+                MindSporePlan::Open(options.dump_json, options.plan.seed));
+  MindSporeLimits limits;
+  limits.max_abs_error = options.max_abs_error;
+  const MindSporeCheck calls(plan, limits);
+  MindSporeErrorData kept(options.output_dir, plan.framework());
+  RecordingForm form;
+  form.files = ResultForm::kMindSpore;
+  // What was recorded is judged without MindSpore, which need not be there then.
+  form.executors = plan.uses_recorded_data() ? "native_torch" : plan.framework();
+  form.error_data = kept.directory();
+  form.has_timestamp = false;
+  form.runs_device = !plan.uses_recorded_data();
+  form.save = [&](const std::string&, const RanCall& ran, const CallOutcome& outcome) {
+    return kept.Add(ran, outcome);
+  };
+  PL_TRY_ASSIGN(PrecheckReport report, Precheck(options, plan, calls, std::move(form)).Run());
+  PL_TRY(kept.Finish());
+  return report;
+}
+
+}  // namespace
+
+Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const std::string recorded, FrameworkOf(options.dump_json));
+  const bool is_mindspore = recorded == "mindspore" || recorded == "mindtorch";
+  // Without a word in the file, upstream's -f tells.
+  if (!is_mindspore && (!recorded.empty() || options.framework != "mindspore")) {
+    return RunTorch(options);
+  }
+  const bool is_expected = options.framework.empty() || options.framework == "mindspore";
+  return is_expected ? RunMindSpore(options) : OtherFramework(options, recorded);
+}
+
+}  // namespace plumbline::precheck

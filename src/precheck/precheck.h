@@ -1,0 +1,57 @@
+// The pre-check: every recorded call run again, on the device under test and in raised precision on
+// the CPU, and judged by itself.
+//
+// From one recording it says which APIs a device computes wrong, without another run of the model.
+
+#ifndef PLUMBLINE_PRECHECK_PRECHECK_H_
+#define PLUMBLINE_PRECHECK_PRECHECK_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plumbline/result.h"
+#include "precheck/call_plan.h"
+#include "precheck/mindspore_judge.h"
+#include "precheck/precheck_report.h"
+
+namespace plumbline::precheck {
+
+struct PrecheckOptions {
+  std::string dump_json;
+  std::string framework;  // "pytorch", "mindspore"; empty: whichever the recording names
+  std::string output_dir = ".";
+  PlanOptions plan;
+
+  // The device: "auto" is an NPU, else a CUDA device, else the CPU.
+  std::string device_type = "auto";
+  std::vector<int> devices = {0};
+  int workers = 0;         // executors over all devices; 0: one per device
+  int bench_workers = 0;   // executors on the CPU; 0: one per core
+  int worker_threads = 1;  // of each executor; other numbers round sums differently
+  std::chrono::milliseconds api_timeout = std::chrono::seconds(600);
+  std::string python;  // the interpreter; empty: FindPython()
+  int threads = 0;     // of this program; 0: one per core
+
+  std::string resume_path;  // a result file to go on with; empty: new files
+  bool retry_skipped = false;
+  bool sorted = false;  // rows in the order of the recording at the end
+  int precision = 14;   // digits of doubles in the files, 0 to 20; not of MindSpore's
+  double max_abs_error = MindSporeLimits().max_abs_error;  // of MindSpore: outputs above are errors
+  bool save_error_data = false;
+  std::string error_data_path = ".";
+
+  std::function<void(uint64_t done, uint64_t all)> on_progress;
+  std::function<bool()> is_stopped;  // asked several times a second; true ends the run, resumable
+};
+
+// Runs everything. Rows are in the files call by call, so that a killed run goes on with
+// `resume_path`. Errors of CallPlan::Open(), ResultFiles and ExecutorPool. A report that
+// `was_interrupted` is of a part.
+Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options);
+
+}  // namespace plumbline::precheck
+
+#endif  // PLUMBLINE_PRECHECK_PRECHECK_H_

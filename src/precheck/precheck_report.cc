@@ -1,0 +1,325 @@
+#include "precheck/precheck_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/text/json.h"
+#include "base/text/number_text.h"
+
+namespace plumbline::precheck {
+namespace {
+
+constexpr size_t kNextWorst = 9;
+constexpr size_t kLongestReason = 240;
+
+// The share of elements that are off by more than a bound, of the coarsest bound that any exceeds.
+struct ShareOff {
+  double share = 0;
+  std::string_view bound;
+};
+std::optional<ShareOff> ShareOffOf(const OutputRow& row) {
+  const std::pair<const Cell&, std::string_view> shares[] = {
+      {row.hundredth, "1 %"}, {row.thousandth, "0.1 %"}, {row.ten_thousandth, "0.01 %"}};
+  for (const auto& [cell, bound] : shares) {
+    if (!cell) continue;
+    // NaN is no share: nothing was near.
+    const double off = std::isnan(cell->value) ? 1.0 : 1.0 - cell->value;
+    if (off > 0) return ShareOff{off, bound};
+  }
+  if (row.error_rate && row.error_rate->value > 0) {
+    return ShareOff{row.error_rate->value, ""};
+  }
+  return std::nullopt;
+}
+
+double SeverityOf(const OutputRow& row) {
+  if (row.status != Status::kError && row.status != Status::kWarning) return 0;
+  const double base = row.status == Status::kError ? 2 : 1;
+  // What has no numbers differs in kind or shape, which is as wrong as can be.
+  const bool is_measured = row.max_abs_error || row.error_rate || row.hundredth || row.max_ulp;
+  if (!is_measured) return base + 0.999;
+  double worst = 0;
+  if (const auto off = ShareOffOf(row)) worst = std::max(worst, off->share);
+  if (row.inf_nan_error_ratio) worst = std::max(worst, row.inf_nan_error_ratio->value);
+  return base + std::clamp(worst, 0.0, 0.999);
+}
+
+std::string OneLineOf(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool is_blank = c == '\n' || c == '\r' || c == ' ';
+    if (is_blank && (line.empty() || line.back() == ' ')) continue;
+    line += is_blank ? ' ' : c;
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  if (line.size() > kLongestReason) line = line.substr(0, kLongestReason) + "...";
+  return line;
+}
+
+std::string ShortNumber(double value) {
+  std::string text;
+  AppendGeneral(value, 4, text);
+  return text;
+}
+
+std::string CountsText(const StatusCounts& counts) {
+  const std::pair<Status, std::string_view> words[] = {{Status::kError, "error"},
+                                                       {Status::kWarning, "warning"},
+                                                       {Status::kPass, "pass"},
+                                                       {Status::kSkip, "skipped"}};
+  std::string text;
+  for (const auto& [status, word] : words) {
+    const uint64_t count = counts[static_cast<size_t>(status)];
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, word);
+  }
+  return text.empty() ? "none" : text;
+}
+
+// "wrong: X: why".
+std::string SentenceOf(const NotPassed& call, std::string_view word) {
+  const OutputRow* const row = WorstRow(call.outcome);
+  if (row == nullptr) return fmt::format("{}{}", word, call.outcome.name);
+  return fmt::format("{}{}: {}", word, OutputText(row->name), ReasonText(*row));
+}
+
+const NotPassed* WorstOf(const PrecheckReport& report, Status status) {
+  for (const NotPassed& call : report.not_passed()) {
+    if (CallStatus(call.outcome.forward.status, call.outcome.backward.status) == status) {
+      return &call;
+    }
+  }
+  return nullptr;
+}
+
+// Of what this run did not judge again.
+std::string EarlierText(const PrecheckReport& report) {
+  return report.earlier() == 0 ? std::string()
+                               : fmt::format(", {} of them by an earlier run", report.earlier());
+}
+
+std::string FirstLine(const PrecheckReport& report) {
+  const uint64_t errors = report.count(Status::kError);
+  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
+    return SentenceOf(*worst, "wrong: ");
+  }
+  const std::string calls = CountText(report.all_calls(), "call");
+  if (errors > 0) return fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report));
+  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning);
+  if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
+  if (judged == 0) return fmt::format("nothing judged: all {} skipped", calls);
+  std::string line = fmt::format("no wrong API in {} ({} judged{})", calls,
+                                 CountText(report.outputs_judged(), "output"), EarlierText(report));
+  if (const uint64_t warned = report.count(Status::kWarning); warned > 0) {
+    line += fmt::format("; {} with a warning", warned);
+  }
+  if (const uint64_t skipped = report.count(Status::kSkip); skipped > 0) {
+    line += fmt::format("; {} skipped", skipped);
+  }
+  return line;
+}
+
+void AppendCounts(const StatusCounts& counts, std::string_view name, std::string& out) {
+  out += fmt::format("\"{}\":{{", name);
+  for (size_t i = 0; i < kStatuses; ++i) {
+    const auto status = static_cast<Status>(i);
+    const std::string_view word = status == Status::kNone ? "none" : StatusWord(status);
+    out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", word, counts[i]);
+  }
+  out += "}";
+}
+
+void AppendMember(std::string_view name, std::string_view text, std::string& out) {
+  out += fmt::format("\"{}\":", name);
+  json::AppendString(text, out);
+  out += ',';
+}
+
+}  // namespace
+
+// A skip counts where nothing worse is known of the call.
+Status CallStatus(Status forward, Status backward) {
+  const Status judged = Worst({forward, backward});
+  const bool any_skipped = forward == Status::kSkip || backward == Status::kSkip;
+  return any_skipped && (judged == Status::kPass || judged == Status::kNone) ? Status::kSkip
+                                                                             : judged;
+}
+
+void PrecheckReport::Add(size_t place, CallOutcome outcome) {
+  const Status status = CallStatus(outcome.forward.status, outcome.backward.status);
+  ++calls_[static_cast<size_t>(status)];
+  ++forward_[static_cast<size_t>(outcome.forward.status)];
+  ++backward_[static_cast<size_t>(outcome.backward.status)];
+  merged_ += outcome.merged_calls;
+  double severity = 0;
+  for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
+    for (const OutputRow& row : direction->rows) {
+      if (row.status != Status::kSkip && row.status != Status::kNone) ++outputs_;
+      severity = std::max(severity, SeverityOf(row));
+    }
+  }
+  // One cause per call: that of the forward, which is why there is no backward then.
+  const DirectionOutcome& skipped = outcome.forward.skip ? outcome.forward : outcome.backward;
+  if (skipped.skip) AddSkip(place, outcome.name, *skipped.skip);
+  if (status == Status::kPass || status == Status::kNone) return;
+  not_passed_.push_back({place, std::move(outcome), severity});
+  if (not_passed_.size() > 2 * most_kept_) Trim();
+}
+
+void PrecheckReport::AddEarlier(Status forward, Status backward) {
+  ++calls_[static_cast<size_t>(CallStatus(forward, backward))];
+  ++forward_[static_cast<size_t>(forward)];
+  ++backward_[static_cast<size_t>(backward)];
+  ++earlier_;
+}
+
+void PrecheckReport::AddSkip(size_t place, const std::string& call, const Skip& skip) {
+  auto at = std::ranges::find(causes_, skip.cause, &CauseCount::cause);
+  if (at == causes_.end()) {
+    causes_.push_back({skip.cause, 0, call, skip.detail, place});
+    at = causes_.end() - 1;
+  }
+  ++at->calls;
+  // Whatever the order in which calls end.
+  if (place < at->example_place) {
+    at->example_call = call;
+    at->example_detail = skip.detail;
+    at->example_place = place;
+  }
+}
+
+void PrecheckReport::Trim() {
+  std::ranges::sort(not_passed_, [](const NotPassed& a, const NotPassed& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.place < b.place;
+  });
+  if (not_passed_.size() <= most_kept_) return;
+  left_out_ += not_passed_.size() - most_kept_;
+  not_passed_.resize(most_kept_);
+}
+
+void PrecheckReport::Finish() {
+  Trim();
+  std::ranges::sort(causes_, [](const CauseCount& a, const CauseCount& b) {
+    return a.calls != b.calls ? a.calls > b.calls : a.cause < b.cause;
+  });
+}
+
+uint64_t PrecheckReport::all_calls() const {
+  return std::accumulate(calls_.begin(), calls_.end(), uint64_t{0});
+}
+
+const OutputRow* WorstRow(const CallOutcome& outcome) {
+  const OutputRow* worst = nullptr;
+  for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
+    for (const OutputRow& row : direction->rows) {
+      const double severity = SeverityOf(row);
+      if (severity > (worst == nullptr ? 0 : SeverityOf(*worst))) worst = &row;
+    }
+  }
+  return worst;
+}
+
+std::string ReasonText(const OutputRow& row) {
+  const std::optional<ShareOff> off = ShareOffOf(row);
+  if (!off) return OneLineOf(row.message);
+  std::string text = fmt::format("{} % of elements {}", ShortNumber(100 * off->share),
+                                 off->bound.empty() ? "differ" : "off by more than ");
+  text += off->bound;
+  if (row.facts) {
+    text += fmt::format(", worst {} against {}", ShortNumber(row.facts->worst_device),
+                        ShortNumber(row.facts->worst_bench));
+  }
+  return text;
+}
+
+std::string OutputText(const std::string& row_name) {
+  for (const std::string_view direction : {".forward.", ".backward."}) {
+    const size_t at = row_name.rfind(direction);
+    if (at == std::string::npos) continue;
+    return fmt::format("{} {} {}", row_name.substr(0, at),
+                       direction.substr(1, direction.size() - 2),
+                       row_name.substr(at + direction.size()));
+  }
+  return row_name;
+}
+
+std::string AnswerText(const PrecheckReport& report) {
+  std::string text = FirstLine(report) + "\n";
+  text += fmt::format("  calls: {}\n  forward: {}\n  backward: {}\n", CountsText(report.calls()),
+                      CountsText(report.forward()), CountsText(report.backward()));
+  const bool starts_wrong = report.count(Status::kError) > 0;
+  size_t shown = 0;
+  for (size_t i = starts_wrong ? 1 : 0; i < report.not_passed().size(); ++i) {
+    const NotPassed& call = report.not_passed()[i];
+    if (call.severity < 1 || shown == kNextWorst) break;
+    if (shown++ == 0) text += starts_wrong ? "  next:\n" : "  warnings:\n";
+    text += fmt::format("    {}\n", SentenceOf(call, call.severity < 2 ? "warning: " : ""));
+  }
+  for (const CauseCount& cause : report.causes()) {
+    text += fmt::format("  skipped, {}: {}, such as {}: {}\n", CauseName(cause.cause), cause.calls,
+                        cause.example_call, OneLineOf(cause.example_detail));
+  }
+  if (report.merged() > 0) {
+    text += fmt::format("  left out: {} like others\n", CountText(report.merged(), "call"));
+  }
+  if (!report.device.empty()) {
+    const auto here = static_cast<double>(report.all_calls() - report.earlier());
+    text += fmt::format("  device: {} ({} {}), {:.1f} s, {:.0f} calls/s\n", report.device,
+                        report.framework, report.framework_version, report.seconds,
+                        here / std::max(report.seconds, 1e-9));
+  }
+  for (const std::string* path : {&report.result_path, &report.details_path, &report.error_data}) {
+    if (!path->empty()) text += fmt::format("  written: {}\n", *path);
+  }
+  return text;
+}
+
+std::string AnswerJson(const PrecheckReport& report) {
+  std::string out = "{";
+  AppendMember("answer", FirstLine(report), out);
+  AppendMember("dump_json", report.dump_json, out);
+  AppendMember("framework", report.framework, out);
+  AppendMember("framework_version", report.framework_version, out);
+  AppendMember("device", report.device, out);
+  AppendMember("result_path", report.result_path, out);
+  AppendMember("details_path", report.details_path, out);
+  AppendMember("error_data", report.error_data, out);
+  AppendCounts(report.calls(), "calls", out);
+  out += ',';
+  AppendCounts(report.forward(), "forward", out);
+  out += ',';
+  AppendCounts(report.backward(), "backward", out);
+  out += fmt::format(
+      ",\"outputs_judged\":{},\"earlier\":{},\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
+      report.outputs_judged(), report.earlier(), report.merged(), report.was_interrupted,
+      report.seconds);
+  out += ",\"skipped\":[";
+  for (size_t i = 0; i < report.causes().size(); ++i) {
+    const CauseCount& cause = report.causes()[i];
+    out += i > 0 ? ",{" : "{";
+    AppendMember("cause", CauseName(cause.cause), out);
+    AppendMember("example", cause.example_call, out);
+    AppendMember("detail", cause.example_detail, out);
+    out += fmt::format("\"calls\":{}}}", cause.calls);
+  }
+  out += "],\"worst\":[";
+  for (size_t i = 0; i < report.not_passed().size() && i <= kNextWorst; ++i) {
+    const NotPassed& call = report.not_passed()[i];
+    const OutputRow* const row = WorstRow(call.outcome);
+    if (row == nullptr) break;
+    out += i > 0 ? ",{" : "{";
+    AppendMember("call", call.outcome.name, out);
+    AppendMember("output", row->name, out);
+    AppendMember("status", StatusWord(row->status), out);
+    AppendMember("reason", ReasonText(*row), out);
+    AppendMember("message", row->message, out);
+    out.back() = '}';
+  }
+  return out + "]}\n";
+}
+
+}  // namespace plumbline::precheck

@@ -1,0 +1,99 @@
+// What a pre-check found, as it is told: counts, the calls that are wrong, why others were not
+// judged.
+
+#ifndef PLUMBLINE_PRECHECK_PRECHECK_REPORT_H_
+#define PLUMBLINE_PRECHECK_PRECHECK_REPORT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "precheck/outcome.h"
+
+namespace plumbline::precheck {
+
+inline constexpr size_t kStatuses = 5;
+using StatusCounts = std::array<uint64_t, kStatuses>;  // by Status
+
+// A call that has a direction with an error, a warning or a skip.
+struct NotPassed {
+  size_t place = 0;  // in the recording
+  CallOutcome outcome;
+  // What is worse is larger: above 2 with an error, above 1 with a warning, else 0; the fraction
+  // grows with the share of elements that are off.
+  double severity = 0;
+};
+
+struct CauseCount {
+  SkipCause cause = SkipCause::kUnsupportedType;
+  uint64_t calls = 0;
+  std::string example_call, example_detail;  // of the first one in the recording
+  size_t example_place = 0;
+};
+
+// Thread-compatible.
+class PrecheckReport {
+ public:
+  // Most calls of not_passed(): the worst ones stay.
+  explicit PrecheckReport(size_t most_kept = 10000) : most_kept_(most_kept) {}
+
+  void Add(size_t place, CallOutcome outcome);
+  // A call that an earlier run judged, of which only the statuses are known.
+  void AddEarlier(Status forward, Status backward);
+  // Sorts not_passed(), the worst first, then as recorded. To be called after the last Add().
+  void Finish();
+
+  // Of calls: the worse one of the directions, an error before a warning before a skip.
+  [[nodiscard]] const StatusCounts& calls() const { return calls_; }
+  [[nodiscard]] const StatusCounts& forward() const { return forward_; }
+  [[nodiscard]] const StatusCounts& backward() const { return backward_; }
+  [[nodiscard]] uint64_t count(Status status) const { return calls_[static_cast<size_t>(status)]; }
+  [[nodiscard]] uint64_t all_calls() const;
+  [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }  // without earlier ones
+  [[nodiscard]] uint64_t earlier() const { return earlier_; }
+  [[nodiscard]] uint64_t merged() const { return merged_; }
+  // The most frequent first.
+  [[nodiscard]] const std::vector<CauseCount>& causes() const { return causes_; }
+  [[nodiscard]] const std::vector<NotPassed>& not_passed() const { return not_passed_; }
+  [[nodiscard]] uint64_t left_out() const { return left_out_; }  // of not_passed()
+
+  // Facts of the run, set by whoever runs it.
+  std::string dump_json, framework, framework_version, device;
+  std::string result_path, details_path;
+  std::string error_data;  // directory; empty: none was written
+  std::vector<std::string> warnings;
+  double seconds = 0;
+  bool was_interrupted = false;
+
+ private:
+  void AddSkip(size_t place, const std::string& call, const Skip& skip);
+  void Trim();
+
+  size_t most_kept_;
+  StatusCounts calls_{}, forward_{}, backward_{};
+  uint64_t outputs_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  std::vector<CauseCount> causes_;
+  std::vector<NotPassed> not_passed_;
+};
+
+// The status that a call counts with.
+Status CallStatus(Status forward, Status backward);
+
+// The row of a call that says the most about why it is no pass; null: no output was judged so.
+const OutputRow* WorstRow(const CallOutcome& outcome);
+// "12.5 % of elements off by more than 1 %, worst 0.31 against 0.29", or the row's message.
+std::string ReasonText(const OutputRow& row);
+// "Functional.softmax.3 backward output.0" of a row's name.
+std::string OutputText(const std::string& row_name);
+
+// The lines of an answer; the first one is the answer: the worst API and why, or that there is
+// none.
+std::string AnswerText(const PrecheckReport& report);
+// The same as one JSON object on one line.
+std::string AnswerJson(const PrecheckReport& report);
+
+}  // namespace plumbline::precheck
+
+#endif  // PLUMBLINE_PRECHECK_PRECHECK_REPORT_H_

@@ -1,0 +1,141 @@
+#include "precheck/precheck_report.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/text/json.h"
+
+namespace plumbline::precheck {
+namespace {
+
+OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
+  OutputRow row;
+  row.name = name;
+  row.status = status;
+  row.hundredth = Number{hundredth};
+  row.max_abs_error = Number{1};
+  row.message = "a message\nof two lines";
+  return row;
+}
+
+CallOutcome Passed(const std::string& name) {
+  CallOutcome outcome;
+  outcome.name = name;
+  outcome.forward = {Status::kPass, {Row(name + ".forward.output.0", Status::kPass)}, {}};
+  return outcome;
+}
+
+CallOutcome Wrong(const std::string& name, Status status, double hundredth) {
+  CallOutcome outcome = Passed(name);
+  outcome.backward = {status, {Row(name + ".backward.output.0", status, hundredth)}, {}};
+  return outcome;
+}
+
+CallOutcome Skipped(const std::string& name, SkipCause cause) {
+  CallOutcome outcome;
+  outcome.name = name;
+  outcome.forward.status = outcome.backward.status = Status::kSkip;
+  outcome.forward.skip = outcome.backward.skip = Skip{cause, "why " + name};
+  return outcome;
+}
+
+std::string FirstLineOf(const PrecheckReport& report) {
+  const std::string text = AnswerText(report);
+  return text.substr(0, text.find('\n'));
+}
+
+TEST(PrecheckReport, NamesTheWorstCall) {
+  PrecheckReport report;
+  report.Add(0, Wrong("Torch.add.0", Status::kError, 0.999));
+  report.Add(1, Wrong("Torch.mul.0", Status::kWarning, 0.1));
+  CallOutcome worst = Wrong("Functional.softmax.3", Status::kError, 0.875);
+  worst.backward.rows[0].facts =
+      FailureFacts{.worst_index = 7, .worst_bench = 0.29, .worst_device = 0.31, .histogram = {}};
+  report.Add(2, std::move(worst));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report),
+            "wrong: Functional.softmax.3 backward output.0: 12.5 % of elements off by more than "
+            "1 %, worst 0.31 against 0.29");
+  EXPECT_EQ(report.not_passed()[1].outcome.name, "Torch.add.0");
+  EXPECT_EQ(report.not_passed()[2].outcome.name, "Torch.mul.0");
+}
+
+TEST(PrecheckReport, AnErrorWithoutNumbersIsTheWorst) {
+  PrecheckReport report;
+  report.Add(0, Wrong("Torch.add.0", Status::kError, 0.01));
+  CallOutcome other = Passed("Torch.topk.0");
+  other.forward.status = other.forward.rows[0].status = Status::kError;
+  other.forward.rows[0].hundredth = other.forward.rows[0].max_abs_error = std::nullopt;
+  report.Add(1, std::move(other));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report), "wrong: Torch.topk.0 forward output.0: a message of two lines");
+}
+
+TEST(PrecheckReport, SaysThatNothingIsWrong) {
+  PrecheckReport report;
+  for (size_t i = 0; i < 3; ++i) report.Add(i, Passed(fmt::format("Torch.add.{}", i)));
+  report.Add(3, Skipped("Torch.rand.0", SkipCause::kRandom));
+  report.Add(4, Skipped("Torch.gone.0", SkipCause::kNotInInventory));
+  report.Add(5, Skipped("Torch.rand.1", SkipCause::kRandom));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report), "no wrong API in 6 calls (3 outputs judged); 3 skipped");
+  ASSERT_EQ(report.causes().size(), 2U);
+  EXPECT_EQ(report.causes()[0].cause, SkipCause::kRandom);
+  EXPECT_EQ(report.causes()[0].calls, 2U);
+  EXPECT_EQ(report.causes()[0].example_call, "Torch.rand.0");
+}
+
+TEST(PrecheckReport, NothingJudgedIsNoGoodNews) {
+  PrecheckReport report;
+  EXPECT_EQ(FirstLineOf(report), "nothing judged: no calls of APIs are in the recording");
+  report.Add(0, Skipped("Torch.rand.0", SkipCause::kRandom));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report), "nothing judged: all 1 call skipped");
+}
+
+TEST(PrecheckReport, ASkippedBackwardDoesNotHideAnError) {
+  EXPECT_EQ(CallStatus(Status::kError, Status::kSkip), Status::kError);
+  EXPECT_EQ(CallStatus(Status::kPass, Status::kSkip), Status::kSkip);
+  EXPECT_EQ(CallStatus(Status::kPass, Status::kNone), Status::kPass);
+  EXPECT_EQ(CallStatus(Status::kWarning, Status::kError), Status::kError);
+}
+
+TEST(PrecheckReport, TheWorstStayWhateverTheOrder) {
+  PrecheckReport report(3);
+  for (size_t i = 0; i < 100; ++i) {
+    const size_t place = i * 37 % 100;
+    report.Add(place, Wrong(fmt::format("Torch.add.{}", place), Status::kError,
+                            1 - static_cast<double>(place) / 200));
+  }
+  report.Finish();
+  ASSERT_EQ(report.not_passed().size(), 3U);
+  EXPECT_EQ(report.not_passed()[0].place, 99U);
+  EXPECT_EQ(report.not_passed()[2].place, 97U);
+  EXPECT_EQ(report.left_out(), 97U);
+  EXPECT_EQ(report.count(Status::kError), 100U);
+}
+
+TEST(PrecheckReport, EarlierErrorsCount) {
+  PrecheckReport report;
+  report.AddEarlier(Status::kPass, Status::kError);
+  report.Add(1, Passed("Torch.add.1"));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report), "wrong: 1 of 2 calls, 1 of them by an earlier run");
+}
+
+TEST(PrecheckReport, JsonIsWellFormed) {
+  PrecheckReport report;
+  report.Add(0, Wrong("Torch.\"add\".0", Status::kError, 0.5));
+  report.Add(1, Skipped("Torch.rand.0", SkipCause::kRandom));
+  report.dump_json = "a\\b.json";
+  report.Finish();
+  const auto json = json::Value::Parse(AnswerJson(report));
+  ASSERT_TRUE(json) << json.error().message();
+  EXPECT_EQ(*json->Find("dump_json")->AsText(), "a\\b.json");
+  EXPECT_EQ(json->Find("calls")->Find("error")->AsInteger(), 1);
+  EXPECT_EQ(*json->Find("worst")->AsList()->at(0).Find("call")->AsText(), "Torch.\"add\".0");
+  EXPECT_EQ(*json->Find("skipped")->AsList()->at(0).Find("cause")->AsText(), "random");
+}
+
+}  // namespace
+}  // namespace plumbline::precheck

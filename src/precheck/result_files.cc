@@ -1,0 +1,390 @@
+#include "precheck/result_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/file/directory.h"
+#include "base/text/csv.h"
+#include "precheck/result_rows.h"
+
+namespace plumbline::precheck {
+namespace {
+
+using csv::RowPlace;
+
+constexpr std::string_view kResultPrefix = "accuracy_checking_result_";
+constexpr std::string_view kDetailsPrefix = "accuracy_checking_details_";
+constexpr std::string_view kExtension = ".csv";
+constexpr size_t kTimestampDigits = 14;
+
+std::string FileName(std::string_view prefix, std::string_view timestamp) {
+  return fmt::format("{}{}{}", prefix, timestamp, kExtension);
+}
+
+// The digits in the name of a result file; kInvalidArgument where it is not named so.
+Result<std::string> TimestampOf(const std::string& path) {
+  std::string_view digits = BaseName(path);
+  bool fits = digits.starts_with(kResultPrefix) && digits.ends_with(kExtension) &&
+              digits.size() == kResultPrefix.size() + kTimestampDigits + kExtension.size();
+  if (fits) {
+    digits = digits.substr(kResultPrefix.size(), kTimestampDigits);
+    fits = digits.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+  if (fits) return std::string(digits);
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: no name of a result file (expected {}<14 digits>{}). Name it as it "
+                           "was written",
+                           path, kResultPrefix, kExtension));
+}
+
+plumbline::Status CheckOwnFile(const std::string& path, std::string_view what) {
+  PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
+  if (facts.kind == PathKind::kFile && !facts.is_link) return {};
+  if (facts.kind == PathKind::kMissing) {
+    return Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: does not exist (expected the {} of the run to continue)", path, what));
+  }
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: {} (expected the {} itself)", path,
+                           facts.is_link ? "is a symbolic link" : "is no file", what));
+}
+
+// Compares the first row of a file with what it must be.
+plumbline::Status CheckHeader(const csv::Row& row, const std::vector<std::string_view>& expected) {
+  std::string missing;
+  for (const std::string_view name : expected) {
+    if (std::find(row.begin(), row.end(), name) != row.end()) continue;
+    missing += (missing.empty() ? "" : ", ") + std::string(name);
+  }
+  if (!missing.empty()) {
+    return Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the header misses {}. Continue with the files of a pre-check", missing));
+  }
+  if (std::equal(row.begin(), row.end(), expected.begin(), expected.end())) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("the header has {} columns or another order (expected {} as they are "
+                           "written)",
+                           row.size(), expected.size()));
+}
+
+plumbline::Status CheckHasHeader(const std::string& path, const std::vector<RowPlace>& kept) {
+  if (!kept.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: holds no header. Start anew without the result file", path));
+}
+
+// Writes parts of a file, one behind the other, in its place.
+plumbline::Status ReplaceByParts(const std::string& path, const std::vector<RowPlace>& parts) {
+  constexpr size_t kBlockBytes = size_t{1} << 20;
+  PL_TRY_ASSIGN(const File from, File::OpenRead(path));
+  PL_TRY_ASSIGN(const Directory directory, Directory::Open(std::string(DirectoryOf(path))));
+  PL_TRY_ASSIGN(AtomicFile to, AtomicFile::Create(directory, BaseName(path)));
+  std::vector<std::byte> block(kBlockBytes);
+  for (size_t i = 0; i < parts.size();) {
+    // Parts that lie one behind the other are one.
+    const uint64_t begin = parts[i].begin;
+    uint64_t end = parts[i].end;
+    while (++i < parts.size() && parts[i].begin == end) end = parts[i].end;
+    for (uint64_t at = begin; at < end;) {
+      const size_t wanted = std::min<uint64_t>(kBlockBytes, end - at);
+      PL_TRY_ASSIGN(const size_t got, from.ReadAt(std::span(block).first(wanted), at));
+      if (got == 0) {
+        return Error(ErrorCode::kIo, fmt::format("{}: was cut while it was copied", path));
+      }
+      PL_TRY(to.Write(std::span<const std::byte>(block).first(got)));
+      at += got;
+    }
+  }
+  return to.Commit(/*durable=*/true);
+}
+
+bool Covers(const std::vector<RowPlace>& parts, uint64_t size) {
+  uint64_t at = 0;
+  for (const RowPlace& part : parts) {
+    if (part.begin != at) return false;
+    at = part.end;
+  }
+  return at == size;
+}
+
+// A call of the earlier run.
+struct Earlier {
+  RowPlace row;
+  ResultFiles::Done done;
+  bool has_details = false;
+};
+
+// What an earlier run wrote, before anything is changed.
+class EarlierRun {
+ public:
+  EarlierRun(ResultForm form, bool retry_skipped) : form_(form), retry_skipped_(retry_skipped) {}
+
+  plumbline::Status ReadResult(const std::string& path, const ResultFiles::IsPlanned& is_planned) {
+    bool is_header = true;
+    const auto end =
+        csv::VisitWholeRows(path, [&](csv::Row& row, const RowPlace& place) -> plumbline::Status {
+          if (!std::exchange(is_header, false)) return AddResult(row, place, is_planned);
+          // The mark at the start of the file stays with the header.
+          result_.push_back({0, place.end});
+          return CheckHeader(row, ResultHeader(form_));
+        });
+    if (!end) return end.error();
+    return CheckHasHeader(path, result_);
+  }
+
+  plumbline::Status ReadDetails(const std::string& path) {
+    const auto end =
+        csv::VisitWholeRows(path, [&](csv::Row& row, const RowPlace& place) -> plumbline::Status {
+          if (details_.empty()) {
+            details_.push_back({0, place.end});
+            return CheckHeader(row, DetailsHeader(form_));
+          }
+          const auto call = calls_.find(std::string(CallOfOutput(ReadName(row))));
+          if (call == calls_.end()) return {};
+          call->second.has_details = true;
+          details_.push_back(place);
+          return {};
+        });
+    if (!end) return end.error();
+    return CheckHasHeader(path, details_);
+  }
+
+  // A kill of the machine, or of a program that writes the result first, can leave a row without
+  // its details; that call is done again.
+  void DropCallsWithoutDetails() {
+    std::erase_if(calls_, [](const auto& call) {
+      return !call.second.has_details && call.first.find("dropout") == std::string::npos;
+    });
+    for (const auto& [name, call] : calls_) result_.push_back(call.row);
+    std::sort(result_.begin(), result_.end(),
+              [](const RowPlace& a, const RowPlace& b) { return a.begin < b.begin; });
+  }
+
+  [[nodiscard]] const std::vector<RowPlace>& result() const { return result_; }
+  [[nodiscard]] const std::vector<RowPlace>& details() const { return details_; }
+
+  [[nodiscard]] ResultFiles::DoneCalls Done() const {
+    ResultFiles::DoneCalls done;
+    for (const auto& [name, call] : calls_) done.emplace(name, call.done);
+    return done;
+  }
+
+ private:
+  plumbline::Status AddResult(const csv::Row& row, const RowPlace& place,
+                              const ResultFiles::IsPlanned& is_planned) {
+    if (row.empty()) return {};  // a blank line goes
+    std::string name = ReadName(row);
+    if (!is_planned(name)) {
+      return Error(ErrorCode::kInvalidArgument,
+                   fmt::format("holds {}, which is no call of the recording (expected the result "
+                               "of the same dump.json). Name that, or start anew without it",
+                               name));
+    }
+    const auto forward = ParseStatus(row.size() > 1 ? row[1] : "?");
+    const auto backward = ParseStatus(row.size() > 2 ? row[2] : "?");
+    if (!forward || !backward) {
+      return Error(ErrorCode::kCorrupt,
+                   fmt::format("the row of {} has no words for both directions (expected pass, "
+                               "Warning, error, SKIP or a blank)",
+                               name));
+    }
+    const ResultFiles::Done done{*forward, *backward};
+    const bool skipped = done.forward == Status::kSkip || done.backward == Status::kSkip;
+    if (retry_skipped_ && skipped) return {};
+    // Upstream writes a second row where it fails after the first one, which says nothing new.
+    calls_.emplace(std::move(name), Earlier{place, done, false});
+    return {};
+  }
+
+  ResultForm form_;
+  bool retry_skipped_;
+  std::unordered_map<std::string, Earlier> calls_;
+  std::vector<RowPlace> result_, details_;  // what stays of each file, its header first
+};
+
+// One row with where it is to go.
+struct PlacedRow {
+  size_t order;
+  RowPlace place;
+};
+
+// The rows of a file behind its header in another order, in its place.
+plumbline::Status SortFile(const std::string& path, const ResultFiles::PlaceOf& place_of,
+                           bool is_details) {
+  std::vector<PlacedRow> rows;
+  RowPlace header;
+  const auto end =
+      csv::VisitWholeRows(path, [&](csv::Row& row, const RowPlace& place) -> plumbline::Status {
+        if (header.end == 0) {
+          header.end = place.end;
+          return {};
+        }
+        const std::string name = ReadName(row);
+        const auto order = place_of(is_details ? CallOfOutput(name) : std::string_view(name));
+        rows.push_back({order.value_or(std::numeric_limits<size_t>::max()), place});
+        return {};
+      });
+  if (!end) return end.error();
+  const auto is_before = [](const PlacedRow& a, const PlacedRow& b) { return a.order < b.order; };
+  if (std::is_sorted(rows.begin(), rows.end(), is_before)) return {};
+  std::stable_sort(rows.begin(), rows.end(), is_before);
+  std::vector<RowPlace> parts = {header};
+  for (const PlacedRow& row : rows) parts.push_back(row.place);
+  return ReplaceByParts(path, parts);
+}
+
+// What ReplaceByParts() leaves beside a file where it is killed.
+plumbline::Status RemoveLeftover(const std::string& path) {
+  return RemoveFile(JoinPath(DirectoryOf(path), fmt::format(".{}.tmp", BaseName(path))));
+}
+
+plumbline::Status WriteHeader(const std::string& path, const std::vector<std::string_view>& names) {
+  return WriteFileAtomically(path, HeaderText(names), /*durable=*/false);
+}
+
+}  // namespace
+
+std::string ResultTimestamp(const std::string& directory) {
+  for (std::time_t time = std::time(nullptr);; ++time) {
+    std::tm local{};
+    localtime_r(&time, &local);
+    char text[kTimestampDigits + 1];
+    std::string timestamp(text, std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local));
+    const auto is_free = [&](std::string_view prefix) {
+      return KindOf(JoinPath(directory, FileName(prefix, timestamp))) == PathKind::kMissing;
+    };
+    if (is_free(kResultPrefix) && is_free(kDetailsPrefix)) return timestamp;
+  }
+}
+
+plumbline::Status ResultFiles::Journal::Open() {
+  PL_TRY_ASSIGN(file, File::OpenAppend(path));
+  // Where a file system has no locks, nobody is kept out.
+  const Result<bool> locked = file.TryLock();
+  if (locked && !*locked) {
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: another process writes it. Wait until that has ended", path));
+  }
+  PL_TRY_ASSIGN(size, FileSize(path));
+  return RemoveLeftover(path);
+}
+
+plumbline::Status ResultFiles::Journal::CutTo(uint64_t bytes) {
+  is_torn = true;
+  size = bytes;
+  PL_TRY(file.Resize(bytes));
+  is_torn = false;
+  return {};
+}
+
+plumbline::Status ResultFiles::Journal::Append(std::string_view rows) {
+  if (is_torn) PL_TRY(CutTo(size));
+  const plumbline::Status written = file.Write(rows);
+  if (written) {
+    size += rows.size();
+    return {};
+  }
+  // A disk that refuses this too leaves a part, which the next attempt or Resume() takes out.
+  (void)CutTo(size);
+  return written.error();
+}
+
+void ResultFiles::NameFiles(const std::string& directory, std::string timestamp) {
+  timestamp_ = std::move(timestamp);
+  result_.path = JoinPath(directory, FileName(kResultPrefix, timestamp_));
+  details_.path = JoinPath(directory, FileName(kDetailsPrefix, timestamp_));
+}
+
+plumbline::Status ResultFiles::OpenBoth() {
+  PL_TRY(result_.Open());
+  return details_.Open();
+}
+
+Result<ResultFiles> ResultFiles::Create(const std::string& directory, std::string_view timestamp,
+                                        const ResultFilesOptions& options) {
+  ResultFiles files(options);
+  files.NameFiles(directory, std::string(timestamp));
+  PL_TRY(MakeDirectories(directory));
+  for (const std::string& path : {files.result_.path, files.details_.path}) {
+    if (KindOf(path) == PathKind::kMissing) continue;
+    return Error(ErrorCode::kInvalidArgument,
+                 fmt::format("{}: exists already. Continue that run with it, or choose another "
+                             "directory",
+                             path));
+  }
+  // A result file without details cannot be continued, so it comes last.
+  PL_TRY(WriteHeader(files.details_.path, DetailsHeader(options.form)));
+  PL_TRY(WriteHeader(files.result_.path, ResultHeader(options.form)));
+  PL_TRY(files.OpenBoth());
+  return files;
+}
+
+plumbline::Status ResultFiles::Repair(const IsPlanned& is_planned) {
+  EarlierRun earlier(options_.form, options_.retry_skipped);
+  PL_TRY(earlier.ReadResult(result_.path, is_planned));
+  PL_TRY(earlier.ReadDetails(details_.path));
+  earlier.DropCallsWithoutDetails();
+  // The result first: killed in between, details of calls that are not done are left, which the
+  // next resume takes out.
+  if (!Covers(earlier.result(), result_.size)) {
+    PL_TRY(ReplaceByParts(result_.path, earlier.result()));
+  }
+  if (!Covers(earlier.details(), details_.size)) {
+    PL_TRY(ReplaceByParts(details_.path, earlier.details()));
+  }
+  done_ = earlier.Done();
+  return {};
+}
+
+Result<ResultFiles> ResultFiles::Resume(const std::string& result_path, const IsPlanned& is_planned,
+                                        const ResultFilesOptions& options) {
+  PL_TRY_ASSIGN(std::string timestamp, TimestampOf(result_path));
+  ResultFiles files(options);
+  files.NameFiles(std::string(DirectoryOf(result_path)), std::move(timestamp));
+  PL_TRY(CheckOwnFile(files.result_.path, "result file"));
+  PL_TRY(CheckOwnFile(files.details_.path, "details file"));
+  PL_TRY(files.OpenBoth());
+  PL_TRY(files.Repair(is_planned));
+  // They may be other files by now.
+  PL_TRY(files.OpenBoth());
+  return files;
+}
+
+plumbline::Status ResultFiles::Append(const CallOutcome& outcome) {
+  const uint64_t details_before = details_.size;
+  const CallRows rows = RowsOf(outcome, options_.form, options_.precision);
+  PL_TRY(details_.Append(rows.details));
+  const plumbline::Status committed = result_.Append(rows.result);
+  if (committed) return {};
+  (void)details_.CutTo(details_before);
+  return committed.error();
+}
+
+plumbline::Status ResultFiles::Sort(const PlaceOf& place_of) {
+  if (result_.is_torn) PL_TRY(result_.CutTo(result_.size));
+  if (details_.is_torn) PL_TRY(details_.CutTo(details_.size));
+  // Both hold the same rows before and after, so either may be replaced first.
+  PL_TRY(SortFile(details_.path, place_of, /*is_details=*/true));
+  PL_TRY(SortFile(result_.path, place_of, /*is_details=*/false));
+  return OpenBoth();
+}
+
+plumbline::Status ResultFiles::Close() {
+  for (Journal* journal : {&details_, &result_}) {
+    if (!journal->file.is_open()) continue;
+    PL_TRY(journal->file.Sync());
+    PL_TRY(journal->file.Close());
+  }
+  return {};
+}
+
+}  // namespace plumbline::precheck

@@ -1,0 +1,362 @@
+#include "precheck/result_files.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "base/file/test_directory.h"
+
+namespace plumbline::precheck {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kStamp = "20250226101112";
+constexpr size_t kCalls = 200;
+constexpr size_t kFew = 8;
+
+std::string NameOf(size_t i) { return fmt::format("Torch.op.{}", i); }
+
+OutputRow RowOf(const std::string& call, std::string_view direction, int k, size_t i) {
+  OutputRow row;
+  row.name = fmt::format("{}.{}.output.{}", call, direction, k);
+  row.bench_dtype = "torch.float64";
+  row.device_dtype = "torch.float32";
+  row.shape = "(2, 3)";
+  row.rmse = Number{static_cast<double>(i) / 7};
+  row.status = Status::kPass;
+  row.message = "one\n\"two\", three";
+  return row;
+}
+
+// Every seventh is skipped, every third has two outputs and a backward.
+CallOutcome OutcomeOf(size_t i) {
+  CallOutcome outcome;
+  outcome.name = NameOf(i);
+  if (i % 7 == 0) {
+    const Skip skip{SkipCause::kBadArgument, "line\nbreak"};
+    outcome.forward = outcome.backward = {Status::kSkip, {}, skip};
+    return outcome;
+  }
+  outcome.forward = {Status::kPass, {RowOf(outcome.name, "forward", 0, i)}, {}};
+  if (i % 3 == 0) {
+    outcome.forward.rows.push_back(RowOf(outcome.name, "forward", 1, i));
+    outcome.backward = {Status::kPass, {RowOf(outcome.name, "backward", 0, i)}, {}};
+  }
+  return outcome;
+}
+
+std::optional<size_t> PlaceOf(std::string_view call) {
+  if (!call.starts_with("Torch.op.")) return std::nullopt;
+  return std::stoul(std::string(call.substr(9)));
+}
+bool IsPlanned(std::string_view call) { return PlaceOf(call).has_value(); }
+
+class ResultFilesTest : public ::testing::Test {
+ protected:
+  ResultFiles Make(size_t calls) {
+    auto files = ResultFiles::Create(out_, kStamp, {});
+    EXPECT_TRUE(files) << files.error().message();
+    for (size_t i = 0; i < calls; ++i) EXPECT_TRUE(files->Append(OutcomeOf(i)));
+    return *std::move(files);
+  }
+  Result<ResultFiles> Resume(const ResultFilesOptions& options = {}) {
+    return ResultFiles::Resume(result_, IsPlanned, options);
+  }
+  [[nodiscard]] std::string ResultText() const { return ReadFile(result_).value(); }
+  [[nodiscard]] std::string DetailsText() const { return ReadFile(details_).value(); }
+  static void Write(const std::string& path, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(path, text, /*durable=*/false));
+  }
+
+  testing::TestDirectory directory_;
+  std::string out_ = directory_.Path("a.b/out");
+  std::string result_ = out_ + "/accuracy_checking_result_20250226101112.csv";
+  std::string details_ = out_ + "/accuracy_checking_details_20250226101112.csv";
+};
+
+TEST_F(ResultFilesTest, NamesModesAndOneTimestamp) {
+  const ResultFiles files = Make(1);
+  EXPECT_EQ(files.result_path(), result_);
+  EXPECT_EQ(files.details_path(), details_);
+  struct stat info {};
+  for (const std::string& path : {result_, details_}) {
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0640U);
+  }
+  ASSERT_EQ(::stat(out_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0750U);
+  EXPECT_EQ(ResultFiles::Create(out_, kStamp, {}).error().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(ResultFilesTest, ATimestampIsNotUsedTwice) {
+  const std::string first = ResultTimestamp(out_);
+  EXPECT_EQ(first.size(), 14U);
+  const auto files = ResultFiles::Create(out_, first, {});
+  ASSERT_TRUE(files);
+  EXPECT_GT(ResultTimestamp(out_), first);
+}
+
+TEST_F(ResultFilesTest, AResumeKnowsWhatIsDone) {
+  { Make(10); }
+  const std::string result = ResultText(), details = DetailsText();
+  const auto files = Resume();
+  ASSERT_TRUE(files) << files.error().message();
+  EXPECT_EQ(files->done().size(), 10U);
+  EXPECT_EQ(files->done().at("Torch.op.7").forward, Status::kSkip);
+  EXPECT_EQ(files->done().at("Torch.op.3").backward, Status::kPass);
+  EXPECT_EQ(files->done().at("Torch.op.1").backward, Status::kNone);
+  EXPECT_EQ(files->timestamp(), kStamp);
+  // Nothing had to go, so nothing changed, and headers stand once.
+  EXPECT_EQ(ResultText(), result);
+  EXPECT_EQ(DetailsText(), details);
+}
+
+// Wherever a kill cuts the files: what is left is what whole calls had.
+TEST_F(ResultFilesTest, EveryCutIsRepaired) {
+  { Make(4); }
+  const std::string result = ResultText(), details = DetailsText();
+  const size_t header = HeaderText(ResultHeader(ResultForm::kPyTorch)).size();
+  for (size_t size = header; size < result.size(); ++size) {
+    Write(result_, result.substr(0, size));
+    Write(details_, details);
+    auto files = Resume();
+    ASSERT_TRUE(files) << size << files.error().message();
+    const size_t done = files->done().size();
+    for (size_t i = done; i < 4; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+    ASSERT_EQ(ResultText(), result) << size;
+    ASSERT_EQ(DetailsText(), details) << size;
+  }
+}
+
+TEST_F(ResultFilesTest, ACallWithoutDetailsIsDoneAgain) {
+  { Make(3); }
+  const std::string details = DetailsText();
+  Write(details_, details.substr(0, details.find("Torch.op.1.")));
+  Write(result_, ResultText() + "Functional.dropout.0,pass, \r\n");
+  const auto files = ResultFiles::Resume(result_, [](std::string_view) { return true; }, {});
+  ASSERT_TRUE(files) << files.error().message();
+  // Release 1.2.2 writes no details of dropout.
+  EXPECT_EQ(files->done().size(), 2U);
+  EXPECT_TRUE(files->done().contains("Torch.op.0"));
+  EXPECT_TRUE(files->done().contains("Functional.dropout.0"));
+  EXPECT_EQ(ResultText().find("Torch.op.1"), std::string::npos);
+}
+
+TEST_F(ResultFilesTest, SkippedCallsAreDoneAgainOnRequest) {
+  { Make(15); }
+  const std::string result = ResultText(), details = DetailsText();
+  auto files = Resume({.retry_skipped = true});
+  ASSERT_TRUE(files) << files.error().message();
+  EXPECT_EQ(files->done().size(), 12U);  // without 0, 7 and 14
+  EXPECT_EQ(ResultText().find("SKIP"), std::string::npos);
+  EXPECT_EQ(DetailsText().find("SKIP"), std::string::npos);
+  for (const size_t i : {14U, 0U, 7U}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+  ASSERT_TRUE(files->Sort(PlaceOf));
+  EXPECT_EQ(ResultText(), result);
+  EXPECT_EQ(DetailsText(), details);
+}
+
+TEST_F(ResultFilesTest, WhatCannotBeContinuedIsRefused) {
+  { Make(2); }
+  const auto foreign =
+      ResultFiles::Resume(result_, [](std::string_view call) { return call != "Torch.op.1"; }, {});
+  EXPECT_EQ(foreign.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(foreign.error().message().find("holds Torch.op.1, which is no call"),
+            std::string::npos);
+  const std::string renamed = out_ + "/accuracy_checking_result_2025022610111.csv";
+  fs::copy(result_, renamed);
+  EXPECT_EQ(ResultFiles::Resume(renamed, IsPlanned, {}).error().code(),
+            ErrorCode::kInvalidArgument);
+  const std::string link = out_ + "/accuracy_checking_result_20250226101113.csv";
+  fs::create_symlink(result_, link);
+  EXPECT_NE(ResultFiles::Resume(link, IsPlanned, {}).error().message().find("symbolic link"),
+            std::string::npos);
+  const std::string result = ResultText();
+  Write(result_, "API name,Forward Test Success,Message\r\nTorch.op.0,pass,\r\n");
+  EXPECT_NE(Resume().error().message().find("misses Backward Test Success"), std::string::npos);
+  Write(result_, "");
+  EXPECT_NE(Resume().error().message().find("holds no header"), std::string::npos);
+  Write(result_, result + "Torch.op.2,maybe, \r\n");
+  EXPECT_EQ(Resume().error().code(), ErrorCode::kCorrupt);
+  Write(result_, result);
+  fs::remove(details_);
+  EXPECT_EQ(Resume().error().code(), ErrorCode::kNotFound);
+}
+
+TEST_F(ResultFilesTest, TwoWritersAreRefused) {
+  const ResultFiles files = Make(2);
+  const auto other = Resume();
+  EXPECT_EQ(other.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(other.error().message().find("another process writes it"), std::string::npos);
+}
+
+TEST_F(ResultFilesTest, SortedFilesAreThoseOfOneWorker) {
+  { Make(50); }
+  const std::string result = ResultText(), details = DetailsText();
+  fs::remove(result_);
+  fs::remove(details_);
+  auto files = ResultFiles::Create(out_, kStamp, {});
+  std::vector<size_t> order(50);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), std::mt19937(1));
+  for (const size_t i : order) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+  EXPECT_NE(ResultText(), result);
+  ASSERT_TRUE(files->Sort(PlaceOf));
+  EXPECT_EQ(ResultText(), result);
+  EXPECT_EQ(DetailsText(), details);
+  // It goes on behind them.
+  ASSERT_TRUE(files->Append(OutcomeOf(50)));
+  ASSERT_TRUE(files->Close());
+  EXPECT_EQ(Resume()->done().size(), 51U);
+}
+
+// Any call of the file system that fails is an error with nothing lost; going on gives the files of
+// a run without a failure.
+void GoOnAfterFailure(int fail_at, bool sticky, bool& fired) {
+  const testing::TestDirectory directory;
+  std::optional<ResultFiles> files;
+  const std::string path =
+      directory.Path("accuracy_checking_result_") + std::string(kStamp) + ".csv";
+  plumbline::Status status;
+  {
+    const testing::FailingCalls failing(fail_at, ENOSPC, sticky);
+    auto made = ResultFiles::Create(directory.path(), kStamp, {});
+    status = made ? plumbline::Status() : made.error();
+    if (made) files = *std::move(made);
+    for (size_t i = kFew; status && i-- > 0;) status = files->Append(OutcomeOf(i));
+    if (status) status = files->Sort(PlaceOf);
+    if (status) status = files->Close();
+    fired = testing::FailingCalls::fired();
+  }
+  if (!status) {
+    EXPECT_EQ(status.error().code(), ErrorCode::kIo) << status.error().message();
+  }
+  // Directories that are there need not be made.
+  const auto directories = std::count(path.begin(), path.end(), '/') - 1;
+  ASSERT_EQ(status.has_value(), !fired || (!sticky && fail_at < directories)) << fail_at;
+  files.reset();
+  if (KindOf(path) == PathKind::kMissing) return;  // a run that starts anew loses nothing
+  auto resumed = ResultFiles::Resume(path, IsPlanned, {});
+  ASSERT_TRUE(resumed) << fail_at << resumed.error().message();
+  for (size_t i = 0; i < kFew; ++i) {
+    if (resumed->done().contains(NameOf(i))) continue;
+    ASSERT_TRUE(resumed->Append(OutcomeOf(i)));
+  }
+  ASSERT_TRUE(resumed->Sort(PlaceOf));
+  std::string details = HeaderText(DetailsHeader(ResultForm::kPyTorch));
+  std::string result = HeaderText(ResultHeader(ResultForm::kPyTorch));
+  for (size_t i = 0; i < kFew; ++i) {
+    const CallRows rows = RowsOf(OutcomeOf(i), ResultForm::kPyTorch, 14);
+    details += rows.details;
+    result += rows.result;
+  }
+  EXPECT_EQ(ReadFile(path).value(), result) << fail_at;
+  EXPECT_EQ(ReadFile(resumed->details_path()).value(), details) << fail_at;
+}
+
+TEST_F(ResultFilesTest, EveryFailureIsToldAndRepaired) {
+  for (const bool sticky : {false, true}) {
+    bool fired = true;
+    int failures = 0;
+    for (; fired; ++failures) GoOnAfterFailure(failures, sticky, fired);
+    EXPECT_GT(failures, 25);  // writes of eight calls, and what comes before and behind
+  }
+}
+
+// A write that does half and then fails, as on a disk that fills up.
+int writes_until_full = 0;
+TEST_F(ResultFilesTest, HalfAWriteIsTakenOutAgain) {
+  ResultFiles files = Make(3);
+  const std::string result = ResultText(), details = DetailsText();
+  for (const int full_at : {0, 1}) {
+    const SyscallTable real = Syscalls();
+    writes_until_full = full_at;
+    Syscalls().write = [](int fd, const void* bytes, size_t size) {
+      if (writes_until_full-- > 0) return ::write(fd, bytes, size);
+      if (writes_until_full == -1) return ::write(fd, bytes, size / 2);
+      errno = ENOSPC;
+      return ssize_t{-1};
+    };
+    const plumbline::Status status = files.Append(OutcomeOf(3));
+    Syscalls() = real;
+    EXPECT_EQ(status.error().code(), ErrorCode::kIo);
+    EXPECT_EQ(ResultText(), result) << full_at;
+    EXPECT_EQ(DetailsText(), details) << full_at;
+  }
+  ASSERT_TRUE(files.Append(OutcomeOf(3)));
+  EXPECT_TRUE(ResultText().starts_with(result) && DetailsText().starts_with(details));
+}
+
+// What the process does that is killed: continue, append what is missing, sort.
+int RunToTheEnd(const std::string& directory, const std::string& result, unsigned seed) {
+  Result<ResultFiles> files = KindOf(result) == PathKind::kMissing
+                                  ? Error(ErrorCode::kNotFound, "")
+                                  : ResultFiles::Resume(result, IsPlanned, {});
+  if (!files && files.error().code() == ErrorCode::kNotFound) {
+    std::error_code ignored;  // details whose result file was not made
+    fs::remove(JoinPath(directory, fmt::format("accuracy_checking_details_{}.csv", kStamp)),
+               ignored);
+    files = ResultFiles::Create(directory, kStamp, {});
+  }
+  if (!files) return 2;
+  std::vector<size_t> order(kCalls);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), std::mt19937(seed));
+  for (const size_t i : order) {
+    if (files->done().contains(NameOf(i))) continue;
+    if (!files->Append(OutcomeOf(i))) return 3;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return files->Sort(PlaceOf) && files->Close() ? 0 : 4;
+}
+
+// False once the process came to its end by itself.
+bool KilledAfter(std::chrono::microseconds delay, const std::string& directory,
+                 const std::string& result, unsigned seed) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(RunToTheEnd(directory, result, seed));
+  std::this_thread::sleep_for(delay);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
+  return WIFSIGNALED(status);
+}
+
+TEST(ResultFilesKilled, AHundredTimesTheSortedFilesAreThoseOfAWholeRun) {
+  const testing::TestDirectory whole;
+  const std::string name = fmt::format("/accuracy_checking_result_{}.csv", kStamp);
+  const std::string details = fmt::format("/accuracy_checking_details_{}.csv", kStamp);
+  ASSERT_EQ(RunToTheEnd(whole.path(), whole.path() + name, 0), 0);
+  const std::string expected = ReadFile(whole.path() + name).value();
+  const std::string expected_details = ReadFile(whole.path() + details).value();
+  std::mt19937 random(24);
+  int kills = 0, runs = 0;
+  for (; kills < 100; ++runs) {
+    const testing::TestDirectory directory;
+    const std::string result = directory.path() + name;
+    // Later kills leave more time, so that a run comes to its end on a slow machine, too.
+    for (unsigned limit_us = 2000;; limit_us += 2000, ++kills) {
+      const std::chrono::microseconds delay(random() % limit_us);
+      if (!KilledAfter(delay, directory.path(), result, static_cast<unsigned>(random()))) break;
+    }
+    ASSERT_EQ(ReadFile(result).value(), expected) << "after " << kills << " kills";
+    ASSERT_EQ(ReadFile(directory.path() + details).value(), expected_details);
+  }
+  std::printf("%d kills in %d runs\n", kills, runs);
+}
+
+}  // namespace
+}  // namespace plumbline::precheck

@@ -1,0 +1,285 @@
+"""plumb precheck from a recording to its files, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from precheck_dumps import (
+    SECONDS,
+    Dump,
+    broken_python,
+    precheck,
+    result_file,
+    rows,
+    small_model,
+    statuses,
+    tensor,
+)
+from recording import PLUMB
+
+GOOD = ("pass", "pass")
+
+
+def test_a_healthy_device_passes(tmp_path: Path) -> None:
+    dump = small_model().write(tmp_path)
+    done = precheck(dump, tmp_path / "out", "--sorted")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("no wrong API in 5 calls ("), done.stdout
+    assert statuses(tmp_path / "out") == {
+        "Torch.add.0": GOOD, "Functional.linear.0": GOOD, "Functional.softmax.0": GOOD,
+        "Torch.topk.0": GOOD, "Functional.dropout.0": GOOD}
+    names = [row[0] for row in rows(tmp_path / "out", "details")]
+    assert "Torch.add.0.forward.output.0" in names
+    assert "Torch.topk.0.forward.output.1" in names
+    # Both operands of add have a gradient; linear's keyword tensors come behind its input.
+    assert "Torch.add.0.backward.output.1" in names
+    assert "Functional.linear.0.backward.output.2" in names
+
+
+def test_a_wrong_operator_is_named(tmp_path: Path) -> None:
+    dump = small_model().write(tmp_path)
+    python = broken_python(tmp_path, """
+softmax = torch.nn.functional.softmax
+def wrong(x, dim):
+    return softmax(x, dim) * (1.02 if x.dtype == torch.float16 else 1)
+torch.nn.functional.softmax = wrong""")
+    done = precheck(dump, tmp_path / "out", "--fail-on", "error", "--python", python)
+    assert done.returncode == 1, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("wrong: Functional.softmax.0 "), done.stdout
+    assert "% of elements off by more than 1 %" in first
+    assert statuses(tmp_path / "out")["Functional.softmax.0"][0] == "error"
+    assert statuses(tmp_path / "out")["Functional.linear.0"] == GOOD
+
+
+CRASH = "torch.nn.functional.celu = lambda *args, **kwargs: os.abort()"
+HANG = "torch.nn.functional.celu = lambda *args, **kwargs: time.sleep(1000)"
+RAISE = """
+def refuse(*args, **kwargs):
+    raise RuntimeError("no kernel")
+torch.nn.functional.celu = refuse"""
+
+
+@pytest.mark.parametrize(("code", "cause"), [
+    (CRASH, "crashed: the executor ended with signal 6 (Aborted)"),
+    (HANG, "timeout: no answer within 2 s"),
+    (RAISE, "cpu-failed: RuntimeError: no kernel")])
+def test_a_bad_call_costs_one_row(tmp_path: Path, code: str, cause: str) -> None:
+    dump = small_model().call("Functional.celu.0", [tensor([3])], [tensor([3])],
+                              [tensor([3])]).write(tmp_path)
+    done = precheck(dump, tmp_path / "out", "--api_timeout", "2", "--python",
+                    broken_python(tmp_path, code))
+    assert done.returncode == 0, done.stderr
+    found = {row[0]: row[1:] for row in rows(tmp_path / "out")}
+    assert found.pop("Functional.celu.0") == ["SKIP", "SKIP", cause]
+    assert len(found) == 5 and all(tuple(row[:2]) == GOOD for row in found.values())
+    assert f"skipped, {cause}".split(":")[0] in done.stdout
+
+
+def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:
+    dump = small_model()
+    dump.call("Distributed.all_reduce.0", [tensor([3])], [tensor([3])])
+    dump.call("Torch.rand.0", [{"type": "int", "value": 3}], [tensor([3])])
+    done = precheck(dump.write(tmp_path), tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = {row[0]: row for row in rows(tmp_path / "out")}
+    assert found["Distributed.all_reduce.0"][1:3] == ["SKIP", "SKIP"]
+    assert found["Torch.rand.0"][1:3] == ["SKIP", "SKIP"]
+    assert found["Torch.rand.0"][3].startswith("random:")
+    assert precheck(dump.write(tmp_path), tmp_path / "two", "--fail-on",
+                    "skip").returncode == 1
+
+
+def sorted_files(output: Path) -> tuple[bytes, bytes]:
+    """Both files, byte by byte."""
+    return result_file(output).read_bytes(), result_file(output, "details").read_bytes()
+
+
+def test_any_number_of_workers_gives_the_same_files(tmp_path: Path) -> None:
+    dump = small_model(8).write(tmp_path)
+    found = set()
+    for workers in (1, 7, 64):
+        output = tmp_path / str(workers)
+        done = precheck(dump, output, "--sorted", "-n", workers, "-j", min(workers, 3))
+        assert done.returncode == 0, done.stderr
+        found.add(sorted_files(output))
+    assert len(found) == 1
+
+
+def killed_after(dump: Path, output: Path, seconds: float, resume: list[str]) -> bool:
+    """Runs and kills the program; false: it was done before."""
+    with subprocess.Popen(
+            [PLUMB, "precheck", dump, "-o", output, "--device_type", "cpu", "--sorted", *resume],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PLUMBLINE_PYTHON": sys.executable}) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return True
+        assert process.returncode == 0
+        return False
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    dump = small_model(40).write(tmp_path)
+    start = time.monotonic()
+    assert precheck(dump, tmp_path / "whole", "--sorted").returncode == 0
+    whole = time.monotonic() - start
+    drawn = random.Random(24)
+    output, resume = tmp_path / "killed", []
+    kills = 0
+    while killed_after(dump, output, drawn.uniform(0.2, 1.1) * whole, resume):
+        kills += 1
+        assert kills < 100
+        if list(output.glob("accuracy_checking_details_*")):
+            resume = ["--csv_path", str(result_file(output))]
+    assert sorted_files(output) == sorted_files(tmp_path / "whole")
+
+
+def test_an_interrupt_ends_with_what_was_judged(tmp_path: Path) -> None:
+    dump = small_model().call("Functional.celu.0", [tensor([3])], [tensor([3])]).write(tmp_path)
+    output = tmp_path / "out"
+    with subprocess.Popen(
+            [PLUMB, "precheck", dump, "-o", output, "--device_type", "cpu", "--python",
+             broken_python(tmp_path, HANG)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + SECONDS
+        while not list(output.glob("*result*")) or len(rows(output)) < 5:
+            assert time.monotonic() < end and process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"--csv_path {result_file(output)}" in errors
+    done = precheck(dump, output, "--csv_path", result_file(output))
+    assert done.returncode == 0, done.stderr
+    assert len(rows(output)) == 6
+    assert statuses(output)["Functional.celu.0"][0] == "pass"
+
+
+def test_skipped_calls_are_run_again_if_asked_for(tmp_path: Path) -> None:
+    dump = small_model().call("Functional.celu.0", [tensor([3])], [tensor([3])]).write(tmp_path)
+    output = tmp_path / "out"
+    precheck(dump, output, "--python", broken_python(tmp_path, RAISE))
+    assert statuses(output)["Functional.celu.0"][0] == "SKIP"
+    precheck(dump, output, "--csv_path", result_file(output))
+    assert statuses(output)["Functional.celu.0"][0] == "SKIP"
+    done = precheck(dump, output, "--csv_path", result_file(output), "--retry_skip")
+    assert done.returncode == 0, done.stderr
+    assert statuses(output)["Functional.celu.0"][0] == "pass"
+    assert len(rows(output)) == 6
+
+
+def test_data_of_a_wrong_call_can_be_loaded(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    dump = small_model().write(tmp_path)
+    python = broken_python(tmp_path, """
+linear = torch.nn.functional.linear
+def wrong(x, weight, bias):
+    return linear(x, weight, bias) + (0.5 if x.dtype == torch.float32 else 0)
+torch.nn.functional.linear = wrong""")
+    monkeypatch.chdir(tmp_path)
+    done = precheck(dump, tmp_path / "out", "--save_error_data", "--python", python)
+    assert done.returncode == 0, done.stderr
+    stamp = result_file(tmp_path / "out").stem.rpartition("_")[2]
+    saved = tmp_path / f"ut_error_data{stamp}"
+    load = {path.name.removeprefix("Functional.linear.0."): torch.load(path, weights_only=True)
+            for path in saved.glob("*.pt")}
+    assert {path.name.split(".")[1] for path in saved.iterdir()} == {"linear"}
+    given = load["forward.input.0.pt"], load["forward.input.weight.0.pt"], \
+        load["forward.input.bias.0.pt"]
+    device = torch.nn.functional.linear(*given) + 0.5
+    torch.testing.assert_close(load["forward.output.device.0.pt"], device)
+    bench = torch.nn.functional.linear(*(one.double() for one in given))
+    torch.testing.assert_close(load["forward.output.bench.0.pt"], bench)
+    assert load["backward.input.0.pt"].dtype == torch.float64
+    described = json.loads((saved / "Functional.linear.0.json").read_text())
+    assert described["seed"] == 1234
+    assert described["forward"]["status"] == "error"
+
+
+UPSTREAM = ("msprobe", "-f", "pytorch")
+
+
+def upstream(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PLUMB, *map(str, words)], capture_output=True, text=True, check=False,
+                          timeout=SECONDS, env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
+
+
+@pytest.mark.parametrize("command", [
+    (*UPSTREAM, "run_ut"), (*UPSTREAM, "multi_run_ut", "-n", "2"), ("msprobe", "acc_check"),
+    ("msprobe", "multi_acc_check", "--num_splits=3", "-d", "0", "1")])
+def test_upstreams_commands_run(tmp_path: Path, command: tuple[str, ...]) -> None:
+    dump = small_model().write(tmp_path)
+    done = upstream(*command, "-api_info", dump, "-o", tmp_path / "out", "--device_type=cpu")
+    assert done.returncode == 0, done.stderr
+    assert set(statuses(tmp_path / "out").values()) == {GOOD}
+    again = upstream(*command, f"--api_info_file={dump}", "-csv_path",
+                     result_file(tmp_path / "out"), "--device_type", "cpu")
+    assert again.returncode == 0, again.stderr
+    assert len(rows(tmp_path / "out")) == 5
+
+
+def test_upstreams_exit_statuses(tmp_path: Path) -> None:
+    dump = small_model().write(tmp_path)
+    link = tmp_path / "link.json"
+    link.symlink_to(dump)
+    run_ut, multi = (*UPSTREAM, "run_ut"), (*UPSTREAM, "multi_run_ut")
+    assert upstream(*run_ut).returncode == 2
+    assert upstream(*run_ut, "-api_info", dump, "-d", "0", "0").returncode == 2
+    assert upstream(*run_ut, "-api_info", dump, "-d", "-1").returncode == 2
+    assert upstream(*multi, "-api_info", dump, "-n", "65").returncode == 2
+    assert upstream(*run_ut, "-api_info", link).returncode == 1
+    assert upstream(*run_ut, "-api_info", tmp_path / "none.json").returncode == 1
+    assert upstream("msprobe", "-f", "mindspore", "run_ut", "-api_info", dump).returncode == 1
+    done = upstream(*run_ut, "-api_info", dump, "-o", tmp_path / "out", "--device_type", "cpu",
+                    "--fail_on", "error", "--python", broken_python(tmp_path, """
+torch.add = lambda a, b: a - b if a.dtype == torch.float32 else a + b"""))
+    assert done.returncode == 3, done.stdout + done.stderr
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    for text, said in (("{}", "data"), ("not JSON", "dump.json"),
+                       (json.dumps({"framework": "pytorch", "level": "L1", "task": "statistics",
+                                    "data": {"Foo.bar.0.sideways": {}}}), "Foo.bar.0.sideways")):
+        (tmp_path / "dump.json").write_text(text)
+        done = precheck(tmp_path / "dump.json", tmp_path / "out")
+        assert done.returncode not in (0, 1), text
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_an_empty_recording_gives_two_headers(tmp_path: Path) -> None:
+    done = precheck(Dump().write(tmp_path), tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("nothing judged")
+    assert rows(tmp_path / "out") == [] == rows(tmp_path / "out", "details")
+    assert result_file(tmp_path / "out").read_bytes().startswith(b"\xef\xbb\xbfAPI name,")
+
+
+def test_an_absent_device_is_said(tmp_path: Path) -> None:
+    dump = small_model().write(tmp_path)
+    done = precheck(dump, tmp_path / "out", "--device_type", "nonesuch")
+    assert done.returncode == 4, done.stderr
+    assert "nonesuch" in done.stderr
+    done = precheck(dump, tmp_path / "two", "--python", "/no/such/python")
+    assert done.returncode == 3
+    assert "/no/such/python" in done.stderr
+
+
+def test_the_json_answer(tmp_path: Path) -> None:
+    done = precheck(small_model().write(tmp_path), tmp_path / "out", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["calls"]["pass"] == 5
+    assert answer["device"] == "cpu"
+    assert answer["result_path"] == str(result_file(tmp_path / "out"))
