@@ -4,9 +4,9 @@
 //
 // The files hold as many elements of float16 and of float32. Prints one JSON line per standard: the
 // numbers of the files' elements, for run.py to check, and the speed over ELEMENTS of them,
-// repeated (default: 1 GiB of float16). Bytes are those of both sides, seconds those of the CPU, median of 7:
-// a speed per core, whatever else runs. The numbers of a part are checked against a plain loop
-// before anything is timed; exit status 1 if they differ.
+// repeated (default: 1 GiB of float16). Bytes are those of both sides, seconds those of the CPU,
+// median of 7: a speed per core, whatever else runs. The numbers of a part are checked against a
+// plain loop before anything is timed; exit status 1 if they differ.
 
 #include <fmt/format.h>
 
