@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,13 @@ Result<SharedBytes> SharedBytes::CreateGrowing() {
 }
 
 Status SharedBytes::Grow(size_t size) {
+  // The kernel would go on until it has to end a process.
+  struct sysinfo machine {};
+  if (::sysinfo(&machine) == 0 && size / machine.mem_unit > machine.totalram) {
+    return Error(ErrorCode::kIo, fmt::format("shared memory: cannot make {} bytes: the machine has "
+                                             "{}",
+                                             size, uint64_t{machine.totalram} * machine.mem_unit));
+  }
   // Without the pages, the first touch of one that does not exist any more would be a signal.
   while (size > 0 && ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0) {
     if (errno != EINTR) return MemoryError(fmt::format("make {} bytes", size));
