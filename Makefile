@@ -25,11 +25,13 @@ demo: setup
 	@$(PYTHON) -W ignore examples/find_wrong_epsilon.py
 
 # The compiler works while Python packages are fetched and unpacked (MindSpore alone is 2 GB); the
-# wheel then takes from ccache what was compiled.
+# wheel then takes from ccache what was compiled. The test device needs the headers of torch.
 test:
 	@tools/bootstrap.sh packages test-packages
 	@tools/bootstrap.sh release & compiling=$$!; \
-	  tools/bootstrap.sh python upstream mindspore; status=$$?; wait $$compiling; exit $$status
+	  tools/bootstrap.sh python && { JOBS=1 tools/bootstrap.sh test-device & device=$$!; \
+	  tools/bootstrap.sh upstream mindspore; status=$$?; wait $$device || status=$$?; }; \
+	  status=$${status:-3}; wait $$compiling; exit $$status
 	@tools/bootstrap.sh native
 	@$(PYTHON) tools/run_tests.py
 

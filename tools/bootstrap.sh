@@ -2,15 +2,17 @@
 # Installs what is missing and builds what is stale. Each part leaves a stamp that holds the hash of
 # its inputs, so that a second run only compares hashes.
 #
-#   tools/bootstrap.sh [PART ...]     (no argument: packages python native)
+#   tools/bootstrap.sh [PART ...]     (no argument: packages python-native)
 #
 #   packages   Debian packages of tools/debian-packages.txt (needs root or sudo only if any is missing)
 #   test-packages  those of tools/debian-packages-test.txt (missing ones stop nothing)
 #   python     .venv with the locked requirements
 #   release    the preset `release`, compiled without a word; who needs it says what fails
 #   native     plumbline and the program plumb, installed into .venv
+#   python-native  the two at once
 #   upstream   build/upstream/<version>: the real upstream tool, for compatibility tests, benchmarks
 #   mindspore  build/mindspore: MindSpore for tests/mindspore, apart because it needs NumPy 1
+#   test-device  build/test_device: a PyTorch device for tests on machines that have none
 set -Eeuo pipefail
 trap 'echo "setup: error: line $LINENO of tools/bootstrap.sh failed: $BASH_COMMAND" >&2' ERR
 cd "$(dirname "$0")/.."
@@ -59,27 +61,61 @@ Ask an administrator to run:
     fail "apt-get could not install: ${missing[*]}"
 }
 
+# Compiling every installed module would take longer than to compile those that are imported.
+pip_install() { .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile "$@"; }
+
+python_hash() {
+  { "${PYTHON:-python3}" -c 'import sys; print(sys.version)'; cat requirements/dev.txt; } | hash_text
+}
+
+python_is_up_to_date() { up_to_date python "$(python_hash)" && [ -x .venv/bin/python ]; }
+
 # An interrupted pip leaves a broken environment; its stamp is removed first and written last.
-make_python() {
-  local python=${PYTHON:-python3} hash
+make_venv() {
+  local python=${PYTHON:-python3}
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
     fail "$python: Python 3.10 or newer is needed; set PYTHON to one"
-  hash=$({ "$python" -c 'import sys; print(sys.version)'; cat requirements/dev.txt; } | hash_text)
-  if up_to_date python "$hash" && [ -x .venv/bin/python ]; then
-    say 'Python environment .venv: up to date'
-    return 0
-  fi
-  say 'Python environment .venv: installing requirements/dev.txt (about 1 GB, some minutes)'
   rm -f "$stamps/python"
   [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 ||
     "$python" -m venv --clear .venv || fail 'cannot create .venv (package python3-venv)'
-  .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt ||
+}
+
+fill_venv() {
+  say 'Python environment .venv: installing requirements/dev.txt (about 1 GB, some minutes)'
+  pip_install -r requirements/dev.txt ||
     fail 'pip could not install requirements/dev.txt; is a package index reachable?'
-  printf '%s' "$hash" >"$stamps/python"
+  python_hash >"$stamps/python"
+}
+
+make_python() {
+  if python_is_up_to_date; then
+    say 'Python environment .venv: up to date'
+    return 0
+  fi
+  make_venv
+  fill_venv
+}
+
+# The two together: the compiler needs a few small packages, and works while the large ones come.
+make_python_and_native() {
+  local filling tools
+  if python_is_up_to_date; then
+    make_python
+    build_native
+    return 0
+  fi
+  make_venv
+  tools=$(grep -E '^(nanobind|scikit[-_]build[-_]core|packaging|pathspec)==' requirements/dev.txt)
+  # shellcheck disable=SC2086
+  pip_install --no-deps $tools || fail 'pip could not install the build tools; is a package index reachable?'
+  fill_venv &
+  filling=$!
+  build_native
+  wait "$filling"
 }
 
 native_hash() {
-  { cat "$stamps/python"
+  { python_hash
     find CMakeLists.txt pyproject.toml README.md LICENSE cmake include src cli python tests/CMakeLists.txt \
       -name __pycache__ -prune -o -type f -print0 2>/dev/null |
       LC_ALL=C sort -z | xargs -0 sha256sum; } | hash_text
@@ -132,7 +168,7 @@ make_beside() {
   .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
     >"$site/shared_with_main_environment.pth"
   .venv/bin/python -m pip --python "$env/bin/python" install -q --disable-pip-version-check \
-    --no-deps -r "$list" || fail "pip could not install $list"
+    --no-compile --no-deps -r "$list" || fail "pip could not install $list"
   "$env/bin/python" -W ignore -c "$check" >/dev/null || fail "$env: \"$check\" does not run"
   printf '%s' "$hash" >"$stamps/$name"
 }
@@ -150,7 +186,12 @@ make_mindspore() {
     'import mindspore; mindspore.Tensor([1.0]).asnumpy()'
 }
 
-[ $# -gt 0 ] || set -- packages python native
+# Its program knows itself what is stale: tests call it too.
+build_test_device() {
+  .venv/bin/python tests/test_device/build.py || fail 'the test device was not built'
+}
+
+[ $# -gt 0 ] || set -- packages python-native
 for part in "$@"; do
   case $part in
     packages) install_packages ;;
@@ -158,9 +199,11 @@ for part in "$@"; do
     python) make_python ;;
     release) compile_release ;;
     native) build_native ;;
+    python-native) make_python_and_native ;;
     upstream) make_upstream ;;
     mindspore) make_mindspore ;;
+    test-device) build_test_device ;;
     *) fail "unknown part \"$part\" (expected packages, test-packages, python, release, native," \
-      "upstream, mindspore)" ;;
+      "python-native, upstream, mindspore, test-device)" ;;
   esac
 done

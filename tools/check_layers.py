@@ -49,6 +49,7 @@ INNER: dict[str, tuple[str, ...]] = {
     "base": ("memory", "file", "text", "process"),
     "formats": ("array", "json", "sqlite", "hdf5", "acl", "pytorch", "table"),
     "config": ("graph_dump",),
+    "precheck": ("reference",),
 }
 EVERYTHING = tuple(LAYERS)
 # The outer edges: they may include every layer, and nobody may include them.
@@ -60,6 +61,7 @@ PUBLIC_HEADERS: dict[str, tuple[str, ...]] = {
     "result.h": (),
     "tensor.h": ("result.h",),
     "record.h": ("result.h", "tensor.h"),
+    "reference_api.h": (),
     "shared_value.h": (),
     "run.h": ("result.h", "tensor.h", "record.h", "shared_value.h"),
     "compare_options.h": ("result.h",),
@@ -226,6 +228,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "native recorder": ("_core",),
     "native comparison": ("_compare",),
     "native HDF5": ("_hdf5",),
+    "native references": ("_reference",),
     "hooks": ("adapter", "api_hooks", "api_list", "call_regions", "communication", "custom_apis",
               "custom_ops_file", "dropout", "guards", "module_hooks", "random_calls", "values"),
     "windows": ("call_window", "config_watch", "debugger", "module_dump", "operator_window",
@@ -245,6 +248,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "native recorder": (),
     "native comparison": (),
     "native HDF5": (),
+    "native references": (),
     "hooks": ("native recorder",),
     "windows": ("native recorder", "hooks"),
     "pytorch": ("native recorder", "hooks", "windows", "operator dumper"),
@@ -254,7 +258,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "comparison": ("native comparison",),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
     # Processes of their own, which need nothing of the recorder: only what they run.
-    "pre-check executors": (),
+    "pre-check executors": ("native references",),
     "package": ("native recorder", "comparison", "configuration check"),  # lazily
 }
 # What an import inside a function may load: a framework, or what brings a native library that most

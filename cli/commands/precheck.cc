@@ -20,6 +20,7 @@
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "load/detect.h"
+#include "precheck/mindspore_calls.h"
 #include "precheck/settings.h"
 #include "progress.h"
 #include "terminal.h"
@@ -105,13 +106,15 @@ std::string UsageProblemOf(const Arguments& arguments, const CLI::App& command) 
   return {};
 }
 
-// What upstream's commands have otherwise than ours.
-void ApplyUpstream(Arguments& arguments) {
+// What upstream's commands have otherwise than ours, for a recording of `framework`.
+void ApplyUpstream(Arguments& arguments, std::string_view framework) {
   PrecheckOptions& options = arguments.options;
+  const bool is_mindspore = framework == "mindspore" || framework == "mindtorch";
   if (arguments.as == "run_ut") {
     options.devices.resize(1);
     options.workers = 1;
-  } else if (arguments.is_upstream() && options.workers == 0) {
+  } else if (arguments.is_upstream() && options.workers == 0 && !is_mindspore) {
+    // Of MindSpore it has one process per device.
     options.workers = kUsualWorkersOfDevice;
   }
 }
@@ -165,6 +168,8 @@ Result<int> RunPrecheckCommand(Arguments& arguments) {
   PrecheckOptions& options = arguments.options;
   PL_TRY(ApplySettings(arguments));
   PL_TRY_ASSIGN(options.dump_json, DumpJsonOf(arguments));
+  PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
+  ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
   if (arguments.jit_compile && options.device_type == "cpu") {
     Note("-j: has an effect on an NPU only");
   }
@@ -239,6 +244,11 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       ->type_name("FILE");
   command.add_flag("--save_error_data,--save-error-data", options.save_error_data,
                    "keep inputs and results of calls that do not pass (also -save_error_data)");
+  command
+      .add_option("--max_abs_err,--max-abs-err", options.max_abs_error,
+                  "of a MindSpore recording: the largest absolute error that is none")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_flag("--sorted", options.sorted, "rows in the order of the recording at the end");
   command.add_option("--python", options.python, "the interpreter that has the framework")
       ->type_name("FILE");
@@ -283,7 +293,6 @@ void AddPrecheckCommand(CLI::App& app, int& exit_status) {
       exit_status = ReportError("precheck", Error(ErrorCode::kInvalidArgument, problem));
       return;
     }
-    ApplyUpstream(*arguments);
     const Result<int> status = RunPrecheckCommand(*arguments);
     if (!status && was_signalled != 0) {
       PrintError("plumb precheck: interrupted\n");

@@ -57,7 +57,8 @@ const KernelTable& TableFor(CpuTarget target) {
   static const KernelTable neon = {
       CpuTarget::kNeon,        kBaselineTable.moments_part, kBaselineTable.pairwise_part,
       kBaselineTable.to_float, kBaselineTable.deviations,   kBaselineTable.spreads,
-      kBaselineTable.likeness, kBaselineTable.output_block};
+      kBaselineTable.likeness, kBaselineTable.multiply_panels,
+      kBaselineTable.output_block};
   if (target == CpuTarget::kNeon) return neon;
 #endif
   return kBaselineTable;

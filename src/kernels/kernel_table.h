@@ -103,6 +103,7 @@ struct DeviationSums;
 struct OutputRule;
 struct OutputRuns;
 struct OutputSums;
+struct PanelProduct;
 struct SpreadCenter;
 struct SpreadSums;
 
@@ -121,6 +122,8 @@ struct KernelTable {
   void (*spreads)(const SpreadCenter& center, const PairOfRuns& runs, SpreadSums* sums);
   // Of 8-bit floats and integers kFinite where they are equal. Use LikenessOf() of finite_scan.h.
   Likeness (*likeness)(DType dtype, const void* first, const void* second, size_t bytes);
+  // See kernels/panel_product.h.
+  void (*multiply_panels)(const PanelProduct& product);
   // See kernels/output_sums.h.
   void (*output_block)(const OutputRule& rule, const OutputRuns& runs, OutputSums* sums);
 };

@@ -10,6 +10,7 @@
 #include "kernels/deviation_sums.h"
 #include "kernels/kernel_table.h"
 #include "kernels/output_sums.h"
+#include "kernels/panel_product.h"
 #include "kernels/target_tables.h"
 
 #define PL_TARGET baseline
@@ -25,6 +26,7 @@ namespace {
 #include "kernels/logarithm.inl"
 #include "kernels/deviation.inl"
 #include "kernels/likeness.inl"
+#include "kernels/panel_product.inl"
 #include "kernels/output_pairs.inl"
 // clang-format on
 }  // namespace
@@ -33,5 +35,6 @@ namespace {
 namespace plumbline::kernels {
 const KernelTable kBaselineTable = {
     CpuTarget::kBaseline, baseline::MomentsPart, baseline::PairwisePart, baseline::WidenToFloat,
-    baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,   baseline::OutputPart};
+    baseline::Deviations, baseline::Spreads,     baseline::LikenessOf,
+    baseline::MultiplyPanels, baseline::OutputPart};
 }  // namespace plumbline::kernels

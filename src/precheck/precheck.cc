@@ -16,6 +16,9 @@
 #include "precheck/call_flow.h"
 #include "precheck/error_data.h"
 #include "precheck/executor_pool.h"
+#include "precheck/mindspore_calls.h"
+#include "precheck/mindspore_check.h"
+#include "precheck/mindspore_error_data.h"
 #include "precheck/output_grade.h"
 #include "precheck/result_files.h"
 
@@ -105,10 +108,12 @@ class TorchCalls : public CheckedCalls {
 };
 
 // Keeps what the calls that do not pass were given and returned.
+using SaveCall = std::function<plumbline::Status(const std::string& directory, const RanCall& ran,
+                                                 const CallOutcome& outcome)>;
 class KeepingCalls : public CheckedCalls {
  public:
-  KeepingCalls(const CheckedCalls& calls, std::string directory, uint64_t seed)
-      : calls_(calls), directory_(std::move(directory)), seed_(seed) {}
+  KeepingCalls(const CheckedCalls& calls, std::string directory, SaveCall save)
+      : calls_(calls), directory_(std::move(directory)), save_(std::move(save)) {}
 
   [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override {
     return calls_.Prepare(index);
@@ -119,7 +124,7 @@ class KeepingCalls : public CheckedCalls {
   [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override {
     CallOutcome outcome = calls_.Judge(ran);
     if (!IsWorthKeeping(outcome)) return outcome;
-    const plumbline::Status saved = SaveErrorData(directory_, seed_, ran, outcome);
+    const plumbline::Status saved = save_(directory_, ran, outcome);
     const std::scoped_lock lock(mutex_);
     if (saved) {
       has_saved_ = true;
@@ -137,16 +142,33 @@ class KeepingCalls : public CheckedCalls {
  private:
   const CheckedCalls& calls_;
   const std::string directory_;
-  const uint64_t seed_;
+  const SaveCall save_;
   mutable std::mutex mutex_;
   mutable bool has_saved_ = false;
   mutable std::string problem_;
 };
 
+// What the recordings of the frameworks have different.
+struct RecordingForm {
+  ResultForm files = ResultForm::kPyTorch;
+  std::string executors;      // what the Python interpreter is to load
+  std::string error_data;     // directory of kept calls; the time of the files is appended
+  bool has_timestamp = true;  // to it
+  bool runs_device = true;    // else what was recorded is judged
+  SaveCall save;
+};
+
+// One run over the calls of a plan (CallPlan, MindSporePlan).
+template <class Plan>
 class Precheck {
  public:
-  Precheck(const PrecheckOptions& options, const CallPlan& plan)
-      : options_(options), plan_(plan), places_(plan.size()), torch_calls_(plan) {
+  Precheck(const PrecheckOptions& options, const Plan& plan, const CheckedCalls& calls,
+           RecordingForm form)
+      : options_(options),
+        plan_(plan),
+        places_(plan.size()),
+        calls_(calls),
+        form_(std::move(form)) {
     for (size_t i = 0; i < plan.size(); ++i) places_.Add(i, NameAt{plan});
   }
 
@@ -154,8 +176,8 @@ class Precheck {
     const auto begin = Clock::now();
     PL_TRY(OpenFiles());
     if (options_.save_error_data) {
-      const std::string name = "ut_error_data" + files_->timestamp();
-      keeping_.emplace(torch_calls_, JoinPath(options_.error_data_path, name), options_.plan.seed);
+      keeping_.emplace(calls_, form_.error_data + (form_.has_timestamp ? files_->timestamp() : ""),
+                       form_.save);
     }
     PL_TRY(RecordUnrunnable());
     PL_TRY(RunRunnable());
@@ -170,7 +192,7 @@ class Precheck {
 
  private:
   struct NameAt {
-    const CallPlan& plan;
+    const Plan& plan;
     std::string_view operator()(size_t i) const { return plan.call(i).name; }
   };
   [[nodiscard]] std::optional<size_t> PlaceOf(std::string_view call) const {
@@ -179,6 +201,7 @@ class Precheck {
 
   plumbline::Status OpenFiles() {
     ResultFilesOptions options;
+    options.form = form_.files;
     options.precision = options_.precision;
     options.retry_skipped = options_.retry_skipped;
     if (options_.resume_path.empty()) {
@@ -209,7 +232,7 @@ class Precheck {
     done_ = files_->done().size();
     for (size_t i = 0; i < plan_.size(); ++i) {
       const std::optional<Skip>& skip = plan_.call(i).skip;
-      if (skip && !IsDone(i)) PL_TRY(Record(i, torch_calls_.Skipped(i, *skip)));
+      if (skip && !IsDone(i)) PL_TRY(Record(i, calls_.Skipped(i, *skip)));
     }
     return {};
   }
@@ -219,7 +242,7 @@ class Precheck {
     const auto most = static_cast<int>(std::min(calls, kMostBenchWorkers));
     PoolOptions pool;
     pool.program.python = options_.python;
-    pool.framework = plan_.framework();
+    pool.framework = form_.executors;
     pool.device_type = options_.device_type;
     pool.devices = options_.devices;
     pool.device_workers =
@@ -240,8 +263,7 @@ class Precheck {
     if (order.empty()) return {};
     PL_TRY_ASSIGN(const std::unique_ptr<ExecutorPool> pool,
                   ExecutorPool::Start(PoolOptionsFor(order.size())));
-    const CheckedCalls& calls =
-        keeping_ ? static_cast<const CheckedCalls&>(*keeping_) : torch_calls_;
+    const CheckedCalls& calls = keeping_ ? static_cast<const CheckedCalls&>(*keeping_) : calls_;
     FlowOptions flow;
     flow.threads = static_cast<size_t>(options_.threads);
     flow.is_stopped = options_.is_stopped;
@@ -250,7 +272,7 @@ class Precheck {
                     return Record(index, std::move(outcome));
                   }));
     report_.was_interrupted = end.was_stopped;
-    report_.device = end.facts.device;
+    report_.device = form_.runs_device ? end.facts.device : "recorded results";
     report_.framework_version = end.facts.framework_version;
     return {};
   }
@@ -274,30 +296,69 @@ class Precheck {
   }
 
   const PrecheckOptions& options_;
-  const CallPlan& plan_;
+  const Plan& plan_;
   NameTable places_;
-  TorchCalls torch_calls_;
+  const CheckedCalls& calls_;
+  const RecordingForm form_;
   std::optional<KeepingCalls> keeping_;
   std::optional<ResultFiles> files_;
   PrecheckReport report_;
   uint64_t done_ = 0;
 };
 
+Error OtherFramework(const PrecheckOptions& options, std::string_view framework) {
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{}: was recorded with {} (expected {})", options.dump_json, framework,
+                      options.framework)};
+}
+
+Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
+  const bool is_expected = options.framework.empty() || options.framework == plan.framework();
+  if (!is_expected) return OtherFramework(options, plan.framework());
+  const TorchCalls calls(plan);
+  RecordingForm form;
+  form.executors = plan.framework();
+  form.error_data = JoinPath(options.error_data_path, "ut_error_data");
+  form.save = [&](const std::string& directory, const RanCall& ran, const CallOutcome& outcome) {
+    return SaveErrorData(directory, options.plan.seed, ran, outcome);
+  };
+  return Precheck(options, plan, calls, std::move(form)).Run();
+}
+
+Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const MindSporePlan plan,
+                MindSporePlan::Open(options.dump_json, options.plan.seed));
+  MindSporeLimits limits;
+  limits.max_abs_error = options.max_abs_error;
+  const MindSporeCheck calls(plan, limits);
+  MindSporeErrorData kept(options.output_dir, plan.framework());
+  RecordingForm form;
+  form.files = ResultForm::kMindSpore;
+  // What was recorded is judged without MindSpore, which need not be there then.
+  form.executors = plan.uses_recorded_data() ? "native_torch" : plan.framework();
+  form.error_data = kept.directory();
+  form.has_timestamp = false;
+  form.runs_device = !plan.uses_recorded_data();
+  form.save = [&](const std::string&, const RanCall& ran, const CallOutcome& outcome) {
+    return kept.Add(ran, outcome);
+  };
+  PL_TRY_ASSIGN(PrecheckReport report, Precheck(options, plan, calls, std::move(form)).Run());
+  PL_TRY(kept.Finish());
+  return report;
+}
+
 }  // namespace
 
 Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
-  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
-  const bool is_pytorch = plan.framework() == "pytorch";
-  if (!options.framework.empty() && is_pytorch != (options.framework == "pytorch")) {
-    return Error(ErrorCode::kInvalidArgument,
-                 fmt::format("{}: was recorded with {} (expected {})", options.dump_json,
-                             plan.framework(), options.framework));
+  PL_TRY_ASSIGN(const std::string recorded, FrameworkOf(options.dump_json));
+  const bool is_mindspore = recorded == "mindspore" || recorded == "mindtorch";
+  // Without a word in the file, upstream's -f tells.
+  if (!is_mindspore && (!recorded.empty() || options.framework != "mindspore")) {
+    return RunTorch(options);
   }
-  if (!is_pytorch) {
-    return Error(ErrorCode::kUnsupported, fmt::format("{}: was recorded with {} (expected pytorch)",
-                                                      options.dump_json, plan.framework()));
-  }
-  return Precheck(options, plan).Run();
+  const bool is_expected = options.framework.empty() || options.framework == "mindspore";
+  return is_expected ? RunMindSpore(options) : OtherFramework(options, recorded);
 }
 
 }  // namespace plumbline::precheck

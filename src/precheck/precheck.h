@@ -14,6 +14,7 @@
 
 #include "plumbline/result.h"
 #include "precheck/call_plan.h"
+#include "precheck/mindspore_judge.h"
 #include "precheck/precheck_report.h"
 
 namespace plumbline::precheck {
@@ -37,7 +38,8 @@ struct PrecheckOptions {
   std::string resume_path;  // a result file to go on with; empty: new files
   bool retry_skipped = false;
   bool sorted = false;  // rows in the order of the recording at the end
-  int precision = 14;   // digits of doubles in the files, 0 to 20
+  int precision = 14;   // digits of doubles in the files, 0 to 20; not of MindSpore's
+  double max_abs_error = MindSporeLimits().max_abs_error;  // of MindSpore: outputs above are errors
   bool save_error_data = false;
   std::string error_data_path = ".";
 

@@ -36,7 +36,8 @@ from plumbline.precheck_run.executor import Framework, Place, one_line, serve
 
 CONTROL = 3
 FIRST_SLOT = 4
-FRAMEWORKS = ("pytorch", "mindspore")
+# The last two: MindTorch as side under test, and PyTorch where MindTorch stands before it.
+FRAMEWORKS = ("pytorch", "mindspore", "mindtorch", "native_torch")
 _PR_SET_PDEATHSIG = 1
 # Thread pools that libraries would start when they are imported, and the check for CUDA that does
 # not initialise its driver.
