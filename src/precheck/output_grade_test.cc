@@ -89,6 +89,18 @@ double ValueOf(const Cell& cell) { return cell ? cell->value : kNaN; }
 
 // ---- The ladder ----
 
+TEST(OutputGrade, RoundingOfLargeTermsNearZeroIsNoError) {
+  // Three of a hundred elements are what is left of terms around 3, as behind a normalisation.
+  std::vector<float> bench(100, 3.0F), device(100, 3.0F);
+  for (size_t i = 0; i < 3; ++i) bench[i] = 0.01F, device[i] = 0.0125F;
+  const OutputRow rounded = GradeHalves(bench, device);
+  EXPECT_EQ(rounded.status, Status::kWarning);
+  EXPECT_NE(rounded.message.find("rounding may do that"), std::string::npos) << rounded.message;
+  // One unit of the last place of 3 is 2^-10 x 3 = 0.0029 here.
+  for (size_t i = 0; i < 3; ++i) device[i] = 0.014F;
+  EXPECT_EQ(GradeHalves(bench, device).status, Status::kError);
+}
+
 TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   const OutputRow row = GradeFloats(
       {1, -2, 0.5, 0x1p-23, 3},
