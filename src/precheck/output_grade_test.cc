@@ -115,6 +115,18 @@ TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   EXPECT_EQ(row.shape, "(5,)");
 }
 
+// A mask of attention is full of them on every device.
+TEST(OutputGrade, TheSameInfinitiesAreNoError) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr float kInfF = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(GradeFloats({-kInf, -kInf}, {-kInfF, -kInfF}).status, Status::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2}).status, Status::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2.5F}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {kInfF, 1, 2}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({1, -kInf, 2}, {-kInfF, 1, 2}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, kNaN}, {-kInfF, 1, 2}).status, Status::kError);
+}
+
 TEST(OutputGrade, NaNOnBothSidesIsNoPass) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(GradeFloats({kNaN, 1}, {nan, 1}).status, Status::kError);
@@ -196,16 +208,15 @@ TEST(OutputGrade, OneSideAllZeroIsAnErrorBothAreNot) {
 // ---- Cells of the standards ----
 
 TEST(OutputGrade, StandardOfTheApiFillsItsCells) {
-  const OutputRow ulp = GradeHalves({1, 1.5F, 0, -3},
-                                    {1 + 0x1p-10F, 1.5F, 0x1p-10F, -3 - 0x1p-8F},
+  const OutputRow ulp = GradeHalves({1, 1.5F, 0, -3}, {1 + 0x1p-10F, 1.5F, 0x1p-10F, -3 - 0x1p-8F},
                                     {"Torch.matmul.0", "matmul"});
   EXPECT_EQ(ValueOf(ulp.max_ulp), 2);
   EXPECT_EQ(ValueOf(ulp.mean_ulp), 1);
   EXPECT_EQ(ValueOf(ulp.ulp_proportion), 0.25);
   EXPECT_FALSE(ulp.max_ulp->is_double);
   EXPECT_FALSE(ulp.rmse.has_value());
-  const OutputRow absolute = GradeHalves({1, 0x1p-11F}, {1 + 0x1p-9F, 0x1p-11F + 0x1p-17F},
-                                         {"Torch.add.0", "add"});
+  const OutputRow absolute =
+      GradeHalves({1, 0x1p-11F}, {1 + 0x1p-9F, 0x1p-11F + 0x1p-17F}, {"Torch.add.0", "add"});
   EXPECT_EQ(ValueOf(absolute.rel_error_ratio), 1);
   EXPECT_EQ(ValueOf(absolute.abs_error_ratio), 0);
   EXPECT_TRUE(absolute.inf_nan_error_ratio->is_integer);  // no such element

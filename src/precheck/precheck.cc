@@ -180,7 +180,11 @@ class Precheck {
                        form_.save);
     }
     PL_TRY(RecordUnrunnable());
-    PL_TRY(RunRunnable());
+    if (plumbline::Status run = RunRunnable(); !run) {
+      // Where no device and no interpreter is there, nothing is left of the attempt.
+      if (options_.resume_path.empty() && done_ == 0) RemoveFiles();
+      return run.error();
+    }
     if (options_.sorted) {
       PL_TRY(files_->Sort([this](std::string_view call) { return PlaceOf(call); }));
     }
@@ -213,6 +217,12 @@ class Precheck {
     PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, options));
     for (const auto& [call, done] : files_->done()) report_.AddEarlier(done.forward, done.backward);
     return {};
+  }
+
+  void RemoveFiles() const {
+    for (const std::string& path : {files_->details_path(), files_->result_path()}) {
+      (void)RemoveFile(path);
+    }
   }
 
   [[nodiscard]] bool IsDone(size_t index) const {
