@@ -44,6 +44,8 @@ bool IsDropout(std::string_view call_name);
 // ---- One-sided step: the status of one float output ----
 inline constexpr double kCosineAbove = 0.99;
 inline constexpr double kMaxAbsErrorBelow = 0.001;
+// Ours: an error below that, but above this share of the largest value, is judged by the shares.
+inline constexpr double kSmallErrorShare = 0.01;
 // Relative errors whose shares are taken, and what a share has to be above.
 inline constexpr double kHundredth = 0.01, kThousandth = 0.001, kTenThousandth = 0.0001;
 inline constexpr double kHundredthShareAbove = 1 - kHundredth;

@@ -22,6 +22,7 @@ from torch import nn
 TEXT: dict[str, Any] = {
     "vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 48, "max_position_embeddings": 32, "num_key_value_heads": 2,
+    "attn_implementation": "eager",  # products and softmax as calls of their own
 }
 
 
