@@ -240,6 +240,55 @@ def journal() -> Seeds:
     }
 
 
+def precheck_plan() -> Seeds:
+    """dump.json of calls whose arguments are of every kind, with ranges of every kind."""
+    def tensor(dtype: str, shape: list[int], low: object, high: object, **more: object) -> object:
+        return {"type": "torch.Tensor", "dtype": f"torch.{dtype}", "shape": shape, "Max": high,
+                "Min": low, "Mean": 0, "Norm": 0, "requires_grad": True, **more}
+
+    def dump(data: dict[str, object], where: str | None = None) -> bytes:
+        return json.dumps({"task": "statistics", "level": "L1", "framework": "pytorch",
+                           "dump_data_dir": where, "data": data}).encode()
+
+    def call(*args: object, **kwargs: object) -> object:
+        return {"input_args": list(args), "input_kwargs": kwargs,
+                "output": [tensor("float16", [2], 0, 1)]}
+
+    nan, inf = float("nan"), float("inf")
+    dtypes = ("bool", "uint8", "int8", "int64", "uint64", "float16", "bfloat16", "float32",
+              "float64", "float8_e5m2", "complex64")
+    ranges = ((0, 1), (nan, nan), (-inf, inf), (-3e38, 3e38), (None, 1), (True, False))
+    zoo = [tensor(dtype, [3, 2], low, high) for dtype in dtypes for low, high in ranges]
+    scalars = [{"type": kind, "value": value} for kind, value in (
+        ("int", 3), ("float", nan), ("torch.Size", [2]), ("slice", [1, None, 2]),
+        ("ellipsis", "..."), ("torch.dtype", "torch.half"), ("torch.device", "cpu"),
+        ("numpy.float16", 1.5), ("function", None))]
+    index = tensor("int64", [4], -100, 1e9)
+    table = tensor("float32", [5, 7], -1, 1)
+    return {
+        "kinds": dump({"Torch.cat.0.forward": call(zoo, axis=1),
+                       "Torch.add.0.forward": call(*scalars, [None, [True]], k={"x": "y"}),
+                       "Torch.add.0.backward": {"input": [table, None], "output": []},
+                       "Torch.huge.0.forward": call(tensor("float32", [2**40, 2**40], 0, 1))}),
+        "ranges": dump({f"Torch.abs.{i}.forward": call(value) for i, value in enumerate(zoo)}),
+        "indices": dump({
+            "Functional.embedding.0.forward": call(index, table),
+            "Tensor.scatter_.0.forward": call(table, 1, tensor("int64", [5, 7], 0, 6), 2.0),
+            "Functional.cross_entropy.0.forward": call(table, tensor("int32", [5], -100, 6)),
+            "Torch.take_along_dim.0.forward": call(table, index, None),
+            "Functional.one_hot.0.forward": call(index, 6),
+            "NPU.npu_fusion_attention.0.forward": call(
+                table, atten_mask=table, sparse_mode={"type": "int", "value": 0},
+                cu_seqlens_q=tensor("int32", [9], 0, 99)),
+            "Functional.conv2d.0.forward": call(table, table)}),
+        "recorded": dump({"Torch.abs.0.forward": call(
+            tensor("float32", [2], 0, 1, data_name="a.pt"))}, "/d"),
+        "others": dump({"Module.a.A.forward.0": call(), "Distributed.all_reduce.0.forward": call(),
+                        "VF.lstm.0.forward": call(), "Torch.randn.0.forward": call()}),
+        "bad_name": dump({"Foo.bar.0.sideways": call()}),
+    }
+
+
 def noise(seed: int, sizes: tuple[int, ...]) -> Seeds:
     generator = random.Random(seed)
     return {f"noise_{size}": bytes(generator.getrandbits(8) for _ in range(size))
@@ -354,7 +403,7 @@ CORPUS = {
     "graph_dump": graph_dump,
     "check_rules": check_rules, "compare": compare, "csv": csv, "dump_json": dump_json,
     "journal": journal, "kernels": kernels, "mappings": mappings, "npy": npy,
-    "packed_value": packed_value, "safetensors": safetensors,
+    "packed_value": packed_value, "precheck_plan": precheck_plan, "safetensors": safetensors,
     "torch_archive": torch_pt, "torch_pt": torch_pt, "xlsx": xlsx,
 }
 

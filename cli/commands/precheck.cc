@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -120,16 +121,16 @@ void ApplyUpstream(Arguments& arguments, std::string_view framework) {
 
 plumbline::Status ApplySettings(Arguments& arguments) {
   PrecheckOptions& options = arguments.options;
-  if (!arguments.config_path.empty()) {
-    PL_TRY_ASSIGN(const precheck::PrecheckSettings settings,
-                  precheck::LoadPrecheckSettings(arguments.config_path));
-    options.plan.white_list = settings.white_list;
-    options.plan.black_list = settings.black_list;
-    options.error_data_path = settings.error_data_path;
-    options.precision = settings.precision;
-    options.plan.seed = settings.seed.value_or(options.plan.seed);
-    for (const std::string& warning : settings.warnings) Note(warning);
-  }
+  const char* const defaults = std::getenv(precheck::kDefaultsVariable);
+  PL_TRY_ASSIGN(
+      const precheck::PrecheckSettings settings,
+      precheck::LoadPrecheckSettings({arguments.config_path, defaults == nullptr ? "" : defaults}));
+  options.plan.white_list = settings.white_list;
+  options.plan.black_list = settings.black_list;
+  options.error_data_path = settings.error_data_path;
+  options.precision = settings.precision;
+  options.plan.seed = settings.seed.value_or(options.plan.seed);
+  for (const std::string& warning : settings.warnings) Note(warning);
   // The command line wins.
   options.plan.seed = arguments.seed.value_or(options.plan.seed);
   return {};

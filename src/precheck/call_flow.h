@@ -58,7 +58,7 @@ struct FlowOptions {
   size_t threads = 0;  // that make ready and judge; 0: one per core
   // Most bytes of inputs in flight; a call with more runs by itself. 0: by the machine's memory.
   uint64_t most_input_bytes = 0;
-  std::function<bool()> is_stopped;  // asked now and then; then what is in flight is let go
+  std::function<bool()> is_stopped = {};  // asked now and then; then what is in flight is let go
 };
 
 struct FlowEnd {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,8 @@
 
 namespace plumbline::precheck {
 
+inline constexpr uint64_t kDefaultSeed = 1234;
+
 // Which calls are run, and with what.
 struct PlanOptions {
   // Bare names of APIs ("matmul", "linalg.inv"). A call in black_list is not run; else, where
@@ -26,7 +27,8 @@ struct PlanOptions {
   std::vector<std::string> white_list, black_list;
   bool dedupe = false;  // -f: of calls that differ in values alone the first one stands for all
   bool keep_random = false;  // also APIs that draw random numbers, whose results cannot agree
-  uint64_t seed = 1234;
+  bool salvage = false;      // of a dump.json that is cut the calls before the cut
+  uint64_t seed = kDefaultSeed;
   // Most bytes of the inputs of one call; more are a Skip. 0: the machine's memory.
   uint64_t memory_limit = 0;
 };
@@ -38,7 +40,7 @@ struct EntryRange {
 };
 
 struct PlannedCall {
-  std::string name;  // "Functional.conv2d.0"
+  std::string name;                             // "Functional.conv2d.0"
   [[nodiscard]] std::string_view type() const;  // "Functional"; views into `name`
   [[nodiscard]] std::string_view api() const;   // "conv2d", "linalg.inv"
   EntryRange forward, backward;
@@ -48,13 +50,6 @@ struct PlannedCall {
   uint64_t merged_calls = 0;  // later calls like this one that `dedupe` left out
   std::optional<Skip> skip;   // it is not to be run, and why
 };
-
-// What an API's name is by 3-part and 4-part names: "Torch.linalg.inv.0" is "linalg.inv". Nothing:
-// no name of this form.
-struct ApiName {
-  std::string_view type, api;
-};
-std::optional<ApiName> ParseApiName(std::string_view call_name);
 
 // Immutable after Open(); thread-safe. Movable.
 class CallPlan {
@@ -79,19 +74,15 @@ class CallPlan {
   // Sentences to log once.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
-  // Reads the entries of a call again and makes it ready; or why it cannot be run. For a call with a
-  // skip that skip.
-  [[nodiscard]] tl::expected<PreparedCall, Skip> Prepare(size_t i) const;
+  // Reads the entries of a call again and makes it ready; or why it cannot be run. For a call with
+  // a skip that skip.
+  [[nodiscard]] OrSkip<PreparedCall> Prepare(size_t i) const;
 
  private:
   struct Impl;
   explicit CallPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
-
-// Names that the lists may hold: the APIs that recorders wrap, of the groups functional, tensor,
-// torch and torch_npu. kInvalidArgument lists the others; `field` names the list in the message.
-Status CheckApiNames(std::string_view field, const std::vector<std::string>& names);
 
 }  // namespace plumbline::precheck
 

@@ -23,9 +23,9 @@ struct TensorPlace {
   DType dtype = DType::kFloat32;
   Shape shape;
   size_t offset = 0;
-  bool requires_grad = false;   // of arguments: its gradient is an output of the backward
-  std::optional<DType> raised;  // of arguments: the type it has on the benchmark side
-  std::string type;             // of results: what the framework calls it, if not its own tensor
+  bool requires_grad = false;        // of arguments: its gradient is an output of the backward
+  std::optional<DType> raised = {};  // of arguments: the type it has on the benchmark side
+  std::string type = {};  // of results: what the framework calls it, if not its own tensor
 };
 
 // What JSON has no form for, by the framework's spelling: a dtype "torch.float16", a memory format

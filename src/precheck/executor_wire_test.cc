@@ -67,8 +67,10 @@ TEST(ExecutorWire, WhatIsNoAnswerIsRefused) {
 
 TEST(ExecutorWire, NoTensorLiesOutsideItsMemory) {
   const auto lies = [](std::string_view tensor, size_t bytes) {
-    const auto answer = ParseAnswer(std::string(R"({"id":1,"forward":{"value":{"dict":[["a",)") +
-                                    std::string(tensor) + "]]}}}");
+    std::string line = R"x({"id":1,"forward":{"value":{"dict":[["a",)x";
+    line += tensor;
+    line += "]]}}}";
+    const auto answer = ParseAnswer(line);
     return answer && CheckPlaces(answer->result, bytes).has_value();
   };
   EXPECT_TRUE(lies(R"({"tensor":["int8",[64],64,false,null]})", 128));

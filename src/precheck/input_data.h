@@ -1,9 +1,9 @@
 // The contents of input tensors: drawn from recorded statistics, or read from recorded files.
 //
-// Drawn elements come from a counter-based generator: element i of a tensor depends on the seed, the
-// full name of the call, the direction, the path of the argument and i, and on nothing else. They
-// are equal to the bit on every machine, for every number of threads and workers, in every order and
-// after a resume.
+// Drawn elements come from a counter-based generator: element i of a tensor depends on the seed,
+// the full name of the call, the direction, the path of the argument and i, and on nothing else.
+// They are equal to the bit on every machine, for every number of threads and workers, in every
+// order and after a resume.
 
 #ifndef PLUMBLINE_PRECHECK_INPUT_DATA_H_
 #define PLUMBLINE_PRECHECK_INPUT_DATA_H_
@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <tl/expected.hpp>
 
 #include "plumbline/record.h"
 #include "precheck/outcome.h"
@@ -41,14 +40,14 @@ constexpr uint64_t StreamNumber(uint64_t key, uint64_t index) {
 
 // The range that a tensor's statistics name, or why its elements cannot be drawn: Max or Min is
 // absent, or an integer tensor's is NaN.
-tl::expected<ValueRange, Skip> RangeOf(const TensorRecord& record, DType dtype);
+OrSkip<ValueRange> RangeOf(const TensorRecord& record, DType dtype);
 
 // Fills `out` with the elements of a tensor of `dtype` and `shape`. With u uniform in [0, 1), in
 // double and rounded once to the type:
 //   floating   low (1 - u) + high u, within [low, high]; then the ends are planted: the first
 //              element is low, the last one high, and one element each stands for the infinite or
-//              NaN end of a raw range. All NaN where high is NaN; where no element was finite all are
-//              high, and the last slice of the first dimension is low
+//              NaN end of a raw range. All NaN where high is NaN; where no element was finite all
+//              are high, and the last slice of the first dimension is low
 //   integers   uniform in [low, high], both truncated; the ends planted
 //   bool       true where an integer drawn from [low, high] is above 0
 //   complex    magnitude as of floating types, phase uniform
@@ -56,10 +55,10 @@ tl::expected<ValueRange, Skip> RangeOf(const TensorRecord& record, DType dtype);
 // Requires: out.size() == elements x size of one; shape without negative sizes.
 void Generate(const TensorFill& fill, const GeneratedData& data, std::span<std::byte> out);
 
-// Writes every input of `call` into `memory`. Thread-safe and deterministic; uses the threads of the
-// surrounding RunWithThreads() for large tensors. Skips with kMissingData where a recorded file is
-// no longer what Prepare() saw. Requires: memory.size() >= call.input_bytes.
-tl::expected<void, Skip> FillInputs(const PreparedCall& call, std::span<std::byte> memory);
+// Writes every input of `call` into `memory`. Thread-safe and deterministic; uses the threads of
+// the surrounding RunWithThreads() for large tensors. Skips with kMissingData where a recorded file
+// is no longer what Prepare() saw. Requires: memory.size() >= call.input_bytes.
+OrSkip<void> FillInputs(const PreparedCall& call, std::span<std::byte> memory);
 
 }  // namespace plumbline::precheck
 

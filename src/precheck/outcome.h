@@ -58,6 +58,7 @@ class [[nodiscard]] OrSkip : public tl::expected<T, Skip> {
  public:
   using Base = tl::expected<T, Skip>;
   using Base::Base;
+  OrSkip() = default;
   OrSkip(Skip skip) : Base(tl::unexpect, std::move(skip)) {}  // NOLINT: implicit by design
 };
 
@@ -65,7 +66,7 @@ class [[nodiscard]] OrSkip : public tl::expected<T, Skip> {
 // floats in their shortest form. Absent: one blank.
 struct Number {
   double value = 0;
-  bool is_double = true;   // printed fixed-point
+  bool is_double = true;    // printed fixed-point
   bool is_integer = false;  // printed bare
 };
 using Cell = std::optional<Number>;
@@ -83,7 +84,7 @@ struct FailureFacts {
 
 // One row of the details file: one output of one direction of a call.
 struct OutputRow {
-  std::string name;  // "Functional.conv2d.0.forward.output.0"
+  std::string name;                              // "Functional.conv2d.0.forward.output.0"
   std::string bench_dtype, device_dtype, shape;  // as they are printed: "torch.float32", "(2, 3)"
   Cell cosine, max_abs_error;
   Cell hundredth, thousandth, ten_thousandth;  // shares of elements with a smaller relative error

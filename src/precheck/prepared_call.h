@@ -27,7 +27,7 @@ struct ValueRange {
 // What generated elements are besides uniform in their range, so that a call makes sense with them.
 enum class Pattern : uint8_t {
   kUniform,
-  kAscending,      // sorted, as lengths that add up
+  kAscending,      // sorted, as lengths that add up or boundaries
   kDistinct,       // along dimension `dimension`: no two equal, from 0 to `extent` - 1
   kStrictlyUpper,  // of a mask: true above the diagonal of the last two dimensions
 };
@@ -74,8 +74,8 @@ struct PreparedCall {
   std::optional<std::vector<CallValue>> grads;
   // Why a backward that was recorded is not run. Without it and without grads none was recorded.
   std::optional<Skip> backward_skip;
-  // The device side runs under autocast of this type: the call was recorded inside a region of mixed
-  // precision. Never on the benchmark side.
+  // The device side runs under autocast of this type: the call was recorded inside a region of
+  // mixed precision. Never on the benchmark side.
   std::optional<DType> autocast;
   size_t input_bytes = 0;
   std::vector<TensorFill> fills;

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +27,8 @@ from precheck_processes import (
 from torch.nn import functional as F
 
 from plumbline.precheck_run import values
+from plumbline.precheck_run.executor import Place, serve
+from plumbline.precheck_run.pytorch import TorchRunner
 
 # Calls that a framework does not have: one that crashes, one that hangs, one that returns a dict.
 SITE = """
@@ -470,6 +474,23 @@ def test_an_executor_that_hangs_can_be_killed(zygote: Zygote) -> None:
     assert zygote.end_of(33) == f"signal 9 ({signal.strsignal(9)})"
 
 
+def test_a_device_that_is_lost_ends_its_executor_after_the_answer() -> None:
+    place = Place("device", "meta", threads=1, slots=1, first_descriptor=4)
+    runner = TorchRunner(place, torch.device("meta"))  # no tensor comes back from there
+    line = json.dumps({"id": 5, "slot": 0, "name": "Torch.cat.0", "type": "Torch", "api": "cat",
+                       "args": [], "kwargs": [], "grads": None}).encode()
+    ours, theirs = socket.socketpair()
+    ours.sendall(line + b"\n" + line + b"\n")
+    with pytest.raises(SystemExit):
+        serve(theirs, runner)
+    gc.enable()
+    theirs.close()
+    with ours:
+        answer = json.loads(ours.recv(1 << 16))  # and no second one
+    assert (answer["id"], answer["last"]) == (5, True)
+    assert answer["forward"]["skip"][0] == "device-failed"
+
+
 # ---- Order, memory, repeatability
 
 def test_requests_are_answered_in_order(bench: Executor) -> None:
@@ -609,6 +630,16 @@ def test_a_server_started_by_hand_says_what_it_is_for() -> None:
                           capture_output=True, text=True)
     assert done.returncode == 2
     assert "plumb precheck starts this program" in done.stderr
+
+
+def test_a_fork_before_the_start_is_refused() -> None:
+    server = Zygote()
+    executor = server.fork(identity=3)
+    assert server.end_of(3) == "not started"
+    assert executor.read() is None
+    server.send({"op": "dance"})
+    assert (server.read() or {})["error"] == "request 'dance' is unknown (expected start or fork)"
+    server.close()
 
 
 def _sixty_four(server: Zygote) -> list[int]:

@@ -22,6 +22,7 @@ _KEPT_BYTES = 64 << 20
 _CALLS_PER_COLLECTION = 4096
 _BYTES_PER_COLLECTION = 256 << 20
 _LONGEST_MESSAGE = 400
+_decode = json.JSONDecoder().decode  # json.loads() asks for the encoding first
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def answer_line(line: bytes, runner: Runner) -> dict[str, Any]:
     """The answer to one line. A request that makes no sense gets {"id", "error"}."""
     identity = None
     try:
-        request = json.loads(line)
+        request = _decode(line.decode())
         identity = request["id"]
         answer = runner.run(request)
     except (ValueError, KeyError, TypeError, IndexError) as error:

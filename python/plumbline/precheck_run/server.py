@@ -145,11 +145,14 @@ class Zygote:
         return {"error": f"device {device}: looking for it ended with {how_it_ended(status)}"}
 
     def _fork(self, request: dict[str, Any]) -> None:
-        if not self._sockets or self._framework is None:
-            what = "no socket came with the request" if self._framework else "not started"
-            self._send({"ended": request["id"], "how": what})
+        if not self._sockets:
+            self._send({"ended": request["id"], "how": "no socket came with the request"})
             return
         descriptor = self._sockets.popleft()
+        if self._framework is None:
+            os.close(descriptor)
+            self._send({"ended": request["id"], "how": "not started"})
+            return
         try:
             pid = os.fork()
         except OSError as error:

@@ -124,7 +124,13 @@ struct VisitedCall {
 Result<DumpFile> VisitDump(std::string_view text, bool salvage,
                            const std::function<void(VisitedCall&&)>& visit);
 
-// The same for texts in memory.
+// The same of a file, which is loaded and given back as it is read. Errors as ReadDump.
+Result<DumpFile> VisitDumpFile(const std::string& path, bool salvage,
+                               const std::function<void(VisitedCall&&)>& visit);
+// The entry `name` again from the text of its value. kCorrupt, kUnsupported as ParseDump.
+Result<Call> ParseEntry(std::string name, std::string_view text);
+
+// For texts in memory.
 Result<DumpFile> ParseDump(std::string_view text, bool salvage);
 Result<StackTable> ParseStack(std::string_view text);
 Result<ConstructTable> ParseConstruct(std::string_view text);

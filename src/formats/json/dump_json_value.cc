@@ -436,6 +436,11 @@ class DumpReader {
   // See KeepEntry; `text` is loaded as it is read, and given back.
   DumpReader(StreamedText& text, const KeepEntry& keep)
       : feed_(text, kMaxValueDepth + kOuterDepth), in_(feed_.in()), values_(feed_), keep_(&keep) {}
+  DumpReader(StreamedText& text, std::function<void(VisitedCall&&)> visit)
+      : feed_(text, kMaxValueDepth + kOuterDepth),
+        in_(feed_.in()),
+        values_(feed_),
+        visit_(std::move(visit)) {}
 
   Result<DumpFile> Run(bool salvage) {
     Status read = ReadDocument();
@@ -564,6 +569,7 @@ class DumpReader {
       ++entries_;
       if (visit_) {
         visit_({std::move(call), begin, complete_});
+        feed_.Release(complete_);
       } else {
         Keep(std::move(call));
       }
@@ -631,6 +637,28 @@ class DumpReader {
 Result<DumpFile> VisitDump(std::string_view text, bool salvage,
                            const std::function<void(VisitedCall&&)>& visit) {
   return DumpReader(text, visit).Run(salvage);
+}
+
+Result<DumpFile> VisitDumpFile(const std::string& path, bool salvage,
+                               const std::function<void(VisitedCall&&)>& visit) {
+  PL_TRY_ASSIGN(StreamedText text, StreamedText::Open(path));
+  auto file = DumpReader(text, visit).Run(salvage);
+  if (!file) return file.error().In(path);
+  return file;
+}
+
+Result<Call> ParseEntry(std::string name, std::string_view text) {
+  JsonFeed feed(text, kMaxValueDepth + 1);
+  ValueReader values(feed);
+  Call call;
+  call.kind = KindOfCall(name);
+  call.name = std::move(name);
+  const bool is_object = feed.in().Peek() == Kind::kObject;
+  if (is_object && values.ReadMembers(call.members) && feed.in().ReadEnd()) return call;
+  if (feed.in().failed()) return feed.in().error().In(call.name);
+  return Error(
+      ErrorCode::kCorrupt,
+      fmt::format("{}: {}", call.name, is_object ? values.problem() : "the entry is no object"));
 }
 
 Result<std::vector<std::string>> ParseNames(std::string_view text) {
