@@ -42,6 +42,21 @@ functional.mapped = lambda x: {"sum": x + x, "rest": [x * 3, None, (True, 7, "te
 functional.special = lambda x: [torch.float16, torch.Size([2, 3]), float("nan"), float("-inf"),
                                 1 << 62, -(1 << 63), 1 << 70, 1.5j, torch.device("cpu"), object]
 functional.give = lambda *args, **kwargs: (repr(args), repr(kwargs))
+
+class Reference:  # stands for the module of reference functions
+    recorded = threads = None
+    def find(self, name):
+        return self.double if name == "npu_double" else None
+    def double(self, x, *, rows=None):
+        return [x * 2, self.recorded, self.threads, str(x.device)]
+    def set_recorded(self, dtype):
+        self.recorded = dtype
+    def set_threads(self, threads):
+        self.threads = threads
+    def post_process(self, api, outputs, kwargs):
+        return [outputs[0][: kwargs["rows"]], *outputs[1:]] if "rows" in kwargs else outputs
+reference = sys.modules["plumbline.precheck_run.reference"] = Reference()
+reference.double = reference.double  # the same object each time
 """
 
 
@@ -350,6 +365,22 @@ def test_a_tensor_compared_with_none(bench: Executor) -> None:
     assert bench.result(bench.ask("Tensor.__eq__.0", X, None)) is False
     assert bench.result(bench.ask("Tensor.__ne__.0", X, None)) is True
     assert bench.result(bench.ask("Tensor.__eq__.0", X, X)).all()
+
+
+@pytest.mark.parametrize("role", ["bench", "device"])
+def test_a_reference_function_stands_in_for_an_operator(zygote: Zygote, role: str) -> None:
+    executor = zygote.fork(identity=37, role=role)
+    assert executor.ready()["ready"]
+    x, gradient = noise(4, 2, dtype=torch.float16).requires_grad_(), noise(4, 2)
+    answer = executor.ask("NPU.npu_double.0", x, kwargs={"rows": 3}, grads=[gradient])
+    value, recorded, threads, where = executor.result(answer)
+    backward = executor.result(answer, "backward")[0]
+    executor.connection.close()
+    assert zygote.end_of(37) == "exit status 0"
+    assert value.dtype == (torch.float32 if role == "bench" else torch.float16)
+    assert torch.equal(value, (x.detach() * 2)[:3].to(value.dtype))
+    assert (recorded, threads, where) == ("float16", 1, "cpu")
+    assert torch.equal(backward, (gradient * 2).to(value.dtype))
 
 
 # ---- Backward

@@ -9,6 +9,7 @@ cannot be changed, which set_() and transpose_() do.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import math
 import operator
@@ -150,9 +151,10 @@ def find_api(kind: str, api: str) -> Callable[..., Any]:
 
 def _find_operator(kind: str, api: str) -> Callable[..., Any]:
     """An ATen operator or a vendor's, by the reference functions first."""
-    reference = find_reference(api)
-    if reference is not None:
-        return reference
+    reference = references()
+    found: Callable[..., Any] | None = None if reference is None else reference.find(api)
+    if found is not None:
+        return found
     if kind == "NPU":
         raise LookupError(f"there is no reference function for {api}")
     return _operator_of("aten", api)
@@ -167,18 +169,13 @@ def _operator_of(namespace: str, api: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def find_reference(api: str) -> Callable[..., Any] | None:
-    """The reference function of a fused operator, or None.
-
-    One with an attribute `takes_recorded` that is true has a keyword `recorded`: the type that the
-    first floating tensor had where it was recorded ("float16"), before its precision was raised.
-    """
+@functools.lru_cache(maxsize=1)
+def references() -> Any:
+    """plumbline.precheck_run.reference; None in a package without its native part."""
     try:
-        module = importlib.import_module("plumbline.precheck_run.reference")
-    except ImportError:  # a package without its native part
+        return importlib.import_module("plumbline.precheck_run.reference")
+    except ImportError:
         return None
-    found: Callable[..., Any] | None = module.find(api)
-    return found
 
 
 class TorchRunner:
@@ -190,7 +187,8 @@ class TorchRunner:
         self._is_bench = place.is_bench
         self._device = device
         self._slots = [Slot(place, index) for index in range(place.slots)]
-        self._apis: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._threads = place.threads
+        self._apis: dict[tuple[str, str], _Api] = {}
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """Forward and, if gradients come, backward; either may be skipped for a reason."""
@@ -198,25 +196,24 @@ class TorchRunner:
         slot.begin_results()
         results = _Results(slot)
         grads = None if request.get("only_forward") else request["grads"]
-        call = _Call(request, slot, self._side_of(request["type"]), wants_grad=grads is not None)
         # Whatever draws random numbers draws the same ones on every machine and in any order.
         _seed(zlib.crc32(request["name"].encode()), self._device)
         answer: dict[str, Any] = {"forward": None, "backward": None}
-        output = None
         try:
-            function = self._find(request["type"], request["api"])
-            output, note = call.forward(function)
-            answer["forward"] = results.of(output)
-            if note:
-                answer["note"] = note
+            api = self._find(request["type"], request["api"])
+            side = _Side(self._is_bench, torch.device("cpu") if api.is_on_host else self._device)
+            call = _Call(request, slot, side, wants_grad=grads is not None)
+            output = call.forward(api)
+            answer["forward"] = results.of(call.compared(api, output))
         except Exception as error:
             answer["forward"] = {"skip": self._cause(error)}
+            if grads is not None:
+                answer["backward"] = {"skip": ["backward-skipped", "the forward failed"]}
+            return answer
         if grads is not None:
-            failed = "skip" in answer["forward"]
-            answer["backward"] = (
-                {"skip": ["backward-skipped", "the forward failed"]} if failed
-                else self._backward(call, grads, output, results)
-            )
+            answer["backward"] = self._backward(call, grads, output, results)
+        if call.note:
+            answer["note"] = call.note
         if request.get("report_overflow"):
             answer["overflow"] = {
                 direction: _has_overflow(answer[direction], slot)
@@ -235,18 +232,16 @@ class TorchRunner:
         except Exception as error:
             return {"skip": self._cause(error)}
 
-    def _side_of(self, kind: str) -> _Side:
-        """Where the arguments of a call are made, and how precise."""
-        # Reference functions stand in for vendor operators everywhere but on their own device.
-        on_host = kind == "NPU" and self._device.type != "npu"
-        return _Side(self._is_bench, torch.device("cpu") if on_host else self._device)
-
-    def _find(self, kind: str, api: str) -> Callable[..., Any]:
-        found = self._apis.get((kind, api))
+    def _find(self, kind: str, name: str) -> _Api:
+        found = self._apis.get((kind, name))
         if found is None:
             is_npu = self._device.type == "npu" and not self._is_bench
-            found = _vendor_operator(kind, api) if is_npu else None
-            found = self._apis[kind, api] = found or find_api(kind, api)
+            function = _vendor_operator(kind, name) if is_npu else None
+            if function is None:
+                function = find_api(kind, name)
+            found = self._apis[kind, name] = _Api(kind, name, function)
+            if found.is_on_host:
+                references().set_threads(self._threads)
         return found
 
     def _cause(self, error: Exception) -> list[str]:
@@ -291,6 +286,18 @@ def _seed(seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
 
 
+class _Api:
+    """A function by its name in recordings."""
+
+    def __init__(self, kind: str, name: str, function: Callable[..., Any]) -> None:
+        self.kind = kind
+        self.name = name
+        self.function = function
+        is_operator = kind in ("NPU", "Aten") and references() is not None
+        # A reference function stands in for an operator, and takes tensors of the host only.
+        self.is_on_host = is_operator and function is references().find(name)
+
+
 class _NoBackward(Exception):
     """Why there is no backward to run."""
 
@@ -323,22 +330,31 @@ class _Call:
         self._recorded: str | None = None  # type of the first floating tensor
         # Per tensor among the arguments: what its gradient is of, or None.
         self._leaves: list[torch.Tensor | None] = []
+        self._kwargs: dict[str, Any] = {}
+        self.note = ""  # a remark on how the call was made
         self.bytes_read = 0
 
-    def forward(self, function: Callable[..., Any]) -> tuple[Any, str]:
-        """The result, and a remark for the message: once more with int64 if int32 will not do."""
+    def forward(self, api: _Api) -> Any:
+        """The result; the call is made once more with int64 if int32 will not do."""
         try:
-            return self._run(function), ""
+            return self._run(api)
         except (RuntimeError, TypeError, IndexError) as error:
             if not self._has_int32 or not _WANTS_INT64.search(str(error)):
                 raise
             self._int32_as = torch.int64
+            self.note = "int32 arguments were passed as int64"
             try:
-                return self._run(function), "int32 arguments were passed as int64"
+                return self._run(api)
             except Exception:
                 raise error from None
 
-    def _run(self, function: Callable[..., Any]) -> Any:
+    def compared(self, api: _Api, output: Any) -> Any:
+        """What of the result is compared: some vendor operators leave parts of it undefined."""
+        if api.kind != "NPU" or references() is None:
+            return output
+        return references().post_process(api.name, output, self._kwargs)
+
+    def _run(self, api: _Api) -> Any:
         self._leaves = []
         request = self._request
         # Not kept: an object that holds its own methods is left to the garbage collection, and so
@@ -354,10 +370,12 @@ class _Call:
         kwargs = {name: decode(value, makers) for name, value in request["kwargs"]}
         if "device" in kwargs:
             kwargs["device"] = self._device_for(kwargs["device"])
-        if request["type"] == "Tensor" and request["api"] in _ADAPTED:
-            function = _ADAPTED[request["api"]](function, request["grads"])
-        if getattr(function, "takes_recorded", False):
-            kwargs["recorded"] = self._recorded
+        self._kwargs = kwargs
+        function = api.function
+        if api.kind == "Tensor" and api.name in _ADAPTED:
+            function = _ADAPTED[api.name](function, request["grads"])
+        if api.is_on_host:  # it rounds as the device does, for the backward too
+            references().set_recorded(self._recorded)
         autocast = None if self._side.is_bench else request.get("autocast")
         if autocast:
             with torch.autocast(self._side.device.type, dtype=DTYPES[autocast]):
