@@ -25,6 +25,7 @@ OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
     [sys.executable, str(END_TO_END / "graph_dumps.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
+    [sys.executable, "benchmarks/precheck/run.py", str(NATIVE / "precheck" / "comparator_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
     [str(NATIVE / "tensor" / "layout_bench")],
     [str(NATIVE / "store" / "long_step_bench")],

@@ -303,6 +303,7 @@ static inline double Float8Logarithm(double magnitude) {
   return Max(LogRatio<double>(magnitude + 0x1p-1000, 1.0) * kOneOverLn2, -22.0);
 }
 static inline double Float8Ulp(double d, double b) {
+  if (!IsFinite(d)) return Abs(d);
   const int64_t bits = __builtin_bit_cast(int64_t, Max(Abs(b), 0x1p-22)) >> 52;
   const int64_t e = bits - 1023;
   const int64_t distance = e < 0 ? -e : e;

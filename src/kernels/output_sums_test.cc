@@ -175,9 +175,10 @@ void AddReference(T d, T b, const OutputRule& rule, ReferenceLanes* lanes, Outpu
   lanes->dot.Add(is_finite ? wide_d * wide_b : 0);
   lanes->bench.Add(is_finite ? wide_b * wide_b : 0);
   lanes->device.Add(is_finite ? wide_d * wide_d : 0);
-  sums->bench_max = std::fmax(sums->bench_max, std::fabs(wide_b));
-  sums->device_max = std::fmax(sums->device_max, std::fabs(wide_d));
-  sums->error_max = std::fmax(sums->error_max, static_cast<double>(error));
+  // Not std::fmax(), which a signalling NaN goes through.
+  if (std::fabs(wide_b) > sums->bench_max) sums->bench_max = std::fabs(wide_b);
+  if (std::fabs(wide_d) > sums->device_max) sums->device_max = std::fabs(wide_d);
+  if (static_cast<double>(error) > sums->error_max) sums->error_max = static_cast<double>(error);
   sums->error_nan += std::isnan(error) ? 1U : 0U;
   for (size_t k = 0; k < 3; ++k) {
     sums->below[k] += rel < static_cast<T>(rule.share_limits[k]) ? 1U : 0U;
