@@ -180,10 +180,12 @@ void BindPrecheck(nb::module_& m) {
   BindOptions(m);
   nb::class_<PrecheckReport>(m, "PrecheckReport", "What a pre-check found.")
       .def(
-          "summary_text", [](const PrecheckReport& self) { return TextWithPaths{AnswerText(self)}; },
+          "summary_text",
+          [](const PrecheckReport& self) { return TextWithPaths{AnswerText(self)}; },
           "The answer as `plumb precheck` prints it.")
       .def(
-          "summary_json", [](const PrecheckReport& self) { return TextWithPaths{AnswerJson(self)}; },
+          "summary_json",
+          [](const PrecheckReport& self) { return TextWithPaths{AnswerJson(self)}; },
           "What `plumb precheck --json` prints.")
       .def(
           "calls_json",

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "base/file/file.h"
+#include "base/text/number_text.h"
+#include "formats/table/xlsx.h"
 #include "precheck/result_rows.h"
+#include "report/ci_report.h"
 #include "report/result_json.h"
 #include "report/table.h"
 
@@ -121,8 +126,8 @@ std::string_view PrecheckFormatName(PrecheckFormat format) { return NamesOf(form
 Result<std::vector<PrecheckFormat>> PrecheckFormatsOf(const std::vector<std::string>& words) {
   std::vector<PrecheckFormat> formats;
   for (const std::string& word : words) {
-    const bool is_known = std::ranges::find(kFormats, word, &FormatNames::word) != std::end(kFormats);
-    if (!is_known && word != "csv") {
+    const auto known = std::ranges::find(kFormats, word, &FormatNames::word);
+    if (known == std::end(kFormats) && word != "csv") {
       return Error(ErrorCode::kInvalidArgument,
                    fmt::format("format {} is unknown (expected csv, xlsx, html or junit)", word));
     }
@@ -223,6 +228,189 @@ Result<std::string> DetailsJson(const PrecheckReport& report) {
     return {};
   }));
   return out + "]";
+}
+
+// The workbook: the rows of the csv files as people read them.
+
+namespace {
+
+// A pass needs no colour: what is to be looked at has one.
+xlsx::Fill FillOf(Status status) {
+  switch (status) {
+    case Status::kError:
+      return xlsx::Fill::kRed;
+    case Status::kWarning:
+      return xlsx::Fill::kYellow;
+    case Status::kSkip:
+      return xlsx::Fill::kGrey;
+    case Status::kPass:
+    case Status::kNone:
+      break;
+  }
+  return xlsx::Fill::kNone;
+}
+
+std::string_view WordOf(Status status) {
+  return status == Status::kNone ? std::string_view() : StatusWord(status);
+}
+
+plumbline::Status WriteResults(const PrecheckReport& report, xlsx::Writer& writer) {
+  PL_TRY(writer.BeginSheet("result", ResultHeader(FormOf(report)), xlsx::Look::kTable));
+  return VisitResults(report.result_path, [&](const ResultRow& row) -> plumbline::Status {
+    PL_TRY(writer.BeginRow(FillOf(CallStatus(row.forward, row.backward))));
+    PL_TRY(writer.Text(row.call));
+    PL_TRY(writer.Text(WordOf(row.forward)));
+    PL_TRY(writer.Text(WordOf(row.backward)));
+    return writer.Text(row.message);
+  });
+}
+
+// A number that a sheet cannot hold is a text.
+plumbline::Status WriteCell(const DetailsCell& cell, xlsx::Writer& writer) {
+  if (const auto* number = std::get_if<double>(&cell)) {
+    if (std::isfinite(*number)) return writer.Number(*number);
+    std::string text;
+    AppendPythonFloat(*number, text);
+    return writer.Text(text);
+  }
+  const auto* text = std::get_if<std::string_view>(&cell);
+  return writer.Text(text == nullptr ? std::string_view() : *text);
+}
+
+plumbline::Status WriteDetails(const PrecheckReport& report, xlsx::Writer& writer) {
+  const ResultForm form = FormOf(report);
+  PL_TRY(writer.BeginSheet("details", DetailsHeader(form), xlsx::Look::kTable));
+  return VisitOwnDetails(report, [&](DetailsRow& row) -> plumbline::Status {
+    PL_TRY(writer.BeginRow(FillOf(row.output.status)));
+    for (const DetailsCell& cell : DetailsCells(row.output, form)) PL_TRY(WriteCell(cell, writer));
+    return {};
+  });
+}
+
+}  // namespace
+
+plumbline::Status WriteXlsx(const PrecheckReport& report, const std::string& path) {
+  PL_TRY_ASSIGN(xlsx::Writer writer, xlsx::Writer::CreateEmpty(path));
+  PL_TRY(WriteResults(report, writer));
+  PL_TRY(WriteDetails(report, writer));
+  return writer.Close();
+}
+
+// JUnit: a test case for each direction of a call.
+
+namespace {
+
+using report::CiCase;
+using report::CiOutcome;
+using report::CiReport;
+
+// Outputs of one direction that are no pass.
+struct Failures {
+  double severity = -1;
+  std::string reason;  // of the worst one
+  std::string lines;   // of all
+};
+// By the name of a direction: "Functional.softmax.3.backward".
+using FailuresByCase = std::unordered_map<std::string, Failures>;
+
+Result<FailuresByCase> ReadFailures(const PrecheckReport& report) {
+  FailuresByCase failures;
+  const auto add = [&](DetailsRow& read) -> plumbline::Status {
+    const OutputRow& row = read.output;
+    if (row.status == Status::kPass || row.status == Status::kNone) return {};
+    const size_t end = row.name.rfind(".output.");
+    Failures& of_case = failures[row.name.substr(0, end)];
+    if (SeverityOf(row) > of_case.severity) {
+      of_case.severity = SeverityOf(row);
+      of_case.reason = fmt::format("{}: {}", OutputText(row.name), ReasonText(row));
+    }
+    of_case.lines += fmt::format("{}: {}\n{}\n", row.name, StatusWord(row.status), row.message);
+    return {};
+  };
+  PL_TRY(VisitOwnDetails(report, add));
+  return failures;
+}
+
+class Cases {
+ public:
+  Cases(const PrecheckReport& report, const FailuresByCase& failures, CiReport& out)
+      : report_(report), failures_(failures), out_(out) {}
+
+  // Nothing to judge is no case, unless the call has nothing at all.
+  void Add(const ResultRow& row, std::string_view direction, Status status) {
+    if (status == Status::kNone) return;
+    CiCase item;
+    item.name = fmt::format("{}.{}", row.call, direction);
+    const auto at = failures_.find(item.name);
+    const Failures* const failures = at == failures_.end() ? nullptr : &at->second;
+    switch (status) {
+      case Status::kError:
+        item.outcome = CiOutcome::kFail;
+        item.rule = "error";
+        break;
+      case Status::kSkip:
+        item.outcome = CiOutcome::kSkipped;
+        item.message = row.message;
+        break;
+      case Status::kPass:
+      case Status::kWarning:
+      case Status::kNone:
+        break;
+    }
+    if (failures != nullptr) {
+      if (status != Status::kSkip || item.message.empty()) item.message = failures->reason;
+      if (status == Status::kError) item.details = failures->lines + Command(row.call);
+    }
+    if (status == Status::kWarning) item.message = "Warning: " + item.message;
+    // A pass has nothing to remark on but warnings.
+    if (status == Status::kPass) item.message.clear();
+    out_.cases.push_back(std::move(item));
+  }
+
+ private:
+  [[nodiscard]] std::string Command(const std::string& call) const {
+    const std::string command = ExtractCommand(report_, call);
+    return command.empty() ? command : "as a test: " + command + "\n";
+  }
+
+  const PrecheckReport& report_;
+  const FailuresByCase& failures_;
+  CiReport& out_;
+};
+
+// Of the run as a whole; green files without a judged call would be read as a pass.
+void AddWhole(const PrecheckReport& report, CiReport& out) {
+  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning) +
+                          report.count(Status::kError);
+  const auto add = [&](std::string_view name, std::string_view rule) {
+    CiCase& item = out.cases.emplace_back();
+    item.name = fmt::format("pre-check {}", name);
+    item.outcome = CiOutcome::kError;
+    item.rule = rule;
+    item.message = FirstLine(report);
+  };
+  if (judged == 0) add("judged", "not-judged");
+  if (report.was_interrupted) add("complete", "interrupted");
+}
+
+}  // namespace
+
+plumbline::Status WriteJunit(const PrecheckReport& report, const std::string& path) {
+  CiReport out;
+  out.suite = "plumb precheck";
+  out.properties = {{"recording", report.dump_json},
+                    {"device", report.device},
+                    {"framework", fmt::format("{} {}", report.framework, report.framework_version)},
+                    {"answer", FirstLine(report)}};
+  PL_TRY_ASSIGN(const FailuresByCase failures, ReadFailures(report));
+  Cases cases(report, failures, out);
+  PL_TRY(VisitResults(report.result_path, [&](const ResultRow& row) -> plumbline::Status {
+    cases.Add(row, "forward", row.forward);
+    cases.Add(row, "backward", row.backward);
+    return {};
+  }));
+  AddWhole(report, out);
+  return report::WriteJunit(out, path);
 }
 
 }  // namespace plumbline::precheck

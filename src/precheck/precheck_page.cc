@@ -47,12 +47,14 @@ void AppendFacts(const PrecheckReport& report, ObjectWriter object) {
 std::vector<std::string> RemarksOf(const PrecheckReport& report) {
   std::vector<std::string> remarks;
   if (report.was_interrupted) {
-    remarks.push_back(fmt::format("the run was interrupted. Go on with: plumb precheck {} --csv_path {}",
-                                  report.dump_json, report.result_path));
+    remarks.push_back(
+        fmt::format("the run was interrupted. Go on with: plumb precheck {} --csv_path {}",
+                    report.dump_json, report.result_path));
   }
   if (report.earlier() > 0) {
-    remarks.push_back(fmt::format(
-        "{} calls were judged by an earlier run: their errors are in numbers only", report.earlier()));
+    remarks.push_back(
+        fmt::format("{} calls were judged by an earlier run: their errors are in numbers only",
+                    report.earlier()));
   }
   if (report.merged() > 0) {
     remarks.push_back(fmt::format("{} calls like others were left out", report.merged()));

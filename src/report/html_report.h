@@ -19,7 +19,8 @@ namespace plumbline::report {
 
 // A page in this style; other products have their own.
 
-// The file of a page: "@STYLE@", "@SUMMARY@", "@DATA@" and "@SCRIPT@" stand in `html` in this order.
+// The parts of a page: in `html` stand "@STYLE@", "@SUMMARY@", "@DATA@" and "@SCRIPT@", in this
+// order.
 struct HtmlFrame {
   std::string_view html;
   std::vector<std::string_view> styles, scripts;

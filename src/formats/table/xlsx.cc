@@ -107,8 +107,8 @@ constexpr std::string_view kOffice =
 constexpr std::string_view kMain = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 constexpr std::string_view kType = "application/vnd.openxmlformats-officedocument.spreadsheetml";
 
-// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill, whose grey is 5; 3 is bold on
-// grey, 4 has line breaks.
+// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill, whose grey is 5; 3 is bold
+// on grey, 4 has line breaks.
 constexpr std::string_view kHeaderStyle = " s=\"3\"";
 constexpr std::string_view kWrappedStyle = " s=\"4\"";
 std::string Styles() {
