@@ -228,6 +228,7 @@ PYTHON_GROUPS: dict[str, tuple[str, ...]] = {
     "native recorder": ("_core",),
     "native comparison": ("_compare",),
     "native HDF5": ("_hdf5",),
+    "native references": ("_reference",),
     "hooks": ("adapter", "api_hooks", "api_list", "call_regions", "communication", "custom_apis",
               "custom_ops_file", "dropout", "guards", "module_hooks", "random_calls", "values"),
     "windows": ("call_window", "config_watch", "debugger", "module_dump", "operator_window",
@@ -248,6 +249,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "native recorder": (),
     "native comparison": (),
     "native HDF5": (),
+    "native references": (),
     "hooks": ("native recorder",),
     "windows": ("native recorder", "hooks"),
     "pytorch": ("native recorder", "hooks", "windows", "operator dumper"),
@@ -257,7 +259,7 @@ PYTHON_LAYERS: dict[str, tuple[str, ...]] = {
     "comparison": ("native comparison",),
     "configuration check": ("native recorder", "native comparison", "pytorch", "mindspore"),
     # Processes of their own, which need nothing of the recorder: only what they run.
-    "pre-check executors": (),
+    "pre-check executors": ("native references",),
     "package": ("native recorder", "comparison", "configuration check"),  # lazily
 }
 # What an import inside a function may load: a framework, or what brings a native library that most

@@ -2,8 +2,8 @@
 
     python3 benchmarks/precheck/run.py build/release/benchmarks/precheck/comparator_bench [ELEMENTS]
 
-Prints one JSON line per standard: GB/s of both, bytes of both sides counted, one thread. Stops with
-an error before any time of NumPy is printed if a number differs. ELEMENTS is how many the native
+Prints one JSON line per standard: GB per CPU second of both, bytes of both sides counted, one
+thread. Stops with an error before any time of NumPy is printed if a number differs. ELEMENTS is how many the native
 program is timed with (default: 1 GiB of float16); NumPy is timed with 16 Mi elements, of which it
 makes a temporary array per operation.
 """
@@ -111,11 +111,12 @@ def main() -> int:
         numbers = case.pop("numbers")
         seconds = []
         for _ in range(SAMPLES):
-            start = time.perf_counter()
+            start = time.process_time()
             expected = STANDARDS[case["standard"]](bench, device)
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
         for name, value in expected.items():
-            if not math.isclose(numbers[name], value, rel_tol=1e-9):
+            # Upstream divides each side in its own type before it takes the cosine.
+            if not math.isclose(numbers[name], value, rel_tol=1e-7 if name == "cosine" else 1e-9):
                 print(f"run.py: {case['standard']} {name}: {numbers[name]} in place of {value}",
                       file=sys.stderr)
                 return 1

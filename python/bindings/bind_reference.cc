@@ -26,12 +26,33 @@
 namespace nb = nanobind;
 
 namespace plumbline::python {
+
+// A contiguous tensor on the host, of any framework. In stubs it is an object, where nanobind's own
+// name would be NumPy's array.
+struct In {
+  using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+  Array array;
+};
+
+}  // namespace plumbline::python
+
+template <>
+struct nanobind::detail::type_caster<plumbline::python::In> {
+  NB_TYPE_CASTER(plumbline::python::In, const_name("object"))
+
+  bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    make_caster<plumbline::python::In::Array> caster;
+    if (!caster.from_python(source, flags, cleanup)) return false;
+    value.array = std::move(caster.value);
+    return true;
+  }
+};
+
+namespace plumbline::python {
 namespace {
 
 namespace ref = precheck::reference;
 
-// A contiguous tensor on the host.
-using In = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using OptionalIn = std::optional<In>;
 using TypeName = std::optional<std::string>;
 
@@ -72,7 +93,8 @@ nb::dlpack::dtype TypeFor(DType type) {
   }
 }
 
-ref::Operand OperandOf(const In& tensor) {
+ref::Operand OperandOf(const In& in) {
+  const In::Array& tensor = in.array;
   const std::optional<DType> type = TypeOf(tensor.dtype());
   if (!type) {
     Raise(Error(ErrorCode::kUnsupported,

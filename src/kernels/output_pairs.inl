@@ -7,6 +7,14 @@
 
 static constexpr size_t kOutputSlice = 1024;
 
+// Counts and extremes do not depend on an order: they are kept in more vectors than kLanes elements
+// take where those are so few that each would wait for the last one.
+template <class T>
+static constexpr size_t kOutputVectors = PL_WIDTH == 64 ? 4 : VectorOf<T>::kVectors;
+template <class T>
+static constexpr size_t kOutputStep = kOutputVectors<T>* PL_WIDTH / sizeof(T);
+static constexpr size_t kOutputPadding = 64;  // a multiple of kLanes and of every step
+
 // Numbers of a rule as T.
 template <class T>
 struct OutputLimits {
@@ -28,7 +36,7 @@ struct OutputLanes {
       ulp[kLanes];
 };
 
-// `padded` is the next multiple of kLanes; elements from `count` on are zeros.
+// `padded` is the next multiple of kOutputPadding; elements from `count` on are zeros.
 template <class T>
 struct OutputSlice {
   const T* bench;
@@ -66,22 +74,28 @@ static inline void StoreVector(V v, void* to) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+// Of few vectors, which stay in registers: only what is made of them is in memory.
 template <class T, size_t n>
 static inline T LargestLane(const typename VectorOf<T>::Type (&vectors)[n]) {
-  T largest = vectors[0][0];
-  for (size_t v = 0; v < n; ++v) {
-    for (size_t l = 0; l < PL_WIDTH / sizeof(T); ++l) largest = Larger(vectors[v][l], largest);
-  }
+  typename VectorOf<T>::Type all = vectors[0];
+  PL_UNROLL
+  for (size_t v = 1; v < n; ++v) all = Max(vectors[v], all);
+  T lanes[PL_WIDTH / sizeof(T)];
+  __builtin_memcpy(lanes, &all, sizeof(all));
+  T largest = lanes[0];
+  for (const T lane : lanes) largest = Larger(lane, largest);
   return largest;
 }
 template <class Counter, size_t n>
 static inline uint64_t CountedLanes(const Counter (&vectors)[n]) {
+  typedef decltype(+Counter{}[0]) Int;
+  Counter all = vectors[0];
+  PL_UNROLL
+  for (size_t v = 1; v < n; ++v) all += vectors[v];
+  Int lanes[sizeof(Counter) / sizeof(Int)];
+  __builtin_memcpy(lanes, &all, sizeof(all));
   uint64_t sum = 0;
-  for (size_t v = 0; v < n; ++v) {
-    for (size_t l = 0; l < sizeof(Counter) / sizeof(vectors[0][0]); ++l) {
-      sum += static_cast<uint64_t>(vectors[v][l]);
-    }
-  }
+  for (const Int lane : lanes) sum += static_cast<uint64_t>(lane);
   return sum;
 }
 template <class T>
@@ -95,15 +109,15 @@ template <class T, bool count_mismatches>
 static void MeasureErrors(const OutputSlice<T>& slice, T eps, OutputScratch<T>* scratch,
                           OutputExtremes<T>* out) {
   typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
   Vector error[kVectors] = {}, rel[kVectors] = {}, bench[kVectors] = {}, device[kVectors] = {};
   typename VectorOf<T>::Counter mismatches[kVectors] = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
-    Prefetch(slice.bench + i);
+  for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
     PL_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
       const size_t at = i + v * kPerVector;
+      Prefetch(slice.bench + at);
       const Vector d = LoadVector<T>(slice.device + at);
       const Vector b = LoadVector<T>(slice.bench + at);
       const Vector distance = Abs(d - b);
@@ -154,22 +168,23 @@ static bool AddFiniteProducts(const OutputSlice<T>& slice, OutputLanes* lanes) {
 
 // Elements with a relative error below each limit. Where no error reaches a limit, all are.
 template <class T>
-static void CountShares(const OutputSlice<T>& slice, const OutputLimits<T>& limits, const T* rel,
-                        T largest, uint64_t* below) {
+static void CountShares(const OutputSlice<T>& slice, const OutputState<T>& state, T largest,
+                        uint64_t* below) {
   typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  constexpr size_t kVectors = kOutputVectors<T>;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  for (size_t k = 0; k < 3; ++k) {
-    if (largest < limits.share[k]) {
+  for (size_t k = 0; k < state.rule.share_count; ++k) {
+    const T limit = state.limits.share[k];
+    if (largest < limit) {
       below[k] += slice.count;
       continue;
     }
     typename VectorOf<T>::Counter counts[kVectors] = {};
-    for (size_t i = 0; i < slice.padded; i += kLanes) {
+    for (size_t i = 0; i < slice.padded; i += kOutputStep<T>) {
       PL_UNROLL
       for (size_t v = 0; v < kVectors; ++v) {
-        const Vector quotient = LoadVector<T>(rel + i + v * kPerVector);
-        counts[v] = Count(counts[v], Less(quotient, Vector{} + limits.share[k]));
+        const Vector quotient = LoadVector<T>(state.scratch.rel + i + v * kPerVector);
+        counts[v] = Count(counts[v], Less(quotient, Vector{} + limit));
       }
     }
     below[k] += CountedLanes(counts) - (slice.padded - slice.count);
@@ -193,69 +208,94 @@ static inline V Rounded(V x, int drop_bits, T least_normal) {
   return (V)((Words)rounded | ((Words)x ^ (Words)magnitude));  // the sign of x
 }
 
-// Whether d is above or beneath b'.
-template <class T, bool cast>
-static void CountBalance(const OutputSlice<T>& slice, int drop_bits, T least_normal,
-                         OutputSums* sums) {
-  typedef typename VectorOf<T>::Type Vector;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
-  constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  typename VectorOf<T>::Counter above[kVectors] = {}, beneath[kVectors] = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
-    PL_UNROLL
-    for (size_t v = 0; v < kVectors; ++v) {
-      const Vector d = LoadVector<T>(slice.device + i + v * kPerVector);
-      Vector b = LoadVector<T>(slice.bench + i + v * kPerVector);
-      if constexpr (cast) b = Rounded<T>(b, drop_bits, least_normal);
-      above[v] = Count(above[v], Less(b, d));
-      beneath[v] = Count(beneath[v], Less(d, b));
-    }
-  }
-  sums->above += CountedLanes(above);
-  sums->beneath += CountedLanes(beneath);
-}
-
-// Counts of N and S beyond the limits. With `keep`, errors outside N become 0 in memory and the
-// largest relative error is that of N.
-template <class T, bool keep>
-static void CountBeyond(const OutputSlice<T>& slice, const OutputLimits<T>& limits,
-                        OutputScratch<T>* scratch, OutputSums* sums) {
+// What the fused loop counts, per lane of a vector.
+template <class T>
+struct OutputCounters {
   typedef typename VectorOf<T>::Type Vector;
   typedef typename VectorOf<T>::Counter Counter;
-  constexpr size_t kVectors = VectorOf<T>::kVectors;
+  Vector error = {}, rel = {}, bench = {}, device = {}, kept = {};
+  Counter below[3] = {}, normal = {}, rel_bad = {}, small_bad = {}, above = {}, beneath = {};
+};
+
+// Everything that a standard of errors asks for, but for sums: ae and re, the shares, counts of N
+// and S beyond the limits, whether d is above or beneath b' (`cast`: b' is not b). With `keep`,
+// errors are kept in memory, as 0 outside N. One vector at a time: the loop is long enough that
+// nothing waits.
+template <class T, bool keep, bool cast>
+static void CountErrors(const OutputSlice<T>& slice, OutputState<T>* state,
+                        OutputCounters<T>* out) {
+  typedef typename VectorOf<T>::Type Vector;
   constexpr size_t kPerVector = PL_WIDTH / sizeof(T);
-  Counter normal[kVectors] = {}, rel_bad[kVectors] = {}, small_bad[kVectors] = {};
-  Vector largest[kVectors] = {};
+  constexpr bool kThird = !(cast && sizeof(T) == 4);  // float16 has two shares
+  const OutputLimits<T> limits = state->limits;
+  const int drop_bits = state->rule.cast_drop_bits;
   const Vector zero = {};
-  for (size_t i = 0; i < slice.padded; i += kLanes) {
-    PL_UNROLL
-    for (size_t v = 0; v < kVectors; ++v) {
-      const size_t at = i + v * kPerVector;
-      const Vector b = LoadVector<T>(slice.bench + at);
-      const Vector error = LoadVector<T>(scratch->error + at);
-      const auto is_normal = Less(zero + limits.small_value, Abs(b));
-      const Vector rel = Select(is_normal, LoadVector<T>(scratch->rel + at), zero);
-      normal[v] = Count(normal[v], is_normal);
-      small_bad[v] =
-          Count(small_bad[v], Less(zero + limits.small_atol, Select(is_normal, zero, error)));
-      if constexpr (keep) {
-        largest[v] = Max(rel, largest[v]);
-        StoreVector(rel, scratch->rel + at);
-        StoreVector(Select(is_normal, error, zero), scratch->error + at);
-      } else {
-        rel_bad[v] = Count(rel_bad[v], Less(zero + limits.rtol, rel));
-      }
+  OutputCounters<T> m;
+  for (size_t i = 0; i < slice.padded; i += kPerVector) {
+    Prefetch(slice.bench + i);
+    const Vector d = LoadVector<T>(slice.device + i);
+    const Vector b = LoadVector<T>(slice.bench + i);
+    const Vector magnitude = Abs(b);
+    const Vector error = Abs(d - b);
+    const Vector rel = error / (magnitude + limits.eps);
+    m.error = Max(error, m.error);
+    m.bench = Max(magnitude, m.bench);
+    m.device = Max(Abs(d), m.device);
+    m.below[0] = Count(m.below[0], Less(rel, zero + limits.share[0]));
+    m.below[1] = Count(m.below[1], Less(rel, zero + limits.share[1]));
+    if constexpr (kThird) m.below[2] = Count(m.below[2], Less(rel, zero + limits.share[2]));
+    const auto is_normal = Less(zero + limits.small_value, magnitude);
+    m.normal = Count(m.normal, is_normal);
+    const Vector small_error = Select(is_normal, zero, error);
+    m.small_bad = Count(m.small_bad, Less(zero + limits.small_atol, small_error));
+    const Vector kept = Select(is_normal, rel, zero);
+    if constexpr (keep) {
+      m.kept = Max(kept, m.kept);
+      StoreVector(kept, state->scratch.rel + i);
+      StoreVector(Select(is_normal, error, zero), state->scratch.error + i);
+    } else {
+      m.rel_bad = Count(m.rel_bad, Less(zero + limits.rtol, kept));
     }
+    Vector rounded = b;
+    if constexpr (cast) rounded = Rounded<T>(b, drop_bits, limits.least_normal);
+    m.above = Count(m.above, Less(rounded, d));
+    m.beneath = Count(m.beneath, Less(d, rounded));
   }
-  const uint64_t normals = CountedLanes(normal);
-  sums->normal += normals;
-  sums->small += slice.count - normals;
-  sums->rel_bad += CountedLanes(rel_bad);
-  sums->small_bad += CountedLanes(small_bad);
-  sums->rel_max = Larger(static_cast<double>(LargestLane<T>(largest)), sums->rel_max);
+  *out = m;
 }
 
-// Sums of the errors that CountBeyond() kept.
+template <class Counter>
+static inline uint64_t CountedIn(const Counter& counter) {
+  const Counter one[1] = {counter};
+  return CountedLanes(one);
+}
+template <class T>
+static inline double LargestIn(const typename VectorOf<T>::Type& vector) {
+  const typename VectorOf<T>::Type one[1] = {vector};
+  return static_cast<double>(LargestLane<T>(one));
+}
+
+template <class T>
+static void AddCounters(const OutputSlice<T>& slice, const OutputCounters<T>& m,
+                        OutputState<T>* state) {
+  OutputSums& sums = state->sums;
+  for (size_t k = 0; k < state->rule.share_count; ++k) {
+    sums.below[k] += CountedIn(m.below[k]) - (slice.padded - slice.count);
+  }
+  const uint64_t normal = CountedIn(m.normal);
+  sums.error_max = Larger(LargestIn<T>(m.error), sums.error_max);
+  sums.bench_max = Larger(LargestIn<T>(m.bench), sums.bench_max);
+  sums.device_max = Larger(LargestIn<T>(m.device), sums.device_max);
+  sums.normal += normal;
+  sums.small += slice.count - normal;
+  sums.rel_bad += CountedIn(m.rel_bad);
+  sums.small_bad += CountedIn(m.small_bad);
+  sums.rel_max = Larger(LargestIn<T>(m.kept), sums.rel_max);
+  sums.above += CountedIn(m.above);
+  sums.beneath += CountedIn(m.beneath);
+}
+
+// Sums of the errors that CountErrors() kept.
 template <class T>
 static void AddKeptErrors(const OutputSlice<T>& slice, const OutputScratch<T>& scratch,
                           OutputLanes* lanes) {
@@ -356,6 +396,43 @@ static void AddUlps(const OutputSlice<T>& slice, const T* errors, OutputTotals* 
   totals->sums.ulp_of_zero += CountedLanes(of_zero);
 }
 
+// The same in floats, where the power of two is one: of float16, whose E is between -14 and 15. The
+// product is exact, too. `ulps`: room for them.
+typedef uint32_t VUnsigned __attribute__((vector_size(PL_WIDTH)));
+static void AddFloatUlps(const OutputSlice<float>& slice, const float* errors, float* ulps,
+                         OutputTotals* totals) {
+  const OutputRule& rule = totals->rule;
+  constexpr uint32_t kExponent = 0x7F800000;
+  const uint32_t exponent = static_cast<uint32_t>(rule.ulp_mantissa_bits + 2 * 127) << 23;
+  const VF zero = {};
+  const VF above = zero + static_cast<float>(rule.ulp_above);
+  const VF least = zero + static_cast<float>(UlpScale(rule).least);
+  VF largest[1] = {};
+  VI counted[1] = {}, of_zero[1] = {};
+  for (size_t i = 0; i < slice.padded; i += PL_WIDTH / sizeof(float)) {
+    const VF b = LoadVector<float>(slice.bench + i);
+    const TruthF is_zero = Equal(b, zero);
+    const VF magnitude = Select(is_zero, zero + 1.0f, Max(Abs(b), least));
+    const VF scale = (VF)(exponent - ((VUnsigned)magnitude & kExponent));
+    const VF ulp = LoadVector<float>(errors + i) * scale;
+    StoreVector(ulp, ulps + i);
+    largest[0] = Max(ulp, largest[0]);
+    counted[0] = Count(counted[0], Less(above, ulp));
+    of_zero[0] = Count(of_zero[0], Both(is_zero, Less(zero, ulp)));
+  }
+  VD sum[kWide];
+  __builtin_memcpy(sum, totals->lanes.ulp, sizeof(sum));
+  for (size_t i = 0; i < slice.padded; i += kLanes) {
+    PL_UNROLL
+    for (size_t v = 0; v < kWide; ++v) sum[v] += LoadWide(ulps + i + v * kDoublesPerVector);
+  }
+  __builtin_memcpy(totals->lanes.ulp, sum, sizeof(sum));
+  const double most = static_cast<double>(LargestLane<float>(largest));
+  totals->sums.ulp_max = Larger(most, totals->sums.ulp_max);
+  totals->sums.ulp_counted += CountedLanes(counted);
+  totals->sums.ulp_of_zero += CountedLanes(of_zero);
+}
+
 template <class T>
 static void AddFloat8Ulps(const OutputSlice<T>& slice, OutputTotals* totals) {
   for (size_t i = 0; i < slice.count; ++i) {
@@ -450,7 +527,9 @@ static void AddSlowLadder(T d, T b, size_t lane, OutputState<T>* state) {
   sums.device_max = Max(Abs(wide_d), sums.device_max);
   sums.error_max = Max(static_cast<double>(error), sums.error_max);
   sums.error_nan += error != error ? 1u : 0u;
-  for (size_t k = 0; k < 3; ++k) sums.below[k] += rel < state->limits.share[k] ? 1u : 0u;
+  for (size_t k = 0; k < state->rule.share_count; ++k) {
+    sums.below[k] += rel < state->limits.share[k] ? 1u : 0u;
+  }
 }
 
 template <class T>
@@ -474,47 +553,63 @@ static void AddSlowSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
   }
 }
 
-// What a standard asks for of a slice whose products are added.
-template <class T>
-static void AddStandard(const OutputSlice<T>& slice, OutputState<T>* state) {
-  const OutputRule& rule = state->rule;
-  OutputSums* sums = &state->sums;
-  switch (rule.work) {
-    case OutputWork::kLadder: return;
-    case OutputWork::kUlp:
-      if (rule.ulp_of_float8) return AddFloat8Ulps(slice, state);
-      return AddUlps(slice, state->scratch.error, state);
-    case OutputWork::kLimits:
-      CountBeyond<T, false>(slice, state->limits, &state->scratch, sums);
-      break;
-    case OutputWork::kBenchmark:
-      CountBeyond<T, true>(slice, state->limits, &state->scratch, sums);
-      AddKeptErrors(slice, state->scratch, &state->lanes);
-      break;
+// A slice for a standard of errors; false, and nothing added, if it is one for the scalar loop.
+template <class T, bool keep, bool cast>
+static bool AddErrorSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
+  OutputCounters<T> counters;
+  CountErrors<T, keep, cast>(slice, state, &counters);
+  if (!(LargestIn<T>(counters.bench) < static_cast<double>(state->limits.infinite_from)) ||
+      !AddFiniteProducts(slice, &state->lanes)) {
+    return false;
   }
-  rule.cast_drop_bits != 0
-      ? CountBalance<T, true>(slice, rule.cast_drop_bits, state->limits.least_normal, sums)
-      : CountBalance<T, false>(slice, 0, state->limits.least_normal, sums);
+  AddCounters(slice, counters, state);
+  if constexpr (keep) AddKeptErrors(slice, state->scratch, &state->lanes);
+  return true;
 }
 
+// The same for the ladder and units of the last place.
 template <class T>
-static void AddOutputSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
-  const OutputLimits<T>& limits = state->limits;
+static bool AddLadderSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
+  const OutputRule& rule = state->rule;
   OutputSums& sums = state->sums;
   OutputExtremes<T> extremes;
-  state->rule.work == OutputWork::kLadder
-      ? MeasureErrors<T, true>(slice, limits.eps, &state->scratch, &extremes)
-      : MeasureErrors<T, false>(slice, limits.eps, &state->scratch, &extremes);
-  sums.count += slice.count;
-  if (!(extremes.bench < limits.infinite_from) || !AddFiniteProducts(slice, &state->lanes)) {
-    return AddSlowSlice(slice, state);
+  rule.work == OutputWork::kLadder
+      ? MeasureErrors<T, true>(slice, state->limits.eps, &state->scratch, &extremes)
+      : MeasureErrors<T, false>(slice, state->limits.eps, &state->scratch, &extremes);
+  if (!(extremes.bench < state->limits.infinite_from) ||
+      !AddFiniteProducts(slice, &state->lanes)) {
+    return false;
   }
   sums.bench_max = Larger(static_cast<double>(extremes.bench), sums.bench_max);
   sums.device_max = Larger(static_cast<double>(extremes.device), sums.device_max);
   sums.error_max = Larger(static_cast<double>(extremes.error), sums.error_max);
   sums.mismatches += extremes.mismatches;
-  CountShares(slice, limits, state->scratch.rel, extremes.rel, sums.below);
-  AddStandard(slice, state);
+  CountShares(slice, *state, extremes.rel, sums.below);
+  if (rule.work != OutputWork::kUlp) return true;
+  if constexpr (sizeof(T) == 4) {
+    if (!rule.ulp_of_float8 && rule.ulp_mantissa_bits - rule.ulp_min_exponent < 64) {
+      AddFloatUlps(slice, state->scratch.error, state->scratch.rel, state);
+      return true;
+    }
+  }
+  rule.ulp_of_float8 ? AddFloat8Ulps(slice, state) : AddUlps(slice, state->scratch.error, state);
+  return true;
+}
+
+template <class T>
+static bool AddFastSlice(const OutputSlice<T>& slice, OutputState<T>* state) {
+  const bool cast = state->rule.cast_drop_bits != 0;
+  switch (state->rule.work) {
+    case OutputWork::kLadder:
+    case OutputWork::kUlp: return AddLadderSlice(slice, state);
+    case OutputWork::kLimits:
+      return cast ? AddErrorSlice<T, false, true>(slice, state)
+                  : AddErrorSlice<T, false, false>(slice, state);
+    case OutputWork::kBenchmark:
+      return cast ? AddErrorSlice<T, true, true>(slice, state)
+                  : AddErrorSlice<T, true, false>(slice, state);
+  }
+  return false;
 }
 
 // `count` elements as T, filled up with zeros; where they lie if they are T and need no filling.
@@ -558,7 +653,7 @@ static void OutputBlockAs(const OutputRule& rule, const OutputRuns& runs, Output
   for (size_t i = 0; i < runs.count; i += kOutputSlice) {
     OutputSlice<T> slice;
     slice.count = runs.count - i < kOutputSlice ? runs.count - i : kOutputSlice;
-    slice.padded = (slice.count + kLanes - 1) / kLanes * kLanes;
+    slice.padded = (slice.count + kOutputPadding - 1) / kOutputPadding * kOutputPadding;
     slice.bench = OutputSide(rule.bench_dtype, bench + i * bench_bytes, slice.count, slice.padded,
                              state.scratch.bench);
     slice.device = OutputSide(rule.device_dtype, device + i * device_bytes, slice.count,
@@ -566,7 +661,8 @@ static void OutputBlockAs(const OutputRule& rule, const OutputRuns& runs, Output
     if (rule.bench_rounded_to != nullptr) {
       slice.bench = RoundBench(*rule.bench_rounded_to, slice, state.scratch.bench);
     }
-    AddOutputSlice(slice, &state);
+    state.sums.count += slice.count;
+    if (!AddFastSlice(slice, &state)) AddSlowSlice(slice, &state);
   }
   *sums = state.sums;
   sums->dot = SumOutputLanes(state.lanes.dot);

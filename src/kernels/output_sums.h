@@ -34,7 +34,8 @@ struct OutputRule {
   const NarrowFormat* bench_rounded_to = nullptr;  // b is rounded to it before all else
 
   double eps = 0x1p-23;
-  double share_limits[3] = {0.01, 0.001, 0.0001};  // falling
+  double share_limits[3] = {0.01, 0.001, 0.0001};
+  size_t share_count = 3;  // the first so many are asked for
   double small_value = 0, small_atol = 0, rtol = 0;
 
   // b': of T's mantissa, the bits that the type of the device lacks (0: b' = b), its least normal

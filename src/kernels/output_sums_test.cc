@@ -32,6 +32,7 @@ OutputRule RuleOf(OutputWork work, DType bench, DType device) {
       device != DType::kBFloat16 && (bench == DType::kFloat64 || device == DType::kFloat64);
   const bool is_byte = InfoOf(device).size_bytes == 1;
   if (is_byte) rule.bench_rounded_to = NarrowFormatOf(device);
+  rule.share_count = device == DType::kFloat16 ? 2 : 3;
   rule.small_value = 0.75;
   rule.small_atol = 1e-5;
   rule.rtol = 0.001;
@@ -180,7 +181,7 @@ void AddReference(T d, T b, const OutputRule& rule, ReferenceLanes* lanes, Outpu
   if (std::fabs(wide_d) > sums->device_max) sums->device_max = std::fabs(wide_d);
   if (static_cast<double>(error) > sums->error_max) sums->error_max = static_cast<double>(error);
   sums->error_nan += std::isnan(error) ? 1U : 0U;
-  for (size_t k = 0; k < 3; ++k) {
+  for (size_t k = 0; k < rule.share_count; ++k) {
     sums->below[k] += rel < static_cast<T>(rule.share_limits[k]) ? 1U : 0U;
   }
   if (rule.work == OutputWork::kLadder) {

@@ -146,7 +146,9 @@ bool Lists(const std::vector<std::string>& names, std::string_view api) {
 
 // Why a call is not run, as far as its name says it.
 std::optional<Skip> WhySkipped(std::string_view name, const PlanOptions& options) {
-  if (std::optional<Skip> skip = WhyNotCallable(name)) return skip;
+  std::optional<Skip> skip = WhyNotCallable(name);
+  // That an API is random says more than that it is in no list, where it often is not either.
+  if (skip && skip->cause == SkipCause::kUnsupportedType) return skip;
   const std::string_view api = ParseApiName(name)->api;
   if (Lists(options.black_list, api)) {
     return Skip{SkipCause::kFiltered, fmt::format("{} is in black_list", api)};
@@ -161,7 +163,7 @@ std::optional<Skip> WhySkipped(std::string_view name, const PlanOptions& options
   if (IsRandom(api) && !options.keep_random) {
     return Skip{SkipCause::kRandom, fmt::format("{} returns something else each time", api)};
   }
-  return std::nullopt;
+  return skip;
 }
 
 uint64_t MachineMemory() {

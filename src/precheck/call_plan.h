@@ -24,7 +24,7 @@ inline constexpr uint64_t kDefaultSeed = 1234;
 struct PlanOptions {
   // Bare names of APIs ("matmul", "linalg.inv"). A call in black_list is not run; else, where
   // white_list is not empty, one that is not in it is not run.
-  std::vector<std::string> white_list, black_list;
+  std::vector<std::string> white_list = {}, black_list = {};
   bool dedupe = false;  // -f: of calls that differ in values alone the first one stands for all
   bool keep_random = false;  // also APIs that draw random numbers, whose results cannot agree
   bool salvage = false;      // of a dump.json that is cut the calls before the cut

@@ -59,17 +59,16 @@ bool HasInfinity(DType dtype) {
   return format == nullptr || format->has_infinity;
 }
 
-// Nearest float16 of a finite float: the usual path without branches in its middle, the general
-// one where the result is denormal, zero or infinite.
+// Nearest float16 of a float of at most 65504, without branches: a loop over it is vectorised. The
+// sum with 0.5 leaves a denormal's multiple of 2^-24 in the lowest bits, rounded by the hardware.
 uint16_t ToFloat16(float value) {
-  constexpr uint32_t kSmallestNormal = 0x38800000, kTooLarge = 0x477FF000;
+  constexpr uint32_t kLeastNormal = 0x38800000, kHalf = 0x3F000000, kRebase = 112u << 23;
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude < kSmallestNormal || magnitude >= kTooLarge) {
-    return static_cast<uint16_t>(FloatToNarrow(kFloat16Format, value));
-  }
-  const uint32_t rounded = magnitude + 0xFFF + ((magnitude >> 13) & 1) - (112u << 23);
-  return static_cast<uint16_t>(((bits >> 16) & 0x8000) | (rounded >> 13));
+  const uint32_t normal = (magnitude + 0xFFF + ((magnitude >> 13) & 1) - kRebase) >> 13;
+  const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - kHalf;
+  return static_cast<uint16_t>(((bits >> 16) & 0x8000) |
+                               (magnitude < kLeastNormal ? denormal : normal));
 }
 
 uint16_t ToBFloat16(float value) {
@@ -90,6 +89,11 @@ void StoreReal(DType dtype, double value, std::byte* out, size_t i) {
   StoreAt(out, i, static_cast<uint16_t>(bits));
 }
 
+template <const NarrowFormat* kFormat>
+struct FormatConstant {
+  static constexpr NarrowFormat value = *kFormat;
+};
+
 // Where elements of a floating type are drawn from.
 struct RealDraw {
   uint64_t key = 0;
@@ -108,21 +112,57 @@ void OverBlocks(size_t count, const Fill& fill) {
   ParallelBlocks(count, kBlock, [&](size_t begin, size_t end) { fill(begin, end); });
 }
 
-// Elements of at most 32 bits: two for each random number. `to_stored` makes one of a double.
+// The halves of the random numbers, as elements of at most 32 bits take them: element i has half
+// i % 2 of number i / 2. Calls use(halves, first, count) for one run of them after the other.
+template <class Use>
+void OverHalves(uint64_t key, size_t count, const Use& use) {
+  constexpr size_t kRun = 256;
+  OverBlocks(count, [&](size_t begin, size_t end) {
+    uint32_t halves[kRun];
+    for (size_t i = begin; i < end; i += kRun) {
+      for (size_t k = 0; k < kRun; k += 2) {
+        const uint64_t number = StreamNumber(key, (i + k) / 2);
+        halves[k] = static_cast<uint32_t>(number);
+        halves[k + 1] = static_cast<uint32_t>(number >> 32);
+      }
+      use(halves, i, std::min(kRun, end - i));
+    }
+  });
+}
+
+// Floating elements of at most 32 bits. `to_stored` makes one of a double.
 template <class ToStored>
 void FillHalves(const RealDraw& draw, size_t count, std::byte* out, const ToStored& to_stored) {
-  const auto value = [&](uint64_t half) {
-    return to_stored(draw.At(static_cast<double>(static_cast<uint32_t>(half)) * kTwoToMinus32));
-  };
-  OverBlocks(count, [&](size_t begin, size_t end) {
-    size_t i = begin;
-    for (; i + 2 <= end; i += 2) {
-      const uint64_t number = StreamNumber(draw.key, i / 2);
-      StoreAt(out, i, value(number));
-      StoreAt(out, i + 1, value(number >> 32));
+  const double least = std::min(draw.low, draw.high), most = std::max(draw.low, draw.high);
+  OverHalves(draw.key, count, [&](const uint32_t* halves, size_t first, size_t run) {
+    for (size_t k = 0; k < run; ++k) {
+      // The conversion of a natural number, spelled so that it is vectorised.
+      constexpr uint64_t kTwoTo52 = 0x4330000000000000u;
+      const double whole = std::bit_cast<double>(kTwoTo52 | halves[k]) - 0x1p52;
+      const double u = whole * kTwoToMinus32;
+      const double value = draw.low * (1 - u) + draw.high * u;
+      StoreAt(out, first + k, to_stored(std::min(std::max(value, least), most)));
     }
-    if (i < end) StoreAt(out, i, value(StreamNumber(draw.key, i / 2)));
   });
+}
+
+void FillFloat8(DType dtype, const RealDraw& draw, size_t count, std::byte* out) {
+  // Formats as constants, for the compiler to work with.
+  const auto fill = [&](auto format) {
+    FillHalves(draw, count, out, [](double x) {
+      return static_cast<uint8_t>(FloatToNarrow(decltype(format)::value, static_cast<float>(x)));
+    });
+  };
+  switch (dtype) {
+    case DType::kFloat8E4M3FN:
+      return fill(FormatConstant<&kFloat8E4M3FNFormat>());
+    case DType::kFloat8E4M3FNUZ:
+      return fill(FormatConstant<&kFloat8E4M3FNUZFormat>());
+    case DType::kFloat8E5M2:
+      return fill(FormatConstant<&kFloat8E5M2Format>());
+    default:
+      return fill(FormatConstant<&kFloat8E5M2FNUZFormat>());
+  }
 }
 
 void FillReals(DType dtype, const RealDraw& draw, size_t count, std::byte* out) {
@@ -142,12 +182,8 @@ void FillReals(DType dtype, const RealDraw& draw, size_t count, std::byte* out) 
     case DType::kBFloat16:
       return FillHalves(draw, count, out,
                         [](double x) { return ToBFloat16(static_cast<float>(x)); });
-    default: {
-      const NarrowFormat format = *NarrowFormatOf(dtype);
-      return FillHalves(draw, count, out, [format](double x) {
-        return static_cast<uint8_t>(FloatToNarrow(format, static_cast<float>(x)));
-      });
-    }
+    default:
+      return FillFloat8(dtype, draw, count, out);
   }
 }
 
@@ -249,25 +285,42 @@ T Truncated(double end) {
 
 // Integers from `low` to `high`, ends included.
 template <class T>
-class IntegerDraw {
- public:
-  IntegerDraw(uint64_t key, T low, T high)
-      : key_(key),
-        low_(std::min(low, high)),
-        width_(static_cast<uint64_t>(std::max(low, high)) - static_cast<uint64_t>(low_)) {}
+struct IntegerDraw {
+  IntegerDraw(T a, T b)
+      : low(static_cast<uint64_t>(std::min(a, b))),
+        width(static_cast<uint64_t>(std::max(a, b)) - low) {}
 
-  [[nodiscard]] T At(size_t i) const {
-    const uint64_t number = StreamNumber(key_, i);
-    // All 64 bits: a width plus one that is zero.
-    const uint64_t step = width_ + 1 == 0 ? number : HighProduct(number, width_ + 1);
-    return static_cast<T>(static_cast<uint64_t>(low_) + step);
+  // From 32 random bits. Requires: fits_halves().
+  [[nodiscard]] T OfHalf(uint32_t half) const {
+    return static_cast<T>(low + ((half * (width + 1)) >> 32));
   }
+  [[nodiscard]] T OfNumber(uint64_t number) const {
+    // Of all 64-bit integers the width plus one is zero.
+    return static_cast<T>(low + (width + 1 == 0 ? number : HighProduct(number, width + 1)));
+  }
+  [[nodiscard]] bool fits_halves() const { return width < uint64_t{1} << 32; }
 
- private:
-  uint64_t key_;
-  T low_;
-  uint64_t width_;
+  uint64_t low, width;
 };
+
+// Fills `out` with what `to_stored` makes of drawn integers.
+template <class T, class ToStored>
+void FillIntegers(uint64_t key, const IntegerDraw<T>& draw, std::span<std::byte> out,
+                  const ToStored& to_stored) {
+  const size_t count = out.size() / sizeof(to_stored(T{}));
+  if (draw.fits_halves()) {
+    return OverHalves(key, count, [&](const uint32_t* halves, size_t first, size_t run) {
+      for (size_t k = 0; k < run; ++k) {
+        StoreAt(out.data(), first + k, to_stored(draw.OfHalf(halves[k])));
+      }
+    });
+  }
+  OverBlocks(count, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      StoreAt(out.data(), i, to_stored(draw.OfNumber(StreamNumber(key, i))));
+    }
+  });
+}
 
 // Along one dimension all numbers are different: they count on from a drawn one, modulo the extent.
 template <class T>
@@ -307,10 +360,8 @@ void GenerateIntegers(const TensorFill& fill, const GeneratedData& data, size_t 
                       std::byte* out) {
   if (data.pattern == Pattern::kDistinct) return FillDistinct<T>(fill, data, count, out);
   const T low = Truncated<T>(data.range.low), high = Truncated<T>(data.range.high);
-  const IntegerDraw<T> draw(data.key, low, high);
-  OverBlocks(count, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) StoreAt(out, i, draw.At(i));
-  });
+  FillIntegers(data.key, IntegerDraw<T>(low, high), {out, count * sizeof(T)},
+               [](T value) { return value; });
   StoreAt(out, 0, low);
   StoreAt(out, count - 1, high);
   if (data.pattern == Pattern::kAscending) SortElements<T>(count, out);
@@ -336,11 +387,10 @@ void GenerateBools(const TensorFill& fill, const GeneratedData& data, size_t cou
     }
     return;
   }
-  const IntegerDraw<int64_t> draw(data.key, Truncated<int64_t>(data.range.low),
+  const IntegerDraw<int64_t> draw(Truncated<int64_t>(data.range.low),
                                   Truncated<int64_t>(data.range.high));
-  OverBlocks(count, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) out[i] = static_cast<std::byte>(draw.At(i) > 0);
-  });
+  FillIntegers(data.key, draw, {out, count},
+               [](int64_t value) { return static_cast<uint8_t>(value > 0); });
 }
 
 // See TensorFill::rounds_to_hf32. What is not finite stays.
@@ -378,8 +428,9 @@ Skip Missing(const RecordedData& data, std::string_view problem) {
   return Skip{SkipCause::kMissingData, fmt::format("{}: {}", data.name, problem)};
 }
 
-// Elements of `from` as those of `to`: the conversions that the preparation of an API asks for.
-void ConvertIntegers(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
+// Elements of `from` as those that a call takes: the conversions that the preparation of an API asks
+// for, and bfloat16, which .npy files hold as float32.
+void Convert(DType from, const std::vector<std::byte>& elements, std::span<std::byte> out) {
   const auto convert = [&]<class From, class To>(From, To) {
     for (size_t i = 0; i < elements.size() / sizeof(From); ++i) {
       From value;
@@ -388,7 +439,11 @@ void ConvertIntegers(DType from, const std::vector<std::byte>& elements, std::sp
     }
   };
   if (from == DType::kInt32) return convert(int32_t{}, int64_t{});
-  convert(int64_t{}, float{});
+  if (from == DType::kInt64) return convert(int64_t{}, float{});
+  for (size_t i = 0; i < elements.size() / sizeof(float); ++i) {
+    const auto value = LoadAs<float>(elements.data() + i * sizeof(float));
+    StoreAt(out.data(), i, static_cast<uint16_t>(FloatToNarrow(kBFloat16Format, value)));
+  }
 }
 
 OrSkip<void> ReadRecorded(const TensorFill& fill, const RecordedData& data,
@@ -402,7 +457,7 @@ OrSkip<void> ReadRecorded(const TensorFill& fill, const RecordedData& data,
   if (data.dtype != fill.dtype) {
     std::vector<std::byte> elements(view.size_bytes());
     CopyContiguous(view, elements);
-    ConvertIntegers(data.dtype, elements, out);
+    Convert(data.dtype, elements, out);
     return {};
   }
   CopyContiguous(view, out);

@@ -181,6 +181,13 @@ OrSkip<TensorFill> ValueBuilder::FillOf(const TensorRecord& record, DType dtype,
                 fmt::format("{}: the shape is ({}), and ({}) in dump.json", *record.data_name,
                             fmt::join(view.sizes, ", "), fmt::join(record.shape, ", "))};
   }
+  // NumPy has no bfloat16; recorders write float32, which holds all of its values.
+  const DType stored = dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+  if (view.dtype != stored && view.dtype != dtype) {
+    return Skip{SkipCause::kMissingData,
+                fmt::format("{}: holds {} (expected {})", *record.data_name,
+                            InfoOf(view.dtype).name, InfoOf(stored).name)};
+  }
   fill.source = RecordedData{*directory_, *record.data_name, view.dtype};
   return fill;
 }

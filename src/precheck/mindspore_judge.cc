@@ -401,7 +401,8 @@ DirectionOutcome JudgeBackward(std::string_view call_name, const ReturnedSide& b
                     "and may not belong together.",
                     CountText(tested_gradients.size(), "gradient"), bench_gradients.size()));
   }
-  return judge.Finish("neither side has a gradient");
+  return judge.Finish(order == GradientOrder::kAligned ? "neither side has a gradient"
+                                                       : "no gradient was recorded");
 }
 
 }  // namespace plumbline::precheck

@@ -77,6 +77,8 @@ OutputRule RuleFor(const OutputPair& pair, Standard standard) {
   rule.as_double = pair.device_dtype != DType::kBFloat16 &&
                    (pair.bench_dtype == DType::kFloat64 || pair.device_dtype == DType::kFloat64);
   if (IsFloat8(pair.device_dtype)) rule.bench_rounded_to = NarrowFormatOf(pair.device_dtype);
+  // Narrow types are not judged by the last of the shares.
+  rule.share_count = InfoOf(pair.device_dtype).size_bytes <= 2 ? 2 : 3;
   rule.eps = RelativeEpsilon(pair.bench_dtype, pair.device_dtype);
   const FloatLimits limits = LimitsOf(standard, pair.device_dtype);
   rule.small_value = limits.small_value;

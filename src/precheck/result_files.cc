@@ -259,11 +259,10 @@ std::string ResultTimestamp(const std::string& directory) {
     localtime_r(&time, &local);
     char text[kTimestampDigits + 1];
     std::string timestamp(text, std::strftime(text, sizeof(text), "%Y%m%d%H%M%S", &local));
-    const bool taken = std::ranges::any_of(
-        std::initializer_list{kResultPrefix, kDetailsPrefix}, [&](std::string_view prefix) {
-          return KindOf(JoinPath(directory, FileName(prefix, timestamp))) != PathKind::kMissing;
-        });
-    if (!taken) return timestamp;
+    const auto is_free = [&](std::string_view prefix) {
+      return KindOf(JoinPath(directory, FileName(prefix, timestamp))) == PathKind::kMissing;
+    };
+    if (is_free(kResultPrefix) && is_free(kDetailsPrefix)) return timestamp;
   }
 }
 

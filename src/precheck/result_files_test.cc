@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kStamp = "20250226101112";
 constexpr size_t kCalls = 200;
+constexpr size_t kFew = 8;
 
 std::string NameOf(size_t i) { return fmt::format("Torch.op.{}", i); }
 
@@ -123,7 +125,7 @@ TEST_F(ResultFilesTest, AResumeKnowsWhatIsDone) {
 
 // Wherever a kill cuts the files: what is left is what whole calls had.
 TEST_F(ResultFilesTest, EveryCutIsRepaired) {
-  { Make(9); }
+  { Make(4); }
   const std::string result = ResultText(), details = DetailsText();
   const size_t header = HeaderText(ResultHeader(ResultForm::kPyTorch)).size();
   for (size_t size = header; size < result.size(); ++size) {
@@ -132,7 +134,7 @@ TEST_F(ResultFilesTest, EveryCutIsRepaired) {
     auto files = Resume();
     ASSERT_TRUE(files) << size << files.error().message();
     const size_t done = files->done().size();
-    for (size_t i = done; i < 9; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+    for (size_t i = done; i < 4; ++i) ASSERT_TRUE(files->Append(OutcomeOf(i)));
     ASSERT_EQ(ResultText(), result) << size;
     ASSERT_EQ(DetailsText(), details) << size;
   }
@@ -160,7 +162,7 @@ TEST_F(ResultFilesTest, SkippedCallsAreDoneAgainOnRequest) {
   EXPECT_EQ(files->done().size(), 12U);  // without 0, 7 and 14
   EXPECT_EQ(ResultText().find("SKIP"), std::string::npos);
   EXPECT_EQ(DetailsText().find("SKIP"), std::string::npos);
-  for (const size_t i : {14, 0, 7}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
+  for (const size_t i : {14U, 0U, 7U}) ASSERT_TRUE(files->Append(OutcomeOf(i)));
   ASSERT_TRUE(files->Sort(PlaceOf));
   EXPECT_EQ(ResultText(), result);
   EXPECT_EQ(DetailsText(), details);
@@ -233,24 +235,29 @@ void GoOnAfterFailure(int fail_at, bool sticky, bool& fired) {
     auto made = ResultFiles::Create(directory.path(), kStamp, {});
     status = made ? plumbline::Status() : made.error();
     if (made) files = *std::move(made);
-    for (size_t i = 20; status && i-- > 0;) status = files->Append(OutcomeOf(i));
+    for (size_t i = kFew; status && i-- > 0;) status = files->Append(OutcomeOf(i));
     if (status) status = files->Sort(PlaceOf);
     if (status) status = files->Close();
     fired = testing::FailingCalls::fired();
   }
-  if (!status) EXPECT_EQ(status.error().code(), ErrorCode::kIo) << status.error().message();
-  ASSERT_EQ(status.has_value(), !fired) << fail_at;
+  if (!status) {
+    EXPECT_EQ(status.error().code(), ErrorCode::kIo) << status.error().message();
+  }
+  // Directories that are there need not be made.
+  const auto directories = std::count(path.begin(), path.end(), '/') - 1;
+  ASSERT_EQ(status.has_value(), !fired || (!sticky && fail_at < directories)) << fail_at;
   files.reset();
   if (KindOf(path) == PathKind::kMissing) return;  // a run that starts anew loses nothing
   auto resumed = ResultFiles::Resume(path, IsPlanned, {});
   ASSERT_TRUE(resumed) << fail_at << resumed.error().message();
-  for (size_t i = 0; i < 20; ++i) {
-    if (!resumed->done().contains(NameOf(i))) ASSERT_TRUE(resumed->Append(OutcomeOf(i)));
+  for (size_t i = 0; i < kFew; ++i) {
+    if (resumed->done().contains(NameOf(i))) continue;
+    ASSERT_TRUE(resumed->Append(OutcomeOf(i)));
   }
   ASSERT_TRUE(resumed->Sort(PlaceOf));
   std::string details = HeaderText(DetailsHeader(ResultForm::kPyTorch));
   std::string result = HeaderText(ResultHeader(ResultForm::kPyTorch));
-  for (size_t i = 0; i < 20; ++i) {
+  for (size_t i = 0; i < kFew; ++i) {
     const CallRows rows = RowsOf(OutcomeOf(i), ResultForm::kPyTorch, 14);
     details += rows.details;
     result += rows.result;
@@ -264,7 +271,7 @@ TEST_F(ResultFilesTest, EveryFailureIsToldAndRepaired) {
     bool fired = true;
     int failures = 0;
     for (; fired; ++failures) GoOnAfterFailure(failures, sticky, fired);
-    EXPECT_GT(failures, 50);  // writes of 20 calls, and what comes before and behind
+    EXPECT_GT(failures, 25);  // writes of eight calls, and what comes before and behind
   }
 }
 
@@ -324,7 +331,7 @@ bool KilledAfter(std::chrono::microseconds delay, const std::string& directory,
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (WIFEXITED(status)) EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
   return WIFSIGNALED(status);
 }
 
@@ -340,9 +347,10 @@ TEST(ResultFilesKilled, AHundredTimesTheSortedFilesAreThoseOfAWholeRun) {
   for (; kills < 100; ++runs) {
     const testing::TestDirectory directory;
     const std::string result = directory.path() + name;
-    while (KilledAfter(std::chrono::microseconds(random() % 6000), directory.path(), result,
-                       random())) {
-      ++kills;
+    // Later kills leave more time, so that a run comes to its end on a slow machine, too.
+    for (unsigned limit_us = 2000;; limit_us += 2000, ++kills) {
+      const std::chrono::microseconds delay(random() % limit_us);
+      if (!KilledAfter(delay, directory.path(), result, static_cast<unsigned>(random()))) break;
     }
     ASSERT_EQ(ReadFile(result).value(), expected) << "after " << kills << " kills";
     ASSERT_EQ(ReadFile(directory.path() + details).value(), expected_details);

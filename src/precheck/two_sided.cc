@@ -127,7 +127,8 @@ class Judge {
       return {std::abs(target) / divisor, true, true};
     }
     const bool is_infinite = std::isinf(target) || std::isinf(golden);
-    return {std::nan(""), false, is_infinite ? target == golden : std::isnan(target + golden)};
+    return {std::nan(""), false,
+            is_infinite ? target == golden : std::isnan(target) && std::isnan(golden)};
   }
 
   void Say(std::string_view text) {

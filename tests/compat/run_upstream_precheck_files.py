@@ -18,7 +18,11 @@ import torch
 
 import msprobe.pytorch.api_accuracy_checker.compare.api_precision_compare as two_sided
 from msprobe.pytorch.api_accuracy_checker.compare.compare import Comparator
-from msprobe.pytorch.api_accuracy_checker.run_ut.run_ut_utils import UtDataInfo
+
+try:
+    from msprobe.pytorch.api_accuracy_checker.run_ut.run_ut_utils import UtDataInfo
+except ImportError:  # the newest release
+    from msprobe.pytorch.api_accuracy_checker.acc_check.acc_check_utils import UtDataInfo
 
 APIS = ("add", "relu", "matmul", "conv2d", "sum", "topk", "layer_norm", "mul", "linalg.inv")
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

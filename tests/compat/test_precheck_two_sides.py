@@ -57,17 +57,26 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     requests: list[dict[str, str]] = [{"make": str(root / "upstream")}]
     requests += [{"npu": str(root / kind / "npu.csv"), "gpu": str(root / kind / "gpu.csv"),
                   "out": str(root / kind / "theirs")} for kind in ("upstream", "own")]
-    path = root / "requests.json"
-    path.write_text(json.dumps(requests))
-    done = run([upstream_python(), "-W", "ignore", HERE / "run_upstream_precheck_files.py", path])
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert "are missing in" not in done.stdout + done.stderr
-    for kind in ("upstream", "own"):
+    ask_upstream("1.2.2", root, requests)
+    ask_upstream("26.2.0", root, [
+        {"make": str(root / "newest")},
+        {"npu": str(root / "newest/npu.csv"), "gpu": str(root / "newest/gpu.csv"),
+         "out": str(root / "newest/theirs")}])
+    for kind in ("upstream", "own", "newest"):
         done = run([PLUMB, "msprobe", "-f", "pytorch", "api_precision_compare", "-npu",
                     root / kind / "npu.csv", "-gpu", root / kind / "gpu.csv", "-o",
                     root / kind / "ours"])
         assert done.returncode == 0, done.stderr
     return root
+
+
+def ask_upstream(version: str, root: Path, requests: list[dict[str, str]]) -> None:
+    path = root / f"requests-{version}.json"
+    path.write_text(json.dumps(requests))
+    done = run([upstream_python(version), "-W", "ignore", HERE / "run_upstream_precheck_files.py",
+                path])
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert "are missing in" not in done.stdout + done.stderr
 
 
 def details_of(folder: Path) -> tuple[Rows, Rows]:
@@ -130,5 +139,21 @@ def test_every_call_has_the_same_verdict(compared: Path, kind: str) -> None:
     for name, row in ours.items():
         if name in lost:
             continue
-        assert row[1:3] == theirs[name][1:3], (name, row, theirs[name])
         assert len(row) == 4
+        if theirs[name][3].startswith("This data type"):
+            # Upstream skips both directions then, also one that the recording does not have.
+            assert row[1] == "SKIP" and row[2] in ("SKIP", " "), row
+            continue
+        assert row[1:3] == theirs[name][1:3], (name, row, theirs[name])
+
+
+def test_files_of_the_newest_release_are_judged_by_what_they_hold(compared: Path) -> None:
+    theirs, ours = details_of(compared / "newest")
+    seen: Counter[str] = Counter()
+    for name, row in ours.items():
+        # Names that release 1.2.2 judges by other standards, whose numbers are not there.
+        if name.split(".")[1] in ("add", "mul", "relu", "topk") and theirs[name][25] != "SKIP":
+            assert row[1:27] == theirs[name][1:27], (name, row, theirs[name])
+            seen[row[25]] += 1
+    print(seen)
+    assert seen["pass"] > 20 and seen["error"] > 20

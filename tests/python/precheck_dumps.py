@@ -70,13 +70,13 @@ def small_model(count: int = 1) -> Dump:
     return dump
 
 
-def precheck(dump: Path, output: Path, *words: Any, environment: dict[str, str] | None = None,
-             command: Sequence[str] = ("precheck",)) -> subprocess.CompletedProcess[str]:
-    """Runs `plumb precheck` on the CPU."""
+def precheck(dump: Path, output: Path, *words: Any,
+             device: str = "cpu") -> subprocess.CompletedProcess[str]:
+    """Runs `plumb precheck`."""
     return subprocess.run(
-        [PLUMB, *command, dump, "-o", output, "--device_type", "cpu", *map(str, words)],
+        [PLUMB, "precheck", dump, "-o", output, "--device_type", device, *map(str, words)],
         capture_output=True, text=True, check=False, timeout=SECONDS,
-        env={**os.environ, "PLUMBLINE_PYTHON": sys.executable, **(environment or {})})
+        env={**os.environ, "PLUMBLINE_PYTHON": sys.executable})
 
 
 def result_file(output: Path, kind: str = "result") -> Path:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
-import math
 import subprocess
 import sys
 import weakref
@@ -136,7 +134,8 @@ def test_moe_gating() -> None:
 BROADCASTS = [(1, 5, 1, 4), (1, 1, 5, 4), (2, 1, 1, 4), (4,), (2, 5, 3, 4), (5, 1, 1)]
 
 
-@pytest.mark.parametrize(("shape", "mode"), itertools.product(BROADCASTS, ("half", "interleave")))
+@pytest.mark.parametrize("mode", ["half", "interleave"])
+@pytest.mark.parametrize("shape", BROADCASTS)
 def test_rotary_mul(shape: tuple[int, ...], mode: str) -> None:
     def plain(x: Tensor, r1: Tensor, r2: Tensor) -> Tensor:
         if mode == "half":
@@ -213,7 +212,8 @@ def test_adam_against_torch() -> None:
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
-              pse: Tensor | None = None, scale: float = 1.0) -> Tensor:
+              **options: Any) -> Tensor:
+    pse, scale = options.get("pse"), options.get("scale", 1.0)
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = q @ k.mT
@@ -284,7 +284,7 @@ def test_attention_of_mindspore() -> None:
                                8, shift, attn_mask=TRIANGLE, sparse_mode=4, pre_tokens=1,
                                next_tokens=0, scalar_value=0.5)[0],
           lambda q, k, v: to_layout(attention(q, k, v, (DIFFERENCE >= 3) | (DIFFERENCE < 1),
-                                              shift, 0.5), "BSH"), [q, k, v])
+                                              pse=shift, scale=0.5), "BSH"), [q, k, v])
 
 
 def test_results_of_raised_calls_are_rounded_once() -> None:
@@ -435,7 +435,7 @@ def test_functions_of_a_library(library: Path, monkeypatch: pytest.MonkeyPatch,
     y.sum().backward()
     torch.testing.assert_close(x.grad, torch.full_like(x, 3))
     torch.testing.assert_close(call("npu_scale_backward", x.detach()), 2 * x.detach())
-    with pytest.raises(ValueError, match="npu_fail: the function of .* failed with 7"):
+    with pytest.raises(ValueError, match=r"npu_fail: the function of .* failed with 7"):
         call("npu_fail", x)
     with pytest.raises(ValueError, match="x: only float64 is known"):
         call("npu_scale", x.detach().float())
@@ -460,20 +460,26 @@ def test_rows_behind_the_groups_become_zeros() -> None:
 # ---- Speed and memory
 
 MEMORY = """
-import resource, sys, time, torch
+import time, torch
+from pathlib import Path
 from plumbline.precheck_run import reference
-shape = (1, 8, 2048, 64)
-q, k, v, dy = (torch.randn(shape) for _ in range(4))
+
+def memory(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+torch.set_num_threads(1)
+q, k, v, dy = (torch.randn(1, 8, 2048, 64) for _ in range(4))
 find = reference.find
 warm = [x[:, :, :64] for x in (q, k, v, dy)]
 find("npu_fusion_attention")(*warm[:3], 8, "BNSD")
 find("npu_fusion_attention_grad")(*warm, 8, "BNSD")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+before = memory("VmRSS")
 start = time.perf_counter()
 out = find("npu_fusion_attention")(q, k, v, 8, "BNSD", scale=0.125)[0]
 grads = find("npu_fusion_attention_grad")(q, k, v, dy, 8, "BNSD", scale_value=0.125)
-print(time.perf_counter() - start)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(time.perf_counter() - start, memory("VmHWM") - before)
 print(sum(x.numel() * x.element_size() for x in (q, k, v, dy)))
 """
 
@@ -483,5 +489,4 @@ def test_attention_needs_no_square_buffer() -> None:
                           check=True)
     seconds, used, inputs = map(float, done.stdout.split())
     print(f"{seconds:.2f} s, {used / inputs:.2f} x inputs")
-    assert used <= 3 * inputs
-    assert math.isfinite(seconds)
+    assert 0 < used <= 3 * inputs  # the results alone are 1.4 x

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("module", ["_core", "_compare", "_hdf5"])
+@pytest.mark.parametrize("module", ["_core", "_compare", "_hdf5", "_reference"])
 def test_stub_is_current(module: str, tmp_path: Path) -> None:
     out = tmp_path / f"{module}.pyi"
     generate = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", f"plumbline.{module}", "-o"]

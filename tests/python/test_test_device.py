@@ -145,6 +145,25 @@ def test_recurrent_layers_agree_with_the_cpu(kind: str, bias: bool) -> None:
         torch.testing.assert_close(ours.cpu(), cpus, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_the_fused_cell_rounds_half_types_once(dtype: torch.dtype) -> None:
+    cell_of_halves(name=str(dtype).removeprefix("torch."))
+
+
+@on_device
+def cell_of_halves(name: str) -> None:
+    dtype = getattr(torch, name)
+    ours, theirs, cx = torch.randn(3, 20).to(dtype), torch.randn(3, 20).to(dtype), torch.randn(
+        3, 5).to(dtype)
+    hy, cy, _ = torch.ops.aten._thnn_fused_lstm_cell(*(t.to(DEVICE) for t in (ours, theirs, cx)))
+    i, f, g, o = (ours.double() + theirs.double()).chunk(4, 1)
+    cell = f.sigmoid() * cx.double() + i.sigmoid() * g.tanh()
+    half_ulp = torch.finfo(dtype).eps / 2 * 1.01  # and what float32 adds
+    torch.testing.assert_close(cy.cpu().double(), cell, rtol=half_ulp, atol=1e-6)
+    torch.testing.assert_close(hy.cpu().double(), o.sigmoid() * cell.tanh(), rtol=half_ulp,
+                               atol=1e-6)
+
+
 @on_device
 def test_tensors_are_resized_viewed_and_conjugated() -> None:
     x = torch.arange(12.0).reshape(3, 4).to(DEVICE)
@@ -162,6 +181,13 @@ def test_tensors_are_resized_viewed_and_conjugated() -> None:
     assert shared.tolist() == [4, 5]
     shared.mul_(2)
     assert x[1, 0].item() == 8
+
+
+@on_device
+def test_integers_have_histograms_as_on_other_accelerators() -> None:
+    counts = torch.tensor([0, 2, 2, 3], dtype=torch.int32, device=DEVICE).histc(4, 0, 3)
+    assert counts.dtype == torch.int32 and counts.tolist() == [1, 0, 2, 1]
+    assert torch.tensor([0.5, 2.5], device=DEVICE).histc(3, 0, 3).tolist() == [1, 0, 1]
 
 
 @on_device
@@ -369,6 +395,54 @@ def test_only_the_right_wait_brings_a_deferred_copy() -> None:
             assert host.isnan().all()
             polls += 1
         assert polls > 0 and host.tolist() == [2, 2]
+
+
+def unordered(work: Callable[[], object]) -> tuple[int, int]:
+    moved = counted(work)
+    return moved.get("unordered_accesses", 0), moved.get("unordered_frees", 0)
+
+
+@on_device
+def test_a_forgotten_wait_between_streams_is_counted() -> None:
+    side = torch.Stream(DEVICE)
+    x = torch.ones(4, device=DEVICE)
+
+    def read_beside(waits: bool) -> torch.Tensor:
+        x.add_(1)
+        done = torch.Event(DEVICE)
+        done.record()
+        with side:
+            if waits:
+                side.wait_event(done)
+            return x.sum()
+    assert unordered(lambda: read_beside(waits=False)) == (1, 0)
+    total = read_beside(waits=True)
+    assert unordered(lambda: read_beside(waits=True)) == (1, 0)  # add_ after the read beside it
+    side.synchronize()
+    assert unordered(lambda: read_beside(waits=True)) == (0, 0)
+    torch.testdev.synchronize()
+    assert unordered(lambda: total + 1) == (0, 0)
+
+
+@on_device
+def test_memory_freed_under_another_stream_is_counted() -> None:
+    side = torch.Stream(DEVICE)
+
+    def free_early(records: bool) -> None:
+        x = torch.ones(4, device=DEVICE)
+        torch.testdev.synchronize()
+        with side:
+            x.sum()
+            if records:
+                x.record_stream(side)
+        del x
+    assert unordered(lambda: free_early(records=False)) == (0, 1)
+    assert unordered(lambda: free_early(records=True)) == (0, 0)
+
+
+@on_device
+def test_a_training_on_one_stream_has_no_unordered_access() -> None:
+    assert unordered(lambda: train("convolutions", DEVICE)) == (0, 0)
 
 
 # ---------------------------------------------------------------- defects

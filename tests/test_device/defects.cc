@@ -17,7 +17,9 @@
 
 namespace plumbline_test_device {
 
-enum class Kind : uint8_t { kScale, kNan, kBf16Acc, kLostCarry, kSleep, kHang, kAbort, kCrash, kError };
+enum class Kind : uint8_t {
+  kScale, kNan, kBf16Acc, kLostCarry, kSleep, kHang, kAbort, kCrash, kError
+};
 
 struct Defect {
   int64_t number = 0;
@@ -75,10 +77,18 @@ Kind ParseKind(const std::string& text) {
 
 std::optional<at::ScalarType> ParseDType(const std::string& text) {
   static const std::unordered_map<std::string, at::ScalarType> dtypes = {
-      {"float16", at::kHalf},   {"bfloat16", at::kBFloat16},       {"float32", at::kFloat},
-      {"float64", at::kDouble}, {"complex64", at::kComplexFloat},  {"complex128", at::kComplexDouble},
-      {"int8", at::kChar},      {"uint8", at::kByte},              {"int16", at::kShort},
-      {"int32", at::kInt},      {"int64", at::kLong},              {"bool", at::kBool}};
+      {"float16", at::kHalf},
+      {"bfloat16", at::kBFloat16},
+      {"float32", at::kFloat},
+      {"float64", at::kDouble},
+      {"complex64", at::kComplexFloat},
+      {"complex128", at::kComplexDouble},
+      {"int8", at::kChar},
+      {"uint8", at::kByte},
+      {"int16", at::kShort},
+      {"int32", at::kInt},
+      {"int64", at::kLong},
+      {"bool", at::kBool}};
   if (text.empty()) return std::nullopt;
   const auto found = dtypes.find(text);
   TORCH_CHECK(found != dtypes.end(), "defect: unknown dtype \"", text,
@@ -124,10 +134,12 @@ void CheckOperator(const std::string& base) {
 at::Tensor WithoutCarry(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
   switch (dense.scalar_type()) {
-    case at::kDouble: return dense.view(at::kLong).bitwise_and(~(int64_t{1} << 26)).view(at::kDouble);
+    case at::kDouble:
+      return dense.view(at::kLong).bitwise_and(~(int64_t{1} << 26)).view(at::kDouble);
     case at::kFloat: return dense.view(at::kInt).bitwise_and(~(1 << 12)).view(at::kFloat);
     case at::kHalf: return dense.view(at::kShort).bitwise_and(~(1 << 5)).view(at::kHalf);
-    case at::kBFloat16: return dense.view(at::kShort).bitwise_and(~(1 << 4)).view(at::kBFloat16);
+    case at::kBFloat16:
+      return dense.view(at::kShort).bitwise_and(~(1 << 4)).view(at::kBFloat16);
     case at::kLong: case at::kInt: case at::kShort: return dense.bitwise_and(~(1 << 8));
     case at::kChar: case at::kByte: return dense.bitwise_and(0xEF);
     default: return dense;

@@ -68,6 +68,7 @@ class Call {
 
   void Run() {
     LendArguments();
+    NoteOrder();
     const ActiveDefects defects = MatchDefects(op_.operator_name(), first_dtype_);
     SufferEvents(defects, op_.operator_name());
     torch::jit::Stack before;
@@ -87,6 +88,7 @@ class Call {
     at::Tensor owner;  // a device tensor that has it
     c10::Storage host;
     const void* data = nullptr;  // where `host` started
+    bool is_written = false;
   };
 
   void LendArguments() {
@@ -108,7 +110,8 @@ class Call {
 
   static bool IsGenerator(const c10::Argument& argument) {
     const auto* const optional = argument.type()->castRaw<c10::OptionalType>();
-    return optional != nullptr && optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
+    return optional != nullptr &&
+           optional->getElementType()->kind() == c10::TypeKind::GeneratorType;
   }
 
   c10::IValue LendValue(const c10::IValue& value) {
@@ -153,8 +156,8 @@ class Call {
     return host;
   }
 
-  // A real device refuses a host tensor among its arguments, and a test has to see that. Indices and
-  // lengths are taken from the host by several operators, numbers by all.
+  // A real device refuses a host tensor among its arguments, and a test has to see that. Indices
+  // and lengths are taken from the host by several operators, numbers by all.
   void CheckHostArgument(const at::Tensor& tensor) const {
     TORCH_CHECK(tensor.dim() == 0 || tensor.numel() == 0 ||
                     c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true),
@@ -175,10 +178,17 @@ class Call {
     LentStorage& lent = storages_[storage.unsafeGetStorageImpl()];
     if (!lent.owner.defined()) {
       open_.Open(storage.data());
-      lent = {tensor, StorageOver(storage), storage.data()};
+      lent = {tensor, StorageOver(storage), storage.data(), false};
       owners_[lent.host.unsafeGetStorageImpl()] = storage.unsafeGetStorageImpl();
     }
+    lent.is_written |= is_written_;
     return lent.host;
+  }
+
+  void NoteOrder() {
+    const StreamKey stream = CurrentStream(device_->index());
+    BeginWork(stream);
+    for (const auto& [key, lent] : storages_) NoteAccess(lent.data, stream, lent.is_written);
   }
 
   torch::jit::Stack CopyArguments() const {
@@ -204,7 +214,7 @@ class Call {
     } else if (op_.hasTag(at::Tag::nondeterministic_seeded)) {
       borrowed.emplace(cpu_generator);
     }
-    if (const BoxedCpuKernel stand_in = CpuStandIn(op_.operator_name().name)) {
+    if (const BoxedCpuKernel stand_in = CpuStandIn(op_.operator_name())) {
       stand_in(&stack_);
     } else {
       op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
@@ -288,9 +298,9 @@ class Call {
                           c10::TensorImpl::VIEW, c10::Storage(base.storage()), keys,
                           result.dtype()), result);
     }
-    return OnDevice(at::detail::make_tensor<c10::TensorImpl>(
-                        Upload(result.storage()),
-                        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), result.dtype()), result);
+    const c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
+    return OnDevice(at::detail::make_tensor<c10::TensorImpl>(Upload(result.storage()), keys,
+                                                             result.dtype()), result);
   }
 
   static at::Tensor OnDevice(at::Tensor tensor, const at::Tensor& result) {
@@ -313,6 +323,7 @@ class Call {
                          DeviceAllocator()->allocate(host.nbytes()), DeviceAllocator(), true);
     SetCurrentDevice(before);
     open_.Open(storage.data());
+    NoteAccess(storage.data(), CurrentStream(device_->index()), /*is_write=*/true);
     if (host.nbytes() > 0) std::memcpy(storage.mutable_data(), host.data(), host.nbytes());
     uploaded_.emplace(host.unsafeGetStorageImpl(), storage);
     return storage;

@@ -161,6 +161,7 @@ void FreeData(void* data) {
   Block* const block = FindBlock(memory, data);
   if (block == nullptr) return;  // cannot be: only TakeBlock's pointers carry this deleter
   CountLiveBytes(-static_cast<int64_t>(block->used_bytes));
+  NoteFree(block->data);
   if (block->capacity_bytes >= kReleaseBytes) {
     madvise(block->data, block->capacity_bytes, MADV_DONTNEED);
   }
@@ -177,6 +178,7 @@ struct ArenaAllocator final : c10::Allocator {
     const Block* const block = TakeBlock(memory, device, size_bytes);
     Count(Counter::kAllocations);
     CountLiveBytes(static_cast<int64_t>(block->used_bytes));
+    NoteAllocation(block->data, CurrentStream(device));
     return {block->data, block->data, &FreeData, owner};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &FreeData; }

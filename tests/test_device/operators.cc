@@ -48,6 +48,9 @@ at::Tensor Zeros(at::IntArrayRef size, DType dtype, Layout layout, OptionalDevic
   const at::Tensor zeros = Empty(size, dtype, layout, device, pinned, std::nullopt);
   OpenBlocks open;
   open.Open(zeros.storage().data());
+  const StreamKey stream = CurrentStream(zeros.device().index());
+  BeginWork(stream);
+  NoteAccess(zeros.storage().data(), stream, /*is_write=*/true);
   if (zeros.nbytes() > 0) std::memset(zeros.storage().mutable_data(), 0, zeros.nbytes());
   return zeros;
 }
@@ -73,6 +76,8 @@ void CopyToHost(const at::Tensor& source, const at::Tensor& host, bool non_block
   OpenBlocks open;
   const at::Tensor view = HostView(source, open);
   const StreamKey stream = CurrentStream(source.device().index());
+  BeginWork(stream);
+  NoteAccess(source.storage().data(), stream, /*is_write=*/false);
   const bool is_pinned = IsPinned(host.storage().data());
   // As with real devices: memory that is not pinned makes the host wait whatever was asked for.
   if (non_blocking && is_pinned) {
@@ -90,6 +95,8 @@ void CopyToDevice(const at::Tensor& host, const at::Tensor& target, bool non_blo
   const StreamKey stream = CurrentStream(target.device().index());
   // In stream order the earlier copy into this host memory is done before it is read again.
   CompleteOverlapping(host.storage().data(), host.storage().nbytes());
+  BeginWork(stream);
+  NoteAccess(target.storage().data(), stream, /*is_write=*/true);
   if (!non_blocking) {
     Count(Counter::kCopySyncs);
     CompleteStream(stream);
@@ -105,6 +112,10 @@ void CopyWithin(const at::Tensor& source, const at::Tensor& target) {
   CountOperator(name);
   const ActiveDefects defects = MatchDefects(name, source.scalar_type());
   SufferEvents(defects, name);
+  const StreamKey stream = CurrentStream(target.device().index());
+  BeginWork(stream);
+  NoteAccess(source.storage().data(), stream, /*is_write=*/false);
+  NoteAccess(target.storage().data(), stream, /*is_write=*/true);
   OpenBlocks open;
   const at::Tensor host_target = HostView(target, open);
   host_target.copy_(HostView(source, open));
@@ -132,7 +143,10 @@ at::Tensor CopyFromAndResize(const at::Tensor& source, const at::Tensor& target)
 at::Scalar ReadScalar(const at::Tensor& tensor) {
   const at::AutoDispatchBelowAutograd no_autograd;
   Count(Counter::kScalarReads);
-  CompleteStream(CurrentStream(tensor.device().index()));
+  const StreamKey stream = CurrentStream(tensor.device().index());
+  BeginWork(stream);
+  NoteAccess(tensor.storage().data(), stream, /*is_write=*/false);
+  CompleteStream(stream);
   OpenBlocks open;
   return at::_local_scalar_dense(HostView(tensor, open));
 }
@@ -196,8 +210,9 @@ at::Tensor& SetNothing(at::Tensor& self) {
   return SetStorage(self, nothing, 0, {0}, {1});
 }
 
-// Blocks are reused only by later calls, and all calls are done when they return.
-void RecordStream(at::Tensor&, at::Stream) {}
+void RecordStream(at::Tensor& tensor, at::Stream stream) {
+  NoteStream(tensor.storage().data(), {FullDevice(stream.device()).index(), stream.id()});
+}
 
 // ---------------------------------------------------------------- registrations
 
@@ -237,7 +252,8 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { PassCopiesThrough(library); }
 TORCH_LIBRARY_IMPL(aten, ZeroTensor, library) { PassCopiesThrough(library); }
 
 // Operators that PyTorch would take apart although the CPU has a kernel for the whole: the parts
-// round differently, and an `.out` form called for the functional one may warn. For convolutions it would call a hook that only real backends implement.
+// round differently, and an `.out` form called for the functional one may warn. For convolutions
+// it would call a hook that only real backends implement.
 const bool is_registered_whole = [] {
   // Kept for ever: its end would take the registrations back.
   static auto* const library = new torch::Library(torch::Library::IMPL, "aten",

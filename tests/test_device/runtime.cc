@@ -1,13 +1,11 @@
 // What PyTorch asks of a backend around its kernels: devices, streams, events, random numbers; and
-// the counters and the deferred copies, which live at the same points.
+// the counters.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -33,84 +31,19 @@ thread_local int current_device = 0;
 thread_local std::array<int64_t, kDevices> current_streams{};
 std::atomic<int64_t> last_stream{0};
 
-// How many deferred copies of each stream are known to be done once some point is reached.
-using Reached = std::map<StreamKey, uint64_t>;
-
-void Merge(Reached& into, const Reached& other) {
-  for (const auto& [stream, copies] : other) {
-    into[stream] = std::max(into[stream], copies);
-  }
-}
-
 struct Event {
   std::chrono::steady_clock::time_point time;
   Reached reached;
   int polls = 0;
 };
 
-struct DeferredCopy {
-  StreamKey stream;
-  uint64_t number = 0;  // within the stream, from 1
-  at::Tensor host;      // kept alive, as a real copy in flight has to be
-  std::vector<char> bytes;
-};
-
-struct Deferral {
+struct StreamPolls {
   std::mutex mutex;
-  std::atomic<bool> is_on{false};
-  std::atomic<size_t> waiting{0};
-  std::vector<DeferredCopy> copies;  // in the order of the calls
-  std::map<StreamKey, uint64_t> issued;
-  // A stream also covers what it was made to wait for.
-  std::map<StreamKey, Reached> covered;
-  std::map<StreamKey, int> polls;
+  std::map<StreamKey, int> counts;
 };
-Deferral& TheDeferral() {
-  static Deferral* const deferral = new Deferral;
-  return *deferral;
-}
-
-template <typename Arrives>
-void Complete(Arrives arrives) {
-  Deferral& deferral = TheDeferral();
-  if (deferral.waiting.load() == 0) return;
-  std::vector<DeferredCopy> done;  // released outside the lock: a tensor's end may take it again
-  const std::lock_guard lock(deferral.mutex);
-  std::vector<DeferredCopy> left;
-  for (DeferredCopy& copy : deferral.copies) {
-    if (!arrives(copy)) {
-      left.push_back(std::move(copy));
-      continue;
-    }
-    std::memcpy(copy.host.mutable_data_ptr(), copy.bytes.data(), copy.bytes.size());
-    done.push_back(std::move(copy));
-  }
-  deferral.copies = std::move(left);
-  deferral.waiting = deferral.copies.size();
-}
-
-void CompleteReached(const Reached& reached) {
-  Complete([&reached](const DeferredCopy& copy) {
-    const auto found = reached.find(copy.stream);
-    return found != reached.end() && found->second >= copy.number;
-  });
-}
-
-Reached CoveredBy(StreamKey stream) {
-  Deferral& deferral = TheDeferral();
-  const std::lock_guard lock(deferral.mutex);
-  Reached reached = deferral.covered[stream];
-  reached[stream] = deferral.issued[stream];
-  return reached;
-}
-
-bool HasWaiting(const Reached& reached) {
-  Deferral& deferral = TheDeferral();
-  const std::lock_guard lock(deferral.mutex);
-  return std::any_of(deferral.copies.begin(), deferral.copies.end(), [&](const auto& copy) {
-    const auto found = reached.find(copy.stream);
-    return found != reached.end() && found->second >= copy.number;
-  });
+StreamPolls& TheStreamPolls() {
+  static StreamPolls* const polls = new StreamPolls;
+  return *polls;
 }
 
 StreamKey KeyOf(const c10::Stream& stream) {
@@ -208,7 +141,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override {
     return {kDeviceType, static_cast<c10::DeviceIndex>(current_device)};
   }
-  void setDevice(c10::Device device) const override { SetCurrentDevice(FullDevice(device).index()); }
+  void setDevice(c10::Device device) const override {
+    SetCurrentDevice(FullDevice(device).index());
+  }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     if (device.index() >= 0 && device.index() < kDevices) current_device = device.index();
   }
@@ -235,14 +170,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   bool queryStream(const c10::Stream& stream) const override {
     const Reached reached = CoveredBy(KeyOf(stream));
-    if (!HasWaiting(reached)) return true;
-    Deferral& deferral = TheDeferral();
+    if (!HasCopiesBefore(reached)) return true;
     {
-      const std::lock_guard lock(deferral.mutex);
-      if (++deferral.polls[KeyOf(stream)] < kPollsUntilDone) return false;
-      deferral.polls[KeyOf(stream)] = 0;
+      StreamPolls& polls = TheStreamPolls();
+      const std::lock_guard lock(polls.mutex);
+      int& count = polls.counts[KeyOf(stream)];
+      if (++count < kPollsUntilDone) return false;
+      count = 0;
     }
-    CompleteReached(reached);
+    WaitOnHost(reached);
     return true;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
@@ -264,23 +200,20 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void block(void* event, const c10::Stream& stream) const override {
     if (event == nullptr) return;
     Count(Counter::kEventWaits);
-    Deferral& deferral = TheDeferral();
-    const std::lock_guard lock(deferral.mutex);
-    Merge(deferral.covered[KeyOf(stream)], static_cast<Event*>(event)->reached);
+    WaitOnStream(KeyOf(stream), static_cast<Event*>(event)->reached);
   }
   bool queryEvent(void* event) const override {
     if (event == nullptr) return true;
     Count(Counter::kEventQueries);
     auto* const asked = static_cast<Event*>(event);
-    if (!HasWaiting(asked->reached)) return true;
-    if (++asked->polls < kPollsUntilDone) return false;
-    CompleteReached(asked->reached);
+    if (HasCopiesBefore(asked->reached) && ++asked->polls < kPollsUntilDone) return false;
+    WaitOnHost(asked->reached);  // an event seen done orders what comes after, as a wait does
     return true;
   }
   void synchronizeEvent(void* event) const override {
     if (event == nullptr) return;
     Count(Counter::kEventSyncs);
-    CompleteReached(static_cast<Event*>(event)->reached);
+    WaitOnHost(static_cast<Event*>(event)->reached);
   }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
@@ -360,41 +293,6 @@ c10::Device FullDevice(c10::Device device) {
 
 StreamKey CurrentStream(int device) {
   return {device, current_streams[static_cast<size_t>(device)]};
-}
-
-void CompleteStream(StreamKey stream) {
-  if (TheDeferral().waiting.load() > 0) CompleteReached(CoveredBy(stream));
-}
-
-void CompleteDevice(int device) {
-  Complete([device](const DeferredCopy& copy) { return copy.stream.first == device; });
-}
-
-void CompleteOverlapping(const void* data, size_t size_bytes) {
-  const auto* const start = static_cast<const char*>(data);
-  Complete([start, size_bytes](const DeferredCopy& copy) {
-    const auto* const host = static_cast<const char*>(copy.host.const_data_ptr());
-    return host < start + size_bytes && start < host + copy.bytes.size();
-  });
-}
-
-void SetDeferred(bool on) {
-  TheDeferral().is_on = on;
-  if (!on) Complete([](const DeferredCopy&) { return true; });
-}
-
-bool IsDeferred() { return TheDeferral().is_on; }
-
-void DeferCopy(StreamKey stream, const at::Tensor& host, std::vector<char> bytes) {
-  Count(Counter::kDeferredCopies);
-  // A boolean has no byte to stand for "not there yet": true is at least wrong half of the time.
-  const int filler = host.scalar_type() == at::ScalarType::Bool ? 1 : 0xFF;
-  std::memset(host.mutable_data_ptr(), filler, bytes.size());
-  Deferral& deferral = TheDeferral();
-  const std::lock_guard lock(deferral.mutex);
-  const uint64_t number = ++deferral.issued[stream];
-  deferral.copies.push_back({stream, number, host, std::move(bytes)});
-  deferral.waiting = deferral.copies.size();
 }
 
 at::Generator DeviceGenerator(int device) {

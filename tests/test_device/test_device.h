@@ -39,12 +39,15 @@ enum class Counter : size_t {
   // read an operator whose result has a size that only the device knows (`nonzero`).
   kScalarReads, kShapeReads, kCopySyncs, kStreamSyncs, kEventSyncs, kDeviceSyncs,
   kEventRecords, kEventWaits, kEventQueries, kDeferredCopies,
+  // Broken orders between streams, see streams.cc.
+  kUnorderedAccesses, kUnorderedFrees,
   kAllocations, kLiveBytes, kPeakBytes, kKernels, kPageChanges, kEnd
 };
 inline constexpr std::array<const char*, static_cast<size_t>(Counter::kEnd)> kCounterNames = {
     "h2d_copies", "h2d_bytes", "d2h_copies", "d2h_bytes", "d2d_copies", "d2d_bytes",
     "scalar_reads", "shape_reads", "copy_syncs", "stream_syncs", "event_syncs", "device_syncs",
     "event_records", "event_waits", "event_queries", "deferred_copies",
+    "unordered_accesses", "unordered_frees",
     "allocations", "live_bytes", "peak_bytes", "kernels", "page_changes"};
 
 void Count(Counter counter, uint64_t amount = 1);
@@ -100,10 +103,23 @@ c10::Device FullDevice(c10::Device device);
 
 using StreamKey = std::pair<int, int64_t>;  // device, stream
 StreamKey CurrentStream(int device);
-// The host waits for all work of the stream: what was deferred on it arrives.
+
+// ---------------------------------------------------------------- order of work (streams.cc)
+
+// For each stream, how much of its work is known to be done: 0 is nothing.
+using Reached = std::map<StreamKey, uint64_t>;
+
+// A kernel or a copy begins on the stream.
+void BeginWork(StreamKey stream);
+// What is done once all work issued on the stream until now is.
+Reached CoveredBy(StreamKey stream);
+// Later work of the stream, or of the host, comes after that; in the second case deferred copies
+// arrive.
+void WaitOnStream(StreamKey stream, const Reached& reached);
+void WaitOnHost(const Reached& reached);
 void CompleteStream(StreamKey stream);
 void CompleteDevice(int device);
-// Copies that would land in or come from [data, data + size_bytes).
+// Deferred copies that land in [data, data + size_bytes) arrive.
 void CompleteOverlapping(const void* data, size_t size_bytes);
 
 // With deferral on, a non-blocking copy to pinned memory fills it with 0xFF (NaN for floats, -1
@@ -113,8 +129,21 @@ void CompleteOverlapping(const void* data, size_t size_bytes);
 inline constexpr int kPollsUntilDone = 3;
 void SetDeferred(bool on);
 bool IsDeferred();
+bool HasCopiesBefore(const Reached& reached);
 // Requires: `host` is contiguous CPU memory, `bytes` as long.
 void DeferCopy(StreamKey stream, const at::Tensor& host, std::vector<char> bytes);
+
+// Work is done when it is issued, so a forgotten wait between streams changes no value here, though
+// it would on a real device. It is counted instead: an access that nothing orders after the write
+// (or, when it writes, the reads) of another stream; a block freed, and so reusable by the stream
+// that had allocated it, while another stream may still use it (record_stream() makes that right).
+// `data` is the first byte of the block, in use by the work that began last on the stream.
+void NoteAllocation(const void* data, StreamKey stream);
+void NoteAccess(const void* data, StreamKey stream, bool is_write);
+void NoteStream(const void* data, StreamKey stream);
+void NoteFree(const void* data);
+
+// ---------------------------------------------------------------- random numbers (runtime.cc)
 
 // Random numbers of a device come from a CPU generator of its own.
 at::Generator DeviceGenerator(int device);
@@ -131,9 +160,9 @@ at::Tensor HostView(const at::Tensor& tensor, OpenBlocks& open);
 // without copying them, and brings the results back.
 void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// What runs in place of an operator that has no CPU kernel; null for all others (cells.cc).
+// What runs in place of an operator that the CPU lacks; null for all others (stand_ins.cc).
 using BoxedCpuKernel = void (*)(torch::jit::Stack* stack);
-BoxedCpuKernel CpuStandIn(const std::string& operator_name);
+BoxedCpuKernel CpuStandIn(const c10::OperatorName& name);
 
 // ---------------------------------------------------------------- defects (defects.cc)
 

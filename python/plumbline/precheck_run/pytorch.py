@@ -135,6 +135,8 @@ def find_api(kind: str, api: str) -> Callable[..., Any]:
     """
     if kind in ("Aten", "NPU"):
         return _find_operator(kind, api)
+    if kind == "Functional" and api == "flash_attention_score":  # of mindspore.ops
+        return _find_operator("NPU", api)
     found: Any = torch._VF if kind == "VF" else _OWNERS.get(kind)
     if found is None:
         raise LookupError(f"calls of the type {kind} are not known")

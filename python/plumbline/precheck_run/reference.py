@@ -37,7 +37,7 @@ class Reference:
     function: Callable[..., Any]
     aliases: Mapping[str, str] = field(default_factory=dict)  # upstream's name -> the vendor's
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **self._known(kwargs))
 
     def _known(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class _LibraryFunction:
         self._name = name
         self._is_backward = is_backward
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         given = tuple(map(_plain, args))
         named = {name: _plain(value) for name, value in kwargs.items()}
         has_gradient = not self._is_backward and self._library.has_backward(self._name)

@@ -2,15 +2,18 @@
 
 What they compute is native (`_reference`), in double, with explicit gradients that autograd uses.
 Only what merely moves elements is made of PyTorch's own operators. Tensors are on the host.
+
+Size caps: functions have the parameters of the operators that they stand for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 from plumbline import _reference as native
 
@@ -42,10 +45,10 @@ def plain(tensor: Tensor) -> Tensor:
 
 def tensor_of(array: Any) -> Tensor:
     """A result of a native function."""
-    return torch.from_dlpack(array)
+    return torch.utils.dlpack.from_dlpack(array)
 
 
-def tensors_of(arrays: Iterable[Any]) -> tuple[Tensor, ...]:
+def tensors_of(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(tensor_of(array) for array in arrays)
 
 
@@ -90,7 +93,7 @@ def differentiable(run: Callable[[], Any], backward: Backward | None,
     `backward` gets the gradients of all results and the results, and returns the gradients of the
     first tensors.
     """
-    return _Call.apply(run, backward, results, *tensors)
+    return _Call.apply(run, backward, results, *tensors)  # type: ignore[no-untyped-call]
 
 
 # ---- Activations
@@ -297,14 +300,15 @@ def npu_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any
 
 
 def npu_linear_backward(grad: Tensor, input: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
-    return tensors_of(native.linear_grad(plain(grad), plain(input), plain(weight))[:2])
+    found: Any = native.linear_grad(plain(grad), plain(input), plain(weight))
+    return tensors_of(found[:2])  # none of the bias
 
 
 def matmul_backward(grad: Tensor, self: Tensor, other: Tensor,
                     mask: Sequence[bool]) -> tuple[Tensor | None, ...]:
     if len(mask) < 2:
         raise ValueError(f"mask: has {len(mask)} members (expected 2)")
-    found = native.matmul_grad(plain(grad), plain(self), plain(other),
+    found: Any = native.matmul_grad(plain(grad), plain(self), plain(other),
                                (bool(mask[0]), bool(mask[1])))
     return tuple(None if array is None else tensor_of(array) for array in found)
 

@@ -397,5 +397,32 @@ TEST(DumpJsonReader, NamelessMemberOfACallIsReadBack) {
   EXPECT_EQ(Text(ParseDump(once, false).value()), once);
 }
 
+TEST(DumpJsonReader, EntriesAreVisitedInAFileAndReadAgainFromTheirPlaces) {
+  const std::string path = PLUMBLINE_TEST_DATA "/upstream_1.2.2/mix_statistics/dump.json";
+  const std::string text = ReadFile(path).value();
+  const DumpFile whole = ParseDump(text, false).value();
+  size_t visits = 0;
+  const auto file = VisitDumpFile(path, false, [&](VisitedCall&& visited) {
+    const auto again =
+        ParseEntry(visited.call.name, text.substr(visited.begin, visited.end - visited.begin));
+    ASSERT_TRUE(again.has_value());
+    DumpFile one, expected;
+    one.calls.push_back(*again);
+    expected.calls.push_back(whole.calls.at(visits++));
+    EXPECT_EQ(Text(one), Text(expected));
+  });
+  ASSERT_TRUE(file.has_value());
+  EXPECT_EQ(visits, whole.calls.size());
+  EXPECT_EQ(file->header.task, "statistics");
+}
+
+TEST(DumpJsonReader, AnEntryAloneIsAnObjectAndNothingElse) {
+  for (const char* text : {"", "[]", "{", "{} x", R"({"output": [{"type": "a", "dtype": "b"}]})"}) {
+    const auto call = ParseEntry("Torch.add.0.forward", text);
+    ASSERT_FALSE(call.has_value()) << text;
+    EXPECT_NE(call.error().message().find("Torch.add.0.forward"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace plumbline::dump_json

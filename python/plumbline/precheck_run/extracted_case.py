@@ -1,0 +1,338 @@
+"""One recorded call taken out of its run: its tensors, its arguments on one or two sides, how far
+its results are from those in float64, and whether that is too far.
+
+Nothing here reads or writes a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from plumbline.precheck_run.executor import one_line
+from plumbline.precheck_run.pytorch import DTYPES, find_api
+from plumbline.precheck_run.values import Makers, decode
+
+# A result may be this many times farther from the one in float64 than the same call on this CPU in
+# the recorded type is, which leaves room for another order of sums.
+ROOM = 8.0
+# And this many units of the last place of its type, where the CPU happens to be exact.
+UNITS = 4.0
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class TensorName:
+    """Stands in the arguments for a tensor of `Case.tensors`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one run passed to the call; tensors by name."""
+
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call that can be made again."""
+
+    type: str  # "Functional"
+    api: str  # "softmax"
+    target: Side
+    golden: Side | None  # None: the recording stands by itself
+    grads: list[TensorName | None]  # that come into the backward; empty: none was recorded
+    tensors: dict[str, torch.Tensor]
+    wants_grad: frozenset[str]  # names of tensors whose gradients are judged
+    autocast: torch.dtype | None = None  # recorded inside a region of mixed precision
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all tensors."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
+
+    @property
+    def right(self) -> Side:
+        """The side whose results are expected."""
+        return self.golden or self.target
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Results in float64, and how far others may be from them; by name ("output.0")."""
+
+    values: dict[str, torch.Tensor]
+    limits: dict[str, float]  # largest absolute difference; 0: equal
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a call on one side."""
+
+    problem: str = ""  # "output.0 is off by 3.1e-05 (limit 2e-07)"; empty: all is within limits
+    error: str = ""  # the call could not be made
+    results: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def fails(self) -> bool:
+        """Whether results are too far from those expected."""
+        return bool(self.problem)
+
+
+def load(request: dict[str, Any], target: memoryview, golden: memoryview) -> Case:
+    """The case of a request of the program that plans calls.
+
+    Args:
+        request: {"target": REQUEST, "golden": REQUEST or None}, as executors get them.
+        target, golden: the memories that their tensors lie in.
+
+    A tensor that both sides have at the same place is the target's: only what differs otherwise,
+    an argument or a type, is left to tell them apart.
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    wanted: set[str] = set()
+    ours = request["target"]
+    side = _side(ours, _Loader(target, tensors, wanted, "", {}))
+    grads = _grads(ours, _Loader(target, tensors, wanted, "", {}))
+    theirs = request.get("golden")
+    other = None
+    if theirs:
+        other = _side(theirs, _Loader(golden, tensors, wanted, "golden_", dict(tensors)))
+    autocast = DTYPES[ours["autocast"]] if ours.get("autocast") else None
+    return Case(ours["type"], ours["api"], side, other, grads, tensors, frozenset(wanted), autocast)
+
+
+class _Loader:
+    """Makes tensors of their places in memory, named after where they stand."""
+
+    def __init__(self, memory: memoryview, tensors: dict[str, torch.Tensor], wanted: set[str],
+                 prefix: str, known: dict[str, torch.Tensor]) -> None:
+        self._memory, self._tensors, self._wanted = memory, tensors, wanted
+        self._prefix, self._known = prefix, known
+        self._base, self._count = "", 0
+
+    def value(self, base: str, value: Any) -> Any:
+        """The argument `value`; the tensors in it are called `base`, `base_1`, ..."""
+        self._base, self._count = base, 0
+        makers: Makers = {
+            "tensor": self._tensor, "dtype": _dtype, "memory_format": _memory_format,
+            "device": lambda text: torch.device("meta" if str(text) == "meta" else "cpu"),
+            "size": torch.Size,
+        }
+        return decode(value, makers)
+
+    def _tensor(self, body: list[Any]) -> TensorName:
+        name = self._base if self._count == 0 else f"{self._base}_{self._count}"
+        self._count += 1
+        dtype_name, shape, offset, requires_grad = body[:4]
+        dtype, count = DTYPES[dtype_name], math.prod(shape)
+        known = self._known.get(name)
+        if known is not None and list(known.shape) == list(shape) and known.dtype == dtype:
+            return TensorName(name)
+        tensor = torch.empty(shape, dtype=dtype)
+        if count:
+            tensor.copy_(torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
+                         .view(shape))
+        name = self._prefix + name
+        self._tensors[name] = tensor
+        if requires_grad and (dtype.is_floating_point or dtype.is_complex):
+            self._wanted.add(name)
+        return TensorName(name)
+
+
+def _dtype(text: str) -> Any:
+    return getattr(torch, text.removeprefix("torch."))
+
+
+def _memory_format(text: str) -> Any:
+    return getattr(torch, text.removeprefix("torch."))
+
+
+def _side(request: dict[str, Any], loader: _Loader) -> Side:
+    args = [loader.value(f"arg{i}", value) for i, value in enumerate(request["args"])]
+    kwargs = {name: loader.value(name, value) for name, value in request["kwargs"]}
+    if request["type"] == "Tensor" and request["api"] in ("__getitem__", "__setitem__"):
+        if len(args) > 1 and type(args[1]) is list:  # what was a tuple is a list in a recording
+            args[1] = tuple(args[1])
+    return Side(args, kwargs)
+
+
+def _grads(request: dict[str, Any], loader: _Loader) -> list[TensorName | None]:
+    return [None if value is None else loader.value(f"grad{i}", value)
+            for i, value in enumerate(request["grads"] or [])]
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """Names of the tensors in an argument, depth first."""
+    if isinstance(value, TensorName):
+        yield value.name
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from names_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from names_in(item)
+
+
+def used_names(case: Case) -> set[str]:
+    """Names of the tensors that some side passes, and of the gradients that come in."""
+    sides = [case.target] + ([case.golden] if case.golden else [])
+    used = {name for side in sides for name in names_in([side.args, side.kwargs])}
+    return used | {grad.name for grad in case.grads if grad is not None}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a call is made: where, and of which type its floating tensors are."""
+
+    device: str = "cpu"
+    dtype: torch.dtype | None = None  # None: as recorded
+
+
+def run(case: Case, side: Side, setting: Setting) -> dict[str, torch.Tensor]:
+    """Makes the call; its results on the CPU by name: "output.0", "gradient of arg0"."""
+    given: dict[str, torch.Tensor] = {}
+    leaves: dict[str, torch.Tensor] = {}
+
+    def make(name: str) -> torch.Tensor:
+        if name not in given:
+            tensor = raised(case.tensors[name], setting.dtype).to(setting.device, copy=True)
+            if case.grads and name in case.wants_grad:
+                leaves[name] = tensor.requires_grad_()
+                tensor = tensor.clone()
+            given[name] = tensor
+        return given[name]
+
+    args = [_filled(value, make, setting) for value in side.args]
+    kwargs = {name: _filled(value, make, setting) for name, value in side.kwargs.items()}
+    torch.manual_seed(0)
+    is_mixed = case.autocast is not None and setting.dtype is None
+    with torch.autocast(torch.device(setting.device).type, case.autocast, enabled=is_mixed):
+        output = find_api(case.type, case.api)(*args, **kwargs)
+    outputs = list(_tensors(output))
+    results = {f"output.{i}": tensor.detach().cpu() for i, tensor in enumerate(outputs)}
+    if case.grads and leaves:
+        pairs = [(tensor, raised(case.tensors[grad.name], setting.dtype).to(setting.device))
+                 for tensor, grad in zip(outputs, case.grads, strict=False)
+                 if grad is not None and tensor.requires_grad]
+        found = torch.autograd.grad([tensor for tensor, _ in pairs], list(leaves.values()),
+                                    [grad.to(tensor.dtype) for tensor, grad in pairs],
+                                    allow_unused=True)
+        results |= {f"gradient of {name}": grad.detach().cpu()
+                    for name, grad in zip(leaves, found, strict=True) if grad is not None}
+    return results
+
+
+def raised(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """The tensor in `dtype`, if both are floating; complex ones in complex128 then."""
+    if dtype is None:
+        return tensor
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _filled(value: Any, make: Any, setting: Setting) -> Any:
+    """An argument with its tensors; devices and floating types are those of the setting."""
+    if isinstance(value, TensorName):
+        return make(value.name)
+    if isinstance(value, torch.device):
+        return value if value.type == "meta" else torch.device(setting.device)
+    if setting.dtype is not None and isinstance(value, torch.dtype) and value in _FLOATS:
+        return setting.dtype
+    if type(value) in (list, tuple):
+        return type(value)(_filled(item, make, setting) for item in value)
+    if type(value) is dict:
+        return {key: _filled(item, make, setting) for key, item in value.items()}
+    return value
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (bool, int, float)):
+        yield torch.tensor(value)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def expect(case: Case) -> Expected:
+    """What the right side gives in float64, and the limits: ROOM times the error that this CPU
+    makes in the recorded type, and UNITS of the last place of the largest result.
+
+    Raises whatever the call raises.
+    """
+    exact = run(case, case.right, Setting(dtype=torch.float64))
+    plain = run(case, case.right, Setting())
+    limits = {}
+    for name, value in exact.items():
+        own = plain.get(name)
+        if own is None or not (own.is_floating_point() or own.is_complex()):
+            limits[name] = 0.0
+            continue
+        finite = value[value.isfinite()].abs()
+        largest = float(finite.max()) if finite.numel() else 0.0
+        unit = torch.finfo(own.dtype).eps * largest
+        limits[name] = max(ROOM * _largest_difference(own, value), UNITS * unit)
+    return Expected(exact, limits)
+
+
+def _largest_difference(own: torch.Tensor, value: torch.Tensor) -> float:
+    both = own.to(value.dtype)
+    ok = both.isfinite() & value.isfinite()
+    return float((both - value)[ok].abs().max()) if bool(ok.any()) else 0.0
+
+
+def judge(case: Case, side: Side, device: str, expected: Expected) -> Judgement:
+    """Makes the call on a device, in the recorded types, and compares."""
+    try:
+        results = run(case, side, Setting(device))
+    except Exception as error:
+        return Judgement(error=one_line(error))
+    return Judgement(problem=first_problem(results, expected), results=results)
+
+
+def first_problem(results: dict[str, torch.Tensor], expected: Expected) -> str:
+    """What is wrong with the first result that is; empty: nothing."""
+    for name, value in expected.values.items():
+        own = results.get(name)
+        if own is None:
+            return f"{name} is missing"
+        if own.shape != value.shape:
+            return f"{name} has the shape {tuple(own.shape)} (expected {tuple(value.shape)})"
+        problem = _difference(own, value, expected.limits[name])
+        if problem:
+            return f"{name} {problem}"
+    return ""
+
+
+def _difference(own: torch.Tensor, value: torch.Tensor, limit: float) -> str:
+    if own.numel() == 0:
+        return ""
+    if limit == 0 and not (own.is_floating_point() or own.is_complex()):
+        wrong = int((own != value.to(own.dtype)).sum())
+        return f"has {wrong} wrong of {own.numel()} elements" if wrong else ""
+    both = own.to(value.dtype)
+    same = (both == value) | (both.isnan() & value.isnan())
+    gap = torch.where(same, torch.zeros_like(both.abs()), (both - value).abs())
+    if bool(gap.isnan().any()):
+        return "is NaN where a number is expected, or the other way round"
+    worst = float(gap.max())
+    return f"is off by {worst:.4g} (limit {limit:.4g})" if not worst <= limit else ""
+
+
+def with_sides(case: Case, change: Any) -> Case:
+    """The case with `change(side)` in the place of each side."""
+    golden = change(case.golden) if case.golden else None
+    return replace(case, target=change(case.target), golden=golden)

@@ -1,0 +1,324 @@
+#include "precheck/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/file/directory.h"
+#include "base/file/file.h"
+#include "base/process/child_process.h"
+#include "base/text/text_parts.h"
+#include "load/detect.h"
+#include "precheck/call_flow.h"
+#include "precheck/call_plan.h"
+#include "precheck/executor_server.h"
+#include "precheck/input_data.h"
+
+namespace plumbline::precheck {
+namespace {
+
+constexpr std::string_view kOfPair = "plumbline compare";
+constexpr std::string_view kOfRanks = "plumbline compare ranks";
+
+// What a comparison says about the call that it names.
+struct NamedCall {
+  std::string target, golden;  // recordings
+  std::string name;            // empty: it names none
+  std::optional<int64_t> step, rank;
+};
+
+// One pair of recordings in the result of many.
+struct RankPair {
+  std::optional<int64_t> step, rank;
+  std::string target, golden;
+};
+
+void ReadText(json::Reader& in, std::string& out) {
+  std::string_view text;
+  if (in.Peek() != json::Kind::kString) {
+    in.SkipValue();
+  } else if (in.ReadString(text)) {
+    out = text;
+  }
+}
+
+void ReadInteger(json::Reader& in, std::optional<int64_t>& out) {
+  json::Number number;
+  if (in.Peek() != json::Kind::kNumber) {
+    in.SkipValue();
+  } else if (in.ReadNumber(number)) {
+    if (const auto* integer = std::get_if<int64_t>(&number)) out = *integer;
+  }
+}
+
+void ReadNamed(json::Reader& in, NamedCall& found) {
+  if (in.Peek() != json::Kind::kObject) {
+    in.SkipValue();
+    return;
+  }
+  std::string_view key;
+  in.EnterObject();
+  while (in.NextMember(key)) {
+    if (key == "name") {
+      ReadText(in, found.name);
+    } else if (key == "step") {
+      ReadInteger(in, found.step);
+    } else if (key == "rank") {
+      ReadInteger(in, found.rank);
+    } else {
+      in.SkipValue();
+    }
+  }
+}
+
+void ReadPairs(json::Reader& in, std::vector<RankPair>& pairs) {
+  std::string_view key;
+  if (!in.EnterArray()) return;
+  while (in.NextElement()) {
+    RankPair& pair = pairs.emplace_back();
+    if (!in.EnterObject()) return;
+    while (in.NextMember(key)) {
+      if (key == "step") {
+        ReadInteger(in, pair.step);
+      } else if (key == "rank") {
+        ReadInteger(in, pair.rank);
+      } else if (key == "target") {
+        ReadText(in, pair.target);
+      } else if (key == "golden") {
+        ReadText(in, pair.golden);
+      } else {
+        in.SkipValue();
+      }
+    }
+  }
+}
+
+// The rows of a comparison may be gigabytes; all that is looked for stands in front of them.
+Result<NamedCall> ReadComparison(const std::string& path) {
+  PL_TRY_ASSIGN(const FileBytes file, FileBytes::Open(path));
+  const std::span<const std::byte> bytes = file.bytes();
+  json::Reader in({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  NamedCall found;
+  std::string format;
+  std::vector<RankPair> pairs;
+  std::string_view key;
+  in.EnterObject();
+  while (in.NextMember(key) && key != "rows") {
+    if (key == "format") {
+      ReadText(in, format);
+      if (format != kOfPair && format != kOfRanks) break;
+    } else if (key == "target") {
+      ReadText(in, found.target);
+    } else if (key == "golden") {
+      ReadText(in, found.golden);
+    } else if (key == "first_wrong_call") {
+      ReadNamed(in, found);
+    } else if (key == "ranks") {
+      ReadPairs(in, pairs);
+    } else {
+      in.SkipValue();
+    }
+  }
+  if (in.failed()) return in.error().In(path);
+  if (format != kOfPair && format != kOfRanks) {
+    return Error(ErrorCode::kInvalidArgument,
+                 path + ": is neither a recording nor the result of a comparison (expected a "
+                        "dump.json or a compare_result_*.json)");
+  }
+  for (const RankPair& pair : pairs) {
+    if (pair.step != found.step && found.step) continue;
+    if (pair.rank != found.rank && found.rank) continue;
+    found.target = pair.target;
+    found.golden = pair.golden;
+    break;
+  }
+  return found;
+}
+
+// The newest result of a comparison in a directory; empty: there is none.
+Result<std::string> NewestResult(const std::string& directory) {
+  PL_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, ListEntries(directory));
+  std::string newest, time;
+  for (const DirectoryEntry& entry : entries) {
+    const std::string& name = entry.name;
+    const bool is_result = name.starts_with("compare_result_") || name.starts_with("compare_ranks_");
+    if (!is_result || !name.ends_with(".json")) continue;
+    const size_t stem = name.size() - std::string_view(".json").size();
+    const std::string stamp = name.substr(name.rfind('_', stem) + 1, stem - name.rfind('_') - 1);
+    if (stamp < time) continue;
+    time = stamp;
+    newest = directory + "/" + name;
+  }
+  return newest;
+}
+
+// The options with what a comparison brings.
+Result<ExtractOptions> Resolved(ExtractOptions options) {
+  PL_TRY_ASSIGN(const PathFacts facts, Inspect(options.run));
+  if (facts.kind == PathKind::kMissing) {
+    return Error(ErrorCode::kNotFound, options.run + ": no such file or directory");
+  }
+  std::string result = options.run;
+  if (facts.kind == PathKind::kDirectory) {
+    PL_TRY_ASSIGN(result, NewestResult(options.run));
+  } else if (options.run.ends_with("dump.json")) {
+    result.clear();
+  }
+  if (!result.empty()) {
+    PL_TRY_ASSIGN(NamedCall named, ReadComparison(result));
+    if (options.call.empty()) options.call = named.name;
+    if (options.call.empty()) {
+      return Error(ErrorCode::kInvalidArgument,
+                   result + ": names no wrong call. Say which call to extract");
+    }
+    options.run = std::move(named.target);
+    if (options.golden.empty()) options.golden = std::move(named.golden);
+  }
+  if (options.call.empty()) {
+    return Error(ErrorCode::kInvalidArgument,
+                 options.run + ": say which call to extract (expected a name such as "
+                               "Functional.softmax.0, or the result of a comparison)");
+  }
+  for (std::string* path : {&options.run, &options.golden}) {
+    if (path->empty() || path->ends_with(".json")) continue;
+    PL_TRY_ASSIGN(*path, load::ResolveDumpJson(*path));
+  }
+  return options;
+}
+
+// "Tensor.__add__.22" of "Tensor.__add__.22.forward".
+std::string WithoutDirection(std::string_view name) {
+  for (const std::string_view end : {".forward", ".backward"}) {
+    if (name.ends_with(end)) name.remove_suffix(end.size());
+  }
+  return std::string(name);
+}
+
+Result<size_t> FindCall(const CallPlan& plan, const std::string& call) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    if (plan.call(i).name == call) return i;
+    names.push_back(plan.call(i).name);
+  }
+  if (call.starts_with("Module.") || call.starts_with("Cell.")) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: is a module, which is made of many calls (expected the call of "
+                             "an API, such as Functional.softmax.0; record at level L1 or mix)",
+                             call));
+  }
+  const std::string near = NearestText(call, names);
+  return Error(ErrorCode::kNotFound,
+               fmt::format("{}: has no call {} that can be run again{}", plan.path(), call,
+                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+}
+
+std::string RequestLine(const ExtractOptions& options, const LoadedCall& target,
+                        const LoadedCall& golden) {
+  const std::string call = WithoutDirection(options.call);
+  std::string line = "{\"name\":";
+  json::AppendString(call, line);
+  const std::pair<std::string_view, std::string> texts[] = {
+      {"directory", options.output_dir + "/" + call},
+      {"run", options.run},
+      {"golden_run", options.golden},
+      {"device", options.device}};
+  for (const auto& [key, text] : texts) {
+    line += fmt::format(",\"{}\":", key);
+    json::AppendString(text, line);
+  }
+  line += fmt::format(",\"reduce\":{},\"seconds\":{},\"bytes\":[{},{}]", options.reduce,
+                      options.seconds, target.bytes, golden.bytes);
+  return line + ",\"target\":" + target.request + ",\"golden\":" + golden.request + "}";
+}
+
+Result<ExtractedTest> ReadAnswer(const json::Value& answer, const std::string& call) {
+  const json::Value* test = answer.Find("test");
+  const json::Value* fails = answer.Find("fails");
+  const json::Value* lines = answer.Find("lines");
+  if (test == nullptr || !test->AsText() || fails == nullptr || !fails->AsBool() ||
+      lines == nullptr || !lines->AsList()) {
+    return Error(ErrorCode::kInternal, call + ": the program that writes tests gave no answer");
+  }
+  ExtractedTest extracted{call, *test->AsText(), *fails->AsBool(), false, {}};
+  for (const json::Value& one : *lines->AsList()) {
+    if (one.AsText()) extracted.lines.push_back(*one.AsText());
+  }
+  return extracted;
+}
+
+}  // namespace
+
+Result<LoadedCall> LoadCall(const CallSource& source) {
+  PlanOptions plan_options;
+  plan_options.seed = source.seed;
+  plan_options.keep_random = true;
+  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(source.dump_json, plan_options));
+  if (plan.framework() != "pytorch") {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: was recorded with {} (expected a recording of PyTorch)",
+                             source.dump_json, plan.framework()));
+  }
+  PL_TRY_ASSIGN(const size_t index, FindCall(plan, source.call));
+  const auto prepared = plan.Prepare(index);
+  if (!prepared) {
+    return Error(ErrorCode::kUnsupported,
+                 fmt::format("{}: {}: cannot be run again ({})", source.dump_json, source.call,
+                             prepared.error().Text()));
+  }
+  LoadedCall loaded;
+  loaded.api = prepared->api;
+  loaded.has_recorded_data = plan.uses_recorded_data();
+  loaded.request = "{" + RequestText(*prepared);
+  loaded.bytes = prepared->input_bytes;
+  std::vector<std::byte> inputs(loaded.bytes);
+  if (const auto filled = FillInputs(*prepared, inputs); !filled) {
+    return Error(ErrorCode::kUnsupported, fmt::format("{}: {}: {}", source.dump_json, source.call,
+                                                      filled.error().Text()));
+  }
+  PL_TRY_ASSIGN(loaded.memory, SharedBytes::Create());
+  PL_TRY(loaded.memory.Reset(std::max<size_t>(loaded.bytes, 1)));
+  PL_TRY(loaded.memory.WriteAt(inputs, 0));
+  return loaded;
+}
+
+Result<json::Value> AskWriter(const WriterProgram& program,
+                              std::span<const SharedBytes* const> memory, const std::string& line) {
+  PL_TRY_ASSIGN(const std::string python, FindPython(program.python));
+  PL_TRY_ASSIGN(ChildProcess child, ChildProcess::Start({python, "-m", program.module}, memory));
+  const Result<std::string> text = child.Ask(line);
+  if (!text) {
+    return Error(ErrorCode::kIo,
+                 fmt::format("{} -m {}: {}", python, program.module, text.error().message()));
+  }
+  PL_TRY_ASSIGN(json::Value answer, json::Value::Parse(*text));
+  if (const json::Value* error = answer.Find("error"); error != nullptr && error->AsText()) {
+    return Error(ErrorCode::kUnsupported, *error->AsText());
+  }
+  return answer;
+}
+
+Result<ExtractedTest> ExtractCall(const ExtractOptions& given) {
+  PL_TRY_ASSIGN(const ExtractOptions options, Resolved(given));
+  const std::string call = WithoutDirection(options.call);
+  PL_TRY_ASSIGN(const LoadedCall target, LoadCall({options.run, call, options.seed}));
+  LoadedCall golden;
+  if (options.golden.empty()) {
+    PL_TRY_ASSIGN(golden.memory, SharedBytes::Create());
+    PL_TRY(golden.memory.Reset(1));
+  } else {
+    PL_TRY_ASSIGN(golden, LoadCall({options.golden, call, options.seed}));
+  }
+  const std::array<const SharedBytes*, 2> memory{&target.memory, &golden.memory};
+  const Result<json::Value> answer = AskWriter({options.python, "plumbline.precheck_run.extract"},
+                                               memory, RequestLine(options, target, golden));
+  if (!answer) return answer.error().In(call);
+  PL_TRY_ASSIGN(ExtractedTest extracted, ReadAnswer(*answer, call));
+  extracted.has_recorded_data = target.has_recorded_data;
+  return extracted;
+}
+
+}  // namespace plumbline::precheck
