@@ -1,4 +1,7 @@
-"""Running every recorded call again from Python: `plumbline.precheck()`."""
+"""Running every recorded call again from Python: `plumbline.precheck()`.
+
+Size caps: precheck() has an argument, with its sentence, for each option of the command.
+"""
 
 from __future__ import annotations
 
