@@ -3,10 +3,10 @@
 //   comparator_bench DEVICE BENCH [ELEMENTS]
 //
 // The files hold as many elements of float16 and of float32. Prints one JSON line per standard: the
-// numbers of the files' elements, for run.py to check, and the speed over ELEMENTS of them, repeated
-// (default: 1 GiB of float16). Bytes are those of both sides, seconds those of the CPU, median of 7:
-// a speed per core, whatever else runs. The numbers of a part are checked against a plain loop
-// before anything is timed; exit status 1 if they differ.
+// numbers of the files' elements, for run.py to check, and the speed over ELEMENTS of them,
+// repeated (default: 1 GiB of float16). Bytes are those of both sides, seconds those of the CPU,
+// median of 7: a speed per core, whatever else runs. The numbers of a part are checked against a
+// plain loop before anything is timed; exit status 1 if they differ.
 
 #include <fmt/format.h>
 
@@ -85,7 +85,8 @@ void Report(const char* name, Standard standard, const Arrays& files, const Arra
   const double bytes = 6.0 * static_cast<double>(repeated.count);
   fmt::print(
       "{{\"benchmark\":\"comparator\",\"standard\":\"{}\",\"device\":\"float16\",\"bench\":"
-      "\"float32\",\"elements\":{},\"bytes\":{:.0f},\"threads\":1,\"target\":\"{}\",\"cpu_seconds\":{:.4f},"
+      "\"float32\",\"elements\":{},\"bytes\":{:.0f},\"threads\":1,"
+      "\"target\":\"{}\",\"cpu_seconds\":{:.4f},"
       "\"gb_per_s\":{:.2f},\"numbers\":{{\"cosine\":{},\"max_abs_error\":{},\"hundredth\":{},"
       "\"thousandth\":{},\"error_rate\":{},\"rel_error_ratio\":{},\"abs_error_ratio\":{},"
       "\"rmse\":{},\"max_rel_error\":{},\"mean_rel_error\":{},\"error_balance\":{},\"max_ulp\":{},"

@@ -3,9 +3,9 @@
     python3 benchmarks/precheck/run.py build/release/benchmarks/precheck/comparator_bench [ELEMENTS]
 
 Prints one JSON line per standard: GB per CPU second of both, bytes of both sides counted, one
-thread. Stops with an error before any time of NumPy is printed if a number differs. ELEMENTS is how many the native
-program is timed with (default: 1 GiB of float16); NumPy is timed with 16 Mi elements, of which it
-makes a temporary array per operation.
+thread. Stops with an error before any time of NumPy is printed if a number differs. ELEMENTS is
+how many the native program is timed with (default: 1 GiB of float16); NumPy is timed with 16 Mi
+elements, of which it makes a temporary array per operation.
 """
 
 import json
@@ -20,7 +20,7 @@ import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-import numpy as np  # noqa: E402
+import numpy as np
 
 ELEMENTS = 1 << 24
 SAMPLES = 3

@@ -11,10 +11,10 @@ inline constexpr size_t kPanelColumns = 8;
 // Terms of one sum that are added in a register before they go to C.
 inline constexpr size_t kPanelDepth = 256;
 
-// C += A B. Element (i, k) of A is a[i * a_row_stride + k * a_depth_stride]; panel p of B holds, for
-// each k below `depth`, its columns 8 p to 8 p + 7 (zeros beyond the last one); row i of C begins at
-// c[i * c_stride] and has 8 panel_count columns. Each element of C is the sum, in order, of partial
-// sums over kPanelDepth terms: bit-identical on every CPU target, however rows are cut into calls.
+// C += A B. Element (i, k) of A is a[i * a_row_stride + k * a_depth_stride]; panel p of B holds,
+// for each k below `depth`, its columns 8 p to 8 p + 7; row i of C begins at c[i * c_stride] and has
+// 8 panel_count columns. Each element of C is the sum, in order, of partial sums over kPanelDepth
+// terms: bit-identical on every CPU target, however rows are cut into calls.
 struct PanelProduct {
   const double* a;
   size_t a_row_stride, a_depth_stride;

@@ -101,7 +101,7 @@ void ReadPairs(json::Reader& in, std::vector<RankPair>& pairs) {
 Result<NamedCall> ReadComparison(const std::string& path) {
   PL_TRY_ASSIGN(const FileBytes file, FileBytes::Open(path));
   const std::span<const std::byte> bytes = file.bytes();
-  json::Reader in({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  json::Reader in(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   NamedCall found;
   std::string format;
   std::vector<RankPair> pairs;

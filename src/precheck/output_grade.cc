@@ -275,7 +275,9 @@ class Grader {
     if (bench.As<CallMap>() != nullptr) return GradeMaps(bench, device, place);
     const std::vector<CallValue>& items = bench.As<CallSequence>()->items;
     const std::vector<CallValue>& device_items = device.As<CallSequence>()->items;
-    if (items.empty()) return AddSkip(bench, device, RowOf(place), "The benchmark returned nothing.");
+    if (items.empty()) {
+      return AddSkip(bench, device, RowOf(place), "The benchmark returned nothing.");
+    }
     if (items.size() > device_items.size()) {
       return AddError(bench, device, RowOf(place),
                       fmt::format("The benchmark returned {}, the device {}.",
@@ -409,7 +411,8 @@ class Grader {
                              device_tensor.dtype,
                              DataOf(device_tensor, pair_.device_memory, elements), elements};
     if (pair.bench == nullptr || pair.device == nullptr) {
-      return AddSkip(bench, device, place, "The elements are not in the memory that was handed over.",
+      return AddSkip(bench, device, place,
+                     "The elements are not in the memory that was handed over.",
                      pair.bench == nullptr ? SkipCause::kCpuFailed : SkipCause::kDeviceFailed);
     }
     OutputRow row = NewRow(bench, device, place);
@@ -462,14 +465,17 @@ class Grader {
     const double bench_share = static_cast<double>(bench.zeros) / n;
     const double device_share = static_cast<double>(device.zeros) / n;
     const bool is_few = pair.count < kDropoutElements;
-    const uint64_t apart = std::max(bench.zeros, device.zeros) - std::min(bench.zeros, device.zeros);
+    const uint64_t apart =
+        std::max(bench.zeros, device.zeros) - std::min(bench.zeros, device.zeros);
     const bool is_near = static_cast<double>(apart) / n < kDropoutShareBelow;
     const bool is_broken = device.not_finite > bench.not_finite;
     row->status = !is_broken && (is_few || is_near) ? Status::kPass : Status::kError;
     Say(fmt::format("{} % of the elements are zero on the benchmark, {} % on the device.",
                     Digits(100 * bench_share), Digits(100 * device_share)),
         row);
-    if (is_few) Say(fmt::format("Of fewer than {} elements it says nothing.", kDropoutElements), row);
+    if (is_few) {
+      Say(fmt::format("Of fewer than {} elements it says nothing.", kDropoutElements), row);
+    }
     if (is_broken) {
       Say(fmt::format("NaN or infinity: {} on the benchmark, {} on the device.", bench.not_finite,
                       device.not_finite),

@@ -353,7 +353,8 @@ TEST(OutputGrade, UnknownObjectsNeverPass) {
 }
 
 TEST(OutputGrade, NothingReturnedIsSkipped) {
-  for (const CallValue& value : {CallValue(), List({}), CallValue(CallMap{}), List({CallValue()})}) {
+  for (const CallValue& value :
+       {CallValue(), List({}), CallValue(CallMap{}), List({CallValue()})}) {
     const DirectionOutcome outcome = Grade(value, value);
     EXPECT_EQ(outcome.status, Status::kSkip);
     EXPECT_EQ(outcome.rows.size(), 1U);

@@ -27,6 +27,7 @@ void ReadAs(const Operand& from, size_t first, size_t count, double* out) {
   for (size_t i = 0; i < count; ++i) out[i] = static_cast<double>(values[i]);
 }
 
+// One value at a time: raised calls have no narrow operands, so this is the rare case.
 void ReadNarrow(NarrowFormat format, const std::byte* from, size_t count, double* out) {
   for (size_t i = 0; i < count; ++i) {
     uint16_t bits = 0;
@@ -54,6 +55,7 @@ size_t Operand::last() const { return shape.empty() ? 1 : static_cast<size_t>(sh
 Array::Array(DType dtype, Shape shape)
     : dtype_(dtype),
       shape_(std::move(shape)),
+      // One byte at least: a result without elements still has an address to hand out.
       data_(std::make_unique_for_overwrite<std::byte[]>(
           std::max<size_t>(1, CountOf(shape_) * InfoOf(dtype).size_bytes))) {}
 
@@ -101,6 +103,7 @@ void Write(Array& to, size_t first, size_t count, const double* values) {
 }
 
 double RoundTo(DType dtype, double value) {
+  // Devices compute in float32 and round from there, so a tie is decided twice here too.
   const auto single = static_cast<float>(value);
   const NarrowFormat* const format = NarrowFormatOf(dtype);
   return static_cast<double>(format ? NarrowToFloat(*format, FloatToNarrow(*format, single))
@@ -127,6 +130,7 @@ Status CheckShape(std::string_view argument, const Operand& operand, const Shape
 }
 
 std::optional<DType> NarrowType(std::optional<DType> recorded, const Operand& operand) {
+  // The operand's own type first: where it is narrow, nothing was raised.
   for (const DType dtype : {operand.dtype, recorded.value_or(operand.dtype)}) {
     if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return dtype;
   }
@@ -134,6 +138,7 @@ std::optional<DType> NarrowType(std::optional<DType> recorded, const Operand& op
 }
 
 Status Broadcast::Check(std::string_view argument, const Operand& operand, const Shape& shape) {
+  // From the last dimension: those in front may be absent.
   bool fits = operand.shape.size() <= shape.size();
   for (size_t i = 1; fits && i <= operand.shape.size(); ++i) {
     const int64_t size = operand.shape[operand.shape.size() - i];
@@ -148,6 +153,7 @@ Broadcast::Broadcast(const Operand& operand, const Shape& shape) : operand_(&ope
   const size_t rank = operand.shape.size();
   const size_t added = shape.size() - rank;
   if (!shape.empty()) spans_row_ = rank > 0 && operand.shape.back() == shape.back();
+  // A row of the operand is its last dimension, also where that has one element.
   size_t stride = operand.last();
   for (size_t i = shape.empty() ? 0 : shape.size() - 1; i-- > 0;) {
     const int64_t own = i < added ? 1 : operand.shape[i - added];
@@ -174,6 +180,7 @@ void Broadcast::ReadRow(size_t row, size_t count, double* out) const {
 
 double Sum(const double* values, size_t count) {
   if (count > kSumRun) {
+    // Cut at a multiple of the run, so that only the last run is shorter.
     const size_t half = (count / 2 + kSumRun - 1) / kSumRun * kSumRun;
     return Sum(values, half) + Sum(values + half, count - half);
   }
@@ -192,6 +199,7 @@ std::vector<double> SumRanges(size_t count, size_t width,
   const size_t rows =
       std::max(kRowsPerPartial, (count + kPartialSums - 1) / kPartialSums);  // by shape alone
   const size_t parts = (count + rows - 1) / rows;
+  // All partial sums are kept: adding them as they come would make the order one of time.
   std::vector<double> partial(parts * width);
   ParallelFor(parts, [&](size_t part) {
     body(part * rows, std::min(count, (part + 1) * rows), partial.data() + part * width);

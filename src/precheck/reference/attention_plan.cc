@@ -48,6 +48,7 @@ Result<Extent> ExtentOf(std::string_view argument, const Operand& operand, Layou
     return BadArgument(argument, fmt::format("the last dimension of shape {} is not made of {} "
                                              "heads", ShapeText(shape), heads));
   }
+  // In the packed layouts the heads of a row lie one behind the other.
   const size_t packed = size[2], dim = IsPacked(layout) ? packed / heads : size.back();
   switch (layout) {
     case Layout::kBsh: return Extent{size[0], size[1], size[1] * packed, {heads, dim, packed, dim}};
@@ -57,7 +58,7 @@ Result<Extent> ExtentOf(std::string_view argument, const Operand& operand, Layou
       return Extent{size[0], size[1], size[1] * packed * dim, {packed, dim, packed * dim, dim}};
     case Layout::kBnsd:
       return Extent{size[0], packed, size[1] * packed * dim, {size[1], dim, dim, packed * dim}};
-    case Layout::kTnd: break;
+    case Layout::kTnd: break;  // one batch, whose rows are cut into sequences later
   }
   return Extent{1, size[0], 0, {size[1], dim, size[1] * dim, dim}};
 }
@@ -103,10 +104,12 @@ Result<Extents> ExtentsOf(const AttentionCall& call, AttentionPlan& plan) {
   PL_TRY_ASSIGN(of.query, ExtentOf("query", call.query, of.layout, heads));
   const size_t dim = of.query.at.dim;
   if (dim == 0) return BadArgument("query", "heads have no elements");
+  // Heads of keys are as long as those of queries; packed layouts give their number only so.
   const size_t key_heads = call.key.last() / dim;
   PL_TRY_ASSIGN(of.key, ExtentOf("key", call.key, of.layout, key_heads));
   PL_TRY_ASSIGN(of.value, ExtentOf("value", call.value, of.layout, key_heads));
   PL_TRY(CheckHeads(call, of));
+  // Rows and heads of the result are those of the query, but as long as those of the values.
   plan.out_shape = call.query.shape;
   plan.out_shape.back() =
       static_cast<int64_t>(of.value.at.dim * (IsPacked(of.layout) ? heads : 1));
@@ -137,6 +140,7 @@ Status CheckEnds(std::string_view argument, const std::vector<int64_t>& ends, si
   if (ends.empty()) {
     return BadArgument(argument, "is missing (expected where the sequences of layout TND end)");
   }
+  // Equal ends are allowed: a sequence may be empty.
   const bool rises = ends.front() >= 0 && std::is_sorted(ends.begin(), ends.end());
   if (rises && ends.back() == static_cast<int64_t>(rows)) return {};
   return BadArgument(argument, fmt::format("[{}] does not rise to the {} rows of the tensor",
@@ -195,6 +199,7 @@ Result<ScoreStrides> StridesOf(std::string_view argument, const Operand& operand
   for (size_t i = 1; fits && i <= shape.size(); ++i) {
     const int64_t size = shape[shape.size() - i], wanted = full[full.size() - i];
     fits = size == 1 || size == wanted || (is_tnd && i <= 2 && size > wanted);
+    // A size of 1 keeps the stride 0, which repeats the element.
     if (size != 1) strides[full.size() - i] = stride;
     stride *= static_cast<size_t>(size);
   }
@@ -211,6 +216,7 @@ bool HasMatrixShape(const Operand& mask, int64_t rows, int64_t columns) {
 
 // The operator's triangle: ones strictly above the diagonal of 2048 x 2048.
 bool IsTriangle(const Operand& mask) {
+  // A mask of this size may also be a user's own, so its elements decide.
   if (!HasMatrixShape(mask, kTriangle, kTriangle)) return false;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(mask.data);
   for (int64_t row = 0; row < kTriangle; ++row) {
@@ -223,12 +229,14 @@ bool IsTriangle(const Operand& mask) {
   return true;
 }
 
+// Causal masks: row i sees the first i + 1 columns, or so many that the last row sees all.
 Hiding LeftCausal() { return {Hiding::Kind::kBand, kNever, 1}; }
 Hiding RightCausal(const Sequence& sequence) {
   const auto shift = static_cast<int64_t>(sequence.key_rows) -
                      static_cast<int64_t>(sequence.query_rows);
   return {Hiding::Kind::kBand, kNever, shift + 1};
 }
+// The tokens count from the diagonal that ends in the lower right corner.
 Hiding BandOf(const AttentionCall& call, const Sequence& sequence) {
   const auto shift = static_cast<int64_t>(sequence.key_rows) -
                      static_cast<int64_t>(sequence.query_rows);
@@ -257,6 +265,7 @@ Status HidePieces(const AttentionCall& call, bool is_tnd, AttentionPlan& plan) {
     return BadArgument("atten_mask", fmt::format("sparse_mode {} takes the upper triangle of "
                                                  "2048 x 2048", call.sparse_mode));
   }
+  // The mask that was cut between devices was one of mode 3, or of mode 2.
   const bool from_right = call.sparse_mode == 7;
   const size_t cut = CutSequence(plan, from_right);
   for (size_t i = 0; i < plan.sequences.size(); ++i) {
@@ -292,7 +301,7 @@ Status Hide(const AttentionCall& call, bool is_tnd, AttentionPlan& plan) {
     return BadArgument("sparse_mode", fmt::format("{} is no mode (expected 0 to 8)", mode));
   }
   if (!call.atten_mask) {
-    if (mode < 5) return {};
+    if (mode < 5) return {};  // the device ignores mode and tokens then
     return BadArgument("atten_mask", fmt::format("is missing, which sparse_mode {} needs", mode));
   }
   const DType dtype = call.atten_mask->dtype;
@@ -304,6 +313,7 @@ Status Hide(const AttentionCall& call, bool is_tnd, AttentionPlan& plan) {
   if (mode == 6 && HasMatrixShape(*call.atten_mask, kPrefixRows, kTriangle)) {
     return HidePrefix(call, plan);
   }
+  // In these modes the device is given one triangle, whatever the sizes of the scores.
   const bool is_stand_in = mode >= 2 && mode <= 4 && IsTriangle(*call.atten_mask);
   if (!is_stand_in) return HideGiven(call, is_tnd, plan);
   for (Sequence& sequence : plan.sequences) {

@@ -46,6 +46,7 @@ class TileSum {
     }
   }
 
+  // Pieces of kPanelDepth terms: factors fit the cache, and sums of sums lose fewer digits.
   void Add(const MatrixView& left, const MatrixView& right, std::vector<double>& a,
            std::vector<double>& b) {
     for (size_t k = 0; k < shape_.depth; k += kPanelDepth) {
@@ -111,6 +112,7 @@ struct Matmul {
 std::optional<Shape> Joined(const Shape& a, const Shape& b) {
   Shape joined(std::max(a.size(), b.size()), 1);
   for (size_t i = 1; i <= joined.size(); ++i) {
+    // Absent dimensions in front count as 1.
     const int64_t x = i <= a.size() ? a[a.size() - i] : 1;
     const int64_t y = i <= b.size() ? b[b.size() - i] : 1;
     if (x != y && x != 1 && y != 1) return std::nullopt;
@@ -121,7 +123,8 @@ std::optional<Shape> Joined(const Shape& a, const Shape& b) {
 
 std::vector<size_t> BatchIndices(const Shape& own, const Shape& joined) {
   Shape rows = joined;
-  rows.push_back(1);  // Broadcast reads rows of the last dimension
+  // Broadcast counts rows, all dimensions but the last: so there must be one more.
+  rows.push_back(1);
   Shape shape = own;
   shape.push_back(1);
   const Operand place{DType::kFloat32, nullptr, shape};
@@ -143,6 +146,7 @@ Result<Matmul> MatmulOf(const Operand& grad, const Operand& self, const Operand&
     return BadArgument("other", fmt::format("shape {} cannot be multiplied with {}",
                                             ShapeText(other.shape), ShapeText(self.shape)));
   }
+  // Vectors have no row or no column in the product.
   Shape product = *batch;
   if (self.shape.size() > 1) product.push_back(static_cast<int64_t>(matmul.self.rows));
   if (other.shape.size() > 1) product.push_back(static_cast<int64_t>(matmul.other.columns));
@@ -168,6 +172,7 @@ size_t PanelCount(size_t columns) { return (columns + kPanelColumns - 1) / kPane
 void Gather(const MatrixView& from, size_t rows, size_t columns, double* out, size_t out_stride) {
   if (from.dtype == DType::kFloat64) return GatherAs<double>(from, rows, columns, out, out_stride);
   if (from.dtype == DType::kFloat32) return GatherAs<float>(from, rows, columns, out, out_stride);
+  // 16-bit factors are rare (calls that were not raised) and taken one by one.
   const Operand all{from.dtype, from.data, {}};
   for (size_t i = 0; i < rows; ++i) {
     for (size_t k = 0; k < columns; ++k) {
@@ -181,6 +186,7 @@ void GatherPanels(const MatrixView& from, size_t depth, size_t columns, double* 
   for (size_t first = 0; first < columns; first += kPanelColumns) {
     const size_t width = std::min(kPanelColumns, columns - first);
     double* const panel = panels + first * depth;
+    // Beyond the last column: nothing is made of it, but it must be initialised.
     if (width < kPanelColumns) std::fill_n(panel, depth * kPanelColumns, 0.0);
     MatrixView part = from;
     part.first += first * from.column_stride;
@@ -201,6 +207,8 @@ void SumProducts(const ProductShape& shape, std::span<const ProductTerms> terms,
       sum.Store(out, result * shape.rows * shape.columns);
     }
   };
+  // A tile is worth a thread when its multiplications are, of which 16 cost as much as an element
+  // that is read and written.
   const size_t work = std::min(shape.rows, kTile) * std::min(shape.columns, kTile) *
                       std::max<size_t>(1, shape.depth) / 16;
   ForRanges(tiles * terms.size(), work, compute);
@@ -269,6 +277,7 @@ Result<std::array<std::optional<Array>, 2>> MatmulGrad(const Operand& grad, cons
   PL_TRY_ASSIGN(const Matmul matmul, MatmulOf(grad, self, other));
   const Batches& g = matmul.grad;
   std::array<std::optional<Array>, 2> out;
+  // dA is G B^T and dB is A^T G, over all batches in which the matrix took part.
   if (wanted[0]) {
     std::vector<ProductTerms> terms(matmul.self.count());
     for (size_t i = 0; i < g.count(); ++i) {

@@ -16,6 +16,7 @@ struct Rows {
 // The trailing dimensions of `shape` that `tail` is; nothing if it is not.
 std::optional<Rows> RowsOf(const Shape& shape, const Shape& tail) {
   if (tail.empty() || tail.size() > shape.size()) return std::nullopt;
+  // The rest in front of it are the rows.
   const auto from = shape.end() - static_cast<std::ptrdiff_t>(tail.size());
   if (!std::equal(tail.begin(), tail.end(), from)) return std::nullopt;
   return Rows{CountOf(Shape(shape.begin(), from)), CountOf(tail)};
@@ -26,6 +27,7 @@ Error NotTrailing(std::string_view argument, const Shape& tail, const Shape& sha
                                            ShapeText(tail), ShapeText(shape)));
 }
 
+// The products go through memory so that Sum() can add them in pairs.
 double DotOf(const double* x, const double* y, std::vector<double>& scratch) {
   for (size_t i = 0; i < scratch.size(); ++i) scratch[i] = x[i] * y[i];
   return Sum(scratch.data(), scratch.size());
@@ -38,6 +40,7 @@ struct Statistics {
 Statistics Normalise(std::vector<double>& row, double epsilon, std::vector<double>& scratch) {
   const auto n = static_cast<double>(row.size());
   const double mean = Sum(row.data(), row.size()) / n;
+  // In two passes: the variance of deviations loses no digits where the mean is large.
   for (double& x : row) x -= mean;
   const double rstd = 1 / std::sqrt(DotOf(row.data(), row.data(), scratch) / n + epsilon);
   for (double& x : row) x *= rstd;
@@ -127,6 +130,7 @@ Result<Groups> GroupsOf(const GroupNormCall& call) {
   Groups groups;
   groups.group = static_cast<size_t>(call.group);
   groups.channels = static_cast<size_t>(shape[1]) / groups.group;
+  // Without further dimensions a channel is one element.
   groups.inner = CountOf(Shape(shape.begin() + 2, shape.end()));
   groups.rows = {static_cast<size_t>(shape[0]) * groups.group, groups.channels * groups.inner};
   return groups;
@@ -138,6 +142,7 @@ Result<RmsNormResult> RmsNorm(const Operand& x, const Operand& gamma, double eps
                               std::optional<DType> recorded) {
   PL_TRY_ASSIGN(const Rows rows, RmsRows(x, gamma));
   const bool rounds = NarrowType(recorded, x).has_value();
+  // What the device keeps for the backward is float32 at least.
   const DType wide = x.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   RmsNormResult out{Array(x.dtype, x.shape),
                     Array(wide, ReducedShape(x.shape, gamma.shape.size()))};
@@ -168,6 +173,7 @@ Result<std::array<Array, 2>> RmsNormGrad(const Operand& grad, const Operand& x,
     return BadArgument("rstd", fmt::format("has {} elements (expected one of each of the {} rows)",
                                            rstd.count(), rows.count));
   }
+  // dx = (g gamma - x rstd c) rstd with c = mean(g x gamma rstd); dgamma sums g x rstd over rows.
   Array dx(x.dtype, x.shape);
   const std::vector<double> weights = ValuesOf(gamma, rows.length, 1);
   const std::vector<double> sums =
@@ -231,6 +237,7 @@ Result<std::array<Array, 3>> LayerNormGrad(const Operand& grad, const LayerNormC
           Write(dx, r * rows.length, rows.length, g.data());
         }
       });
+  // Both halves of the sums: weight, then bias.
   const DType weight_type = call.weight ? call.weight->dtype : call.input.dtype;
   const DType bias_type = call.bias ? call.bias->dtype : call.input.dtype;
   return std::array<Array, 3>{
@@ -245,6 +252,7 @@ Result<std::array<Array, 3>> GroupNormSilu(const GroupNormCall& call) {
   const std::vector<double> bias = ValuesOf(call.bias, all_channels, 0);
   const DType dtype = call.input.dtype;
   const Shape small{call.input.shape[0], call.group};
+  // A row is one group of one sample, contiguous in (N, C, ...).
   std::array<Array, 3> out = {Array(dtype, call.input.shape), Array(dtype, small),
                               Array(dtype, small)};
   ForRanges(groups.rows.count, length, [&](size_t begin, size_t end) {
@@ -283,6 +291,7 @@ Result<std::array<Array, 3>> GroupNormSiluGrad(const Operand& grad, const GroupN
         const size_t channel = groups.Channel(r, i);
         const double h = row[i] * weight[channel] + bias[channel];
         const double s = 1 / (1 + std::exp(-h));
+        // d(h sigmoid(h)) / dh.
         const double dh = g[i] * s * (1 + h * (1 - s));
         affine[channel] += dh * row[i];
         affine[all_channels + channel] += dh;

@@ -18,6 +18,7 @@ Status CheckState(const AdamState& state) {
   return CheckShape("grad", state.grad, state.var.shape);
 }
 
+// The device keeps these numbers as tensors of that type.
 // A number as a tensor of the type holds it.
 double AsElement(double value, const Operand& like) {
   return like.dtype == DType::kFloat64 ? value : RoundTo(like.dtype, value);
@@ -67,6 +68,7 @@ Result<std::array<Array, 3>> ApplyAdam(const AdamState& state, bool use_nesterov
   const double epsilon = AsElement(state.epsilon, state.v);
   const double rate = state.lr * std::sqrt(1 - state.beta2_power) / (1 - state.beta1_power);
   return Apply(state, nullptr, [=](Element e) {
+    // m = beta1 m + (1 - beta1) g, in the form that the operator is documented by.
     e.m += (beta1 - 1) * (e.m - e.grad);
     e.v += (beta2 - 1) * (e.v - e.grad * e.grad);
     const double move = use_nesterov ? beta1 * e.m + (1 - beta1) * e.grad : e.m;

@@ -36,6 +36,7 @@ size_t RowCount(const Operand& x) { return x.last() == 0 ? 0 : x.count() / x.las
 Array InputGrad(const Operand& grad, const RotaryCall& call) {
   const Broadcast r1(call.r1, call.x.shape), r2(call.r2, call.x.shape);
   const size_t length = call.x.last();
+  // rot^T is -rot, so one function turns both ways.
   Array dx(call.x.dtype, call.x.shape);
   ForRanges(RowCount(call.x), length, [&](size_t begin, size_t end) {
     std::vector<double> g(length), factor(length), turned(length);
@@ -58,6 +59,7 @@ class RowsOfFactor {
   RowsOfFactor(const Operand& factor, const Shape& shape) {
     const size_t added = shape.size() - factor.shape.size();
     size_t stride = 1;
+    // Innermost first, without the last dimension, which is the row itself.
     for (size_t i = shape.size() - 1; i-- > 0;) {
       const int64_t own = i < added ? 1 : factor.shape[i - added];
       // A dimension of size 1 on both sides is in neither list.
@@ -116,7 +118,7 @@ Array FactorGrad(const Operand& grad, const RotaryCall& call, const Operand& fac
       }
     }
   };
-  if (is_shared) {
+  if (is_shared) {  // else one row would be one thread's work
     const std::vector<double> sums =
         SumRanges(rows.rows_of_each(), width, [&](size_t begin, size_t end, double* partial) {
           add_rows(0, begin, end, partial);

@@ -53,6 +53,7 @@ class HiddenColumns {
 
 // Scores become probabilities. A row with a NaN becomes NaN.
 void Softmax(std::vector<double>& row, bool rounds_exponents) {
+  // max() passes over NaN, but its exponent makes the sum NaN, and so the whole row.
   double largest = -std::numeric_limits<double>::infinity();
   for (const double x : row) largest = std::max(largest, x);
   for (double& x : row) {
@@ -92,6 +93,7 @@ Result<Gating> GatingOf(const MoeGatingCall& call, std::optional<DType> recorded
                                         gating.experts));
   }
   gating.k = static_cast<size_t>(call.k);
+  // Which expert comes first must not depend on digits that the device has not.
   gating.rounds = NarrowType(recorded, call.x).has_value();
   gating.stored = NarrowType(std::nullopt, call.x);
   if (!call.finished) return gating;
@@ -168,7 +170,7 @@ Result<Array> ScaledMaskedSoftmaxGrad(const Operand& grad, const Operand& y,
     for (size_t r = begin; r < end; ++r) {
       Read(y, r * length, length, p.data());
       Read(grad, r * length, length, g.data());
-      SoftmaxGrad(p, g, hidden);
+      SoftmaxGrad(p, g, hidden);  // what is hidden is read behind it
       columns.Row(r, hidden);
       for (size_t i = 0; i < length; ++i) g[i] = hidden[i] != 0 ? 0 : options.scale * g[i];
       Write(dx, r * length, length, g.data());
@@ -218,6 +220,7 @@ Result<Array> MoeGatingTopKSoftmaxGrad(const Operand& grad, const MoeGatingCall&
       Choose(call, gating, r, p, order);
       Read(grad, r * gating.k, gating.k, chosen.data());
       std::fill(g.begin(), g.end(), 0);
+      // Experts that were not chosen have no part in the result.
       for (size_t j = 0; j < gating.k; ++j) g[static_cast<size_t>(order[j])] = chosen[j];
       SoftmaxGrad(p, g, scratch);
       Write(dx, r * gating.experts, gating.experts, g.data());

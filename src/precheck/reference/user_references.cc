@@ -44,7 +44,7 @@ Result<UserReference> EntryOf(const YamlFile& file, const std::string& name,
                             : key == "backward"    ? &entry.backward
                             : key == "description" ? &entry.description
                                                    : nullptr;
-    if (to == nullptr) {
+    if (to == nullptr) {  // a misspelt key must not leave an operator without its backward
       return file.Bad(pair.first, fmt::format("\"{}\" is no key of an operator (expected forward, "
                                               "backward or description)", key));
     }
@@ -87,6 +87,7 @@ class CallInC {
     return list.data();
   }
 
+  // Members that the kind does not name stay 0.
   plumbline_argument Convert(const UserValue& from) {
     plumbline_argument to = {};
     to.kind = static_cast<int32_t>(from.value.index());  // the order of the variant
@@ -169,6 +170,7 @@ Result<UserLibrary> UserLibrary::Open(const std::string& path) {
       dlsym(library, PLUMBLINE_REFERENCES_SYMBOL));
   uint64_t count = 0;
   const plumbline_reference* const first = function ? function(&count) : nullptr;
+  // Checked once, so that calls need not.
   const bool is_complete =
       first && std::all_of(first, first + count, [](const plumbline_reference& reference) {
         return reference.name && reference.forward;
@@ -210,6 +212,7 @@ Result<std::vector<std::optional<Array>>> UserLibrary::Run(
                                          InfoOf(*foreign).name));
   }
   CallInC call(arguments);
+  // The library may be wrong in any way; what it returns is all that is known.
   const int32_t status = function(&call.call());
   if (status == 0) return call.TakeResults();
   return BadArgument(name, call.problem().empty()
