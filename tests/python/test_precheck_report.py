@@ -155,7 +155,7 @@ def test_the_page_draws_without_an_error(run: Path, tmp_path: Path) -> None:
     (path,) = run.glob("*.html")
     document = html.unescape(drawn(path, tmp_path))
     for said in ("Functional.softmax.0 forward output.0", "elements off by more than",
-                 "plumb extract", "random", "3 of 3 outputs shown"):
+                 "plumb extract", "random", "4 of 4 outputs shown"):
         assert said in document, said
     assert '<span class="mini"' in document
     assert document.count("<rect") == 16
@@ -165,17 +165,17 @@ def test_the_page_draws_without_an_error(run: Path, tmp_path: Path) -> None:
 def test_text_of_a_recording_is_never_markup(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)><!--"
     dump = small_model()
-    dump.call("Functional.softmax.1", [tensor([3])], [tensor([3])],
-              dim={"type": "str", "value": evil})
+    dump.call(f"Torch.{evil}.0", [tensor([3])], [tensor([3])])
     done = precheck(dump.write(tmp_path), tmp_path / "out", "--format", "xlsx,html,junit")
     assert done.returncode == 0, done.stderr
     (page,) = (tmp_path / "out").glob("*.html")
     assert page.read_text().count("</script>") == 2
-    assert any(evil in row["message"] for row in page_data(page)["findings"])
+    assert [row["output"] for row in page_data(page)["findings"]] == [
+        f"Torch.{evil}.0 forward output.0"]
     assert "<img" not in drawn(page, tmp_path)
     (junit,) = (tmp_path / "out").glob("*.xml")
     (suite,) = ElementTree.parse(junit).getroot()
-    assert any(evil in skipped.get("message", "") for skipped in suite.iter("skipped"))
+    assert f"Torch.{evil}.0.forward" in {case.get("name") for case in suite.iter("testcase")}
 
 
 def test_a_run_that_goes_on_reports_all_of_it(tmp_path: Path) -> None:
@@ -194,10 +194,11 @@ def test_a_run_that_goes_on_reports_all_of_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (page,) = output.glob("*.html")
     data = page_data(page)
-    assert [row["name"] for row in data["findings"]] == [SOFTMAX]
-    assert "worst" not in data["findings"][0]
+    assert [row["name"] for row in data["findings"]] == [SOFTMAX,
+                                                         SOFTMAX.replace("forward", "backward")]
+    assert not any("worst" in row for row in data["findings"])
     (suite,) = ElementTree.parse(next(output.glob("*.xml"))).getroot()
-    assert suite.get("failures") == "1"
+    assert suite.get("failures") == "2"
     assert {case.get("name", "").rpartition(".")[0] for case in suite.iter("testcase")} == set(
         statuses(output))
 

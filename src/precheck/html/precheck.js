@@ -89,6 +89,9 @@ function histogramPlot(histogram) {
   return svg;
 }
 
+// A number in five digits, in all of its digits under the pointer.
+const whole = (value) => make("span", { title: String(value) }, number(value));
+
 // --- rows -------------------------------------------------------------------------------------
 
 function selected() {
@@ -135,7 +138,7 @@ function choose(row) {
   if (row.extract) box.append(make("h3", {}, "as a unit test"), make("p", {}, make("code", { cls: "command" }, row.extract)));
   if (row.worst) {
     box.append(histogramPlot(row.worst.histogram), table([{ text: "worst element" }, { text: "benchmark", num: true }, { text: "device", num: true }],
-      [{ cells: [make("code", {}, String(row.worst.index)), String(row.worst.bench), String(row.worst.device)] }]));
+      [{ cells: [make("code", {}, String(row.worst.index)), whole(row.worst.bench), whole(row.worst.device)] }]));
   }
   const lines = data.columns.filter((column) => row.numbers[column.key] !== undefined).map((column) =>
     ({ cells: [make("span", { title: column.header }, column.key.replaceAll("_", " ")), number(row.numbers[column.key])] }));
