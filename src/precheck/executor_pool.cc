@@ -38,6 +38,9 @@ constexpr milliseconds kShortCall{20};
 // Memory of a slot that is kept for its next call.
 constexpr size_t kKeptBytes = size_t{16} << 20;
 
+// Places among the descriptors that are waited for; the first one is the caller's.
+constexpr size_t kServerPolled = 1, kExecutorsPolled = 2;
+
 constexpr int kSides = 2;
 size_t IndexOf(Role role) { return static_cast<size_t>(role); }
 
@@ -45,7 +48,8 @@ struct Slot {
   SharedBytes inputs;
   std::array<SharedBytes, kSides> results;
   std::array<std::span<const std::byte>, kSides> mapped;
-  size_t input_size = 0;
+  std::span<std::byte> inputs_mapped;
+  size_t input_size = 0;  // of which there is memory
   std::string request;
   bool is_small = false;
   // What was tried before a side is given up: after a crash another executor, after a lack of
@@ -175,8 +179,10 @@ class ExecutorPool::Impl {
     PL_TRY(HandOut());
     Poll(wake, answers_.empty() ? std::min(at_most, UntilDeadline()) : milliseconds(0));
     // Before the ends are heard of: an answer may have been the last that an executor said.
-    for (size_t i = 0; i < executors_.size(); ++i) PL_TRY(Serve(*executors_[i]));
-    PL_TRY(HearServer());
+    for (size_t i = 0; i < executors_.size(); ++i) {
+      if (polled_[kExecutorsPolled + i].revents != 0) PL_TRY(Serve(*executors_[i]));
+    }
+    if (!server_.is_running() || polled_[kServerPolled].revents != 0) PL_TRY(HearServer());
     PL_TRY(EndLate());
     return std::exchange(answers_, {});
   }
@@ -365,6 +371,7 @@ class ExecutorPool::Impl {
         Condemn(executor, {FailureOf(executor.role), "an answer without an end"});
         return {};
       }
+      if (static_cast<size_t>(got) < sizeof(buffer)) return {};  // there was no more
     }
     // It closed its channel: the server will say how it ended.
     executor.state = State::kEnding;
@@ -420,14 +427,9 @@ class ExecutorPool::Impl {
     if (executor.calls.empty() || answer->id != executor.calls.front().id) {
       return Condemn(executor, {cause, "an answer of an executor: to another call"});
     }
-    Slot& slot = slots_[executor.calls.front().slot];
-    SharedBytes& memory = slot.results[IndexOf(executor.role)];
-    const Result<std::span<std::byte>> mapped = memory.Map();
-    if (!mapped) return Condemn(executor, {cause, mapped.error().message()});
-    slot.mapped[IndexOf(executor.role)] = *mapped;
-    if (plumbline::Status checked = CheckPlaces(answer->result, mapped->size()); !checked) {
-      return Condemn(executor, {cause, checked.error().message()});
-    }
+    plumbline::Status checked =
+        MapResult(slots_[executor.calls.front().slot], executor.role, answer->result);
+    if (!checked) return Condemn(executor, {cause, checked.error().message()});
     const size_t number = executor.calls.front().slot;
     executor.calls.pop_front();
     executor.since = Clock::now();
@@ -437,6 +439,14 @@ class ExecutorPool::Impl {
       TakeBack(executor, 0);
       executor.state = State::kEnding;
     }
+  }
+
+  // Makes the memory of a side so large here as its result says that it is.
+  static plumbline::Status MapResult(Slot& slot, Role role, const SideResult& result) {
+    std::span<const std::byte>& mapped = slot.mapped[IndexOf(role)];
+    if (CheckPlaces(result, mapped.size())) return {};
+    PL_TRY_ASSIGN(mapped, slot.results[IndexOf(role)].Map());
+    return CheckPlaces(result, mapped.size());
   }
 
   // Calls that an executor has not begun wait again, those from `first` on.
@@ -582,10 +592,11 @@ size_t ExecutorPool::slots() const { return impl_->slots().size(); }
 
 Result<std::span<std::byte>> ExecutorPool::Inputs(size_t slot, size_t bytes) {
   Slot& one = impl_->slots()[slot];
+  if (bytes <= one.input_size) return one.inputs_mapped;
   PL_TRY(one.inputs.Grow(bytes));
-  PL_TRY_ASSIGN(const std::span<std::byte> mapped, one.inputs.Map());
-  one.input_size = std::max(one.input_size, bytes);
-  return mapped;
+  PL_TRY_ASSIGN(one.inputs_mapped, one.inputs.Map());
+  one.input_size = bytes;
+  return one.inputs_mapped;
 }
 
 std::span<const std::byte> ExecutorPool::Results(size_t slot, Role role) const {

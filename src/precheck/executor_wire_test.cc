@@ -99,14 +99,14 @@ TEST(ExecutorWire, TheServerSaysWhatItHas) {
 }
 
 TEST(ExecutorWire, EndsAndHellos) {
-  const auto end = ParseExecutorEnd(R"({"ended":7,"how":"signal 6 (Aborted)"})");
+  const auto end = ParseExecutorEnd("{\"ended\":7,\"how\":\"signal 6 (Aborted)\"}");
   ASSERT_TRUE(end);
-EXPECT_EQ(end->id, 7U);
-EXPECT_EQ(end->how, "signal 6 (Aborted)");
-EXPECT_FALSE(ParseExecutorEnd(R"({"ended":-7})"));
-EXPECT_EQ(ParseHello(R"({"ready":true,"pid":123})")->process, 123);
-EXPECT_FALSE(ParseHello(R"({"ready":true})"));
-EXPECT_EQ(ParseHello(R"({"error":"device 3 is busy"})").error().message(), "device 3 is busy");
+  EXPECT_EQ(end->id, 7U);
+  EXPECT_EQ(end->how, "signal 6 (Aborted)");
+  EXPECT_FALSE(ParseExecutorEnd(R"({"ended":-7})"));
+  EXPECT_EQ(ParseHello(R"({"ready":true,"pid":123})")->process, 123);
+  EXPECT_FALSE(ParseHello(R"({"ready":true})"));
+  EXPECT_EQ(ParseHello(R"({"error":"device 3 is busy"})").error().message(), "device 3 is busy");
 }
 
 TEST(ExecutorWire, WhatTheServerIsAsked) {

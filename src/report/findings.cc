@@ -406,4 +406,42 @@ std::string FactLines(const FirstWrongCall& call) {
   return text;
 }
 
+namespace {
+
+// A word of a shell.
+std::string Quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:,@%=";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string ExtractCommand(const Comparison& comparison) {
+  if (!comparison.first_wrong_call || comparison.mode == CompareMode::kDigest) return {};
+  if (comparison.of_saves || comparison.of_graphs()) return {};
+  std::string name = comparison.first_wrong_call->name;
+  const bool is_api = name.starts_with("Functional.") || name.starts_with("Tensor.") ||
+                      name.starts_with("Torch.");
+  if (!is_api || comparison.target_path.empty() || comparison.golden_path.empty()) return {};
+  const auto call = std::ranges::find(comparison.calls, name, &ComparedCall::target_name);
+  // Of a call with another name on the other side, or none, there is nothing to expect.
+  if (call == comparison.calls.end() || call->golden_name != name) return {};
+  // MindSpore's calls have such names too.
+  for (uint32_t i = 0; i < call->row_count; ++i) {
+    const auto& item = comparison.rows[call->first_row + i].target;
+    const std::string_view dtype = item && item->dtype ? item->dtype->view() : "";
+    const bool is_known = dtype.empty() || dtype.starts_with("torch.") || dtype.starts_with('<');
+    if (!is_known) return {};
+  }
+  for (const std::string_view end : {".forward", ".backward"}) {
+    if (name.ends_with(end)) name.resize(name.size() - end.size());
+  }
+  return fmt::format("plumb extract {} {} --golden {}", Quoted(comparison.target_path),
+                     Quoted(name), Quoted(comparison.golden_path));
+}
+
 }  // namespace plumbline::report

@@ -35,6 +35,10 @@ std::string AdviceText(const Comparison& comparison);
 // or where the call's own sentence says it (an argument of another value).
 std::string FactLines(const FirstWrongCall& call);
 
+// The command that writes the first wrong call as a unit test; empty where there is none: no call is
+// named, or it is no call of PyTorch's API with recorded inputs.
+std::string ExtractCommand(const Comparison& comparison);
+
 // The warning that a file beside a dump is damaged (an error of RunLoss::side_files).
 std::string DamageWarning(const std::string& error);
 

@@ -11,6 +11,7 @@
 #include "base/text/number_text.h"
 #include "formats/sqlite/sqlite_table.h"
 #include "report/certainty.h"
+#include "report/findings.h"
 #include "report/html_report.h"
 #include "report/table.h"
 #include "verdict/meeting_points.h"
@@ -204,6 +205,8 @@ void AppendHeader(const Comparison& comparison, ObjectWriter& object) {
   object.Text("target", comparison.target_path);
   object.Text("golden", comparison.golden_path);
   AppendFirstWrongCall(comparison.first_wrong_call, object.Key("first_wrong_call"));
+  const std::string command = ExtractCommand(comparison);
+  if (!command.empty()) object.Text("as_test", command);
   object.Truth("complete", comparison.is_complete());
   object.Text("other_way", verdict::EquivalentCallsOf(comparison).text);
   object.Text("narrowed", verdict::NarrowedText(comparison));

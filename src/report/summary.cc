@@ -265,6 +265,8 @@ std::string AnswerText(const Comparison& comparison) {
     }
     text += '\n';
   }
+  const std::string command = report::ExtractCommand(comparison);
+  if (!command.empty()) text += fmt::format("  as a test: {}\n", OneLine(command));
   const std::string narrowed = verdict::NarrowedText(comparison);
   if (!narrowed.empty()) text += fmt::format("  narrowed: {}\n{}", narrowed, kNoiseHint);
   if (!missing.empty()) text += fmt::format("  not judged: {}\n", missing);

@@ -262,6 +262,38 @@ def test_kept_calls_do_not_replace_the_recording(tmp_path: Path) -> None:
     assert (tmp_path / "error_data/dump.json").exists()
 
 
+def test_fused_attention_is_held_against_the_reference_function(tmp_path: Path) -> None:
+    draw = np.random.default_rng(5)
+    query, key, value = draw.standard_normal((3, 1, 6, 8)).astype(np.float32)
+    heads = [array.reshape(6, 2, 4).transpose(1, 0, 2) for array in (query[0], key[0], value[0])]
+    scores = np.exp(heads[0] @ heads[1].transpose(0, 2, 1) * 0.5)
+    attention = (scores / scores.sum(-1, keepdims=True)) @ heads[2]
+    outputs = {"right": attention.transpose(1, 0, 2).reshape(1, 6, 8)}
+    outputs["wrong"] = outputs["right"] * np.float32(1.01)
+    (tmp_path / "dump_tensor_data").mkdir()
+
+    def recorded(name: str, array: Any) -> Any:
+        np.save(tmp_path / f"dump_tensor_data/{name}.npy", array)
+        return {**tensor(*array.shape), "data_name": f"{name}.npy"}
+
+    inputs = [recorded(name, array) for name, array in
+              (("query", query), ("key", key), ("value", value))]
+    data = {}
+    for number, (name, array) in enumerate(outputs.items()):
+        entry = call(*inputs, head_num={"type": "int", "value": 2},
+                     scalar_value={"type": "float", "value": 0.5})
+        entry["output"] = [recorded(name, array)]
+        data[f"Functional.flash_attention_score.{number}.forward"] = entry
+    dump = write_dump(tmp_path, **data)
+    document = {**json.loads(dump.read_text()), "task": "tensor"}
+    dump.write_text(json.dumps(document))
+    done = plumb("precheck", dump, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    result = rows(tmp_path / "out", "result")
+    assert result["Functional.flash_attention_score.0"][0] == "pass", result
+    assert result["Functional.flash_attention_score.1"][0] == "error", result
+
+
 def test_wrong_usage_is_one_line(statistics: Path, tmp_path: Path) -> None:
     other = plumb("msprobe", "-f", "pytorch", "run_ut", "-api_info", statistics, "-o", tmp_path)
     assert other.returncode == 1

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,11 +29,13 @@ Error MemoryError(std::string_view action) { return ErrnoError(errno, "shared me
 
 SharedBytes::SharedBytes(SharedBytes&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
-      mapped_(std::exchange(other.mapped_, {})) {}
+      mapped_(std::exchange(other.mapped_, {})),
+      backed_(std::exchange(other.backed_, 0)) {}
 
 SharedBytes& SharedBytes::operator=(SharedBytes&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(mapped_, other.mapped_);
+  std::swap(backed_, other.backed_);
   return *this;
 }
 
@@ -58,10 +61,19 @@ Result<SharedBytes> SharedBytes::CreateGrowing() {
 }
 
 Status SharedBytes::Grow(size_t size) {
+  if (size <= backed_) return {};
+  // The kernel would go on until it has to end a process.
+  struct sysinfo machine {};
+  if (::sysinfo(&machine) == 0 && size / machine.mem_unit > machine.totalram) {
+    return Error(ErrorCode::kIo, fmt::format("shared memory: cannot make {} bytes: the machine has "
+                                             "{}",
+                                             size, uint64_t{machine.totalram} * machine.mem_unit));
+  }
   // Without the pages, the first touch of one that does not exist any more would be a signal.
-  while (size > 0 && ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0) {
+  while (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) != 0) {
     if (errno != EINTR) return MemoryError(fmt::format("make {} bytes", size));
   }
+  backed_ = size;
   return {};
 }
 
@@ -79,6 +91,7 @@ Result<std::span<std::byte>> SharedBytes::Map() {
 }
 
 Status SharedBytes::Clear() {
+  backed_ = 0;
   struct stat facts {};
   if (::fstat(descriptor_, &facts) != 0) return MemoryError("look at");
   if (facts.st_size == 0) return {};

@@ -44,7 +44,9 @@ class SharedBytes {
 
  private:
   int descriptor_ = -1;
-  std::span<std::byte> mapped_;  // of growing memory
+  // Of growing memory.
+  std::span<std::byte> mapped_;
+  size_t backed_ = 0;  // bytes from the start that there is room for
 };
 
 // The bytes of files that are read once and let go: thousands of small ones, or a large one.

@@ -87,6 +87,7 @@ function drawAnswer() {
   fact("called at", answer.stack_line && make("code", {}, answer.stack_line));
   fact("inside", answer.module_path.length > 0 && dotted(answer.module_path.join("  <  ")));
   fact("seen in", answer.item && make("code", {}, answer.item));
+  fact("as a test", part.header.as_test && make("code", {}, part.header.as_test));
   if (!whole.complete) fact("note", "Some calls or files could not be judged; see the end of this page.");
   if (facts.firstChild) box.append(facts);
 }
