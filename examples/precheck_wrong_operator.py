@@ -59,7 +59,7 @@ def main() -> int:
     for row in wrong.rows:
         if row["status"] == "error":
             print(f"  {row['name']}: largest error {row['max_abs_error']}")
-    print("as a unit test:", wrong.worst[0]["extract"] if wrong.worst else "not needed")
+    print("as a unit test:", wrong.worst[0]["as_test"] if wrong.worst else "not needed")
     print("files:", *wrong.files, sep="\n  ")
     return 0 if good.ok and not wrong.ok and "gelu" in wrong.answer else 1
 

@@ -38,7 +38,7 @@ class PrecheckResult:
         skipped: why calls were not judged, the most frequent first: dicts with cause, calls,
             example, detail.
         worst: the calls that are furthest off, at most ten: dicts with call, output, status,
-            reason, message, extract (the command that makes a unit test of it).
+            reason, message, as_test (the command that makes a unit test of it).
         device: what was tested, "npu", "cpu".
         warnings: what the reader should know.
         files: the files that were written; none where no `output` was given.

@@ -120,7 +120,7 @@ void AppendFinding(const PrecheckReport& report, const OutputRow& row, std::stri
   object.Text("device_dtype", row.device_dtype);
   object.Text("shape", row.shape);
   if (IsWrong(row)) {
-    object.Text("extract", ExtractCommand(report, CallOfOutput(row.name)));
+    object.Text("as_test", ExtractCommand(report, CallOfOutput(row.name)));
   }
   ObjectWriter numbers(object.Key("numbers"));
   for (size_t i = 0; i < columns.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include "base/text/json.h"
 #include "base/text/number_text.h"
+#include "report/findings.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -100,25 +101,6 @@ void AppendCounts(const StatusCounts& counts, std::string_view name, std::string
   out += "}";
 }
 
-// A word that a shell takes as it is.
-std::string ShellWord(std::string_view text) {
-  const auto is_plain = [](char c) {
-    constexpr std::string_view kPlain = "/._-:,=+@%";
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    return is_letter || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos;
-  };
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
-  }
-  return word + "'";
-}
-
 void AppendMember(std::string_view name, std::string_view text, std::string& out) {
   out += fmt::format("\"{}\":", name);
   json::AppendString(text, out);
@@ -147,9 +129,10 @@ std::string ExtractCommand(const PrecheckReport& report, std::string_view call) 
   // The test runs where the call went wrong.
   if (report.framework != "pytorch" || report.dump_json.empty()) return {};
   std::string command =
-      fmt::format("plumb extract {} {}", ShellWord(report.dump_json), ShellWord(call));
+      fmt::format("plumb extract {} {}", report::ShellWord(report.dump_json),
+                                    report::ShellWord(std::string(call)));
   if (!report.device.empty() && report.device != "cpu") {
-    command += " --device " + ShellWord(report.device);
+    command += " --device " + report::ShellWord(report.device);
   }
   return command;
 }
@@ -362,7 +345,7 @@ std::string AnswerJson(const PrecheckReport& report) {
     AppendMember("status", StatusWord(row->status), out);
     AppendMember("reason", ReasonText(*row), out);
     AppendMember("message", row->message, out);
-    AppendMember("extract", ExtractCommand(report, call.outcome.name), out);
+    AppendMember("as_test", ExtractCommand(report, call.outcome.name), out);
     out.back() = '}';
   }
   return out + "]}\n";

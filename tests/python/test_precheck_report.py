@@ -147,7 +147,7 @@ def test_the_page_holds_what_is_wrong(run: Path) -> None:
     # Every element of a 4 x 8 output is off by two percent: between 1e-2 and 1e-1.
     assert worst["worst"]["histogram"][11] == 32 == sum(worst["worst"]["histogram"])
     assert worst["worst"]["device"] == pytest.approx(1.02 * worst["worst"]["bench"], rel=2e-3)
-    assert worst["extract"].endswith(" Functional.softmax.0")
+    assert worst["as_test"].endswith(" Functional.softmax.0")
 
 
 @needs_browser

@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_command(tmp_path: Path) -> None:
         for row in rows(tmp_path / "api")]
     assert result.counts["error"] == 1 == result.exit_code
     assert not result.ok
-    assert result.worst[0]["extract"].startswith("plumb extract ")
+    assert result.worst[0]["as_test"].startswith("plumb extract ")
     assert {Path(file).suffix for file in result.files} == {".csv", ".html"}
     assert all(Path(file).exists() for file in result.files)
 

@@ -32,7 +32,7 @@ function drawAnswer() {
     box.append(make("div", { cls: "lead" }, "wrong" + (others > 0 ? `, the worst of ${others + 1} calls` : "")),
       make("div", { cls: "name" }, worst.output), make("p", {}, worst.reason));
     const facts = make("dl", { cls: "facts" });
-    if (worst.extract) facts.append(make("dt", {}, "as a unit test"), make("dd", {}, make("code", { cls: "command" }, worst.extract)));
+    if (worst.as_test) facts.append(make("dt", {}, "as a unit test"), make("dd", {}, make("code", { cls: "command" }, worst.as_test)));
     box.append(facts);
   }
   for (const line of data.remarks) box.append(make("p", {}, make("span", { cls: "cause" }, "Note:"), line));
@@ -135,7 +135,7 @@ function choose(row) {
   drawRows();
   const box = byId("detail");
   box.replaceChildren(make("h3", {}, row.name), badge(row.status), make("p", { cls: "message" }, row.message));
-  if (row.extract) box.append(make("h3", {}, "as a unit test"), make("p", {}, make("code", { cls: "command" }, row.extract)));
+  if (row.as_test) box.append(make("h3", {}, "as a unit test"), make("p", {}, make("code", { cls: "command" }, row.as_test)));
   if (row.worst) {
     box.append(histogramPlot(row.worst.histogram), table([{ text: "worst element" }, { text: "benchmark", num: true }, { text: "device", num: true }],
       [{ cells: [make("code", {}, String(row.worst.index)), whole(row.worst.bench), whole(row.worst.device)] }]));
