@@ -89,6 +89,18 @@ double ValueOf(const Cell& cell) { return cell ? cell->value : kNaN; }
 
 // ---- The ladder ----
 
+TEST(OutputGrade, RoundingOfLargeTermsNearZeroIsNoError) {
+  // Three of a hundred elements are what is left of terms around 3, as behind a normalisation.
+  std::vector<float> bench(100, 3.0F), device(100, 3.0F);
+  for (size_t i = 0; i < 3; ++i) bench[i] = 0.01F, device[i] = 0.0125F;
+  const OutputRow rounded = GradeHalves(bench, device);
+  EXPECT_EQ(rounded.status, Status::kWarning);
+  EXPECT_NE(rounded.message.find("rounding may do that"), std::string::npos) << rounded.message;
+  // One unit of the last place of 3 is 2^-10 x 3 = 0.0029 here.
+  for (size_t i = 0; i < 3; ++i) device[i] = 0.014F;
+  EXPECT_EQ(GradeHalves(bench, device).status, Status::kError);
+}
+
 TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   const OutputRow row = GradeFloats(
       {1, -2, 0.5, 0x1p-23, 3},
@@ -101,6 +113,18 @@ TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   EXPECT_EQ(row.bench_dtype, "torch.float64");
   EXPECT_EQ(row.device_dtype, "torch.float32");
   EXPECT_EQ(row.shape, "(5,)");
+}
+
+// A mask of attention is full of them on every device.
+TEST(OutputGrade, TheSameInfinitiesAreNoError) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr float kInfF = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(GradeFloats({-kInf, -kInf}, {-kInfF, -kInfF}).status, Status::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2}).status, Status::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2.5F}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {kInfF, 1, 2}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({1, -kInf, 2}, {-kInfF, 1, 2}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, kNaN}, {-kInfF, 1, 2}).status, Status::kError);
 }
 
 TEST(OutputGrade, NaNOnBothSidesIsNoPass) {
@@ -184,16 +208,15 @@ TEST(OutputGrade, OneSideAllZeroIsAnErrorBothAreNot) {
 // ---- Cells of the standards ----
 
 TEST(OutputGrade, StandardOfTheApiFillsItsCells) {
-  const OutputRow ulp = GradeHalves({1, 1.5F, 0, -3},
-                                    {1 + 0x1p-10F, 1.5F, 0x1p-10F, -3 - 0x1p-8F},
+  const OutputRow ulp = GradeHalves({1, 1.5F, 0, -3}, {1 + 0x1p-10F, 1.5F, 0x1p-10F, -3 - 0x1p-8F},
                                     {"Torch.matmul.0", "matmul"});
   EXPECT_EQ(ValueOf(ulp.max_ulp), 2);
   EXPECT_EQ(ValueOf(ulp.mean_ulp), 1);
   EXPECT_EQ(ValueOf(ulp.ulp_proportion), 0.25);
   EXPECT_FALSE(ulp.max_ulp->is_double);
   EXPECT_FALSE(ulp.rmse.has_value());
-  const OutputRow absolute = GradeHalves({1, 0x1p-11F}, {1 + 0x1p-9F, 0x1p-11F + 0x1p-17F},
-                                         {"Torch.add.0", "add"});
+  const OutputRow absolute =
+      GradeHalves({1, 0x1p-11F}, {1 + 0x1p-9F, 0x1p-11F + 0x1p-17F}, {"Torch.add.0", "add"});
   EXPECT_EQ(ValueOf(absolute.rel_error_ratio), 1);
   EXPECT_EQ(ValueOf(absolute.abs_error_ratio), 0);
   EXPECT_TRUE(absolute.inf_nan_error_ratio->is_integer);  // no such element

@@ -98,6 +98,7 @@ double ShareOf(uint64_t part, uint64_t whole, double of_none) {
 }
 
 void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* metrics) {
+  metrics->bench_max = sums.bench_max;
   if (sums.count == 1) {
     metrics->cosine_case = CosineCase::kOneElement;
   } else if (sums.any_not_finite != 0) {

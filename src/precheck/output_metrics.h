@@ -47,6 +47,7 @@ struct FloatMetrics {
   CosineCase cosine_case = CosineCase::kPlain;
   double cosine = 0;
   double max_abs_error = 0;  // max(ae); NaN where one is
+  double bench_max = 0;      // max |b|
   // Shares of elements with re < 0.01, 0.001 and 0.0001; the last not of 16 bits and less.
   double hundredth = 1, thousandth = 1, ten_thousandth = 1;
   uint64_t mismatches = 0;   // b != d; NaN equals NaN

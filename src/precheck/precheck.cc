@@ -13,6 +13,7 @@
 
 #include "base/file/file.h"
 #include "base/memory/name_table.h"
+#include "base/text/text_parts.h"
 #include "precheck/call_flow.h"
 #include "precheck/error_data.h"
 #include "precheck/executor_pool.h"
@@ -180,7 +181,11 @@ class Precheck {
                        form_.save);
     }
     PL_TRY(RecordUnrunnable());
-    PL_TRY(RunRunnable());
+    if (plumbline::Status run = RunRunnable(); !run) {
+      // Where no device and no interpreter is there, nothing is left of the attempt.
+      if (options_.resume_path.empty() && done_ == 0) RemoveFiles();
+      return run.error();
+    }
     if (options_.sorted) {
       PL_TRY(files_->Sort([this](std::string_view call) { return PlaceOf(call); }));
     }
@@ -213,6 +218,12 @@ class Precheck {
     PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, options));
     for (const auto& [call, done] : files_->done()) report_.AddEarlier(done.forward, done.backward);
     return {};
+  }
+
+  void RemoveFiles() const {
+    for (const std::string& path : {files_->details_path(), files_->result_path()}) {
+      (void)RemoveFile(path);
+    }
   }
 
   [[nodiscard]] bool IsDone(size_t index) const {
@@ -306,24 +317,14 @@ class Precheck {
   uint64_t done_ = 0;
 };
 
-Error OtherFramework(const PrecheckOptions& options, std::string_view framework) {
-  return {ErrorCode::kInvalidArgument,
-          fmt::format("{}: was recorded with {} (expected {})", options.dump_json, framework,
-                      options.framework)};
+bool IsMindSpore(std::string_view framework) {
+  return framework == "mindspore" || framework == "mindtorch";
 }
 
-Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
-  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
-  const bool is_expected = options.framework.empty() || options.framework == plan.framework();
-  if (!is_expected) return OtherFramework(options, plan.framework());
-  const TorchCalls calls(plan);
-  RecordingForm form;
-  form.executors = plan.framework();
-  form.error_data = JoinPath(options.error_data_path, "ut_error_data");
-  form.save = [&](const std::string& directory, const RanCall& ran, const CallOutcome& outcome) {
-    return SaveErrorData(directory, options.plan.seed, ran, outcome);
-  };
-  return Precheck(options, plan, calls, std::move(form)).Run();
+Error OtherFramework(const PrecheckOptions& options, std::string_view framework,
+                     std::string_view expected) {
+  return {ErrorCode::kInvalidArgument, fmt::format("{}: was recorded with {} (expected {})",
+                                                   options.dump_json, framework, expected)};
 }
 
 Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
@@ -348,17 +349,36 @@ Result<PrecheckReport> RunMindSpore(const PrecheckOptions& options) {
   return report;
 }
 
+Result<PrecheckReport> RunTorch(const PrecheckOptions& options) {
+  PL_TRY_ASSIGN(const CallPlan plan, CallPlan::Open(options.dump_json, options.plan));
+  const std::string& framework = plan.framework();
+  // Said behind the entries, or by their tensors alone.
+  const bool is_mindspore = IsMindSpore(LowerCase(framework)) || LowerCase(framework) == "ms";
+  if (is_mindspore && options.framework != "pytorch") return RunMindSpore(options);
+  if (framework != "pytorch" && framework != "pt") {
+    return OtherFramework(options, framework, "pytorch, mindspore or mindtorch");
+  }
+  const TorchCalls calls(plan);
+  RecordingForm form;
+  form.executors = "pytorch";
+  form.error_data = JoinPath(options.error_data_path, "ut_error_data");
+  form.save = [&](const std::string& directory, const RanCall& ran, const CallOutcome& outcome) {
+    return SaveErrorData(directory, options.plan.seed, ran, outcome);
+  };
+  return Precheck(options, plan, calls, std::move(form)).Run();
+}
+
 }  // namespace
 
 Result<PrecheckReport> RunPrecheck(const PrecheckOptions& options) {
   PL_TRY_ASSIGN(const std::string recorded, FrameworkOf(options.dump_json));
-  const bool is_mindspore = recorded == "mindspore" || recorded == "mindtorch";
   // Without a word in the file, upstream's -f tells.
-  if (!is_mindspore && (!recorded.empty() || options.framework != "mindspore")) {
-    return RunTorch(options);
-  }
-  const bool is_expected = options.framework.empty() || options.framework == "mindspore";
-  return is_expected ? RunMindSpore(options) : OtherFramework(options, recorded);
+  const bool is_mindspore =
+      IsMindSpore(recorded) || (recorded.empty() && options.framework == "mindspore");
+  const bool is_expected = options.framework.empty() || recorded.empty() ||
+                           (options.framework == "mindspore") == is_mindspore;
+  if (!is_expected) return OtherFramework(options, recorded, options.framework);
+  return is_mindspore ? RunMindSpore(options) : RunTorch(options);
 }
 
 }  // namespace plumbline::precheck

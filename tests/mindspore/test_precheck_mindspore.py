@@ -116,6 +116,19 @@ def test_the_quick_start_gives_the_two_rows(tmp_path: Path, words: list[str]) ->
     assert file_in(tmp_path / "out", "details").read_bytes() == QUICK_DETAILS
 
 
+@pytest.mark.parametrize("framework", [{"framework": "MS"}, {}, {"framework": "paddle"}])
+def test_the_framework_may_stand_behind_the_calls(tmp_path: Path, framework: Any) -> None:
+    document = {key: value for key, value in QUICK_START.items() if key != "framework"}
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps({**document, **framework}))
+    done = plumb("precheck", dump, "-o", tmp_path / "out")
+    if framework.get("framework") == "paddle":
+        assert done.returncode == 2 and "paddle" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        assert file_in(tmp_path / "out", "result").read_bytes() == QUICK_RESULT
+
+
 def test_a_trained_network_passes(statistics: Path, tmp_path: Path) -> None:
     done = plumb("precheck", statistics, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr

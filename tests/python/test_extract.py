@@ -112,7 +112,7 @@ def test_a_call_by_itself_passes_on_a_right_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "status", "message"), [
-    (["missing.json", "Torch.add.0"], 3, "missing.json: no such file or directory"),
+    (["missing.json", "Torch.add.0"], 3, "missing.json: cannot inspect: No such file"),
     (["DUMP", "Torch.adt.0"], 3, "did you mean Torch.add.0?"),
     (["DUMP"], 2, "say which call to extract"),
     (["DUMP", "Module.layer.Linear.forward.0"], 4, "is a module"),

@@ -272,6 +272,7 @@ def test_an_absent_device_is_said(tmp_path: Path) -> None:
     done = precheck(dump, tmp_path / "out", device="nonesuch")
     assert done.returncode == 4, done.stderr
     assert "nonesuch" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
     done = precheck(dump, tmp_path / "two", "--python", "/no/such/python")
     assert done.returncode == 3
     assert "/no/such/python" in done.stderr

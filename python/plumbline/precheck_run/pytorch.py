@@ -16,7 +16,7 @@ import operator
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -396,7 +396,7 @@ class _Call:
         incoming = [decode(leaf, {"tensor": self._plain})
                     for value in grads for leaf in leaves(value)]
         outputs, used = _match(list(_tensors(output)), incoming)
-        found = iter(torch.autograd.grad(outputs, wanted, used, allow_unused=True))
+        found = iter(_gradients(outputs, wanted, used))
         return [None if leaf is None else _dense(next(found)) for leaf in self._leaves]
 
     def _argument(self, body: list[Any]) -> torch.Tensor:
@@ -641,6 +641,22 @@ def _match(
     if not pairs:
         raise _NoBackward("no gradient was recorded")
     return [output for output, _ in pairs], [grad for _, grad in pairs]
+
+
+def _gradients(outputs: list[torch.Tensor], wanted: list[torch.Tensor],
+               grads: list[torch.Tensor]) -> Sequence[torch.Tensor | None]:
+    """torch.autograd.grad(), by the engine behind it.
+
+    Before its first call that function imports SymPy to compare shapes, which are compared already:
+    a third of a second in every executor.
+    """
+    engine = getattr(torch.autograd.Variable, "_execution_engine", None)
+    if engine is None:
+        return torch.autograd.grad(outputs, wanted, grads, allow_unused=True)
+    found: Sequence[torch.Tensor | None] = engine.run_backward(
+        tuple(outputs), tuple(grads), False, False, tuple(wanted), allow_unreachable=True,
+        accumulate_grad=False)
+    return found
 
 
 def _dense(grad: torch.Tensor | None) -> torch.Tensor | None:
