@@ -143,6 +143,8 @@ class ValueBuilder {
   const std::string* directory_;
 };
 
+// Lists become tuples, as in upstream: recordings do not tell the two apart, and APIs that take the
+// one take the other.
 OrSkip<CallValue> ValueBuilder::Build(const Value& value, const std::string& path) {
   if (value.is_null()) return CallValue();
   if (const auto* record = value.As<TensorRecord>()) return BuildTensor(*record, path);
@@ -158,6 +160,8 @@ OrSkip<CallValue> ValueBuilder::Build(const Value& value, const std::string& pat
   return CallValue(std::move(tuple));
 }
 
+// Where the elements come from. A file is looked at here already, so that a missing one skips its
+// call before any executor is asked.
 OrSkip<TensorFill> ValueBuilder::FillOf(const TensorRecord& record, DType dtype,
                                         const std::string& path) {
   TensorFill fill{.offset = bytes, .dtype = dtype, .shape = record.shape, .source = {}};
@@ -196,6 +200,7 @@ OrSkip<CallValue> ValueBuilder::BuildTensor(const TensorRecord& record, const st
   if (!record.type.ends_with(".Tensor") && !record.type.ends_with(".Parameter")) {
     return BadArgument(path, fmt::format("type {} (expected mindspore.Tensor)", record.type));
   }
+  // Types that only one side has would make the other one compute something else.
   const std::optional<DType> dtype = ParseDType(record.dtype_text);
   if (!dtype || !Holds(kSharedTypes, *dtype)) {
     return BadArgument(
@@ -218,6 +223,7 @@ OrSkip<CallValue> ValueBuilder::BuildTensor(const TensorRecord& record, const st
   return CallValue(std::move(place));
 }
 
+// [start, stop, step], each an integer or null.
 OrSkip<CallValue> ValueBuilder::BuildSlice(const Value& value, const std::string& path) {
   const auto* parts = value.As<ValueList>();
   if (parts == nullptr || parts->size() != 3) {
@@ -295,6 +301,7 @@ void Flatten(CallSequence& list) {
   list.items = std::move(flat);
 }
 
+// A gradient has the shape of what it is of; null is of anything.
 bool HasShapeOf(const CallValue& gradient, const TensorPlace& tensor) {
   const auto* place = gradient.As<TensorPlace>();
   return gradient.is_null() || (place != nullptr && place->shape == tensor.shape);
@@ -418,6 +425,7 @@ struct MindSporePlan::Impl {
                                   std::string_view direction) const;
 };
 
+// Both directions of a call are one call, at the place of the one that comes first in the file.
 // A name that occurs again replaces the entry, at its old place.
 void MindSporePlan::Impl::Take(const dump_json::VisitedCall& visited) {
   const EntryName name = SplitEntry(visited.call.name);
@@ -579,6 +587,7 @@ OrSkip<std::vector<CallValue>> MindSporePlan::Impl::Gradients(const Call& entry,
 
 OrSkip<RecordedReturn> MindSporePlan::Impl::Recorded(const PlannedCall& planned, const Call& entry,
                                                      std::string_view direction) const {
+  // Another memory than that of the inputs: no executor sees what was recorded.
   ValueBuilder builder(planned.name, seed, &tensor_directory);
   const ValueList* list = ListAt(entry, dump_json::kOutput);
   if (list == nullptr) return NoList(direction, dump_json::kOutput);
@@ -636,6 +645,7 @@ OrSkip<MindSporeCall> MindSporePlan::Prepare(size_t i) const {
   if (!planned.backward.empty()) impl_->PrepareBackward(planned, builder, *made);
   made->call.input_bytes = builder.bytes;
   made->call.fills = std::move(builder.fills);
+  // Last, as it changes how elements are drawn that all have their places now.
   KeepLegal(made->call);
   return made;
 }

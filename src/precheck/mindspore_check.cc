@@ -38,6 +38,7 @@ class RanJudge {
         call_(ran.to_run->call),
         limits_(limits) {}
 
+  // The benchmark comes first: a call that it cannot run was rebuilt wrongly, whatever was tested.
   [[nodiscard]] DirectionOutcome Forward() const {
     if (!ran_.bench->forward) return SkippedDirection(ran_.bench->forward.error());
     const ReturnedSide bench{&*ran_.bench->forward, ran_.bench_memory};
@@ -51,6 +52,7 @@ class RanJudge {
     return JudgeForward(call_.name, bench, tested.side(), limits_);
   }
 
+  // Judged apart from the forward: either may fail alone.
   [[nodiscard]] DirectionOutcome Backward() const {
     if (call_.backward_skip) return SkippedDirection(*call_.backward_skip);
     if (!call_.grads) return {};
@@ -90,6 +92,7 @@ OrSkip<CallToRun> MindSporeCheck::Prepare(size_t index) const {
   CallToRun to_run;
   to_run.call = std::move(made->call);
   to_run.runs_device = !plan_.uses_recorded_data();
+  // What is left of it beside the call: the recorded outputs.
   to_run.extra = std::make_shared<const MindSporeCall>(*std::move(made));
   return to_run;
 }

@@ -83,6 +83,7 @@ class EntryRecorder {
   Call entry_;
 };
 
+// Executors may go on writing while they are read: what they say is checked where it is used.
 Result<Value> EntryRecorder::RecordTensor(const TensorPlace& place, const std::string& path) {
   const Result<int64_t> count = ElementCount(place.shape);
   const size_t size = InfoOf(place.dtype).size_bytes;
@@ -124,6 +125,7 @@ Result<Value> EntryRecorder::RecordItems(const CallSequence& sequence, const std
   return sequence.kind == Sequence::kSlice ? Typed("slice", std::move(value)) : std::move(value);
 }
 
+// The forms that MindSporePlan reads again.
 Result<Value> EntryRecorder::Record(const CallValue& value, const std::string& path) {
   if (const auto* tensor = value.As<TensorPlace>()) return RecordTensor(*tensor, path);
   if (const auto* sequence = value.As<CallSequence>()) return RecordItems(*sequence, path);
@@ -200,6 +202,7 @@ MindSporeErrorData::MindSporeErrorData(std::string output_directory, std::string
       framework_(std::move(framework)) {}
 
 plumbline::Status MindSporeErrorData::Add(const RanCall& ran, const CallOutcome& outcome) {
+  // A skipped call has nothing that could be looked at.
   const bool failed =
       outcome.forward.status == Status::kError || outcome.backward.status == Status::kError;
   if (!failed) return {};
@@ -215,6 +218,7 @@ plumbline::Status MindSporeErrorData::Add(const RanCall& ran, const CallOutcome&
     entries.push_back(entry.Take());
     return {};
   };
+  // Both directions of a call that fails in one: the other one says whether it is the same error.
   EntryRecorder forward(directory_, call.name + ".forward", CallKind::kForward);
   PL_TRY(forward.AddList(dump_json::kInputArgs, "input", call.args, ran.inputs));
   PL_TRY(forward.AddMap(dump_json::kInputKwargs, "kwargs", call.kwargs, ran.inputs));

@@ -202,6 +202,7 @@ void Judge::Note(std::string_view text) {
   if (!rows_.empty()) Say(rows_.front(), text);
 }
 
+// Shapes decide before values; the types may differ, as upstream has it: both are taken as float64.
 void Judge::AddTensors(OutputRow& row, const TensorPlace& bench, const TensorPlace& tested) {
   if (bench.shape != tested.shape) {
     return Say(row,
@@ -259,6 +260,7 @@ void Judge::Decide(OutputRow& row, const MindSporeMetrics& metrics) const {
   }
 }
 
+// Upstream calls everything that is no tensor an error, also where both sides say the same.
 void Judge::AddPlain(OutputRow& row, const CallValue& bench, const CallValue& tested) {
   const std::optional<double> b = AsNumber(bench);
   const std::optional<double> t = AsNumber(tested);
@@ -301,6 +303,7 @@ bool Judge::AllZero(const CallValue& value, bool is_bench) const {
   return metrics.nonfinite_count == 0 && metrics.bench_magnitude == 0;
 }
 
+// A direction without a row that was judged is skipped: no comparison is no pass.
 DirectionOutcome Judge::Finish(std::string_view nothing) {
   DirectionOutcome outcome;
   std::vector<Status> statuses;

@@ -96,8 +96,7 @@ TEST_F(MindSporeJudge, TheManualsLimitDecidesAndUpstreamsCanBeAskedFor) {
 TEST_F(MindSporeJudge, ASmallErrorOfTheWrongDirectionFails) {
   const DirectionOutcome outcome = ForwardOf({1, -1}, {-1, 1}, {.max_abs_error = 10});
   EXPECT_EQ(outcome.status, Status::kError);
-  EXPECT_NE(outcome.rows[0].message.find("is not above 0.99"),
-            std::string::npos);
+  EXPECT_NE(outcome.rows[0].message.find("is not above 0.99"), std::string::npos);
 }
 
 TEST_F(MindSporeJudge, NaNOnBothSidesIsNoPass) {
