@@ -21,6 +21,7 @@
 #include "help_page.h"
 #include "load/detect.h"
 #include "precheck/mindspore_calls.h"
+#include "precheck/precheck_files.h"
 #include "precheck/settings.h"
 #include "progress.h"
 #include "terminal.h"
@@ -45,6 +46,7 @@ struct Arguments {
   std::string as;  // the command of upstream's that this one stands for; empty: none
   double api_timeout = 600;
   std::vector<std::string> fail_on;
+  std::vector<std::string> formats;  // empty: the page, but of upstream's commands the csv files
   std::optional<uint64_t> seed;
   bool machine = false;
   bool jit_compile = false;
@@ -167,6 +169,10 @@ void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
 Result<int> RunPrecheckCommand(Arguments& arguments) {
   PrecheckOptions& options = arguments.options;
   PL_TRY(ApplySettings(arguments));
+  // Who calls upstream's commands looks for their files alone.
+  if (arguments.formats.empty() && !arguments.is_upstream()) arguments.formats = {"html"};
+  PL_TRY_ASSIGN(const std::vector<precheck::PrecheckFormat> formats,
+                precheck::PrecheckFormatsOf(arguments.formats));
   PL_TRY_ASSIGN(options.dump_json, DumpJsonOf(arguments));
   PL_TRY_ASSIGN(const std::string framework, precheck::FrameworkOf(options.dump_json));
   ApplyUpstream(arguments, framework.empty() ? options.framework : framework);
@@ -182,8 +188,11 @@ Result<int> RunPrecheckCommand(Arguments& arguments) {
   }
   options.is_stopped = [] { return was_signalled != 0; };
   HandleSignals();
-  PL_TRY_ASSIGN(const PrecheckReport report, RunPrecheck(options));
+  PL_TRY_ASSIGN(PrecheckReport report, RunPrecheck(options));
+  // What was found is told, whatever becomes of the files.
+  const plumbline::Status written = WritePrecheckFiles(formats, report);
   PrintReport(report, arguments);
+  PL_TRY(written);
   if (report.was_interrupted) return kInterrupted;
   const int found = arguments.is_upstream() ? kUpstreamFound : kDifferencesFound;
   return MeetsFailOn(report, arguments.fail_on) ? found : 0;
@@ -258,6 +267,12 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"error", "warning", "skip"}));
+  command
+      .add_option("--format", arguments.formats,
+                  "files beside the csv files, several with commas: xlsx, html, junit; csv: none "
+                  "(default: html)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddJson(command, arguments.machine, "the summary");
   command.add_option("--as", arguments.as, "upstream's command")
       ->check(CLI::IsMember({"run_ut", "multi_run_ut"}))

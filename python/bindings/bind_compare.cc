@@ -12,6 +12,7 @@
 #include "bind_compare_ranks.h"
 #include "bind_config.h"
 #include "bind_graph_dumps.h"
+#include "bind_precheck.h"
 #include "bind_rows.h"
 #include "compare/compare_training.h"
 #include "errors.h"
@@ -243,4 +244,5 @@ NB_MODULE(_compare, m) {
   plumbline::python::BindCompareRanks(m);
   plumbline::python::BindConfigPacks(m);
   plumbline::python::BindGraphDumps(m);
+  plumbline::python::BindPrecheck(m);
 }

@@ -2,7 +2,8 @@
 
 This package imports no framework, and nothing native before it is asked for: the executors of a
 pre-check live in it too. `plumbline.pytorch` holds the recorder for PyTorch;
-`compare()` answers where two recordings part.
+`compare()` answers where two recordings part, `precheck()` which calls of one a device computes
+wrong.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from plumbline.comparison import compare
     from plumbline.comparison_result import ComparisonResult
     from plumbline.config_check.checker import ConfigChecker
+    from plumbline.precheck_result import PrecheckResult, precheck
     from plumbline.rank_comparison import RanksResult, compare_ranks
     from plumbline.training_comparison import compare_training
 
@@ -25,11 +27,13 @@ __all__ = [
     "ConfigChecker",
     "CorruptDataError",
     "InternalError",
+    "PrecheckResult",
     "RanksResult",
     "UnsupportedError",
     "compare",
     "compare_ranks",
     "compare_training",
+    "precheck",
 ]
 
 # Name -> the module that has it.
@@ -39,11 +43,13 @@ _LAZY = {
     "ConfigChecker": "plumbline.config_check.checker",
     "CorruptDataError": "plumbline._core",
     "InternalError": "plumbline._core",
+    "PrecheckResult": "plumbline.precheck_result",
     "RanksResult": "plumbline.rank_comparison",
     "UnsupportedError": "plumbline._core",
     "compare": "plumbline.comparison",
     "compare_ranks": "plumbline.rank_comparison",
     "compare_training": "plumbline.training_comparison",
+    "precheck": "plumbline.precheck_result",
 }
 
 

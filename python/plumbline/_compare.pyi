@@ -306,3 +306,151 @@ def convert_tree_to_host(root: str | bytes | os.PathLike) -> list[str]:
     """
     Writes the tensors of every device file below a directory as arrays beside it; returns a line for each file that failed.
     """
+
+class PrecheckOptions:
+    """What run_precheck does."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def dump(self) -> str: ...
+
+    @dump.setter
+    def dump(self, arg: str | bytes | os.PathLike, /) -> None: ...
+
+    @property
+    def output_dir(self) -> str: ...
+
+    @output_dir.setter
+    def output_dir(self, arg: str | bytes | os.PathLike, /) -> None: ...
+
+    @property
+    def python(self) -> str: ...
+
+    @python.setter
+    def python(self, arg: str | bytes | os.PathLike, /) -> None: ...
+
+    @property
+    def resume_path(self) -> str: ...
+
+    @resume_path.setter
+    def resume_path(self, arg: str | bytes | os.PathLike, /) -> None: ...
+
+    @property
+    def error_data_path(self) -> str: ...
+
+    @error_data_path.setter
+    def error_data_path(self, arg: str | bytes | os.PathLike, /) -> None: ...
+
+    @property
+    def device_type(self) -> str: ...
+
+    @device_type.setter
+    def device_type(self, arg: str, /) -> None: ...
+
+    @property
+    def devices(self) -> list[int]: ...
+
+    @devices.setter
+    def devices(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def workers(self) -> int: ...
+
+    @workers.setter
+    def workers(self, arg: int, /) -> None: ...
+
+    @property
+    def bench_workers(self) -> int: ...
+
+    @bench_workers.setter
+    def bench_workers(self, arg: int, /) -> None: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @threads.setter
+    def threads(self, arg: int, /) -> None: ...
+
+    @property
+    def api_timeout(self) -> float:
+        """In seconds."""
+
+    @api_timeout.setter
+    def api_timeout(self, arg: float, /) -> None: ...
+
+    @property
+    def retry_skipped(self) -> bool: ...
+
+    @retry_skipped.setter
+    def retry_skipped(self, arg: bool, /) -> None: ...
+
+    @property
+    def sorted(self) -> bool: ...
+
+    @sorted.setter
+    def sorted(self, arg: bool, /) -> None: ...
+
+    @property
+    def save_error_data(self) -> bool: ...
+
+    @save_error_data.setter
+    def save_error_data(self, arg: bool, /) -> None: ...
+
+    @property
+    def max_abs_error(self) -> float: ...
+
+    @max_abs_error.setter
+    def max_abs_error(self, arg: float, /) -> None: ...
+
+    @property
+    def dedupe(self) -> bool: ...
+
+    @dedupe.setter
+    def dedupe(self, arg: bool, /) -> None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+
+    def load_settings(self, path: str | bytes | os.PathLike) -> list[str]:
+        """Takes a config.json over ("": none); returns warnings."""
+
+class PrecheckReport:
+    """What a pre-check found."""
+
+    def summary_text(self) -> str:
+        """The answer as `plumb precheck` prints it."""
+
+    def summary_json(self) -> str:
+        """What `plumb precheck --json` prints."""
+
+    def calls_json(self) -> str:
+        """The result file: an array of objects."""
+
+    def details_json(self) -> str:
+        """The details file: an array of objects."""
+
+    def row_table(self) -> RowTable:
+        """The details file as columns; read on every call."""
+
+    def files(self) -> list[str]:
+        """Paths of the files that were written."""
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    @staticmethod
+    def check_formats(words: Sequence[str]) -> None:
+        """Raises ValueError if one is unknown."""
+
+    def write_files(self, formats: Sequence[str]) -> None:
+        """Writes files beside the csv files."""
+
+    def write(self, format: str, path: str | bytes | os.PathLike) -> None:
+        """Writes one file."""
+
+def run_precheck(options: PrecheckOptions) -> PrecheckReport:
+    """Runs every recorded call again; writes the csv files."""

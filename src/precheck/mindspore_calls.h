@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plumbline/result.h"
+#include "precheck/call_flow.h"
 #include "precheck/call_plan.h"
 #include "precheck/mindspore_judge.h"
 #include "precheck/outcome.h"
@@ -74,6 +75,24 @@ class MindSporePlan {
   struct Impl;
   explicit MindSporePlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
+};
+
+// The calls run by MindSpore (or taken from the recording) and by PyTorch on the CPU, and judged.
+
+// `plan` must outlive it. A recording with tensors runs no device: what it holds is judged.
+class MindSporeCheck : public CheckedCalls {
+ public:
+  MindSporeCheck(const MindSporePlan& plan, const MindSporeLimits& limits)
+      : plan_(plan), limits_(limits) {}
+
+  [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override;
+  // The directions that were recorded are skipped; another one stays without a status.
+  [[nodiscard]] CallOutcome Skipped(size_t index, Skip skip) const override;
+  [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override;
+
+ private:
+  const MindSporePlan& plan_;
+  const MindSporeLimits limits_;
 };
 
 }  // namespace plumbline::precheck

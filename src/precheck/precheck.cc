@@ -18,7 +18,6 @@
 #include "precheck/error_data.h"
 #include "precheck/executor_pool.h"
 #include "precheck/mindspore_calls.h"
-#include "precheck/mindspore_check.h"
 #include "precheck/mindspore_error_data.h"
 #include "precheck/output_grade.h"
 #include "precheck/result_files.h"

@@ -10,6 +10,7 @@
 
 #include "base/text/json.h"
 #include "base/text/number_text.h"
+#include "report/findings.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -35,18 +36,6 @@ std::optional<ShareOff> ShareOffOf(const OutputRow& row) {
     return ShareOff{row.error_rate->value, ""};
   }
   return std::nullopt;
-}
-
-double SeverityOf(const OutputRow& row) {
-  if (row.status != Status::kError && row.status != Status::kWarning) return 0;
-  const double base = row.status == Status::kError ? 2 : 1;
-  // What has no numbers differs in kind or shape, which is as wrong as can be.
-  const bool is_measured = row.max_abs_error || row.error_rate || row.hundredth || row.max_ulp;
-  if (!is_measured) return base + 0.999;
-  double worst = 0;
-  if (const auto off = ShareOffOf(row)) worst = std::max(worst, off->share);
-  if (row.inf_nan_error_ratio) worst = std::max(worst, row.inf_nan_error_ratio->value);
-  return base + std::clamp(worst, 0.0, 0.999);
 }
 
 std::string OneLineOf(std::string_view text) {
@@ -102,27 +91,6 @@ std::string EarlierText(const PrecheckReport& report) {
                                : fmt::format(", {} of them by an earlier run", report.earlier());
 }
 
-std::string FirstLine(const PrecheckReport& report) {
-  const uint64_t errors = report.count(Status::kError);
-  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
-    return SentenceOf(*worst, "wrong: ");
-  }
-  const std::string calls = CountText(report.all_calls(), "call");
-  if (errors > 0) return fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report));
-  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning);
-  if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
-  if (judged == 0) return fmt::format("nothing judged: all {} skipped", calls);
-  std::string line = fmt::format("no wrong API in {} ({} judged{})", calls,
-                                 CountText(report.outputs_judged(), "output"), EarlierText(report));
-  if (const uint64_t warned = report.count(Status::kWarning); warned > 0) {
-    line += fmt::format("; {} with a warning", warned);
-  }
-  if (const uint64_t skipped = report.count(Status::kSkip); skipped > 0) {
-    line += fmt::format("; {} skipped", skipped);
-  }
-  return line;
-}
-
 void AppendCounts(const StatusCounts& counts, std::string_view name, std::string& out) {
   out += fmt::format("\"{}\":{{", name);
   for (size_t i = 0; i < kStatuses; ++i) {
@@ -140,6 +108,34 @@ void AppendMember(std::string_view name, std::string_view text, std::string& out
 }
 
 }  // namespace
+
+double SeverityOf(const OutputRow& row) {
+  if (row.status != Status::kError && row.status != Status::kWarning) return 0;
+  const double base = row.status == Status::kError ? 2 : 1;
+  // What has no numbers differs in kind or shape, which is as wrong as can be.
+  const bool is_measured = row.max_abs_error || row.error_rate || row.hundredth || row.max_ulp;
+  if (!is_measured) return base + 0.999;
+  double worst = 0;
+  if (const auto off = ShareOffOf(row)) worst = std::max(worst, off->share);
+  if (row.inf_nan_error_ratio) worst = std::max(worst, row.inf_nan_error_ratio->value);
+  return base + std::clamp(worst, 0.0, 0.999);
+}
+
+ResultForm FormOf(const PrecheckReport& report) {
+  return report.framework == "pytorch" ? ResultForm::kPyTorch : ResultForm::kMindSpore;
+}
+
+std::string ExtractCommand(const PrecheckReport& report, std::string_view call) {
+  // The test runs where the call went wrong.
+  if (report.framework != "pytorch" || report.dump_json.empty()) return {};
+  std::string command =
+      fmt::format("plumb extract {} {}", report::ShellWord(report.dump_json),
+                                    report::ShellWord(std::string(call)));
+  if (!report.device.empty() && report.device != "cpu") {
+    command += " --device " + report::ShellWord(report.device);
+  }
+  return command;
+}
 
 // A skip counts where nothing worse is known of the call.
 Status CallStatus(Status forward, Status backward) {
@@ -247,8 +243,33 @@ std::string OutputText(const std::string& row_name) {
   return row_name;
 }
 
+std::string FirstLine(const PrecheckReport& report) {
+  const uint64_t errors = report.count(Status::kError);
+  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
+    return SentenceOf(*worst, "wrong: ");
+  }
+  const std::string calls = CountText(report.all_calls(), "call");
+  if (errors > 0) return fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report));
+  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning);
+  if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
+  if (judged == 0) return fmt::format("nothing judged: all {} skipped", calls);
+  std::string line = fmt::format("no wrong API in {} ({} judged{})", calls,
+                                 CountText(report.outputs_judged(), "output"), EarlierText(report));
+  if (const uint64_t warned = report.count(Status::kWarning); warned > 0) {
+    line += fmt::format("; {} with a warning", warned);
+  }
+  if (const uint64_t skipped = report.count(Status::kSkip); skipped > 0) {
+    line += fmt::format("; {} skipped", skipped);
+  }
+  return line;
+}
+
 std::string AnswerText(const PrecheckReport& report) {
   std::string text = FirstLine(report) + "\n";
+  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
+    const std::string command = ExtractCommand(report, worst->outcome.name);
+    if (!command.empty()) text += fmt::format("  as a test: {}\n", command);
+  }
   text += fmt::format("  calls: {}\n  forward: {}\n  backward: {}\n", CountsText(report.calls()),
                       CountsText(report.forward()), CountsText(report.backward()));
   const bool starts_wrong = report.count(Status::kError) > 0;
@@ -275,6 +296,7 @@ std::string AnswerText(const PrecheckReport& report) {
   for (const std::string* path : {&report.result_path, &report.details_path, &report.error_data}) {
     if (!path->empty()) text += fmt::format("  written: {}\n", *path);
   }
+  for (const std::string& path : report.files) text += fmt::format("  written: {}\n", path);
   return text;
 }
 
@@ -288,6 +310,12 @@ std::string AnswerJson(const PrecheckReport& report) {
   AppendMember("result_path", report.result_path, out);
   AppendMember("details_path", report.details_path, out);
   AppendMember("error_data", report.error_data, out);
+  out += "\"files\":[";
+  for (size_t i = 0; i < report.files.size(); ++i) {
+    if (i > 0) out += ',';
+    json::AppendString(report.files[i], out);
+  }
+  out += "],";
   AppendCounts(report.calls(), "calls", out);
   out += ',';
   AppendCounts(report.forward(), "forward", out);
@@ -317,6 +345,7 @@ std::string AnswerJson(const PrecheckReport& report) {
     AppendMember("status", StatusWord(row->status), out);
     AppendMember("reason", ReasonText(*row), out);
     AppendMember("message", row->message, out);
+    AppendMember("as_test", ExtractCommand(report, call.outcome.name), out);
     out.back() = '}';
   }
   return out + "]}\n";

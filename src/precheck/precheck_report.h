@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "precheck/outcome.h"
+#include "precheck/result_rows.h"
 
 namespace plumbline::precheck {
 
@@ -63,6 +65,7 @@ class PrecheckReport {
   std::string dump_json, framework, framework_version, device;
   std::string result_path, details_path;
   std::string error_data;  // directory; empty: none was written
+  std::vector<std::string> files;  // beside the two csv files
   std::vector<std::string> warnings;
   double seconds = 0;
   bool was_interrupted = false;
@@ -80,6 +83,10 @@ class PrecheckReport {
 
 // The status that a call counts with.
 Status CallStatus(Status forward, Status backward);
+// Whose columns the files have.
+ResultForm FormOf(const PrecheckReport& report);
+// Of one output, as NotPassed::severity.
+double SeverityOf(const OutputRow& row);
 
 // The row of a call that says the most about why it is no pass; null: no output was judged so.
 const OutputRow* WorstRow(const CallOutcome& outcome);
@@ -88,6 +95,11 @@ std::string ReasonText(const OutputRow& row);
 // "Functional.softmax.3 backward output.0" of a row's name.
 std::string OutputText(const std::string& row_name);
 
+// The command that makes a unit test of a call; empty: there is none for recordings of this kind.
+std::string ExtractCommand(const PrecheckReport& report, std::string_view call);
+
+// "wrong: Functional.softmax.3 ...", how an answer begins.
+std::string FirstLine(const PrecheckReport& report);
 // The lines of an answer; the first one is the answer: the worst API and why, or that there is
 // none.
 std::string AnswerText(const PrecheckReport& report);

@@ -21,44 +21,47 @@ using Member =
     std::variant<std::string OutputRow::*, Cell OutputRow::*, precheck::Status OutputRow::*>;
 struct Column {
   std::string_view name;
+  std::string_view key;  // for programs
   Member member;
 };
 
 constexpr Column kPyTorchColumns[] = {
-    {"API Name", &OutputRow::name},
-    {"Bench Dtype", &OutputRow::bench_dtype},
-    {"DEVICE Dtype", &OutputRow::device_dtype},
-    {"Shape", &OutputRow::shape},
-    {"\u4f59\u5f26\u76f8\u4f3c\u5ea6", &OutputRow::cosine},
-    {"\u6700\u5927\u7edd\u5bf9\u8bef\u5dee", &OutputRow::max_abs_error},
-    {"\u53cc\u767e\u6307\u6807", &OutputRow::hundredth},
-    {"\u53cc\u5343\u6307\u6807", &OutputRow::thousandth},
-    {"\u53cc\u4e07\u6307\u6807", &OutputRow::ten_thousandth},
-    {"\u4e8c\u8fdb\u5236\u4e00\u81f4\u9519\u8bef\u7387", &OutputRow::error_rate},
-    {"\u8bef\u5dee\u5747\u8861\u6027", &OutputRow::error_balance},
-    {"\u5747\u65b9\u6839\u8bef\u5dee", &OutputRow::rmse},
-    {"\u5c0f\u503c\u57df\u9519\u8bef\u5360\u6bd4", &OutputRow::small_value_error_ratio},
-    {"\u76f8\u5bf9\u8bef\u5dee\u6700\u5927\u503c", &OutputRow::max_rel_error},
-    {"\u76f8\u5bf9\u8bef\u5dee\u5e73\u5747\u503c", &OutputRow::mean_rel_error},
-    {"inf/nan\u9519\u8bef\u7387", &OutputRow::inf_nan_error_ratio},
-    {"\u76f8\u5bf9\u8bef\u5dee\u9519\u8bef\u7387", &OutputRow::rel_error_ratio},
-    {"\u7edd\u5bf9\u8bef\u5dee\u9519\u8bef\u7387", &OutputRow::abs_error_ratio},
-    {"ULP\u8bef\u5dee\u6700\u5927\u503c", &OutputRow::max_ulp},
-    {"ULP\u8bef\u5dee\u5e73\u5747\u503c", &OutputRow::mean_ulp},
-    {"ULP\u8bef\u5dee\u5927\u4e8e\u9608\u503c\u5360\u6bd4", &OutputRow::ulp_proportion},
-    {"Status", &OutputRow::status},
-    {"Message", &OutputRow::message},
+    {"API Name", "name", &OutputRow::name},
+    {"Bench Dtype", "bench_dtype", &OutputRow::bench_dtype},
+    {"DEVICE Dtype", "device_dtype", &OutputRow::device_dtype},
+    {"Shape", "shape", &OutputRow::shape},
+    {"\u4f59\u5f26\u76f8\u4f3c\u5ea6", "cosine", &OutputRow::cosine},
+    {"\u6700\u5927\u7edd\u5bf9\u8bef\u5dee", "max_abs_error", &OutputRow::max_abs_error},
+    {"\u53cc\u767e\u6307\u6807", "hundredth", &OutputRow::hundredth},
+    {"\u53cc\u5343\u6307\u6807", "thousandth", &OutputRow::thousandth},
+    {"\u53cc\u4e07\u6307\u6807", "ten_thousandth", &OutputRow::ten_thousandth},
+    {"\u4e8c\u8fdb\u5236\u4e00\u81f4\u9519\u8bef\u7387", "error_rate", &OutputRow::error_rate},
+    {"\u8bef\u5dee\u5747\u8861\u6027", "error_balance", &OutputRow::error_balance},
+    {"\u5747\u65b9\u6839\u8bef\u5dee", "rmse", &OutputRow::rmse},
+    {"\u5c0f\u503c\u57df\u9519\u8bef\u5360\u6bd4", "small_value_error_ratio",
+     &OutputRow::small_value_error_ratio},
+    {"\u76f8\u5bf9\u8bef\u5dee\u6700\u5927\u503c", "max_rel_error", &OutputRow::max_rel_error},
+    {"\u76f8\u5bf9\u8bef\u5dee\u5e73\u5747\u503c", "mean_rel_error", &OutputRow::mean_rel_error},
+    {"inf/nan\u9519\u8bef\u7387", "inf_nan_error_ratio", &OutputRow::inf_nan_error_ratio},
+    {"\u76f8\u5bf9\u8bef\u5dee\u9519\u8bef\u7387", "rel_error_ratio", &OutputRow::rel_error_ratio},
+    {"\u7edd\u5bf9\u8bef\u5dee\u9519\u8bef\u7387", "abs_error_ratio", &OutputRow::abs_error_ratio},
+    {"ULP\u8bef\u5dee\u6700\u5927\u503c", "max_ulp", &OutputRow::max_ulp},
+    {"ULP\u8bef\u5dee\u5e73\u5747\u503c", "mean_ulp", &OutputRow::mean_ulp},
+    {"ULP\u8bef\u5dee\u5927\u4e8e\u9608\u503c\u5360\u6bd4", "ulp_proportion",
+     &OutputRow::ulp_proportion},
+    {"Status", "status", &OutputRow::status},
+    {"Message", "message", &OutputRow::message},
 };
 constexpr Column kMindSporeColumns[] = {
-    {"API Name", &OutputRow::name},
-    {"Bench Dtype", &OutputRow::bench_dtype},
-    {"Tested Dtype", &OutputRow::device_dtype},
-    {"Shape", &OutputRow::shape},
-    {"Cosine", &OutputRow::cosine},
-    {"MaxAbsErr", &OutputRow::max_abs_error},
-    {"MaxRelativeErr", &OutputRow::max_rel_error},
-    {"Status", &OutputRow::status},
-    {"Message", &OutputRow::message},
+    {"API Name", "name", &OutputRow::name},
+    {"Bench Dtype", "bench_dtype", &OutputRow::bench_dtype},
+    {"Tested Dtype", "device_dtype", &OutputRow::device_dtype},
+    {"Shape", "shape", &OutputRow::shape},
+    {"Cosine", "cosine", &OutputRow::cosine},
+    {"MaxAbsErr", "max_abs_error", &OutputRow::max_abs_error},
+    {"MaxRelativeErr", "max_rel_error", &OutputRow::max_rel_error},
+    {"Status", "status", &OutputRow::status},
+    {"Message", "message", &OutputRow::message},
 };
 
 std::span<const Column> ColumnsOf(ResultForm form) {
@@ -305,6 +308,31 @@ std::vector<std::string_view> DetailsHeader(ResultForm form) {
   return names;
 }
 
+std::vector<DetailsColumn> DetailsColumns(ResultForm form) {
+  std::vector<DetailsColumn> columns;
+  for (const Column& column : ColumnsOf(form)) {
+    columns.push_back(
+        {column.name, column.key, std::holds_alternative<Cell OutputRow::*>(column.member)});
+  }
+  return columns;
+}
+
+std::vector<DetailsCell> DetailsCells(const OutputRow& row, ResultForm form) {
+  std::vector<DetailsCell> cells;
+  for (const Column& column : ColumnsOf(form)) {
+    DetailsCell& cell = cells.emplace_back();
+    if (const auto* number = std::get_if<Cell OutputRow::*>(&column.member)) {
+      if (const Cell& of_row = row.*(*number)) cell = of_row->value;
+    } else if (const auto* word = std::get_if<Status OutputRow::*>(&column.member)) {
+      if (row.*(*word) != Status::kNone) cell = StatusWord(row.*(*word));
+    } else {
+      const std::string& text = row.*std::get<std::string OutputRow::*>(column.member);
+      if (!text.empty()) cell = std::string_view(text);
+    }
+  }
+  return cells;
+}
+
 std::string HeaderText(std::span<const std::string_view> names) {
   std::string text(kByteOrderMark);
   AppendCsvRow(std::vector<std::string>(names.begin(), names.end()), text);
@@ -408,6 +436,30 @@ plumbline::Status VisitDetails(const std::string& path, std::span<const std::str
   if (!places.empty()) return {};
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("{}: is empty (expected the header of a details file)", path));
+}
+
+plumbline::Status VisitResults(const std::string& path, const VisitResultRow& visit) {
+  bool is_header = true;
+  const auto end = csv::VisitWholeRows(
+      path, [&](csv::Row& cells, const csv::RowPlace& /*place*/) -> plumbline::Status {
+        if (std::exchange(is_header, false) || cells.empty()) return {};
+        ResultRow row;
+        row.call = ReadName(cells);
+        const auto forward = ParseStatus(cells.size() > 1 ? Trimmed(cells[1]) : "?");
+        const auto backward = ParseStatus(cells.size() > 2 ? Trimmed(cells[2]) : "?");
+        if (!forward || !backward) {
+          return Error(ErrorCode::kCorrupt,
+                       fmt::format("the row of {} has no words for both directions (expected pass, "
+                                   "Warning, error, SKIP or a blank)",
+                                   row.call));
+        }
+        row.forward = *forward;
+        row.backward = *backward;
+        if (cells.size() > 3) row.message = std::move(cells[3]);
+        return visit(row);
+      });
+  if (!end) return end.error();
+  return {};
 }
 
 }  // namespace plumbline::precheck

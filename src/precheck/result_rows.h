@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/text/csv.h"
@@ -24,6 +25,18 @@ enum class ResultForm : uint8_t { kPyTorch, kMindSpore };
 // Names of the columns, in order.
 std::vector<std::string_view> ResultHeader(ResultForm form);
 std::vector<std::string_view> DetailsHeader(ResultForm form);
+
+// A column of the details for programs.
+struct DetailsColumn {
+  std::string_view header;  // as in the files
+  std::string_view key;     // one word in English, "max_abs_error"
+  bool is_number = false;
+};
+// In the order of DetailsHeader().
+std::vector<DetailsColumn> DetailsColumns(ResultForm form);
+// Nothing, a number, or a text of the row or of the program.
+using DetailsCell = std::variant<std::monostate, double, std::string_view>;
+std::vector<DetailsCell> DetailsCells(const OutputRow& row, ResultForm form);
 
 // The start of a file: the UTF-8 byte order mark and the header.
 std::string HeaderText(std::span<const std::string_view> names);
@@ -69,6 +82,18 @@ using VisitDetailsRow = std::function<plumbline::Status(DetailsRow& row)>;
 // kIo.
 plumbline::Status VisitDetails(const std::string& path, std::span<const std::string_view> needed,
                                const VisitDetailsRow& visit);
+
+// One row of a result file as it was read.
+struct ResultRow {
+  std::string call;
+  Status forward = Status::kNone;
+  Status backward = Status::kNone;
+  std::string message;
+};
+using VisitResultRow = std::function<plumbline::Status(const ResultRow& row)>;
+
+// Rows of a result file, as VisitDetails(). kCorrupt: a row has no words for both directions.
+plumbline::Status VisitResults(const std::string& path, const VisitResultRow& visit);
 
 }  // namespace plumbline::precheck
 

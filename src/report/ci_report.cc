@@ -93,7 +93,13 @@ void AppendJunitCase(const CiReport& report, const CiCase& item, std::string& ou
   AppendAttribute("name", item.name, out);
   out += " time=\"0\"";
   if (item.outcome == CiOutcome::kPass) {
-    out += "/>\n";
+    if (item.message.empty()) {
+      out += "/>\n";
+      return;
+    }
+    out += ">\n    <system-out>";
+    AppendXmlText(item.message, out);
+    out += "</system-out>\n  </testcase>\n";
     return;
   }
   const std::string_view element = item.outcome == CiOutcome::kFail    ? "failure"
@@ -103,12 +109,13 @@ void AppendJunitCase(const CiReport& report, const CiCase& item, std::string& ou
   AppendAttribute("message", item.message, out);
   // The schema gives skipped cases no type.
   if (item.outcome != CiOutcome::kSkipped) AppendAttribute("type", item.rule, out);
-  if (item.frame.empty()) {
+  const std::string& below = item.frame.empty() ? item.details : item.frame;
+  if (below.empty()) {
     out += "/>\n  </testcase>\n";
     return;
   }
   out += '>';
-  AppendXmlText(item.frame, out);
+  AppendXmlText(below, out);
   out += fmt::format("</{}>\n  </testcase>\n", element);
 }
 

@@ -23,7 +23,8 @@ struct CiCase {
   std::string name;  // of a call, a rule or a property of the whole comparison
   CiOutcome outcome = CiOutcome::kPass;
   std::string rule;                   // stable code: "exceeds-noise", "no-golden", ...
-  std::string message;                // one sentence
+  std::string message;                // one sentence; of a passing case a remark, or empty
+  std::string details;                // lines below it, where there is no frame
   std::string frame;                  // "File PATH, line N, in ..."; empty if unknown
   bool is_warning = false;            // SARIF level "warning" instead of "error"
   std::optional<std::string> waiver;  // of a skipped case that fails: why that does not count

@@ -406,10 +406,7 @@ std::string FactLines(const FirstWrongCall& call) {
   return text;
 }
 
-namespace {
-
-// A word of a shell.
-std::string Quoted(const std::string& word) {
+std::string ShellWord(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+:,@%=";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
@@ -417,8 +414,6 @@ std::string Quoted(const std::string& word) {
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
-
-}  // namespace
 
 std::string ExtractCommand(const Comparison& comparison) {
   if (!comparison.first_wrong_call || comparison.mode == CompareMode::kDigest) return {};
@@ -440,8 +435,8 @@ std::string ExtractCommand(const Comparison& comparison) {
   for (const std::string_view end : {".forward", ".backward"}) {
     if (name.ends_with(end)) name.resize(name.size() - end.size());
   }
-  return fmt::format("plumb extract {} {} --golden {}", Quoted(comparison.target_path),
-                     Quoted(name), Quoted(comparison.golden_path));
+  return fmt::format("plumb extract {} {} --golden {}", ShellWord(comparison.target_path),
+                     ShellWord(name), ShellWord(comparison.golden_path));
 }
 
 }  // namespace plumbline::report

@@ -35,6 +35,8 @@ std::string AdviceText(const Comparison& comparison);
 // or where the call's own sentence says it (an argument of another value).
 std::string FactLines(const FirstWrongCall& call);
 
+// A word of a command that a shell takes as it is, in quotes where it must be.
+std::string ShellWord(const std::string& word);
 // The command that writes the first wrong call as a unit test; empty where there is none: no call is
 // named, or it is no call of PyTorch's API with recorded inputs.
 std::string ExtractCommand(const Comparison& comparison);

@@ -399,7 +399,9 @@ class PartWriter {
   Dictionary texts_, frames_, stacks_;
 };
 
-// Inside a script element nothing may look like its end. In place: a page's rows are many.
+}  // namespace
+
+// In place: a page's rows are many.
 std::string InScript(std::string json) {
   constexpr std::string_view kSafe = "\\u003c";
   size_t from = json.size();
@@ -417,8 +419,6 @@ std::string InScript(std::string json) {
   }
   return json;
 }
-
-}  // namespace
 
 std::string HtmlDataHead(std::string_view overview) {
   return "{\"format\": \"plumbline report\", \"version\": 1, \"overview\": " +
@@ -461,7 +461,6 @@ std::string StackTexts::Of(size_t call) const {
 
 // Contents of html/, embedded by cmake/embed.cmake.
 extern const std::string_view kPageHtml;
-extern const std::string_view kPageCss;
 extern const std::string_view kPageJs;
 extern const std::string_view kRowsJs;
 extern const std::string_view kEvidenceJs;
@@ -479,26 +478,37 @@ std::string PlainSummary(std::span<const HtmlPart> parts) {
   return text;
 }
 
-// The page with what `write_data` puts into its data element.
-Status WritePage(const std::string& path, const std::string& summary,
+// The page of a comparison.
+Status WritePage(const std::string& path, std::string summary,
                  const std::function<Status(AtomicFile&)>& write_data) {
+  const HtmlFrame frame{kPageHtml,
+                        {kPageCss},
+                        {kElementsJs, kPageJs, kRowsJs, kRanksJs, kEvidenceJs},
+                        std::move(summary)};
+  return WriteHtmlFrame(path, frame, write_data);
+}
+
+}  // namespace
+
+Status WriteHtmlFrame(const std::string& path, const HtmlFrame& frame,
+                      const std::function<Status(AtomicFile&)>& write_data) {
   PL_TRY_ASSIGN(AtomicFile file, AtomicFile::Create(path));
   std::string plain;
-  AppendHtmlText(summary, plain);
-  const auto texts = [&](std::initializer_list<std::string_view> contents) {
-    return [&file, list = std::vector(contents)]() -> Status {
-      for (const std::string_view content : list) PL_TRY(file.Write(content));
+  AppendHtmlText(frame.summary, plain);
+  const auto texts = [&](const std::vector<std::string_view>& contents) {
+    return [&file, contents]() -> Status {
+      for (const std::string_view content : contents) PL_TRY(file.Write(content));
       return {};
     };
   };
   const std::array<std::pair<std::string_view, std::function<Status()>>, 4> fields = {{
-      {"@STYLE@", texts({kPageCss})},
+      {"@STYLE@", texts(frame.styles)},
       {"@SUMMARY@", texts({plain})},
       {"@DATA@", [&] { return write_data(file); }},
-      {"@SCRIPT@", texts({kPageJs, kRowsJs, kRanksJs, kEvidenceJs})},
+      {"@SCRIPT@", texts(frame.scripts)},
   }};
   // The fields stand in the page in this order.
-  std::string_view rest = kPageHtml;
+  std::string_view rest = frame.html;
   for (const auto& [name, write] : fields) {
     const size_t at = rest.find(name);
     PL_TRY(file.Write(rest.substr(0, at)));
@@ -508,8 +518,6 @@ Status WritePage(const std::string& path, const std::string& summary,
   PL_TRY(file.Write(rest));
   return file.Commit(false);
 }
-
-}  // namespace
 
 Status WriteHtml(std::span<const HtmlPart> parts, const std::string& path) {
   return WritePage(path, PlainSummary(parts), [&](AtomicFile& file) -> Status {

@@ -4,16 +4,36 @@
 #define PLUMBLINE_REPORT_HTML_REPORT_H_
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/file/file.h"
 #include "explain/sample_evidence.h"
 #include "plumbline/compare.h"
 
 namespace plumbline::report {
+
+// A page in this style; other products have their own.
+
+// The parts of a page: in `html` stand "@STYLE@", "@SUMMARY@", "@DATA@" and "@SCRIPT@", in this
+// order.
+struct HtmlFrame {
+  std::string_view html;
+  std::vector<std::string_view> styles, scripts;
+  std::string summary;  // for readers without scripts
+};
+// The style and the script with functions that every page uses: elements, numbers, tables, hints.
+extern const std::string_view kPageCss;
+extern const std::string_view kElementsJs;
+// JSON that can stand inside a script element, where nothing may look like its end.
+std::string InScript(std::string json);
+// Writes the page with what `write_data` puts into its data element.
+Status WriteHtmlFrame(const std::string& path, const HtmlFrame& frame,
+                      const std::function<Status(AtomicFile&)>& write_data);
 
 // The frame around the parts of a page's data; only the page's writers need it.
 

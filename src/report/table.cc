@@ -376,18 +376,22 @@ class ColumnBuilder {
 }  // namespace
 
 std::shared_ptr<const RowColumns> MakeRowColumns(const Comparison& comparison) {
-  const size_t rows = comparison.rows.size();
-  std::vector<ColumnBuilder> builders;
-  for (CellColumn& column : CellColumnsOf(comparison.mode)) {
-    builders.emplace_back(std::move(column), rows);
-  }
   RowCells cells(comparison);
-  for (size_t row = 0; row < rows; ++row) {
-    const std::vector<DatabaseCell>& of_row = cells.Of(row);
+  return MakeRowColumns(
+      CellColumnsOf(comparison.mode), comparison.rows.size(),
+      [&](size_t row) -> const std::vector<DatabaseCell>& { return cells.Of(row); });
+}
+
+std::shared_ptr<const RowColumns> MakeRowColumns(std::vector<CellColumn> columns, size_t row_count,
+                                                 const CellsOfRow& cells) {
+  std::vector<ColumnBuilder> builders;
+  for (CellColumn& column : columns) builders.emplace_back(std::move(column), row_count);
+  for (size_t row = 0; row < row_count; ++row) {
+    const std::vector<DatabaseCell>& of_row = cells(row);
     for (size_t i = 0; i < builders.size(); ++i) builders[i].Add(row, of_row[i]);
   }
   auto result = std::make_shared<RowColumns>();
-  result->row_count = rows;
+  result->row_count = row_count;
   for (ColumnBuilder& builder : builders) result->columns.push_back(builder.Take());
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -141,6 +142,11 @@ struct RowColumns {
   std::vector<RowColumn> columns;
 };
 
+// The cells of one row, valid until the next call.
+using CellsOfRow = std::function<const std::vector<sqlite_table::Cell>&(size_t row)>;
+// Columns of any rows. Cells are as RowCells makes them: a text "nan" is a number.
+std::shared_ptr<const RowColumns> MakeRowColumns(std::vector<CellColumn> columns, size_t row_count,
+                                                 const CellsOfRow& cells);
 // The columns of the result database's table `rows`.
 std::shared_ptr<const RowColumns> MakeRowColumns(const Comparison& comparison);
 

@@ -107,8 +107,8 @@ constexpr std::string_view kOffice =
 constexpr std::string_view kMain = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 constexpr std::string_view kType = "application/vnd.openxmlformats-officedocument.spreadsheetml";
 
-// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill; then 3 (bold on grey) and 4
-// (with line breaks).
+// Cell formats 0 (plain), 1 (yellow) and 2 (red), in the order of Fill, whose grey is 5; 3 is bold
+// on grey, 4 has line breaks.
 constexpr std::string_view kHeaderStyle = " s=\"3\"";
 constexpr std::string_view kWrappedStyle = " s=\"4\"";
 std::string Styles() {
@@ -126,14 +126,15 @@ std::string Styles() {
       "patternType=\"none\"/></fill><fill><patternFill patternType=\"gray125\"/></fill>{}</fills>"
       "<borders count=\"1\"><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
       "<cellStyleXfs count=\"1\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" borderId=\"0\"/>"
-      "</cellStyleXfs><cellXfs count=\"5\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
+      "</cellStyleXfs><cellXfs count=\"6\"><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
       "borderId=\"0\" xfId=\"0\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"2\" borderId=\"0\" "
       "xfId=\"0\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"3\" borderId=\"0\" "
       "xfId=\"0\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"1\" fillId=\"4\" borderId=\"0\" "
       "xfId=\"0\" applyFont=\"1\" applyFill=\"1\"/><xf numFmtId=\"0\" fontId=\"0\" fillId=\"0\" "
       "borderId=\"0\" xfId=\"0\" applyAlignment=\"1\"><alignment "
-      "wrapText=\"1\"/></xf></cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" "
-      "xfId=\"0\" builtinId=\"0\"/></cellStyles></styleSheet>",
+      "wrapText=\"1\"/></xf><xf numFmtId=\"0\" fontId=\"0\" fillId=\"4\" borderId=\"0\" xfId=\"0\" "
+      "applyFill=\"1\"/></cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" xfId=\"0\" "
+      "builtinId=\"0\"/></cellStyles></styleSheet>",
       kMain, fills);
 }
 
@@ -192,7 +193,9 @@ struct Writer::Impl {
   }
 
   void AppendTextCell(std::string_view content) {
-    const bool wraps = look == Look::kTable && content.find('\n') != std::string_view::npos;
+    // A filled cell keeps its colour.
+    const bool wraps =
+        look == Look::kTable && style.empty() && content.find('\n') != std::string_view::npos;
     StartCell(wraps ? kWrappedStyle : style);
     text += " t=\"inlineStr\"><is>";
     AppendSheetText(content, text);
@@ -315,7 +318,7 @@ Status Writer::BeginRow(Fill fill) {
   if (impl_->text.size() >= kFlushBytes) PL_TRY(impl_->Flush());
   const bool full = impl_->next_row > kMaxRows || impl_->archive.member_bytes() > kSheetBytes;
   if (full) PL_TRY(impl_->AddSheet());
-  constexpr std::string_view kStyles[] = {"", " s=\"1\"", " s=\"2\""};
+  constexpr std::string_view kStyles[] = {"", " s=\"1\"", " s=\"2\"", " s=\"5\""};
   impl_->StartRow(kStyles[static_cast<size_t>(fill)]);
   return {};
 }

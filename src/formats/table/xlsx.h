@@ -23,7 +23,7 @@ void AppendSheetText(std::string_view text, std::string& out);
 
 // Result workbooks with filled rows.
 
-enum class Fill : uint8_t { kNone, kYellow, kRed };  // whole cell, solid
+enum class Fill : uint8_t { kNone, kYellow, kRed, kGrey };  // whole cell, solid
 
 // kTable: a bold grey header row with filters, which stays in view with the first column; line
 // breaks in cells are shown.
