@@ -20,7 +20,7 @@
 #include "operators/overflow_summary.h"
 #include "overflow/overflow_check.h"
 #include "plumbline/tensor.h"
-#include "precheck/overflow_replay.h"
+#include "precheck/overflow/overflow_replay.h"
 #include "record/run_files.h"
 #include "terminal.h"
 #include "usage.h"
@@ -240,7 +240,8 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--replay", arguments->replay,
                     "run the named call again from its saved tensors, in bfloat16 and in float32, "
                     "and say whether it stays finite");
-  command->add_option("--python", arguments->python, "the interpreter that has PyTorch, for --replay")
+  command
+      ->add_option("--python", arguments->python, "the interpreter that has PyTorch, for --replay")
       ->type_name("FILE");
   AddJson(*command, arguments->machine, "the result");
   command->footer(FooterWithOwnStatuses(

@@ -17,7 +17,8 @@
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "load/detect.h"
-#include "precheck/overflow_replay.h"
+#include "precheck/overflow/overflow_replay.h"
+#include "precheck/overflow/overflow_report.h"
 #include "progress.h"
 #include "terminal.h"
 #include "vocabulary.h"
@@ -30,9 +31,10 @@ using precheck::OverflowReplayReport;
 
 constexpr int kInterrupted = 130;
 constexpr double kMostSeconds = 1e6;
+constexpr const char* kSwitch = "-j,--jit_compile,--jit-compile";
 
 struct Arguments {
-  std::string path, api_info, jit_compile = "false";
+  std::string path, api_info;
   double api_timeout = 600;
   std::vector<std::string> fail_on;
   bool machine = false;
@@ -81,13 +83,10 @@ bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::stri
   });
 }
 
-bool IsTrue(const std::string& word) { return word == "1" || LowerCase(word) == "true"; }
-
 Result<int> RunOverflowCheck(Arguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   PL_TRY_ASSIGN(options.dump_json,
                 DumpJsonOf(arguments.path.empty() ? arguments.api_info : arguments.path));
-  options.compiles_operators = IsTrue(arguments.jit_compile);
   options.api_timeout =
       std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
   Progress progress("Processing", "call");
@@ -106,6 +105,21 @@ Result<int> RunOverflowCheck(Arguments& arguments) {
   return MeetsFailOn(report, arguments.fail_on) ? kDifferencesFound : 0;
 }
 
+// -j: by itself, or with a word that says which.
+void AddSwitch(CLI::App& command, bool& is_on) {
+  const auto take = [&is_on](const std::vector<std::string>& values) {
+    const std::string word = values.empty() ? std::string() : LowerCase(values.front());
+    is_on = word.empty() || word == "true" || word == "1";
+    return is_on || word == "false" || word == "0";
+  };
+  command
+      .add_option(kSwitch, take,
+                  "compile operators of an NPU: the option alone, or true or false (default: "
+                  "false)")
+      ->expected(0, 1)
+      ->type_name("[BOOL]");
+}
+
 void AddOptions(CLI::App& command, Arguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   command.add_option("dump", arguments.path, "dump.json, or a rank or step directory");
@@ -120,12 +134,6 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("-d,--device", options.device, "number of the device")
       ->check(CLI::Range(0, 4095))
       ->capture_default_str();
-  command
-      .add_option("-j,--jit_compile,--jit-compile", arguments.jit_compile,
-                  "compile operators of an NPU: the option alone, or true or false")
-      ->expected(0, 1)
-      ->default_str("false")
-      ->check(CLI::IsMember({"true", "false", "True", "False", "TRUE", "FALSE", "0", "1"}));
   command.add_option("--seed", options.seed, "of drawn inputs")->capture_default_str();
   command
       .add_option("--api_timeout,--api-timeout", arguments.api_timeout,
@@ -141,6 +149,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"abnormal", "normal", "not_reproduced", "skip", "error"}));
   AddJson(command, arguments.machine, "the summary");
+  AddSwitch(command, arguments.options.compiles_operators);
 }
 
 }  // namespace
@@ -162,7 +171,9 @@ void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status) {
        {kInterrupted, "interrupted; what was judged is in the file"}}));
   command->callback([arguments, command, &exit_status] {
     SetLogStream(LogStream::kStderr);
+    // Of the options -j alone may have no value; it is the last one that is looked at.
     std::string problem = EmptyOption(*command);
+    if (problem.starts_with("-j:")) problem.clear();
     if (problem.empty() && arguments->path.empty() == arguments->api_info.empty()) {
       problem = "name one recording: DUMP or -api_info DUMP";
     }

@@ -1,8 +1,8 @@
 // `run_overflow_check`: every recorded forward call again, on the device and on the CPU, to tell an
 // overflow that the numbers ask for from one that the device alone has.
 
-#ifndef PLUMBLINE_PRECHECK_OVERFLOW_REPLAY_H_
-#define PLUMBLINE_PRECHECK_OVERFLOW_REPLAY_H_
+#ifndef PLUMBLINE_PRECHECK_OVERFLOW_OVERFLOW_REPLAY_H_
+#define PLUMBLINE_PRECHECK_OVERFLOW_OVERFLOW_REPLAY_H_
 
 #include <array>
 #include <chrono>
@@ -10,38 +10,13 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "plumbline/result.h"
 #include "plumbline/tensor.h"
-#include "precheck/call_flow.h"
 #include "precheck/call_plan.h"
+#include "precheck/overflow/overflow_report.h"
 
 namespace plumbline::precheck {
-
-// What an overflow is. kNormal: both sides have one; kAbnormal: one side alone; kNotReproduced:
-// neither (upstream calls that normal, too); kSkip: not run, or nothing to look at; kError: a side
-// failed.
-enum class OverflowResult : uint8_t { kNormal, kAbnormal, kNotReproduced, kSkip, kError };
-inline constexpr size_t kOverflowResults = 5;
-// "normal", "abnormal", "not_reproduced", "skip", "error".
-std::string_view OverflowWord(OverflowResult result);
-
-// One call: a row of the result file.
-struct OverflowRow {
-  std::string name;                        // "Torch.exp.0"
-  std::optional<bool> input, cpu, device;  // whether NaN or Inf is there; absent: not known
-  OverflowResult result = OverflowResult::kSkip;
-  std::string message;
-};
-
-// Judges a call that was run. An output of a tensor type overflows where an element is NaN or
-// infinite, a float where it is, a list where a member does; truth values and integers never do.
-// What the CPU computed in a wider type than the device counts as rounded to the device's, so that
-// a range that is too small still shows. None from both sides, or a bare truth value, is a kSkip.
-// Requires: ran.device is there.
-OverflowRow ClassifyOverflow(const RanCall& ran);
 
 struct OverflowReplayOptions {
   std::string dump_json;
@@ -60,26 +35,9 @@ struct OverflowReplayOptions {
   std::function<bool()> is_stopped = {};  // true ends the run; what was judged is written
 };
 
-struct OverflowReplayReport {
-  std::string dump_json, device, framework_version, result_path;
-  bool has_recorded_data = false;  // else inputs were drawn from statistics
-  std::vector<OverflowRow> rows;   // in the order of the recording
-  std::vector<std::string> warnings;
-  bool was_interrupted = false;
-  double seconds = 0;
-
-  [[nodiscard]] uint64_t count(OverflowResult result) const;
-};
-
 // Runs everything and writes overflow_check_result_<timestamp>.csv. Errors of CallPlan::Open() and
 // ExecutorPool; kInvalidArgument: not recorded with PyTorch; kIo: the file cannot be written.
 Result<OverflowReplayReport> RunOverflowReplay(const OverflowReplayOptions& options);
-
-// The answer and what it rests on, for people and for programs.
-std::string AnswerText(const OverflowReplayReport& report);
-std::string AnswerJson(const OverflowReplayReport& report);
-// The file: API Name, Input Overflow, CPU Overflow, Device Overflow, Result, Message.
-std::string OverflowCsv(const std::vector<OverflowRow>& rows);
 
 // One call run once more on the CPU with its floating inputs in another type.
 struct OtherTypeRun {
@@ -96,4 +54,4 @@ Result<std::array<OtherTypeRun, 2>> RunInOtherTypes(const std::string& name,
 
 }  // namespace plumbline::precheck
 
-#endif  // PLUMBLINE_PRECHECK_OVERFLOW_REPLAY_H_
+#endif  // PLUMBLINE_PRECHECK_OVERFLOW_OVERFLOW_REPLAY_H_
