@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from device_server import device_environment
 from precheck_dumps import SECONDS, Dump, integer, tensor
 from rank_dumps import INF, NAN, forward, write_step
 from recording import PLUMB
@@ -91,11 +92,11 @@ def test_what_cannot_be_judged_is_never_good(tmp_path: Path) -> None:
     dump = Dump().call("Distributed.all_reduce.0", [plain], [plain])
     dump.call("NPU.npu_rms_norm.0", [plain, plain], [plain])
     dump.call("Torch.is_floating_point.0", [plain], [{"type": "bool", "value": True}])
-    dump.call("Tensor.view.0", [plain, integer(3)], [plain])
+    dump.call("Torch.matmul.0", [plain, tensor([3])], [plain])
     done = check(dump.write(tmp_path), tmp_path / "out")
     results = {name: row[3] for name, row in rows(tmp_path / "out").items()}
     assert results == {"Distributed.all_reduce.0": "skip", "NPU.npu_rms_norm.0": "skip",
-                       "Torch.is_floating_point.0": "skip", "Tensor.view.0": "error"}
+                       "Torch.is_floating_point.0": "skip", "Torch.matmul.0": "error"}
     assert done.stdout.startswith("nothing judged: of 4 calls 3 skipped, 1 failed\n")
 
 
@@ -120,6 +121,37 @@ def test_broken_dumps_are_one_clear_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("nothing judged")
     assert rows(tmp_path / "out2") == {}
+
+
+# ---- On a device
+
+def check_on_device(dump: Path, output: Path, **environment: str) -> dict[str, list[str]]:
+    """The rows of a run on the test device."""
+    done = subprocess.run(
+        [PLUMB, "run_overflow_check", dump, "-o", output, "--device_type", "testdev"],
+        capture_output=True, text=True, check=False, timeout=SECONDS,
+        env=device_environment(PLUMBLINE_PYTHON=sys.executable, **environment))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return rows(output)
+
+
+def test_a_nan_of_the_device_alone_is_abnormal(tmp_path: Path) -> None:
+    one = constant(1.0, "float16")
+    dump = Dump().call("Torch.exp.0", [one], [one]).call("Torch.neg.0", [one], [one]).write(tmp_path)
+    defect = json.dumps([{"op": "exp", "kind": "nan"}])
+    found = check_on_device(dump, tmp_path / "out", PLUMBLINE_TEST_DEVICE_DEFECTS=defect)
+    assert found["Torch.exp.0"][1:] == ["False", "True", "abnormal",
+                                        "output overflows on the device and not on the CPU"]
+    assert found["Torch.neg.0"][1:4] == ["False", "False", "not_reproduced"]
+
+
+def test_what_the_cpu_cannot_run_in_its_types_runs_in_float32(tmp_path: Path) -> None:
+    """A call that was recorded under autocast has mixed types, which no kernel takes."""
+    x, weight = tensor([2, 4], "float32", 300.0, 300.0), tensor([3, 4], "float16", 300.0, 300.0)
+    dump = Dump().call("Functional.linear.0", [x, weight], [tensor([2, 3], "float16", INF, INF)])
+    found = check_on_device(dump.write(tmp_path), tmp_path / "out")["Functional.linear.0"]
+    assert found[:4] == ["False", "True", "True", "normal"], found  # 4 * 300 * 300 > 65504
+    assert "rounded to that of the device" in found[4]
 
 
 # ---- Hints of `plumb overflow`
