@@ -137,9 +137,10 @@ def check_on_device(dump: Path, output: Path, **environment: str) -> dict[str, l
 
 def test_a_nan_of_the_device_alone_is_abnormal(tmp_path: Path) -> None:
     one = constant(1.0, "float16")
-    dump = Dump().call("Torch.exp.0", [one], [one]).call("Torch.neg.0", [one], [one]).write(tmp_path)
+    both = Dump().call("Torch.exp.0", [one], [one]).call("Torch.neg.0", [one], [one])
     defect = json.dumps([{"op": "exp", "kind": "nan"}])
-    found = check_on_device(dump, tmp_path / "out", PLUMBLINE_TEST_DEVICE_DEFECTS=defect)
+    found = check_on_device(both.write(tmp_path), tmp_path / "out",
+                            PLUMBLINE_TEST_DEVICE_DEFECTS=defect)
     assert found["Torch.exp.0"][1:] == ["False", "True", "abnormal",
                                         "output overflows on the device and not on the CPU"]
     assert found["Torch.neg.0"][1:4] == ["False", "False", "not_reproduced"]

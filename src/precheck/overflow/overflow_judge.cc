@@ -222,7 +222,7 @@ OverflowRow ClassifyOverflow(const RanCall& ran) {
                                        : OverflowResult::kNotReproduced;
   row.message = SidesText(bench, device);
   if (*row.input) AddSentence(fmt::format("{} holds NaN or Inf", inputs.first), row.message);
-  if (bench.was_rounded) {
+  if (bench.was_rounded && (*row.cpu || *row.device)) {
     AddSentence("the CPU computed in a wider type, rounded to that of the device", row.message);
   }
   for (const SideResult* side : {ran.bench, ran.device}) AddSentence(side->note, row.message);
