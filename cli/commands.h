@@ -32,6 +32,7 @@ void AddOverflowCommand(CLI::App& app, int& exit_status);
 void AddParseCommand(CLI::App& app, int& exit_status);
 void AddPrecheckCommand(CLI::App& app, int& exit_status);
 void AddRecoverCommand(CLI::App& app, int& exit_status);
+void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status);
 
 // Exit status of a comparison that met a condition of --fail-on.
 inline constexpr int kDifferencesFound = 1;

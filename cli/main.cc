@@ -46,6 +46,7 @@ constexpr AddCommand kCommands[] = {
     AddParseCommand,
     AddPrecheckCommand,
     AddRecoverCommand,
+    AddRunOverflowCheckCommand,
 };
 
 constexpr int kUsageStatus = 2;

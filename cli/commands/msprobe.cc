@@ -121,6 +121,13 @@ constexpr OptionRule kPrecheck[] = {
     {"-config", "--config_path", Takes::kValue, Effect::kPass, "--config", ""},
 };
 
+// Upstream takes any word behind -j for true.
+constexpr OptionRule kRunOverflowCheck[] = {
+    {"-api_info", "--api_info_file", Takes::kValue, Effect::kPass, "--api_info", ""},
+    {"-j", "--jit_compile", Takes::kOptionalValue, Effect::kPass, "--jit_compile", "true"},
+    {"-d", "--device", Takes::kValue, Effect::kPass, "-d", ""},
+};
+
 constexpr OptionRule kApiPrecisionCompare[] = {
     {"-npu", "--npu_csv_path", Takes::kValue, Effect::kPass, "--npu_csv_path", ""},
     {"-gpu", "--gpu_csv_path", Takes::kValue, Effect::kPass, "--gpu_csv_path", ""},
@@ -141,9 +148,6 @@ constexpr std::string_view kNoConfigCheck =
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
-    {"run_overflow_check", "runs recorded APIs again and says whether an overflow is normal",
-     "running recorded APIs again is not built yet. `plumb overflow DIR` reads "
-     "a recording"},
     {"op_generate", "writes a program that runs one recorded API",
      "generating single-API programs is not built yet"},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
@@ -423,6 +427,17 @@ Result<MsprobeCommand> TranslatePrecheck(const std::vector<std::string>& words,
   return out;
 }
 
+Result<MsprobeCommand> TranslateRunOverflowCheck(const std::vector<std::string>& words,
+                                                 std::string_view framework) {
+  if (framework == "mindspore") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "run_overflow_check: not for -f mindspore (expected -f pytorch)");
+  }
+  MsprobeCommand out{{"run_overflow_check"}};
+  PL_TRY(TranslateOptions(kRunOverflowCheck, words, out));
+  return out;
+}
+
 // Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
 Result<std::string> TakeFramework(std::vector<std::string>& words) {
   if (words.empty()) return std::string();
@@ -463,6 +478,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "config_check") return TranslateConfigCheck(rest);
   if (command == "parse") return MsprobeCommand{rest};
   if (!PrecheckForm(command).empty()) return TranslatePrecheck(rest, framework);
+  if (command == "run_overflow_check") return TranslateRunOverflowCheck(rest, framework);
   if (command == "api_precision_compare") return TranslateApiPrecisionCompare(rest, framework);
   for (const Instead& other : kNotBuilt) {
     if (command == other.command) {
@@ -488,6 +504,7 @@ TreeCommand MsprobeTree() {
       {"nan_analyze", "Runs plumb overflow."},
       {"overflow_check", "Runs plumb overflow."},
       {"parse", "Runs plumb parse: a shell, or -d of one file."},
+      {"run_overflow_check", "Runs plumb run_overflow_check: is an overflow the device's own?"},
       {"run_ut", "The same as acc_check."}};
   std::string notes = "Not in plumb yet; each says what to use instead:";
   for (const Instead& other : kNotBuilt) {

@@ -12,12 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/file/file.h"
 #include "base/process/log.h"
 #include "commands.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
 #include "operators/overflow_summary.h"
 #include "overflow/overflow_check.h"
+#include "plumbline/tensor.h"
+#include "precheck/overflow/overflow_replay.h"
+#include "record/run_files.h"
 #include "terminal.h"
 #include "usage.h"
 #include "vocabulary.h"
@@ -36,13 +40,35 @@ struct Arguments {
   OverflowCheckOptions options;
   bool fail_on_anomaly = false;
   bool allow_partial = false;
+  bool replay = false;
+  std::string python;  // of the replay
   bool machine = false;
 };
+
+constexpr size_t kMostOperands = 8;  // in the text
 
 // A frame is a place and, after a line break, its source line.
 std::string FrameLine(std::string frame) {
   std::replace(frame.begin(), frame.end(), '\n', ' ');
   return OneLine(frame);
+}
+
+// What helps to repair the finding.
+void PrintHints(const OverflowHints& hints) {
+  for (size_t i = 0; i < std::min(hints.operands.size(), kMostOperands); ++i) {
+    const OperandRange& operand = hints.operands[i];
+    Print(fmt::format("  operand: {}: {}\n", OneLine(operand.path), RangeText(operand)));
+  }
+  if (hints.operands.size() > kMostOperands) {
+    Print(fmt::format("  operands: {} more\n", hints.operands.size() - kMostOperands));
+  }
+  std::string before;
+  for (const std::string& name : hints.previous) before += (before.empty() ? "" : ", ") + name;
+  Print(fmt::format("  before it: {}\n", before.empty() ? "nothing recorded" : OneLine(before)));
+  for (const OtherType& other : hints.other_types) {
+    Print(fmt::format("  in {}: {}\n", other.dtype, OneLine(OtherTypeText(other))));
+  }
+  if (!hints.problem.empty()) Print(fmt::format("  not run again: {}\n", OneLine(hints.problem)));
 }
 
 void PrintFinding(const OverflowReport& report) {
@@ -54,6 +80,7 @@ void PrintFinding(const OverflowReport& report) {
     Print(fmt::format("  evidence: {} has Max {}, Min {}\n", OneLine(origin.value.path),
                       origin.value.max, origin.value.min));
   }
+  PrintHints(first->hints);
   std::string modules;
   for (const std::string& name : first->hierarchy) {
     if (name != origin.name) modules += (modules.empty() ? "" : " > ") + OneLine(name);
@@ -84,6 +111,26 @@ void PrintNotJudged(const std::vector<std::string>& notes) {
   }
 }
 
+// Runs the answer again with its inputs in other types. That it cannot be is no failure of the
+// search.
+void ReplayFirst(const Arguments& arguments, OverflowReport& report) {
+  const auto first = std::find_if(report.details.begin(), report.details.end(),
+                                  [](const OverflowDetails& d) { return d.origin == 0; });
+  const OverflowOrigin& origin = report.analysis.origins.front();
+  precheck::OverflowReplayOptions options;
+  options.dump_json = JoinPath(report.ranks[origin.rank].directory.path, run_files::kDumpJson);
+  options.python = arguments.python;
+  const auto runs = precheck::RunInOtherTypes(origin.name, options);
+  if (!runs) {
+    first->hints.problem = runs.error().message();
+    return;
+  }
+  for (const precheck::OtherTypeRun& run : *runs) {
+    first->hints.other_types.push_back(
+        {std::string(InfoOf(run.dtype).name), run.stays_finite, run.problem});
+  }
+}
+
 // `unreadable`: what nobody has looked into.
 Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
                         const std::vector<std::string>& unreadable) {
@@ -94,6 +141,7 @@ Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
   }
   OverflowReport& report = *checked;
   report.not_judged.insert(report.not_judged.end(), unreadable.begin(), unreadable.end());
+  if (arguments.replay && report.found()) ReplayFirst(arguments, report);
   if (arguments.machine) {
     PL_TRY_ASSIGN(const std::string text, FormatOverflowResult(report));
     Print(text + "\n");
@@ -189,6 +237,12 @@ void AddOverflowCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--fail-on-anomaly", arguments->fail_on_anomaly, "exit 3 on NaN or Inf");
   command->add_flag("--allow-partial", arguments->allow_partial,
                     "exit 0 although something could not be judged");
+  command->add_flag("--replay", arguments->replay,
+                    "run the named call again from its saved tensors, in bfloat16 and in float32, "
+                    "and say whether it stays finite");
+  command
+      ->add_option("--python", arguments->python, "the interpreter that has PyTorch, for --replay")
+      ->type_name("FILE");
   AddJson(*command, arguments->machine, "the result");
   command->footer(FooterWithOwnStatuses(
       "",

@@ -288,6 +288,8 @@ class Selection {
     }
     if (!ignored) seen_output_ = std::max(seen_output_, out);
     ++place_.index;
+    std::shift_right(place_.previous.begin(), place_.previous.end(), 1);
+    place_.previous[0] = entry.begin;
   }
 
  private:

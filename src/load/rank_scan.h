@@ -8,6 +8,7 @@
 #ifndef PLUMBLINE_LOAD_RANK_SCAN_H_
 #define PLUMBLINE_LOAD_RANK_SCAN_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,12 +41,15 @@ std::string_view OverflowReasonName(OverflowReason reason);
 
 // Where an entry stands: its number among all entries of the dump, among the computing entries
 // since the last communication call, and how many communication calls precede it. The bytes of its
-// value in dump.json.
+// value in dump.json, and where the values of the entries before it begin there, the nearest one
+// first (0: there is none).
+inline constexpr size_t kPreviousEntries = 3;
 struct EntryPlace {
   uint64_t index = 0;
   uint64_t sub_layer = 0;
   size_t calls_before = 0;
   size_t begin = 0, end = 0;
+  std::array<size_t, kPreviousEntries> previous = {};
 };
 
 // A computing entry that may be where bad values come from.

@@ -286,6 +286,7 @@ Result<OverflowDetails> ReadDetails(const OverflowReport& report, size_t index) 
     return Error(ErrorCode::kCorrupt, fmt::format("{}: changed while it was read", path));
   }
   details.data = text.substr(origin.place.begin, origin.place.end - origin.place.begin);
+  details.hints = HintsOf(origin.name, origin.place, text);
   // The finding stands without them.
   const auto parents = dump_json::ReadConstruct(JoinPath(directory, run_files::kConstructJson));
   if (!parents) details.problem = parents.error().message();
@@ -483,6 +484,7 @@ void AddDetails(const OverflowReport& report, const OverflowDetails& details, Do
     out.Texts("stack_info", details.stack);
   }
   AddFacts(origin, out);
+  AddHints(details.hints, out);
   out.Close('}');
 }
 

@@ -10,6 +10,7 @@
 
 #include "load/rank_scan.h"
 #include "overflow/first_overflow.h"
+#include "overflow/overflow_hints.h"
 #include "plumbline/result.h"
 
 namespace plumbline {
@@ -25,7 +26,8 @@ struct OverflowDetails {
   std::string data;                    // JSON text of the entry
   std::vector<std::string> hierarchy;  // from the outermost module to the entry itself
   std::vector<std::string> stack;      // innermost frame first; empty when not recorded
-  std::string problem;                 // why one of these could not be read
+  OverflowHints hints;
+  std::string problem;  // why one of these could not be read
 };
 
 struct OverflowReport {

@@ -324,6 +324,7 @@ struct CallPlan::Impl {
   std::vector<PlannedCall> calls;
   std::vector<std::string> warnings;
   PreparationOptions preparation;
+  bool forward_only = false;
 
   OrSkip<Call> ReadEntry(const std::string& name, EntryRange range) const;
 };
@@ -361,6 +362,7 @@ Result<CallPlan> CallPlan::Open(const std::string& dump_json, const PlanOptions&
     impl->header.framework = gatherer.framework().empty() ? "pytorch" : gatherer.framework();
   }
   PL_TRY_ASSIGN(impl->file, File::OpenRead(dump_json));
+  impl->forward_only = options.forward_only;
   impl->preparation.seed = options.seed;
   impl->preparation.keep_random = options.keep_random;
   impl->preparation.memory_limit =
@@ -401,7 +403,7 @@ OrSkip<PreparedCall> CallPlan::Prepare(size_t i) const {
   if (!forward) return std::move(forward).error();
   RecordedCall recorded{planned.name, planned.type(), planned.api(), &*forward, nullptr};
   OrSkip<Call> backward = Call();
-  if (!planned.backward.empty()) {
+  if (!planned.backward.empty() && !impl_->forward_only) {
     backward = impl_->ReadEntry(planned.name, planned.backward);
     if (!backward) return std::move(backward).error();
     recorded.backward = &*backward;

@@ -27,6 +27,7 @@ struct PlanOptions {
   std::vector<std::string> white_list = {}, black_list = {};
   bool dedupe = false;  // -f: of calls that differ in values alone the first one stands for all
   bool keep_random = false;  // also APIs that draw random numbers, whose results cannot agree
+  bool forward_only = false;  // entries of backwards are not read again
   bool salvage = false;      // of a dump.json that is cut the calls before the cut
   uint64_t seed = kDefaultSeed;
   // Most bytes of the inputs of one call; more are a Skip. 0: the machine's memory.

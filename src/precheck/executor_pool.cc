@@ -164,6 +164,14 @@ class ExecutorPool::Impl {
     return facts;
   }
 
+  // The same; asked again, what it said then.
+  Result<ServerFacts> AwaitFirst() {
+    if (!facts_) {
+      PL_TRY_ASSIGN(facts_, AwaitReady());
+    }
+    return *facts_;
+  }
+
   std::vector<Slot>& slots() { return slots_; }
 
   void Submit(size_t slot, SubmittedCall call) {
@@ -568,6 +576,7 @@ class ExecutorPool::Impl {
   PoolOptions options_;
   std::vector<Slot> slots_;
   ExecutorServer server_;
+  std::optional<ServerFacts> facts_;
   std::array<Side, kSides> sides_;
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<pollfd> polled_;
@@ -586,7 +595,7 @@ Result<std::unique_ptr<ExecutorPool>> ExecutorPool::Start(const PoolOptions& opt
   return std::unique_ptr<ExecutorPool>(new ExecutorPool(std::move(impl)));
 }
 
-Result<ServerFacts> ExecutorPool::AwaitReady() { return impl_->AwaitReady(); }
+Result<ServerFacts> ExecutorPool::AwaitReady() { return impl_->AwaitFirst(); }
 
 size_t ExecutorPool::slots() const { return impl_->slots().size(); }
 

@@ -55,7 +55,8 @@ class ExecutorPool {
   // Starts the interpreter and does not wait for it. kNotFound, kIo.
   static Result<std::unique_ptr<ExecutorPool>> Start(const PoolOptions& options);
   ~ExecutorPool();
-  // To be called before Submit(); errors of ExecutorServer::AwaitReady().
+  // To be called before Submit(), and as often as one likes; errors of
+  // ExecutorServer::AwaitReady().
   Result<ServerFacts> AwaitReady();
 
   [[nodiscard]] size_t slots() const;

@@ -14,6 +14,7 @@
 #include "base/process/parallel.h"
 #include "load/run_reader.h"
 #include "tensor/element_value.h"
+#include "tensor/float_range.h"
 #include "tensor/half.h"
 
 namespace plumbline::precheck {
@@ -31,27 +32,6 @@ constexpr size_t kBlock = size_t{1} << 16;
 template <class T>
 void StoreAt(std::byte* out, size_t i, T value) {
   std::memcpy(out + i * sizeof(T), &value, sizeof(T));
-}
-
-double LargestFinite(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return std::numeric_limits<double>::max();
-    case DType::kFloat16:
-      return 65504;
-    case DType::kBFloat16:
-      return 0x1.FEp127;
-    case DType::kFloat8E4M3FN:
-      return 448;
-    case DType::kFloat8E4M3FNUZ:
-      return 240;
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ:
-      return 57344;
-    default:
-      return std::numeric_limits<float>::max();
-  }
 }
 
 bool HasInfinity(DType dtype) {

@@ -14,6 +14,7 @@ import importlib
 import math
 import operator
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -122,6 +123,9 @@ def _take_device(name: str) -> torch.device:
         set_device = getattr(getattr(torch, device.type, None), "set_device", None)
         if device.index is not None and set_device is not None:
             set_device(device)
+        set_compile_mode = getattr(getattr(torch, device.type, None), "set_compile_mode", None)
+        if set_compile_mode is not None:  # of an NPU, where the default depends on the model
+            set_compile_mode(jit_compile="plumbline_jit_compile" in sys._xoptions)
         if torch.ones(1, device=device).cpu().item() != 1:
             raise RuntimeError("a tensor does not come back from it")
     return device
