@@ -128,6 +128,11 @@ constexpr OptionRule kRunOverflowCheck[] = {
     {"-d", "--device", Takes::kValue, Effect::kPass, "-d", ""},
 };
 
+constexpr OptionRule kOpGenerate[] = {
+    {"-i", "--config_input", Takes::kValue, Effect::kPass, "-i", ""},
+    {"-o", "--api_output_path", Takes::kValue, Effect::kPass, "-o", ""},
+};
+
 constexpr OptionRule kApiPrecisionCompare[] = {
     {"-npu", "--npu_csv_path", Takes::kValue, Effect::kPass, "--npu_csv_path", ""},
     {"-gpu", "--gpu_csv_path", Takes::kValue, Effect::kPass, "--gpu_csv_path", ""},
@@ -148,8 +153,6 @@ constexpr std::string_view kNoConfigCheck =
 constexpr Instead kNotBuilt[] = {
     {"graph", "model graphs of one or two dumps for a viewer", kNoGraph},
     {"graph_visualize", "the same in newer releases", kNoGraph},
-    {"op_generate", "writes a program that runs one recorded API",
-     "generating single-API programs is not built yet"},
     {"config_checking", "differences between two training environments", kNoConfigCheck},
     {"offline_dump", "runs an offline model and dumps its tensors",
      "running offline models is not built yet"},
@@ -438,6 +441,12 @@ Result<MsprobeCommand> TranslateRunOverflowCheck(const std::vector<std::string>&
   return out;
 }
 
+Result<MsprobeCommand> TranslateOpGenerate(const std::vector<std::string>& words) {
+  MsprobeCommand out{{"op_generate"}};
+  PL_TRY(TranslateOptions(kOpGenerate, words, out));
+  return out;
+}
+
 // Takes `-f FRAMEWORK` off the front and returns it; empty if it is not there.
 Result<std::string> TakeFramework(std::vector<std::string>& words) {
   if (words.empty()) return std::string();
@@ -478,6 +487,7 @@ Result<MsprobeCommand> TranslateMsprobe(const std::vector<std::string>& words) {
   if (command == "config_check") return TranslateConfigCheck(rest);
   if (command == "parse") return MsprobeCommand{rest};
   if (!PrecheckForm(command).empty()) return TranslatePrecheck(rest, framework);
+  if (command == "op_generate") return TranslateOpGenerate(rest);
   if (command == "run_overflow_check") return TranslateRunOverflowCheck(rest, framework);
   if (command == "api_precision_compare") return TranslateApiPrecisionCompare(rest, framework);
   for (const Instead& other : kNotBuilt) {
@@ -502,6 +512,7 @@ TreeCommand MsprobeTree() {
       {"multi_acc_check", "Runs plumb precheck in several processes."},
       {"multi_run_ut", "The same."},
       {"nan_analyze", "Runs plumb overflow."},
+      {"op_generate", "Runs plumb op_generate: a program that runs one recorded API."},
       {"overflow_check", "Runs plumb overflow."},
       {"parse", "Runs plumb parse: a shell, or -d of one file."},
       {"run_overflow_check", "Runs plumb run_overflow_check: is an overflow the device's own?"},

@@ -64,7 +64,7 @@ DEFECTS = [
     ("mm", "lost_carry", None, "linear", 0), ("bmm", "scale", 0.9, "matmul", 0),
     ("bmm", "nan", None, "matmul", 0), ("_softmax", "scale", 1.05, "softmax", 0),
     ("_softmax", "nan", None, "softmax", 0),
-    ("_softmax_backward_data", "scale", 1.05, "softmax", 1),
+    ("silu_backward", "nan", None, "silu", 1),
     ("_softmax_backward_data", "nan", None, "softmax", 1), ("silu", "scale", 1.05, "silu", 0),
     ("silu", "nan", None, "silu", 0), ("silu_backward", "scale", 0.8, "silu", 1),
     ("index_select", "scale", 1.1, "embedding", 0), ("index_select", "nan", None, "embedding", 0),
