@@ -37,6 +37,7 @@ constexpr TypeOfCalls kTypes[] = {
     {"Torch", {"torch", "torch_newer"}, true},
     {"NPU", {"torch_npu", "torch_npu_newer"}, true},
     {"Aten", {"aten", ""}, false},
+    {"VF", {"_VF", ""}, false},
 };
 
 Names NamesOf(const json::Value& lists, const TypeOfCalls& type) {
