@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "commands/value_checks.h"
 #include "help_page.h"
+#include "report/findings.h"
 #include "terminal.h"
 #include "vocabulary.h"
 
@@ -44,7 +45,7 @@ std::string AnswerText(const precheck::ExtractedTest& test) {
     text += "  inputs: drawn from the recorded statistics (task tensor records them as they were)\n";
   }
   return text + fmt::format("test: {}\n  run it: python -m pytest -q {}\n", OneLine(test.test_path),
-                            OneLine(test.test_path));
+                            OneLine(report::ShellWord(test.test_path)));
 }
 
 int RunExtract(const Arguments& arguments) {

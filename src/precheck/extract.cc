@@ -22,6 +22,7 @@ namespace plumbline::precheck {
 namespace {
 
 constexpr std::string_view kOfPair = "plumbline compare";
+constexpr size_t kStampDigits = 14;
 constexpr std::string_view kOfRanks = "plumbline compare ranks";
 
 // What a comparison says about the call that it names.
@@ -139,21 +140,29 @@ Result<NamedCall> ReadComparison(const std::string& path) {
   return found;
 }
 
+// When a result was written, by its name: "..._20240131120000.json", "..._20240131120000_2.json".
+std::pair<std::string, int64_t> StampOf(std::string_view name) {
+  name.remove_suffix(std::string_view(".json").size());
+  std::vector<std::string_view> parts = SplitAt(name, '_');
+  int64_t repeat = 0;
+  if (parts.size() > 1 && parts.back().size() < kStampDigits) {
+    repeat = ParseNatural(parts.back()).value_or(0);
+    parts.pop_back();
+  }
+  return {std::string(parts.back()), repeat};
+}
+
 // The newest result of a comparison in a directory; empty: there is none.
 Result<std::string> NewestResult(const std::string& directory) {
   PL_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, ListEntries(directory));
-  std::string newest, time;
+  std::string newest;
   for (const DirectoryEntry& entry : entries) {
     const std::string& name = entry.name;
     const bool is_result = name.starts_with("compare_result_") || name.starts_with("compare_ranks_");
     if (!is_result || !name.ends_with(".json")) continue;
-    const size_t stem = name.size() - std::string_view(".json").size();
-    const std::string stamp = name.substr(name.rfind('_', stem) + 1, stem - name.rfind('_') - 1);
-    if (stamp < time) continue;
-    time = stamp;
-    newest = directory + "/" + name;
+    if (newest.empty() || StampOf(newest) <= StampOf(name)) newest = name;
   }
-  return newest;
+  return newest.empty() ? newest : directory + "/" + newest;
 }
 
 // The options with what a comparison brings.
@@ -274,6 +283,7 @@ Result<LoadedCall> LoadCall(const CallSource& source) {
   loaded.has_recorded_data = plan.uses_recorded_data();
   loaded.request = "{" + RequestText(*prepared);
   loaded.bytes = prepared->input_bytes;
+  if (prepared->backward_skip) loaded.backward_skip = prepared->backward_skip->Text();
   std::vector<std::byte> inputs(loaded.bytes);
   if (const auto filled = FillInputs(*prepared, inputs); !filled) {
     return Error(ErrorCode::kUnsupported, fmt::format("{}: {}: {}", source.dump_json, source.call,
@@ -318,6 +328,9 @@ Result<ExtractedTest> ExtractCall(const ExtractOptions& given) {
   if (!answer) return answer.error().In(call);
   PL_TRY_ASSIGN(ExtractedTest extracted, ReadAnswer(*answer, call));
   extracted.has_recorded_data = target.has_recorded_data;
+  if (!target.backward_skip.empty()) {
+    extracted.lines.push_back("the backward is not tested: " + target.backward_skip);
+  }
   return extracted;
 }
 

@@ -58,6 +58,7 @@ struct LoadedCall {
   std::string request = "null";  // the members of an executor's request, as one JSON object
   size_t bytes = 0;
   bool has_recorded_data = false;
+  std::string backward_skip;  // why a recorded backward is not run; empty: it is, or none was
   SharedBytes memory;
 };
 // Errors of ExtractCall().

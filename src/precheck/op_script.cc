@@ -95,10 +95,15 @@ Result<std::vector<Entry>> EntriesOf(const OpScriptConfig& config) {
     return Error(ErrorCode::kNotFound,
                  fmt::format("{}: has no call {}", config.dump_json, config.api));
   }
-  const std::string& directory = read->header.dump_data_dir;
-  for (auto& [name, entry] : entries) {
-    if (!directory.empty()) entry = WithDirectory(entry, directory);
+  if (read->header.dump_data_dir.empty()) return entries;
+  // A recording that was copied has its tensors beside it; what it says is where they were.
+  PL_TRY_ASSIGN(const std::string dump, AbsolutePath(config.dump_json));
+  std::string directory = dump.substr(0, dump.rfind('/') + 1) + std::string(kTensorDirectory);
+  const Result<PathFacts> beside = Inspect(directory);
+  if (!beside || beside->kind != PathKind::kDirectory) {
+    PL_TRY_ASSIGN(directory, AbsolutePath(read->header.dump_data_dir));
   }
+  for (auto& [name, entry] : entries) entry = WithDirectory(entry, directory);
   return entries;
 }
 
@@ -203,14 +208,14 @@ class OneCallDump {
 
   // Names of tensors are paths here; all lie in one directory, which a link stands for.
   plumbline::Status LinkTensors(std::string& text) const {
-    constexpr std::string_view kKey = "\"data_name\"";
+    constexpr std::string_view kKey = "\"data_name\": \"/";  // of a path; others are null
     const size_t key = text.find(kKey);
     if (key == std::string::npos) {
       return Error(ErrorCode::kInvalidArgument,
                    "\"data_mode\": \"real_data\": the call was recorded without tensors (expected "
                    "a recording of the task tensor)");
     }
-    const size_t begin = text.find('"', key + kKey.size()) + 1;
+    const size_t begin = key + kKey.size() - 1;
     const size_t end = text.find('"', begin);
     const size_t slash = text.rfind('/', end);
     if (slash == std::string::npos || slash <= begin) {
@@ -298,9 +303,11 @@ Result<std::string> WriteOpScript(const OpScriptConfig& config, const std::strin
   const Standard standard = StandardOfApi(loaded.api);
   line += fmt::format(
       ",\"standard\":\"{}\",\"is_backward\":{},\"repeats\":{},\"seed\":{},\"bytes\":[{}],"
-      "\"target\":{}}}",
+      "\"target\":{},\"backward_skip\":",
       StandardWord(standard), config.is_backward, config.repeats, config.seed, loaded.bytes,
       loaded.request);
+  json::AppendString(loaded.backward_skip, line);
+  line += '}';
   const std::array<const SharedBytes*, 1> memory{&loaded.memory};
   PL_TRY_ASSIGN(const json::Value answer,
                 AskWriter({python, "plumbline.precheck_run.op_script"}, memory, line));

@@ -170,3 +170,43 @@ def test_op_generate_takes_one_call_per_file(tmp_path: Path) -> None:
     done = plumb("op_generate", "-i", path, "-o", tmp_path)
     assert done.returncode == 2
     assert "one file holds one call" in done.stderr, done.stderr
+
+
+def test_names_of_a_recording_are_no_code(tmp_path: Path) -> None:
+    evil = {"dim=__import__('os').system('touch BROKEN'), b": integer(1)}
+    dump = Dump().call("Functional.softmax.0", [tensor([2, 2])], [tensor([2, 2])], **evil)
+    path = dump.write(tmp_path)
+    done = plumb("extract", path, "Functional.softmax.0", "-o", tmp_path)
+    assert done.returncode == 4 and "is no name of an argument" in done.stderr, done.stderr
+    done = plumb("op_generate", "-i", op_config(tmp_path, path), "-o", tmp_path)
+    assert done.returncode == 4 and "is no name of an argument" in done.stderr, done.stderr
+    quotes = tmp_path / 'a"""\\N b'
+    test = extracted(plumb("extract", small_model().write(quotes), "Torch.add.0", "-o", quotes))
+    assert pytest_of(test).returncode == 0
+
+
+def test_random_calls_give_what_was_expected(tmp_path: Path) -> None:
+    done = plumb("extract", small_model().write(tmp_path), "Functional.dropout.0", "-o", tmp_path)
+    assert pytest_of(extracted(done)).returncode == 0
+
+
+def test_a_backward_that_cannot_run_is_said(tmp_path: Path) -> None:
+    plain = tensor([2, 2], grad=False)
+    dump = Dump().call("Functional.softmax.0", [plain], [plain], [plain], dim=integer(1))
+    path = dump.write(tmp_path)
+    done = plumb("extract", path, "Functional.softmax.0", "-o", tmp_path)
+    assert "1 passed" in pytest_of(extracted(done)).stdout
+    done = plumb("op_generate", "-i", op_config(tmp_path, path, propagation="backward"), "-o",
+                 tmp_path)
+    assert done.returncode == 4 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_another_type_is_judged_with_its_gradient(tmp_path: Path) -> None:
+    for name, dtype in (("target", "bfloat16"), ("golden", "float32")):
+        plain = tensor([4, 4], dtype, 0.5, 2.0)
+        Dump().call("Functional.relu.0", [plain], [plain], [plain]).write(tmp_path / name)
+    done = plumb("extract", tmp_path / "target/dump.json", "Functional.relu.0", "--golden",
+                 tmp_path / "golden/dump.json", "-o", tmp_path)
+    test = extracted(done)
+    assert "missing" not in done.stdout
+    assert pytest_of(test, SIDE="golden").returncode == 0, pytest_of(test, SIDE="golden").stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pprint
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -41,38 +40,41 @@ def function_text(case: Case) -> str:
     return f"{owner}.{case.api}"
 
 
-def value_text(value: Any) -> str:
-    """Python source of an argument; tensors are elements of `data`."""
+def value_text(value: Any, device: str = "DEVICE") -> str:
+    """Python source of an argument; tensors are elements of `data`, devices are `device`."""
     if isinstance(value, TensorName):
-        return f'data["{value.name}"]'
+        return f"data[{value.name!r}]"
     if value is ...:
         return "..."
     if isinstance(value, torch.device):
-        return '"meta"' if value.type == "meta" else "DEVICE"
+        return '"meta"' if value.type == "meta" else device
     if isinstance(value, torch.Size):
         return f"torch.Size({list(value)})"
     if isinstance(value, (torch.dtype, torch.memory_format)):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
+        return f'float("{float(value)}")'
     if isinstance(value, slice):
-        return f"slice({value_text(value.start)}, {value_text(value.stop)}, " \
-               f"{value_text(value.step)})"
+        parts = (value.start, value.stop, value.step)
+        return "slice(" + ", ".join(value_text(part, device) for part in parts) + ")"
     if type(value) is list:
-        return "[" + ", ".join(map(value_text, value)) + "]"
+        return "[" + ", ".join(value_text(item, device) for item in value) + "]"
     if type(value) is tuple:
-        return "(" + "".join(value_text(item) + ", " for item in value).rstrip() + ")"
+        return "(" + "".join(value_text(item, device) + ", " for item in value).rstrip() + ")"
     if type(value) is dict:
-        return "{" + ", ".join(f"{k!r}: {value_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k!r}: {value_text(v, device)}" for k, v in value.items()) + "}"
     if type(value).__module__ == "numpy":
-        return repr(value.item())
-    return repr(value)
+        plain = value.item()
+        return value_text(plain if type(plain).__module__ != "numpy" else float(plain), device)
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return ascii(value)
+    raise ValueError(f"an argument of the type {type(value).__name__} cannot be written down")
 
 
-def call_text(case: Case, side: Side) -> str:
+def call_text(case: Case, side: Side, device: str = "DEVICE") -> str:
     """Python source of the call."""
-    words = [value_text(value) for value in side.args]
-    words += [f"{name}={value_text(value)}" for name, value in side.kwargs.items()]
+    words = [value_text(value, device) for value in side.args]
+    words += [f"{name}={value_text(value, device)}" for name, value in side.kwargs.items()]
     line = f"{function_text(case)}({', '.join(words)})"
     if len(line) <= _LONGEST_LINE - 11:
         return line
@@ -83,9 +85,10 @@ def script(case: Case, expected: Expected, about: About) -> str:
     """The whole program."""
     constants = _CONSTANTS.format(device=about.device) + (_SIDE if case.golden else "")
     parts = [_head(case, about) + "\n" + constants]
-    limits = pprint.pformat(expected.limits, width=_LONGEST_LINE, sort_dicts=False)
+    limits = ",\n".join(f"    {name!r}: {value_text(limit)}"
+                        for name, limit in expected.limits.items())
     parts[0] += ("\n# Largest absolute difference from the right result, in float64; 0: none.\n"
-                 f"LIMITS = {limits}\nWITH_GRADIENT = {sorted(case.wants_grad)}\n")
+                 f"LIMITS = {{\n{limits},\n}}\nWITH_GRADIENT = {sorted(case.wants_grad)}\n")
     parts.append(_HELPERS)
     parts.append(_call_function(case))
     parts.append(_FORWARD)
@@ -96,17 +99,17 @@ def script(case: Case, expected: Expected, about: About) -> str:
 
 
 def _head(case: Case, about: About) -> str:
-    lines = [f'"""{about.call} by itself, as {about.run} recorded it.', ""]
-    where = f"in {about.golden}" if about.golden else "there"
+    """Comments: names and paths in them are only text, whatever they hold."""
+    lines = [f"{about.call} by itself, as it was recorded in {about.run!a}.", ""]
+    where = f"the call in {about.golden!a}" if about.golden else "the call"
     lines += textwrap.wrap(
-        f"{DATA_FILE} beside this file holds its tensors, and what the call recorded {where} "
-        "makes of them in float64. The tests fail where this call gives something else.",
-        _LONGEST_LINE)
-    lines += ["", "    pytest -q THIS_FILE                 on the device " + about.device,
+        f"{DATA_FILE} beside this file holds its tensors, and what {where} makes of them in "
+        "float64. The tests fail where this call gives something else.", _LONGEST_LINE - 2)
+    lines += ["", "    pytest -q THIS_FILE                 on the device " + ascii(about.device),
               "    DEVICE=npu pytest -q THIS_FILE      on another one"]
     if case.golden:
         lines.append("    SIDE=golden pytest -q THIS_FILE     with the arguments of the golden run")
-    return "\n".join([*lines, '"""'])
+    return "\n".join(f"# {line}".rstrip() for line in lines) + "\n"
 
 
 _CONSTANTS = '''
@@ -115,7 +118,7 @@ from pathlib import Path
 
 import torch
 
-DEVICE = os.environ.get("DEVICE", "{device}")
+DEVICE = os.environ.get("DEVICE", {device!r})
 DATA = torch.load(Path(__file__).with_name("data.pt"), weights_only=True)
 '''
 
@@ -164,9 +167,11 @@ def check(name, result):
 _FORWARD = '''
 def test_forward():
     data, _ = inputs(with_gradient=False)
-    for number, result in enumerate(tensors(call(data))):
-        check(f"output.{number}", result)
-'''
+    results = tensors(call(data))
+    assert len(results) == sum(name.startswith("output") for name in LIMITS)
+    for number, result in enumerate(results):
+        check(f"output.{{number}}", result)
+'''.replace("{{", "{").replace("}}", "}")
 
 _BACKWARD = '''
 def test_backward():
@@ -178,14 +183,17 @@ def test_backward():
     found = torch.autograd.grad([output for output, _ in pairs], list(leaves.values()),
                                 [grad.to(output.dtype) for output, grad in pairs],
                                 allow_unused=True)
-    for name, gradient in zip(leaves, found):
-        if gradient is not None:
-            check(f"gradient of {{name}}", gradient)
+    gradients = {{f"gradient of {{name.removeprefix('golden_')}}": gradient
+                 for name, gradient in zip(leaves, found) if gradient is not None}}
+    assert sorted(gradients) == sorted(name for name in LIMITS if name.startswith("gradient"))
+    for name, gradient in gradients.items():
+        check(name, gradient)
 '''
 
 
 def _call_function(case: Case) -> str:
-    lines = ["def call(data):", '    """The call as it was recorded."""']
+    lines = ["def call(data):", '    """The call as it was recorded."""',
+             "    torch.manual_seed(0)"]
     if case.golden:
         lines += ['    if SIDE == "golden":', *_returned(case, case.golden, "        ")]
     return "\n".join([*lines, *_returned(case, case.target, "    ")])

@@ -96,7 +96,7 @@ def _write(directory: Path, case: Case, expected: Expected, about: About) -> Pat
     test = directory / f"test_{name}.py"
     data = {"tensors": case.tensors, "expected": expected.values}
     write_all({directory / DATA_FILE: lambda path: torch.save(data, path),
-               test: lambda path: path.write_text(script(case, expected, about))})
+               test: lambda path: path.write_text(script(case, expected, about), encoding="utf-8")})
     return test
 
 

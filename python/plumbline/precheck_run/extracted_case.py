@@ -6,6 +6,7 @@ Nothing here reads or writes a file.
 
 from __future__ import annotations
 
+import keyword
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,15 @@ import torch
 
 from plumbline.precheck_run.executor import one_line
 from plumbline.precheck_run.pytorch import DTYPES, find_api
-from plumbline.precheck_run.values import Makers, decode
+from plumbline.precheck_run.values import BadArgumentError, Makers, decode
 
 # A result may be this many times farther from the one in float64 than the same call on this CPU in
 # the recorded type is, which leaves room for another order of sums.
 ROOM = 8.0
 # And this many units of the last place of its type, where the CPU happens to be exact.
 UNITS = 4.0
+# In front of the names of tensors that only the golden run has.
+GOLDEN = "golden_"
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -52,6 +55,8 @@ class Case:
     tensors: dict[str, torch.Tensor]
     wants_grad: frozenset[str]  # names of tensors whose gradients are judged
     autocast: torch.dtype | None = None  # recorded inside a region of mixed precision
+    # By name: the type that a tensor has where precision is raised.
+    raised: dict[str, torch.dtype] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -98,24 +103,25 @@ def load(request: dict[str, Any], target: memoryview, golden: memoryview) -> Cas
     """
     tensors: dict[str, torch.Tensor] = {}
     wanted: set[str] = set()
+    types: dict[str, torch.dtype] = {}
     ours = request["target"]
-    side = _side(ours, _Loader(target, tensors, wanted, "", {}))
-    grads = _grads(ours, _Loader(target, tensors, wanted, "", {}))
+    loader = _Loader(target, tensors, wanted, types)
+    side = _side(ours, loader)
+    grads = _grads(ours, loader)
     theirs = request.get("golden")
-    other = None
-    if theirs:
-        other = _side(theirs, _Loader(golden, tensors, wanted, "golden_", dict(tensors)))
+    other = _side(theirs, _GoldenLoader(golden, tensors, wanted, types)) if theirs else None
     autocast = DTYPES[ours["autocast"]] if ours.get("autocast") else None
-    return Case(ours["type"], ours["api"], side, other, grads, tensors, frozenset(wanted), autocast)
+    return Case(ours["type"], ours["api"], side, other, grads, tensors, frozenset(wanted), autocast,
+                types)
 
 
 class _Loader:
     """Makes tensors of their places in memory, named after where they stand."""
 
     def __init__(self, memory: memoryview, tensors: dict[str, torch.Tensor], wanted: set[str],
-                 prefix: str, known: dict[str, torch.Tensor]) -> None:
+                 types: dict[str, torch.dtype]) -> None:
         self._memory, self._tensors, self._wanted = memory, tensors, wanted
-        self._prefix, self._known = prefix, known
+        self._types = types
         self._base, self._count = "", 0
 
     def value(self, base: str, value: Any) -> Any:
@@ -131,32 +137,61 @@ class _Loader:
     def _tensor(self, body: list[Any]) -> TensorName:
         name = self._base if self._count == 0 else f"{self._base}_{self._count}"
         self._count += 1
-        dtype_name, shape, offset, requires_grad = body[:4]
+        return self._add(name, body)
+
+    def _add(self, name: str, body: list[Any]) -> TensorName:
+        dtype = DTYPES[body[0]]
+        self._tensors[name] = self._read(body)
+        self._types[name] = DTYPES[body[4]] if body[4] else dtype
+        if body[3] and (dtype.is_floating_point or dtype.is_complex):
+            self._wanted.add(name)
+        return TensorName(name)
+
+    def _read(self, body: list[Any]) -> torch.Tensor:
+        dtype_name, shape, offset = body[:3]
         dtype, count = DTYPES[dtype_name], math.prod(shape)
-        known = self._known.get(name)
-        if known is not None and list(known.shape) == list(shape) and known.dtype == dtype:
-            return TensorName(name)
         tensor = torch.empty(shape, dtype=dtype)
         if count:
             tensor.copy_(torch.frombuffer(self._memory, dtype=dtype, count=count, offset=offset)
                          .view(shape))
-        name = self._prefix + name
-        self._tensors[name] = tensor
-        if requires_grad and (dtype.is_floating_point or dtype.is_complex):
-            self._wanted.add(name)
-        return TensorName(name)
+        return tensor
+
+
+class _GoldenLoader(_Loader):
+    """The golden run's tensors: the target's own where they have the same place and shape, in the
+    golden run's type."""
+
+    def _add(self, name: str, body: list[Any]) -> TensorName:
+        known, dtype = self._tensors.get(name), DTYPES[body[0]]
+        is_same = known is not None and list(known.shape) == list(body[1])
+        if known is not None and is_same and known.dtype == dtype:
+            return TensorName(name)
+        added = super()._add(GOLDEN + name, body)
+        if known is not None and is_same and known.is_floating_point() and dtype.is_floating_point:
+            self._tensors[added.name] = known.to(dtype)
+        return added
 
 
 def _dtype(text: str) -> Any:
-    return getattr(torch, text.removeprefix("torch."))
+    found = getattr(torch, text.removeprefix("torch."), None)
+    if not isinstance(found, torch.dtype):
+        raise BadArgumentError(f"{text} is no type of PyTorch {torch.__version__}")
+    return found
 
 
 def _memory_format(text: str) -> Any:
-    return getattr(torch, text.removeprefix("torch."))
+    found = getattr(torch, text.removeprefix("torch."), None)
+    if not isinstance(found, torch.memory_format):
+        raise BadArgumentError(f"{text} is no memory format of PyTorch {torch.__version__}")
+    return found
 
 
 def _side(request: dict[str, Any], loader: _Loader) -> Side:
     args = [loader.value(f"arg{i}", value) for i, value in enumerate(request["args"])]
+    for name, _ in request["kwargs"]:
+        # Names come out of a file and go into a program.
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise BadArgumentError(f"{name!r} is no name of an argument")
     kwargs = {name: loader.value(name, value) for name, value in request["kwargs"]}
     if request["type"] == "Tensor" and request["api"] in ("__getitem__", "__setitem__"):
         if len(args) > 1 and type(args[1]) is list:  # what was a tuple is a list in a recording
@@ -225,7 +260,7 @@ def run(case: Case, side: Side, setting: Setting) -> dict[str, torch.Tensor]:
         found = torch.autograd.grad([tensor for tensor, _ in pairs], list(leaves.values()),
                                     [grad.to(tensor.dtype) for tensor, grad in pairs],
                                     allow_unused=True)
-        results |= {f"gradient of {name}": grad.detach().cpu()
+        results |= {f"gradient of {name.removeprefix(GOLDEN)}": grad.detach().cpu()
                     for name, grad in zip(leaves, found, strict=True) if grad is not None}
     return results
 
@@ -274,10 +309,14 @@ def expect(case: Case) -> Expected:
     Raises whatever the call raises.
     """
     exact = run(case, case.right, Setting(dtype=torch.float64))
+    if not exact:
+        raise ValueError("the call returns nothing that could be compared")
     plain = run(case, case.right, Setting())
     limits = {}
     for name, value in exact.items():
         own = plain.get(name)
+        if own is not None and own.is_floating_point() and value.is_floating_point():
+            value = exact[name] = _rounded_to_infinity(value, own.dtype)
         if own is None or not (own.is_floating_point() or own.is_complex()):
             limits[name] = 0.0
             continue
@@ -286,6 +325,12 @@ def expect(case: Case) -> Expected:
         unit = torch.finfo(own.dtype).eps * largest
         limits[name] = max(ROOM * _largest_difference(own, value), UNITS * unit)
     return Expected(exact, limits)
+
+
+def _rounded_to_infinity(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What the recorded type cannot hold is infinite in it on every device."""
+    beyond = value.abs() > torch.finfo(dtype).max
+    return torch.where(beyond, value.sign() * math.inf, value)
 
 
 def _largest_difference(own: torch.Tensor, value: torch.Tensor) -> float:

@@ -12,6 +12,7 @@ Descriptor 3 is a stream socket for lines, 4 is the memory of the inputs:
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -42,21 +43,24 @@ def write(request: dict[str, Any], memories: list[memoryview]) -> dict[str, Any]
     grads = [None if grad is None else grad.name for grad in case.grads]
     wanted = [name for name in names_in([case.target.args, case.target.kwargs])
               if name in case.wants_grad]
+    if request["is_backward"] and not grads:
+        raise ValueError(request.get("backward_skip") or "no gradient came into its backward")
     name = request["file"]
-    text = _PROGRAM.read_text()
+    text = _PROGRAM.read_text(encoding="utf-8")
     values = {
         "NAME": name, "DATA": f"{name}.pt", "FUNCTION": function_text(case),
-        "CALL": call_text(case, case.target).replace("DEVICE", "device"),
+        "CALL": call_text(case, case.target, "device"),
+        "RAISED": "{" + ", ".join(f"{one!r}: {case.raised[one]}" for one in case.tensors) + "}",
+        "AUTOCAST": str(case.autocast),
         "STANDARD": request["standard"],
         "GRADS": repr(grads), "WANTED": repr(wanted if grads else []),
         "REPEATS": str(request["repeats"]), "SEED": str(request["seed"]),
     }
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
+    text = re.sub("@([A-Z]+)@", lambda found: values[found[1]], text)
     directory = Path(request["directory"])
     script = directory / f"{name}.py"
     write_all({directory / f"{name}.pt": lambda path: torch.save(case.tensors, path),
-               script: lambda path: path.write_text(text)})
+               script: lambda path: path.write_text(text, encoding="utf-8")})
     return {"script": str(script)}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from plumbline.precheck_run.extracted_case import (
+    GOLDEN,
     Case,
     Side,
     expect,
@@ -37,6 +38,7 @@ def reduce_case(case: Case, device: str, seconds: float) -> tuple[Case, Reductio
     """
     reduction = Reduction()
     end = time.monotonic() + seconds
+    problem = _problem_of(case, device)
     changed = True
     while changed and not reduction.is_out_of_time:
         changed = False
@@ -45,21 +47,23 @@ def reduce_case(case: Case, device: str, seconds: float) -> tuple[Case, Reductio
                 reduction.is_out_of_time = True
                 break
             reduction.tried += 1
-            if _still_fails(candidate, device):
+            if _problem_of(candidate, device) == problem:
                 reduction.kept += 1
                 case, changed = candidate, True
                 break
     return _without_unused(case), reduction
 
 
-def _still_fails(case: Case, device: str) -> bool:
+def _problem_of(case: Case, device: str) -> str:
+    """Which result fails and how, without the numbers; empty: it does not fail."""
     try:
         expected = expect(case)
     except Exception:  # the right side cannot be made any more: too small, out of range
-        return False
-    if not expected.values or all(value.numel() == 0 for value in expected.values.values()):
-        return False
-    return judge(case, case.target, device, expected).fails
+        return ""
+    if all(value.numel() == 0 for value in expected.values.values()):
+        return ""
+    problem = judge(case, case.target, device, expected).problem
+    return " ".join(word for word in problem.split("(")[0].split() if word[0].isalpha())
 
 
 def _smaller(case: Case) -> Iterator[Case]:
@@ -112,8 +116,12 @@ def _replaced(value: Any, size: int, length: int) -> Any:
 
 
 def _cut_one(case: Case, name: str, dimension: int, part: tuple[int, int]) -> Case:
-    tensor = case.tensors[name].narrow(dimension, *part).clone()
-    return replace(case, tensors={**case.tensors, name: tensor})
+    cut = {}
+    for one in (name, GOLDEN + name, name.removeprefix(GOLDEN)):  # both sides of one argument
+        tensor = case.tensors.get(one)
+        if tensor is not None and tensor.shape == case.tensors[name].shape:
+            cut[one] = tensor.narrow(dimension, *part).clone()
+    return replace(case, tensors={**case.tensors, **cut})
 
 
 def _fewer_arguments(case: Case) -> Iterator[Case]:
