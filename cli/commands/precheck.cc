@@ -148,6 +148,11 @@ void TellWorkers(const PrecheckOptions& options) {
 bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
   const auto is_met = [&](const std::string& word) {
     const bool has_errors = report.count(precheck::Status::kError) > 0;
+    // Where nothing was judged, nothing shows that the device is right.
+    if (report.count(precheck::Status::kPass) == 0 && !has_errors &&
+        report.count(precheck::Status::kWarning) == 0) {
+      return true;
+    }
     if (word == "error") return has_errors;
     if (word == "warning") return has_errors || report.count(precheck::Status::kWarning) > 0;
     return report.count(precheck::Status::kSkip) > 0;
@@ -159,10 +164,17 @@ void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
   for (const std::string& warning : report.warnings) Note(warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
+    // Another device or other inputs would go on in the same files.
+    std::string same = arguments.options.device_type == "auto"
+                           ? ""
+                           : " --device_type " + arguments.options.device_type;
+    if (arguments.seed) same += fmt::format(" --seed {}", *arguments.seed);
+    if (!arguments.config_path.empty()) same += " --config " + arguments.config_path;
+    if (arguments.options.plan.dedupe) same += " --dedup";
     PrintError(
         fmt::format("plumb precheck: interrupted after {} calls. Go on with: plumb precheck "
-                    "{} --csv_path {}\n",
-                    report.all_calls(), report.dump_json, report.result_path));
+                    "{} --csv_path {}{}\n",
+                    report.all_calls(), report.dump_json, report.result_path, same));
   }
 }
 

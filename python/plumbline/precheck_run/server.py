@@ -178,6 +178,8 @@ class Zygote:
                 status = 0
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # nobody waits for it any more: the run is over
         except BaseException:
             traceback.print_exc()
         finally:

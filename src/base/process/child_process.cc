@@ -344,11 +344,11 @@ Status ChildProcess::Send(std::string_view line, int descriptor) {
     if (descriptor >= 0) {
       header.msg_control = control;
       header.msg_controllen = sizeof(control);
-      cmsghdr* const first = CMSG_FIRSTHDR(&header);
-      first->cmsg_level = SOL_SOCKET;
-      first->cmsg_type = SCM_RIGHTS;
-      first->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(first), &descriptor, sizeof(int));
+      cmsghdr* const attached = CMSG_FIRSTHDR(&header);
+      attached->cmsg_level = SOL_SOCKET;
+      attached->cmsg_type = SCM_RIGHTS;
+      attached->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(attached), &descriptor, sizeof(int));
     }
     const ssize_t sent = ::sendmsg(running_->socket(), &header, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
