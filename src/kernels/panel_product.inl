@@ -29,6 +29,7 @@ static inline void PanelTile(const PanelProduct& p, const double* a, const doubl
 }
 
 static void MultiplyPanels(const PanelProduct& p) {
+  if (p.rows == 0) return;  // there may be no memory to point into
   for (size_t first = 0; first < p.depth; first += kPanelDepth) {
     const size_t depth = p.depth - first < kPanelDepth ? p.depth - first : kPanelDepth;
     for (size_t n = 0; n < p.panel_count; ++n) {
