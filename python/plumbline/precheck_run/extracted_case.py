@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from plumbline.precheck_run.executor import one_line
-from plumbline.precheck_run.pytorch import DTYPES, find_api
+from plumbline.precheck_run.pytorch import DTYPES, find_api, make_dtype, make_memory_format
 from plumbline.precheck_run.values import BadArgumentError, Makers, decode
 
 # A result may be this many times farther from the one in float64 than the same call on this CPU in
@@ -128,7 +128,7 @@ class _Loader:
         """The argument `value`; the tensors in it are called `base`, `base_1`, ..."""
         self._base, self._count = base, 0
         makers: Makers = {
-            "tensor": self._tensor, "dtype": _dtype, "memory_format": _memory_format,
+            "tensor": self._tensor, "dtype": make_dtype, "memory_format": make_memory_format,
             "device": lambda text: torch.device("meta" if str(text) == "meta" else "cpu"),
             "size": torch.Size,
         }
@@ -170,20 +170,6 @@ class _GoldenLoader(_Loader):
         if known is not None and is_same and known.is_floating_point() and dtype.is_floating_point:
             self._tensors[added.name] = known.to(dtype)
         return added
-
-
-def _dtype(text: str) -> Any:
-    found = getattr(torch, text.removeprefix("torch."), None)
-    if not isinstance(found, torch.dtype):
-        raise BadArgumentError(f"{text} is no type of PyTorch {torch.__version__}")
-    return found
-
-
-def _memory_format(text: str) -> Any:
-    found = getattr(torch, text.removeprefix("torch."), None)
-    if not isinstance(found, torch.memory_format):
-        raise BadArgumentError(f"{text} is no memory format of PyTorch {torch.__version__}")
-    return found
 
 
 def _side(request: dict[str, Any], loader: _Loader) -> Side:

@@ -369,8 +369,8 @@ class _Call:
         # are the tensors in it.
         makers: Makers = {
             "tensor": self._argument,
-            "dtype": _make_dtype,
-            "memory_format": _make_memory_format,
+            "dtype": make_dtype,
+            "memory_format": make_memory_format,
             "device": self._device_for,
             "size": torch.Size,
         }
@@ -455,7 +455,7 @@ def _dtype_named(name: str) -> torch.dtype:
     return dtype
 
 
-def _make_dtype(text: str) -> Any:
+def make_dtype(text: str) -> Any:
     """torch.float16 of "torch.float16"."""
     found = getattr(torch, text.removeprefix("torch."), None)
     if isinstance(found, torch.dtype):
@@ -467,7 +467,8 @@ def _make_dtype(text: str) -> Any:
     raise BadArgumentError(f"PyTorch {torch.__version__} has no dtype {text}")
 
 
-def _make_memory_format(text: str) -> torch.memory_format:
+def make_memory_format(text: str) -> torch.memory_format:
+    """torch.channels_last of "torch.channels_last"."""
     found = getattr(torch, text.removeprefix("torch."), None)
     if not isinstance(found, torch.memory_format):
         raise BadArgumentError(f"PyTorch {torch.__version__} has no memory format {text}")
