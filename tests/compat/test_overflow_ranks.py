@@ -23,7 +23,7 @@ pytestmark = pytest.mark.upstream
 
 COMPARED = [name for name in scenarios() if name != "communication_produces"]
 OWN_KEYS = {"kind", "phase", "layer", "sub_layer", "index", "reason", "minor", "evidence",
-            "argument"}
+            "argument", "operands", "previous"}
 
 
 def findings(directory: Path) -> dict:
