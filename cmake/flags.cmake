@@ -34,6 +34,7 @@ function(plumbline_layer name)
   target_link_libraries(plumbline_${name} PUBLIC plumbline_flags ${arg_LINK})
   if(PLUMBLINE_PRECOMPILE)
     plumbline_precompile(plumbline_${name} plumbline_base)
+    plumbline_compile_at_once(plumbline_${name})
   endif()
   if(PLUMBLINE_FUZZ)  # counts where inputs lead, which only the libraries need
     target_compile_options(plumbline_${name} PRIVATE -fsanitize=fuzzer-no-link)

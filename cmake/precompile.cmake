@@ -1,8 +1,11 @@
 # Headers that most sources include, parsed once and read back by every other source. Tests always
 # do so. Libraries and the program do only where PLUMBLINE_PRECOMPILE is set: in the presets asan
-# and fuzz, and where the wheel alone is built (`make demo`). The preset release, without it, proves
-# that each source includes what it uses.
-option(PLUMBLINE_PRECOMPILE "Precompile the headers of libraries and program too" OFF)
+# and fuzz, and where the wheel alone is built (`make demo`). All these also compile several sources
+# of a folder as one (CMake's unity build): templates that they share are made once. The preset
+# release, without both, proves that each source includes what it uses; the other presets that no two
+# sources of a folder have one name for two things.
+option(PLUMBLINE_PRECOMPILE "Precompile headers, and compile several sources at once" OFF)
+set(plumbline_sources_at_once 8)
 set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
   <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
   <tuple> <unordered_map> <unordered_set> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>
@@ -22,6 +25,15 @@ function(plumbline_precompile target owner)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
+endfunction()
+
+# plumbline_compile_at_once(TARGET)
+function(plumbline_compile_at_once target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+    UNITY_BUILD_BATCH_SIZE ${plumbline_sources_at_once})
+  # Both are about names of another source, or of a header that is none.
+  target_compile_options(${target} PRIVATE -Wno-shadow
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # plumbline_test_flags(TARGET [LOOPING_TESTS])

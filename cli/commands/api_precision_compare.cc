@@ -26,21 +26,21 @@ using precheck::StatusCounts;
 using precheck::TwoSidedCounts;
 using precheck::TwoSidedResult;
 
-struct Arguments {
+struct ApiPrecisionCompareArguments {
   precheck::TwoSidedOptions options;
   std::vector<std::string> fail_on;
   bool machine = false;
 };
 
-size_t CountOf(const StatusCounts& counts, precheck::Status status) {
+size_t CountOf(const StatusCounts& counts, precheck::CheckStatus status) {
   return counts[static_cast<size_t>(status)];
 }
 
 // "7 pass, 1 error, 2 skipped".
 std::string CountsText(const StatusCounts& counts) {
-  return fmt::format("{} pass, {} error, {} skipped", CountOf(counts, precheck::Status::kPass),
-                     CountOf(counts, precheck::Status::kError),
-                     CountOf(counts, precheck::Status::kSkip));
+  return fmt::format("{} pass, {} error, {} skipped", CountOf(counts, precheck::CheckStatus::kPass),
+                     CountOf(counts, precheck::CheckStatus::kError),
+                     CountOf(counts, precheck::CheckStatus::kSkip));
 }
 
 void PrintResult(const TwoSidedResult& result) {
@@ -60,12 +60,12 @@ void PrintResult(const TwoSidedResult& result) {
 
 json::Value CountsValue(const StatusCounts& counts) {
   json::Value value = json::Value::Object();
-  const auto put = [&](const char* key, precheck::Status status) {
+  const auto put = [&](const char* key, precheck::CheckStatus status) {
     value.Put(key, json::Value(static_cast<int64_t>(CountOf(counts, status))));
   };
-  put("pass", precheck::Status::kPass);
-  put("error", precheck::Status::kError);
-  put("skip", precheck::Status::kSkip);
+  put("pass", precheck::CheckStatus::kPass);
+  put("error", precheck::CheckStatus::kError);
+  put("skip", precheck::CheckStatus::kSkip);
   return value;
 }
 
@@ -94,16 +94,16 @@ void PrintJson(const TwoSidedResult& result) {
 
 // Whether a condition of --fail-on holds. Nothing compared is never the absence of errors.
 bool FailsOn(const StatusCounts& outputs, const std::vector<std::string>& conditions) {
-  const bool any_judged = CountOf(outputs, precheck::Status::kPass) > 0;
-  const bool has_error = CountOf(outputs, precheck::Status::kError) > 0;
-  const bool has_skip = CountOf(outputs, precheck::Status::kSkip) > 0;
+  const bool any_judged = CountOf(outputs, precheck::CheckStatus::kPass) > 0;
+  const bool has_error = CountOf(outputs, precheck::CheckStatus::kError) > 0;
+  const bool has_skip = CountOf(outputs, precheck::CheckStatus::kSkip) > 0;
   return std::any_of(conditions.begin(), conditions.end(), [&](const std::string& condition) {
     const bool on_error = condition != "skip", on_skip = condition == "skip" || condition == "any";
     return (on_error && (has_error || !any_judged)) || (on_skip && has_skip);
   });
 }
 
-Result<int> RunApiPrecisionCompare(const Arguments& arguments) {
+Result<int> RunApiPrecisionCompare(const ApiPrecisionCompareArguments& arguments) {
   PL_TRY_ASSIGN(const TwoSidedResult result, precheck::CompareTwoSided(arguments.options));
   if (arguments.machine) {
     PrintJson(result);
@@ -116,7 +116,7 @@ Result<int> RunApiPrecisionCompare(const Arguments& arguments) {
 }  // namespace
 
 void AddApiPrecisionCompareCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ApiPrecisionCompareArguments>();
   CLI::App* command = app.add_subcommand(
       "api_precision_compare",
       "Divide the errors of a device by those of a reference device, API by API.");

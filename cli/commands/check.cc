@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kCheckFailed = 1;
 
-struct Arguments {
+struct CheckArguments {
   std::string rules, target, baseline;
   std::string junit, sarif;
   compare::Fingerprint fingerprint;
@@ -35,7 +35,7 @@ std::string Today() {
   return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d", &local));
 }
 
-Result<int> RunCheck(const Arguments& arguments) {
+Result<int> RunCheck(const CheckArguments& arguments) {
   PL_TRY_ASSIGN(const compare::CheckRules rules, compare::ReadCheckRules(arguments.rules));
   PL_TRY_ASSIGN(const std::string baseline,
                 compare::ChooseBaseline(arguments.baseline, arguments.fingerprint));
@@ -54,7 +54,7 @@ Result<int> RunCheck(const Arguments& arguments) {
 void AddCheckCommand(CLI::App& app, int& exit_status) {
   CLI::App* command =
       app.add_subcommand("check", "Hold a recorded run against a baseline and a rule file.");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   command->add_option("rules", arguments->rules, "the rule file (YAML)")->required();
   command->add_option("target", arguments->target, "the run under test")->required();
   command

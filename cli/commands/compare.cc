@@ -39,7 +39,7 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> paths;  // TARGET GOLDEN
   std::string target_path, golden_path;
   std::string request_path;
@@ -60,7 +60,7 @@ struct Arguments {
 };
 
 // Fills target and golden from whichever form was used.
-Status ResolvePaths(Arguments& arguments) {
+Status ResolvePaths(CompareArguments& arguments) {
   const bool named = !arguments.target_path.empty() || !arguments.golden_path.empty();
   const int forms = (arguments.paths.empty() ? 0 : 1) + (named ? 1 : 0) +
                     (arguments.request_path.empty() ? 0 : 1);
@@ -102,7 +102,7 @@ Status ResolvePaths(Arguments& arguments) {
 }
 
 // With --secure: what is read and written, before anything is.
-Status CheckSecure(const Arguments& arguments) {
+Status CheckSecure(const CompareArguments& arguments) {
   const CompareOptions& options = arguments.options;
   for (const std::string& path :
        {arguments.target_path, arguments.golden_path, options.noise_path, options.stack_path,
@@ -133,7 +133,7 @@ Comparison& Kept(Comparison comparison) {
 }
 
 // Two recordings of one rank.
-Result<Comparison> Compared(const Arguments& arguments) {
+Result<Comparison> Compared(const CompareArguments& arguments) {
   if (!arguments.ranks.training) {
     return CompareRuns(arguments.target_path, arguments.golden_path, arguments.options);
   }
@@ -141,7 +141,7 @@ Result<Comparison> Compared(const Arguments& arguments) {
                                   *arguments.ranks.training, arguments.options);
 }
 
-Status ReadTrainingRules(Arguments& arguments) {
+Status ReadTrainingRules(CompareArguments& arguments) {
   const bool has_backend = !arguments.backend.empty();
   if (arguments.consistent_check && !has_backend) {
     return Error(ErrorCode::kInvalidArgument,
@@ -158,7 +158,7 @@ Status ReadTrainingRules(Arguments& arguments) {
 }
 
 // Two recordings, once nothing else is meant.
-Result<int> CompareRecordings(const Arguments& arguments) {
+Result<int> CompareRecordings(const CompareArguments& arguments) {
   PL_TRY_ASSIGN(Comparison compared, Compared(arguments));
   Comparison& comparison = Kept(std::move(compared));
   PL_TRY(WriteComparison(comparison, arguments.options));
@@ -176,7 +176,7 @@ Result<int> CompareRecordings(const Arguments& arguments) {
 }
 
 // --consistent_check is about modules, which only recordings of calls have.
-Status CheckTrainingPaths(const Arguments& arguments) {
+Status CheckTrainingPaths(const CompareArguments& arguments) {
   for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
     const bool has_calls = !load::IsAtbDump(path) && !hdf5::IsHdf5(path) &&
                            !load::LooksLikeTorchair(path) && !load::IsGraphDump(path);
@@ -191,14 +191,14 @@ Status CheckTrainingPaths(const Arguments& arguments) {
 }
 
 // Options about recorded calls, for dumps that have none.
-Status RefuseOptionsOfCalls(const Arguments& arguments, std::string_view dumps) {
+Status RefuseOptionsOfCalls(const CompareArguments& arguments, std::string_view dumps) {
   if (!arguments.machine && arguments.next_config.empty()) return {};
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("--json, --next-config: not for {}", dumps));
 }
 
 // One side holds device dumps and no recording: what is wrong is the other one.
-Status CheckOneSided(const Arguments& arguments, const std::string& with_dumps) {
+Status CheckOneSided(const CompareArguments& arguments, const std::string& with_dumps) {
   if (with_dumps.empty()) return {};
   const Result<std::vector<std::string>> recordings = load::ListDumpJson(with_dumps);
   if (recordings && !recordings->empty()) return {};
@@ -213,7 +213,7 @@ Status CheckOneSided(const Arguments& arguments, const std::string& with_dumps) 
 }
 
 // One side is a dump file of a device, the other something else: what is wrong is the other one.
-Status CheckOneDumpFile(const Arguments& arguments) {
+Status CheckOneDumpFile(const CompareArguments& arguments) {
   const bool is_target = load::DumpNameOf(arguments.target_path).has_value();
   const bool is_golden = load::DumpNameOf(arguments.golden_path).has_value();
   if (is_target == is_golden) return {};
@@ -229,7 +229,7 @@ Status CheckOneDumpFile(const Arguments& arguments) {
 }
 
 // A side without any recording, before the other one is found fault with.
-Status CheckRecordings(const Arguments& arguments) {
+Status CheckRecordings(const CompareArguments& arguments) {
   for (const std::string& path : {arguments.target_path, arguments.golden_path}) {
     if (load::IsGraphDump(path)) continue;
     const Result<std::string> found = load::ResolveDumpJson(path);
@@ -239,7 +239,7 @@ Status CheckRecordings(const Arguments& arguments) {
 }
 
 // What is neither resolved nor checked any more: by what the paths hold.
-Result<int> CompareByKind(Arguments& arguments) {
+Result<int> CompareByKind(CompareArguments& arguments) {
   if (arguments.ranks.training) PL_TRY(CheckTrainingPaths(arguments));
   if (arguments.mode == "atb" ||
       (load::IsAtbDump(arguments.target_path) && load::IsAtbDump(arguments.golden_path))) {
@@ -299,15 +299,15 @@ Result<int> CompareByKind(Arguments& arguments) {
   return CompareRecordings(arguments);
 }
 
-Result<int> CompareOne(const MixedRequest& part, const Arguments& all) {
-  Arguments arguments = all;
+Result<int> CompareOne(const MixedRequest& part, const CompareArguments& all) {
+  CompareArguments arguments = all;
   arguments.target_path = part.target;
   arguments.golden_path = part.golden;
   arguments.options.output_dir = part.output;
   return CompareByKind(arguments);
 }
 
-Result<int> RunCompare(Arguments& arguments) {
+Result<int> RunCompare(CompareArguments& arguments) {
   PL_TRY(ResolvePaths(arguments));
   if (arguments.secure) PL_TRY(CheckSecure(arguments));
   PL_TRY(ReadTrainingRules(arguments));
@@ -327,7 +327,7 @@ Result<int> RunCompare(Arguments& arguments) {
   return CompareByKind(arguments);
 }
 
-void AddOptions(CLI::App& command, Arguments& arguments) {
+void AddOptions(CLI::App& command, CompareArguments& arguments) {
   CompareOptions& options = arguments.options;
   command
       .add_option("paths", arguments.paths,
@@ -391,7 +391,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
 void AddCompareCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "compare", "Compare two recorded runs and name the first call that went wrong.");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CompareArguments>();
   AddOptions(*command, *arguments);
   command->footer(
       FooterText("",

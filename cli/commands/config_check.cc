@@ -19,7 +19,7 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct ConfigCheckArguments {
   bool dump = false;
   std::vector<std::string> files;
   std::vector<std::string> packs;
@@ -30,7 +30,7 @@ struct Arguments {
   run_config::CollectOptions collect;
 };
 
-Result<int> Collect(const Arguments& arguments) {
+Result<int> Collect(const ConfigCheckArguments& arguments) {
   const std::string path =
       arguments.output.empty() ? std::string("./config_check_pack.zip") : arguments.output;
   run_config::CollectOptions options = arguments.collect;
@@ -40,7 +40,7 @@ Result<int> Collect(const Arguments& arguments) {
   return 0;
 }
 
-Result<int> Compare(const Arguments& arguments) {
+Result<int> Compare(const ConfigCheckArguments& arguments) {
   PL_TRY_ASSIGN(const run_config::ConfigPack bench, run_config::ReadConfigPack(arguments.packs[0]));
   PL_TRY_ASSIGN(const run_config::ConfigPack cmp, run_config::ReadConfigPack(arguments.packs[1]));
   const run_config::ConfigComparison comparison = run_config::CompareConfigs(bench, cmp);
@@ -57,14 +57,14 @@ Result<int> Compare(const Arguments& arguments) {
   return fails ? kDifferencesFound : 0;
 }
 
-int Answer(const run_config::LogComparison& comparison, const Arguments& arguments) {
+int Answer(const run_config::LogComparison& comparison, const ConfigCheckArguments& arguments) {
   Print(run_config::LogSummary(comparison));
   for (const std::string& file : comparison.files) Print(fmt::format("file: {}\n", file));
   const bool agree = !comparison.parameters.empty() && comparison.different() == 0;
   return agree || arguments.fail_on.empty() ? 0 : kDifferencesFound;
 }
 
-Result<int> CompareLogs(const Arguments& arguments) {
+Result<int> CompareLogs(const ConfigCheckArguments& arguments) {
   const auto& logs = arguments.compared_logs;
   PL_TRY_ASSIGN(const run_config::LogComparison comparison,
                 run_config::CompareLogs(
@@ -73,7 +73,7 @@ Result<int> CompareLogs(const Arguments& arguments) {
   return Answer(comparison, arguments);
 }
 
-Result<int> VerifyLog(const Arguments& arguments) {
+Result<int> VerifyLog(const ConfigCheckArguments& arguments) {
   const auto& files = arguments.verified_logs;
   const bool has_bench = files.size() == 2;
   PL_TRY_ASSIGN(const run_config::LogComparison comparison,
@@ -83,7 +83,7 @@ Result<int> VerifyLog(const Arguments& arguments) {
   return Answer(comparison, arguments);
 }
 
-Result<int> RunConfigCheck(const Arguments& arguments) {
+Result<int> RunConfigCheck(const ConfigCheckArguments& arguments) {
   const int actions = (arguments.dump ? 1 : 0) + (arguments.packs.empty() ? 0 : 1) +
                       (arguments.compared_logs.empty() ? 0 : 1) +
                       (arguments.verified_logs.empty() ? 0 : 1);
@@ -103,7 +103,7 @@ Result<int> RunConfigCheck(const Arguments& arguments) {
 void AddConfigCheckCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "config_check", "Collect the configuration of a training, or compare two of them.");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConfigCheckArguments>();
   CLI::Option* dump =
       command
           ->add_option("-d,--dump", arguments->files,

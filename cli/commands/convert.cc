@@ -27,7 +27,7 @@ using operators::ConvertReport;
 using operators::ConvertRequest;
 using operators::OutputKind;
 
-struct Arguments {
+struct ConvertArguments {
   ConvertRequest request;
   std::string version = "2";
   std::string kind = "npy";
@@ -61,7 +61,7 @@ std::string Summary(const ConvertRequest& request, const ConvertReport& report) 
   return text;
 }
 
-int Convert(Arguments& arguments) {
+int Convert(ConvertArguments& arguments) {
   Progress progress("converting", "file");
   if (progress.is_on()) {
     arguments.request.on_progress = [&](const ConvertRequest::Progress& now) {
@@ -103,7 +103,7 @@ void AddLayoutOptions(CLI::App& command, ConvertRequest& request) {
 }  // namespace
 
 void AddConvertCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConvertArguments>();
   ConvertRequest& request = arguments->request;
   CLI::App* command = app.add_subcommand(
       "convert", "Turn dump files of devices into arrays, with their layout if asked for.");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMaxProcesses = 128;
 
-struct Arguments {
+struct Data2dbArguments {
   std::string output, data;
   std::string format = "auto";
   std::string micro_step;
@@ -67,7 +67,7 @@ std::string Summary(const DataToDbReport& report) {
   return text;
 }
 
-Status RunData2db(Arguments& arguments) {
+Status RunData2db(Data2dbArguments& arguments) {
   PL_TRY(CheckProcessCount(arguments.process_count));
   if (arguments.format == "monitor") {
     return Error(ErrorCode::kUnsupported,
@@ -93,7 +93,7 @@ Status RunData2db(Arguments& arguments) {
 }  // namespace
 
 void AddData2dbCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<Data2dbArguments>();
   CLI::App* command = app.add_subcommand(
       "data2db", "Import the steps of a recording into a database for the trend viewer.");
   AddOutput(*command, arguments->output, "directory for dump_data.trend.db", "--db")->required();

@@ -21,13 +21,13 @@ namespace {
 
 constexpr const char* kName = "dump-config finish";
 
-struct Arguments {
+struct DumpConfigFinishArguments {
   std::string tree;
   graphs::FinishOptions options;
   bool is_live = false;
 };
 
-Status Finish(const Arguments& arguments) {
+Status Finish(const DumpConfigFinishArguments& arguments) {
   PL_TRY_ASSIGN(const graphs::FinishReport report,
                 graphs::DumpFinisher(arguments.tree, arguments.options).Pass(arguments.is_live));
   for (const std::string& problem : report.problems) {
@@ -58,7 +58,7 @@ Status Finish(const Arguments& arguments) {
 }  // namespace
 
 void AddDumpConfigFinish(CLI::App& command, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DumpConfigFinishArguments>();
   CLI::App* finish = command.add_subcommand(
       "finish", "Write statistic.csv from the tensors of a dump, as devices do that CPUs are not.");
   finish->add_option("tree", arguments->tree, "a dump, or a part of one")->required();

@@ -27,7 +27,7 @@ using graph_dump::DumpSettings;
 
 constexpr const char* kName = "dump-config new";
 
-struct Arguments {
+struct DumpConfigNewArguments {
   std::string file;
   std::string device = "cpu";
   std::string from, mode = "graph_kbyk";  // config.json of plumbline
@@ -60,7 +60,7 @@ void AskForSettings(DumpSettings& settings) {
   }
 }
 
-DumpSettings SettingsOf(const Arguments& arguments) {
+DumpSettings SettingsOf(const DumpConfigNewArguments& arguments) {
   DumpSettings settings = arguments.settings;
   settings.support_device = arguments.devices;
   if (settings.support_device.empty()) settings.support_device = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -80,7 +80,7 @@ DumpSettings SettingsOf(const Arguments& arguments) {
   return settings;
 }
 
-Result<DumpSettings> Plan(const Arguments& arguments) {
+Result<DumpSettings> Plan(const DumpConfigNewArguments& arguments) {
   const auto mode = graph_dump::ExecutionModeNamed(arguments.mode);
   const auto device = graph_dump::DeviceKindNamed(arguments.device);
   PL_TRY_ASSIGN(DumpPlan plan,
@@ -92,7 +92,7 @@ Result<DumpSettings> Plan(const Arguments& arguments) {
   return std::move(plan.settings);
 }
 
-Status WriteNew(const Arguments& arguments, bool asks) {
+Status WriteNew(const DumpConfigNewArguments& arguments, bool asks) {
   if (KindOf(arguments.file) != PathKind::kMissing) {
     return Error(
         ErrorCode::kInvalidArgument,
@@ -102,7 +102,7 @@ Status WriteNew(const Arguments& arguments, bool asks) {
   if (!arguments.from.empty()) {
     PL_TRY_ASSIGN(settings, Plan(arguments));
   } else {
-    Arguments answered = arguments;
+    DumpConfigNewArguments answered = arguments;
     if (asks) AskForSettings(answered.settings);
     if (answered.settings.path.empty()) {
       return Error(ErrorCode::kInvalidArgument,
@@ -124,7 +124,7 @@ Status WriteNew(const Arguments& arguments, bool asks) {
   return {};
 }
 
-void AddSettings(CLI::App& command, Arguments& arguments) {
+void AddSettings(CLI::App& command, DumpConfigNewArguments& arguments) {
   DumpSettings& settings = arguments.settings;
   command.add_option("--path", settings.path, "directory of the dump, absolute");
   command.add_option("--net-name", settings.net_name, "name of a directory level")
@@ -154,7 +154,7 @@ void AddSettings(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 void AddDumpConfigNew(CLI::App& command, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DumpConfigNewArguments>();
   CLI::App* made = command.add_subcommand(
       "new", "Write a dump configuration from options, from config.json or by questions.");
   made->add_option("file", arguments->file, "the file to write")->required();

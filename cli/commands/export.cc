@@ -20,12 +20,12 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct ExportArguments {
   std::string source, target;
   ExportOptions options;
 };
 
-Status RunExport(Arguments& arguments) {
+Status RunExport(ExportArguments& arguments) {
   Progress progress("copying", "tensor file");
   if (progress.is_on()) {
     arguments.options.progress = [&](uint64_t done, uint64_t all) {
@@ -59,7 +59,7 @@ Status RunExport(Arguments& arguments) {
 }  // namespace
 
 void AddExportCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command =
       app.add_subcommand("export", "Copy a recording into plain files for other tools.");
   command->add_option("dir", arguments->source, "dump, step or rank directory")->required();

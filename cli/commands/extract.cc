@@ -20,7 +20,7 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct ExtractArguments {
   precheck::ExtractOptions options;
   bool machine = false;
 };
@@ -48,7 +48,7 @@ std::string AnswerText(const precheck::ExtractedTest& test) {
                             OneLine(report::ShellWord(test.test_path)));
 }
 
-int RunExtract(const Arguments& arguments) {
+int RunExtract(const ExtractArguments& arguments) {
   const auto extracted = precheck::ExtractCall(arguments.options);
   if (!extracted) return ReportError("extract", extracted.error());
   Print(arguments.machine ? AnswerJson(*extracted) : AnswerText(*extracted));
@@ -58,7 +58,7 @@ int RunExtract(const Arguments& arguments) {
 }  // namespace
 
 void AddExtractCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ExtractArguments>();
   precheck::ExtractOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand(
       "extract", "Write one recorded call as a unit test that needs PyTorch and pytest alone.");

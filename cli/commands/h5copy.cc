@@ -21,7 +21,7 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct H5copyArguments {
   std::string input, output, source, destination, list;
   bool makes_parents = false, is_verbose = false;
 };
@@ -42,7 +42,7 @@ Result<std::vector<hdf5::ObjectCopy>> ReadList(const std::string& path) {
       fmt::format("{}: names no object (expected one a line, such as /add_Tensor/7)", path));
 }
 
-Status RunCopy(const Arguments& arguments) {
+Status RunCopy(const H5copyArguments& arguments) {
   const bool has_object = !arguments.source.empty() && !arguments.destination.empty();
   if (has_object == !arguments.list.empty()) {
     return Error(ErrorCode::kInvalidArgument, "expected -s and -d, or --list");
@@ -68,7 +68,7 @@ Status RunCopy(const Arguments& arguments) {
 void AddH5copyCommand(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "h5copy", "Copy operators of an HDF5 dump into another file, to replay them alone.");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<H5copyArguments>();
   command->add_option("-i,--input", arguments->input, "the dump")->required();
   AddOutput(*command, arguments->output, "made when missing; else added to")->required();
   command->add_option("-s,--source", arguments->source, "object, such as /add_Tensor/7/");

@@ -29,12 +29,12 @@ constexpr const char* kNotes =
     "those of reduce_scatter are different slices, what irecv gets is what isend of its partner "
     "gave.";
 
-struct Arguments {
+struct MergeArguments {
   std::string input, input_option, output = "./output", config;
   int threads = 0;
 };
 
-Result<int> RunMerge(const Arguments& arguments) {
+Result<int> RunMerge(const MergeArguments& arguments) {
   if (arguments.input.empty() == arguments.input_option.empty()) {
     return Error(ErrorCode::kInvalidArgument, "name the directory of the results once");
   }
@@ -56,7 +56,7 @@ Result<int> RunMerge(const Arguments& arguments) {
 }  // namespace
 
 void AddMergeCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MergeArguments>();
   CLI::App* command = app.add_subcommand(
       "merge", "Put chosen calls of the compared ranks side by side, one sheet per metric.");
   command->alias("merge_result");

@@ -16,11 +16,11 @@
 namespace plumbline::cli {
 namespace {
 
-struct Arguments {
+struct OpGenerateArguments {
   std::string config_path, output_dir;
 };
 
-Status RunOpGenerate(const Arguments& arguments) {
+Status RunOpGenerate(const OpGenerateArguments& arguments) {
   PL_TRY_ASSIGN(const precheck::OpScriptConfig config,
                 precheck::ReadOpScriptConfig(arguments.config_path));
   PL_TRY_ASSIGN(const std::string script,
@@ -32,7 +32,7 @@ Status RunOpGenerate(const Arguments& arguments) {
 }  // namespace
 
 void AddOpGenerateCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<OpGenerateArguments>();
   CLI::App* command = app.add_subcommand(
       "op_generate", "Write a program that runs one recorded call and shows its errors.");
   command->add_option("-i,--config_input", arguments->config_path, "the config_op.json")->required();

@@ -34,7 +34,7 @@ constexpr int kUnusable = 2;
 constexpr int kAnomalyFound = 3;
 constexpr int kNotAllJudged = 4;
 
-struct Arguments {
+struct OverflowArguments {
   std::string path, input_path, dump_path;
   std::optional<size_t> count;  // of a device's records
   OverflowCheckOptions options;
@@ -94,7 +94,7 @@ void PrintFinding(const OverflowReport& report) {
   for (const std::string& file : report.files) Print(fmt::format("  written: {}\n", OneLine(file)));
 }
 
-int StatusOf(const OverflowReport& report, const Arguments& arguments) {
+int StatusOf(const OverflowReport& report, const OverflowArguments& arguments) {
   const bool bad = report.found() || report.bad_entries > 0;
   if (bad && arguments.fail_on_anomaly) return kAnomalyFound;
   if (report.truncated && !arguments.allow_partial) return kNotAllJudged;
@@ -113,7 +113,7 @@ void PrintNotJudged(const std::vector<std::string>& notes) {
 
 // Runs the answer again with its inputs in other types. That it cannot be is no failure of the
 // search.
-void ReplayFirst(const Arguments& arguments, OverflowReport& report) {
+void ReplayFirst(const OverflowArguments& arguments, OverflowReport& report) {
   const auto first = std::find_if(report.details.begin(), report.details.end(),
                                   [](const OverflowDetails& d) { return d.origin == 0; });
   const OverflowOrigin& origin = report.analysis.origins.front();
@@ -132,7 +132,7 @@ void ReplayFirst(const Arguments& arguments, OverflowReport& report) {
 }
 
 // `unreadable`: what nobody has looked into.
-Result<int> RunOverflow(const Arguments& arguments, const std::string& path,
+Result<int> RunOverflow(const OverflowArguments& arguments, const std::string& path,
                         const std::vector<std::string>& unreadable) {
   Result<OverflowReport> checked = CheckOverflow(path, arguments.options);
   if (!checked) {
@@ -163,7 +163,7 @@ int TellFailure(const operators::DumpFailure& failure) {
 
 // Records of a device: those of -d as upstream's program has it, one of them unless -n says more;
 // without -d all.
-int RunDeviceOverflow(const Arguments& arguments, load::DumpFiles found) {
+int RunDeviceOverflow(const OverflowArguments& arguments, load::DumpFiles found) {
   const size_t all = std::numeric_limits<size_t>::max();
   const auto made = operators::SummarizeOverflows(
       {arguments.options.output_directory,
@@ -191,7 +191,7 @@ int RunDeviceOverflow(const Arguments& arguments, load::DumpFiles found) {
 }
 
 // A tree with records of a device, or else a recording.
-int RunOnTree(const Arguments& arguments, const std::string& path) {
+int RunOnTree(const OverflowArguments& arguments, const std::string& path) {
   Result<load::DumpFiles> found = load::FindDumpFiles(path, {.recursive = true});
   if (found && operators::HasOverflowRecords(*found)) {
     return RunDeviceOverflow(arguments, *std::move(found));
@@ -209,7 +209,7 @@ int RunOnTree(const Arguments& arguments, const std::string& path) {
   return is_unusable ? kUnusable : reported;
 }
 
-int RunOnDevice(const Arguments& arguments) {
+int RunOnDevice(const OverflowArguments& arguments) {
   Result<load::DumpFiles> found = load::FindDumpFiles(arguments.dump_path, {.recursive = true});
   if (found) return RunDeviceOverflow(arguments, *std::move(found));
   return TellFailure(operators::Failed(operators::DumpCode::kInvalidPath, found.error()));
@@ -218,7 +218,7 @@ int RunOnDevice(const Arguments& arguments) {
 }  // namespace
 
 void AddOverflowCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<OverflowArguments>();
   CLI::App* command = app.add_subcommand(
       "overflow", "Find the first NaN or Inf over all ranks of a recorded step.");
   command->alias("overflow_check")->alias("nan_analyze");

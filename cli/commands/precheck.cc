@@ -40,7 +40,7 @@ constexpr int kMostWorkers = 64;
 constexpr int kUsualWorkersOfDevice = 8;
 constexpr double kMostSeconds = 1e6;
 
-struct Arguments {
+struct PrecheckArguments {
   std::string path, api_info;
   std::string config_path;
   std::string as;  // the command of upstream's that this one stands for; empty: none
@@ -75,7 +75,7 @@ void Note(std::string_view text) {
 }
 
 // The file that the user means: any .json file, or the dump.json of a directory.
-Result<std::string> DumpJsonOf(const Arguments& arguments) {
+Result<std::string> DumpJsonOf(const PrecheckArguments& arguments) {
   const std::string& path = arguments.path.empty() ? arguments.api_info : arguments.path;
   PL_TRY_ASSIGN(const PathFacts facts, Inspect(path));
   if (facts.kind == PathKind::kDirectory && !arguments.is_upstream()) {
@@ -95,7 +95,7 @@ Result<std::string> DumpJsonOf(const Arguments& arguments) {
 }
 
 // What the parser does not see; empty: all is well.
-std::string UsageProblemOf(const Arguments& arguments, const CLI::App& command) {
+std::string UsageProblemOf(const PrecheckArguments& arguments, const CLI::App& command) {
   if (std::string empty = EmptyOption(command); !empty.empty()) return empty;
   if (arguments.path.empty() == arguments.api_info.empty()) {
     return arguments.is_upstream() ? "-api_info: is missing (expected a dump.json)"
@@ -109,7 +109,7 @@ std::string UsageProblemOf(const Arguments& arguments, const CLI::App& command) 
 }
 
 // What upstream's commands have otherwise than ours, for a recording of `framework`.
-void ApplyUpstream(Arguments& arguments, std::string_view framework) {
+void ApplyUpstream(PrecheckArguments& arguments, std::string_view framework) {
   PrecheckOptions& options = arguments.options;
   const bool is_mindspore = framework == "mindspore" || framework == "mindtorch";
   if (arguments.as == "run_ut") {
@@ -121,7 +121,7 @@ void ApplyUpstream(Arguments& arguments, std::string_view framework) {
   }
 }
 
-plumbline::Status ApplySettings(Arguments& arguments) {
+plumbline::Status ApplySettings(PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   const char* const defaults = std::getenv(precheck::kDefaultsVariable);
   PL_TRY_ASSIGN(
@@ -147,20 +147,20 @@ void TellWorkers(const PrecheckOptions& options) {
 
 bool MeetsFailOn(const PrecheckReport& report, const std::vector<std::string>& fail_on) {
   const auto is_met = [&](const std::string& word) {
-    const bool has_errors = report.count(precheck::Status::kError) > 0;
+    const bool has_errors = report.count(precheck::CheckStatus::kError) > 0;
     // Where nothing was judged, nothing shows that the device is right.
-    if (report.count(precheck::Status::kPass) == 0 && !has_errors &&
-        report.count(precheck::Status::kWarning) == 0) {
+    if (report.count(precheck::CheckStatus::kPass) == 0 && !has_errors &&
+        report.count(precheck::CheckStatus::kWarning) == 0) {
       return true;
     }
     if (word == "error") return has_errors;
-    if (word == "warning") return has_errors || report.count(precheck::Status::kWarning) > 0;
-    return report.count(precheck::Status::kSkip) > 0;
+    if (word == "warning") return has_errors || report.count(precheck::CheckStatus::kWarning) > 0;
+    return report.count(precheck::CheckStatus::kSkip) > 0;
   };
   return std::ranges::any_of(fail_on, is_met);
 }
 
-void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
+void PrintReport(const PrecheckReport& report, const PrecheckArguments& arguments) {
   for (const std::string& warning : report.warnings) Note(warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
@@ -178,7 +178,7 @@ void PrintReport(const PrecheckReport& report, const Arguments& arguments) {
   }
 }
 
-Result<int> RunPrecheckCommand(Arguments& arguments) {
+Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   PL_TRY(ApplySettings(arguments));
   // Who calls upstream's commands looks for their files alone.
@@ -210,7 +210,7 @@ Result<int> RunPrecheckCommand(Arguments& arguments) {
   return MeetsFailOn(report, arguments.fail_on) ? found : 0;
 }
 
-void AddDeviceOptions(CLI::App& command, Arguments& arguments) {
+void AddDeviceOptions(CLI::App& command, PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   command
       .add_option("--device_type,--device-type", options.device_type,
@@ -243,7 +243,7 @@ void AddDeviceOptions(CLI::App& command, Arguments& arguments) {
       ->group("");
 }
 
-void AddOptions(CLI::App& command, Arguments& arguments) {
+void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
   PrecheckOptions& options = arguments.options;
   command.add_option("dump", arguments.path, "dump.json, or a rank or step directory");
   command.add_option("--api_info,--api_info_file", arguments.api_info, "the same")->group("");
@@ -292,7 +292,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
   command.add_option("--recorded-with", options.framework, "what upstream's -f said")->group("");
 }
 
-int TellFailure(const Arguments& arguments, const Error& error) {
+int TellFailure(const PrecheckArguments& arguments, const Error& error) {
   const int status = ReportError("precheck", error);
   return arguments.is_upstream() ? kUpstreamFailed : status;
 }
@@ -300,7 +300,7 @@ int TellFailure(const Arguments& arguments, const Error& error) {
 }  // namespace
 
 void AddPrecheckCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PrecheckArguments>();
   CLI::App* command = app.add_subcommand(
       "precheck", "Run every recorded call again and say which ones a device computes wrong.");
   AddOptions(*command, *arguments);

@@ -33,7 +33,7 @@ constexpr int kInterrupted = 130;
 constexpr double kMostSeconds = 1e6;
 constexpr const char* kSwitch = "-j,--jit_compile,--jit-compile";
 
-struct Arguments {
+struct RunOverflowCheckArguments {
   std::string path, api_info;
   double api_timeout = 600;
   std::vector<std::string> fail_on;
@@ -83,7 +83,7 @@ bool MeetsFailOn(const OverflowReplayReport& report, const std::vector<std::stri
   });
 }
 
-Result<int> RunOverflowCheck(Arguments& arguments) {
+Result<int> RunOverflowCheck(RunOverflowCheckArguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   PL_TRY_ASSIGN(options.dump_json,
                 DumpJsonOf(arguments.path.empty() ? arguments.api_info : arguments.path));
@@ -120,7 +120,7 @@ void AddSwitch(CLI::App& command, bool& is_on) {
       ->type_name("[BOOL]");
 }
 
-void AddOptions(CLI::App& command, Arguments& arguments) {
+void AddOptions(CLI::App& command, RunOverflowCheckArguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   command.add_option("dump", arguments.path, "dump.json, or a rank or step directory");
   command.add_option("--api_info,--api_info_file", arguments.api_info, "the same")->group("");
@@ -155,7 +155,7 @@ void AddOptions(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 void AddRunOverflowCheckCommand(CLI::App& app, int& exit_status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<RunOverflowCheckArguments>();
   CLI::App* command = app.add_subcommand(
       "run_overflow_check",
       "Run recorded calls again and say whether an overflow is the device's own.");

@@ -130,7 +130,7 @@ std::vector<FilePath> FilesOf(const PrecheckReport& report) {
   return files;
 }
 
-void BindOptions(nb::module_& m) {
+void BindPrecheckOptions(nb::module_& m) {
   nb::class_<PrecheckOptions>(m, "PrecheckOptions", "What run_precheck does.")
       .def(nb::init<>())
       .def_prop_rw("dump", &PathAt<&PrecheckOptions::dump_json>,
@@ -177,7 +177,7 @@ void BindOptions(nb::module_& m) {
 }  // namespace
 
 void BindPrecheck(nb::module_& m) {
-  BindOptions(m);
+  BindPrecheckOptions(m);
   nb::class_<PrecheckReport>(m, "PrecheckReport", "What a pre-check found.")
       .def(
           "summary_text",

@@ -53,11 +53,11 @@ int Traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int Clear(PyObject* /*self*/) {
-  // The original stays callable for whoever still holds the probe; Free releases it.
+  // The original stays callable for whoever still holds the probe; FreeProbe releases it.
   return 0;
 }
 
-void Free(PyObject* self) {
+void FreeProbe(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_DECREF(AsProbe(self)->original);
@@ -137,7 +137,7 @@ PyTypeObject* NewType(const char* name, descrgetfunc bind, unsigned long extra_f
       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
       {Py_tp_traverse, reinterpret_cast<void*>(Traverse)},
       {Py_tp_clear, reinterpret_cast<void*>(Clear)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(Free)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(FreeProbe)},
       {Py_tp_getattro, reinterpret_cast<void*>(GetAttribute)},
       {Py_tp_setattro, reinterpret_cast<void*>(SetAttribute)},
       {Py_tp_repr, reinterpret_cast<void*>(Represent)},

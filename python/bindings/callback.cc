@@ -32,7 +32,7 @@ int RaiseAgain(void* value) {
   return -1;
 }
 
-PyObject* Call(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
+PyObject* CallCallback(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
   auto* callback = reinterpret_cast<Callback*>(self);
   Py_INCREF(self);  // the call itself may remove the hook
   RunGuarded(*callback->recorder, [&] { callback->body(args); });
@@ -40,7 +40,7 @@ PyObject* Call(PyObject* self, PyObject* args, PyObject* /*kwargs*/) {
   Py_RETURN_NONE;
 }
 
-void Free(PyObject* self) {
+void FreeCallback(PyObject* self) {
   auto* callback = reinterpret_cast<Callback*>(self);
   callback->body.~CallbackBody();
   Py_DECREF(callback->owner);
@@ -96,8 +96,8 @@ void DropError() {
 
 bool InitCallbackType() {
   PyType_Slot slots[] = {
-      {Py_tp_call, reinterpret_cast<void*>(Call)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(Free)},
+      {Py_tp_call, reinterpret_cast<void*>(CallCallback)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(FreeCallback)},
       {0, nullptr},
   };
   PyType_Spec spec = {"plumbline._core.Callback", sizeof(Callback), 0,

@@ -29,7 +29,7 @@ namespace {
 constexpr int kMostLevels = 5;
 
 using Files = std::map<std::string, std::string>;  // path by "input.0"
-struct Row {
+struct TreeRow {
   std::string target, golden;
   std::vector<std::string> cells;  // Mean to Max Relative Error
   measure::ArrayVerdict verdict;
@@ -91,7 +91,7 @@ long double EpsilonOf(DType dtype) {
   return is_float ? 2.0L * UnitRoundoff(dtype) : std::numeric_limits<double>::epsilon();
 }
 
-void Measure(const TensorView& a, const TensorView& b, Row& row) {
+void Measure(const TensorView& a, const TensorView& b, TreeRow& row) {
   long double most_absolute = 0, most_relative = 0;
   bool any_nan = false;
   const auto count = static_cast<size_t>(a.element_count());
@@ -110,7 +110,7 @@ void Measure(const TensorView& a, const TensorView& b, Row& row) {
   row.verdict = measure::JudgePair(a, b);
 }
 
-void CompareFiles(Row& row) {
+void CompareFiles(TreeRow& row) {
   const auto left = npy::NpyFile::Open(row.target), right = npy::NpyFile::Open(row.golden);
   const auto a = left ? Tensor::Copy(left->view()) : Result<Tensor>(left.error());
   const auto b = right ? Tensor::Copy(right->view()) : Result<Tensor>(right.error());
@@ -134,7 +134,7 @@ void CompareFiles(Row& row) {
 
 // Adds rows of two directories of arrays; a missing one is an empty path.
 Status CompareDirectories(const std::string& target, const std::string& golden,
-                          std::vector<Row>& rows) {
+                          std::vector<TreeRow>& rows) {
   Files mine, theirs;
   if (!target.empty()) {
     PL_TRY_ASSIGN(mine, ArraysIn(target));
@@ -146,7 +146,7 @@ Status CompareDirectories(const std::string& target, const std::string& golden,
   for (const auto& [key, path] : mine) keys.insert(key);
   for (const auto& [key, path] : theirs) keys.insert(key);
   for (const std::string& key : keys) {
-    Row& row = rows.emplace_back();
+    TreeRow& row = rows.emplace_back();
     if (const auto found = mine.find(key); found != mine.end()) row.target = found->second;
     if (const auto found = theirs.find(key); found != theirs.end()) row.golden = found->second;
     if (!row.target.empty() && !row.golden.empty()) {
@@ -168,7 +168,7 @@ Result<std::vector<std::string>> DirectoriesIn(const std::string& path) {
 // Adds the rows of two directories and of those below. Directories of operators pair by name, those
 // of an operator's times by position. An empty path: the side lacks it.
 Status CompareLevels(const std::string& target, const std::string& golden, int level,
-                     std::vector<Row>& rows) {
+                     std::vector<TreeRow>& rows) {
   constexpr int kOfOperator = 1;
   PL_TRY(CompareDirectories(target, golden, rows));
   PL_TRY_ASSIGN(const std::vector<std::string> mine, DirectoriesIn(target));
@@ -194,12 +194,12 @@ Status CompareLevels(const std::string& target, const std::string& golden, int l
 }
 
 // Lines end in CR LF, as upstream's do; line breaks within a cell stay as they are.
-std::string TableText(const std::vector<Row>& rows) {
+std::string TableText(const std::vector<TreeRow>& rows) {
   std::string text(kByteOrderMark);
   text +=
       "NPU File Name,Bench File Name,Mean,Bench Mean,Md5 Consistency,Max Abs Error,"
       "Max Relative Error,Verdict,Reason,Problem\r\n";
-  for (const Row& row : rows) {
+  for (const TreeRow& row : rows) {
     csv::Row cells = {row.target, row.golden};
     const size_t measured = 5;
     for (size_t i = 0; i < measured; ++i) {
@@ -228,13 +228,13 @@ Result<NpyTreeReport> CompareNpyTrees(const std::string& target, const std::stri
   if (left == right) {
     return Error(ErrorCode::kInvalidArgument, target + ": is given on both sides");
   }
-  std::vector<Row> rows;
+  std::vector<TreeRow> rows;
   PL_TRY(CompareLevels(left, right, 0, rows));
   PL_TRY(MakeDirectories(output));
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   NpyTreeReport report{JoinPath(output, fmt::format("batch_compare_{}.csv", seconds)), rows.size()};
-  for (const Row& row : rows) {
+  for (const TreeRow& row : rows) {
     if (!measure::IsGood(row.verdict.verdict)) ++report.differing;
   }
   PL_TRY(WriteFileAtomically(report.path, TableText(rows), /*durable=*/false));

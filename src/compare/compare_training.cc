@@ -11,7 +11,7 @@ namespace {
 
 using match::CallPair;
 using match::TrainingMatch;
-using Names = std::unordered_map<std::string_view, std::string_view>;
+using ShownNames = std::unordered_map<std::string_view, std::string_view>;
 
 void WarnOfTheRest(const TrainingMatch& found, Comparison& comparison) {
   const auto warn = [&](uint64_t count, std::string_view what) {
@@ -22,14 +22,14 @@ void WarnOfTheRest(const TrainingMatch& found, Comparison& comparison) {
   warn(found.other, "calls of either side that are no modules or wrap one");
 }
 
-std::string_view Shown(const Names& names, std::string_view name) {
+std::string_view Shown(const ShownNames& names, std::string_view name) {
   const auto known = names.find(name);
   return known == names.end() ? name : known->second;
 }
 
 // Everything before went by the name of the first of several.
 void ShowAllNames(const TrainingMatch& found, Comparison& comparison) {
-  Names names;
+  ShownNames names;
   for (const auto& [first, all] : found.shown_names) names.insert_or_assign(first, all);
   for (ComparedRow& row : comparison.rows) {
     for (Slot<Item>* item : {&row.target, &row.golden}) {

@@ -81,9 +81,9 @@ void AddPrintedPrecision(const Comparison& comparison, std::vector<double>& nois
 
 namespace {
 
-using Names = std::unordered_set<std::string_view>;
+using NameSet = std::unordered_set<std::string_view>;
 
-void Keep(const Names& names, std::string_view side, std::vector<match::CallItems>& calls,
+void Keep(const NameSet& names, std::string_view side, std::vector<match::CallItems>& calls,
           std::vector<std::string>& warnings) {
   const size_t before = calls.size();
   for (match::CallItems& call : calls) {
@@ -97,8 +97,8 @@ void Keep(const Names& names, std::string_view side, std::vector<match::CallItem
                   CountText(before, "call"), side));
 }
 
-Names NamesOf(const std::vector<match::CallItems>& calls) {
-  Names names;
+NameSet NamesOf(const std::vector<match::CallItems>& calls) {
+  NameSet names;
   for (const match::CallItems& call : calls) {
     for (const Item& item : call.items) names.insert(item.name);
   }
@@ -111,7 +111,7 @@ Result<uint64_t> KeepMapped(const std::string& mapping_path, std::vector<match::
                             std::vector<match::CallItems>& golden,
                             std::vector<std::string>& warnings) {
   PL_TRY_ASSIGN(const match::TextPairs mapping, match::ReadDataMapping(mapping_path));
-  Names targets, goldens;
+  NameSet targets, goldens;
   for (const auto& [ours, theirs] : mapping) {
     targets.insert(ours);
     goldens.insert(theirs);
@@ -124,7 +124,7 @@ Result<uint64_t> KeepMapped(const std::string& mapping_path, std::vector<match::
                              "tables, such as Default_MatMul-op0.MatMul.0.forward.output.0)",
                              mapping_path, target.empty() ? "target" : "golden side"));
   }
-  const Names ours = NamesOf(target), theirs = NamesOf(golden);
+  const NameSet ours = NamesOf(target), theirs = NamesOf(golden);
   return static_cast<uint64_t>(std::ranges::count_if(mapping, [&](const auto& line) {
     return !ours.contains(line.first) && !theirs.contains(line.second);
   }));

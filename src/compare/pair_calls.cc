@@ -285,7 +285,7 @@ class LoneValues {
 };
 
 // Parts a pair whose arguments are the next entry, into calls of another form.
-CallPair Part(const CallItems& target, const CallItems& golden, CallPair& pair,
+CallPair PartCalls(const CallItems& target, const CallItems& golden, CallPair& pair,
               CallPair& arguments) {
   const bool of_target = arguments.target != CallPair::kNone;
   const auto& [a, b] = arguments.links.front();
@@ -319,7 +319,7 @@ void PartEquivalentCalls(const std::vector<CallItems>& target, const std::vector
     for (size_t i = 1; i < pairs.size(); ++i) {
       CallPair& pair = pairs[i - 1];
       if (!IsDefault(pairs[i]) || !pair.paired() || !lone.Meet(pair)) continue;
-      alone.push_back(Part(target[pair.target], golden[pair.golden], pair, pairs[i]));
+      alone.push_back(PartCalls(target[pair.target], golden[pair.golden], pair, pairs[i]));
       lone.AddCallsOf(pair);
       lone.AddCallsOf(alone.back());
       again = true;

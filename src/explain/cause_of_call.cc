@@ -189,7 +189,7 @@ std::string AddSkippedCalls(const Comparison& comparison, const ComparedRow& row
 
 namespace {
 
-std::string ApiOf(const std::string& call_name) {
+std::string BareApiOf(const std::string& call_name) {
   const std::optional<CallName> name = ParseCallName(call_name);
   if (!name) return {};
   return std::string(name->form == CallName::Form::kApi ? name->path : name->class_name);
@@ -279,7 +279,7 @@ class CauseFinder {
   // An argument that shows as one factor or as dropout is called by what it does.
   Cause ArgumentCause(const ComparedRow& row, const ComparedCall& call) {
     Cause cause = ArgumentAlone(row, call);
-    const std::string api = ApiOf(call.name());
+    const std::string api = BareApiOf(call.name());
     const bool is_factor = api.find("mul") != api.npos || api.find("div") != api.npos ||
                            row.item().name.ends_with("scale");
     const bool is_dropout = api.find("dropout") != api.npos;
@@ -338,7 +338,7 @@ class CauseFinder {
         if (auto cause = OtherSource(row, earlier)) return cause;
       }
       const bool is_share =
-          is_own && measure::IsReduction(ApiOf(comparison_.calls[row.call].name()));
+          is_own && measure::IsReduction(BareApiOf(comparison_.calls[row.call].name()));
       return Cause{is_share ? "not-reduced"
                    : is_own ? "not-applied"
                             : "stale",
@@ -380,7 +380,7 @@ class CauseFinder {
   // Whether the call sums over ranks and `item` is what went into it.
   bool IsShareOf(uint32_t call_index, const Item& item) const {
     const ComparedCall& call = comparison_.calls[call_index];
-    if (!measure::IsReduction(ApiOf(call.golden_name))) return false;
+    if (!measure::IsReduction(BareApiOf(call.golden_name))) return false;
     // Of a call that the target left out, golden's input stands for what would have gone in.
     for (const ComparedRow& row : measure::RowsOf(comparison_, call)) {
       const Slot<Item>& given = row.target ? row.target : row.golden;
@@ -398,7 +398,7 @@ class CauseFinder {
     measure::CauseRequest request;
     request.target = target->view();
     request.golden = golden->view();
-    request.api = ApiOf(call.name());
+    request.api = BareApiOf(call.name());
     request.explained = row.expected;
     request.is_source = measure::IsInput(row);
     const verdict::CandidateFiles candidates =
@@ -488,7 +488,7 @@ class CauseFinder {
 
   // Without tensors: a product whose last operand only golden has.
   void AddMissingBias(const ComparedCall& call, const ComparedCall& other, Cause& cause) const {
-    const std::string api = ApiOf(call.name());
+    const std::string api = BareApiOf(call.name());
     if (!api.starts_with("linear") && !api.starts_with("conv")) return;
     for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || !row.golden->is_tensor || row.golden->role == ItemRole::kOutput) continue;
@@ -542,7 +542,7 @@ class CauseFinder {
     measure::CauseRequest request;
     request.target = target_file->view();
     request.golden = golden_file->view();
-    request.api = ApiOf(call.name());
+    request.api = BareApiOf(call.name());
     std::deque<TensorFile> files;
     for (const ComparedRow& row : measure::RowsOf(comparison_, other)) {
       if (!row.golden || row.golden->role == ItemRole::kOutput) continue;

@@ -20,7 +20,7 @@
 namespace plumbline::explain {
 namespace {
 
-constexpr size_t kMostNames = 24;
+constexpr size_t kMostListed = 24;
 
 struct Plan {
   std::string task = "tensor", level;
@@ -44,7 +44,7 @@ const ComparedCall* CallNamed(const Comparison& comparison, std::string_view nam
 
 void AddName(const std::string& name, std::vector<std::string>& names) {
   const bool known = std::find(names.begin(), names.end(), name) != names.end();
-  if (!name.empty() && !known && names.size() < kMostNames) names.push_back(name);
+  if (!name.empty() && !known && names.size() < kMostListed) names.push_back(name);
 }
 
 // The last row before `end` that shows an output of the contents of `wanted`.

@@ -30,7 +30,7 @@ bool IsRankOrStepName(std::string_view name) {
 }
 
 // Deepest layout: dump directory / step / rank.
-constexpr int kMaxDepth = 2;
+constexpr int kStepsDepth = 2;
 
 Status Collect(const std::string& directory, std::string_view file, int depth,
                std::vector<std::string>& found) {
@@ -39,7 +39,7 @@ Status Collect(const std::string& directory, std::string_view file, int depth,
     found.push_back(here);
     return {};
   }
-  if (depth == kMaxDepth) return {};
+  if (depth == kStepsDepth) return {};
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   for (const std::string& name : names) {
     if (!IsRankOrStepName(name)) continue;

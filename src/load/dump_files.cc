@@ -11,7 +11,7 @@
 namespace plumbline::load {
 namespace {
 
-constexpr int kMaxDepth = 30;
+constexpr int kSearchDepth = 30;
 
 bool IsDumpName(const std::string& name, const DumpSearch& search) {
   return acl::ParseDumpFileName(name) || (search.takes_atb && atb::IsBinFileName(name));
@@ -53,7 +53,7 @@ Status Search(const std::string& directory, const std::string& below, const Dump
 
 Result<DumpFiles> FindDumpFiles(const std::string& directory, const DumpSearch& search) {
   DumpFiles found;
-  PL_TRY(Search(directory, "", search, search.recursive ? kMaxDepth : 0, found));
+  PL_TRY(Search(directory, "", search, search.recursive ? kSearchDepth : 0, found));
   return found;
 }
 

@@ -289,9 +289,9 @@ class Reader {
 }  // namespace
 
 std::optional<KernelFile> ParseKernelFile(std::string_view name) {
-  constexpr std::string_view kEnding = ".npy";
-  if (!name.ends_with(kEnding)) return std::nullopt;
-  std::string_view rest = name.substr(0, name.size() - kEnding.size());
+  constexpr std::string_view kFileEnding = ".npy";
+  if (!name.ends_with(kFileEnding)) return std::nullopt;
+  std::string_view rest = name.substr(0, name.size() - kFileEnding.size());
   KernelFile file;
   std::string_view last = TakeLast(rest);
   std::string_view format = last;
@@ -353,7 +353,7 @@ std::string GraphFile(const std::vector<std::string>& directories, std::string_v
 
 namespace {
 
-constexpr int kMaxDepth = 10;
+constexpr int kGraphDumpDepth = 10;
 constexpr std::string_view kAny = "*";
 
 std::vector<std::string_view> PartsOf(std::string_view path) {
@@ -400,8 +400,8 @@ std::optional<GraphDirectory> PlaceOf(const std::string& path, const std::string
   const Place place(text, PartsOf(text).size() - above);
   const std::optional<int64_t> last = place.number(1);
   if (!last) return std::nullopt;
-  constexpr std::string_view kRank = "rank_";
-  if (const auto rank = NaturalAfter(kRank, place.part(4))) {
+  constexpr std::string_view kRankName = "rank_";
+  if (const auto rank = NaturalAfter(kRankName, place.part(4))) {
     return GraphDirectory{path, *rank, *last, place.number(2)};
   }
   if (text.find("/rank_") != std::string::npos) return std::nullopt;
@@ -519,7 +519,7 @@ class Search {
         visit_(std::move(*place), [&listing] { return listing.Next(); });
       }
     }
-    if (depth == kMaxDepth || (one_ && found_)) return;
+    if (depth == kGraphDumpDepth || (one_ && found_)) return;
     for (const std::string& name : listing.Children()) {
       const std::string child = JoinPath(directory, name);
       const auto facts = Inspect(child);  // links are not followed: they may lead in circles
@@ -634,10 +634,10 @@ Result<std::vector<std::string>> ResolveGraphPath(const std::string& path) {
 
 namespace {
 
-constexpr std::string_view kRank = "rank_";
+constexpr std::string_view kRankName = "rank_";
 constexpr std::string_view kGraphs = "graphs";
 constexpr std::string_view kGraphName = "ms_output_trace_code_graph_";
-constexpr std::string_view kEnding = ".pb";
+constexpr std::string_view kFileEnding = ".pb";
 
 }  // namespace
 
@@ -645,13 +645,13 @@ Result<std::vector<CompiledGraph>> ListCompiledGraphs(const std::string& root) {
   std::vector<CompiledGraph> files;
   PL_TRY_ASSIGN(const std::vector<std::string> ranks, ListDirectory(root));
   for (const std::string& rank_name : ranks) {
-    const std::optional<int64_t> rank = NaturalAfter(kRank, rank_name);
+    const std::optional<int64_t> rank = NaturalAfter(kRankName, rank_name);
     const std::string directory = JoinPath(JoinPath(root, rank_name), kGraphs);
     if (!rank || KindOf(directory) != PathKind::kDirectory) continue;
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
     for (const std::string& name : names) {
-      if (!name.ends_with(kEnding)) continue;
-      const std::string_view stem = std::string_view(name).substr(0, name.size() - kEnding.size());
+      if (!name.ends_with(kFileEnding)) continue;
+      const std::string_view stem = std::string_view(name).substr(0, name.size() - kFileEnding.size());
       const std::optional<int64_t> graph = NaturalAfter(kGraphName, stem);
       if (graph) files.push_back({*rank, *graph, JoinPath(directory, name)});
     }

@@ -75,7 +75,7 @@ void ReadHeader(const std::string& path, IndexedTensor& tensor) {
 
 // Full names of the kernels of one rank by what dumps may call them; empty where several kernels
 // are called so.
-class KernelNames {
+class KernelTable {
  public:
   void Add(const std::string& full) {
     Put(MangledKernel(full), full);
@@ -223,7 +223,7 @@ void GraphIndex::ResolveKernels(const std::string& root) {
   // Without tables, or with damaged ones, names stay as the dump has them.
   const auto orders = ReadExecutionOrders(root);
   if (!orders) return;
-  std::map<int64_t, KernelNames> names;
+  std::map<int64_t, KernelTable> names;
   for (const ExecutionOrder& order : *orders) {
     for (const std::string& kernel : order.kernels) {
       names[order.rank].Add(texts_.emplace_back(kernel));
@@ -246,9 +246,9 @@ namespace {
 constexpr std::string_view kDirectory = "execution_order";
 constexpr std::string_view kOrderName = "ms_execution_order_graph_";
 constexpr std::string_view kHistoryName = "ms_global_execution_order_graph_";
-constexpr std::string_view kEnding = ".csv";
+constexpr std::string_view kCsv = ".csv";
 constexpr std::string_view kHeader = "NodeExecutionOrder-FullNameWithScope";
-constexpr std::string_view kRank = "rank_";
+constexpr std::string_view kRankPrefix = "rank_";
 
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines = SplitAt(text, '\n');
@@ -291,13 +291,13 @@ Status ReadRank(const std::string& directory, int64_t rank, std::vector<Executio
   if (KindOf(place) != PathKind::kDirectory) return {};
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(place));
   for (const std::string& name : names) {
-    if (!name.ends_with(kEnding)) continue;
-    const std::string_view stem = std::string_view(name).substr(0, name.size() - kEnding.size());
+    if (!name.ends_with(kCsv)) continue;
+    const std::string_view stem = std::string_view(name).substr(0, name.size() - kCsv.size());
     const std::optional<int64_t> graph = NaturalAfter(kOrderName, stem);
     if (!graph) continue;
     ExecutionOrder order{JoinPath(place, name), rank, *graph, {}, {}};
     PL_TRY_ASSIGN(order.kernels, ReadKernels(order.path));
-    const std::string history = fmt::format("{}{}{}", kHistoryName, *graph, kEnding);
+    const std::string history = fmt::format("{}{}{}", kHistoryName, *graph, kCsv);
     PL_TRY_ASSIGN(order.history, ReadHistory(JoinPath(place, history)));
     out.push_back(std::move(order));
   }
@@ -309,7 +309,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
   PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
   bool found = false;
   for (const std::string& name : names) {
-    const std::optional<int64_t> rank = NaturalAfter(kRank, name);
+    const std::optional<int64_t> rank = NaturalAfter(kRankPrefix, name);
     if (!rank) continue;
     found = true;
     PL_TRY(ReadRank(JoinPath(directory, name), *rank, out));
@@ -322,7 +322,7 @@ Result<bool> ReadRanksBelow(const std::string& directory, std::vector<ExecutionO
 Result<std::vector<ExecutionOrder>> ReadExecutionOrders(const std::string& root) {
   std::vector<ExecutionOrder> out;
   PL_TRY_ASSIGN(const std::string absolute, AbsolutePath(root));
-  if (const auto rank = NaturalAfter(kRank, BaseName(absolute))) {
+  if (const auto rank = NaturalAfter(kRankPrefix, BaseName(absolute))) {
     PL_TRY(ReadRank(absolute, *rank, out));
   } else {
     PL_TRY_ASSIGN(const bool has_ranks, ReadRanksBelow(absolute, out));

@@ -14,10 +14,10 @@
 namespace plumbline::load {
 namespace {
 
-constexpr std::string_view kNpy = ".npy";
+constexpr std::string_view kNpyEnding = ".npy";
 
 std::string AsArray(const std::string& name) {
-  return name.ends_with(kNpy) ? name : name + std::string(kNpy);
+  return name.ends_with(kNpyEnding) ? name : name + std::string(kNpyEnding);
 }
 
 // One row of the table; an empty file or name: it is none.
@@ -112,7 +112,7 @@ std::string_view NameMapping::Text(uint64_t at, uint32_t bytes) const {
 
 std::string NameMapping::NameIn(const Row& row) const {
   const std::string name(Text(row.name_at, row.name_bytes));
-  return Text(row.file_at, row.file_bytes).ends_with(kNpy) ? AsArray(name) : name;
+  return Text(row.file_at, row.file_bytes).ends_with(kNpyEnding) ? AsArray(name) : name;
 }
 
 std::optional<std::string> NameMapping::Find(std::string_view file) const {
@@ -125,8 +125,8 @@ std::optional<std::string> NameMapping::Find(std::string_view file) const {
 std::string NameMapping::NameOf(std::string_view file) const {
   if (rows_.empty()) return std::string(file);
   if (const auto name = Find(file)) return *name;
-  if (!file.ends_with(kNpy)) return std::string(file);
-  const auto name = Find(file.substr(0, file.size() - kNpy.size()));
+  if (!file.ends_with(kNpyEnding)) return std::string(file);
+  const auto name = Find(file.substr(0, file.size() - kNpyEnding.size()));
   return name ? AsArray(*name) : std::string(file);
 }
 

@@ -184,7 +184,7 @@ namespace {
 constexpr int kDeepest = 12;  // {step}/{time}/{device}/{model}/{id}/{index} and some more
 constexpr size_t kTimeDigits = 14;
 
-bool IsTime(std::string_view name) { return name.size() == kTimeDigits && IsDigits(name); }
+bool IsTimeDirectory(std::string_view name) { return name.size() == kTimeDigits && IsDigits(name); }
 
 struct Found {
   // Directories with dumps by their paths without times; later ones replace earlier ones.
@@ -193,7 +193,7 @@ struct Found {
   std::vector<std::string> above;  // without links: those that are being searched
 };
 
-void Search(const std::string& path, const std::string& name, int depth, Found& found) {
+void SearchDumps(const std::string& path, const std::string& name, int depth, Found& found) {
   const auto entries = ListEntries(path);
   const auto real = RealPath(path);
   if (!entries || !real) {
@@ -209,15 +209,15 @@ void Search(const std::string& path, const std::string& name, int depth, Found& 
   for (const auto& [entry, kind] : *entries) {
     if (kind != PathKind::kDirectory) continue;
     if (std::ranges::count(entry, '.') > 1) continue;  // a file by its name
-    const std::string step = IsTime(entry) ? name : (name.empty() ? entry : name + "/" + entry);
-    Search(JoinPath(path, entry), step, depth + 1, found);
+    const std::string step = IsTimeDirectory(entry) ? name : (name.empty() ? entry : name + "/" + entry);
+    SearchDumps(JoinPath(path, entry), step, depth + 1, found);
   }
   found.above.pop_back();
 }
 
 Found DumpDirectories(const std::string& tree) {
   Found found;
-  if (KindOf(tree) == PathKind::kDirectory) Search(tree, "", 0, found);
+  if (KindOf(tree) == PathKind::kDirectory) SearchDumps(tree, "", 0, found);
   return found;
 }
 

@@ -14,7 +14,7 @@
 namespace plumbline {
 namespace {
 
-constexpr size_t kNone = SIZE_MAX;
+constexpr size_t kNoUnit = SIZE_MAX;
 
 // Numbers for texts, in order of first use.
 class Interner {
@@ -149,7 +149,7 @@ class GraphBuilder {
   explicit GraphBuilder(std::span<const RankScan> scans) : scans_(scans), pairing_(scans) {
     for (const RankScan& scan : scans) {
       graph_.layers.emplace_back(scan.calls.size(), 0);
-      units_.emplace_back(scan.calls.size(), kNone);
+      units_.emplace_back(scan.calls.size(), kNoUnit);
       paired_.emplace_back(scan.calls.size(), 0);
     }
   }
@@ -224,7 +224,7 @@ class GraphBuilder {
     for (size_t rank = 0; rank < units_.size(); ++rank) {
       for (size_t call = 0; call < units_[rank].size(); ++call) {
         size_t& unit = units_[rank][call];
-        if (unit == kNone) unit = NewUnit();
+        if (unit == kNoUnit) unit = NewUnit();
         members_[unit].push_back({rank, call});
       }
     }

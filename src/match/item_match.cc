@@ -22,7 +22,7 @@ namespace plumbline::match {
 
 namespace {
 
-bool IsInput(const Item& item) { return item.is_tensor && item.role == ItemRole::kInput; }
+bool IsInputTensor(const Item& item) { return item.is_tensor && item.role == ItemRole::kInput; }
 
 // Relative difference of two items as far as their statistics show it; infinity when they do not.
 double DistanceOf(const Item& a, const Item& b) {
@@ -50,8 +50,8 @@ double InputDistance(const CallItems& a, const CallItems& b) {
   if (a.items.size() != b.items.size()) return INFINITY;
   double distance = -1;
   for (size_t i = 0; i < a.items.size(); ++i) {
-    if (!IsInput(a.items[i])) continue;
-    if (!IsInput(b.items[i])) return INFINITY;
+    if (!IsInputTensor(a.items[i])) continue;
+    if (!IsInputTensor(b.items[i])) return INFINITY;
     distance = std::max(distance, DistanceOf(a.items[i], b.items[i]));
   }
   return distance < 0 ? INFINITY : distance;
@@ -61,7 +61,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kNoItem = static_cast<size_t>(-1);
 
 // One side's calls, and the backward calls that go with forward calls.
 class Side {
@@ -78,17 +78,17 @@ class Side {
   // What a forward call is told apart by: what goes in and out, its scalar arguments, and whether a
   // gradient goes through it.
   [[nodiscard]] std::string FormOf(size_t forward) const {
-    const std::string_view gradient = GradientOf(forward) == kNone ? "" : "\tderived";
+    const std::string_view gradient = GradientOf(forward) == kNoItem ? "" : "\tderived";
     return fmt::format("{}\t{}{}", StructureOf(calls_[forward]), ArgumentsOf(calls_[forward]),
                        gradient);
   }
   // -1: there is none.
   [[nodiscard]] size_t GradientOf(size_t forward) const {
     std::optional<CallName> name = ParseCallName(calls_[forward].name);
-    if (!name) return kNone;
+    if (!name) return kNoItem;
     name->kind = CallKind::kBackward;
     const auto found = by_name_.find(BuildCallName(*name));
-    return found == by_name_.end() ? kNone : found->second;
+    return found == by_name_.end() ? kNoItem : found->second;
   }
 
  private:
@@ -97,7 +97,7 @@ class Side {
 };
 
 // The forward calls of one name.
-struct Group {
+struct ItemGroup {
   std::vector<size_t> target, golden;
   bool any_moves = false;  // some pair differs in form
   bool is_whole = true;    // no call is paired with one of another name
@@ -113,7 +113,7 @@ ByForm Sorted(const Side& side, const std::vector<size_t>& group) {
 
 // By forms, those of one form in their order; nothing where neither side has all forms of the other
 // as often, or where what goes into two of one form differs.
-std::optional<Pairs> PairedByForm(const Side& target, const Side& golden, const Group& group) {
+std::optional<Pairs> PairedByForm(const Side& target, const Side& golden, const ItemGroup& group) {
   const ByForm of_target = Sorted(target, group.target), of_golden = Sorted(golden, group.golden);
   Pairs pairs;
   for (const auto& [form, calls] : of_target) {
@@ -129,9 +129,9 @@ std::optional<Pairs> PairedByForm(const Side& target, const Side& golden, const 
   return is_all ? std::optional(pairs) : std::nullopt;
 }
 
-std::map<std::string, Group> GroupsOf(const Side& target, const Side& golden,
+std::map<std::string, ItemGroup> GroupsOf(const Side& target, const Side& golden,
                                       const std::vector<size_t>& partner) {
-  std::map<std::string, Group> groups;
+  std::map<std::string, ItemGroup> groups;
   const auto is_forward = [](const CallItems& call) {
     return !call.items.empty() && KindOfCall(call.name) == CallKind::kForward;
   };
@@ -141,10 +141,10 @@ std::map<std::string, Group> GroupsOf(const Side& target, const Side& golden,
   for (size_t i = 0; i < target.size(); ++i) {
     if (!is_forward(target[i])) continue;
     const std::string name = WithoutCallNumber(target[i].key());
-    Group& group = groups[name];
+    ItemGroup& group = groups[name];
     group.target.push_back(i);
     const size_t j = partner[i];
-    if (j == kNone) continue;
+    if (j == kNoItem) continue;
     const std::string other = WithoutCallNumber(golden[j].name);
     if (other != name) group.is_whole = groups[other].is_whole = false;
     group.any_moves = group.any_moves || target.FormOf(i) != golden.FormOf(j);
@@ -169,7 +169,7 @@ std::vector<std::pair<size_t, size_t>> PairedByArguments(const std::vector<CallI
   for (size_t k = 0, count = pairs.size(); k < count; ++k) {
     const size_t i = of_target.GradientOf(pairs[k].first),
                  j = of_golden.GradientOf(pairs[k].second);
-    if (i != kNone || j != kNone) pairs.emplace_back(i, j);
+    if (i != kNoItem || j != kNoItem) pairs.emplace_back(i, j);
   }
   return pairs;
 }
@@ -245,7 +245,7 @@ std::optional<ItemLinks> LinkByName(const CallItems& target, const CallItems& go
   for (size_t i = 0; i < golden.items.size(); ++i) {
     by_part.try_emplace(NormalPart(golden, golden.items[i]), i);
   }
-  std::vector<size_t> partner(target.items.size(), kNone);
+  std::vector<size_t> partner(target.items.size(), kNoItem);
   std::vector<bool> used(golden.items.size(), false);
   for (size_t i = 0; i < target.items.size(); ++i) {
     const auto found = by_part.find(NormalPart(target, target.items[i]));
@@ -255,14 +255,14 @@ std::optional<ItemLinks> LinkByName(const CallItems& target, const CallItems& go
     used[found->second] = true;
   }
   for (size_t i = 0; i < partner.size(); ++i) {
-    for (size_t j = 0; j < used.size() && partner[i] == kNone; ++j) {
+    for (size_t j = 0; j < used.size() && partner[i] == kNoItem; ++j) {
       const bool inputs =
           golden.items[j].role == ItemRole::kInput && target.items[i].role == ItemRole::kInput;
       if (used[j] || !inputs) continue;
       partner[i] = j;
       used[j] = true;
     }
-    if (partner[i] == kNone) return std::nullopt;
+    if (partner[i] == kNoItem) return std::nullopt;
   }
   ItemLinks links;
   for (size_t i = 0; i < partner.size(); ++i) links.emplace_back(i, partner[i]);
@@ -272,7 +272,7 @@ std::optional<ItemLinks> LinkByName(const CallItems& target, const CallItems& go
 bool IsPlainArgument(const Item& item) { return item.role == ItemRole::kInput && !item.is_tensor; }
 
 // Which of `longer` the item of the other side is: by name, then of inputs the first that is left
-// of tensors, or that has the same value of others. kNone: none.
+// of tensors, or that has the same value of others. kNoItem: none.
 size_t PartnerIn(const CallItems& longer, const std::vector<bool>& used, const Item& item) {
   for (size_t j = 0; j < used.size(); ++j) {
     const Item& other = longer.items[j];
@@ -280,7 +280,7 @@ size_t PartnerIn(const CallItems& longer, const std::vector<bool>& used, const I
     if (other.is_tensor != item.is_tensor) continue;
     if (item.is_tensor || (item.digest == other.digest && item.dtype == other.dtype)) return j;
   }
-  return kNone;
+  return kNoItem;
 }
 
 // Links of all items of the shorter call, where what the longer one has beside them are arguments
@@ -297,7 +297,7 @@ std::optional<ItemMatch> LinkBesideDefaults(const CallItems& target, const CallI
   for (size_t j = 0; j < longer.items.size(); ++j) {
     by_part.try_emplace(NormalPart(longer, longer.items[j]), j);
   }
-  std::vector<size_t> partner(shorter.items.size(), kNone);
+  std::vector<size_t> partner(shorter.items.size(), kNoItem);
   std::vector<bool> used(longer.items.size(), false);
   for (size_t i = 0; i < partner.size(); ++i) {
     const auto found = by_part.find(NormalPart(shorter, shorter.items[i]));
@@ -310,8 +310,8 @@ std::optional<ItemMatch> LinkBesideDefaults(const CallItems& target, const CallI
   }
   ItemMatch match;
   for (size_t i = 0; i < partner.size(); ++i) {
-    if (partner[i] == kNone) partner[i] = PartnerIn(longer, used, shorter.items[i]);
-    if (partner[i] == kNone) return std::nullopt;
+    if (partner[i] == kNoItem) partner[i] = PartnerIn(longer, used, shorter.items[i]);
+    if (partner[i] == kNoItem) return std::nullopt;
     used[partner[i]] = true;
     match.links.emplace_back(of_target ? partner[i] : i, of_target ? i : partner[i]);
   }

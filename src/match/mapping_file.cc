@@ -282,10 +282,10 @@ void MapApis(const std::vector<ApiRule>& rules, const std::vector<CallItems>& go
 
 namespace {
 
-constexpr size_t kNone = CallPair::kNone;
+constexpr size_t kNoCall = CallPair::kNone;
 constexpr std::string_view kNothing = "N/A";  // "no counterpart" in a mapping file
 
-struct Place {
+struct TablePlace {
   size_t call = 0, item = 0;
 };
 
@@ -297,7 +297,7 @@ class ValueMatcher {
     for (const auto& [from, to] : mapping) mapping_.emplace(from, to);
     for (size_t j = 0; j < golden.size(); ++j) {
       for (size_t k = 0; k < golden[j].items.size(); ++k) {
-        by_name_.insert_or_assign(golden[j].items[k].name, Place{j, k});
+        by_name_.insert_or_assign(golden[j].items[k].name, TablePlace{j, k});
       }
       used_[j].assign(golden[j].items.size(), false);
     }
@@ -315,7 +315,7 @@ class ValueMatcher {
       const auto line = mapping_.find(items[k].name);
       const bool listed = line != mapping_.end();
       if (listed) found_.insert(line->first);
-      if (const Place* place = Find(listed ? line->second : std::string_view(items[k].name))) {
+      if (const TablePlace* place = Find(listed ? line->second : std::string_view(items[k].name))) {
         by_call[place->call].emplace_back(k, place->item);
       } else {
         alone.push_back(k);
@@ -339,7 +339,7 @@ class ValueMatcher {
     CallPair& rest = pairs.emplace_back();
     rest.target = i;
     rest.reason = "no-golden";
-    for (const size_t k : alone) rest.links.emplace_back(k, kNone);
+    for (const size_t k : alone) rest.links.emplace_back(k, kNoCall);
     return true;
   }
 
@@ -354,7 +354,7 @@ class ValueMatcher {
     rest.reason = "no-target";
     for (size_t k = 0; k < used_[j].size(); ++k) {
       const bool is_left = !used_[j][k] && !SaysNothing(golden_[j].items[k]);
-      if (is_left) rest.links.emplace_back(kNone, k);
+      if (is_left) rest.links.emplace_back(kNoCall, k);
     }
     if (!rest.links.empty()) pairs.push_back(std::move(rest));
   }
@@ -374,7 +374,7 @@ class ValueMatcher {
   // See ItemRules::by_kind.
   bool SaysNothing(const Item& item) const { return rules_.by_kind && !item.dtype; }
 
-  const Place* Find(std::string_view name) const {
+  const TablePlace* Find(std::string_view name) const {
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? nullptr : &found->second;
   }
@@ -404,7 +404,7 @@ class ValueMatcher {
   const std::vector<CallItems>& golden_;
   const ItemRules rules_;
   std::unordered_map<std::string_view, std::string_view> mapping_;
-  std::unordered_map<std::string_view, Place> by_name_;
+  std::unordered_map<std::string_view, TablePlace> by_name_;
   std::unordered_set<std::string_view> found_;
   std::vector<std::vector<bool>> used_;  // by golden call and item
 };
@@ -444,7 +444,7 @@ std::vector<CallPair> MatchByValues(std::vector<CallItems>& target, std::vector<
                std::make_move_iterator(others.end()));
   pairs.insert(pairs.end(), std::make_move_iterator(rest.begin()),
                std::make_move_iterator(rest.end()));
-  std::ranges::stable_sort(pairs, {}, &CallPair::target);  // kNone, golden only, is the largest
+  std::ranges::stable_sort(pairs, {}, &CallPair::target);  // kNoCall, golden only, is the largest
   return pairs;
 }
 

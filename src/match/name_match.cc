@@ -16,16 +16,16 @@ namespace plumbline::match {
 namespace {
 
 using IndexList = std::vector<size_t>;
-constexpr size_t kNone = CallPair::kNone;
+constexpr size_t kUnpaired = CallPair::kNone;
 // Calls whose items are matched before any is paired, and how many of them by one thread at a time.
 constexpr size_t kBlock = 16'384, kShare = 512;
 
-struct Group {
+struct CallGroup {
   IndexList target, golden;
 };
 
 struct Aligned {
-  Group group;
+  CallGroup group;
   std::string_view rule;
 };
 
@@ -47,8 +47,8 @@ class Matcher {
       : target_(target),
         golden_(golden),
         options_(options),
-        partner_(target.size(), kNone),
-        counterpart_(golden.size(), kNone),
+        partner_(target.size(), kUnpaired),
+        counterpart_(golden.size(), kUnpaired),
         rule_(target.size()) {}
 
   std::vector<CallPair> Run() {
@@ -97,8 +97,8 @@ class Matcher {
       }
     });
     if (is_same) return true;
-    std::ranges::fill(partner_, kNone);
-    std::ranges::fill(counterpart_, kNone);
+    std::ranges::fill(partner_, kUnpaired);
+    std::ranges::fill(counterpart_, kUnpaired);
     return false;
   }
 
@@ -113,13 +113,13 @@ class Matcher {
       if (target_[i].items.empty()) continue;
       const auto found = by_name.Find(target_[i].key(), name_at);
       // A mapping may lead two calls to one name; the first has it.
-      if (found && counterpart_[*found] == kNone) Pair(i, *found, {});
+      if (found && counterpart_[*found] == kUnpaired) Pair(i, *found, {});
     }
   }
 
-  bool IsAlone(size_t i) const { return partner_[i] == kNone && !target_[i].items.empty(); }
+  bool IsAlone(size_t i) const { return partner_[i] == kUnpaired && !target_[i].items.empty(); }
   bool IsAloneInGolden(size_t j) const {
-    return counterpart_[j] == kNone && !golden_[j].items.empty();
+    return counterpart_[j] == kUnpaired && !golden_[j].items.empty();
   }
 
   // Whether a side has calls without partner. One side is enough: its calls may belong to pairs
@@ -136,7 +136,7 @@ class Matcher {
 
   bool RecomputationDiffers() const {
     for (size_t i = 0; i < target_.size(); ++i) {
-      if (partner_[i] == kNone) continue;
+      if (partner_[i] == kUnpaired) continue;
       if (target_[i].recomputed != golden_[partner_[i]].recomputed) return true;
     }
     return false;
@@ -145,7 +145,7 @@ class Matcher {
   // --- calls of one name without number -------------------------------------------------------
 
   void PairByOrder() {
-    std::unordered_map<std::string, Group> groups;
+    std::unordered_map<std::string, CallGroup> groups;
     for (size_t i = 0; i < target_.size(); ++i) {
       target_bases_.push_back(WithoutCallNumber(target_[i].key()));
       if (!target_[i].items.empty()) groups[target_bases_[i]].target.push_back(i);
@@ -155,7 +155,7 @@ class Matcher {
       if (!golden_[j].items.empty()) groups[golden_bases_[j]].golden.push_back(j);
     }
     for (const auto& entry : groups) {
-      const Group& group = entry.second;
+      const CallGroup& group = entry.second;
       if (group.target.empty() || group.golden.empty()) continue;
       if (!options_.fuzzy && IsJoined(group)) continue;
       Unpair(group);
@@ -182,20 +182,20 @@ class Matcher {
   }
 
   // Every call of the group has its namesake, run for the same reason.
-  bool IsJoined(const Group& group) const {
+  bool IsJoined(const CallGroup& group) const {
     if (group.target.size() != group.golden.size()) return false;
     return std::ranges::all_of(group.target, [&](size_t i) {
-      return partner_[i] != kNone && target_[i].recomputed == golden_[partner_[i]].recomputed;
+      return partner_[i] != kUnpaired && target_[i].recomputed == golden_[partner_[i]].recomputed;
     });
   }
 
-  void Unpair(const Group& group) {
-    for (const size_t i : group.target) partner_[i] = kNone;
-    for (const size_t j : group.golden) counterpart_[j] = kNone;
+  void Unpair(const CallGroup& group) {
+    for (const size_t i : group.target) partner_[i] = kUnpaired;
+    for (const size_t j : group.golden) counterpart_[j] = kUnpaired;
   }
 
-  Group Part(const Group& group, bool recomputed) const {
-    Group part;
+  CallGroup Part(const CallGroup& group, bool recomputed) const {
+    CallGroup part;
     for (const size_t i : group.target) {
       if (target_[i].recomputed == recomputed) part.target.push_back(i);
     }
@@ -205,7 +205,7 @@ class Matcher {
     return part;
   }
 
-  void PairGroup(const Group& group, std::string_view rule) {
+  void PairGroup(const CallGroup& group, std::string_view rule) {
     if (group.target.empty() || group.golden.empty()) return;
     if (group.target.size() != group.golden.size()) {
       Align(group, rule);
@@ -223,7 +223,7 @@ class Matcher {
     }
   }
 
-  void Align(const Group& group, std::string_view rule,
+  void Align(const CallGroup& group, std::string_view rule,
              const Surroundings* surroundings = nullptr) {
     std::vector<AlignedCall> a =
         Described(target_, target_bases_, group.target, options_.target_site);
@@ -234,11 +234,11 @@ class Matcher {
     // SameNamedCalls that are left differ in structure; that is worth saying.
     std::unordered_map<std::string_view, size_t> by_name;
     for (const size_t j : group.golden) {
-      if (counterpart_[j] == kNone) by_name.emplace(golden_[j].name, j);
+      if (counterpart_[j] == kUnpaired) by_name.emplace(golden_[j].name, j);
     }
     for (const size_t i : group.target) {
       const auto found = by_name.find(target_[i].key());
-      if (partner_[i] == kNone && found != by_name.end()) Pair(i, found->second, rule);
+      if (partner_[i] == kUnpaired && found != by_name.end()) Pair(i, found->second, rule);
     }
   }
 
@@ -265,8 +265,8 @@ class Matcher {
   // --- calls that are left --------------------------------------------------------------------
 
   // Groups of the calls without partner, by a text made of each name.
-  std::unordered_map<std::string, Group> Leftovers(std::string (*key)(std::string_view)) const {
-    std::unordered_map<std::string, Group> groups;
+  std::unordered_map<std::string, CallGroup> Leftovers(std::string (*key)(std::string_view)) const {
+    std::unordered_map<std::string, CallGroup> groups;
     for (size_t i = 0; i < target_.size(); ++i) {
       if (IsAlone(i)) groups[key(target_[i].key())].target.push_back(i);
     }
@@ -286,21 +286,21 @@ class Matcher {
 
   // Calls of one kind between the same two paired calls are the same call under another name.
   void PairByPlace() {
-    std::unordered_map<std::string, Group> groups;
-    std::array<size_t, 2> anchor = {kNone, kNone};  // of calls run once, and recomputed
+    std::unordered_map<std::string, CallGroup> groups;
+    std::array<size_t, 2> anchor = {kUnpaired, kUnpaired};  // of calls run once, and recomputed
     for (size_t i = 0; i < target_.size(); ++i) {
       size_t& place = anchor[target_[i].recomputed ? 1 : 0];
-      if (partner_[i] != kNone) place = partner_[i];
+      if (partner_[i] != kUnpaired) place = partner_[i];
       if (IsAlone(i)) groups[PlaceKey(target_[i], place)].target.push_back(i);
     }
-    anchor = {kNone, kNone};
+    anchor = {kUnpaired, kUnpaired};
     for (size_t j = 0; j < golden_.size(); ++j) {
       size_t& place = anchor[golden_[j].recomputed ? 1 : 0];
-      if (counterpart_[j] != kNone) place = j;
+      if (counterpart_[j] != kUnpaired) place = j;
       if (IsAloneInGolden(j)) groups[PlaceKey(golden_[j], place)].golden.push_back(j);
     }
     for (const auto& entry : groups) {
-      const Group& group = entry.second;
+      const CallGroup& group = entry.second;
       if (!group.target.empty() && !group.golden.empty()) Align(group, "renamed");
     }
   }
@@ -309,19 +309,19 @@ class Matcher {
     const auto moved = PairedByArguments(target_, golden_, partner_);
     for (const auto& [i, j] : moved) Leave(i, j);
     for (const auto& [i, j] : moved) {
-      if (i != kNone && j != kNone) Pair(i, j, "renumbered");
+      if (i != kUnpaired && j != kUnpaired) Pair(i, j, "renumbered");
     }
   }
 
   // Takes the partners of both away.
   void Leave(size_t i, size_t j) {
-    if (i != kNone && partner_[i] != kNone) {
-      counterpart_[partner_[i]] = kNone;
-      partner_[i] = kNone;
+    if (i != kUnpaired && partner_[i] != kUnpaired) {
+      counterpart_[partner_[i]] = kUnpaired;
+      partner_[i] = kUnpaired;
     }
-    if (j != kNone && counterpart_[j] != kNone) {
-      partner_[counterpart_[j]] = kNone;
-      counterpart_[j] = kNone;
+    if (j != kUnpaired && counterpart_[j] != kUnpaired) {
+      partner_[counterpart_[j]] = kUnpaired;
+      counterpart_[j] = kUnpaired;
     }
   }
 
@@ -336,7 +336,7 @@ class Matcher {
     std::vector<ItemMatch> matches(end - begin);
     ParallelBlocks(matches.size(), kShare, [&](size_t from, size_t to) {
       for (size_t i = begin + from; i < begin + to; ++i) {
-        if (partner_[i] == kNone) continue;
+        if (partner_[i] == kUnpaired) continue;
         matches[i - begin] = MatchItems(target_[i], golden_[partner_[i]], options_.items);
       }
     });
@@ -363,7 +363,7 @@ class Matcher {
     CallPair& pair = pairs.emplace_back();
     pair.target = i;
     const size_t j = partner_[i];
-    if (j == kNone) {
+    if (j == kUnpaired) {
       pair.reason = target_[i].recomputed ? "recomputed" : "no-golden";
       return;
     }
@@ -380,7 +380,7 @@ class Matcher {
     pair.role = items.mismatch->role;
     pair.counterpart = j;
     CallPair& other = alone[j] = pair;
-    other.target = kNone;
+    other.target = kUnpaired;
     other.golden = j;
     other.counterpart = i;
   }
@@ -391,13 +391,13 @@ class Matcher {
       CallPair& alone = pairs.emplace_back();
       alone.target = i;
       alone.reason = items.are_defaults ? CallPair::kDefault : "no-golden";
-      for (const size_t k : items.alone_target) alone.links.emplace_back(k, kNone);
+      for (const size_t k : items.alone_target) alone.links.emplace_back(k, kUnpaired);
     }
     if (!items.alone_golden.empty()) {
       CallPair& alone = pairs.emplace_back();
       alone.golden = j;
       alone.reason = items.are_defaults ? CallPair::kDefault : "no-target";
-      for (const size_t k : items.alone_golden) alone.links.emplace_back(kNone, k);
+      for (const size_t k : items.alone_golden) alone.links.emplace_back(kUnpaired, k);
     }
   }
 
@@ -418,8 +418,8 @@ class Matcher {
   const std::vector<CallItems>& target_;
   const std::vector<CallItems>& golden_;
   const MatchOptions& options_;
-  IndexList partner_;      // golden index per target call, or kNone
-  IndexList counterpart_;  // target index per golden call, or kNone
+  IndexList partner_;      // golden index per target call, or kUnpaired
+  IndexList counterpart_;  // target index per golden call, or kUnpaired
   std::vector<std::string_view> rule_;
   std::vector<Aligned> aligned_;
   std::vector<std::string> target_bases_, golden_bases_;  // names without numbers
@@ -530,7 +530,7 @@ bool HasPart(const CallItems& call, std::string_view part) {
       call.items, [&](const Item& item) { return ItemPart(item.name, call.name) == part; });
 }
 
-constexpr std::string_view kForward = "parameters.";  // gradients have the bare name
+constexpr std::string_view kParametersPrefix = "parameters.";  // gradients have the bare name
 constexpr std::string_view kBuffers = "buffers.";
 
 // Parameters that the call wrote into, as buffers under PyTorch's names, where the golden module
@@ -538,8 +538,8 @@ constexpr std::string_view kBuffers = "buffers.";
 void TakeForBuffers(const CallItems& golden, std::vector<Item>& items,
                     std::vector<std::string>& parts) {
   for (size_t i = 0; i < items.size(); ++i) {
-    if (!parts[i].starts_with(kForward) || HasPart(golden, parts[i])) continue;
-    std::string buffer = std::string(kBuffers).append(parts[i].substr(kForward.size()));
+    if (!parts[i].starts_with(kParametersPrefix) || HasPart(golden, parts[i])) continue;
+    std::string buffer = std::string(kBuffers).append(parts[i].substr(kParametersPrefix.size()));
     if (!HasPart(golden, buffer)) continue;
     parts[i] = std::move(buffer);
     items[i].role = ItemRole::kBuffer;
@@ -556,7 +556,7 @@ std::string ModuleOf(std::string_view cell) {
 }  // namespace
 
 std::optional<std::string> ParameterInTorch(std::string_view part) {
-  const std::string_view prefix = part.starts_with(kForward) ? kForward : std::string_view();
+  const std::string_view prefix = part.starts_with(kParametersPrefix) ? kParametersPrefix : std::string_view();
   for (const auto& [ours, theirs] : kNames) {
     if (part.substr(prefix.size()) == ours) return std::string(prefix).append(theirs);
   }

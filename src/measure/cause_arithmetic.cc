@@ -11,12 +11,12 @@ namespace plumbline::measure {
 namespace {
 
 constexpr size_t kSamples = 512;
-constexpr double kMostElements = 1 << 23;  // of one operand
+constexpr double kMostFactors = 1 << 23;  // of one operand
 constexpr double kReproduced = 0.3;        // what may be left of the difference
 constexpr double kLargestRounding = 0.1;   // a larger error is no rounding
 
 // y[b, m, n] = bias[n] + sum over k of x[b, m, k] w[b, k, n], or w[n, k] when it is transposed.
-struct Product {
+struct MatrixProduct {
   std::vector<double> x, w, bias;
   size_t inner = 0;    // k
   size_t rows = 0;     // m of one matrix of the batch
@@ -46,13 +46,13 @@ double RoundedTo(double value, int bits) {
 }
 
 bool Fits(const TensorView& view) {
-  return static_cast<double>(view.element_count()) <= kMostElements &&
+  return static_cast<double>(view.element_count()) <= kMostFactors &&
          InfoOf(view.dtype).kind == DTypeKind::kFloat;
 }
 
 // Sizes of a product, checked against those of its result.
 bool SetSizes(const TensorView& x, const TensorView& w, std::span<const int64_t> y,
-              Product& product) {
+              MatrixProduct& product) {
   if (x.sizes.empty() || w.sizes.size() < 2 || y.empty()) return false;
   const std::span<const int64_t> last = w.sizes.last(2);
   const int64_t inner = x.sizes.back();
@@ -76,7 +76,7 @@ bool SetSizes(const TensorView& x, const TensorView& w, std::span<const int64_t>
   return inner > 1;
 }
 
-std::optional<Product> ProductOf(const CauseRequest& request) {
+std::optional<MatrixProduct> ProductOf(const CauseRequest& request) {
   const std::string_view api = request.api;
   const bool is_linear = api == "linear" || api == "Linear";
   const bool has_addend = api == "addmm";
@@ -92,7 +92,7 @@ std::optional<Product> ProductOf(const CauseRequest& request) {
   const size_t first = has_addend ? 1 : 0;
   const TensorView& x = operands[first]->view;
   const TensorView& w = operands[first + 1]->view;
-  Product product;
+  MatrixProduct product;
   product.is_transposed = is_linear;
   if (!Fits(x) || !Fits(w) || !SetSizes(x, w, request.target.sizes, product)) return std::nullopt;
   const CauseCandidate* bias = has_addend                          ? operands[0]
@@ -132,7 +132,7 @@ Sample SampleOf(const CausePair& pair) {
 
 // |values - product| over |target - golden|, over the sample.
 template <class Round>
-double LeftOf(const Product& product, const Sample& sample, std::span<const double> values,
+double LeftOf(const MatrixProduct& product, const Sample& sample, std::span<const double> values,
               const Round& round) {
   double squares = 0;
   for (const size_t i : sample.indices) {
@@ -151,7 +151,7 @@ std::optional<Cause> FindProductCause(const CauseRequest& request, const CausePa
   if (!is_whole || sums.nonfinite_differs > 0 || sums.error() > kLargestRounding) {
     return std::nullopt;
   }
-  const std::optional<Product> product = ProductOf(request);
+  const std::optional<MatrixProduct> product = ProductOf(request);
   if (!product) return std::nullopt;
   const Sample sample = SampleOf(pair);
   if (!(sample.difference_squares > 0) || !(sample.golden_squares > 0)) return std::nullopt;

@@ -19,7 +19,7 @@ namespace plumbline::measure {
 
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 20;  // 8 MiB of doubles a side
+constexpr int64_t kMostSampled = int64_t{1} << 20;  // 8 MiB of doubles a side
 constexpr double kNoiseMargin = 8;                   // as the verdict's
 constexpr double kRoundoffMargin = 4;  // both sides round, and the model of a cause rounds as well
 constexpr double kSmallestTolerance = 1e-12;
@@ -33,11 +33,11 @@ struct Window {
   Shape begin, count;
 };
 
-// The whole tensor, or a block of at most kMostElements that holds element `index`.
+// The whole tensor, or a block of at most kMostSampled that holds element `index`.
 Window WindowAround(std::span<const int64_t> sizes, int64_t index) {
   Window window;
   const std::vector<int64_t> strides = ContiguousStrides(sizes);
-  int64_t room = kMostElements;
+  int64_t room = kMostSampled;
   std::vector<int64_t> counts(sizes.size());
   // Inner axes are kept whole as long as they fit.
   for (size_t a = sizes.size(); a-- > 0;) {
@@ -160,7 +160,7 @@ double PairSums::error() const {
 
 Result<CausePair> LoadPair(const CauseRequest& request) {
   const std::span<const int64_t> sizes = request.target.sizes;
-  const bool large = request.target.element_count() > kMostElements;
+  const bool large = request.target.element_count() > kMostSampled;
   const Window window = WindowAround(sizes, large ? FirstDifference(request) : 0);
   CausePair pair;
   pair.is_window = large;

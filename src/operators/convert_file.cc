@@ -28,7 +28,7 @@ namespace plumbline::operators {
 namespace {
 
 // A file that is read, where it really lies.
-struct Place {
+struct FilePlace {
   std::string directory, name;
   const load::DumpPath* input;
 };
@@ -50,9 +50,9 @@ bool HasEndOf(std::string_view name, OutputKind kind) {
 }
 
 // What may be replaced: inputs with names that outputs have.
-std::vector<Place> FindPlaces(const std::vector<load::DumpPath>& files,
+std::vector<FilePlace> FindPlaces(const std::vector<load::DumpPath>& files,
                               const ConvertOptions& options) {
-  std::vector<Place> places;
+  std::vector<FilePlace> places;
   for (const load::DumpPath& file : files) {
     const Result<PathFacts> facts = Inspect(file.path);
     const auto may_be_output = [&](std::string_view name) {
@@ -77,7 +77,7 @@ std::string StemOf(const load::DumpPath& file, const ConvertOptions& options) {
 
 DumpStatus CheckSparesInputs(const std::vector<load::DumpPath>& files,
                              const std::string& output_directory, const ConvertOptions& options) {
-  const std::vector<Place> places = FindPlaces(files, options);
+  const std::vector<FilePlace> places = FindPlaces(files, options);
   if (places.empty()) return {};
   // Directory and start of the names of outputs.
   std::map<std::pair<std::string, std::string>, const load::DumpPath*> stems;
@@ -96,7 +96,7 @@ DumpStatus CheckSparesInputs(const std::vector<load::DumpPath>& files,
                         &file);
     }
   }
-  for (const Place& place : places) {
+  for (const FilePlace& place : places) {
     std::vector<size_t> ends = StemEnds(place.name);
     if (options.takes_atb) ends.push_back(place.name.size());
     for (const size_t end : ends) {

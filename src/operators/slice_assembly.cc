@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "load/derived_tensor.h"
 #include "operators/operator_tensors.h"
 #include "tensor/device_blocks.h"
 #include "tensor/device_layout.h"
@@ -58,12 +59,6 @@ Result<LaidOut> InLayoutOf(const acl::DumpedTensor& mine, const std::optional<Pl
   PL_TRY_ASSIGN(result.elements, PlainElements(mine, layout, own));
   result.format = layout ? layout->format : static_cast<DeviceFormat>(mine.format);
   return result;
-}
-
-Shape WithoutOnes(const Shape& sizes) {
-  Shape kept = sizes;
-  std::erase(kept, 1);
-  return kept;
 }
 
 // Whether each size of `coarse` is the product of the next sizes of `fine`.
@@ -116,7 +111,7 @@ bool HaveSameOrder(const LaidOut& mine, const Shape& golden_sizes) {
   if (sizes == golden_sizes) return true;
   if (!BlockedAxes(mine.format).empty()) return false;
   if (ElementCount(sizes).value_or(-1) != ElementCount(golden_sizes).value_or(-2)) return false;
-  const Shape a = WithoutOnes(sizes), b = WithoutOnes(golden_sizes);
+  const Shape a = load::WithoutOnes(sizes), b = load::WithoutOnes(golden_sizes);
   return a.size() < b.size() ? MergesInto(b, a) : MergesInto(a, b);
 }
 

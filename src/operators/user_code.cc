@@ -13,6 +13,7 @@
 #include "base/text/json.h"
 #include "base/text/text_parts.h"
 #include "formats/array/npy.h"
+#include "load/derived_tensor.h"
 #include "tensor/device_layout.h"
 #include "tensor/strided_copy.h"
 
@@ -211,11 +212,6 @@ Result<acl::Elements> ResultOf(std::string_view type, std::string_view shape,
   return elements;
 }
 
-Shape WithoutOnes(Shape sizes) {
-  std::erase(sizes, 1);
-  return sizes;
-}
-
 void Reshape(const Shape& sizes, acl::Elements& elements) {
   elements.sizes = sizes;
   elements.strides = ContiguousStrides(sizes);
@@ -224,7 +220,7 @@ void Reshape(const Shape& sizes, acl::Elements& elements) {
 }  // namespace
 
 Result<acl::Elements> CroppedTo(const Shape& wanted, acl::Elements elements) {
-  if (WithoutOnes(elements.sizes) == WithoutOnes(wanted)) {
+  if (load::WithoutOnes(elements.sizes) == load::WithoutOnes(wanted)) {
     Reshape(wanted, elements);
     return elements;
   }

@@ -64,7 +64,7 @@ const std::map<std::string_view, Names>& Inventory() {
   return kInventory;
 }
 
-bool Has(std::span<const std::string_view> sorted, std::string_view name) {
+bool HasSorted(std::span<const std::string_view> sorted, std::string_view name) {
   return std::ranges::binary_search(sorted, name);
 }
 
@@ -150,12 +150,12 @@ std::optional<Skip> WhyNotCallable(std::string_view call_name) {
                           found->second.size(), name->type)};
 }
 
-bool IsRandom(std::string_view api) { return Has(kRandom, api); }
+bool IsRandom(std::string_view api) { return HasSorted(kRandom, api); }
 
-bool IsNeverRun(std::string_view api) { return Has(kNeverRun, api); }
+bool IsNeverRun(std::string_view api) { return HasSorted(kNeverRun, api); }
 
 double WorkPerByte(std::string_view api) {
-  if (Has(kProducts, api)) return kWorkOfProducts;
+  if (HasSorted(kProducts, api)) return kWorkOfProducts;
   const bool is_heavy = std::ranges::any_of(kHeavyParts, [api](std::string_view part) {
     return api.find(part) != std::string_view::npos;
   });

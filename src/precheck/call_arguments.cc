@@ -27,10 +27,6 @@ constexpr std::string_view kPlainScalars[] = {
     "bool",  "bool_", "float", "float16", "float32", "float64", "int",    "int16", "int32",
     "int64", "int8",  "str",   "str_",    "uint16",  "uint32",  "uint64", "uint8"};
 
-bool Has(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 // A value of a dump in a few words, for messages.
 std::string Described(const Value& value) {
   constexpr size_t kShownBytes = 60;
@@ -130,7 +126,7 @@ class Builder {
     constexpr std::string_view kNumpy = "numpy.";
     if (value == nullptr || value->is_null()) return BadArgument(at.path, Described(object));
     if (type.starts_with(kNumpy)) return BuildNumpy(type.substr(kNumpy.size()), *value, at);
-    if (!Has(kPlainScalars, type)) return BadArgument(at.path, Described(object));
+    if (std::ranges::count(kPlainScalars, type) == 0) return BadArgument(at.path, Described(object));
     const bool is_plain = value->As<bool>() != nullptr || value->As<int64_t>() != nullptr ||
                           value->As<double>() != nullptr || value->As<std::string>() != nullptr;
     if (is_plain) return Build(*value, at.path, at.depth);
@@ -182,7 +178,7 @@ class Builder {
   }
 
   static OrSkip<CallValue> BuildNumpy(std::string_view type, const Value& value, const Place& at) {
-    if (!Has(kNumpyScalars, type)) {
+    if (std::ranges::count(kNumpyScalars, type) == 0) {
       return BadArgument(at.path, fmt::format("a NumPy scalar of type {}", type));
     }
     std::string text;

@@ -26,7 +26,7 @@ namespace {
 // How often a stop is looked for while nothing happens.
 constexpr std::chrono::milliseconds kTick{200};
 // Inputs that are filled where the call is made ready: nothing else has to wait for them.
-constexpr size_t kSmallInputs = size_t{1} << 20;
+constexpr size_t kInputsFilledAhead = size_t{1} << 20;
 // What a call needs beside its inputs: raised copies, results of both sides, gradients.
 constexpr uint64_t kMemoryPerInput = 12;
 constexpr uint64_t kLeastInputBytes = uint64_t{64} << 20;
@@ -177,7 +177,7 @@ class Flow {
       return;
     }
     flight.to_run = *std::move(to_run);
-    if (flight.to_run->call.input_bytes <= kSmallInputs) Fill(flight);
+    if (flight.to_run->call.input_bytes <= kInputsFilledAhead) Fill(flight);
   }
 
   // On a worker.
@@ -265,7 +265,7 @@ class Flow {
   }
 
   void Release(Flight& flight) {
-    const bool was_admitted = flight.to_run && flight.to_run->call.input_bytes > kSmallInputs;
+    const bool was_admitted = flight.to_run && flight.to_run->call.input_bytes > kInputsFilledAhead;
     if (was_admitted) input_bytes_ -= flight.to_run->call.input_bytes;
     const size_t slot = flight.slot;
     flights_[slot].reset();

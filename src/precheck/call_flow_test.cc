@@ -33,7 +33,7 @@ class FakeCalls : public CheckedCalls {
   CallOutcome Skipped(size_t index, Skip skip) const override {
     CallOutcome outcome;
     outcome.name = std::to_string(index);
-    outcome.forward.status = Status::kSkip;
+    outcome.forward.status = CheckStatus::kSkip;
     outcome.forward.skip = std::move(skip);
     return outcome;
   }
@@ -42,7 +42,7 @@ class FakeCalls : public CheckedCalls {
     if (!ran.bench->forward) return Skipped(ran.index, ran.bench->forward.error());
     CallOutcome outcome;
     outcome.name = std::to_string(ran.index);
-    outcome.forward.status = IsRight(ran) ? Status::kPass : Status::kError;
+    outcome.forward.status = IsRight(ran) ? CheckStatus::kPass : CheckStatus::kError;
     return outcome;
   }
 
@@ -92,7 +92,7 @@ void ExpectAll(const Recorded& recorded, size_t count) {
   EXPECT_EQ(recorded.size(), count);
   for (const auto& [index, outcome] : recorded) {
     EXPECT_EQ(outcome.name, std::to_string(index));
-    const Status expected = index % 10 == 9 ? Status::kSkip : Status::kPass;
+    const CheckStatus expected = index % 10 == 9 ? CheckStatus::kSkip : CheckStatus::kPass;
     EXPECT_EQ(outcome.forward.status, expected) << index;
   }
 }

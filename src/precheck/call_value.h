@@ -69,6 +69,18 @@ class CallValue {
   Storage storage_;
 };
 
+// Calls use(place) for every tensor of a tree, depth first, in order.
+template <class Use>
+void ForEachTensor(CallValue& value, const Use& use) {
+  if (auto* tensor = value.As<TensorPlace>()) use(*tensor);
+  if (auto* sequence = value.As<CallSequence>()) {
+    for (CallValue& item : sequence->items) ForEachTensor(item, use);
+  }
+  if (auto* map = value.As<CallMap>()) {
+    for (auto& [key, item] : *map) ForEachTensor(item, use);
+  }
+}
+
 // JSON of a value as executors read it (python/plumbline/precheck/values.py): plain values as
 // themselves; a sequence {"list"|"tuple"|"size"|"slice": [...]}; a map {"dict": [[key, value],
 // ...]}; a special value {"dtype"|"memory_format"|"device"|"ellipsis"|"other": text} or

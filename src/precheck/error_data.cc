@@ -107,7 +107,7 @@ void AppendValues(std::string_view name, const std::vector<CallValue>& values, s
 
 void AppendDirection(std::string_view name, const DirectionOutcome& direction, std::string& out) {
   const std::string_view word =
-      direction.status == Status::kNone ? "none" : StatusWord(direction.status);
+      direction.status == CheckStatus::kNone ? "none" : StatusWord(direction.status);
   out += fmt::format(",\"{}\":{{\"status\":\"{}\",\"outputs\":[", name, word);
   for (size_t i = 0; i < direction.rows.size(); ++i) {
     const OutputRow& row = direction.rows[i];
@@ -169,13 +169,13 @@ plumbline::Status WriteReturned(const CallFiles& files, const Returned& returned
   return {};
 }
 
-bool IsWrong(Status status) { return status == Status::kError || status == Status::kWarning; }
+bool IsWrong(CheckStatus status) { return status == CheckStatus::kError || status == CheckStatus::kWarning; }
 
 }  // namespace
 
 // A skipped backward alone says nothing about numbers.
 bool IsWorthKeeping(const CallOutcome& outcome) {
-  return outcome.forward.status != Status::kPass || IsWrong(outcome.backward.status);
+  return outcome.forward.status != CheckStatus::kPass || IsWrong(outcome.backward.status);
 }
 
 plumbline::Status SaveErrorData(const std::string& directory, uint64_t seed, const RanCall& ran,

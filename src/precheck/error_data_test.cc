@@ -46,7 +46,7 @@ struct Saved {
     device.forward = bench.forward;
     device.backward = SideValue(ListOf({PlaceOf(DType::kFloat32, {2}, 0)}));
     outcome.name = call.name;
-    outcome.forward.status = Status::kError;
+    outcome.forward.status = CheckStatus::kError;
   }
 
   [[nodiscard]] RanCall Ran() const {
@@ -112,14 +112,14 @@ TEST(ErrorData, AKeywordLeadsNowhereElse) {
 
 TEST(ErrorData, WhatIsWorthKeeping) {
   CallOutcome outcome;
-  outcome.forward.status = Status::kPass;
+  outcome.forward.status = CheckStatus::kPass;
   EXPECT_FALSE(IsWorthKeeping(outcome));
-  outcome.backward.status = Status::kSkip;
+  outcome.backward.status = CheckStatus::kSkip;
   EXPECT_FALSE(IsWorthKeeping(outcome));
-  outcome.backward.status = Status::kWarning;
+  outcome.backward.status = CheckStatus::kWarning;
   EXPECT_TRUE(IsWorthKeeping(outcome));
-  outcome.backward.status = Status::kPass;
-  outcome.forward.status = Status::kSkip;
+  outcome.backward.status = CheckStatus::kPass;
+  outcome.forward.status = CheckStatus::kSkip;
   EXPECT_TRUE(IsWorthKeeping(outcome));
 }
 

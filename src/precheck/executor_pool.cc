@@ -33,7 +33,7 @@ constexpr int kMostRestarts = 1;
 // A longer line is no answer: tensors are not in it.
 constexpr size_t kLongestLine = size_t{64} << 20;
 // A call waits behind another one in the executor only where that costs nothing.
-constexpr size_t kSmallInputs = size_t{256} << 10;
+constexpr size_t kSmallCallInputs = size_t{256} << 10;
 constexpr milliseconds kShortCall{20};
 // Memory of a slot that is kept for its next call.
 constexpr size_t kKeptBytes = size_t{16} << 20;
@@ -177,7 +177,7 @@ class ExecutorPool::Impl {
   void Submit(size_t slot, SubmittedCall call) {
     Slot& one = slots_[slot];
     one.request = std::move(call.request);
-    one.is_small = call.input_bytes <= kSmallInputs;
+    one.is_small = call.input_bytes <= kSmallCallInputs;
     one.was_repeated = one.was_alone = {};
     sides_[IndexOf(Role::kBench)].waiting.push_back(slot);
     if (call.runs_device) sides_[IndexOf(Role::kDevice)].waiting.push_back(slot);

@@ -656,7 +656,7 @@ namespace {
 
 DirectionOutcome SkippedDirection(Skip skip) {
   DirectionOutcome outcome;
-  outcome.status = Status::kSkip;
+  outcome.status = CheckStatus::kSkip;
   outcome.skip = std::move(skip);
   return outcome;
 }

@@ -61,7 +61,7 @@ bool IsContainer(const CallValue& value) {
   return value.As<CallSequence>() != nullptr || value.As<CallMap>() != nullptr;
 }
 
-bool IsFloating(const CallValue& value) {
+bool IsFloatingValue(const CallValue& value) {
   const auto* tensor = value.As<TensorPlace>();
   return tensor != nullptr && InfoOf(tensor->dtype).kind == DTypeKind::kFloat;
 }
@@ -130,7 +130,7 @@ OutputRow& Judge::NewRow(const std::string& path, const CallValue& bench, const 
   row.device_dtype = DTypeText(tested);
   const auto* tensor = bench.As<TensorPlace>();
   row.shape = tensor != nullptr ? ShapeText(tensor->shape) : "()";
-  row.status = Status::kError;
+  row.status = CheckStatus::kError;
   return row;
 }
 
@@ -210,7 +210,7 @@ void Judge::AddTensors(OutputRow& row, const TensorPlace& bench, const TensorPla
   }
   if (InfoOf(bench.dtype).kind == DTypeKind::kComplex ||
       InfoOf(tested.dtype).kind == DTypeKind::kComplex) {
-    row.status = Status::kSkip;
+    row.status = CheckStatus::kSkip;
     return Say(row, "The rule knows no complex numbers.");
   }
   const std::vector<int64_t> strides = ContiguousStrides(bench.shape);
@@ -221,7 +221,7 @@ void Judge::AddTensors(OutputRow& row, const TensorPlace& bench, const TensorPla
     return Say(row, "A result lies outside the memory of the call.");
   }
   if (bench_view->element_count() == 0) {
-    row.status = Status::kSkip;
+    row.status = CheckStatus::kSkip;
     return Say(row, "There are no elements to compare.");
   }
   Decide(row, MeasureMindSpore(*bench_view, *tested_view));
@@ -248,7 +248,7 @@ void Judge::Decide(OutputRow& row, const MindSporeMetrics& metrics) const {
                            metrics.nonfinite_differs, PythonFloat(metrics.finite_max_abs)));
   }
   if (!row.message.empty()) return;
-  row.status = Status::kPass;
+  row.status = CheckStatus::kPass;
   if (metrics.max_abs_error >= kDocumentedMaxAbs) {
     Say(row, fmt::format("MaxAbsErr is not below {}.", PythonFloat(kDocumentedMaxAbs)));
   }
@@ -274,19 +274,19 @@ void Judge::AddPlain(OutputRow& row, const CallValue& bench, const CallValue& te
     const bool are_integers = bench_integer != nullptr && tested_integer != nullptr;
     const bool is_equal = are_integers ? *bench_integer == *tested_integer : *b == *t;
     const bool passes = is_real ? error < limits_.max_abs_error : is_equal;
-    row.status = passes ? Status::kPass : Status::kError;
+    row.status = passes ? CheckStatus::kPass : CheckStatus::kError;
   } else if (const auto* text = bench.As<std::string>()) {
     const auto* other = tested.As<std::string>();
-    if (other != nullptr && *text == *other) row.status = Status::kPass;
+    if (other != nullptr && *text == *other) row.status = CheckStatus::kPass;
   } else if (const auto* special = bench.As<SpecialValue>()) {
     const auto* other = tested.As<SpecialValue>();
     const bool are_dtypes =
         other != nullptr && special->kind == Special::kDType && other->kind == Special::kDType;
     // The frameworks spell them differently.
     const auto dtype = are_dtypes ? ParseDType(special->text) : std::nullopt;
-    if (dtype && dtype == ParseDType(other->text)) row.status = Status::kPass;
+    if (dtype && dtype == ParseDType(other->text)) row.status = CheckStatus::kPass;
   }
-  if (row.status != Status::kPass) {
+  if (row.status != CheckStatus::kPass) {
     Say(row, "The values differ, or are of kinds that cannot be compared.");
   }
 }
@@ -306,14 +306,14 @@ bool Judge::AllZero(const CallValue& value, bool is_bench) const {
 // A direction without a row that was judged is skipped: no comparison is no pass.
 DirectionOutcome Judge::Finish(std::string_view nothing) {
   DirectionOutcome outcome;
-  std::vector<Status> statuses;
+  std::vector<CheckStatus> statuses;
   for (const OutputRow& row : rows_) statuses.push_back(row.status);
   outcome.status = Worst(statuses);
   outcome.rows = std::move(rows_);
-  if (outcome.status == Status::kNone) {
-    outcome.status = Status::kSkip;
+  if (outcome.status == CheckStatus::kNone) {
+    outcome.status = CheckStatus::kSkip;
     outcome.skip = Skip{SkipCause::kNoOutput, std::string(nothing)};
-  } else if (outcome.status == Status::kSkip) {
+  } else if (outcome.status == CheckStatus::kSkip) {
     outcome.skip = Skip{SkipCause::kNoOutput, outcome.rows.front().message};
   }
   return outcome;
@@ -336,7 +336,7 @@ std::vector<const CallValue*> OutputsOf(const CallValue& value, bool with_nulls)
 // Gradients that are there on one side only mean the same where the other one is zero: PyTorch
 // accumulates nothing where MindSpore writes zeros.
 void AddGradient(Judge& judge, size_t& number, const CallValue& bench, const CallValue& tested) {
-  const bool has_bench = IsFloating(bench), has_tested = IsFloating(tested);
+  const bool has_bench = IsFloatingValue(bench), has_tested = IsFloatingValue(tested);
   if (has_bench && has_tested) {
     judge.Add(std::to_string(number++), bench, tested);
   } else if (has_bench && !judge.AllZero(bench, true)) {
@@ -386,7 +386,7 @@ DirectionOutcome JudgeBackward(std::string_view call_name, const ReturnedSide& b
   const bool is_listed =
       order == GradientOrder::kListed || bench_gradients.size() != tested_gradients.size();
   if (is_listed) {
-    const auto is_left_out = [](const CallValue* value) { return !IsFloating(*value); };
+    const auto is_left_out = [](const CallValue* value) { return !IsFloatingValue(*value); };
     std::erase_if(bench_gradients, is_left_out);
     std::erase_if(tested_gradients, is_left_out);
   }

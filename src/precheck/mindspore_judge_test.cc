@@ -70,7 +70,7 @@ class MindSporeJudge : public testing::Test {
 
 TEST_F(MindSporeJudge, EqualOutputsPassWithoutAWord) {
   const DirectionOutcome outcome = ForwardOf({1, 2, 3}, {1, 2, 3});
-  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kPass);
   ASSERT_EQ(outcome.rows.size(), 1);
   const OutputRow& row = outcome.rows[0];
   EXPECT_EQ(row.name, "Mint.add.0.forward.output.0");
@@ -86,29 +86,29 @@ TEST_F(MindSporeJudge, EqualOutputsPassWithoutAWord) {
 TEST_F(MindSporeJudge, TheManualsLimitDecidesAndUpstreamsCanBeAskedFor) {
   const std::vector<float> off = {1, 2, 3.0005F};
   const DirectionOutcome strict = ForwardOf({1, 2, 3}, off);
-  EXPECT_EQ(strict.status, Status::kError);
+  EXPECT_EQ(strict.status, CheckStatus::kError);
   EXPECT_NE(strict.rows[0].message.find("is not below 0.0001"), std::string::npos);
   const DirectionOutcome loose = ForwardOf({1, 2, 3}, off, {.max_abs_error = 1e-3});
-  EXPECT_EQ(loose.status, Status::kPass);
+  EXPECT_EQ(loose.status, CheckStatus::kPass);
   EXPECT_EQ(loose.rows[0].message, "MaxAbsErr is not below 0.0001.");
 }
 
 TEST_F(MindSporeJudge, ASmallErrorOfTheWrongDirectionFails) {
   const DirectionOutcome outcome = ForwardOf({1, -1}, {-1, 1}, {.max_abs_error = 10});
-  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
   EXPECT_NE(outcome.rows[0].message.find("is not above 0.99"), std::string::npos);
 }
 
 TEST_F(MindSporeJudge, NaNOnBothSidesIsNoPass) {
   const DirectionOutcome outcome = ForwardOf({1, kNaN}, {1, kNaN});
-  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
   EXPECT_NE(outcome.rows[0].message.find("1 element is NaN or infinite, 0 of them not the same"),
             std::string::npos);
 }
 
 TEST_F(MindSporeJudge, APassOfTinyValuesSaysThatItSaysLittle) {
   const DirectionOutcome outcome = ForwardOf({1e-6F, 0}, {-1e-6F, 0});
-  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kPass);
   EXPECT_NE(outcome.rows[0].message.find("All values are below the limit"), std::string::npos);
 }
 
@@ -116,17 +116,17 @@ TEST_F(MindSporeJudge, OtherShapesAndKindsAreErrors) {
   bench_returned_ = bench_.Returns(bench_.Put<float>(DType::kFloat32, {1, 2}, {2}));
   tested_returned_ = tested_.Returns(tested_.Put<float>(DType::kFloat32, {1, 2}, {1, 2}));
   const DirectionOutcome shapes = Forward();
-  EXPECT_EQ(shapes.status, Status::kError);
+  EXPECT_EQ(shapes.status, CheckStatus::kError);
   EXPECT_FALSE(shapes.rows[0].cosine);
   EXPECT_NE(shapes.rows[0].message.find("(1, 2)"), std::string::npos);
-  EXPECT_EQ(PlainOf(bench_.Floats({1}), CallValue(1.0)).status, Status::kError);
+  EXPECT_EQ(PlainOf(bench_.Floats({1}), CallValue(1.0)).status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, EmptyTensorsAreSkippedAndNeverPass) {
   bench_returned_ = bench_.Returns(bench_.Put<float>(DType::kFloat32, {}, {0, 3}));
   tested_returned_ = tested_.Returns(tested_.Put<float>(DType::kFloat32, {}, {0, 3}));
   const DirectionOutcome outcome = Forward();
-  EXPECT_EQ(outcome.status, Status::kSkip);
+  EXPECT_EQ(outcome.status, CheckStatus::kSkip);
   ASSERT_TRUE(outcome.skip);
   EXPECT_EQ(outcome.skip->cause, SkipCause::kNoOutput);
 }
@@ -137,19 +137,19 @@ TEST_F(MindSporeJudge, ATensorOutsideTheMemoryIsNotRead) {
   place.offset = 8;
   bench_returned_ = bench_.Returns(CallValue(place));
   tested_returned_ = tested_.Returns(CallValue(place));
-  EXPECT_EQ(Forward().status, Status::kError);
+  EXPECT_EQ(Forward().status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, PlainValuesAreEqualOrWrong) {
-  EXPECT_EQ(PlainOf(CallValue(true), CallValue(true)).status, Status::kPass);
-  EXPECT_EQ(PlainOf(CallValue(int64_t{3}), CallValue(int64_t{4})).status, Status::kError);
-  EXPECT_EQ(PlainOf(CallValue(1.5), CallValue(1.50001)).status, Status::kPass);
-  EXPECT_EQ(PlainOf(CallValue(double{kNaN}), CallValue(double{kNaN})).status, Status::kError);
+  EXPECT_EQ(PlainOf(CallValue(true), CallValue(true)).status, CheckStatus::kPass);
+  EXPECT_EQ(PlainOf(CallValue(int64_t{3}), CallValue(int64_t{4})).status, CheckStatus::kError);
+  EXPECT_EQ(PlainOf(CallValue(1.5), CallValue(1.50001)).status, CheckStatus::kPass);
+  EXPECT_EQ(PlainOf(CallValue(double{kNaN}), CallValue(double{kNaN})).status, CheckStatus::kError);
   EXPECT_EQ(PlainOf(CallValue(std::string("a")), CallValue(std::string("b"))).status,
-            Status::kError);
+            CheckStatus::kError);
   const CallValue torch_type(SpecialValue{Special::kDType, "", "torch.float16"});
   const CallValue own_type(SpecialValue{Special::kDType, "", "Float16"});
-  EXPECT_EQ(PlainOf(torch_type, own_type).status, Status::kPass);
+  EXPECT_EQ(PlainOf(torch_type, own_type).status, CheckStatus::kPass);
 }
 
 TEST_F(MindSporeJudge, SeveralOutputsAreNumberedWithoutTheAbsentOnes) {
@@ -160,8 +160,8 @@ TEST_F(MindSporeJudge, SeveralOutputsAreNumberedWithoutTheAbsentOnes) {
   const DirectionOutcome outcome = Forward();
   ASSERT_EQ(outcome.rows.size(), 2);
   EXPECT_EQ(outcome.rows[1].name, "Mint.add.0.forward.output.1");
-  EXPECT_EQ(outcome.rows[0].status, Status::kPass);
-  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.rows[0].status, CheckStatus::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, AMissingOutputIsAnErrorAndOneTooManyANote) {
@@ -170,11 +170,11 @@ TEST_F(MindSporeJudge, AMissingOutputIsAnErrorAndOneTooManyANote) {
   };
   bench_returned_ = bench_.Returns(two(bench_));
   tested_returned_ = tested_.Returns(tested_.Floats({1}));
-  EXPECT_EQ(Forward().status, Status::kError);
+  EXPECT_EQ(Forward().status, CheckStatus::kError);
   bench_returned_ = bench_.Returns(bench_.Floats({1}));
   tested_returned_ = tested_.Returns(two(tested_));
   const DirectionOutcome surplus = Forward();
-  EXPECT_EQ(surplus.status, Status::kPass);
+  EXPECT_EQ(surplus.status, CheckStatus::kPass);
   EXPECT_NE(surplus.rows[0].message.find("not compared"), std::string::npos);
 }
 
@@ -188,7 +188,7 @@ TEST_F(MindSporeJudge, ContainersWithinOutputsAreWalked) {
   const DirectionOutcome outcome = Forward();
   ASSERT_EQ(outcome.rows.size(), 3);
   EXPECT_EQ(outcome.rows[2].name, "Mint.add.0.forward.output.1_1");
-  EXPECT_EQ(outcome.rows[2].status, Status::kError);
+  EXPECT_EQ(outcome.rows[2].status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, GradientsOfIntegersAreLeftOut) {
@@ -198,24 +198,24 @@ TEST_F(MindSporeJudge, GradientsOfIntegersAreLeftOut) {
   const DirectionOutcome outcome = Backward();
   ASSERT_EQ(outcome.rows.size(), 1);
   EXPECT_EQ(outcome.rows[0].name, "Mint.add.0.backward.output.0");
-  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kPass);
 }
 
 TEST_F(MindSporeJudge, AnAbsentGradientStandsForZeros) {
   bench_returned_ = bench_.Returns(std::vector<CallValue>{CallValue(), bench_.Floats({1})});
   tested_returned_ =
       tested_.Returns(std::vector<CallValue>{tested_.Floats({0}), tested_.Floats({1})});
-  EXPECT_EQ(Backward().status, Status::kPass);
+  EXPECT_EQ(Backward().status, CheckStatus::kPass);
   tested_returned_ =
       tested_.Returns(std::vector<CallValue>{tested_.Floats({7}), tested_.Floats({1})});
-  EXPECT_EQ(Backward().status, Status::kError);
+  EXPECT_EQ(Backward().status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, WhatWasNotRecordedIsNotJudged) {
   bench_returned_ = bench_.Returns(std::vector<CallValue>{bench_.Floats({9}), bench_.Floats({1})});
   tested_returned_ = tested_.Returns(std::vector<CallValue>{CallValue(), tested_.Floats({1})});
-  EXPECT_EQ(Backward(GradientOrder::kRecorded).status, Status::kPass);
-  EXPECT_EQ(Backward(GradientOrder::kAligned).status, Status::kError);
+  EXPECT_EQ(Backward(GradientOrder::kRecorded).status, CheckStatus::kPass);
+  EXPECT_EQ(Backward(GradientOrder::kAligned).status, CheckStatus::kError);
 }
 
 TEST_F(MindSporeJudge, ListedGradientsArePairedInOrderAndSaySo) {
@@ -230,7 +230,7 @@ TEST_F(MindSporeJudge, NoGradientAtAllIsASkip) {
   bench_returned_ = bench_.Returns(std::vector<CallValue>{CallValue()});
   tested_returned_ = tested_.Returns(std::vector<CallValue>{CallValue()});
   const DirectionOutcome outcome = Backward();
-  EXPECT_EQ(outcome.status, Status::kSkip);
+  EXPECT_EQ(outcome.status, CheckStatus::kSkip);
   EXPECT_EQ(outcome.skip->cause, SkipCause::kNoOutput);
 }
 

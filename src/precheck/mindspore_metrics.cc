@@ -13,22 +13,22 @@ namespace plumbline::precheck {
 namespace {
 
 constexpr double kEpsilon = 1e-8;  // of upstream's formulas
-constexpr size_t kBlock = 4096;
+constexpr size_t kBlockOfDoubles = 4096;
 constexpr size_t kLanes = 16;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
-using Block = std::array<double, kBlock>;
+using DoublesBlock = std::array<double, kBlockOfDoubles>;
 
 // Calls `use(bench, tested, count)` with one block of both sides as doubles after the other.
 template <class Use>
 void VisitBlocks(const TensorView& bench, const TensorView& tested, const Use& use) {
-  Block b;
-  Block t;
+  DoublesBlock b;
+  DoublesBlock t;
   const auto count = static_cast<size_t>(bench.element_count());
   const size_t bench_size = InfoOf(bench.dtype).size_bytes;
   const size_t tested_size = InfoOf(tested.dtype).size_bytes;
-  for (size_t at = 0; at < count; at += kBlock) {
-    const size_t here = std::min(kBlock, count - at);
+  for (size_t at = 0; at < count; at += kBlockOfDoubles) {
+    const size_t here = std::min(kBlockOfDoubles, count - at);
     measure::Widen(bench.dtype, bench.data + at * bench_size, here, b.data());
     measure::Widen(tested.dtype, tested.data + at * tested_size, here, t.data());
     use(b, t, here);
@@ -39,7 +39,7 @@ void VisitBlocks(const TensorView& bench, const TensorView& tested, const Use& u
 struct Products {
   std::array<double, kLanes> dot{}, bench{}, tested{};
 
-  void Add(const Block& b, const Block& t, size_t count, double bench_scale, double tested_scale) {
+  void Add(const DoublesBlock& b, const DoublesBlock& t, size_t count, double bench_scale, double tested_scale) {
     for (size_t i = 0; i < count; ++i) {
       const double x = b[i] * bench_scale, y = t[i] * tested_scale;
       dot[i % kLanes] += x * y;
@@ -106,7 +106,7 @@ MindSporeMetrics MeasureMindSpore(const TensorView& bench, const TensorView& tes
   MindSporeMetrics metrics;
   Products products;
   bool has_nan = false;
-  VisitBlocks(bench, tested, [&](const Block& b, const Block& t, size_t count) {
+  VisitBlocks(bench, tested, [&](const DoublesBlock& b, const DoublesBlock& t, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       if (std::isfinite(b[i]) && std::isfinite(t[i])) {
         AddFinite(b[i], t[i], metrics);
@@ -117,15 +117,15 @@ MindSporeMetrics MeasureMindSpore(const TensorView& bench, const TensorView& tes
     products.Add(b, t, count, 1, 1);
   });
   metrics.max_abs_error = std::max(metrics.max_abs_error, metrics.finite_max_abs);
-  if (has_nan) metrics.max_abs_error = kNaN;
+  if (has_nan) metrics.max_abs_error = kNotANumber;
   // Upstream divides by an infinite or a NaN benchmark, which is 0 or NaN; nothing follows from it.
-  if (metrics.nonfinite_count > 0) metrics.max_rel_error = kNaN;
+  if (metrics.nonfinite_count > 0) metrics.max_rel_error = kNotANumber;
   metrics.cosine = products.Cosine(kEpsilon);
   const double bench_scale = ScaleFor(metrics.bench_magnitude);
   const double tested_scale = ScaleFor(metrics.tested_magnitude);
   if (metrics.nonfinite_count == 0 && (bench_scale != 1 || tested_scale != 1)) {
     Products scaled;
-    VisitBlocks(bench, tested, [&](const Block& b, const Block& t, size_t count) {
+    VisitBlocks(bench, tested, [&](const DoublesBlock& b, const DoublesBlock& t, size_t count) {
       scaled.Add(b, t, count, bench_scale, tested_scale);
     });
     metrics.cosine = scaled.Cosine(kEpsilon * bench_scale * tested_scale);

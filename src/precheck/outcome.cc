@@ -7,40 +7,40 @@
 
 namespace plumbline::precheck {
 
-std::string_view StatusWord(Status status) {
+std::string_view StatusWord(CheckStatus status) {
   switch (status) {
-    case Status::kNone: return " ";
-    case Status::kPass: return "pass";
-    case Status::kWarning: return "Warning";
-    case Status::kError: return "error";
-    case Status::kSkip: return "SKIP";
+    case CheckStatus::kNone: return " ";
+    case CheckStatus::kPass: return "pass";
+    case CheckStatus::kWarning: return "Warning";
+    case CheckStatus::kError: return "error";
+    case CheckStatus::kSkip: return "SKIP";
   }
   return " ";
 }
 
-std::optional<Status> ParseStatus(std::string_view word) {
+std::optional<CheckStatus> ParseStatus(std::string_view word) {
   std::string lower(word);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (lower.find_first_not_of(' ') == std::string::npos) return Status::kNone;
-  for (const Status status : {Status::kPass, Status::kError}) {
+  if (lower.find_first_not_of(' ') == std::string::npos) return CheckStatus::kNone;
+  for (const CheckStatus status : {CheckStatus::kPass, CheckStatus::kError}) {
     if (lower == StatusWord(status)) return status;
   }
-  if (lower == "warning") return Status::kWarning;
-  if (lower == "skip") return Status::kSkip;
+  if (lower == "warning") return CheckStatus::kWarning;
+  if (lower == "skip") return CheckStatus::kSkip;
   return std::nullopt;
 }
 
 // Upstream keeps the last one that is no pass, by which an error behind which a warning comes is a
 // warning; and counts skipped outputs as good ones.
-Status Worst(const std::vector<Status>& statuses) {
-  Status worst = Status::kNone;
+CheckStatus Worst(const std::vector<CheckStatus>& statuses) {
+  CheckStatus worst = CheckStatus::kNone;
   bool any_skipped = false;
-  for (const Status status : statuses) {
-    if (status == Status::kSkip) any_skipped = true;
-    if (status != Status::kSkip) worst = std::max(worst, status);
+  for (const CheckStatus status : statuses) {
+    if (status == CheckStatus::kSkip) any_skipped = true;
+    if (status != CheckStatus::kSkip) worst = std::max(worst, status);
   }
-  return worst == Status::kNone && any_skipped ? Status::kSkip : worst;
+  return worst == CheckStatus::kNone && any_skipped ? CheckStatus::kSkip : worst;
 }
 
 std::string_view CauseName(SkipCause cause) {

@@ -18,14 +18,14 @@ namespace plumbline::precheck {
 
 // From good to bad. kNone: there is nothing to judge (no backward was recorded); kSkip: there was,
 // and it was not judged.
-enum class Status : uint8_t { kNone, kPass, kWarning, kError, kSkip };
+enum class CheckStatus : uint8_t { kNone, kPass, kWarning, kError, kSkip };
 // " ", "pass", "Warning", "error", "SKIP": as release 1.2.2 writes them.
-std::string_view StatusWord(Status status);
+std::string_view StatusWord(CheckStatus status);
 // The status that a word of either release stands for, whatever its case; nothing: no such word.
-std::optional<Status> ParseStatus(std::string_view word);
+std::optional<CheckStatus> ParseStatus(std::string_view word);
 // Of the outputs of a direction: the worst of error, Warning and pass; kSkip where all are; kNone
 // where there are none.
-Status Worst(const std::vector<Status>& statuses);
+CheckStatus Worst(const std::vector<CheckStatus>& statuses);
 
 enum class SkipCause : uint8_t {
   kUnsupportedType,
@@ -92,14 +92,14 @@ struct OutputRow {
   Cell max_rel_error, mean_rel_error;
   Cell inf_nan_error_ratio, rel_error_ratio, abs_error_ratio;
   Cell max_ulp, mean_ulp, ulp_proportion;
-  Status status = Status::kNone;
+  CheckStatus status = CheckStatus::kNone;
   std::string message;  // the facts that decided, one sentence each
   std::optional<FailureFacts> facts;  // of tensors that are Warning or error
 };
 
 // One direction of a call.
 struct DirectionOutcome {
-  Status status = Status::kNone;
+  CheckStatus status = CheckStatus::kNone;
   std::vector<OutputRow> rows;
   std::optional<Skip> skip;  // exactly if status is kSkip
 };

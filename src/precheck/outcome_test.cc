@@ -6,20 +6,20 @@ namespace plumbline::precheck {
 namespace {
 
 TEST(Outcome, AnErrorIsWorseThanTheWarningBehindIt) {
-  EXPECT_EQ(Worst({Status::kError, Status::kWarning}), Status::kError);
-  EXPECT_EQ(Worst({Status::kPass, Status::kSkip, Status::kWarning}), Status::kWarning);
+  EXPECT_EQ(Worst({CheckStatus::kError, CheckStatus::kWarning}), CheckStatus::kError);
+  EXPECT_EQ(Worst({CheckStatus::kPass, CheckStatus::kSkip, CheckStatus::kWarning}), CheckStatus::kWarning);
 }
 
 TEST(Outcome, NothingJudgedIsNoPass) {
-  EXPECT_EQ(Worst({Status::kSkip, Status::kSkip}), Status::kSkip);
-  EXPECT_EQ(Worst({}), Status::kNone);
+  EXPECT_EQ(Worst({CheckStatus::kSkip, CheckStatus::kSkip}), CheckStatus::kSkip);
+  EXPECT_EQ(Worst({}), CheckStatus::kNone);
 }
 
 TEST(Outcome, WordsOfBothReleasesAreRead) {
-  EXPECT_EQ(ParseStatus("warning"), Status::kWarning);
-  EXPECT_EQ(ParseStatus("Warning"), Status::kWarning);
-  EXPECT_EQ(ParseStatus("skip"), Status::kSkip);
-  EXPECT_EQ(ParseStatus(" "), Status::kNone);
+  EXPECT_EQ(ParseStatus("warning"), CheckStatus::kWarning);
+  EXPECT_EQ(ParseStatus("Warning"), CheckStatus::kWarning);
+  EXPECT_EQ(ParseStatus("skip"), CheckStatus::kSkip);
+  EXPECT_EQ(ParseStatus(" "), CheckStatus::kNone);
   EXPECT_EQ(ParseStatus("TRUE"), std::nullopt);
 }
 

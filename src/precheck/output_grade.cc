@@ -228,14 +228,14 @@ bool PassesShare(double share, double limit, const FloatMetrics& metrics, Cell* 
 // left: normalisations in half types have such elements on every device. A relative error there is
 // no error as long as the absolute one is within a unit of the last place of the largest value; it
 // is not proven right either.
-Status OfLargeShare(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
+CheckStatus OfLargeShare(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
   const double unit = 2 * UnitRoundoff(device_dtype) * metrics.bench_max;
-  if (!(metrics.max_abs_error <= unit)) return Status::kError;
+  if (!(metrics.max_abs_error <= unit)) return CheckStatus::kError;
   Say(fmt::format("No error is above {}, one unit of the last place of the largest value: rounding "
                   "may do that.",
                   Digits(unit)),
       row);
-  return Status::kWarning;
+  return CheckStatus::kWarning;
 }
 
 // Whether an error that is small by itself is one of a tensor of small values, such as gradients: a
@@ -249,14 +249,14 @@ bool IsLargeBeside(const FloatMetrics& metrics, DType device_dtype) {
 }
 
 // The steps after the cosine. Cells behind the step that decides stay blank.
-Status ClimbLadder(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
-  if (!PassesCosine(metrics, row)) return Status::kError;
+CheckStatus ClimbLadder(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
+  if (!PassesCosine(metrics, row)) return CheckStatus::kError;
   row->max_abs_error = OfElements(metrics.max_abs_error, metrics.is_double);
   const bool is_small = metrics.max_abs_error < kMaxAbsErrorBelow;
   Say(fmt::format("Maximum absolute error {} is {}below {}.", Digits(metrics.max_abs_error),
                   is_small ? "" : "not ", kMaxAbsErrorBelow),
       row);
-  if (is_small && !IsLargeBeside(metrics, device_dtype)) return Status::kPass;
+  if (is_small && !IsLargeBeside(metrics, device_dtype)) return CheckStatus::kPass;
   if (is_small) {
     Say(fmt::format("That is much beside the largest value, {}.", Digits(metrics.bench_max)), row);
   }
@@ -267,14 +267,14 @@ Status ClimbLadder(const FloatMetrics& metrics, DType device_dtype, OutputRow* r
     if (!PassesShare(metrics.hundredth, kHundredth, metrics, &row->hundredth, row)) {
       return OfLargeShare(metrics, device_dtype, row);
     }
-    return passes_thousandth() ? Status::kPass : Status::kWarning;
+    return passes_thousandth() ? CheckStatus::kPass : CheckStatus::kWarning;
   }
   // Both shares belong to one step: their cells are filled together.
   row->ten_thousandth = Fixed(metrics.ten_thousandth);
   if (!passes_thousandth()) return OfLargeShare(metrics, device_dtype, row);
   const bool passes =
       PassesShare(metrics.ten_thousandth, kTenThousandth, metrics, &row->ten_thousandth, row);
-  return passes ? Status::kPass : Status::kWarning;
+  return passes ? CheckStatus::kPass : CheckStatus::kWarning;
 }
 
 DType PartOf(DType dtype) {
@@ -325,11 +325,11 @@ class Grader {
         direction_ == Direction::kForward ? ComparesFirstOutputOnly(api_) : IsDropout(call_name_);
     GradeTop(*pair_.bench, *pair_.device, one_only);
     DirectionOutcome outcome;
-    std::vector<Status> statuses;
+    std::vector<CheckStatus> statuses;
     for (const OutputRow& row : rows_) statuses.push_back(row.status);
     outcome.status = Worst(statuses);
     outcome.rows = std::move(rows_);
-    if (outcome.status == Status::kSkip) outcome.skip = first_skip_;
+    if (outcome.status == CheckStatus::kSkip) outcome.skip = first_skip_;
     return outcome;
   }
 
@@ -415,7 +415,7 @@ class Grader {
     }
     OutputRow row = NewRow(bench, device, place);
     const bool is_equal = AreEqual(bench, device);
-    row.status = is_equal ? Status::kPass : Status::kError;
+    row.status = is_equal ? CheckStatus::kPass : CheckStatus::kError;
     if (is_equal) row.error_rate = Zero();
     Say(is_equal ? "The values are equal." : "The values differ.", &row);
     rows_.push_back(std::move(row));
@@ -440,7 +440,7 @@ class Grader {
   void AddError(const CallValue& bench, const CallValue& device, const Place& place,
                 std::string_view reason) {
     OutputRow row = NewRow(bench, device, place);
-    row.status = Status::kError;
+    row.status = CheckStatus::kError;
     Say(reason, &row);
     rows_.push_back(std::move(row));
   }
@@ -449,7 +449,7 @@ class Grader {
                std::string_view reason, SkipCause cause = SkipCause::kNoOutput) {
     const Skip skip = {cause, std::string(reason)};
     OutputRow row = NewRow(bench, device, place);
-    row.status = Status::kSkip;
+    row.status = CheckStatus::kSkip;
     Say(skip.Text(), &row);
     if (!first_skip_) first_skip_ = skip;
     rows_.push_back(std::move(row));
@@ -498,7 +498,7 @@ class Grader {
     }
     OutputRow row = NewRow(bench, device, place);
     JudgeElements(pair, &row);
-    if (options_.explain && (row.status == Status::kWarning || row.status == Status::kError)) {
+    if (options_.explain && (row.status == CheckStatus::kWarning || row.status == CheckStatus::kError)) {
       row.facts = ExplainPair(pair);
     }
     rows_.push_back(std::move(row));
@@ -534,14 +534,14 @@ class Grader {
     if (IsQuantization(api_) && InfoOf(pair.device_dtype).kind != DTypeKind::kBool) {
       const bool passes = metrics.max_abs_error <= kQuantizedMaxAbsError;
       row->max_abs_error = Fixed(metrics.max_abs_error);
-      row->status = passes ? Status::kPass : Status::kError;
+      row->status = passes ? CheckStatus::kPass : CheckStatus::kError;
       return Say(
           fmt::format("Maximum absolute error {} of quantised values is {}above {}.",
                       Digits(metrics.max_abs_error), passes ? "not " : "", kQuantizedMaxAbsError),
           row);
     }
     row->error_rate = Fixed(metrics.error_rate);
-    row->status = metrics.mismatches == 0 ? Status::kPass : Status::kError;
+    row->status = metrics.mismatches == 0 ? CheckStatus::kPass : CheckStatus::kError;
     Say(metrics.mismatches == 0
             ? "All elements are equal."
             : fmt::format("{} of {} elements differ.", metrics.mismatches, metrics.count),
@@ -561,7 +561,7 @@ class Grader {
         std::max(bench.zeros, device.zeros) - std::min(bench.zeros, device.zeros);
     const bool is_near = static_cast<double>(apart) / n < kDropoutShareBelow;
     const bool is_broken = device.not_finite > bench.not_finite;
-    row->status = !is_broken && (is_few || is_near) ? Status::kPass : Status::kError;
+    row->status = !is_broken && (is_few || is_near) ? CheckStatus::kPass : CheckStatus::kError;
     Say(fmt::format("{} % of the elements are zero on the benchmark, {} % on the device.",
                     Digits(100 * bench_share), Digits(100 * device_share)),
         row);

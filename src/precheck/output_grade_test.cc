@@ -94,18 +94,18 @@ TEST(OutputGrade, RoundingOfLargeTermsNearZeroIsNoError) {
   std::vector<float> bench(100, 3.0F), device(100, 3.0F);
   for (size_t i = 0; i < 3; ++i) bench[i] = 0.01F, device[i] = 0.0125F;
   const OutputRow rounded = GradeHalves(bench, device);
-  EXPECT_EQ(rounded.status, Status::kWarning);
+  EXPECT_EQ(rounded.status, CheckStatus::kWarning);
   EXPECT_NE(rounded.message.find("rounding may do that"), std::string::npos) << rounded.message;
   // One unit of the last place of 3 is 2^-10 x 3 = 0.0029 here.
   for (size_t i = 0; i < 3; ++i) device[i] = 0.014F;
-  EXPECT_EQ(GradeHalves(bench, device).status, Status::kError);
+  EXPECT_EQ(GradeHalves(bench, device).status, CheckStatus::kError);
 }
 
 TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
   const OutputRow row = GradeFloats(
       {1, -2, 0.5, 0x1p-23, 3},
       {1 + 0x1p-23F, -2, 0.5F - 0x1p-25F, 0x1p-22F, std::numeric_limits<float>::infinity()});
-  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_TRUE(std::isnan(ValueOf(row.cosine)));
   EXPECT_EQ(ValueOf(row.small_value_error_ratio), 1);
   EXPECT_EQ(ValueOf(row.error_balance), 0.4);
@@ -119,24 +119,24 @@ TEST(OutputGrade, InfinityOnTheDeviceIsAnError) {
 TEST(OutputGrade, TheSameInfinitiesAreNoError) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   constexpr float kInfF = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(GradeFloats({-kInf, -kInf}, {-kInfF, -kInfF}).status, Status::kPass);
-  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2}).status, Status::kPass);
-  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2.5F}).status, Status::kError);
-  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {kInfF, 1, 2}).status, Status::kError);
-  EXPECT_EQ(GradeFloats({1, -kInf, 2}, {-kInfF, 1, 2}).status, Status::kError);
-  EXPECT_EQ(GradeFloats({-kInf, 1, kNaN}, {-kInfF, 1, 2}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({-kInf, -kInf}, {-kInfF, -kInfF}).status, CheckStatus::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2}).status, CheckStatus::kPass);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {-kInfF, 1, 2.5F}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, 2}, {kInfF, 1, 2}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({1, -kInf, 2}, {-kInfF, 1, 2}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({-kInf, 1, kNaN}, {-kInfF, 1, 2}).status, CheckStatus::kError);
 }
 
 TEST(OutputGrade, NaNOnBothSidesIsNoPass) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(GradeFloats({kNaN, 1}, {nan, 1}).status, Status::kError);
-  EXPECT_EQ(GradeFloats({kNaN}, {nan}).status, Status::kError);
-  EXPECT_EQ(GradeHalves({nan}, {nan}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({kNaN, 1}, {nan, 1}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({kNaN}, {nan}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeHalves({nan}, {nan}).status, CheckStatus::kError);
 }
 
 TEST(OutputGrade, SmallErrorPassesAtTheSecondStep) {
   const OutputRow row = GradeFloats({1, 2, 3}, {1, 2, 3.0005F});
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_NEAR(ValueOf(row.cosine), 0.99999999681191, 1e-12);  // 3.0005 is rounded
   EXPECT_NEAR(ValueOf(row.max_abs_error), 0.0005, 1e-7);
   EXPECT_TRUE(row.max_abs_error->is_double);
@@ -156,7 +156,7 @@ OutputRow GradeTens(size_t off, float factor) {
 
 TEST(OutputGrade, TooFewThousandthsAreAnError) {
   const OutputRow row = GradeTens(20, 1.005F);
-  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_EQ(ValueOf(row.thousandth), 0.998);
   EXPECT_FALSE(row.hundredth.has_value());
   EXPECT_EQ(ValueOf(row.ten_thousandth), 0.998);
@@ -170,14 +170,14 @@ TEST(OutputGrade, TooFewThousandthsAreAnError) {
 
 TEST(OutputGrade, TooFewTenThousandthsAreAWarning) {
   const OutputRow row = GradeTens(5, 1.0005F);
-  EXPECT_EQ(row.status, Status::kWarning);
+  EXPECT_EQ(row.status, CheckStatus::kWarning);
   EXPECT_EQ(ValueOf(row.thousandth), 1);
   EXPECT_EQ(ValueOf(row.ten_thousandth), 0.9995);
 }
 
 TEST(OutputGrade, EqualValuesPassWithBlankShares) {
   const OutputRow row = GradeTens(0, 1);
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_EQ(ValueOf(row.max_abs_error), 0);
   EXPECT_FALSE(row.thousandth.has_value());
   EXPECT_FALSE(row.ten_thousandth.has_value());
@@ -189,7 +189,7 @@ TEST(OutputGrade, OneUnitOfTheLastPlaceOfFloat16Passes) {
   std::vector<float> device = bench;
   for (size_t i = 1; i <= 5; ++i) device[i] += 0x1p-7F;
   const OutputRow row = GradeHalves(bench, device);
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_EQ(ValueOf(row.hundredth), 1);
   EXPECT_EQ(ValueOf(row.thousandth), 1);
   EXPECT_FALSE(row.ten_thousandth.has_value());
@@ -197,10 +197,10 @@ TEST(OutputGrade, OneUnitOfTheLastPlaceOfFloat16Passes) {
 }
 
 TEST(OutputGrade, OneSideAllZeroIsAnErrorBothAreNot) {
-  EXPECT_EQ(GradeFloats({0, 0}, {0, 1e-6F}).status, Status::kError);
-  EXPECT_EQ(GradeFloats({0, 1e-6}, {0, 0}).status, Status::kError);
+  EXPECT_EQ(GradeFloats({0, 0}, {0, 1e-6F}).status, CheckStatus::kError);
+  EXPECT_EQ(GradeFloats({0, 1e-6}, {0, 0}).status, CheckStatus::kError);
   const OutputRow row = GradeFloats({0, 0}, {0, 0});
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_FALSE(row.cosine.has_value());
   EXPECT_EQ(row.message, "Both sides are all zero. Maximum absolute error 0 is below 0.001.");
 }
@@ -232,7 +232,7 @@ TEST(OutputGrade, Float64HasNoStandardAndSaysSo) {
   Side b, d;
   const CallValue bench = b.Doubles({1, 2}), device = d.Doubles({1, 2});
   const OutputRow row = Grade(bench, b, device, d).rows.at(0);
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_FALSE(row.rmse.has_value());
   EXPECT_NE(row.message.find("torch.float64"), std::string::npos);
 }
@@ -249,11 +249,11 @@ TEST(OutputGrade, UnequalShapesAreAnError) {
   const CallValue bench = b.Tensor<float>(DType::kFloat32, {2, 3}, {1, 2, 3, 4, 5, 6});
   const CallValue device = d.Tensor<float>(DType::kFloat32, {3, 2}, {1, 2, 3, 4, 5, 6});
   const OutputRow row = Grade(bench, b, device, d).rows.at(0);
-  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_EQ(row.message, "The shape is (2, 3) on the benchmark and (3, 2) on the device.");
 }
 
-Status StatusOfKinds(DType bench_dtype, DType device_dtype) {
+CheckStatus StatusOfKinds(DType bench_dtype, DType device_dtype) {
   Side b, d;
   const std::vector<uint8_t> zeros(16);
   const CallValue bench = b.Tensor(bench_dtype, {1}, zeros);
@@ -262,21 +262,21 @@ Status StatusOfKinds(DType bench_dtype, DType device_dtype) {
 }
 
 TEST(OutputGrade, KindsOfTypesHaveToAgree) {
-  EXPECT_EQ(StatusOfKinds(DType::kInt8, DType::kInt64), Status::kPass);
-  EXPECT_EQ(StatusOfKinds(DType::kUInt16, DType::kInt16), Status::kPass);
-  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kUInt8), Status::kPass);
-  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kInt32), Status::kError);
-  EXPECT_EQ(StatusOfKinds(DType::kFloat32, DType::kInt32), Status::kError);
-  EXPECT_EQ(StatusOfKinds(DType::kFloat64, DType::kBFloat16), Status::kPass);
-  EXPECT_EQ(StatusOfKinds(DType::kComplex128, DType::kComplex64), Status::kPass);
-  EXPECT_EQ(StatusOfKinds(DType::kComplex64, DType::kFloat32), Status::kError);
+  EXPECT_EQ(StatusOfKinds(DType::kInt8, DType::kInt64), CheckStatus::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kUInt16, DType::kInt16), CheckStatus::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kUInt8), CheckStatus::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kBool, DType::kInt32), CheckStatus::kError);
+  EXPECT_EQ(StatusOfKinds(DType::kFloat32, DType::kInt32), CheckStatus::kError);
+  EXPECT_EQ(StatusOfKinds(DType::kFloat64, DType::kBFloat16), CheckStatus::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kComplex128, DType::kComplex64), CheckStatus::kPass);
+  EXPECT_EQ(StatusOfKinds(DType::kComplex64, DType::kFloat32), CheckStatus::kError);
 }
 
 TEST(OutputGrade, NoElementsAreSkipped) {
   Side b, d;
   const CallValue bench = b.Floats({}), device = d.Floats({});
   const DirectionOutcome outcome = Grade(bench, b, device, d);
-  EXPECT_EQ(outcome.status, Status::kSkip);
+  EXPECT_EQ(outcome.status, CheckStatus::kSkip);
   ASSERT_TRUE(outcome.skip.has_value());
   EXPECT_EQ(outcome.skip->cause, SkipCause::kNoOutput);
   EXPECT_EQ(outcome.rows.at(0).shape, "(0,)");
@@ -289,8 +289,8 @@ TEST(OutputGrade, QuantisedIntegersMayBeOneApart) {
     const CallValue device = d.Tensor<int8_t>(DType::kInt8, {2}, {5, device_value});
     return Grade(bench, b, device, d, {"NPU.npu_dynamic_quant.0", "npu_dynamic_quant"}).status;
   };
-  EXPECT_EQ(status(7), Status::kPass);
-  EXPECT_EQ(status(8), Status::kError);
+  EXPECT_EQ(status(7), CheckStatus::kPass);
+  EXPECT_EQ(status(8), CheckStatus::kError);
 }
 
 TEST(OutputGrade, ElementsOutsideTheMemoryAreSkipped) {
@@ -299,7 +299,7 @@ TEST(OutputGrade, ElementsOutsideTheMemoryAreSkipped) {
   TensorPlace place = *bench.As<TensorPlace>();
   place.offset = std::numeric_limits<size_t>::max() - 4;
   const DirectionOutcome outcome = Grade(bench, b, CallValue(place), d);
-  EXPECT_EQ(outcome.status, Status::kSkip);
+  EXPECT_EQ(outcome.status, CheckStatus::kSkip);
   EXPECT_EQ(outcome.skip->cause, SkipCause::kDeviceFailed);
 }
 
@@ -312,7 +312,7 @@ TEST(OutputGrade, NestedValuesHaveJoinedIndices) {
   EXPECT_EQ(outcome.rows[0].name, "Functional.softmax.0.forward.output.0");
   EXPECT_EQ(outcome.rows[1].name, "Functional.softmax.0.forward.output.1_0");
   EXPECT_EQ(outcome.rows[2].name, "Functional.softmax.0.forward.output.1_1");
-  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kPass);
   EXPECT_FALSE(outcome.skip.has_value());
 }
 
@@ -321,10 +321,10 @@ TEST(OutputGrade, MapsAreComparedByKey) {
   const CallValue device(CallMap{{"b", Int(2)}, {"a", Int(7)}});
   const DirectionOutcome outcome = Grade(bench, device);
   ASSERT_EQ(outcome.rows.size(), 2U);
-  EXPECT_EQ(outcome.rows[0].status, Status::kError);
+  EXPECT_EQ(outcome.rows[0].status, CheckStatus::kError);
   EXPECT_EQ(outcome.rows[0].message, "Key \"a\". The values differ.");
   EXPECT_EQ(outcome.rows[1].name, "Functional.softmax.0.forward.output.1");
-  EXPECT_EQ(outcome.rows[1].status, Status::kPass);
+  EXPECT_EQ(outcome.rows[1].status, CheckStatus::kPass);
 }
 
 TEST(OutputGrade, LostKeyIsOneErrorRow) {
@@ -332,7 +332,7 @@ TEST(OutputGrade, LostKeyIsOneErrorRow) {
   const CallValue device(CallMap{{"a", Int(1)}});
   for (const DirectionOutcome& outcome : {Grade(bench, device), Grade(device, bench)}) {
     ASSERT_EQ(outcome.rows.size(), 1U);
-    EXPECT_EQ(outcome.status, Status::kError);
+    EXPECT_EQ(outcome.status, CheckStatus::kError);
     EXPECT_NE(outcome.rows[0].message.find("\"b\""), std::string::npos);
   }
 }
@@ -340,7 +340,7 @@ TEST(OutputGrade, LostKeyIsOneErrorRow) {
 TEST(OutputGrade, FewerDeviceOutputsAreOneErrorRow) {
   const DirectionOutcome outcome = Grade(List({Int(1), Int(2)}), List({Int(1)}));
   ASSERT_EQ(outcome.rows.size(), 1U);
-  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
   EXPECT_EQ(outcome.rows[0].name, "Functional.softmax.0.forward.output.0");
   EXPECT_EQ(outcome.rows[0].message, "The benchmark returned 2 values, the device 1.");
 }
@@ -353,15 +353,15 @@ TEST(OutputGrade, PlainValuesHaveToBeEqual) {
   const auto status = [](const CallValue& bench, const CallValue& device) {
     return Grade(bench, device).rows.at(0).status;
   };
-  EXPECT_EQ(status(Int(3), Int(3)), Status::kPass);
-  EXPECT_EQ(status(Int(3), Int(4)), Status::kError);
-  EXPECT_EQ(status(CallValue(true), Int(1)), Status::kPass);
-  EXPECT_EQ(status(Int(1), CallValue(true)), Status::kError);
-  EXPECT_EQ(status(Int(1), CallValue(1.0)), Status::kError);
-  EXPECT_EQ(status(CallValue(kNaN), CallValue(kNaN)), Status::kError);
-  EXPECT_EQ(status(Text("a"), Text("a")), Status::kPass);
-  EXPECT_EQ(status(Text("a"), CallValue()), Status::kError);
-  EXPECT_EQ(status(CallValue(), Int(1)), Status::kError);
+  EXPECT_EQ(status(Int(3), Int(3)), CheckStatus::kPass);
+  EXPECT_EQ(status(Int(3), Int(4)), CheckStatus::kError);
+  EXPECT_EQ(status(CallValue(true), Int(1)), CheckStatus::kPass);
+  EXPECT_EQ(status(Int(1), CallValue(true)), CheckStatus::kError);
+  EXPECT_EQ(status(Int(1), CallValue(1.0)), CheckStatus::kError);
+  EXPECT_EQ(status(CallValue(kNaN), CallValue(kNaN)), CheckStatus::kError);
+  EXPECT_EQ(status(Text("a"), Text("a")), CheckStatus::kPass);
+  EXPECT_EQ(status(Text("a"), CallValue()), CheckStatus::kError);
+  EXPECT_EQ(status(CallValue(), Int(1)), CheckStatus::kError);
   const OutputRow row = Grade(Int(3), Int(3)).rows.at(0);
   EXPECT_EQ(row.bench_dtype, "<class 'int'>");
   EXPECT_TRUE(row.error_rate->is_integer);
@@ -370,23 +370,23 @@ TEST(OutputGrade, PlainValuesHaveToBeEqual) {
 
 TEST(OutputGrade, UnknownObjectsNeverPass) {
   const CallValue object(SpecialValue{Special::kOther, "Generator", "x"});
-  EXPECT_EQ(Grade(object, object).status, Status::kError);
+  EXPECT_EQ(Grade(object, object).status, CheckStatus::kError);
   const CallValue dtype(SpecialValue{Special::kDType, "", "torch.float16"});
-  EXPECT_EQ(Grade(dtype, dtype).status, Status::kPass);
+  EXPECT_EQ(Grade(dtype, dtype).status, CheckStatus::kPass);
 }
 
 TEST(OutputGrade, NothingReturnedIsSkipped) {
   for (const CallValue& value :
        {CallValue(), List({}), CallValue(CallMap{}), List({CallValue()})}) {
     const DirectionOutcome outcome = Grade(value, value);
-    EXPECT_EQ(outcome.status, Status::kSkip);
+    EXPECT_EQ(outcome.status, CheckStatus::kSkip);
     EXPECT_EQ(outcome.rows.size(), 1U);
     EXPECT_TRUE(outcome.skip.has_value());
   }
 }
 
 TEST(OutputGrade, SkippedOutputsBesideAPassAreAPass) {
-  EXPECT_EQ(Grade(List({CallValue(), Int(1)}), List({CallValue(), Int(1)})).status, Status::kPass);
+  EXPECT_EQ(Grade(List({CallValue(), Int(1)}), List({CallValue(), Int(1)})).status, CheckStatus::kPass);
 }
 
 TEST(OutputGrade, AnErrorIsWorseThanAWarning) {
@@ -398,9 +398,9 @@ TEST(OutputGrade, AnErrorIsWorseThanAWarning) {
   const CallValue bench = List({Int(1), b.Doubles(tens)});
   const CallValue device = List({Int(2), d.Floats(off)});
   const DirectionOutcome outcome = Grade(bench, b, device, d);
-  EXPECT_EQ(outcome.rows.at(0).status, Status::kError);
-  EXPECT_EQ(outcome.rows.at(1).status, Status::kWarning);
-  EXPECT_EQ(outcome.status, Status::kError);
+  EXPECT_EQ(outcome.rows.at(0).status, CheckStatus::kError);
+  EXPECT_EQ(outcome.rows.at(1).status, CheckStatus::kWarning);
+  EXPECT_EQ(outcome.status, CheckStatus::kError);
 }
 
 // ---- Single APIs ----
@@ -410,10 +410,10 @@ TEST(OutputGrade, FusedAttentionComparesItsFirstOutput) {
   const CallValue bench = List({b.Floats({1, 2}), Int(1)});
   const CallValue device = List({d.Floats({1, 2}), Int(2)});
   Call call{"NPU.npu_fusion_attention.0", "npu_fusion_attention"};
-  EXPECT_EQ(Grade(bench, b, device, d, call).status, Status::kPass);
+  EXPECT_EQ(Grade(bench, b, device, d, call).status, CheckStatus::kPass);
   EXPECT_EQ(Grade(bench, b, device, d, call).rows.size(), 1U);
   call.direction = Direction::kBackward;
-  EXPECT_EQ(Grade(bench, b, device, d, call).status, Status::kError);
+  EXPECT_EQ(Grade(bench, b, device, d, call).status, CheckStatus::kError);
 }
 
 OutputRow GradeDropout(size_t n, size_t bench_zeros, size_t device_zeros, float rest = 1) {
@@ -424,9 +424,9 @@ OutputRow GradeDropout(size_t n, size_t bench_zeros, size_t device_zeros, float 
 }
 
 TEST(OutputGrade, DropoutIsJudgedByItsShareOfZeros) {
-  EXPECT_EQ(GradeDropout(100, 50, 59).status, Status::kPass);
-  EXPECT_EQ(GradeDropout(100, 50, 60).status, Status::kError);
-  EXPECT_EQ(GradeDropout(99, 0, 99).status, Status::kPass);
+  EXPECT_EQ(GradeDropout(100, 50, 59).status, CheckStatus::kPass);
+  EXPECT_EQ(GradeDropout(100, 50, 60).status, CheckStatus::kError);
+  EXPECT_EQ(GradeDropout(99, 0, 99).status, CheckStatus::kPass);
   const OutputRow row = GradeDropout(100, 50, 59);
   EXPECT_EQ(row.name, "Functional.dropout.0.forward.output.0");
   EXPECT_EQ(row.message, "50 % of the elements are zero on the benchmark, 59 % on the device.");
@@ -434,8 +434,8 @@ TEST(OutputGrade, DropoutIsJudgedByItsShareOfZeros) {
 
 TEST(OutputGrade, DropoutWithNaNIsAnError) {
   const auto nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(GradeDropout(99, 50, 50, nan).status, Status::kError);
-  EXPECT_EQ(GradeDropout(1000, 500, 500, nan).status, Status::kError);
+  EXPECT_EQ(GradeDropout(99, 50, 50, nan).status, CheckStatus::kError);
+  EXPECT_EQ(GradeDropout(1000, 500, 500, nan).status, CheckStatus::kError);
 }
 
 TEST(OutputGrade, BackwardOfDropoutComparesTheFirstGradient) {
@@ -446,7 +446,7 @@ TEST(OutputGrade, BackwardOfDropoutComparesTheFirstGradient) {
   const DirectionOutcome outcome = Grade(bench, b, device, d, call);
   ASSERT_EQ(outcome.rows.size(), 1U);
   EXPECT_EQ(outcome.rows[0].name, "Functional.dropout.0.backward.output.0");
-  EXPECT_EQ(outcome.status, Status::kPass);
+  EXPECT_EQ(outcome.status, CheckStatus::kPass);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using kernels::OutputRule;
 using kernels::OutputSums;
 using kernels::OutputWork;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 // Squares of magnitudes beyond it overflow.
 constexpr double kLargestSquared = 0x1p+500;
@@ -103,7 +103,7 @@ void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* met
     metrics->cosine_case = CosineCase::kOneElement;
   } else if (sums.any_not_finite != 0) {
     metrics->cosine_case = CosineCase::kNotFinite;
-    metrics->cosine = kNaN;
+    metrics->cosine = kNoNumber;
   } else if (std::max(sums.bench_max, sums.device_max) <= kZeroMagnitude) {
     metrics->cosine_case = CosineCase::kBothZero;
   } else if (sums.device_max <= kZeroMagnitude) {
@@ -125,7 +125,7 @@ void SetCosine(const OutputPair& pair, const OutputSums& sums, FloatMetrics* met
 
 void SetErrors(const OutputSums& sums, FloatMetrics* metrics) {
   const auto n = static_cast<double>(sums.count);
-  metrics->max_abs_error = sums.error_nan != 0 ? kNaN : sums.error_max;
+  metrics->max_abs_error = sums.error_nan != 0 ? kNoNumber : sums.error_max;
   metrics->hundredth = ShareOf(sums.below[0], sums.count, 1);
   metrics->thousandth = ShareOf(sums.below[1], sums.count, 1);
   metrics->ten_thousandth = ShareOf(sums.below[2], sums.count, 1);
@@ -149,8 +149,8 @@ void SetErrors(const OutputSums& sums, FloatMetrics* metrics) {
 
 void SetUlps(const OutputSums& sums, FloatMetrics* metrics) {
   const bool any_nan = sums.ulp_nan != 0;
-  metrics->max_ulp = any_nan ? kNaN : sums.ulp_max;
-  metrics->mean_ulp = any_nan ? kNaN : sums.ulp_sum / static_cast<double>(sums.count);
+  metrics->max_ulp = any_nan ? kNoNumber : sums.ulp_max;
+  metrics->mean_ulp = any_nan ? kNoNumber : sums.ulp_sum / static_cast<double>(sums.count);
   metrics->ulp_proportion = ShareOf(sums.ulp_counted, sums.count, 0);
   metrics->zero_bench_ulps = sums.ulp_of_zero;
 }

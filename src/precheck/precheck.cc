@@ -28,11 +28,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostBenchWorkers = 64;
-constexpr size_t kLeastSlots = 6, kMostSlots = 96;
+constexpr size_t kFewestSlots = 6, kMostPoolSlots = 96;
 
 DirectionOutcome SkippedDirection(Skip skip) {
   DirectionOutcome outcome;
-  outcome.status = Status::kSkip;
+  outcome.status = CheckStatus::kSkip;
   outcome.skip = std::move(skip);
   return outcome;
 }
@@ -263,7 +263,7 @@ class Precheck {
     pool.threads = options_.worker_threads;
     pool.call_limit = options_.api_timeout;
     const auto busiest = static_cast<size_t>(std::max(pool.device_workers, pool.bench_workers));
-    pool.slots = std::clamp(2 * busiest + 2 * cores + 2, kLeastSlots, kMostSlots);
+    pool.slots = std::clamp(2 * busiest + 2 * cores + 2, kFewestSlots, kMostPoolSlots);
     return pool;
   }
 

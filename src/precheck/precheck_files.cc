@@ -39,17 +39,17 @@ const FormatNames& NamesOf(PrecheckFormat format) {
 // A direction that was skipped before there was any output of it.
 void AddSkipped(const std::string& call, std::string_view direction,
                 const DirectionOutcome& outcome, std::vector<OutputRow>& found) {
-  if (outcome.status != Status::kSkip || !outcome.rows.empty() || !outcome.skip) return;
+  if (outcome.status != CheckStatus::kSkip || !outcome.rows.empty() || !outcome.skip) return;
   OutputRow& row = found.emplace_back();
   row.name = fmt::format("{}.{}.output.0", call, direction);
-  row.status = Status::kSkip;
+  row.status = CheckStatus::kSkip;
   row.message = outcome.skip->Text();
 }
 
 void AddFindings(const CallOutcome& outcome, std::vector<OutputRow>& found) {
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
     for (const OutputRow& row : direction->rows) {
-      if (row.status != Status::kPass && row.status != Status::kNone) found.push_back(row);
+      if (row.status != CheckStatus::kPass && row.status != CheckStatus::kNone) found.push_back(row);
     }
   }
   AddSkipped(outcome.name, "forward", outcome.forward, found);
@@ -76,8 +76,8 @@ plumbline::Status AddEarlier(const PrecheckReport& report, std::vector<OutputRow
   std::unordered_set<std::string> known;
   for (const OutputRow& row : found) known.insert(row.name);
   return VisitOwnDetails(report, [&](DetailsRow& row) -> plumbline::Status {
-    const Status status = row.output.status;
-    if (status == Status::kPass || status == Status::kNone || known.contains(row.output.name)) {
+    const CheckStatus status = row.output.status;
+    if (status == CheckStatus::kPass || status == CheckStatus::kNone || known.contains(row.output.name)) {
       return {};
     }
     found.push_back(std::move(row.output));
@@ -200,8 +200,8 @@ Result<std::string> CallsJson(const PrecheckReport& report) {
     if (out.size() > 1) out += ',';
     report::ObjectWriter object(out);
     object.Text("call", row.call);
-    object.Text("forward", row.forward == Status::kNone ? "" : StatusWord(row.forward));
-    object.Text("backward", row.backward == Status::kNone ? "" : StatusWord(row.backward));
+    object.Text("forward", row.forward == CheckStatus::kNone ? "" : StatusWord(row.forward));
+    object.Text("backward", row.backward == CheckStatus::kNone ? "" : StatusWord(row.backward));
     object.Text("message", row.message);
     object.End();
     return {};
@@ -236,23 +236,23 @@ Result<std::string> DetailsJson(const PrecheckReport& report) {
 namespace {
 
 // A pass needs no colour: what is to be looked at has one.
-xlsx::Fill FillOf(Status status) {
+xlsx::Fill FillOf(CheckStatus status) {
   switch (status) {
-    case Status::kError:
+    case CheckStatus::kError:
       return xlsx::Fill::kRed;
-    case Status::kWarning:
+    case CheckStatus::kWarning:
       return xlsx::Fill::kYellow;
-    case Status::kSkip:
+    case CheckStatus::kSkip:
       return xlsx::Fill::kGrey;
-    case Status::kPass:
-    case Status::kNone:
+    case CheckStatus::kPass:
+    case CheckStatus::kNone:
       break;
   }
   return xlsx::Fill::kNone;
 }
 
-std::string_view WordOf(Status status) {
-  return status == Status::kNone ? std::string_view() : StatusWord(status);
+std::string_view WordOf(CheckStatus status) {
+  return status == CheckStatus::kNone ? std::string_view() : StatusWord(status);
 }
 
 plumbline::Status WriteResults(const PrecheckReport& report, xlsx::Writer& writer) {
@@ -318,7 +318,7 @@ Result<FailuresByCase> ReadFailures(const PrecheckReport& report) {
   FailuresByCase failures;
   const auto add = [&](DetailsRow& read) -> plumbline::Status {
     const OutputRow& row = read.output;
-    if (row.status == Status::kPass || row.status == Status::kNone) return {};
+    if (row.status == CheckStatus::kPass || row.status == CheckStatus::kNone) return {};
     const size_t end = row.name.rfind(".output.");
     Failures& of_case = failures[row.name.substr(0, end)];
     if (SeverityOf(row) > of_case.severity) {
@@ -338,33 +338,33 @@ class Cases {
       : report_(report), failures_(failures), out_(out) {}
 
   // Nothing to judge is no case, unless the call has nothing at all.
-  void Add(const ResultRow& row, std::string_view direction, Status status) {
-    if (status == Status::kNone) return;
+  void Add(const ResultRow& row, std::string_view direction, CheckStatus status) {
+    if (status == CheckStatus::kNone) return;
     CiCase item;
     item.name = fmt::format("{}.{}", row.call, direction);
     const auto at = failures_.find(item.name);
     const Failures* const failures = at == failures_.end() ? nullptr : &at->second;
     switch (status) {
-      case Status::kError:
+      case CheckStatus::kError:
         item.outcome = CiOutcome::kFail;
         item.rule = "error";
         break;
-      case Status::kSkip:
+      case CheckStatus::kSkip:
         item.outcome = CiOutcome::kSkipped;
         item.message = row.message;
         break;
-      case Status::kPass:
-      case Status::kWarning:
-      case Status::kNone:
+      case CheckStatus::kPass:
+      case CheckStatus::kWarning:
+      case CheckStatus::kNone:
         break;
     }
     if (failures != nullptr) {
-      if (status != Status::kSkip || item.message.empty()) item.message = failures->reason;
-      if (status == Status::kError) item.details = failures->lines + Command(row.call);
+      if (status != CheckStatus::kSkip || item.message.empty()) item.message = failures->reason;
+      if (status == CheckStatus::kError) item.details = failures->lines + Command(row.call);
     }
-    if (status == Status::kWarning) item.message = "Warning: " + item.message;
+    if (status == CheckStatus::kWarning) item.message = "Warning: " + item.message;
     // A pass has nothing to remark on but warnings.
-    if (status == Status::kPass) item.message.clear();
+    if (status == CheckStatus::kPass) item.message.clear();
     out_.cases.push_back(std::move(item));
   }
 
@@ -381,8 +381,8 @@ class Cases {
 
 // Of the run as a whole; green files without a judged call would be read as a pass.
 void AddWhole(const PrecheckReport& report, CiReport& out) {
-  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning) +
-                          report.count(Status::kError);
+  const uint64_t judged = report.count(CheckStatus::kPass) + report.count(CheckStatus::kWarning) +
+                          report.count(CheckStatus::kError);
   const auto add = [&](std::string_view name, std::string_view rule) {
     CiCase& item = out.cases.emplace_back();
     item.name = fmt::format("pre-check {}", name);
@@ -426,7 +426,7 @@ namespace {
 using report::ObjectWriter;
 
 void AppendCounts(const StatusCounts& counts, ObjectWriter object) {
-  for (const Status status : {Status::kError, Status::kWarning, Status::kPass, Status::kSkip}) {
+  for (const CheckStatus status : {CheckStatus::kError, CheckStatus::kWarning, CheckStatus::kPass, CheckStatus::kSkip}) {
     object.Integer(StatusWord(status), counts[static_cast<size_t>(status)]);
   }
   object.End();
@@ -504,7 +504,7 @@ void AppendWorstElement(const FailureFacts& facts, ObjectWriter object) {
 }
 
 bool IsWrong(const OutputRow& row) {
-  return row.status == Status::kError || row.status == Status::kWarning;
+  return row.status == CheckStatus::kError || row.status == CheckStatus::kWarning;
 }
 
 void AppendFinding(const PrecheckReport& report, const OutputRow& row, std::string& out) {
@@ -535,7 +535,7 @@ void AppendFinding(const PrecheckReport& report, const OutputRow& row, std::stri
 // The output that the answer is about, where that is an error.
 void AppendWorst(const PrecheckReport& report, const std::vector<OutputRow>& findings,
                  std::string& out) {
-  if (findings.empty() || findings.front().status != Status::kError) {
+  if (findings.empty() || findings.front().status != CheckStatus::kError) {
     out += "null";
     return;
   }
@@ -559,8 +559,8 @@ std::string PageData(const PrecheckReport& report, const std::vector<OutputRow>&
   object.Text("format", "plumbline precheck report");
   object.Integer("version", 1);
   object.Text("answer", FirstLine(report));
-  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning);
-  object.Truth("is_good", report.count(Status::kError) == 0 && judged > 0);
+  const uint64_t judged = report.count(CheckStatus::kPass) + report.count(CheckStatus::kWarning);
+  object.Truth("is_good", report.count(CheckStatus::kError) == 0 && judged > 0);
   AppendWorst(report, findings, object.Key("worst"));
   AppendFacts(report, ObjectWriter(object.Key("facts")));
   object.Texts("remarks", RemarksOf(report));

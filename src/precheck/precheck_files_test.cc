@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kEvil = "</script><b>&\"'\x01";
 
-OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
+OutputRow Row(const std::string& name, CheckStatus status, double hundredth = 1) {
   OutputRow row;
   row.name = name;
   row.bench_dtype = row.device_dtype = "torch.float32";
@@ -26,8 +26,8 @@ OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
   row.hundredth = Number{hundredth};
   row.max_abs_error = Number{0.5};
   row.max_rel_error = Number{INFINITY};
-  if (status != Status::kPass) row.message = "first line\nsecond line " + std::string(kEvil);
-  if (status == Status::kError) {
+  if (status != CheckStatus::kPass) row.message = "first line\nsecond line " + std::string(kEvil);
+  if (status == CheckStatus::kError) {
     row.facts = FailureFacts{
         .worst_index = 7, .worst_bench = NAN, .worst_device = 2, .histogram = {}};
     row.facts->histogram = {3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
@@ -35,11 +35,11 @@ OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
   return row;
 }
 
-CallOutcome Outcome(const std::string& name, Status forward, Status backward, double share = 1) {
+CallOutcome Outcome(const std::string& name, CheckStatus forward, CheckStatus backward, double share = 1) {
   CallOutcome outcome;
   outcome.name = name;
   outcome.forward = {forward, {Row(name + ".forward.output.0", forward)}, {}};
-  if (backward != Status::kNone) {
+  if (backward != CheckStatus::kNone) {
     outcome.backward = {backward, {Row(name + ".backward.output.0", backward, share)}, {}};
   }
   return outcome;
@@ -48,7 +48,7 @@ CallOutcome Outcome(const std::string& name, Status forward, Status backward, do
 CallOutcome SkippedCall(const std::string& name) {
   CallOutcome outcome;
   outcome.name = name;
-  outcome.forward.status = outcome.backward.status = Status::kSkip;
+  outcome.forward.status = outcome.backward.status = CheckStatus::kSkip;
   outcome.forward.skip = outcome.backward.skip = Skip{SkipCause::kRandom, "draws numbers"};
   return outcome;
 }
@@ -59,9 +59,9 @@ class PrecheckFiles : public ::testing::Test {
   void SetUp() override {
     auto files = ResultFiles::Create(directory_.path(), "20250226101112", {});
     ASSERT_TRUE(files) << files.error().message();
-    Add(*files, Outcome("Torch.add.0", Status::kPass, Status::kPass));
-    Add(*files, Outcome("Functional.softmax.3", Status::kPass, Status::kError, 0.875));
-    Add(*files, Outcome("Torch.mul.0", Status::kWarning, Status::kNone));
+    Add(*files, Outcome("Torch.add.0", CheckStatus::kPass, CheckStatus::kPass));
+    Add(*files, Outcome("Functional.softmax.3", CheckStatus::kPass, CheckStatus::kError, 0.875));
+    Add(*files, Outcome("Torch.mul.0", CheckStatus::kWarning, CheckStatus::kNone));
     Add(*files, SkippedCall("Torch.rand.0"));
     ASSERT_TRUE(files->Close());
     report_.framework = "pytorch";
@@ -168,7 +168,7 @@ TEST_F(PrecheckFiles, FindingsOfEarlierRunsComeFromTheFile) {
   resumed.framework = "pytorch";
   resumed.result_path = report_.result_path;
   resumed.details_path = report_.details_path;
-  resumed.AddEarlier(Status::kPass, Status::kError);
+  resumed.AddEarlier(CheckStatus::kPass, CheckStatus::kError);
   const auto findings = FindingsOf(resumed);
   ASSERT_TRUE(findings) << findings.error().message();
   ASSERT_EQ(findings->size(), 3U);

@@ -57,10 +57,10 @@ std::string ShortNumber(double value) {
 }
 
 std::string CountsText(const StatusCounts& counts) {
-  const std::pair<Status, std::string_view> words[] = {{Status::kError, "error"},
-                                                       {Status::kWarning, "warning"},
-                                                       {Status::kPass, "pass"},
-                                                       {Status::kSkip, "skipped"}};
+  const std::pair<CheckStatus, std::string_view> words[] = {{CheckStatus::kError, "error"},
+                                                       {CheckStatus::kWarning, "warning"},
+                                                       {CheckStatus::kPass, "pass"},
+                                                       {CheckStatus::kSkip, "skipped"}};
   std::string text;
   for (const auto& [status, word] : words) {
     const uint64_t count = counts[static_cast<size_t>(status)];
@@ -76,7 +76,7 @@ std::string SentenceOf(const NotPassed& call, std::string_view word) {
   return fmt::format("{}{}: {}", word, OutputText(row->name), ReasonText(*row));
 }
 
-const NotPassed* WorstOf(const PrecheckReport& report, Status status) {
+const NotPassed* WorstOf(const PrecheckReport& report, CheckStatus status) {
   for (const NotPassed& call : report.not_passed()) {
     if (CallStatus(call.outcome.forward.status, call.outcome.backward.status) == status) {
       return &call;
@@ -94,8 +94,8 @@ std::string EarlierText(const PrecheckReport& report) {
 void AppendCounts(const StatusCounts& counts, std::string_view name, std::string& out) {
   out += fmt::format("\"{}\":{{", name);
   for (size_t i = 0; i < kStatuses; ++i) {
-    const auto status = static_cast<Status>(i);
-    const std::string_view word = status == Status::kNone ? "none" : StatusWord(status);
+    const auto status = static_cast<CheckStatus>(i);
+    const std::string_view word = status == CheckStatus::kNone ? "none" : StatusWord(status);
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", word, counts[i]);
   }
   out += "}";
@@ -110,8 +110,8 @@ void AppendMember(std::string_view name, std::string_view text, std::string& out
 }  // namespace
 
 double SeverityOf(const OutputRow& row) {
-  if (row.status != Status::kError && row.status != Status::kWarning) return 0;
-  const double base = row.status == Status::kError ? 2 : 1;
+  if (row.status != CheckStatus::kError && row.status != CheckStatus::kWarning) return 0;
+  const double base = row.status == CheckStatus::kError ? 2 : 1;
   // What has no numbers differs in kind or shape, which is as wrong as can be.
   const bool is_measured = row.max_abs_error || row.error_rate || row.hundredth || row.max_ulp;
   if (!is_measured) return base + 0.999;
@@ -138,15 +138,15 @@ std::string ExtractCommand(const PrecheckReport& report, std::string_view call) 
 }
 
 // A skip counts where nothing worse is known of the call.
-Status CallStatus(Status forward, Status backward) {
-  const Status judged = Worst({forward, backward});
-  const bool any_skipped = forward == Status::kSkip || backward == Status::kSkip;
-  return any_skipped && (judged == Status::kPass || judged == Status::kNone) ? Status::kSkip
+CheckStatus CallStatus(CheckStatus forward, CheckStatus backward) {
+  const CheckStatus judged = Worst({forward, backward});
+  const bool any_skipped = forward == CheckStatus::kSkip || backward == CheckStatus::kSkip;
+  return any_skipped && (judged == CheckStatus::kPass || judged == CheckStatus::kNone) ? CheckStatus::kSkip
                                                                              : judged;
 }
 
 void PrecheckReport::Add(size_t place, CallOutcome outcome) {
-  const Status status = CallStatus(outcome.forward.status, outcome.backward.status);
+  const CheckStatus status = CallStatus(outcome.forward.status, outcome.backward.status);
   ++calls_[static_cast<size_t>(status)];
   ++forward_[static_cast<size_t>(outcome.forward.status)];
   ++backward_[static_cast<size_t>(outcome.backward.status)];
@@ -154,19 +154,19 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   double severity = 0;
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
     for (const OutputRow& row : direction->rows) {
-      if (row.status != Status::kSkip && row.status != Status::kNone) ++outputs_;
+      if (row.status != CheckStatus::kSkip && row.status != CheckStatus::kNone) ++outputs_;
       severity = std::max(severity, SeverityOf(row));
     }
   }
   // One cause per call: that of the forward, which is why there is no backward then.
   const DirectionOutcome& skipped = outcome.forward.skip ? outcome.forward : outcome.backward;
   if (skipped.skip) AddSkip(place, outcome.name, *skipped.skip);
-  if (status == Status::kPass || status == Status::kNone) return;
+  if (status == CheckStatus::kPass || status == CheckStatus::kNone) return;
   not_passed_.push_back({place, std::move(outcome), severity});
   if (not_passed_.size() > 2 * most_kept_) Trim();
 }
 
-void PrecheckReport::AddEarlier(Status forward, Status backward) {
+void PrecheckReport::AddEarlier(CheckStatus forward, CheckStatus backward) {
   ++calls_[static_cast<size_t>(CallStatus(forward, backward))];
   ++forward_[static_cast<size_t>(forward)];
   ++backward_[static_cast<size_t>(backward)];
@@ -244,21 +244,21 @@ std::string OutputText(const std::string& row_name) {
 }
 
 std::string FirstLine(const PrecheckReport& report) {
-  const uint64_t errors = report.count(Status::kError);
-  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
+  const uint64_t errors = report.count(CheckStatus::kError);
+  if (const NotPassed* worst = WorstOf(report, CheckStatus::kError)) {
     return SentenceOf(*worst, "wrong: ");
   }
   const std::string calls = CountText(report.all_calls(), "call");
   if (errors > 0) return fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report));
-  const uint64_t judged = report.count(Status::kPass) + report.count(Status::kWarning);
+  const uint64_t judged = report.count(CheckStatus::kPass) + report.count(CheckStatus::kWarning);
   if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
   if (judged == 0) return fmt::format("nothing judged: all {} skipped", calls);
   std::string line = fmt::format("no wrong API in {} ({} judged{})", calls,
                                  CountText(report.outputs_judged(), "output"), EarlierText(report));
-  if (const uint64_t warned = report.count(Status::kWarning); warned > 0) {
+  if (const uint64_t warned = report.count(CheckStatus::kWarning); warned > 0) {
     line += fmt::format("; {} with a warning", warned);
   }
-  if (const uint64_t skipped = report.count(Status::kSkip); skipped > 0) {
+  if (const uint64_t skipped = report.count(CheckStatus::kSkip); skipped > 0) {
     line += fmt::format("; {} skipped", skipped);
   }
   return line;
@@ -266,13 +266,13 @@ std::string FirstLine(const PrecheckReport& report) {
 
 std::string AnswerText(const PrecheckReport& report) {
   std::string text = FirstLine(report) + "\n";
-  if (const NotPassed* worst = WorstOf(report, Status::kError)) {
+  if (const NotPassed* worst = WorstOf(report, CheckStatus::kError)) {
     const std::string command = ExtractCommand(report, worst->outcome.name);
     if (!command.empty()) text += fmt::format("  as a test: {}\n", command);
   }
   text += fmt::format("  calls: {}\n  forward: {}\n  backward: {}\n", CountsText(report.calls()),
                       CountsText(report.forward()), CountsText(report.backward()));
-  const bool starts_wrong = report.count(Status::kError) > 0;
+  const bool starts_wrong = report.count(CheckStatus::kError) > 0;
   size_t shown = 0;
   for (size_t i = starts_wrong ? 1 : 0; i < report.not_passed().size(); ++i) {
     const NotPassed& call = report.not_passed()[i];

@@ -17,7 +17,7 @@
 namespace plumbline::precheck {
 
 inline constexpr size_t kStatuses = 5;
-using StatusCounts = std::array<uint64_t, kStatuses>;  // by Status
+using StatusCounts = std::array<uint64_t, kStatuses>;  // by CheckStatus
 
 // A call that has a direction with an error, a warning or a skip.
 struct NotPassed {
@@ -43,7 +43,7 @@ class PrecheckReport {
 
   void Add(size_t place, CallOutcome outcome);
   // A call that an earlier run judged, of which only the statuses are known.
-  void AddEarlier(Status forward, Status backward);
+  void AddEarlier(CheckStatus forward, CheckStatus backward);
   // Sorts not_passed(), the worst first, then as recorded. To be called after the last Add().
   void Finish();
 
@@ -51,7 +51,7 @@ class PrecheckReport {
   [[nodiscard]] const StatusCounts& calls() const { return calls_; }
   [[nodiscard]] const StatusCounts& forward() const { return forward_; }
   [[nodiscard]] const StatusCounts& backward() const { return backward_; }
-  [[nodiscard]] uint64_t count(Status status) const { return calls_[static_cast<size_t>(status)]; }
+  [[nodiscard]] uint64_t count(CheckStatus status) const { return calls_[static_cast<size_t>(status)]; }
   [[nodiscard]] uint64_t all_calls() const;
   [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }  // without earlier ones
   [[nodiscard]] uint64_t earlier() const { return earlier_; }
@@ -82,7 +82,7 @@ class PrecheckReport {
 };
 
 // The status that a call counts with.
-Status CallStatus(Status forward, Status backward);
+CheckStatus CallStatus(CheckStatus forward, CheckStatus backward);
 // Whose columns the files have.
 ResultForm FormOf(const PrecheckReport& report);
 // Of one output, as NotPassed::severity.

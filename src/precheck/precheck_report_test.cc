@@ -8,7 +8,7 @@
 namespace plumbline::precheck {
 namespace {
 
-OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
+OutputRow Row(const std::string& name, CheckStatus status, double hundredth = 1) {
   OutputRow row;
   row.name = name;
   row.status = status;
@@ -21,11 +21,11 @@ OutputRow Row(const std::string& name, Status status, double hundredth = 1) {
 CallOutcome Passed(const std::string& name) {
   CallOutcome outcome;
   outcome.name = name;
-  outcome.forward = {Status::kPass, {Row(name + ".forward.output.0", Status::kPass)}, {}};
+  outcome.forward = {CheckStatus::kPass, {Row(name + ".forward.output.0", CheckStatus::kPass)}, {}};
   return outcome;
 }
 
-CallOutcome Wrong(const std::string& name, Status status, double hundredth) {
+CallOutcome Wrong(const std::string& name, CheckStatus status, double hundredth) {
   CallOutcome outcome = Passed(name);
   outcome.backward = {status, {Row(name + ".backward.output.0", status, hundredth)}, {}};
   return outcome;
@@ -34,7 +34,7 @@ CallOutcome Wrong(const std::string& name, Status status, double hundredth) {
 CallOutcome Skipped(const std::string& name, SkipCause cause) {
   CallOutcome outcome;
   outcome.name = name;
-  outcome.forward.status = outcome.backward.status = Status::kSkip;
+  outcome.forward.status = outcome.backward.status = CheckStatus::kSkip;
   outcome.forward.skip = outcome.backward.skip = Skip{cause, "why " + name};
   return outcome;
 }
@@ -46,9 +46,9 @@ std::string FirstLineOf(const PrecheckReport& report) {
 
 TEST(PrecheckReport, NamesTheWorstCall) {
   PrecheckReport report;
-  report.Add(0, Wrong("Torch.add.0", Status::kError, 0.999));
-  report.Add(1, Wrong("Torch.mul.0", Status::kWarning, 0.1));
-  CallOutcome worst = Wrong("Functional.softmax.3", Status::kError, 0.875);
+  report.Add(0, Wrong("Torch.add.0", CheckStatus::kError, 0.999));
+  report.Add(1, Wrong("Torch.mul.0", CheckStatus::kWarning, 0.1));
+  CallOutcome worst = Wrong("Functional.softmax.3", CheckStatus::kError, 0.875);
   worst.backward.rows[0].facts =
       FailureFacts{.worst_index = 7, .worst_bench = 0.29, .worst_device = 0.31, .histogram = {}};
   report.Add(2, std::move(worst));
@@ -62,9 +62,9 @@ TEST(PrecheckReport, NamesTheWorstCall) {
 
 TEST(PrecheckReport, AnErrorWithoutNumbersIsTheWorst) {
   PrecheckReport report;
-  report.Add(0, Wrong("Torch.add.0", Status::kError, 0.01));
+  report.Add(0, Wrong("Torch.add.0", CheckStatus::kError, 0.01));
   CallOutcome other = Passed("Torch.topk.0");
-  other.forward.status = other.forward.rows[0].status = Status::kError;
+  other.forward.status = other.forward.rows[0].status = CheckStatus::kError;
   other.forward.rows[0].hundredth = other.forward.rows[0].max_abs_error = std::nullopt;
   report.Add(1, std::move(other));
   report.Finish();
@@ -94,17 +94,17 @@ TEST(PrecheckReport, NothingJudgedIsNoGoodNews) {
 }
 
 TEST(PrecheckReport, ASkippedBackwardDoesNotHideAnError) {
-  EXPECT_EQ(CallStatus(Status::kError, Status::kSkip), Status::kError);
-  EXPECT_EQ(CallStatus(Status::kPass, Status::kSkip), Status::kSkip);
-  EXPECT_EQ(CallStatus(Status::kPass, Status::kNone), Status::kPass);
-  EXPECT_EQ(CallStatus(Status::kWarning, Status::kError), Status::kError);
+  EXPECT_EQ(CallStatus(CheckStatus::kError, CheckStatus::kSkip), CheckStatus::kError);
+  EXPECT_EQ(CallStatus(CheckStatus::kPass, CheckStatus::kSkip), CheckStatus::kSkip);
+  EXPECT_EQ(CallStatus(CheckStatus::kPass, CheckStatus::kNone), CheckStatus::kPass);
+  EXPECT_EQ(CallStatus(CheckStatus::kWarning, CheckStatus::kError), CheckStatus::kError);
 }
 
 TEST(PrecheckReport, TheWorstStayWhateverTheOrder) {
   PrecheckReport report(3);
   for (size_t i = 0; i < 100; ++i) {
     const size_t place = i * 37 % 100;
-    report.Add(place, Wrong(fmt::format("Torch.add.{}", place), Status::kError,
+    report.Add(place, Wrong(fmt::format("Torch.add.{}", place), CheckStatus::kError,
                             1 - static_cast<double>(place) / 200));
   }
   report.Finish();
@@ -112,12 +112,12 @@ TEST(PrecheckReport, TheWorstStayWhateverTheOrder) {
   EXPECT_EQ(report.not_passed()[0].place, 99U);
   EXPECT_EQ(report.not_passed()[2].place, 97U);
   EXPECT_EQ(report.left_out(), 97U);
-  EXPECT_EQ(report.count(Status::kError), 100U);
+  EXPECT_EQ(report.count(CheckStatus::kError), 100U);
 }
 
 TEST(PrecheckReport, EarlierErrorsCount) {
   PrecheckReport report;
-  report.AddEarlier(Status::kPass, Status::kError);
+  report.AddEarlier(CheckStatus::kPass, CheckStatus::kError);
   report.Add(1, Passed("Torch.add.1"));
   report.Finish();
   EXPECT_EQ(FirstLineOf(report), "wrong: 1 of 2 calls, 1 of them by an earlier run");
@@ -125,7 +125,7 @@ TEST(PrecheckReport, EarlierErrorsCount) {
 
 TEST(PrecheckReport, JsonIsWellFormed) {
   PrecheckReport report;
-  report.Add(0, Wrong("Torch.\"add\".0", Status::kError, 0.5));
+  report.Add(0, Wrong("Torch.\"add\".0", CheckStatus::kError, 0.5));
   report.Add(1, Skipped("Torch.rand.0", SkipCause::kRandom));
   report.dump_json = "a\\b.json";
   report.Finish();

@@ -69,7 +69,7 @@ constexpr RandomArgument kRandomArguments[] = {
     {"scaled_dot_product_attention", 4, "dropout_p", Draws::kIfAboveZero},
 };
 
-bool Has(std::span<const std::string_view> names, std::string_view name) {
+bool IsAmong(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -100,24 +100,6 @@ bool IsFloat8(DType dtype) {
   return InfoOf(dtype).kind == DTypeKind::kFloat && InfoOf(dtype).size_bytes == 1;
 }
 
-// Calls use(place) for every tensor of a tree, depth first, in order.
-template <class Use>
-void ForEachTensor(CallValue& value, const Use& use) {
-  if (auto* tensor = value.As<TensorPlace>()) use(*tensor);
-  if (auto* sequence = value.As<CallSequence>()) {
-    for (CallValue& item : sequence->items) ForEachTensor(item, use);
-  }
-  if (auto* map = value.As<CallMap>()) {
-    for (auto& [key, item] : *map) ForEachTensor(item, use);
-  }
-}
-
-template <class Use>
-void ForEachInput(PreparedCall& call, const Use& use) {
-  for (CallValue& value : call.args) ForEachTensor(value, use);
-  for (auto& [key, value] : call.kwargs) ForEachTensor(value, use);
-}
-
 // The types among float16, bfloat16 and float32 that tensors have, each once, in order of
 // appearance.
 using RaisedTypes = std::vector<DType>;
@@ -132,11 +114,11 @@ void Collect(const TensorPlace& tensor, RaisedTypes& types) {
 // raised to the next wider one; of several all are float32.
 std::optional<DType> RaisedType(const TensorPlace& tensor, const RaisedTypes& types,
                                 std::string_view api) {
-  if (Has(kNeverRaised, api)) return std::nullopt;
+  if (IsAmong(kNeverRaised, api)) return std::nullopt;
   if (IsFloat8(tensor.dtype)) return DType::kFloat32;
   if (std::ranges::find(types, tensor.dtype) == types.end()) return std::nullopt;
   if (tensor.dtype != DType::kFloat32) return DType::kFloat32;
-  if (types.size() > 1 || Has(kInHf32, api)) return std::nullopt;
+  if (types.size() > 1 || IsAmong(kInHf32, api)) return std::nullopt;
   return DType::kFloat64;
 }
 
@@ -236,7 +218,7 @@ class Preparer {
     } else if (auto described = Describe(record, path, fill); !described) {
       return std::move(described).error();
     }
-    fill.rounds_to_hf32 = fill.dtype == DType::kFloat32 && Has(kInHf32, recorded_.api);
+    fill.rounds_to_hf32 = fill.dtype == DType::kFloat32 && IsAmong(kInHf32, recorded_.api);
     if (auto reserved = Reserve(path, fill); !reserved) return std::move(reserved).error();
     TensorPlace place;
     place.dtype = fill.dtype;

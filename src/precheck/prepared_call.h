@@ -81,6 +81,13 @@ struct PreparedCall {
   std::vector<TensorFill> fills;
 };
 
+// Calls use(place) for every tensor of the arguments, in order.
+template <class Use>
+void ForEachInput(PreparedCall& call, const Use& use) {
+  for (CallValue& value : call.args) ForEachTensor(value, use);
+  for (auto& [key, value] : call.kwargs) ForEachTensor(value, use);
+}
+
 }  // namespace plumbline::precheck
 
 #endif  // PLUMBLINE_PRECHECK_PREPARED_CALL_H_

@@ -198,7 +198,7 @@ class EarlierRun {
                                name));
     }
     const ResultFiles::Done done{*forward, *backward};
-    const bool skipped = done.forward == Status::kSkip || done.backward == Status::kSkip;
+    const bool skipped = done.forward == CheckStatus::kSkip || done.backward == CheckStatus::kSkip;
     if (retry_skipped_ && skipped) return {};
     // Upstream writes a second row where it fails after the first one, which says nothing new.
     calls_.emplace(std::move(name), Earlier{place, done, false});

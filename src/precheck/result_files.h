@@ -35,8 +35,8 @@ std::string ResultTimestamp(const std::string& directory);
 class ResultFiles {
  public:
   struct Done {
-    Status forward = Status::kNone;
-    Status backward = Status::kNone;
+    CheckStatus forward = CheckStatus::kNone;
+    CheckStatus backward = CheckStatus::kNone;
   };
   using DoneCalls = std::unordered_map<std::string, Done>;
   using IsPlanned = std::function<bool(std::string_view call)>;

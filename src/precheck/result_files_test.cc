@@ -35,7 +35,7 @@ OutputRow RowOf(const std::string& call, std::string_view direction, int k, size
   row.device_dtype = "torch.float32";
   row.shape = "(2, 3)";
   row.rmse = Number{static_cast<double>(i) / 7};
-  row.status = Status::kPass;
+  row.status = CheckStatus::kPass;
   row.message = "one\n\"two\", three";
   return row;
 }
@@ -46,13 +46,13 @@ CallOutcome OutcomeOf(size_t i) {
   outcome.name = NameOf(i);
   if (i % 7 == 0) {
     const Skip skip{SkipCause::kBadArgument, "line\nbreak"};
-    outcome.forward = outcome.backward = {Status::kSkip, {}, skip};
+    outcome.forward = outcome.backward = {CheckStatus::kSkip, {}, skip};
     return outcome;
   }
-  outcome.forward = {Status::kPass, {RowOf(outcome.name, "forward", 0, i)}, {}};
+  outcome.forward = {CheckStatus::kPass, {RowOf(outcome.name, "forward", 0, i)}, {}};
   if (i % 3 == 0) {
     outcome.forward.rows.push_back(RowOf(outcome.name, "forward", 1, i));
-    outcome.backward = {Status::kPass, {RowOf(outcome.name, "backward", 0, i)}, {}};
+    outcome.backward = {CheckStatus::kPass, {RowOf(outcome.name, "backward", 0, i)}, {}};
   }
   return outcome;
 }
@@ -114,9 +114,9 @@ TEST_F(ResultFilesTest, AResumeKnowsWhatIsDone) {
   const auto files = Resume();
   ASSERT_TRUE(files) << files.error().message();
   EXPECT_EQ(files->done().size(), 10U);
-  EXPECT_EQ(files->done().at("Torch.op.7").forward, Status::kSkip);
-  EXPECT_EQ(files->done().at("Torch.op.3").backward, Status::kPass);
-  EXPECT_EQ(files->done().at("Torch.op.1").backward, Status::kNone);
+  EXPECT_EQ(files->done().at("Torch.op.7").forward, CheckStatus::kSkip);
+  EXPECT_EQ(files->done().at("Torch.op.3").backward, CheckStatus::kPass);
+  EXPECT_EQ(files->done().at("Torch.op.1").backward, CheckStatus::kNone);
   EXPECT_EQ(files->timestamp(), kStamp);
   // Nothing had to go, so nothing changed, and headers stand once.
   EXPECT_EQ(ResultText(), result);

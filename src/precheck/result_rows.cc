@@ -18,7 +18,7 @@ namespace {
 
 // What of a row a column holds.
 using Member =
-    std::variant<std::string OutputRow::*, Cell OutputRow::*, precheck::Status OutputRow::*>;
+    std::variant<std::string OutputRow::*, Cell OutputRow::*, precheck::CheckStatus OutputRow::*>;
 struct Column {
   std::string_view name;
   std::string_view key;  // for programs
@@ -76,8 +76,8 @@ struct Spelling {
 
   // What stands where there is nothing: upstream's readers ask whether a dtype is blank.
   [[nodiscard]] std::string_view nothing() const { return form == ResultForm::kPyTorch ? " " : ""; }
-  [[nodiscard]] std::string Word(Status status) const {
-    return std::string(status == Status::kNone ? nothing() : StatusWord(status));
+  [[nodiscard]] std::string Word(CheckStatus status) const {
+    return std::string(status == CheckStatus::kNone ? nothing() : StatusWord(status));
   }
   [[nodiscard]] std::string NumberText(const Cell& cell) const {
     std::string text;
@@ -92,7 +92,7 @@ struct Spelling {
     if (const auto* number = std::get_if<Cell OutputRow::*>(&column.member)) {
       return NumberText(row.*(*number));
     }
-    if (const auto* word = std::get_if<Status OutputRow::*>(&column.member)) {
+    if (const auto* word = std::get_if<CheckStatus OutputRow::*>(&column.member)) {
       return Word(row.*(*word));
     }
     const auto member = std::get<std::string OutputRow::*>(column.member);
@@ -156,7 +156,7 @@ constexpr std::string_view kNothingReturned = "no-output: nothing to compare was
 
 // A direction as it is written.
 struct WrittenDirection {
-  Status status = Status::kNone;
+  CheckStatus status = CheckStatus::kNone;
   std::vector<OutputRow> rows;
   std::string reason;  // of a skip
 };
@@ -165,12 +165,12 @@ WrittenDirection Written(const std::string& call, std::string_view direction,
                          const DirectionOutcome& outcome) {
   WrittenDirection written{outcome.status, outcome.rows, {}};
   if (outcome.skip) written.reason = outcome.skip->Text();
-  if (written.status == Status::kNone) return written;
+  if (written.status == CheckStatus::kNone) return written;
   if (written.rows.empty()) {
     OutputRow& row = written.rows.emplace_back();
     row.name = fmt::format("{}.{}.output.0", call, direction);
     if (written.reason.empty()) written.reason = kNothingReturned;
-    row.status = written.status = Status::kSkip;
+    row.status = written.status = CheckStatus::kSkip;
     row.message = written.reason;
   }
   if (written.reason.empty()) written.reason = written.rows.front().message;
@@ -180,7 +180,7 @@ WrittenDirection Written(const std::string& call, std::string_view direction,
 // Of a direction, as MindSpore's result file has it.
 void AddMessages(const WrittenDirection& written, std::string& message) {
   for (const OutputRow& row : written.rows) {
-    if (row.status == Status::kPass || row.message.empty()) continue;
+    if (row.status == CheckStatus::kPass || row.message.empty()) continue;
     message += (message.empty() ? "" : "\n") + row.message;
   }
 }
@@ -191,20 +191,14 @@ std::string ResultMessage(const WrittenDirection& forward, const WrittenDirectio
   if (form == ResultForm::kMindSpore) {
     AddMessages(forward, message);
     AddMessages(backward, message);
-  } else if (forward.status == Status::kSkip) {
+  } else if (forward.status == CheckStatus::kSkip) {
     message = forward.reason;
-  } else if (backward.status == Status::kSkip) {
+  } else if (backward.status == CheckStatus::kSkip) {
     message = backward.reason;
   }
   if (merged_calls == 0) return message;
   if (!message.empty()) message += "\n";
   return message + fmt::format("stands for {} more like it", CountText(merged_calls, "call"));
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
 // A cell that holds a number; an Error that says what else stands there.
@@ -235,7 +229,7 @@ plumbline::Status ReadCell(std::string&& text, const Column& column, OutputRow& 
     const Result<Cell> cell = ParseNumber(text);
     if (!cell) return cell.error().In(column.name);
     row.*(*number) = *cell;
-  } else if (const auto* word = std::get_if<Status OutputRow::*>(&column.member)) {
+  } else if (const auto* word = std::get_if<CheckStatus OutputRow::*>(&column.member)) {
     const auto status = ParseStatus(Trimmed(text));
     if (!status) {
       return Error(ErrorCode::kCorrupt,
@@ -323,8 +317,8 @@ std::vector<DetailsCell> DetailsCells(const OutputRow& row, ResultForm form) {
     DetailsCell& cell = cells.emplace_back();
     if (const auto* number = std::get_if<Cell OutputRow::*>(&column.member)) {
       if (const Cell& of_row = row.*(*number)) cell = of_row->value;
-    } else if (const auto* word = std::get_if<Status OutputRow::*>(&column.member)) {
-      if (row.*(*word) != Status::kNone) cell = StatusWord(row.*(*word));
+    } else if (const auto* word = std::get_if<CheckStatus OutputRow::*>(&column.member)) {
+      if (row.*(*word) != CheckStatus::kNone) cell = StatusWord(row.*(*word));
     } else {
       const std::string& text = row.*std::get<std::string OutputRow::*>(column.member);
       if (!text.empty()) cell = std::string_view(text);
@@ -368,12 +362,12 @@ void AppendNumber(const Cell& cell, int precision, std::string& out) {
 CallRows RowsOf(const CallOutcome& outcome, ResultForm form, int precision) {
   WrittenDirection forward = Written(outcome.name, "forward", outcome.forward);
   WrittenDirection backward = Written(outcome.name, "backward", outcome.backward);
-  if (forward.status == Status::kNone && backward.status == Status::kNone) {
-    forward = Written(outcome.name, "forward", {Status::kSkip, {}, {}});
+  if (forward.status == CheckStatus::kNone && backward.status == CheckStatus::kNone) {
+    forward = Written(outcome.name, "forward", {CheckStatus::kSkip, {}, {}});
   }
   // A call that was not run at all has one row.
-  const bool is_skipped_whole = forward.status == Status::kSkip &&
-                                backward.status == Status::kSkip && outcome.forward.rows.empty() &&
+  const bool is_skipped_whole = forward.status == CheckStatus::kSkip &&
+                                backward.status == CheckStatus::kSkip && outcome.forward.rows.empty() &&
                                 outcome.backward.rows.empty();
   if (is_skipped_whole) backward.rows.clear();
   const Spelling spelling{form, precision};

@@ -86,8 +86,8 @@ plumbline::Status VisitDetails(const std::string& path, std::span<const std::str
 // One row of a result file as it was read.
 struct ResultRow {
   std::string call;
-  Status forward = Status::kNone;
-  Status backward = Status::kNone;
+  CheckStatus forward = CheckStatus::kNone;
+  CheckStatus backward = CheckStatus::kNone;
   std::string message;
 };
 using VisitResultRow = std::function<plumbline::Status(const ResultRow& row)>;

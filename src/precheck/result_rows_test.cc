@@ -60,7 +60,7 @@ OutputRow ReluRow() {
   row.cosine = Number{1};
   row.max_abs_error = Number{.value = 0, .is_double = false};
   row.error_rate = Number{0};
-  row.status = Status::kPass;
+  row.status = CheckStatus::kPass;
   row.message = "\nMax abs error below 0.001.";
   return row;
 }
@@ -68,7 +68,7 @@ OutputRow ReluRow() {
 CallOutcome ReluOutcome() {
   CallOutcome outcome;
   outcome.name = "Functional.relu.0";
-  outcome.forward = {Status::kPass, {ReluRow()}, {}};
+  outcome.forward = {CheckStatus::kPass, {ReluRow()}, {}};
   return outcome;
 }
 
@@ -95,14 +95,14 @@ TEST(ResultRows, HeadersStandOnceBehindTheMark) {
 
 TEST(ResultRows, ASkippedDirectionSaysWhy) {
   CallOutcome outcome = ReluOutcome();
-  outcome.backward = {Status::kSkip, {}, Skip{SkipCause::kTimeout, "no answer within 600 s"}};
+  outcome.backward = {CheckStatus::kSkip, {}, Skip{SkipCause::kTimeout, "no answer within 600 s"}};
   CallRows rows = RowsOf(outcome, ResultForm::kPyTorch, 14);
   EXPECT_EQ(rows.result, "Functional.relu.0,pass,SKIP,timeout: no answer within 600 s\r\n");
   EXPECT_NE(rows.details.find("Functional.relu.0.backward.output.0, , , , , , "),
             std::string::npos);
   EXPECT_TRUE(rows.details.ends_with(",SKIP,timeout: no answer within 600 s\r\n"));
   // A call that was not run has one row, and its reason is the forward's.
-  outcome.forward = {Status::kSkip, {}, Skip{SkipCause::kFiltered, "on the black list"}};
+  outcome.forward = {CheckStatus::kSkip, {}, Skip{SkipCause::kFiltered, "on the black list"}};
   rows = RowsOf(outcome, ResultForm::kPyTorch, 14);
   EXPECT_EQ(rows.result, "Functional.relu.0,SKIP,SKIP,filtered: on the black list\r\n");
   EXPECT_EQ(rows.details,
@@ -113,10 +113,10 @@ TEST(ResultRows, ASkippedDirectionSaysWhy) {
 TEST(ResultRows, NothingToCompareIsNoPass) {
   CallOutcome outcome;
   outcome.name = "Torch.f.0";
-  outcome.forward.status = Status::kPass;
+  outcome.forward.status = CheckStatus::kPass;
   EXPECT_EQ(RowsOf(outcome, ResultForm::kPyTorch, 14).result,
             "Torch.f.0,SKIP, ,no-output: nothing to compare was returned\r\n");
-  outcome.forward.status = Status::kNone;
+  outcome.forward.status = CheckStatus::kNone;
   EXPECT_EQ(RowsOf(outcome, ResultForm::kPyTorch, 14).result,
             "Torch.f.0,SKIP, ,no-output: nothing to compare was returned\r\n");
 }
@@ -146,8 +146,8 @@ TEST(ResultRows, MindSporesRowsAreItsOwn) {
   row.shape = "(1, 4096)";
   row.cosine = Number{1};
   row.max_abs_error = row.max_rel_error = Number{0};
-  row.status = Status::kPass;
-  outcome.forward = {Status::kPass, {row}, {}};
+  row.status = CheckStatus::kPass;
+  outcome.forward = {CheckStatus::kPass, {row}, {}};
   const CallRows rows = RowsOf(outcome, ResultForm::kMindSpore, 14);
   EXPECT_EQ(rows.result, "Mint.where.0,pass,,\r\n");
   EXPECT_EQ(rows.details,
@@ -199,7 +199,7 @@ TEST_F(DetailsFile, WhatIsWrittenIsRead) {
   EXPECT_EQ(row.shape, "(4,)");
   EXPECT_EQ(row.cosine->value, 1);
   EXPECT_FALSE(row.hundredth);
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
   EXPECT_EQ(row.message, ReluRow().message);
 }
 
@@ -211,10 +211,10 @@ TEST_F(DetailsFile, BothReleasesSpellingsAreRead) {
       "c,Warning,0,+0.5,\r\n");
   ASSERT_TRUE(status_) << status_.error().message();
   ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].output.status, Status::kWarning);
+  EXPECT_EQ(rows[0].output.status, CheckStatus::kWarning);
   EXPECT_EQ(rows[0].output.rmse->value, 1e-07);
   EXPECT_TRUE(std::isnan(rows[0].output.mean_ulp->value));
-  EXPECT_EQ(rows[1].output.status, Status::kSkip);
+  EXPECT_EQ(rows[1].output.status, CheckStatus::kSkip);
   EXPECT_FALSE(rows[1].output.rmse);
   EXPECT_EQ(rows[1].output.mean_ulp->value, -kInf);
   EXPECT_TRUE(rows[2].output.rmse->is_integer);

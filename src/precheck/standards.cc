@@ -65,7 +65,7 @@ static_assert(IsSorted(kUlpApis) && std::size(kUlpApis) == 17);
 static_assert(IsSorted(kThousandthApis) && IsSorted(kQuantizationApis));
 
 template <size_t n>
-bool Has(const Name (&names)[n], Name name) {
+bool Lists(const Name (&names)[n], Name name) {
   return std::binary_search(std::begin(names), std::end(names), name);
 }
 
@@ -92,11 +92,11 @@ constexpr ByType kRatioFloor = {0x1p-11, 0x1p-8, 0x1p-14};
 }  // namespace
 
 Standard StandardOfApi(std::string_view api) {
-  if (Has(kAbsoluteApis, api)) return Standard::kAbsolute;
-  if (Has(kBinaryApis, api)) return Standard::kBinary;
-  if (Has(kUlpApis, api)) return Standard::kUlp;
-  if (Has(kThousandthApis, api)) return Standard::kThousandth;
-  if (Has(kAccumulativeApis, api)) return Standard::kAccumulative;
+  if (Lists(kAbsoluteApis, api)) return Standard::kAbsolute;
+  if (Lists(kBinaryApis, api)) return Standard::kBinary;
+  if (Lists(kUlpApis, api)) return Standard::kUlp;
+  if (Lists(kThousandthApis, api)) return Standard::kThousandth;
+  if (Lists(kAccumulativeApis, api)) return Standard::kAccumulative;
   return Standard::kBenchmark;
 }
 
@@ -120,7 +120,7 @@ std::string_view DisplayName(Standard standard) {
   return "标杆比对法";
 }
 
-bool IsQuantization(std::string_view api) { return Has(kQuantizationApis, api); }
+bool IsQuantization(std::string_view api) { return Lists(kQuantizationApis, api); }
 
 bool ComparesFirstOutputOnly(std::string_view api) { return api == "npu_fusion_attention"; }
 

@@ -139,7 +139,7 @@ class Judge {
   // What makes the output an error.
   void Blame(double excess, const std::string& reason) {
     Say("ERROR: " + reason);
-    row_.status = Status::kError;
+    row_.status = CheckStatus::kError;
     if (std::isnan(excess)) excess = kInfinite;
     if (row_.reason.empty() || excess > row_.excess) row_.reason = reason;
     row_.excess = std::max(row_.excess, excess);
@@ -157,7 +157,7 @@ class Judge {
     const Ratio ratio = RatioOf(target, golden);
     metric.value = Double(ratio.value);
     const bool is_over = ratio.is_plain ? !(ratio.value <= limit) : !ratio.is_like;
-    metric.status = is_over ? Status::kError : Status::kPass;
+    metric.status = is_over ? CheckStatus::kError : CheckStatus::kPass;
     return ratio;
   }
 
@@ -166,31 +166,31 @@ class Judge {
                SidedMetric& metric) {
     const Ratio ratio = SetRatio(target, golden, limit, metric);
     if (!ratio.is_plain) return SayNotFinite(what, target, golden, ratio.is_like);
-    if (metric.status == Status::kPass) return;
+    if (metric.status == CheckStatus::kPass) return;
     Blame(ratio.value / limit, fmt::format("{} is {} times that of the reference (limit {})", what,
                                            Short(ratio.value), Short(limit)));
   }
 
   // A share of elements of which there may be none.
   void ExpectZero(std::string_view what, double share, SidedMetric& metric) {
-    metric.status = share == 0 ? Status::kPass : Status::kError;
-    if (metric.status == Status::kPass) return;
+    metric.status = share == 0 ? CheckStatus::kPass : CheckStatus::kError;
+    if (metric.status == CheckStatus::kPass) return;
     Blame(std::abs(share) / kWrongShareUnit, fmt::format("{} is {} (limit 0)", what, Short(share)));
   }
 
   void Skip(std::string_view reason) {
-    row_.status = Status::kSkip;
+    row_.status = CheckStatus::kSkip;
     row_.message = reason;
   }
 
   void Binary() {
-    row_.status = Status::kPass;
+    row_.status = CheckStatus::kPass;
     row_.error_rate.value = target_.error_rate;
     ExpectZero("share of unequal elements", target_.error_rate->value, row_.error_rate);
   }
 
   void Absolute() {
-    row_.status = Status::kPass;
+    row_.status = CheckStatus::kPass;
     row_.inf_nan.value = Double(target_.inf_nan_error_ratio->value);
     row_.rel_error.value = Double(target_.rel_error_ratio->value);
     row_.abs_error.value = Double(target_.abs_error_ratio->value);
@@ -206,7 +206,7 @@ class Judge {
     Absolute();
     const double balance = target_.error_balance->value;
     const double limit = LimitsOf(Standard::kAccumulative, dtype_).balance;
-    row_.error_balance = {Double(balance), balance <= limit ? Status::kPass : Status::kError};
+    row_.error_balance = {Double(balance), balance <= limit ? CheckStatus::kPass : CheckStatus::kError};
     if (balance <= limit) return;
     Blame(balance / limit,
           fmt::format("balance of errors is {} (limit {})", Short(balance), Short(limit)));
@@ -215,7 +215,7 @@ class Judge {
   void Thousandth() {
     const double share = target_.thousandth->value;
     const bool passes = share >= kThousandthShareAtLeast;
-    row_.status = row_.thousandth.status = passes ? Status::kPass : Status::kError;
+    row_.status = row_.thousandth.status = passes ? CheckStatus::kPass : CheckStatus::kError;
     row_.thousandth.value = target_.thousandth;
     if (passes) return;
     Blame((1 - share) / (1 - kThousandthShareAtLeast),
@@ -228,7 +228,7 @@ class Judge {
         !golden_.mean_rel_error || !golden_.error_balance) {
       return Skip("no-counterpart: the reference has no numbers of this standard");
     }
-    row_.status = Status::kPass;
+    row_.status = CheckStatus::kPass;
     Compare("share of wrong small values", target_.small_value_error_ratio->value,
             *golden_.small_value, kSmallValueRatio, row_.small_value);
     Compare("root mean square error", target_.rmse->value, *golden_.rmse, kRmseRatio, row_.rmse);
@@ -246,7 +246,7 @@ class Judge {
     const double proportion = target_.ulp_proportion->value;
     const bool passes = proportion < kUlpProportionBelow;
     row_.ulp_proportion = Double(proportion);
-    row_.status = row_.ulp.status = passes ? Status::kPass : Status::kError;
+    row_.status = row_.ulp.status = passes ? CheckStatus::kPass : CheckStatus::kError;
     if (passes) return;
     Blame(proportion / kUlpProportionBelow,
           fmt::format("share of elements far off in the last place is {} (limit {})",
@@ -258,7 +258,7 @@ class Judge {
     if (!golden_.mean_ulp || !golden_.ulp_proportion || !target_.mean_ulp) {
       return Skip("no-counterpart: a side has no numbers of this standard");
     }
-    row_.status = Status::kPass;
+    row_.status = CheckStatus::kPass;
     const double mean = target_.mean_ulp->value;
     const double proportion = target_.ulp_proportion->value;
     row_.mean_ulp = Double(mean);
@@ -272,7 +272,7 @@ class Judge {
       SayNotFinite("share of large ULP errors", proportion, *golden_.ulp_proportion, ratio.is_like);
     }
     row_.ulp.value = Double(ratio.value);
-    if (row_.status == Status::kError) return;  // the cell of the status stays blank
+    if (row_.status == CheckStatus::kError) return;  // the cell of the status stays blank
     LimitUlp(mean, proportion, ratio.value);
     row_.ulp.status = row_.status;
   }
@@ -310,7 +310,7 @@ std::string SkipReason(const DetailsRow& target, const GoldenNumbers* golden) {
   if (!target.problem.empty()) return "bad-argument: " + target.problem;
   if (!golden->problem.empty()) return "no-counterpart: on the reference, " + golden->problem;
   // Nothing was compared there; the message says why.
-  const bool is_blank = output.device_dtype.empty() || output.status == Status::kSkip;
+  const bool is_blank = output.device_dtype.empty() || output.status == CheckStatus::kSkip;
   if (is_blank || HasNoElements(output.shape)) {
     return output.message.empty() ? "no-output: not judged on the target" : output.message;
   }
@@ -323,16 +323,16 @@ std::string SkipReason(const DetailsRow& target, const GoldenNumbers* golden) {
 
 // An output without numbers: wrong by itself, or judged in another way, or not at all.
 void JudgeWithoutNumbers(const OutputRow& output, TwoSidedRow& row) {
-  if (output.status == Status::kError) {
-    row.status = Status::kError;
+  if (output.status == CheckStatus::kError) {
+    row.status = CheckStatus::kError;
     row.excess = kInfinite;
     row.reason = "wrong on the target by itself, without numbers to compare";
     row.message = "ERROR: " + row.reason + (output.message.empty() ? "" : "\n" + output.message);
-  } else if (IsDropout(output.name) && output.status == Status::kPass) {
-    row.status = Status::kPass;
+  } else if (IsDropout(output.name) && output.status == CheckStatus::kPass) {
+    row.status = CheckStatus::kPass;
     row.message = "judged on the target by its share of zeros";
   } else {
-    row.status = Status::kSkip;
+    row.status = CheckStatus::kSkip;
     row.message = "no-output: the target has no numbers of the standard";
   }
 }
@@ -345,7 +345,7 @@ struct ValueOfMetric {
 struct WordOfMetric {
   SidedMetric TwoSidedRow::*metric;
 };
-using Source = std::variant<std::string TwoSidedRow::*, Cell TwoSidedRow::*, Status TwoSidedRow::*,
+using Source = std::variant<std::string TwoSidedRow::*, Cell TwoSidedRow::*, CheckStatus TwoSidedRow::*,
                             ValueOfMetric, WordOfMetric>;
 struct Column {
   std::string_view name;
@@ -419,7 +419,7 @@ std::string CellText(const TwoSidedRow& row, const Column& column, int precision
     text = StatusWord((row.*(word->metric)).status);
   } else if (const auto* cell = std::get_if<Cell TwoSidedRow::*>(&column.source)) {
     AppendNumber(row.*(*cell), precision, text);
-  } else if (const auto* status = std::get_if<Status TwoSidedRow::*>(&column.source)) {
+  } else if (const auto* status = std::get_if<CheckStatus TwoSidedRow::*>(&column.source)) {
     text = StatusWord(row.*(*status));
   } else {
     text = row.*std::get<std::string TwoSidedRow::*>(column.source);
@@ -431,16 +431,16 @@ std::string CellText(const TwoSidedRow& row, const Column& column, int precision
 // One direction of a call, put together from its outputs.
 struct Direction {
   bool has_rows = false;
-  Status worst = Status::kNone;  // of outputs that were judged
+  CheckStatus worst = CheckStatus::kNone;  // of outputs that were judged
   std::string skip_message;      // of the first one that was not
 
   void Add(const TwoSidedRow& row) {
-    if (row.status != Status::kSkip) worst = std::max(worst, row.status);
-    if (row.status == Status::kSkip && skip_message.empty()) skip_message = row.message;
+    if (row.status != CheckStatus::kSkip) worst = std::max(worst, row.status);
+    if (row.status == CheckStatus::kSkip && skip_message.empty()) skip_message = row.message;
     has_rows = true;
   }
-  [[nodiscard]] Status status() const {
-    return has_rows && worst == Status::kNone ? Status::kSkip : worst;
+  [[nodiscard]] CheckStatus status() const {
+    return has_rows && worst == CheckStatus::kNone ? CheckStatus::kSkip : worst;
   }
 };
 
@@ -450,17 +450,17 @@ struct SidedCall {
   bool is_topk = false;
 
   [[nodiscard]] std::string Message() const {
-    if (is_topk && forward.status() == Status::kError) {
+    if (is_topk && forward.status() == CheckStatus::kError) {
       return "An NPU sorts what topk returns also with sorted=False, the CPU does not: look "
              "whether "
              "only the order differs.";
     }
-    if (forward.status() == Status::kSkip) return forward.skip_message;
-    return backward.status() == Status::kSkip ? backward.skip_message : std::string();
+    if (forward.status() == CheckStatus::kSkip) return forward.skip_message;
+    return backward.status() == CheckStatus::kSkip ? backward.skip_message : std::string();
   }
 };
 
-size_t Index(Status status) { return static_cast<size_t>(status); }
+size_t Index(CheckStatus status) { return static_cast<size_t>(status); }
 
 // Reads both files and keeps what the result says.
 class Comparison {
@@ -496,7 +496,7 @@ class Comparison {
     PL_TRY_ASSIGN(TextFile file, TextFile::Create(path));
     file.text() += HeaderText(kResultColumns);
     for (const SidedCall& call : calls_) {
-      const Status forward = call.forward.status(), backward = call.backward.status();
+      const CheckStatus forward = call.forward.status(), backward = call.backward.status();
       ++result_.counts.forward[Index(forward)];
       ++result_.counts.backward[Index(backward)];
       AppendCsvRow(std::vector<std::string>{call.name, std::string(StatusWord(forward)),
@@ -525,7 +525,7 @@ class Comparison {
     ++result_.counts.outputs[Index(row.status)];
     result_.counts.only_target += only_target;
     const bool is_worst =
-        row.status == Status::kError && (!result_.worst || row.excess > result_.worst->excess);
+        row.status == CheckStatus::kError && (!result_.worst || row.excess > result_.worst->excess);
     if (is_worst) result_.worst = row;
     const auto name = ParseOutputName(row.name);
     SidedCall& call = CallOf(name ? std::string(name->call) : row.name);
@@ -570,7 +570,7 @@ TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden)
   std::string skipped = "bad-argument: the name is not that of an output of a call";
   if (name) skipped = SkipReason(target, golden);
   if (!skipped.empty()) {
-    row.status = Status::kSkip;
+    row.status = CheckStatus::kSkip;
     row.message = std::move(skipped);
     return row;
   }
@@ -604,10 +604,10 @@ Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options) {
 std::string TwoSidedAnswer(const TwoSidedResult& result) {
   if (result.worst) return fmt::format("worst: {}: {}", result.worst->name, result.worst->reason);
   const StatusCounts& outputs = result.counts.outputs;
-  const size_t judged = outputs[Index(Status::kPass)] + outputs[Index(Status::kWarning)];
+  const size_t judged = outputs[Index(CheckStatus::kPass)] + outputs[Index(CheckStatus::kWarning)];
   if (judged == 0) {
     return fmt::format("nothing was compared: {} without a decision",
-                       CountText(outputs[Index(Status::kSkip)], "output"));
+                       CountText(outputs[Index(CheckStatus::kSkip)], "output"));
   }
   return fmt::format("no API is worse than on the reference device: {} compared",
                      CountText(judged, "output"));

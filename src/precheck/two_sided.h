@@ -37,7 +37,7 @@ struct GoldenNumbers {
 // A metric that decided, with what is said about it: two cells of the details file.
 struct SidedMetric {
   Cell value;
-  Status status = Status::kNone;
+  CheckStatus status = CheckStatus::kNone;
 };
 
 // What both sides say of one output; a row of the details file.
@@ -47,7 +47,7 @@ struct TwoSidedRow {
   SidedMetric inf_nan, rel_error, abs_error, error_rate, thousandth;            // of the target
   Cell mean_ulp, ulp_proportion;                                                // of the target
   SidedMetric ulp;  // ratio of the proportions
-  Status status = Status::kNone;
+  CheckStatus status = CheckStatus::kNone;
   std::string algorithm;  // as the file names it; empty: none applied
   std::string message;    // one line per fact
   // How many times the worst metric is over its limit, by which errors are ordered; infinite where
@@ -64,7 +64,7 @@ struct TwoSidedRow {
 // an error here too. `golden` null: the reference has no such output.
 TwoSidedRow JudgeTwoSided(const DetailsRow& target, const GoldenNumbers* golden);
 
-// Calls by status of a direction, and outputs by status; the index is a Status.
+// Calls by status of a direction, and outputs by status; the index is a CheckStatus.
 using StatusCounts = std::array<size_t, 5>;
 struct TwoSidedCounts {
   size_t calls = 0;

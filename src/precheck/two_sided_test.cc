@@ -27,7 +27,7 @@ DetailsRow Row(const std::string& api, double error = 1e-5) {
   row.output.bench_dtype = "torch.float64";
   row.output.device_dtype = "torch.float32";
   row.output.shape = "(2, 3)";
-  row.output.status = Status::kPass;
+  row.output.status = CheckStatus::kPass;
   for (Cell* cell :
        {&row.output.small_value_error_ratio, &row.output.rmse, &row.output.max_rel_error,
         &row.output.mean_rel_error, &row.output.error_balance}) {
@@ -47,9 +47,9 @@ TEST(TwoSided, ErrorsAreDividedByThoseOfTheReference) {
   const TwoSidedRow row = JudgePair(target, Row("sum"));
   // The reference's 1e-5 counts as 2^-14.
   EXPECT_DOUBLE_EQ(row.rmse.value->value, 4.9152);
-  EXPECT_EQ(row.rmse.status, Status::kError);
-  EXPECT_EQ(row.mean_rel_error.status, Status::kPass);
-  EXPECT_EQ(row.status, Status::kError);
+  EXPECT_EQ(row.rmse.status, CheckStatus::kError);
+  EXPECT_EQ(row.mean_rel_error.status, CheckStatus::kPass);
+  EXPECT_EQ(row.status, CheckStatus::kError);
   EXPECT_NE(row.message.find("root mean square error is 4.92 times"), std::string::npos);
   EXPECT_DOUBLE_EQ(row.excess, 4.9152 / 2);
 }
@@ -71,18 +71,18 @@ TEST(TwoSided, TheBalanceOfErrorsDoesNotDecide) {
   golden.output.error_balance = Number{0.1};
   target.output.error_balance = Number{0.3};
   const TwoSidedRow row = JudgePair(target, golden);
-  EXPECT_EQ(row.error_balance.status, Status::kError);
-  EXPECT_EQ(row.status, Status::kPass);
+  EXPECT_EQ(row.error_balance.status, CheckStatus::kError);
+  EXPECT_EQ(row.status, CheckStatus::kPass);
 }
 
 TEST(TwoSided, OneSidedNanOrInfIsAnError) {
   struct Case {
     double target, golden;
-    Status expected;
+    CheckStatus expected;
   };
-  for (const Case& one : {Case{kInf, kInf, Status::kPass}, Case{kNan, kNan, Status::kPass},
-                          Case{kInf, -kInf, Status::kError}, Case{kNan, 1, Status::kError},
-                          Case{1, kNan, Status::kError}, Case{kNan, kInf, Status::kError}}) {
+  for (const Case& one : {Case{kInf, kInf, CheckStatus::kPass}, Case{kNan, kNan, CheckStatus::kPass},
+                          Case{kInf, -kInf, CheckStatus::kError}, Case{kNan, 1, CheckStatus::kError},
+                          Case{1, kNan, CheckStatus::kError}, Case{kNan, kInf, CheckStatus::kError}}) {
     DetailsRow target = Row("sum"), golden = Row("sum");
     target.output.max_rel_error = Number{one.target};
     golden.output.max_rel_error = Number{one.golden};
@@ -90,7 +90,7 @@ TEST(TwoSided, OneSidedNanOrInfIsAnError) {
     EXPECT_EQ(row.status, one.expected) << one.target << one.golden;
     EXPECT_TRUE(std::isnan(row.max_rel_error.value->value));
     EXPECT_NE(row.message.find("largest relative error is"), std::string::npos);
-    EXPECT_EQ(row.excess, one.expected == Status::kError ? kInf : 0);
+    EXPECT_EQ(row.excess, one.expected == CheckStatus::kError ? kInf : 0);
   }
 }
 
@@ -99,33 +99,33 @@ TEST(TwoSided, SharesOfTheTargetMustBeZero) {
   target.output.inf_nan_error_ratio = target.output.rel_error_ratio = Number{0};
   target.output.abs_error_ratio = Number{0.002};
   TwoSidedRow row = JudgePair(target, Row("add"));
-  EXPECT_EQ(row.status, Status::kError);
-  EXPECT_EQ(row.inf_nan.status, Status::kPass);
-  EXPECT_EQ(row.abs_error.status, Status::kError);
+  EXPECT_EQ(row.status, CheckStatus::kError);
+  EXPECT_EQ(row.inf_nan.status, CheckStatus::kPass);
+  EXPECT_EQ(row.abs_error.status, CheckStatus::kError);
   EXPECT_FALSE(row.rmse.value);
   target.output.abs_error_ratio = Number{kNan};
-  EXPECT_EQ(JudgePair(target, Row("add")).status, Status::kError);
+  EXPECT_EQ(JudgePair(target, Row("add")).status, CheckStatus::kError);
   target.output.abs_error_ratio = Number{.value = 0, .is_integer = true};
-  EXPECT_EQ(JudgePair(target, Row("add")).status, Status::kPass);
+  EXPECT_EQ(JudgePair(target, Row("add")).status, CheckStatus::kPass);
 }
 
 TEST(TwoSided, BinaryForNamesAndForIntegers) {
   DetailsRow target = Row("relu");
   target.output.error_rate = Number{1e-9};
-  EXPECT_EQ(JudgePair(target, Row("relu")).status, Status::kError);
+  EXPECT_EQ(JudgePair(target, Row("relu")).status, CheckStatus::kError);
   target.output.name = "Torch.sum.0.forward.output.0";
-  EXPECT_EQ(JudgePair(target, Row("sum")).status, Status::kPass);  // by the benchmark
+  EXPECT_EQ(JudgePair(target, Row("sum")).status, CheckStatus::kPass);  // by the benchmark
   target.output.device_dtype = "torch.int64";
-  EXPECT_EQ(JudgePair(target, Row("sum")).status, Status::kError);
+  EXPECT_EQ(JudgePair(target, Row("sum")).status, CheckStatus::kError);
   target.output.error_rate = Number{0};
-  EXPECT_EQ(JudgePair(target, Row("sum")).status, Status::kPass);
+  EXPECT_EQ(JudgePair(target, Row("sum")).status, CheckStatus::kPass);
 }
 
 TEST(TwoSided, ThousandthsHaveALeastShare) {
   DetailsRow target = Row("conv2d");
   for (const auto& [share, expected] :
-       {std::pair(0.999, Status::kPass), std::pair(0.9989, Status::kError),
-        std::pair(kNan, Status::kError)}) {
+       {std::pair(0.999, CheckStatus::kPass), std::pair(0.9989, CheckStatus::kError),
+        std::pair(kNan, CheckStatus::kError)}) {
     target.output.thousandth = Number{share};
     EXPECT_EQ(JudgePair(target, Row("conv2d")).status, expected) << share;
   }
@@ -143,15 +143,15 @@ TEST(TwoSided, OneLimitOfTheLastPlaceIsEnough) {
   struct Case {
     const char* dtype;
     double mean, proportion, golden_proportion;
-    Status expected;
+    CheckStatus expected;
   };
-  for (const Case& one : {Case{"torch.float32", 63, 0.9, 0.1, Status::kPass},
-                          Case{"torch.float32", 64, 0.049, 0.01, Status::kPass},
-                          Case{"torch.float32", 64, 0.05, 0.06, Status::kPass},
-                          Case{"torch.float32", 64, 0.05, 0.05, Status::kError},
-                          Case{"torch.float16", 1, 0.002, 0.001, Status::kError},
-                          Case{"torch.float16", 1, 0.0009, 0, Status::kPass},
-                          Case{"torch.float16", 1, 0.002, 0.003, Status::kPass}}) {
+  for (const Case& one : {Case{"torch.float32", 63, 0.9, 0.1, CheckStatus::kPass},
+                          Case{"torch.float32", 64, 0.049, 0.01, CheckStatus::kPass},
+                          Case{"torch.float32", 64, 0.05, 0.06, CheckStatus::kPass},
+                          Case{"torch.float32", 64, 0.05, 0.05, CheckStatus::kError},
+                          Case{"torch.float16", 1, 0.002, 0.001, CheckStatus::kError},
+                          Case{"torch.float16", 1, 0.0009, 0, CheckStatus::kPass},
+                          Case{"torch.float16", 1, 0.002, 0.003, CheckStatus::kPass}}) {
     const TwoSidedRow row = JudgePair(UlpRow(one.mean, one.proportion, one.dtype),
                                       UlpRow(1, one.golden_proportion, one.dtype));
     EXPECT_EQ(row.status, one.expected) << one.dtype << one.mean << " " << one.proportion;
@@ -159,40 +159,40 @@ TEST(TwoSided, OneLimitOfTheLastPlaceIsEnough) {
   }
   const TwoSidedRow row =
       JudgePair(UlpRow(kNan, 0, "torch.float32"), UlpRow(1, 0, "torch.float32"));
-  EXPECT_EQ(row.status, Status::kError);
-  EXPECT_EQ(row.ulp.status, Status::kNone);  // the cell stays blank
+  EXPECT_EQ(row.status, CheckStatus::kError);
+  EXPECT_EQ(row.ulp.status, CheckStatus::kNone);  // the cell stays blank
 }
 
 TEST(TwoSided, WithoutACounterpartNothingIsDecided) {
   const TwoSidedRow row = JudgeTwoSided(Row("sum"), nullptr);
-  EXPECT_EQ(row.status, Status::kSkip);
+  EXPECT_EQ(row.status, CheckStatus::kSkip);
   EXPECT_EQ(row.message, "no-counterpart: the reference has no such output");
   GoldenNumbers twice(Row("sum"));
   twice.repeated = true;
-  EXPECT_EQ(JudgeTwoSided(Row("sum"), &twice).status, Status::kSkip);
+  EXPECT_EQ(JudgeTwoSided(Row("sum"), &twice).status, CheckStatus::kSkip);
   DetailsRow blank = Row("sum");
   blank.output.rmse.reset();
-  EXPECT_EQ(JudgePair(Row("sum"), blank).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(Row("sum"), blank).status, CheckStatus::kSkip);
 }
 
 TEST(TwoSided, WhatWasNotJudgedOnTheTargetIsSkipped) {
   DetailsRow row = Row("sum");
   row.output.device_dtype = "torch.float64";
-  EXPECT_EQ(JudgePair(row, Row("sum")).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(row, Row("sum")).status, CheckStatus::kSkip);
   row = Row("sum");
   row.output.shape = "(0,)";
-  EXPECT_EQ(JudgePair(row, Row("sum")).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(row, Row("sum")).status, CheckStatus::kSkip);
   row.output.shape = "(10, 20)";
-  EXPECT_EQ(JudgePair(row, Row("sum")).status, Status::kPass);
+  EXPECT_EQ(JudgePair(row, Row("sum")).status, CheckStatus::kPass);
   row.output.device_dtype.clear();
   row.output.message = "timeout: no answer";
   EXPECT_EQ(JudgePair(row, Row("sum")).message, "timeout: no answer");
   row = Row("sum");
   row.problem = "Status: \"TRUE\" is no status";
-  EXPECT_EQ(JudgePair(row, Row("sum")).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(row, Row("sum")).status, CheckStatus::kSkip);
   row = Row("sum");
   row.output.name = "Torch.sum";
-  EXPECT_EQ(JudgePair(row, Row("sum")).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(row, Row("sum")).status, CheckStatus::kSkip);
 }
 
 // Another shape, another type, an unequal number: there is nothing to divide, and it is wrong.
@@ -200,18 +200,18 @@ TEST(TwoSided, WrongByItselfIsWrongHereToo) {
   DetailsRow row;
   row.output.name = "Torch.item.0.forward.output.0";
   row.output.device_dtype = "<class 'int'>";
-  row.output.status = Status::kError;
+  row.output.status = CheckStatus::kError;
   row.output.message = "3 is not 4";
-  EXPECT_EQ(JudgePair(row, row).status, Status::kError);
-  row.output.status = Status::kPass;
-  EXPECT_EQ(JudgePair(row, row).status, Status::kSkip);
+  EXPECT_EQ(JudgePair(row, row).status, CheckStatus::kError);
+  row.output.status = CheckStatus::kPass;
+  EXPECT_EQ(JudgePair(row, row).status, CheckStatus::kSkip);
   row.output.error_rate = Number{.value = 0, .is_integer = true};
-  EXPECT_EQ(JudgePair(row, row).status, Status::kPass);
+  EXPECT_EQ(JudgePair(row, row).status, CheckStatus::kPass);
   DetailsRow dropout;
   dropout.output.name = "Functional.dropout.0.forward.output.0";
   dropout.output.device_dtype = "torch.float16";
-  dropout.output.status = Status::kPass;
-  EXPECT_EQ(JudgePair(dropout, dropout).status, Status::kPass);
+  dropout.output.status = CheckStatus::kPass;
+  EXPECT_EQ(JudgePair(dropout, dropout).status, CheckStatus::kPass);
 }
 
 class TwoSidedFiles : public ::testing::Test {
@@ -220,7 +220,7 @@ class TwoSidedFiles : public ::testing::Test {
   std::string Write(const std::string& name, const std::vector<DetailsRow>& rows) {
     std::string text = HeaderText(DetailsHeader(ResultForm::kPyTorch));
     for (const DetailsRow& row : rows) {
-      CallOutcome outcome{"", {Status::kPass, {row.output}, {}}, {}, 0};
+      CallOutcome outcome{"", {CheckStatus::kPass, {row.output}, {}}, {}, 0};
       text += RowsOf(outcome, ResultForm::kPyTorch, 14).details;
     }
     const std::string path = directory_.Path(name);

@@ -65,7 +65,7 @@ Result<MergeConfig> ReadMergeConfig(const std::string& path) {
 
 namespace {
 
-constexpr std::string_view kPrefix = "compare_result_rank";
+constexpr std::string_view kResultPrefix = "compare_result_rank";
 constexpr std::string_view kMergedPrefix = "multi_ranks_compare_merge_";
 constexpr size_t kStampDigits = 14;
 
@@ -93,7 +93,7 @@ bool TakeText(std::string_view prefix, std::string_view& text) {
 }
 
 std::optional<ResultName> ParseName(std::string_view stem) {
-  if (!TakeText(kPrefix, stem)) return std::nullopt;
+  if (!TakeText(kResultPrefix, stem)) return std::nullopt;
   ResultName name;
   if (const auto rank = TakeNumber(stem)) name.rank = static_cast<int64_t>(*rank);
   if (TakeText("-rank", stem)) {

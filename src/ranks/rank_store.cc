@@ -166,12 +166,12 @@ void RankStore::Drop() const { (void)RemoveFile(path_); }
 
 namespace {
 
-constexpr std::string_view kPrefix = "compare_ranks_", kExtension = ".json";
+constexpr std::string_view kRanksPrefix = "compare_ranks_", kExtension = ".json";
 
 // Orders summaries in time: the stamp, then the number of a repetition within its second.
 std::optional<std::pair<int64_t, int64_t>> TimeOf(std::string_view name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kExtension)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kRanksPrefix) || !name.ends_with(kExtension)) return std::nullopt;
+  name.remove_prefix(kRanksPrefix.size());
   name.remove_suffix(kExtension.size());
   const size_t mark = name.find('_');
   const auto stamp = ParseNatural(name.substr(0, mark));

@@ -230,7 +230,7 @@ void AddInteger(std::string_view key, std::optional<int64_t> number, Document& o
   out.Raw(number ? std::to_string(*number) : "null");
 }
 
-void AddDouble(std::string_view key, double value, Document& out) {
+void AddFiniteOrNull(std::string_view key, double value, Document& out) {
   out.Key(key);
   if (std::isfinite(value)) {
     out.Raw(PythonFloat(value));
@@ -250,8 +250,8 @@ void AddOrigin(const RanksReport& report, const RankOrigin& origin, Document& ou
   out.Member("item", wrong.item);
   out.Member("reason", wrong.reason);
   out.Truth("enters_with_inputs", wrong.enters);
-  AddDouble("error", wrong.error, out);
-  AddDouble("explained_error", wrong.expected, out);
+  AddFiniteOrNull("error", wrong.error, out);
+  AddFiniteOrNull("explained_error", wrong.expected, out);
   out.Number("layer", origin.layer);
   out.Number("index", wrong.place.index);
   out.Close('}');

@@ -37,7 +37,7 @@ Certainty CertaintyOfMode(CompareMode mode, bool of_xor) {
 }
 
 // "0.0021 %", with two digits, rounded up: below it nothing is told.
-std::string Percent(double ratio) {
+std::string PercentText(double ratio) {
   const double percent = ratio * 100;
   const double unit = std::pow(10, std::floor(std::log10(percent)) - 1);
   constexpr double kRounding = 1e-9;  // 2.0000000001 units are 2
@@ -70,7 +70,7 @@ std::string LimitText(const DetectionLimit& limit) {
   const auto add = [&](std::string_view what, double allowed) {
     if (!(allowed > 0)) return;
     kinds +=
-        fmt::format("{}of a {} below {}", kinds.empty() ? "" : " and ", what, Percent(allowed));
+        fmt::format("{}of a {} below {}", kinds.empty() ? "" : " and ", what, PercentText(allowed));
   };
   add("result", limit.result);
   add("gradient", limit.gradient);

@@ -26,13 +26,6 @@ namespace {
 constexpr std::array<std::string_view, 2> kStarts = {"{'actor_rollout_ref':",
                                                      "{\"actor_rollout_ref\":"};
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 // What stands between the prefixes of one line: two writers may share one.
 std::vector<std::string_view> PiecesOf(std::string_view line, std::string_view prefix) {
   if (prefix.empty()) return {line};

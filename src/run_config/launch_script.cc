@@ -213,7 +213,7 @@ Value LiteralParser::Take() {
 
 namespace {
 
-constexpr int kMaxDepth = 100;
+constexpr int kMaxNesting = 100;
 constexpr int kMaxRounds = 20;  // of variables inside variables
 
 std::string Quoted(std::string_view text) {
@@ -249,21 +249,17 @@ std::string Joined(std::string_view text) {
   return out;
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t";
 
 // NAME=value or export NAME=value, the whole line.
 std::optional<std::pair<std::string, std::string>> AssignmentIn(std::string_view line) {
-  line = Trimmed(line);
+  line = Trimmed(line, kBlanks);
   constexpr std::string_view kExport = "export ";
-  if (line.starts_with(kExport)) line = Trimmed(line.substr(kExport.size()));
+  if (line.starts_with(kExport)) line = Trimmed(line.substr(kExport.size()), kBlanks);
   size_t at = 0;
   while (at < line.size() && IsNameCharacter(line[at])) ++at;
   if (at == 0 || at >= line.size() || line[at] != '=') return std::nullopt;
-  std::string_view value = Trimmed(line.substr(at + 1));
+  std::string_view value = Trimmed(line.substr(at + 1), kBlanks);
   const bool quoted = value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
                       value.back() == value.front();
   if (quoted) value = value.substr(1, value.size() - 2);
@@ -373,7 +369,7 @@ std::string ScalarJson(const YAML::Node& node) {
 
 // A list that stays whole, as one JSON text; nothing if it holds mappings.
 std::optional<std::string> PlainList(const YAML::Node& node, int depth) {
-  if (depth > kMaxDepth) return std::nullopt;
+  if (depth > kMaxNesting) return std::nullopt;
   std::string text = "[";
   for (const YAML::Node& each : node) {
     if (text.size() > 1) text += ", ";
@@ -390,7 +386,7 @@ std::optional<std::string> PlainList(const YAML::Node& node, int depth) {
 }
 
 Status Flatten(const YAML::Node& node, const std::string& name, int depth, LaunchArguments& out) {
-  if (depth > kMaxDepth) return Error(ErrorCode::kCorrupt, "nests deeper than 100 levels");
+  if (depth > kMaxNesting) return Error(ErrorCode::kCorrupt, "nests deeper than 100 levels");
   const std::string prefix = name.empty() ? "" : name + ".";
   if (node.IsMap()) {
     for (const auto& each : node) {

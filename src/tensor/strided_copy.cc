@@ -16,7 +16,7 @@ constexpr int64_t kTileSide = 64;
 
 // A tile of single elements or runs: `columns` lie close together in the source, `rows` in the
 // target. Strides in bytes.
-struct Tile {
+struct StridedTile {
   const std::byte* from;
   std::byte* to;
   int64_t rows;
@@ -29,7 +29,7 @@ struct Tile {
 
 // `Bytes` is the length of a run if it is known while compiling, else 0.
 template <size_t Bytes>
-void MoveRuns(const Tile& tile, size_t run_bytes) {
+void MoveRuns(const StridedTile& tile, size_t run_bytes) {
   constexpr int64_t kGroup = 4;  // runs read one behind the other, so that cache lines are used up
   for (int64_t c0 = 0; c0 < tile.columns; c0 += kGroup) {
     const int64_t c1 = std::min(tile.columns, c0 + kGroup);
@@ -44,7 +44,7 @@ void MoveRuns(const Tile& tile, size_t run_bytes) {
   }
 }
 
-void MoveRunsOf(const Tile& tile, size_t run_bytes) {
+void MoveRunsOf(const StridedTile& tile, size_t run_bytes) {
   switch (run_bytes) {
     case 1:
       return MoveRuns<1>(tile, run_bytes);
@@ -108,7 +108,7 @@ void TransposeSquare(const std::byte* from, int64_t row_from, std::byte* to, int
 // A tile whose columns are contiguous in the source and whose rows are in the target. Squares at
 // the far edges overlap those before them.
 template <class T>
-void TransposeTile(const Tile& tile) {
+void TransposeTile(const StridedTile& tile) {
   constexpr auto kSide = static_cast<int64_t>(kLanes<T>);
   constexpr int64_t kLine = std::max<int64_t>(kSide, 64 / sizeof(T));
   if (tile.rows < kSide || tile.columns < kSide) return MoveRuns<sizeof(T)>(tile, sizeof(T));
@@ -126,7 +126,7 @@ void TransposeTile(const Tile& tile) {
   }
 }
 
-void TransposeTileOf(const Tile& tile, size_t element_bytes) {
+void TransposeTileOf(const StridedTile& tile, size_t element_bytes) {
   switch (element_bytes) {
     case 1:
       return TransposeTile<uint8_t>(tile);
@@ -231,7 +231,7 @@ void CopyOneTile(const Schedule& schedule, size_t index, const std::byte* from, 
     to_offset += rest % axis.size * axis.to_stride;
     rest /= axis.size;
   }
-  const Tile tile{from + from_offset,
+  const StridedTile tile{from + from_offset,
                   to + to_offset,
                   std::min(kTileSide, schedule.rows.size - row),
                   schedule.rows.from_stride,

@@ -34,9 +34,9 @@ struct Total {
 using Totals = std::unordered_map<ContentKey, Total, ContentKeyHash>;
 
 // The forward and backward calls of one side.
-class Side {
+class GradientSide {
  public:
-  Side(const Comparison& comparison, bool of_target)
+  GradientSide(const Comparison& comparison, bool of_target)
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       const std::string& name = measure::NameOn(comparison.calls[i], of_target);
@@ -225,10 +225,10 @@ bool AgreeWithinRounding(const Total& one, const Total& other, double /*noise*/)
 
 // How many tensors get a gradient on both sides; nothing where one does not get the same.
 std::optional<size_t> CountAgreeing(const Comparison& comparison, double noise, Agrees& agree) {
-  const Side target(comparison, true), golden(comparison, false);
+  const GradientSide target(comparison, true), golden(comparison, false);
   const std::optional<Totals> ours = target.Add(), theirs = golden.Add();
   if (!ours || !theirs) return std::nullopt;
-  const auto agrees = [&](const Totals& some, const Side& other_side, const Totals& others) {
+  const auto agrees = [&](const Totals& some, const GradientSide& other_side, const Totals& others) {
     return std::ranges::all_of(some, [&](const auto& leaf) {
       if (!other_side.Reads(leaf.first)) return true;
       const auto found = others.find(leaf.first);

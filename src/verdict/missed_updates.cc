@@ -59,9 +59,9 @@ template <class Value>
 using ByContents = std::unordered_map<ContentKey, Value, ContentKeyHash>;
 
 // The forward calls of one side.
-class Side {
+class UpdateSide {
  public:
-  Side(const Comparison& comparison, bool of_target)
+  UpdateSide(const Comparison& comparison, bool of_target)
       : comparison_(comparison), of_target_(of_target) {
     for (uint32_t i = 0; i < comparison.calls.size(); ++i) {
       const std::string& name = measure::NameOn(comparison.calls[i], of_target);
@@ -223,7 +223,7 @@ CulpritFact FactOf(const Update& update, bool of_target) {
 
 // Whether the next update of the tensor is a pair that takes what this one made on its own side
 // and, on the other, what this one would have changed (`there`); and that is not made up for later.
-bool GoesOnWithout(const Comparison& comparison, const Side& other, const Side& own,
+bool GoesOnWithout(const Comparison& comparison, const UpdateSide& other, const UpdateSide& own,
                    const Update& update, const Item& there) {
   const Update* next = own.UpdateOf(*update.after);
   if (next == nullptr || !comparison.calls[next->call].paired()) return false;
@@ -234,7 +234,7 @@ bool GoesOnWithout(const Comparison& comparison, const Side& other, const Side& 
              own.CountUpdates(*next->after, update.is_parameter);
 }
 
-bool IsSkippedBy(const Comparison& comparison, const Side& other, const Side& own,
+bool IsSkippedBy(const Comparison& comparison, const UpdateSide& other, const UpdateSide& own,
                  const Update& update) {
   // Any tensor may be written into by one side alone; not one that both sides keep writing into.
   if (!update.is_parameter && !update.is_usual) return false;
@@ -257,12 +257,12 @@ std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison) {
     return call.unmatched_reason == "no-golden" || call.unmatched_reason == "no-target";
   };
   if (comparison.of_saves || std::ranges::none_of(comparison.calls, is_alone)) return std::nullopt;
-  const Side target(comparison, true), golden(comparison, false);
+  const UpdateSide target(comparison, true), golden(comparison, false);
   const Update* first = nullptr;
   bool is_of_target = false;
   for (const bool of_target : {true, false}) {
-    const Side& own = of_target ? target : golden;
-    const Side& other = of_target ? golden : target;
+    const UpdateSide& own = of_target ? target : golden;
+    const UpdateSide& other = of_target ? golden : target;
     for (const Update& update : own.updates()) {
       const ComparedCall& call = comparison.calls[update.call];
       if (!is_alone(call) || (first != nullptr && first->call < update.call)) continue;
@@ -280,8 +280,8 @@ std::optional<CulpritEvent> FindSkippedUpdate(const Comparison& comparison) {
 
 namespace {
 
-constexpr double kFurthest = 3;     // a step, in the largest of golden
-constexpr double kRoundings = 512;  // by which results may differ anyway
+constexpr double kFurthestStep = 3;     // a step, in the largest of golden
+constexpr double kUpdateRoundings = 512;  // by which results may differ anyway
 
 bool IsForward(const ComparedCall& call) {
   return call.paired() && KindOfCall(call.target_name) == CallKind::kForward;
@@ -344,7 +344,7 @@ bool MayBeAStep(const Comparison& comparison, const ComparedRow& before, const C
     return BetweenExtremes(*row.target, *row.golden) <= 2 * largest;
   }
   const auto moves = FurthestMoves(comparison, before, row);
-  return moves && moves->target <= kFurthest * moves->golden;
+  return moves && moves->target <= kFurthestStep * moves->golden;
 }
 
 // Follows what becomes of a value, by contents of the target.
@@ -389,7 +389,7 @@ class Effects {
     if (!(measure::ElementsOf(*row.golden) > 1)) return false;
     const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
     const double ceiling = measure::LargestNoise(roundoff) / measure::kNoiseFactor;
-    return row.error <= std::min(kRoundings * roundoff, ceiling);
+    return row.error <= std::min(kUpdateRoundings * roundoff, ceiling);
   }
 
   bool AddReaders(const ComparedRow& made, std::vector<uint32_t>& open,
@@ -532,7 +532,7 @@ bool Differ(const ComparedRow& row) {
 }
 
 // What is the same for the argument of one module, or of one call in steps of their own.
-std::string PlaceOf(const ComparedCall& call, const ComparedRow& row) {
+std::string PlaceOfUpdate(const ComparedCall& call, const ComparedRow& row) {
   const std::string& name = call.target_name;
   std::string place = SeriesOf(name).empty() ? name.substr(0, name.find_last_not_of("0123456789"))
                                              : NameInItsStep(name);
@@ -570,7 +570,7 @@ std::optional<CulpritEvent> FindFrozenParameter(const Comparison& comparison) {
     const bool both = row.target->requires_grad == true && row.golden->requires_grad == true;
     if (!differ && !both) continue;
     if (KindOfCall(call.target_name) != CallKind::kForward) continue;
-    std::string place = PlaceOf(call, row);
+    std::string place = PlaceOfUpdate(call, row);
     if (!differ) {
       trained.insert(std::move(place));
     } else if (!measure::IsBad(row.verdict) && trained.contains(place)) {

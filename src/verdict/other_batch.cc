@@ -268,9 +268,9 @@ OtherBatch FindOtherBatch(const Comparison& comparison) {
 
 namespace {
 
-constexpr double kRoundings = 64;  // of others, that a gradient of nothing but rounding has
+constexpr double kBatchRoundings = 64;  // of others, that a gradient of nothing but rounding has
 constexpr double kLeft = 0.05;     // of a difference that is the same along an axis
-constexpr double kFewestElements = 2;
+constexpr double kLeastElements = 2;
 
 CallKind KindOf(const Comparison& comparison, const ComparedRow& row) {
   return KindOfCall(comparison.calls[row.call].name());
@@ -298,7 +298,7 @@ bool MayBeResidue(const Comparison& comparison, const ComparedRow& row) {
     largest = std::max(largest, measure::RmsOf(*each.golden).value_or(0));
   }
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
-  const double most = std::min(kRoundings * roundoff, std::sqrt(roundoff)) * largest;
+  const double most = std::min(kBatchRoundings * roundoff, std::sqrt(roundoff)) * largest;
   const std::optional<double> target = measure::RmsOf(*row.target);
   const std::optional<double> golden = measure::RmsOf(*row.golden);
   return target && golden && std::max(*target, *golden) <= most;
@@ -334,7 +334,7 @@ bool IsAdded(const Comparison& comparison, const ComparedRow& row) {
   for (size_t i = 0; i < golden->size(); ++i) (*golden)[i] = (*target)[i] - (*golden)[i];
   const double size = measure::RmsOf(*row.golden).value_or(0);
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
-  return IsAddedAlongAnAxis(*golden, row.golden->shape, kRoundings * roundoff * size);
+  return IsAddedAlongAnAxis(*golden, row.golden->shape, kBatchRoundings * roundoff * size);
 }
 
 // Whether the call loses what is the same for all that it compares, functions and modules.
@@ -382,7 +382,7 @@ std::vector<uint32_t> ResultsWithoutProof(const Comparison& comparison) {
     const bool is_gradient =
         kind != CallKind::kForward && !measure::IsInput(row) && MayBeResidue(comparison, row);
     const bool is_result = kind == CallKind::kForward && !measure::IsInput(row) && meet[row.call] &&
-                           measure::ElementsOf(*row.golden) >= kFewestElements &&
+                           measure::ElementsOf(*row.golden) >= kLeastElements &&
                            IsAdded(comparison, row);
     if (is_gradient || is_result) found.push_back(i);
   }

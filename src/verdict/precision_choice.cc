@@ -197,7 +197,7 @@ std::optional<Errors> ErrorsOf(const Comparison& comparison, const ComparedCall&
 }
 
 // What the products of one kind show.
-struct Evidence {
+struct RoundingEvidence {
   double level = 0;  // largest error
   size_t exact = 0, rounded = 0;
   bool is_spread = true;
@@ -225,7 +225,7 @@ struct Evidence {
   }
 
   // One inexact product proves no precision where those of the other kind are exact.
-  [[nodiscard]] bool IsAloneBeside(const Evidence& other) const {
+  [[nodiscard]] bool IsAloneBeside(const RoundingEvidence& other) const {
     return rounded == 1 && other.exact > other.rounded;
   }
 };
@@ -235,7 +235,7 @@ struct Evidence {
 ProductRoundoffs FindProductRoundoffs(const Comparison& comparison,
                                       const measure::PairContext& context) {
   if (comparison.mode == CompareMode::kDigest || comparison.of_saves) return {};
-  Evidence matrix, convolution;
+  RoundingEvidence matrix, convolution;
   const auto& calls = comparison.calls;
   std::vector<std::optional<Errors>> errors(std::min(kRowsOfBlock, calls.size()));
   for (size_t first = 0; first < calls.size(); first += kRowsOfBlock) {

@@ -116,7 +116,7 @@ constexpr size_t kRecent = 12;
 // Adding rounds once; means are summed over all elements.
 constexpr double kMeanRoundoffs = 8;
 
-int64_t CountOf(const Item& item) { return static_cast<int64_t>(measure::ElementsOf(item)); }
+int64_t ElementCountOf(const Item& item) { return static_cast<int64_t>(measure::ElementsOf(item)); }
 
 template <typename Term>
 void Keep(const Term& term, std::vector<Term>& recent) {
@@ -124,23 +124,23 @@ void Keep(const Term& term, std::vector<Term>& recent) {
   recent.push_back(term);
 }
 
-struct Side {
+struct ReadSide {
   double mean, norm;
 };
 
-std::optional<Side> SideOf(const Item& item) {
+std::optional<ReadSide> SideOf(const Item& item) {
   const std::optional<double> mean = NumberOf(item.statistics[2]);
   const std::optional<double> norm = NumberOf(item.statistics[3]);
   if (!mean || !norm || !std::isfinite(*mean) || !std::isfinite(*norm)) return std::nullopt;
-  return Side{*mean, std::abs(*norm)};
+  return ReadSide{*mean, std::abs(*norm)};
 }
 
 bool AddUp(const Item& sum, std::span<const Item* const> terms, double roundoff) {
-  const std::optional<Side> total = SideOf(sum);
+  const std::optional<ReadSide> total = SideOf(sum);
   if (!total) return false;
   double mean = 0, sizes = 0, norms = 0, longest = 0;
   for (const Item* term : terms) {
-    const std::optional<Side> side = SideOf(*term);
+    const std::optional<ReadSide> side = SideOf(*term);
     if (!side) return false;
     mean += side->mean;
     sizes += std::abs(side->mean);
@@ -183,7 +183,7 @@ std::optional<GradientSums::Sum> ResidueOf(const ComparedRow& row, const Compare
 }  // namespace
 
 void GradientSums::Remember(uint32_t row) {
-  Keep(row, recent_[CountOf(*comparison_.rows[row].golden)]);
+  Keep(row, recent_[ElementCountOf(*comparison_.rows[row].golden)]);
 }
 
 void GradientSums::RememberAlone(const ComparedCall& call) {
@@ -198,12 +198,12 @@ void GradientSums::RememberAlone(const ComparedCall& call) {
     const double roundoff = measure::RoundoffOf(item, item);
     const double condition = measure::PropagationTo(item, call.target_name, read).cancellation;
     Keep(Alone{&item, condition * roundoff * measure::RmsOf(item).value_or(0)},
-         alone_[CountOf(item)]);
+         alone_[ElementCountOf(item)]);
   }
 }
 
 std::optional<GradientSums::Sum> GradientSums::FindAlone(const ComparedRow& row) const {
-  const auto found = alone_.find(CountOf(*row.target));
+  const auto found = alone_.find(ElementCountOf(*row.target));
   const std::optional<double> target = measure::RmsOf(*row.target);
   const std::optional<double> golden = measure::RmsOf(*row.golden);
   if (found == alone_.end() || !target || !golden) return std::nullopt;
@@ -227,7 +227,7 @@ std::optional<GradientSums::Sum> GradientSums::FindAlone(const ComparedRow& row)
 
 std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row) const {
   if (recent_.empty() && alone_.empty()) return std::nullopt;
-  const auto found = recent_.find(CountOf(*row.golden));
+  const auto found = recent_.find(ElementCountOf(*row.golden));
   if (found == recent_.end()) return FindAlone(row);
   const std::vector<uint32_t>& recent = found->second;
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
@@ -254,7 +254,7 @@ std::optional<GradientSums::Sum> GradientSums::FindTerms(const ComparedRow& row)
 
 std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) const {
   if (const auto sum = FindTerms(row)) return sum;
-  const auto found = recent_.find(CountOf(*row.golden));
+  const auto found = recent_.find(ElementCountOf(*row.golden));
   if (found == recent_.end()) return std::nullopt;
   const double roundoff = measure::RoundoffOf(*row.target, *row.golden);
   for (const uint32_t term : found->second) {
@@ -265,7 +265,7 @@ std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) cons
 
 namespace {
 
-double MeanOf(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
+double MeanOfStatistics(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
 
 // What a backward call of one side got, and whether it returned a gradient of that many elements.
 struct Incoming {
@@ -280,7 +280,7 @@ Incoming IncomingOf(std::span<const ComparedRow> rows, bool of_target, int64_t e
     if (!item || !item->is_tensor) continue;
     if (measure::IsInput(*item)) {
       if (incoming.row == nullptr) incoming.row = &row;
-    } else if (CountOf(*item) == elements) {
+    } else if (ElementCountOf(*item) == elements) {
       incoming.is_returned = true;
     }
   }
@@ -352,7 +352,7 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target) {
 
 void BiasGradients::AddTerms(const ComparedCall& call, bool of_target, const Operands& operands) {
   const Item& bias = *operands.bias;
-  const int64_t elements = CountOf(bias);
+  const int64_t elements = ElementCountOf(bias);
   const Incoming incoming = IncomingOf(measure::RowsOf(comparison_, call), of_target, elements);
   if (incoming.row == nullptr || incoming.is_returned) return;
   const bool is_paired = call.paired();
@@ -370,7 +370,7 @@ void BiasGradients::AddTerms(const ComparedCall& call, bool of_target, const Ope
   auto sum = std::ranges::find_if(
       sums, [&](const Sum& each) { return each.weight == key && each.bias == own_key; });
   if (sum == sums.end()) sum = sums.insert(sum, Sum{key, own_key});
-  sum->total += count * MeanOf(item);
+  sum->total += count * MeanOfStatistics(item);
   sum->tolerance += kMeanRoundoffs * count * (error + roundoff) * *rms;
   sum->rounding += std::sqrt(count / own) * (error + roundoff) * *rms;
 }
@@ -381,9 +381,9 @@ std::optional<double> BiasGradients::ExplainedFor(const ComparedRow& row) {
   double rounding = 0;
   for (const bool of_target : {true, false}) {
     const Item& item = *measure::SideOf(row, of_target);
-    const auto found = sums_[of_target].find(CountOf(item));
+    const auto found = sums_[of_target].find(ElementCountOf(item));
     if (found == sums_[of_target].end() || item.shape.size() != 1) return std::nullopt;
-    const double total = measure::ElementsOf(item) * MeanOf(item);
+    const double total = measure::ElementsOf(item) * MeanOfStatistics(item);
     double largest = 0;
     for (const Sum& sum : found->second) {
       if (std::abs(sum.total - total) <= sum.tolerance) largest = std::max(largest, sum.rounding);

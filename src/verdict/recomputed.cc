@@ -36,7 +36,7 @@ bool IsOfTensors(const Comparison& comparison, const ComparedRow& row) {
 }
 
 // `values` of shape `from`, repeated as PyTorch and NumPy broadcast them to `to`.
-std::optional<std::vector<double>> Spread(std::vector<double> values, const Shape& from,
+std::optional<std::vector<double>> SpreadTo(std::vector<double> values, const Shape& from,
                                           const Shape& to) {
   if (from == to) return values;
   if (from.size() > to.size()) return std::nullopt;
@@ -139,7 +139,7 @@ class Reader {
       return operand;
     }
     std::optional<std::vector<double>> values = ElementsOf(item);
-    if (values && !rows_) values = Spread(std::move(*values), item.shape, shape_);
+    if (values && !rows_) values = SpreadTo(std::move(*values), item.shape, shape_);
     if (!values) return std::nullopt;
     operand.values = std::move(*values);
     return operand;
@@ -392,7 +392,7 @@ bool SetGroups(const Signature& signature, const Arguments& arguments, const Sha
 }
 
 // The elements of a tensor, none for none; false where they cannot be read.
-bool Read(const Comparison& comparison, const Item* item, std::vector<double>& values) {
+bool ReadItem(const Comparison& comparison, const Item* item, std::vector<double>& values) {
   if (item == nullptr || !item->is_tensor) return true;
   auto read = RecordedElements(comparison, *item, true);
   if (!read) return false;
@@ -412,9 +412,9 @@ bool ReadOperands(const Comparison& comparison, const ComparedCall& forward, Ope
   operands.call.epsilon =
       epsilon == nullptr ? kUsualEpsilon : NumberOf(epsilon->statistics[0]).value_or(-1);
   if (!(operands.call.epsilon >= 0)) return false;
-  if (!Read(comparison, x, operands.x) ||
-      !Read(comparison, arguments.At(signature->weight, "weight"), operands.w) ||
-      !Read(comparison, arguments.At(signature->bias, "bias"), operands.b)) {
+  if (!ReadItem(comparison, x, operands.x) ||
+      !ReadItem(comparison, arguments.At(signature->weight, "weight"), operands.w) ||
+      !ReadItem(comparison, arguments.At(signature->bias, "bias"), operands.b)) {
     return false;
   }
   operands.call.x = operands.x;
@@ -461,15 +461,15 @@ namespace {
 constexpr size_t kMeanPlace = 1;  // of the running mean, in torch.nn.functional
 
 // What a call in training reads, of which it makes the next running mean.
-struct Update {
+struct BufferUpdate {
   const ComparedRow* x = nullptr;
   const ComparedRow* mean = nullptr;
   double momentum = 0;
   bool is_training = false;
 };
 
-Update UpdateOf(const Comparison& comparison, const ComparedCall& call) {
-  Update update;
+BufferUpdate UpdateOf(const Comparison& comparison, const ComparedCall& call) {
+  BufferUpdate update;
   const auto rows = measure::RowsOf(comparison, call);
   const std::string_view name = call.target_name;
   for (const ComparedRow& row : rows) {
@@ -487,20 +487,20 @@ bool HasGoodTensors(const ComparedRow* row) {
   return row != nullptr && measure::HasTensors(*row) && !measure::IsBad(row->verdict);
 }
 
-double MeanOf(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
+double RecordedMean(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
 double SizeOf(const Item& item) { return measure::RmsOf(item).value_or(0); }
 double ErrorOf(const ComparedRow& row) { return std::isfinite(row.error) ? row.error : 0; }
 
 // Whether `item` has the mean that the update makes on that side: the mean of all elements is that
 // of the channels' means.
-bool IsMadeBy(const Update& update, const Item& item, bool of_target) {
+bool IsMadeBy(const BufferUpdate& update, const Item& item, bool of_target) {
   const Item& x = *measure::SideOf(*update.x, of_target);
   const Item& old = *measure::SideOf(*update.mean, of_target);
   const double kept = 1 - update.momentum;
-  const double mean = kept * MeanOf(old) + update.momentum * MeanOf(x);
+  const double mean = kept * RecordedMean(old) + update.momentum * RecordedMean(x);
   const double size = SizeOf(item) + kept * SizeOf(old) + update.momentum * SizeOf(x);
   const double most = measure::kNoiseFactor * measure::RoundoffOf(item, item) * size;
-  return std::abs(MeanOf(item) - mean) <= most;  // false for NaN
+  return std::abs(RecordedMean(item) - mean) <= most;  // false for NaN
 }
 
 }  // namespace
@@ -521,7 +521,7 @@ std::optional<double> ExplainedAsRunningMean(const Comparison& comparison, const
         measure::ApiOfCall(call.target_name) != api) {
       continue;
     }
-    const Update update = UpdateOf(comparison, call);
+    const BufferUpdate update = UpdateOf(comparison, call);
     if (!update.is_training || !HasGoodTensors(update.x) || !HasGoodTensors(update.mean) ||
         update.mean->golden->shape != row.golden->shape || !(update.momentum > 0) ||
         !IsMadeBy(update, *row.target, true) || !IsMadeBy(update, *row.golden, false)) {

@@ -154,6 +154,12 @@ std::string LowerCase(std::string_view text) {
   return lower;
 }
 
+std::string_view Trimmed(std::string_view text, std::string_view blanks) {
+  const size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
 bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
 std::optional<int64_t> ParseInteger(std::string_view text) { return ParseWhole<int64_t>(text); }

@@ -58,6 +58,9 @@ std::string NearestText(std::string_view word, std::span<const std::string> know
 // The parts between `mark`s, borrowed from `text`; at least one, which may be empty.
 std::vector<std::string_view> SplitAt(std::string_view text, char mark);
 
+// Without the bytes of `blanks` at both ends, borrowed from `text`.
+std::string_view Trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
+
 std::string LowerCase(std::string_view text);
 
 // Whether `text` is one or more decimal digits and nothing else.

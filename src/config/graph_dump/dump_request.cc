@@ -25,11 +25,11 @@ constexpr std::string_view kTasks[] = {"statistics", "tensor", "overflow_check",
 constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "mix", "debug"};
 constexpr std::string_view kDataModes[] = {"all", "input", "output"};
 constexpr std::string_view kSummaries[] = {"statistics", "md5", "max", "min", "mean", "l2norm"};
-constexpr std::string_view kFileFormats[] = {"npy", "bin"};
+constexpr std::string_view kRequestFormats[] = {"npy", "bin"};
 constexpr std::string_view kCheckModes[] = {"all", "aicore", "atomic"};
-constexpr std::string_view kSavedData[] = {"tensor", "full"};
-constexpr std::string_view kPlaces[] = {"host", "device"};
-constexpr std::string_view kPrecisions[] = {"high", "low"};
+constexpr std::string_view kRequestSavedData[] = {"tensor", "full"};
+constexpr std::string_view kRequestPlaces[] = {"host", "device"};
+constexpr std::string_view kRequestPrecisions[] = {"high", "low"};
 
 Status SetDataMode(std::string_view field, const Json& value, DumpRequest& out) {
   PL_TRY_ASSIGN(const std::vector<std::string> modes, AsStringList(field, value));
@@ -88,12 +88,12 @@ constexpr Entry kOfTask[] = {
     {"scope", Set<&DumpRequest::scope, AsStringList>},
     {"data_mode", SetDataMode},
     {"summary_mode", SetSummary},
-    {"file_format", SetWord<&DumpRequest::file_format, kFileFormats>},
+    {"file_format", SetWord<&DumpRequest::file_format, kRequestFormats>},
     {"check_mode", SetWord<&DumpRequest::check_mode, kCheckModes>},
     {"overflow_nums", Set<&DumpRequest::hit_limit, AsLimit>},
-    {"saved_data", SetWord<&DumpRequest::saved_data, kSavedData>},
-    {"device", SetWord<&DumpRequest::device, kPlaces>},
-    {"precision", SetWord<&DumpRequest::precision, kPrecisions>},
+    {"saved_data", SetWord<&DumpRequest::saved_data, kRequestSavedData>},
+    {"device", SetWord<&DumpRequest::device, kRequestPlaces>},
+    {"precision", SetWord<&DumpRequest::precision, kRequestPrecisions>},
 };
 
 Status ApplyEntries(std::string_view section, const Json& object, std::span<const Entry> entries,

@@ -14,7 +14,7 @@ namespace {
 
 using settings::Json;
 
-constexpr std::string_view kSavedData = "common_dump_settings.saved_data";
+constexpr std::string_view kSavedDataKey = "common_dump_settings.saved_data";
 constexpr std::string_view kDumpMode = "common_dump_settings.dump_mode";
 constexpr std::string_view kDebugMode = "common_dump_settings.op_debug_mode";
 
@@ -154,13 +154,13 @@ class Rules {
            "has no effect with saved_data \"tensor\" (expected \"statistic\" or \"full\")");
     }
     if (wants_statistics() && device_ == DeviceKind::kCpu) {
-      Fail(kSavedData,
+      Fail(kSavedDataKey,
            fmt::format("is \"{}\", which MindSpore refuses on CPU (expected \"tensor\"). plumb "
                        "dump-config finish makes statistic.csv from the tensors",
                        set().saved_data));
     }
     if (wants_statistics() && !is_sync() && set().file_format.value_or("bin") != "npy") {
-      Fail(kSavedData, fmt::format("is \"{}\" with file_format \"bin\" (expected file_format "
+      Fail(kSavedDataKey, fmt::format("is \"{}\" with file_format \"bin\" (expected file_format "
                                    "\"npy\" with it)",
                                    set().saved_data));
     }

@@ -15,8 +15,8 @@ namespace plumbline::acl {
 namespace {
 
 constexpr std::string_view kThreadMode = "threadMode", kInstances = "slice_instance_num",
-                           kCuts = "outputCutList", kInputs = "input_tensor_slice",
-                           kOutputs = "output_tensor_slice", kLower = "lower", kHigher = "higher";
+                           kCuts = "outputCutList", kInputSlices = "input_tensor_slice",
+                           kOutputSlices = "output_tensor_slice", kLower = "lower", kHigher = "higher";
 constexpr int kMaxDepth = 16;
 
 bool ReadInteger(json::Reader& in, int64_t& value) {
@@ -89,11 +89,11 @@ void ReadMember(json::Reader& in, std::string_view key, ThreadSlices& slices) {
   } else if (key == kCuts) {
     if (!in.EnterArray()) return;
     while (in.NextElement()) ReadShape(in, slices.output_cuts.emplace_back());
-  } else if (key == kInputs) {
+  } else if (key == kInputSlices) {
     Boxes boxes = ReadThreads(in);
     slices.inputs = std::move(boxes.sizes);
     slices.input_starts = std::move(boxes.starts);
-  } else if (key == kOutputs) {
+  } else if (key == kOutputSlices) {
     Boxes boxes = ReadThreads(in);
     slices.outputs = std::move(boxes.sizes);
     slices.output_starts = std::move(boxes.starts);
@@ -138,7 +138,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr size_t kOldBytes = 2048;
-constexpr uint32_t kMagic = 0x5a5a5a5a;
+constexpr uint32_t kOverflowMagic = 0x5a5a5a5a;
 constexpr std::string_view kStatus = "status";
 
 // Where an old record has what.
@@ -270,7 +270,7 @@ bool OverflowPart::has_overflow() const {
 Result<OverflowRecord> ReadOverflow(Bytes bytes) {
   ByteReader in(bytes);
   const Result<uint32_t> magic = in.ReadU32();
-  if (magic && *magic == kMagic) return ReadNew(in);
+  if (magic && *magic == kOverflowMagic) return ReadNew(in);
   if (bytes.size() == kOldBytes) return ReadOld(bytes);
   return Error(ErrorCode::kCorrupt, fmt::format("an overflow record of {} bytes (expected {})",
                                                 bytes.size(), kOldBytes));
@@ -288,7 +288,7 @@ std::string OverflowJson(const OverflowRecord& record) {
     return text + "}";
   }
   text += fmt::format("{}\"magic\": \"{:#x}\",\n{}\"version\": {},\n{}\"acc_list\": {{\n", indent,
-                      kMagic, indent, record.version, indent);
+                      kOverflowMagic, indent, record.version, indent);
   text += fmt::format("{}\"valid\": {},\n{}\"acc_type\": \"{}\",\n", inner, record.valid, inner,
                       record.parts[0].kind);
   text += fmt::format("{}\"rsv\": {},\n{}\"data_len\": {},\n", inner, record.reserved, inner,

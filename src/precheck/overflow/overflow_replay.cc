@@ -21,46 +21,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kLeastSlots = 6, kMostSlots = 96;
+constexpr size_t kFewestReplaySlots = 6, kMostReplaySlots = 96;
+
 // ---- Calls made ready ----
 
 template <class Use>
-void ForEachTensor(CallValue& value, const Use& use) {
-  if (auto* place = value.As<TensorPlace>()) use(*place);
-  if (auto* sequence = value.As<CallSequence>()) {
-    for (CallValue& item : sequence->items) ForEachTensor(item, use);
-  }
-  if (auto* map = value.As<CallMap>()) {
-    for (auto& [key, item] : *map) ForEachTensor(item, use);
-  }
-}
-
-template <class Use>
-void ForEachInput(PreparedCall& call, const Use& use) {
-  for (CallValue& value : call.args) ForEachTensor(value, use);
-  for (auto& [key, value] : call.kwargs) ForEachTensor(value, use);
+void ForEachGiven(PreparedCall& call, const Use& use) {
+  ForEachInput(call, use);
   if (!call.grads) return;
   for (CallValue& value : *call.grads) ForEachTensor(value, use);
 }
 
-bool IsFloating(DType dtype) { return InfoOf(dtype).kind == DTypeKind::kFloat; }
-
-bool IsNarrow(DType dtype) { return NarrowFormatOf(dtype) != nullptr; }
+bool HasNarrowFormat(DType dtype) { return NarrowFormatOf(dtype) != nullptr; }
 
 // What the CPU computes in.
 enum class CpuTypes : uint8_t { kRecorded, kFloat32ForNarrow, kRaised };
 
 void ApplyTypes(CpuTypes types, PreparedCall& call) {
   if (types == CpuTypes::kRaised) return;  // as it was planned
-  ForEachInput(call, [types](TensorPlace& place) {
-    const bool is_wider = types == CpuTypes::kFloat32ForNarrow && IsNarrow(place.dtype);
+  ForEachGiven(call, [types](TensorPlace& place) {
+    const bool is_wider = types == CpuTypes::kFloat32ForNarrow && HasNarrowFormat(place.dtype);
     place.raised = is_wider ? std::optional(DType::kFloat32) : std::nullopt;
   });
 }
 
 bool HasNarrowInput(PreparedCall call) {
   bool has_narrow = false;
-  ForEachInput(call, [&](const TensorPlace& place) { has_narrow |= IsNarrow(place.dtype); });
+  ForEachGiven(call, [&](const TensorPlace& place) { has_narrow |= HasNarrowFormat(place.dtype); });
   return has_narrow;
 }
 
@@ -135,7 +122,7 @@ PoolOptions PoolOptionsOf(const OverflowReplayOptions& options, const std::strin
   pool.devices = {options.device};
   pool.bench_workers = static_cast<int>(std::min(cores, std::max<size_t>(calls, 1)));
   pool.call_limit = options.api_timeout;
-  pool.slots = std::clamp(4 * cores + 2, kLeastSlots, kMostSlots);
+  pool.slots = std::clamp(4 * cores + 2, kFewestReplaySlots, kMostReplaySlots);
   return pool;
 }
 
@@ -275,9 +262,9 @@ class OtherTypeCalls : public CheckedCalls {
     to_run.call = call_;
     to_run.runs_device = false;
     to_run.call.autocast.reset();
-    ForEachInput(to_run.call, [index](TensorPlace& place) {
+    ForEachGiven(to_run.call, [index](TensorPlace& place) {
       place.raised.reset();
-      if (IsFloating(place.dtype)) place.raised = kOtherTypes[index];
+      if (InfoOf(place.dtype).kind == DTypeKind::kFloat) place.raised = kOtherTypes[index];
     });
     return to_run;
   }

@@ -36,7 +36,7 @@ void ReadNarrow(NarrowFormat format, const std::byte* from, size_t count, double
   }
 }
 
-bool IsFloating(DType dtype) {
+bool IsReal(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 || dtype == DType::kFloat32 ||
          dtype == DType::kFloat64;
 }
@@ -117,7 +117,7 @@ Error BadArgument(std::string_view argument, std::string_view problem) {
 std::string ShapeText(const Shape& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 Status CheckFloating(std::string_view argument, const Operand& operand) {
-  if (IsFloating(operand.dtype)) return {};
+  if (IsReal(operand.dtype)) return {};
   return BadArgument(argument, fmt::format("has no place in this operator (expected float16, "
                                            "bfloat16, float32 or float64, got {})",
                                            InfoOf(operand.dtype).name));

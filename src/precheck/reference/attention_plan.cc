@@ -12,7 +12,7 @@ namespace {
 // The operator's stand-ins for masks of any size (public documentation of sparse_mode).
 constexpr int64_t kTriangle = 2048;
 constexpr int64_t kPrefixRows = 3072;
-constexpr int64_t kCopies = 8;
+constexpr int64_t kStatisticCopies = 8;
 // A diagonal below all others: nothing is hidden from that side.
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 2;
 
@@ -122,7 +122,7 @@ Result<Extents> ExtentsOf(const AttentionCall& call, AttentionPlan& plan) {
 void AddBatches(const Extents& of, AttentionPlan& plan) {
   const size_t rows = of.query.rows, heads = of.query.at.heads;
   plan.statistics_shape = {static_cast<int64_t>(of.query.batches), static_cast<int64_t>(heads),
-                           static_cast<int64_t>(rows), kCopies};
+                           static_cast<int64_t>(rows), kStatisticCopies};
   plan.statistics_row_stride = 1, plan.statistics_head_stride = rows;
   for (size_t b = 0; b < of.query.batches; ++b) {
     Sequence sequence{b, rows, of.key.rows, 0, 0, 0, 0, 0, {}};
@@ -157,7 +157,7 @@ Status AddPieces(const AttentionCall& call, const Extents& of, AttentionPlan& pl
   }
   const size_t heads = of.query.at.heads;
   plan.statistics_shape = {static_cast<int64_t>(of.query.rows), static_cast<int64_t>(heads),
-                           kCopies};
+                           kStatisticCopies};
   plan.statistics_row_stride = heads, plan.statistics_head_stride = 1;
   size_t query = 0, key = 0;
   for (size_t i = 0; i < call.actual_seq_qlen.size(); ++i) {
