@@ -1,10 +1,15 @@
-# Headers that most sources include, parsed once and read back by every other source. Tests always
-# do so. Libraries and the program do only where PLUMBLINE_PRECOMPILE is set: in the presets asan
-# and fuzz, and where the wheel alone is built (`make demo`). All these also compile several sources
-# of a folder as one (CMake's unity build): templates that they share are made once. The preset
-# release, without both, proves that each source includes what it uses; the other presets that no two
-# sources of a folder have one name for two things.
-option(PLUMBLINE_PRECOMPILE "Precompile headers, and compile several sources at once" OFF)
+# What makes a whole build quick.
+#
+# PLUMBLINE_PRECOMPILE: headers that most sources include are parsed once and read back by every
+# other source. Tests always do so.
+# PLUMBLINE_AT_ONCE: several sources of a folder are compiled as one (CMake's unity build), so that
+# templates that they share are made once, which halves the time.
+#
+# The presets asan and fuzz set both, as does the wheel alone (`make demo`); CI sets the second for
+# the preset release and the wheel too, which then share what they compile. The preset release by
+# itself does neither: one changed source compiles alone, and each includes what it uses.
+option(PLUMBLINE_PRECOMPILE "Precompile the headers of libraries and program too" OFF)
+option(PLUMBLINE_AT_ONCE "Compile several sources of a folder as one" OFF)
 set(plumbline_sources_at_once 8)
 set(plumbline_precompiled <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring>
   <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
@@ -28,12 +33,15 @@ function(plumbline_precompile target owner)
 endfunction()
 
 # plumbline_compile_at_once(TARGET)
+# No two sources of the target may have one name for two things.
 function(plumbline_compile_at_once target)
+  if(NOT PLUMBLINE_AT_ONCE)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON
     UNITY_BUILD_BATCH_SIZE ${plumbline_sources_at_once})
-  # Both are about names of another source, or of a header that is none.
-  target_compile_options(${target} PRIVATE -Wno-shadow
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  # g++ takes the sources for headers, whose classes should hold nothing of an anonymous namespace.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # plumbline_test_flags(TARGET [LOOPING_TESTS])

@@ -42,7 +42,8 @@ std::string AnswerText(const precheck::ExtractedTest& test) {
     text += fmt::format("  {}\n", OneLine(test.lines[i]));
   }
   if (!test.has_recorded_data) {
-    text += "  inputs: drawn from the recorded statistics (task tensor records them as they were)\n";
+    text +=
+        "  inputs: drawn from the recorded statistics (task tensor records them as they were)\n";
   }
   return text + fmt::format("test: {}\n  run it: python -m pytest -q {}\n", OneLine(test.test_path),
                             OneLine(report::ShellWord(test.test_path)));
@@ -74,8 +75,7 @@ void AddExtractCommand(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_flag("--reduce", options.reduce,
                     "shrink tensors and arguments while the test still fails");
-  command
-      ->add_option("--time_limit,--time-limit", options.seconds, "most seconds for --reduce")
+  command->add_option("--time_limit,--time-limit", options.seconds, "most seconds for --reduce")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--device", options.device, "where the test runs (cpu, npu, cuda:0, ...)")

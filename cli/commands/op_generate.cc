@@ -35,14 +35,16 @@ void AddOpGenerateCommand(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<OpGenerateArguments>();
   CLI::App* command = app.add_subcommand(
       "op_generate", "Write a program that runs one recorded call and shows its errors.");
-  command->add_option("-i,--config_input", arguments->config_path, "the config_op.json")->required();
+  command->add_option("-i,--config_input", arguments->config_path, "the config_op.json")
+      ->required();
   command
       ->add_option("-o,--api_output_path", arguments->output_dir,
                    "a directory that is there, for the program and its tensors")
       ->required();
   command->footer(FooterText(
       "config_op.json holds dump_json_path, api_name, extract_api_path, propagation (forward or "
-      "backward), data_mode (random_data or real_data), random_seed and iter_times. `plumb extract` "
+      "backward), data_mode (random_data or real_data), random_seed and iter_times. `plumb "
+      "extract` "
       "writes the same call as a unit test.",
       {"plumb op_generate -i config_op.json -o scripts"}));
   command->callback([arguments, command, &exit_status] {

@@ -286,7 +286,7 @@ class LoneValues {
 
 // Parts a pair whose arguments are the next entry, into calls of another form.
 CallPair PartCalls(const CallItems& target, const CallItems& golden, CallPair& pair,
-              CallPair& arguments) {
+                   CallPair& arguments) {
   const bool of_target = arguments.target != CallPair::kNone;
   const auto& [a, b] = arguments.links.front();
   const Item& first = of_target ? target.items[a] : golden.items[b];

@@ -651,7 +651,8 @@ Result<std::vector<CompiledGraph>> ListCompiledGraphs(const std::string& root) {
     PL_TRY_ASSIGN(const std::vector<std::string> names, ListDirectory(directory));
     for (const std::string& name : names) {
       if (!name.ends_with(kFileEnding)) continue;
-      const std::string_view stem = std::string_view(name).substr(0, name.size() - kFileEnding.size());
+      const std::string_view stem =
+          std::string_view(name).substr(0, name.size() - kFileEnding.size());
       const std::optional<int64_t> graph = NaturalAfter(kGraphName, stem);
       if (graph) files.push_back({*rank, *graph, JoinPath(directory, name)});
     }

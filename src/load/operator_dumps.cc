@@ -209,7 +209,8 @@ void SearchDumps(const std::string& path, const std::string& name, int depth, Fo
   for (const auto& [entry, kind] : *entries) {
     if (kind != PathKind::kDirectory) continue;
     if (std::ranges::count(entry, '.') > 1) continue;  // a file by its name
-    const std::string step = IsTimeDirectory(entry) ? name : (name.empty() ? entry : name + "/" + entry);
+    const std::string step =
+        IsTimeDirectory(entry) ? name : (name.empty() ? entry : name + "/" + entry);
     SearchDumps(JoinPath(path, entry), step, depth + 1, found);
   }
   found.above.pop_back();

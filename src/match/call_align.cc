@@ -146,7 +146,7 @@ bool SamePart(std::string_view a, std::string_view b) {
 
 namespace {
 
-constexpr size_t kNone = static_cast<size_t>(-1);
+constexpr size_t kNoPartner = static_cast<size_t>(-1);
 constexpr size_t kNear = 16;  // calls
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kBackward = "backward";
@@ -164,10 +164,10 @@ std::string ForwardOf(std::string_view name) {
 
 size_t Find(const std::unordered_map<std::string, size_t>& by_name, std::string_view backward) {
   const auto found = by_name.find(ForwardOf(backward));
-  return found == by_name.end() ? kNone : found->second;
+  return found == by_name.end() ? kNoPartner : found->second;
 }
 
-uint32_t Id(size_t golden) { return golden == kNone ? 0 : static_cast<uint32_t>(golden + 1); }
+uint32_t Id(size_t golden) { return golden == kNoPartner ? 0 : static_cast<uint32_t>(golden + 1); }
 
 }  // namespace
 
@@ -189,7 +189,7 @@ uint32_t Surroundings::Anchor(size_t index, bool is_target, int step) const {
     if (step < 0 && index == 0) return 0;
     index = step < 0 ? index - 1 : index + 1;
     if (index >= pairs.size()) return 0;
-    if (pairs[index] != kNone) return Id(is_target ? pairs[index] : index);
+    if (pairs[index] != kNoPartner) return Id(is_target ? pairs[index] : index);
   }
   return 0;
 }
@@ -200,7 +200,7 @@ void Surroundings::Describe(std::vector<AlignedCall>& target,
     call.pair_before = Anchor(call.index, true, -1);
     call.pair_after = Anchor(call.index, true, 1);
     const size_t forward = Find(forward_target_, target_[call.index].name);
-    call.pair_forward = forward == kNone ? 0 : Id(partner_[forward]);
+    call.pair_forward = forward == kNoPartner ? 0 : Id(partner_[forward]);
   }
   for (AlignedCall& call : golden) {
     call.pair_before = Anchor(call.index, false, -1);
@@ -241,7 +241,7 @@ class OrderSearch {
  public:
   OrderSearch(const std::vector<CallItems>& target, const std::vector<CallItems>& golden,
               const std::vector<size_t>& partner)
-      : target_(target), golden_(golden), partner_(partner), fresh_(target.size(), kNone) {}
+      : target_(target), golden_(golden), partner_(partner), fresh_(target.size(), kNoPartner) {}
 
   std::vector<std::pair<size_t, size_t>> Run() {
     for (const auto& [name, calls] : Disagreeing()) Exchange(calls);
@@ -256,7 +256,7 @@ class OrderSearch {
   Groups Disagreeing() const {
     Groups groups;
     for (size_t t = 0; t < target_.size(); ++t) {
-      if (partner_[t] == kNone || !IsCollective(target_[t].name)) continue;
+      if (partner_[t] == kNoPartner || !IsCollective(target_[t].name)) continue;
       if (InputDistance(target_[t], golden_[partner_[t]]) <= kSameValue) continue;
       groups[WithoutCallNumber(target_[t].name)].push_back(t);
     }
@@ -267,17 +267,17 @@ class OrderSearch {
   void Exchange(const std::vector<size_t>& calls) {
     if (calls.size() < 2 || calls.size() > kMostDisagreeing) return;
     for (const size_t t : calls) {
-      size_t best = kNone;
+      size_t best = kNoPartner;
       double least = kSameValue;
       for (const size_t other : calls) {
         const size_t g = partner_[other];
         if (taken_.contains(g)) continue;
         const double distance = InputDistance(target_[t], golden_[g]);
-        if (distance > least || (distance == least && best != kNone)) continue;
+        if (distance > least || (distance == least && best != kNoPartner)) continue;
         least = distance;
         best = g;
       }
-      if (best != kNone) Take(t, best);
+      if (best != kNoPartner) Take(t, best);
     }
   }
 
@@ -288,13 +288,14 @@ class OrderSearch {
 
   // A call that takes a result of an exchanged one belongs to the golden call that takes the same.
   void Follow(size_t t) {
-    if (fresh_[t] == kNone && partner_[t] != kNone && TakesMoved(t) && !Fits(t, partner_[t])) {
+    if (fresh_[t] == kNoPartner && partner_[t] != kNoPartner && TakesMoved(t) &&
+        !Fits(t, partner_[t])) {
       const std::vector<size_t>& candidates = GoldenCalls(WithoutCallNumber(target_[t].name));
       const auto found = std::find_if(candidates.begin(), candidates.end(),
                                       [&](size_t g) { return !taken_.contains(g) && Fits(t, g); });
       if (found != candidates.end()) Take(t, *found);
     }
-    if (fresh_[t] != kNone) AddMoved(target_[t], golden_[fresh_[t]]);
+    if (fresh_[t] != kNoPartner) AddMoved(target_[t], golden_[fresh_[t]]);
   }
 
   [[nodiscard]] bool TakesMoved(size_t t) const {
@@ -326,7 +327,7 @@ class OrderSearch {
   const std::vector<size_t>& GoldenCalls(const std::string& name) {
     if (by_name_.empty()) {
       for (const size_t g : partner_) {
-        if (g != kNone) by_name_[WithoutCallNumber(golden_[g].name)].push_back(g);
+        if (g != kNoPartner) by_name_[WithoutCallNumber(golden_[g].name)].push_back(g);
       }
     }
     return by_name_[name];
@@ -337,11 +338,11 @@ class OrderSearch {
   std::vector<std::pair<size_t, size_t>> Closed() {
     std::map<std::string, std::pair<std::vector<size_t>, std::vector<size_t>>> left;
     for (size_t t = 0; t < target_.size(); ++t) {
-      if (partner_[t] == kNone) continue;
+      if (partner_[t] == kNoPartner) continue;
       auto& [losers, free] = left[WithoutCallNumber(target_[t].name)];
       const bool is_taken = taken_.contains(partner_[t]);
-      if (fresh_[t] == kNone && is_taken) losers.push_back(t);
-      if (fresh_[t] != kNone && !is_taken) free.push_back(partner_[t]);
+      if (fresh_[t] == kNoPartner && is_taken) losers.push_back(t);
+      if (fresh_[t] != kNoPartner && !is_taken) free.push_back(partner_[t]);
     }
     std::unordered_set<std::string> uneven;
     for (auto& [name, group] : left) {
@@ -349,7 +350,7 @@ class OrderSearch {
     }
     std::vector<std::pair<size_t, size_t>> pairs;
     for (size_t t = 0; t < target_.size(); ++t) {
-      const bool is_new = fresh_[t] != kNone && fresh_[t] != partner_[t];
+      const bool is_new = fresh_[t] != kNoPartner && fresh_[t] != partner_[t];
       if (is_new && !uneven.contains(WithoutCallNumber(target_[t].name))) {
         pairs.emplace_back(t, fresh_[t]);
       }
@@ -372,8 +373,8 @@ class OrderSearch {
   const std::vector<CallItems>& target_;
   const std::vector<CallItems>& golden_;
   const std::vector<size_t>& partner_;
-  std::vector<size_t> fresh_;                           // new partner per target call, or kNone
-  std::unordered_set<size_t> taken_;                    // golden calls in fresh_
+  std::vector<size_t> fresh_;         // new partner per target call, or kNoPartner
+  std::unordered_set<size_t> taken_;  // golden calls in fresh_
   std::unordered_map<std::string, std::string> moved_;  // contents of the target to golden's
   std::unordered_map<std::string, std::vector<size_t>> by_name_;
 };

@@ -130,7 +130,7 @@ std::optional<Pairs> PairedByForm(const Side& target, const Side& golden, const 
 }
 
 std::map<std::string, ItemGroup> GroupsOf(const Side& target, const Side& golden,
-                                      const std::vector<size_t>& partner) {
+                                          const std::vector<size_t>& partner) {
   std::map<std::string, ItemGroup> groups;
   const auto is_forward = [](const CallItems& call) {
     return !call.items.empty() && KindOfCall(call.name) == CallKind::kForward;

@@ -556,7 +556,8 @@ std::string ModuleOf(std::string_view cell) {
 }  // namespace
 
 std::optional<std::string> ParameterInTorch(std::string_view part) {
-  const std::string_view prefix = part.starts_with(kParametersPrefix) ? kParametersPrefix : std::string_view();
+  const std::string_view prefix =
+      part.starts_with(kParametersPrefix) ? kParametersPrefix : std::string_view();
   for (const auto& [ours, theirs] : kNames) {
     if (part.substr(prefix.size()) == ours) return std::string(prefix).append(theirs);
   }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kSamples = 512;
 constexpr double kMostFactors = 1 << 23;  // of one operand
-constexpr double kReproduced = 0.3;        // what may be left of the difference
-constexpr double kLargestRounding = 0.1;   // a larger error is no rounding
+constexpr double kReproduced = 0.3;       // what may be left of the difference
+constexpr double kLargestRounding = 0.1;  // a larger error is no rounding
 
 // y[b, m, n] = bias[n] + sum over k of x[b, m, k] w[b, k, n], or w[n, k] when it is transposed.
 struct MatrixProduct {

@@ -20,7 +20,7 @@ namespace plumbline::measure {
 namespace {
 
 constexpr int64_t kMostSampled = int64_t{1} << 20;  // 8 MiB of doubles a side
-constexpr double kNoiseMargin = 8;                   // as the verdict's
+constexpr double kNoiseMargin = 8;                  // as the verdict's
 constexpr double kRoundoffMargin = 4;  // both sides round, and the model of a cause rounds as well
 constexpr double kSmallestTolerance = 1e-12;
 // Residual over error: explained but for rounding, plainly explained, mostly explained.

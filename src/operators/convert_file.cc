@@ -51,7 +51,7 @@ bool HasEndOf(std::string_view name, OutputKind kind) {
 
 // What may be replaced: inputs with names that outputs have.
 std::vector<FilePlace> FindPlaces(const std::vector<load::DumpPath>& files,
-                              const ConvertOptions& options) {
+                                  const ConvertOptions& options) {
   std::vector<FilePlace> places;
   for (const load::DumpPath& file : files) {
     const Result<PathFacts> facts = Inspect(file.path);

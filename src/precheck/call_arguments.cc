@@ -126,7 +126,8 @@ class Builder {
     constexpr std::string_view kNumpy = "numpy.";
     if (value == nullptr || value->is_null()) return BadArgument(at.path, Described(object));
     if (type.starts_with(kNumpy)) return BuildNumpy(type.substr(kNumpy.size()), *value, at);
-    if (std::ranges::count(kPlainScalars, type) == 0) return BadArgument(at.path, Described(object));
+    if (std::ranges::count(kPlainScalars, type) == 0)
+      return BadArgument(at.path, Described(object));
     const bool is_plain = value->As<bool>() != nullptr || value->As<int64_t>() != nullptr ||
                           value->As<double>() != nullptr || value->As<std::string>() != nullptr;
     if (is_plain) return Build(*value, at.path, at.depth);

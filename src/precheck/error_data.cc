@@ -169,7 +169,9 @@ plumbline::Status WriteReturned(const CallFiles& files, const Returned& returned
   return {};
 }
 
-bool IsWrong(CheckStatus status) { return status == CheckStatus::kError || status == CheckStatus::kWarning; }
+bool IsWrong(CheckStatus status) {
+  return status == CheckStatus::kError || status == CheckStatus::kWarning;
+}
 
 }  // namespace
 

@@ -203,8 +203,8 @@ MindSporeErrorData::MindSporeErrorData(std::string output_directory, std::string
 
 plumbline::Status MindSporeErrorData::Add(const RanCall& ran, const CallOutcome& outcome) {
   // A skipped call has nothing that could be looked at.
-  const bool failed =
-      outcome.forward.status == CheckStatus::kError || outcome.backward.status == CheckStatus::kError;
+  const bool failed = outcome.forward.status == CheckStatus::kError ||
+                      outcome.backward.status == CheckStatus::kError;
   if (!failed) return {};
   const PreparedCall& call = ran.to_run->call;
   if (call.name.find('/') != std::string::npos) {

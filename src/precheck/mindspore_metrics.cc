@@ -39,7 +39,8 @@ void VisitBlocks(const TensorView& bench, const TensorView& tested, const Use& u
 struct Products {
   std::array<double, kLanes> dot{}, bench{}, tested{};
 
-  void Add(const DoublesBlock& b, const DoublesBlock& t, size_t count, double bench_scale, double tested_scale) {
+  void Add(const DoublesBlock& b, const DoublesBlock& t, size_t count, double bench_scale,
+           double tested_scale) {
     for (size_t i = 0; i < count; ++i) {
       const double x = b[i] * bench_scale, y = t[i] * tested_scale;
       dot[i % kLanes] += x * y;

@@ -9,11 +9,16 @@ namespace plumbline::precheck {
 
 std::string_view StatusWord(CheckStatus status) {
   switch (status) {
-    case CheckStatus::kNone: return " ";
-    case CheckStatus::kPass: return "pass";
-    case CheckStatus::kWarning: return "Warning";
-    case CheckStatus::kError: return "error";
-    case CheckStatus::kSkip: return "SKIP";
+    case CheckStatus::kNone:
+      return " ";
+    case CheckStatus::kPass:
+      return "pass";
+    case CheckStatus::kWarning:
+      return "Warning";
+    case CheckStatus::kError:
+      return "error";
+    case CheckStatus::kSkip:
+      return "SKIP";
   }
   return " ";
 }
@@ -45,20 +50,34 @@ CheckStatus Worst(const std::vector<CheckStatus>& statuses) {
 
 std::string_view CauseName(SkipCause cause) {
   switch (cause) {
-    case SkipCause::kUnsupportedType: return "unsupported-type";
-    case SkipCause::kNotInInventory: return "not-in-inventory";
-    case SkipCause::kFiltered: return "filtered";
-    case SkipCause::kRandom: return "random";
-    case SkipCause::kBadArgument: return "bad-argument";
-    case SkipCause::kMissingData: return "missing-data";
-    case SkipCause::kCpuFailed: return "cpu-failed";
-    case SkipCause::kDeviceFailed: return "device-failed";
-    case SkipCause::kTimeout: return "timeout";
-    case SkipCause::kCrashed: return "crashed";
-    case SkipCause::kOutOfMemory: return "out-of-memory";
-    case SkipCause::kBackwardSkipped: return "backward-skipped";
-    case SkipCause::kNoOutput: return "no-output";
-    case SkipCause::kNoCounterpart: return "no-counterpart";
+    case SkipCause::kUnsupportedType:
+      return "unsupported-type";
+    case SkipCause::kNotInInventory:
+      return "not-in-inventory";
+    case SkipCause::kFiltered:
+      return "filtered";
+    case SkipCause::kRandom:
+      return "random";
+    case SkipCause::kBadArgument:
+      return "bad-argument";
+    case SkipCause::kMissingData:
+      return "missing-data";
+    case SkipCause::kCpuFailed:
+      return "cpu-failed";
+    case SkipCause::kDeviceFailed:
+      return "device-failed";
+    case SkipCause::kTimeout:
+      return "timeout";
+    case SkipCause::kCrashed:
+      return "crashed";
+    case SkipCause::kOutOfMemory:
+      return "out-of-memory";
+    case SkipCause::kBackwardSkipped:
+      return "backward-skipped";
+    case SkipCause::kNoOutput:
+      return "no-output";
+    case SkipCause::kNoCounterpart:
+      return "no-counterpart";
   }
   return "unsupported-type";
 }

@@ -93,7 +93,7 @@ struct OutputRow {
   Cell inf_nan_error_ratio, rel_error_ratio, abs_error_ratio;
   Cell max_ulp, mean_ulp, ulp_proportion;
   CheckStatus status = CheckStatus::kNone;
-  std::string message;  // the facts that decided, one sentence each
+  std::string message;                // the facts that decided, one sentence each
   std::optional<FailureFacts> facts;  // of tensors that are Warning or error
 };
 

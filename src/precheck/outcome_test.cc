@@ -7,7 +7,8 @@ namespace {
 
 TEST(Outcome, AnErrorIsWorseThanTheWarningBehindIt) {
   EXPECT_EQ(Worst({CheckStatus::kError, CheckStatus::kWarning}), CheckStatus::kError);
-  EXPECT_EQ(Worst({CheckStatus::kPass, CheckStatus::kSkip, CheckStatus::kWarning}), CheckStatus::kWarning);
+  EXPECT_EQ(Worst({CheckStatus::kPass, CheckStatus::kSkip, CheckStatus::kWarning}),
+            CheckStatus::kWarning);
 }
 
 TEST(Outcome, NothingJudgedIsNoPass) {

@@ -498,7 +498,8 @@ class Grader {
     }
     OutputRow row = NewRow(bench, device, place);
     JudgeElements(pair, &row);
-    if (options_.explain && (row.status == CheckStatus::kWarning || row.status == CheckStatus::kError)) {
+    if (options_.explain &&
+        (row.status == CheckStatus::kWarning || row.status == CheckStatus::kError)) {
       row.facts = ExplainPair(pair);
     }
     rows_.push_back(std::move(row));

@@ -386,7 +386,8 @@ TEST(OutputGrade, NothingReturnedIsSkipped) {
 }
 
 TEST(OutputGrade, SkippedOutputsBesideAPassAreAPass) {
-  EXPECT_EQ(Grade(List({CallValue(), Int(1)}), List({CallValue(), Int(1)})).status, CheckStatus::kPass);
+  EXPECT_EQ(Grade(List({CallValue(), Int(1)}), List({CallValue(), Int(1)})).status,
+            CheckStatus::kPass);
 }
 
 TEST(OutputGrade, AnErrorIsWorseThanAWarning) {

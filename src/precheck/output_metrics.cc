@@ -33,19 +33,22 @@ OutputPair AsParts(const OutputPair& pair) {
     return InfoOf(dtype).size_bytes == 16 ? DType::kFloat64 : DType::kFloat32;
   };
   if (InfoOf(pair.bench_dtype).kind != DTypeKind::kComplex) return pair;
-  return {part(pair.bench_dtype), pair.bench, part(pair.device_dtype), pair.device,
-          2 * pair.count};
+  return {part(pair.bench_dtype), pair.bench, part(pair.device_dtype), pair.device, 2 * pair.count};
 }
 
 OutputWork WorkOf(Standard standard, DType device_dtype) {
   if (!HasStandard(device_dtype)) return OutputWork::kLadder;
   switch (standard) {
     case Standard::kBinary:
-    case Standard::kThousandth: return OutputWork::kLadder;  // is in the sums of the ladder
+    case Standard::kThousandth:
+      return OutputWork::kLadder;  // is in the sums of the ladder
     case Standard::kAbsolute:
-    case Standard::kAccumulative: return OutputWork::kLimits;
-    case Standard::kBenchmark: return OutputWork::kBenchmark;
-    case Standard::kUlp: return OutputWork::kUlp;
+    case Standard::kAccumulative:
+      return OutputWork::kLimits;
+    case Standard::kBenchmark:
+      return OutputWork::kBenchmark;
+    case Standard::kUlp:
+      return OutputWork::kUlp;
   }
   return OutputWork::kLadder;
 }
@@ -233,9 +236,8 @@ Block InBlocks(size_t count, const Measure& measure, const Join& join) {
   constexpr size_t kBlock = size_t{16} * kernels::kBlockElements;
   if (count <= kBlock) return measure(0, count);
   std::vector<Block> blocks((count + kBlock - 1) / kBlock);
-  ParallelBlocks(count, kBlock, [&](size_t begin, size_t end) {
-    blocks[begin / kBlock] = measure(begin, end);
-  });
+  ParallelBlocks(count, kBlock,
+                 [&](size_t begin, size_t end) { blocks[begin / kBlock] = measure(begin, end); });
   Block all = blocks[0];
   for (size_t k = 1; k < blocks.size(); ++k) all = join(all, blocks[k]);
   return all;
@@ -246,8 +248,8 @@ Block InBlocks(size_t count, const Measure& measure, const Join& join) {
 FloatMetrics MeasureFloats(const OutputPair& pair, Standard standard) {
   const OutputPair parts = AsParts(pair);
   const OutputRule rule = RuleFor(parts, standard);
-  const OutputSums sums = kernels::OutputSumsOf(kernels::ActiveTable(), rule,
-                                                {parts.bench, parts.device, parts.count});
+  const OutputSums sums =
+      kernels::OutputSumsOf(kernels::ActiveTable(), rule, {parts.bench, parts.device, parts.count});
   FloatMetrics metrics;
   metrics.count = sums.count;
   metrics.is_double = rule.as_double;

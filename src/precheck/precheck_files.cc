@@ -49,7 +49,8 @@ void AddSkipped(const std::string& call, std::string_view direction,
 void AddFindings(const CallOutcome& outcome, std::vector<OutputRow>& found) {
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
     for (const OutputRow& row : direction->rows) {
-      if (row.status != CheckStatus::kPass && row.status != CheckStatus::kNone) found.push_back(row);
+      if (row.status != CheckStatus::kPass && row.status != CheckStatus::kNone)
+        found.push_back(row);
     }
   }
   AddSkipped(outcome.name, "forward", outcome.forward, found);
@@ -77,7 +78,8 @@ plumbline::Status AddEarlier(const PrecheckReport& report, std::vector<OutputRow
   for (const OutputRow& row : found) known.insert(row.name);
   return VisitOwnDetails(report, [&](DetailsRow& row) -> plumbline::Status {
     const CheckStatus status = row.output.status;
-    if (status == CheckStatus::kPass || status == CheckStatus::kNone || known.contains(row.output.name)) {
+    if (status == CheckStatus::kPass || status == CheckStatus::kNone ||
+        known.contains(row.output.name)) {
       return {};
     }
     found.push_back(std::move(row.output));
@@ -173,9 +175,8 @@ Result<std::vector<OutputRow>> FindingsOf(const PrecheckReport& report) {
   std::vector<OutputRow> found;
   for (const NotPassed& call : report.not_passed()) AddFindings(call.outcome, found);
   if (report.earlier() > 0) PL_TRY(AddEarlier(report, found));
-  std::ranges::stable_sort(found, [](const OutputRow& a, const OutputRow& b) {
-    return SeverityOf(a) > SeverityOf(b);
-  });
+  std::ranges::stable_sort(
+      found, [](const OutputRow& a, const OutputRow& b) { return SeverityOf(a) > SeverityOf(b); });
   return found;
 }
 
@@ -426,7 +427,8 @@ namespace {
 using report::ObjectWriter;
 
 void AppendCounts(const StatusCounts& counts, ObjectWriter object) {
-  for (const CheckStatus status : {CheckStatus::kError, CheckStatus::kWarning, CheckStatus::kPass, CheckStatus::kSkip}) {
+  for (const CheckStatus status :
+       {CheckStatus::kError, CheckStatus::kWarning, CheckStatus::kPass, CheckStatus::kSkip}) {
     object.Integer(StatusWord(status), counts[static_cast<size_t>(status)]);
   }
   object.End();

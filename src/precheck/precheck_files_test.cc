@@ -28,14 +28,15 @@ OutputRow Row(const std::string& name, CheckStatus status, double hundredth = 1)
   row.max_rel_error = Number{INFINITY};
   if (status != CheckStatus::kPass) row.message = "first line\nsecond line " + std::string(kEvil);
   if (status == CheckStatus::kError) {
-    row.facts = FailureFacts{
-        .worst_index = 7, .worst_bench = NAN, .worst_device = 2, .histogram = {}};
+    row.facts =
+        FailureFacts{.worst_index = 7, .worst_bench = NAN, .worst_device = 2, .histogram = {}};
     row.facts->histogram = {3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
   }
   return row;
 }
 
-CallOutcome Outcome(const std::string& name, CheckStatus forward, CheckStatus backward, double share = 1) {
+CallOutcome Outcome(const std::string& name, CheckStatus forward, CheckStatus backward,
+                    double share = 1) {
   CallOutcome outcome;
   outcome.name = name;
   outcome.forward = {forward, {Row(name + ".forward.output.0", forward)}, {}};
@@ -100,8 +101,7 @@ TEST_F(PrecheckFiles, FormatsAreWords) {
 
 TEST_F(PrecheckFiles, WorkbookHasBothTables) {
   Written(PrecheckFormat::kXlsx);
-  EXPECT_EQ(report_.files.back(),
-            directory_.Path("accuracy_checking_tables_20250226101112.xlsx"));
+  EXPECT_EQ(report_.files.back(), directory_.Path("accuracy_checking_tables_20250226101112.xlsx"));
   std::vector<std::vector<xlsx::Cell>> sheets[2];
   const auto read =
       xlsx::ReadRows(report_.files.back(), [&](size_t sheet, std::span<const xlsx::Cell> cells) {

@@ -58,9 +58,9 @@ std::string ShortNumber(double value) {
 
 std::string CountsText(const StatusCounts& counts) {
   const std::pair<CheckStatus, std::string_view> words[] = {{CheckStatus::kError, "error"},
-                                                       {CheckStatus::kWarning, "warning"},
-                                                       {CheckStatus::kPass, "pass"},
-                                                       {CheckStatus::kSkip, "skipped"}};
+                                                            {CheckStatus::kWarning, "warning"},
+                                                            {CheckStatus::kPass, "pass"},
+                                                            {CheckStatus::kSkip, "skipped"}};
   std::string text;
   for (const auto& [status, word] : words) {
     const uint64_t count = counts[static_cast<size_t>(status)];
@@ -128,8 +128,7 @@ ResultForm FormOf(const PrecheckReport& report) {
 std::string ExtractCommand(const PrecheckReport& report, std::string_view call) {
   // The test runs where the call went wrong.
   if (report.framework != "pytorch" || report.dump_json.empty()) return {};
-  std::string command =
-      fmt::format("plumb extract {} {}", report::ShellWord(report.dump_json),
+  std::string command = fmt::format("plumb extract {} {}", report::ShellWord(report.dump_json),
                                     report::ShellWord(std::string(call)));
   if (!report.device.empty() && report.device != "cpu") {
     command += " --device " + report::ShellWord(report.device);
@@ -141,8 +140,9 @@ std::string ExtractCommand(const PrecheckReport& report, std::string_view call) 
 CheckStatus CallStatus(CheckStatus forward, CheckStatus backward) {
   const CheckStatus judged = Worst({forward, backward});
   const bool any_skipped = forward == CheckStatus::kSkip || backward == CheckStatus::kSkip;
-  return any_skipped && (judged == CheckStatus::kPass || judged == CheckStatus::kNone) ? CheckStatus::kSkip
-                                                                             : judged;
+  return any_skipped && (judged == CheckStatus::kPass || judged == CheckStatus::kNone)
+             ? CheckStatus::kSkip
+             : judged;
 }
 
 void PrecheckReport::Add(size_t place, CallOutcome outcome) {

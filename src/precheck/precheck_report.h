@@ -51,7 +51,9 @@ class PrecheckReport {
   [[nodiscard]] const StatusCounts& calls() const { return calls_; }
   [[nodiscard]] const StatusCounts& forward() const { return forward_; }
   [[nodiscard]] const StatusCounts& backward() const { return backward_; }
-  [[nodiscard]] uint64_t count(CheckStatus status) const { return calls_[static_cast<size_t>(status)]; }
+  [[nodiscard]] uint64_t count(CheckStatus status) const {
+    return calls_[static_cast<size_t>(status)];
+  }
   [[nodiscard]] uint64_t all_calls() const;
   [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }  // without earlier ones
   [[nodiscard]] uint64_t earlier() const { return earlier_; }
@@ -64,7 +66,7 @@ class PrecheckReport {
   // Facts of the run, set by whoever runs it.
   std::string dump_json, framework, framework_version, device;
   std::string result_path, details_path;
-  std::string error_data;  // directory; empty: none was written
+  std::string error_data;          // directory; empty: none was written
   std::vector<std::string> files;  // beside the two csv files
   std::vector<std::string> warnings;
   double seconds = 0;

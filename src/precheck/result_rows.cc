@@ -367,8 +367,8 @@ CallRows RowsOf(const CallOutcome& outcome, ResultForm form, int precision) {
   }
   // A call that was not run at all has one row.
   const bool is_skipped_whole = forward.status == CheckStatus::kSkip &&
-                                backward.status == CheckStatus::kSkip && outcome.forward.rows.empty() &&
-                                outcome.backward.rows.empty();
+                                backward.status == CheckStatus::kSkip &&
+                                outcome.forward.rows.empty() && outcome.backward.rows.empty();
   if (is_skipped_whole) backward.rows.clear();
   const Spelling spelling{form, precision};
   CallRows rows;

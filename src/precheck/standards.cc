@@ -13,35 +13,33 @@ using Name = std::string_view;
 
 // Arithmetic of one or two roundings.
 constexpr Name kAbsoluteApis[] = {
-    "__add__",     "__div__",     "__iadd__", "__idiv__",   "__imul__",    "__isub__",
-    "__mul__",     "__radd__",    "__rmul__", "__sub__",    "add",         "add_",
-    "div",         "div_",        "divide",   "divide_",    "leaky_relu",  "leaky_relu_",
-    "mul",         "mul_",        "prelu",    "reciprocal", "reciprocal_", "rsqrt",
-    "rsqrt_",      "rsub",        "square",   "square_",    "sub",         "sub_",
+    "__add__", "__div__",  "__iadd__", "__idiv__",   "__imul__",    "__isub__",
+    "__mul__", "__radd__", "__rmul__", "__sub__",    "add",         "add_",
+    "div",     "div_",     "divide",   "divide_",    "leaky_relu",  "leaky_relu_",
+    "mul",     "mul_",     "prelu",    "reciprocal", "reciprocal_", "rsqrt",
+    "rsqrt_",  "rsub",     "square",   "square_",    "sub",         "sub_",
 };
 
 // What moves, chooses or compares values and rounds none.
 constexpr Name kBinaryApis[] = {
-    "abs",           "abs_",           "absolute",      "absolute_",     "argmin",
-    "bitwise_and",   "bitwise_and_",   "broadcast_to",  "ceil",          "ceil_",
-    "equal",         "fill_",          "flatten",       "floor",         "floor_",
-    "gather",        "greater",        "greater_",      "greater_equal", "greater_equal_",
-    "histc",         "isfinite",       "isnan",         "less",          "less_",
-    "less_equal",    "less_equal_",    "logical_and",   "logical_and_",  "logical_not",
-    "logical_not_",  "logical_or",     "logical_or_",   "masked_fill",   "masked_fill_",
-    "max_pool3d",    "maximum",        "minimum",       "neg",           "neg_",
-    "nonzero",       "not_equal",      "not_equal_",    "one_hot",       "pad",
-    "relu",          "reshape",        "round",         "round_",        "select",
-    "sign",          "sign_",          "sort",          "tile",          "topk",
-    "transpose",     "transpose_",     "tril",          "tril_",         "triu",
+    "abs",           "abs_",           "absolute",    "absolute_",   "argmin",       "bitwise_and",
+    "bitwise_and_",  "broadcast_to",   "ceil",        "ceil_",       "equal",        "fill_",
+    "flatten",       "floor",          "floor_",      "gather",      "greater",      "greater_",
+    "greater_equal", "greater_equal_", "histc",       "isfinite",    "isnan",        "less",
+    "less_",         "less_equal",     "less_equal_", "logical_and", "logical_and_", "logical_not",
+    "logical_not_",  "logical_or",     "logical_or_", "masked_fill", "masked_fill_", "max_pool3d",
+    "maximum",       "minimum",        "neg",         "neg_",        "nonzero",      "not_equal",
+    "not_equal_",    "one_hot",        "pad",         "relu",        "reshape",      "round",
+    "round_",        "select",         "sign",        "sign_",       "sort",         "tile",
+    "topk",          "transpose",      "transpose_",  "tril",        "tril_",        "triu",
     "triu_",         "type_as",
 };
 
 // Products of matrices.
 constexpr Name kUlpApis[] = {
-    "__matmul__", "addbmm",   "addbmm_",      "addmm", "addmm_", "baddbmm",
-    "baddbmm_",   "bilinear", "bmm",          "chain_matmul",    "hspmm",
-    "linear",     "matmul",   "mm",           "mv",    "smm",    "sspaddmm",
+    "__matmul__", "addbmm",   "addbmm_", "addmm",        "addmm_",   "baddbmm",
+    "baddbmm_",   "bilinear", "bmm",     "chain_matmul", "hspmm",    "linear",
+    "matmul",     "mm",       "mv",      "smm",          "sspaddmm",
 };
 
 constexpr Name kThousandthApis[] = {"conv1d", "conv2d"};
@@ -110,12 +108,18 @@ Standard TwoSidedStandardOf(std::string_view api, std::string_view device_dtype)
 
 std::string_view DisplayName(Standard standard) {
   switch (standard) {
-    case Standard::kBinary: return "二进制一致法";
-    case Standard::kAbsolute: return "绝对阈值法";
-    case Standard::kUlp: return "ULP误差比对法";
-    case Standard::kThousandth: return "双千指标法";
-    case Standard::kAccumulative: return "累积误差比对法";
-    case Standard::kBenchmark: return "标杆比对法";
+    case Standard::kBinary:
+      return "二进制一致法";
+    case Standard::kAbsolute:
+      return "绝对阈值法";
+    case Standard::kUlp:
+      return "ULP误差比对法";
+    case Standard::kThousandth:
+      return "双千指标法";
+    case Standard::kAccumulative:
+      return "累积误差比对法";
+    case Standard::kBenchmark:
+      return "标杆比对法";
   }
   return "标杆比对法";
 }
@@ -141,15 +145,20 @@ FloatLimits LimitsOf(Standard standard, DType device_dtype) {
 
 UlpFormat UlpFormatOf(DType device_dtype) {
   switch (device_dtype) {
-    case DType::kFloat16: return {10, -14, 1};
-    case DType::kBFloat16: return {7, -126, 1};
+    case DType::kFloat16:
+      return {10, -14, 1};
+    case DType::kBFloat16:
+      return {7, -126, 1};
     case DType::kFloat64:
-    case DType::kComplex128: return {52, -1022, 32};
+    case DType::kComplex128:
+      return {52, -1022, 32};
     case DType::kFloat8E4M3FN:
     case DType::kFloat8E5M2:
     case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ: return {0, -22, 1};  // has a rule of its own
-    default: return {23, -126, 32};
+    case DType::kFloat8E5M2FNUZ:
+      return {0, -22, 1};  // has a rule of its own
+    default:
+      return {23, -126, 32};
   }
 }
 
@@ -158,9 +167,12 @@ double RelativeEpsilon(DType bench_dtype, DType device_dtype) {
   if (device_dtype == DType::kBFloat16 || bench_dtype == DType::kBFloat16) return kOfBFloat16;
   switch (bench_dtype) {
     case DType::kFloat64:
-    case DType::kComplex128: return 0x1p-52;
-    case DType::kFloat16: return 0x1p-10;
-    default: return 0x1p-23;
+    case DType::kComplex128:
+      return 0x1p-52;
+    case DType::kFloat16:
+      return 0x1p-10;
+    default:
+      return 0x1p-23;
   }
 }
 

@@ -206,7 +206,8 @@ class Judge {
     Absolute();
     const double balance = target_.error_balance->value;
     const double limit = LimitsOf(Standard::kAccumulative, dtype_).balance;
-    row_.error_balance = {Double(balance), balance <= limit ? CheckStatus::kPass : CheckStatus::kError};
+    row_.error_balance = {Double(balance),
+                          balance <= limit ? CheckStatus::kPass : CheckStatus::kError};
     if (balance <= limit) return;
     Blame(balance / limit,
           fmt::format("balance of errors is {} (limit {})", Short(balance), Short(limit)));
@@ -345,8 +346,8 @@ struct ValueOfMetric {
 struct WordOfMetric {
   SidedMetric TwoSidedRow::*metric;
 };
-using Source = std::variant<std::string TwoSidedRow::*, Cell TwoSidedRow::*, CheckStatus TwoSidedRow::*,
-                            ValueOfMetric, WordOfMetric>;
+using Source = std::variant<std::string TwoSidedRow::*, Cell TwoSidedRow::*,
+                            CheckStatus TwoSidedRow::*, ValueOfMetric, WordOfMetric>;
 struct Column {
   std::string_view name;
   Source source;
@@ -432,7 +433,7 @@ std::string CellText(const TwoSidedRow& row, const Column& column, int precision
 struct Direction {
   bool has_rows = false;
   CheckStatus worst = CheckStatus::kNone;  // of outputs that were judged
-  std::string skip_message;      // of the first one that was not
+  std::string skip_message;                // of the first one that was not
 
   void Add(const TwoSidedRow& row) {
     if (row.status != CheckStatus::kSkip) worst = std::max(worst, row.status);

@@ -80,9 +80,10 @@ TEST(TwoSided, OneSidedNanOrInfIsAnError) {
     double target, golden;
     CheckStatus expected;
   };
-  for (const Case& one : {Case{kInf, kInf, CheckStatus::kPass}, Case{kNan, kNan, CheckStatus::kPass},
-                          Case{kInf, -kInf, CheckStatus::kError}, Case{kNan, 1, CheckStatus::kError},
-                          Case{1, kNan, CheckStatus::kError}, Case{kNan, kInf, CheckStatus::kError}}) {
+  for (const Case& one :
+       {Case{kInf, kInf, CheckStatus::kPass}, Case{kNan, kNan, CheckStatus::kPass},
+        Case{kInf, -kInf, CheckStatus::kError}, Case{kNan, 1, CheckStatus::kError},
+        Case{1, kNan, CheckStatus::kError}, Case{kNan, kInf, CheckStatus::kError}}) {
     DetailsRow target = Row("sum"), golden = Row("sum");
     target.output.max_rel_error = Number{one.target};
     golden.output.max_rel_error = Number{one.golden};

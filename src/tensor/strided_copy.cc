@@ -232,13 +232,13 @@ void CopyOneTile(const Schedule& schedule, size_t index, const std::byte* from, 
     rest /= axis.size;
   }
   const StridedTile tile{from + from_offset,
-                  to + to_offset,
-                  std::min(kTileSide, schedule.rows.size - row),
-                  schedule.rows.from_stride,
-                  schedule.rows.to_stride,
-                  std::min(kTileSide, schedule.columns.size - column),
-                  schedule.columns.from_stride,
-                  schedule.columns.to_stride};
+                         to + to_offset,
+                         std::min(kTileSide, schedule.rows.size - row),
+                         schedule.rows.from_stride,
+                         schedule.rows.to_stride,
+                         std::min(kTileSide, schedule.columns.size - column),
+                         schedule.columns.from_stride,
+                         schedule.columns.to_stride};
   if (schedule.transposes) return TransposeTileOf(tile, schedule.element_bytes);
   MoveRunsOf(tile, schedule.run_bytes);
 }

@@ -228,7 +228,8 @@ std::optional<size_t> CountAgreeing(const Comparison& comparison, double noise, 
   const GradientSide target(comparison, true), golden(comparison, false);
   const std::optional<Totals> ours = target.Add(), theirs = golden.Add();
   if (!ours || !theirs) return std::nullopt;
-  const auto agrees = [&](const Totals& some, const GradientSide& other_side, const Totals& others) {
+  const auto agrees = [&](const Totals& some, const GradientSide& other_side,
+                          const Totals& others) {
     return std::ranges::all_of(some, [&](const auto& leaf) {
       if (!other_side.Reads(leaf.first)) return true;
       const auto found = others.find(leaf.first);

@@ -269,7 +269,7 @@ OtherBatch FindOtherBatch(const Comparison& comparison) {
 namespace {
 
 constexpr double kBatchRoundings = 64;  // of others, that a gradient of nothing but rounding has
-constexpr double kLeft = 0.05;     // of a difference that is the same along an axis
+constexpr double kLeft = 0.05;          // of a difference that is the same along an axis
 constexpr double kLeastElements = 2;
 
 CallKind KindOf(const Comparison& comparison, const ComparedRow& row) {

@@ -265,7 +265,9 @@ std::optional<GradientSums::Sum> GradientSums::Find(const ComparedRow& row) cons
 
 namespace {
 
-double MeanOfStatistics(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
+double MeanOfStatistics(const Item& item) {
+  return NumberOf(item.statistics[2]).value_or(std::nan(""));
+}
 
 // What a backward call of one side got, and whether it returned a gradient of that many elements.
 struct Incoming {

@@ -37,7 +37,7 @@ bool IsOfTensors(const Comparison& comparison, const ComparedRow& row) {
 
 // `values` of shape `from`, repeated as PyTorch and NumPy broadcast them to `to`.
 std::optional<std::vector<double>> SpreadTo(std::vector<double> values, const Shape& from,
-                                          const Shape& to) {
+                                            const Shape& to) {
   if (from == to) return values;
   if (from.size() > to.size()) return std::nullopt;
   std::vector<size_t> steps(to.size(), 0);
@@ -487,7 +487,9 @@ bool HasGoodTensors(const ComparedRow* row) {
   return row != nullptr && measure::HasTensors(*row) && !measure::IsBad(row->verdict);
 }
 
-double RecordedMean(const Item& item) { return NumberOf(item.statistics[2]).value_or(std::nan("")); }
+double RecordedMean(const Item& item) {
+  return NumberOf(item.statistics[2]).value_or(std::nan(""));
+}
 double SizeOf(const Item& item) { return measure::RmsOf(item).value_or(0); }
 double ErrorOf(const ComparedRow& row) { return std::isfinite(row.error) ? row.error : 0; }
 

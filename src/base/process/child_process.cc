@@ -55,12 +55,12 @@ struct Groups {
   std::array<std::atomic<pid_t>, 16> numbers{};  // 0: free
   std::atomic<Groups*> more = nullptr;
 };
-Groups first;
+Groups first_groups;
 static_assert(std::atomic<pid_t>::is_always_lock_free && std::atomic<Groups*>::is_always_lock_free);
 
 // Only calls that a handler may make.
 void OnEnd(int signal) {
-  for (const Groups* some = &first; some != nullptr; some = some->more.load()) {
+  for (const Groups* some = &first_groups; some != nullptr; some = some->more.load()) {
     for (const std::atomic<pid_t>& group : some->numbers) {
       const pid_t number = group.load();
       if (number > 0) ::kill(-number, SIGKILL);
@@ -83,7 +83,7 @@ void HandleEnds() {
 }
 
 bool Replace(pid_t from, pid_t to) {
-  for (Groups* some = &first; some != nullptr; some = some->more.load()) {
+  for (Groups* some = &first_groups; some != nullptr; some = some->more.load()) {
     for (std::atomic<pid_t>& group : some->numbers) {
       pid_t expected = from;
       if (group.compare_exchange_strong(expected, to)) return true;
@@ -96,7 +96,7 @@ bool Replace(pid_t from, pid_t to) {
 void Append(pid_t group) {
   Groups* const made = std::make_unique<Groups>().release();
   made->numbers[0] = group;
-  std::atomic<Groups*>* end = &first.more;
+  std::atomic<Groups*>* end = &first_groups.more;
   for (Groups* there = nullptr; !end->compare_exchange_strong(there, made); there = nullptr) {
     end = &there->more;
   }

@@ -161,8 +161,8 @@ class Rules {
     }
     if (wants_statistics() && !is_sync() && set().file_format.value_or("bin") != "npy") {
       Fail(kSavedDataKey, fmt::format("is \"{}\" with file_format \"bin\" (expected file_format "
-                                   "\"npy\" with it)",
-                                   set().saved_data));
+                                      "\"npy\" with it)",
+                                      set().saved_data));
     }
     const bool on_device = set().sync && set().sync->stat_calc_mode == "device";
     if (!on_device || !set().statistic_category) return;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kThreadMode = "threadMode", kInstances = "slice_instance_num",
                            kCuts = "outputCutList", kInputSlices = "input_tensor_slice",
-                           kOutputSlices = "output_tensor_slice", kLower = "lower", kHigher = "higher";
+                           kOutputSlices = "output_tensor_slice", kLower = "lower",
+                           kHigher = "higher";
 constexpr int kMaxDepth = 16;
 
 bool ReadInteger(json::Reader& in, int64_t& value) {

@@ -182,8 +182,8 @@ class Replay {
     std::unique_ptr<ExecutorPool> pool;
     auto types = CpuTypes::kRecorded;
     if (!order.empty()) {
-      PL_TRY_ASSIGN(pool, ExecutorPool::Start(
-                              PoolOptionsOf(options_, plan_.framework(), order.size())));
+      PL_TRY_ASSIGN(pool,
+                    ExecutorPool::Start(PoolOptionsOf(options_, plan_.framework(), order.size())));
       PL_TRY_ASSIGN(const ServerFacts facts, pool->AwaitReady());
       report_.device = facts.device;
       report_.framework_version = facts.framework_version;
@@ -303,8 +303,7 @@ Result<PreparedCall> PrepareNamed(const CallPlan& plan, std::string_view name) {
   if (!is_backward && !name.ends_with(kForward)) {
     return Error(ErrorCode::kUnsupported, fmt::format("{}: is no call of an API", name));
   }
-  const auto call_name =
-      name.substr(0, name.size() - (is_backward ? kBackward : kForward).size());
+  const auto call_name = name.substr(0, name.size() - (is_backward ? kBackward : kForward).size());
   for (size_t i = 0; i < plan.size(); ++i) {
     if (plan.call(i).name != call_name) continue;
     auto call = plan.Prepare(i);
@@ -335,8 +334,7 @@ Result<std::array<OtherTypeRun, 2>> RunInOtherTypes(const std::string& name,
   PL_TRY_ASSIGN(const std::unique_ptr<ExecutorPool> pool,
                 ExecutorPool::Start(PoolOptionsOf(on_cpu, plan.framework(), kOtherTypes.size())));
   const OtherTypeCalls calls(std::move(call), is_backward);
-  PL_TRY_ASSIGN(const FlowEnd end,
-                RunCalls(calls, {0, 1}, *pool, {}, [](size_t, CallOutcome) {
+  PL_TRY_ASSIGN(const FlowEnd end, RunCalls(calls, {0, 1}, *pool, {}, [](size_t, CallOutcome) {
                   return plumbline::Status();
                 }));
   return calls.runs();

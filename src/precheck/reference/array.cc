@@ -71,13 +71,19 @@ std::optional<Array> Array::Try(DType dtype, Shape shape) {
 
 void Read(const Operand& from, size_t first, size_t count, double* out) {
   switch (from.dtype) {
-    case DType::kFloat64: return ReadAs<double>(from, first, count, out);
-    case DType::kFloat32: return ReadAs<float>(from, first, count, out);
-    case DType::kInt64: return ReadAs<int64_t>(from, first, count, out);
-    case DType::kInt32: return ReadAs<int32_t>(from, first, count, out);
+    case DType::kFloat64:
+      return ReadAs<double>(from, first, count, out);
+    case DType::kFloat32:
+      return ReadAs<float>(from, first, count, out);
+    case DType::kInt64:
+      return ReadAs<int64_t>(from, first, count, out);
+    case DType::kInt32:
+      return ReadAs<int32_t>(from, first, count, out);
     case DType::kBool:
-    case DType::kUInt8: return ReadAs<uint8_t>(from, first, count, out);
-    default: break;
+    case DType::kUInt8:
+      return ReadAs<uint8_t>(from, first, count, out);
+    default:
+      break;
   }
   if (const NarrowFormat* const format = NarrowFormatOf(from.dtype)) {
     ReadNarrow(*format, from.data + first * sizeof(uint16_t), count, out);
@@ -96,8 +102,7 @@ void Write(Array& to, size_t first, size_t count, const double* values) {
   }
   const NarrowFormat format = *NarrowFormatOf(to.dtype());
   for (size_t i = 0; i < count; ++i) {
-    const auto bits =
-        static_cast<uint16_t>(FloatToNarrow(format, static_cast<float>(values[i])));
+    const auto bits = static_cast<uint16_t>(FloatToNarrow(format, static_cast<float>(values[i])));
     std::memcpy(to.data() + (first + i) * sizeof(bits), &bits, sizeof(bits));
   }
 }

@@ -23,7 +23,8 @@ Result<Layout> LayoutOf(const std::string& name) {
   const auto at = std::find(kNames.begin(), kNames.end(), name);
   if (at != kNames.end()) return static_cast<Layout>(at - kNames.begin());
   return BadArgument("input_layout", fmt::format("\"{}\" is no layout (expected BSH, SBH, BSND, "
-                                                 "BNSD or TND)", name));
+                                                 "BNSD or TND)",
+                                                 name));
 }
 bool IsPacked(Layout layout) { return layout == Layout::kBsh || layout == Layout::kSbh; }
 
@@ -40,25 +41,28 @@ Result<Extent> ExtentOf(std::string_view argument, const Operand& operand, Layou
   const Shape& shape = operand.shape;
   const size_t rank = layout == Layout::kBsnd || layout == Layout::kBnsd ? 4 : 3;
   if (shape.size() != rank) {
-    return BadArgument(argument, fmt::format("has shape {} (expected {} dimensions)",
-                                             ShapeText(shape), rank));
+    return BadArgument(
+        argument, fmt::format("has shape {} (expected {} dimensions)", ShapeText(shape), rank));
   }
   std::vector<size_t> size(shape.begin(), shape.end());
   if (IsPacked(layout) && (heads == 0 || size[2] % heads != 0)) {
     return BadArgument(argument, fmt::format("the last dimension of shape {} is not made of {} "
-                                             "heads", ShapeText(shape), heads));
+                                             "heads",
+                                             ShapeText(shape), heads));
   }
   // In the packed layouts the heads of a row lie one behind the other.
   const size_t packed = size[2], dim = IsPacked(layout) ? packed / heads : size.back();
   switch (layout) {
-    case Layout::kBsh: return Extent{size[0], size[1], size[1] * packed, {heads, dim, packed, dim}};
+    case Layout::kBsh:
+      return Extent{size[0], size[1], size[1] * packed, {heads, dim, packed, dim}};
     case Layout::kSbh:
       return Extent{size[1], size[0], packed, {heads, dim, size[1] * packed, dim}};
     case Layout::kBsnd:
       return Extent{size[0], size[1], size[1] * packed * dim, {packed, dim, packed * dim, dim}};
     case Layout::kBnsd:
       return Extent{size[0], packed, size[1] * packed * dim, {size[1], dim, dim, packed * dim}};
-    case Layout::kTnd: break;  // one batch, whose rows are cut into sequences later
+    case Layout::kTnd:
+      break;  // one batch, whose rows are cut into sequences later
   }
   return Extent{1, size[0], 0, {size[1], dim, size[1] * dim, dim}};
 }
@@ -71,21 +75,22 @@ struct Extents {
 Status CheckHeads(const AttentionCall& call, const Extents& of) {
   const HeadRows &q = of.query.at, &k = of.key.at, &v = of.value.at;
   if (static_cast<int64_t>(q.heads) != call.head_num) {
-    return BadArgument("head_num", fmt::format("{} is not the {} heads of query", call.head_num,
-                                               q.heads));
+    return BadArgument("head_num",
+                       fmt::format("{} is not the {} heads of query", call.head_num, q.heads));
   }
   if (k.dim != q.dim) {
-    return BadArgument("key", fmt::format("heads have {} elements (expected {} as in query)",
-                                          k.dim, q.dim));
+    return BadArgument(
+        "key", fmt::format("heads have {} elements (expected {} as in query)", k.dim, q.dim));
   }
   if (k.heads == 0 || q.heads % k.heads != 0) {
     return BadArgument("head_num", fmt::format("{} heads of query are no multiple of the {} heads "
-                                               "of key", q.heads, k.heads));
+                                               "of key",
+                                               q.heads, k.heads));
   }
   if (v.heads != k.heads || of.value.rows != of.key.rows || of.value.batches != of.key.batches) {
-    return BadArgument("value", fmt::format("shape {} does not go with key {}",
-                                            ShapeText(call.value.shape),
-                                            ShapeText(call.key.shape)));
+    return BadArgument("value",
+                       fmt::format("shape {} does not go with key {}", ShapeText(call.value.shape),
+                                   ShapeText(call.key.shape)));
   }
   if (of.query.batches != of.key.batches) {
     return BadArgument("key", fmt::format("has {} batches (expected {} as in query)",
@@ -111,10 +116,9 @@ Result<Extents> ExtentsOf(const AttentionCall& call, AttentionPlan& plan) {
   PL_TRY(CheckHeads(call, of));
   // Rows and heads of the result are those of the query, but as long as those of the values.
   plan.out_shape = call.query.shape;
-  plan.out_shape.back() =
-      static_cast<int64_t>(of.value.at.dim * (IsPacked(of.layout) ? heads : 1));
-  PL_TRY_ASSIGN(of.out, ExtentOf("query", {DType::kFloat64, nullptr, plan.out_shape}, of.layout,
-                                 heads));
+  plan.out_shape.back() = static_cast<int64_t>(of.value.at.dim * (IsPacked(of.layout) ? heads : 1));
+  PL_TRY_ASSIGN(of.out,
+                ExtentOf("query", {DType::kFloat64, nullptr, plan.out_shape}, of.layout, heads));
   plan.query = of.query.at, plan.key = of.key.at, plan.value = of.value.at, plan.out = of.out.at;
   return of;
 }
@@ -232,14 +236,14 @@ bool IsTriangle(const Operand& mask) {
 // Causal masks: row i sees the first i + 1 columns, or so many that the last row sees all.
 Hiding LeftCausal() { return {Hiding::Kind::kBand, kNever, 1}; }
 Hiding RightCausal(const Sequence& sequence) {
-  const auto shift = static_cast<int64_t>(sequence.key_rows) -
-                     static_cast<int64_t>(sequence.query_rows);
+  const auto shift =
+      static_cast<int64_t>(sequence.key_rows) - static_cast<int64_t>(sequence.query_rows);
   return {Hiding::Kind::kBand, kNever, shift + 1};
 }
 // The tokens count from the diagonal that ends in the lower right corner.
 Hiding BandOf(const AttentionCall& call, const Sequence& sequence) {
-  const auto shift = static_cast<int64_t>(sequence.key_rows) -
-                     static_cast<int64_t>(sequence.query_rows);
+  const auto shift =
+      static_cast<int64_t>(sequence.key_rows) - static_cast<int64_t>(sequence.query_rows);
   return {Hiding::Kind::kBand, shift - call.pre_tokens, shift + call.next_tokens + 1};
 }
 
@@ -258,12 +262,13 @@ size_t CutSequence(const AttentionPlan& plan, bool is_last) {
 
 Status HidePieces(const AttentionCall& call, bool is_tnd, AttentionPlan& plan) {
   if (!is_tnd) {
-    return BadArgument("sparse_mode", fmt::format("{} needs layout TND (got {})",
-                                                  call.sparse_mode, call.input_layout));
+    return BadArgument("sparse_mode", fmt::format("{} needs layout TND (got {})", call.sparse_mode,
+                                                  call.input_layout));
   }
   if (!IsTriangle(*call.atten_mask)) {
     return BadArgument("atten_mask", fmt::format("sparse_mode {} takes the upper triangle of "
-                                                 "2048 x 2048", call.sparse_mode));
+                                                 "2048 x 2048",
+                                                 call.sparse_mode));
   }
   // The mask that was cut between devices was one of mode 3, or of mode 2.
   const bool from_right = call.sparse_mode == 7;
@@ -279,8 +284,8 @@ Status HidePieces(const AttentionCall& call, bool is_tnd, AttentionPlan& plan) {
 Status HidePrefix(const AttentionCall& call, AttentionPlan& plan) {
   if (call.prefix.size() != plan.sequences.size()) {
     return BadArgument("prefix", fmt::format("has {} lengths (expected one of each of the {} "
-                                             "batches)", call.prefix.size(),
-                                             plan.sequences.size()));
+                                             "batches)",
+                                             call.prefix.size(), plan.sequences.size()));
   }
   for (size_t i = 0; i < plan.sequences.size(); ++i) {
     plan.sequences[i].hiding = RightCausal(plan.sequences[i]);
