@@ -7,7 +7,7 @@
 namespace plumbline::kernels {
 namespace {
 
-class TargetVariable : public testing::Test {
+class TargetVariable : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* value = std::getenv("PLUMBLINE_CPU_TARGET");

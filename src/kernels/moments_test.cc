@@ -15,14 +15,15 @@ Moments RunOn(CpuTarget target, DType dtype, const std::byte* data, size_t count
   return FinishMoments(state);
 }
 
-class EveryDType : public testing::TestWithParam<int> {
+class EveryDType : public ::testing::TestWithParam<int> {
  protected:
   [[nodiscard]] static DType dtype() { return static_cast<DType>(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Moments, EveryDType, testing::Range(0, kDTypeCount), [](const auto& one) {
-  return std::string(InfoOf(static_cast<DType>(one.param)).name);
-});
+INSTANTIATE_TEST_SUITE_P(Moments, EveryDType, ::testing::Range(0, kDTypeCount),
+                         [](const auto& one) {
+                           return std::string(InfoOf(static_cast<DType>(one.param)).name);
+                         });
 
 TEST_P(EveryDType, ShortRunsEqualTheScalarReference) {
   for (const Fill fill : kAllFills) {

@@ -186,7 +186,7 @@ std::vector<std::byte> Perturbed(const std::vector<std::byte>& golden,
   return result;
 }
 
-class EveryPairDType : public testing::TestWithParam<int> {
+class EveryPairDType : public ::testing::TestWithParam<int> {
  protected:
   [[nodiscard]] static DType dtype() { return static_cast<DType>(GetParam()); }
 
@@ -206,7 +206,7 @@ class EveryPairDType : public testing::TestWithParam<int> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Pairwise, EveryPairDType, testing::Range(0, kDTypeCount),
+INSTANTIATE_TEST_SUITE_P(Pairwise, EveryPairDType, ::testing::Range(0, kDTypeCount),
                          [](const auto& one) {
                            return std::string(InfoOf(static_cast<DType>(one.param)).name);
                          });

@@ -10,7 +10,7 @@ namespace {
 
 Result<CompareRequest> ReadText(const std::string& text) {
   const std::string path =
-      (std::filesystem::path(testing::TempDir()) / "compare_request_test.json").string();
+      (std::filesystem::path(::testing::TempDir()) / "compare_request_test.json").string();
   std::ofstream(path) << text;
   return ReadCompareRequest(path);
 }
@@ -68,7 +68,7 @@ TEST(CompareRequest, RankIdMeansStaticGraphs) {
 }
 
 TEST(CompareRequest, FileAgainstDirectoryIsInvalid) {
-  const std::string directory = testing::TempDir();
+  const std::string directory = ::testing::TempDir();
   const std::string file =
       (std::filesystem::path(directory) / "compare_request_dump.json").string();
   std::ofstream(file) << "{}";

@@ -22,14 +22,14 @@ TensorValue Sized(const Shape& sizes, DType dtype = DType::kFloat16) {
   return {{dtype, nullptr, kept, std::span(kStrides).first(kept.size())}};
 }
 
-struct Call {
+struct RuleCall {
   Shape input = {32, 256, 14, 14}, weight = {256, 1, 3, 3};
   int64_t groups = 256;
   std::vector<int64_t> stride = {1, 1}, dilation = {1, 1};
   DType dtype = DType::kFloat16;
 };
 
-std::vector<Argument> ArgumentsOf(const Call& call) {
+std::vector<Argument> ArgumentsOf(const RuleCall& call) {
   return {{"input", ValueKind::kTensor, Sized(call.input, call.dtype)},
           {"weight", ValueKind::kTensor, Sized(call.weight, call.dtype)},
           {"stride", ValueKind::kIntegers, call.stride},
@@ -37,7 +37,7 @@ std::vector<Argument> ArgumentsOf(const Call& call) {
           {"groups", ValueKind::kInteger, call.groups}};
 }
 
-std::string First(const Call& call) {
+std::string First(const RuleCall& call) {
   const auto names = CounterpartsOf("NpuConvolutionBackward", ArgumentsOf(call));
   EXPECT_EQ(names.size(), 2U);
   return names.front();

@@ -14,7 +14,7 @@ namespace plumbline::load {
 
 namespace {
 
-constexpr std::string_view kHeader =
+constexpr std::string_view kIndexHeader =
     "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value\n";
 constexpr std::string_view kRow = "Add,n,0,0,10,input,0,8,float32,\"(2)\",1\n";
 
@@ -33,7 +33,7 @@ class GraphContentOf : public ::testing::Test {
 };
 
 TEST_F(GraphContentOf, WhatHoldsMoreIsTaken) {
-  WriteTable(std::string(kHeader) + std::string(kRow) + std::string(kRow));
+  WriteTable(std::string(kIndexHeader) + std::string(kRow) + std::string(kRow));
   const auto table = Read({"statistic.csv"});
   ASSERT_TRUE(table) << table.error().message();
   EXPECT_FALSE(table->has_tensors);
@@ -53,7 +53,7 @@ TEST_F(GraphContentOf, WhatHoldsMoreIsTaken) {
 }
 
 TEST_F(GraphContentOf, ADamagedTableIsAnErrorAloneAndAProblemBesideFiles) {
-  WriteTable(std::string(kHeader) + std::string(kRow) + "Add,n,0");
+  WriteTable(std::string(kIndexHeader) + std::string(kRow) + "Add,n,0");
   const auto beside = Read({"a.npy", "statistic.csv"});
   ASSERT_TRUE(beside);
   EXPECT_TRUE(beside->has_tensors);

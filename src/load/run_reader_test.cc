@@ -16,11 +16,11 @@ constexpr const char* kDump = R"({
  }
 })";
 
-class RunReader : public testing::Test {
+class RunReader : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::filesystem::path(testing::TempDir()) /
-            testing::UnitTest::GetInstance()->current_test_info()->name();
+    root_ = std::filesystem::path(::testing::TempDir()) /
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_);
   }

@@ -10,7 +10,7 @@ namespace plumbline::match {
 namespace {
 
 std::string Write(const std::string& text) {
-  const std::string path = testing::TempDir() + "/mapping.yaml";
+  const std::string path = ::testing::TempDir() + "/mapping.yaml";
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }
@@ -46,7 +46,7 @@ TEST(MappingFile, BadFilesAreNamedErrors) {
     EXPECT_EQ(CodeOf(read, "[a]: b\n", "left"), ErrorCode::kInvalidArgument);
     EXPECT_EQ(CodeOf(read, "a: b\na: c\n", "a is mapped twice"), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(ReadDataMapping(testing::TempDir() + "/none.yaml").error().code(),
+  EXPECT_EQ(ReadDataMapping(::testing::TempDir() + "/none.yaml").error().code(),
             ErrorCode::kNotFound);
 }
 
@@ -113,7 +113,7 @@ TEST(MappingFile, LayerRules) {
   EXPECT_EQ(CodeOf(ReadLayerMapping, "- x\n", "class names"), ErrorCode::kInvalidArgument);
 }
 
-CallItems CallOf(const std::string& name, const std::vector<std::string>& parts = {"input.0"}) {
+CallItems MappedCall(const std::string& name, const std::vector<std::string>& parts = {"input.0"}) {
   CallItems call;
   call.name = name;
   for (const std::string& part : parts) {
@@ -126,7 +126,7 @@ CallItems CallOf(const std::string& name, const std::vector<std::string>& parts 
 }
 
 std::string CellKey(const TextPairs& pairs, const std::string& name) {
-  std::vector<CallItems> calls = {CallOf(name)};
+  std::vector<CallItems> calls = {MappedCall(name)};
   MapCells(pairs, calls);
   return calls[0].key();
 }
@@ -147,10 +147,10 @@ TEST(NameMapping, ExactModulesGoBeforeParts) {
 }
 
 TEST(NameMapping, BuiltInApis) {
-  std::vector<CallItems> calls = {CallOf("Functional.dense.0.forward"),
-                                  CallOf("Mint.add.1.forward"),
-                                  CallOf("MintFunctional.relu.0.backward"),
-                                  CallOf("Unknown.x.0.forward"), CallOf("Cell.a.B.forward.0")};
+  std::vector<CallItems> calls = {
+      MappedCall("Functional.dense.0.forward"), MappedCall("Mint.add.1.forward"),
+      MappedCall("MintFunctional.relu.0.backward"), MappedCall("Unknown.x.0.forward"),
+      MappedCall("Cell.a.B.forward.0")};
   MapApis({}, {}, calls);
   EXPECT_EQ(calls[0].key(), "Functional.linear.0.forward");
   EXPECT_EQ(calls[1].key(), "Torch.add.1.forward");
@@ -166,9 +166,9 @@ TEST(NameMapping, ListedArgumentsAreWholeEntries) {
   rule.args = {{"0", "0"}, {"1", "2"}, {"2", "1"}};
   rule.output = {{"0", "0"}};
   std::vector<CallItems> calls = {
-      CallOf("Functional.conv2d.0.forward",
-             {"input.0", "input.1", "input.2", "input.10", "input.2.0", "output.0"})};
-  const std::vector<CallItems> golden = {CallOf("Functional.conv.0.forward")};
+      MappedCall("Functional.conv2d.0.forward",
+                 {"input.0", "input.1", "input.2", "input.10", "input.2.0", "output.0"})};
+  const std::vector<CallItems> golden = {MappedCall("Functional.conv.0.forward")};
   MapApis({rule}, golden, calls);
   EXPECT_EQ(calls[0].key(), "Functional.conv.0.forward");
   EXPECT_EQ(calls[0].mapped_parts, (std::vector<std::string>{"input.0", "input.2", "input.1", "N/A",
@@ -181,9 +181,9 @@ TEST(NameMapping, PrimitivesAreNamedWithTheirClass) {
   rule.golden = "Functional.batch_norm";
   rule.args = {{"0", "0"}, {"3", "1"}, {"4", "2"}};  // moving_mean is running_mean
   std::vector<CallItems> calls = {
-      CallOf("Primitive.bn_train.BatchNorm.1.forward", {"input.3", "input.1"}),
-      CallOf("Primitive.bn_train.Other.0.forward")};
-  MapApis({rule}, {CallOf("Functional.batch_norm.1.forward")}, calls);
+      MappedCall("Primitive.bn_train.BatchNorm.1.forward", {"input.3", "input.1"}),
+      MappedCall("Primitive.bn_train.Other.0.forward")};
+  MapApis({rule}, {MappedCall("Functional.batch_norm.1.forward")}, calls);
   EXPECT_EQ(calls[0].key(), "Functional.batch_norm.1.forward");
   EXPECT_EQ(calls[0].mapped_parts, (std::vector<std::string>{"input.1", "N/A"}));
   EXPECT_EQ(calls[1].key(), "Primitive.bn_train.Other.0.forward");
@@ -193,8 +193,8 @@ TEST(NameMapping, RulesForApisThatGoldenLacksAreNotUsed) {
   ApiRule rule;
   rule.target = "Functional.dense";
   rule.golden = "Functional.nothing";
-  std::vector<CallItems> calls = {CallOf("Functional.dense.0.forward")};
-  MapApis({rule}, {CallOf("Functional.linear.0.forward")}, calls);
+  std::vector<CallItems> calls = {MappedCall("Functional.dense.0.forward")};
+  MapApis({rule}, {MappedCall("Functional.linear.0.forward")}, calls);
   EXPECT_EQ(calls[0].key(), "Functional.linear.0.forward");
 }
 

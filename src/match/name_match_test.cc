@@ -17,8 +17,8 @@ Item TensorItem(const std::string& name, const std::string& dtype, const std::st
   return item;
 }
 
-CallItems CallOf(const std::string& name, const std::string& shape = "[2]",
-                 const std::string& dtype = "torch.float32") {
+CallItems NamedCall(const std::string& name, const std::string& shape = "[2]",
+                    const std::string& dtype = "torch.float32") {
   CallItems call;
   call.name = name;
   call.items = {TensorItem(name + ".input.0", dtype, shape, ItemRole::kInput),
@@ -37,24 +37,25 @@ std::string Described(const std::vector<CallPair>& pairs) {
 
 TEST(NameMatch, NothingIsLostWhenGoldenEndsEarly) {
   // Upstream stops reading here and reports two of the five calls.
-  const std::vector<CallItems> target = {CallOf("A"), CallOf("X1"), CallOf("X2"), CallOf("X3"),
-                                         CallOf("X4")};
-  EXPECT_EQ(Described(MatchCalls(target, {CallOf("A")})), "0:0 1:-! 2:-! 3:-! 4:-! ");
+  const std::vector<CallItems> target = {NamedCall("A"), NamedCall("X1"), NamedCall("X2"),
+                                         NamedCall("X3"), NamedCall("X4")};
+  EXPECT_EQ(Described(MatchCalls(target, {NamedCall("A")})), "0:0 1:-! 2:-! 3:-! 4:-! ");
 }
 
 TEST(NameMatch, GoldenOnlyCallsAreReported) {
-  const auto pairs = MatchCalls({CallOf("A")}, {CallOf("B"), CallOf("A")});
+  const auto pairs = MatchCalls({NamedCall("A")}, {NamedCall("B"), NamedCall("A")});
   EXPECT_EQ(Described(pairs), "0:1 -:0! ");
   EXPECT_EQ(pairs[1].reason, "no-target");
 }
 
 TEST(NameMatch, SwappedOrderStillPairs) {
-  EXPECT_EQ(Described(MatchCalls({CallOf("A"), CallOf("B")}, {CallOf("B"), CallOf("A")})),
-            "0:1 1:0 ");
+  EXPECT_EQ(
+      Described(MatchCalls({NamedCall("A"), NamedCall("B")}, {NamedCall("B"), NamedCall("A")})),
+      "0:1 1:0 ");
 }
 
 TEST(NameMatch, OtherShapeIsUnmatchedOnBothSides) {
-  const auto pairs = MatchCalls({CallOf("A", "[2]")}, {CallOf("A", "[3]")});
+  const auto pairs = MatchCalls({NamedCall("A", "[2]")}, {NamedCall("A", "[3]")});
   EXPECT_EQ(Described(pairs), "0:-! -:0! ");
   EXPECT_EQ(pairs[0].reason, "shape-differs");
   EXPECT_EQ(pairs[1].reason, "shape-differs");
@@ -63,7 +64,7 @@ TEST(NameMatch, OtherShapeIsUnmatchedOnBothSides) {
 
 TEST(NameMatch, LooseFloatsPairAndOthersDoNot) {
   const auto reason = [](const char* a, const char* b) {
-    return MatchCalls({CallOf("A", "[2]", a)}, {CallOf("A", "[2]", b)})[0].reason;
+    return MatchCalls({NamedCall("A", "[2]", a)}, {NamedCall("A", "[2]", b)})[0].reason;
   };
   EXPECT_EQ(reason("torch.float32", "torch.bfloat16"), "");  // refused by 1.2.2
   EXPECT_EQ(reason("torch.float16", "torch.float32"), "");
@@ -74,26 +75,26 @@ TEST(NameMatch, LooseFloatsPairAndOthersDoNot) {
 }
 
 TEST(NameMatch, ExtraArgumentIsAStructureDifference) {
-  CallItems longer = CallOf("A");
+  CallItems longer = NamedCall("A");
   longer.items.insert(longer.items.begin() + 1,
                       TensorItem("A.input.1", "torch.float32", "[2]", ItemRole::kInput));
-  EXPECT_EQ(MatchCalls({longer}, {CallOf("A")})[0].reason, "structure-differs");
+  EXPECT_EQ(MatchCalls({longer}, {NamedCall("A")})[0].reason, "structure-differs");
 }
 
 TEST(NameMatch, FuzzyPairsByOccurrence) {
-  const std::vector<CallItems> target = {CallOf("T.f.0.backward"), CallOf("T.f.2.backward"),
-                                         CallOf("T.f.4.backward")};
-  const std::vector<CallItems> golden = {CallOf("T.f.0.backward"), CallOf("T.f.1.backward"),
-                                         CallOf("T.f.2.backward")};
+  const std::vector<CallItems> target = {NamedCall("T.f.0.backward"), NamedCall("T.f.2.backward"),
+                                         NamedCall("T.f.4.backward")};
+  const std::vector<CallItems> golden = {NamedCall("T.f.0.backward"), NamedCall("T.f.1.backward"),
+                                         NamedCall("T.f.2.backward")};
   EXPECT_EQ(Described(MatchCalls(target, golden, {.fuzzy = true})), "0:0 1:1 2:2 ");
 }
 
 TEST(NameMatch, FuzzyAlignsByShapeWhenCountsDiffer) {
-  const std::vector<CallItems> target = {CallOf("T.f.0.forward", "[1]"),
-                                         CallOf("T.f.1.forward", "[2]"),
-                                         CallOf("T.f.2.forward", "[3]")};
-  const std::vector<CallItems> golden = {CallOf("T.f.0.forward", "[2]"),
-                                         CallOf("T.f.1.forward", "[3]")};
+  const std::vector<CallItems> target = {NamedCall("T.f.0.forward", "[1]"),
+                                         NamedCall("T.f.1.forward", "[2]"),
+                                         NamedCall("T.f.2.forward", "[3]")};
+  const std::vector<CallItems> golden = {NamedCall("T.f.0.forward", "[2]"),
+                                         NamedCall("T.f.1.forward", "[3]")};
   EXPECT_EQ(Described(MatchCalls(target, golden, {.fuzzy = true})), "0:-! 1:0 2:1 ");
 }
 
@@ -104,10 +105,10 @@ std::string RulesOf(const std::vector<CallPair>& pairs) {
 }
 
 TEST(NameMatch, RecomputedBackwardCallsPairByOrder) {
-  const std::vector<CallItems> target = {CallOf("T.f.0.backward"), CallOf("T.f.2.backward"),
-                                         CallOf("T.f.4.backward")};
-  const std::vector<CallItems> golden = {CallOf("T.f.0.backward"), CallOf("T.f.1.backward"),
-                                         CallOf("T.f.2.backward")};
+  const std::vector<CallItems> target = {NamedCall("T.f.0.backward"), NamedCall("T.f.2.backward"),
+                                         NamedCall("T.f.4.backward")};
+  const std::vector<CallItems> golden = {NamedCall("T.f.0.backward"), NamedCall("T.f.1.backward"),
+                                         NamedCall("T.f.2.backward")};
   const auto pairs = MatchCalls(target, golden);
   EXPECT_EQ(Described(pairs), "0:0 1:1 2:2 ");
   EXPECT_EQ(RulesOf(pairs), " renumbered renumbered ");
@@ -115,10 +116,10 @@ TEST(NameMatch, RecomputedBackwardCallsPairByOrder) {
 
 TEST(NameMatch, RecomputedForwardCallsDoNotTakeOthersPlaces) {
   // Two micro batches; the target runs each call again in the backward pass.
-  std::vector<CallItems> target = {CallOf("T.f.0.forward"), CallOf("T.f.1.forward"),
-                                   CallOf("T.f.2.forward"), CallOf("T.f.3.forward")};
+  std::vector<CallItems> target = {NamedCall("T.f.0.forward"), NamedCall("T.f.1.forward"),
+                                   NamedCall("T.f.2.forward"), NamedCall("T.f.3.forward")};
   target[1].recomputed = target[3].recomputed = true;
-  const std::vector<CallItems> golden = {CallOf("T.f.0.forward"), CallOf("T.f.1.forward")};
+  const std::vector<CallItems> golden = {NamedCall("T.f.0.forward"), NamedCall("T.f.1.forward")};
   const auto pairs = MatchCalls(target, golden);
   EXPECT_EQ(Described(pairs), "0:0 1:-! 2:1 3:-! ");
   EXPECT_EQ(RulesOf(pairs), " recomputed renumbered recomputed ");
@@ -130,42 +131,44 @@ TEST(NameMatch, WrappedModulesPair) {
         "Module._orig_mod.fc.Linear."
         "forward.0",
         "Module._fsdp_wrapped_module.fc.FSDPLinear.forward.0", "Cell.module.fc.Linear.forward.0"}) {
-    const auto pairs = MatchCalls({CallOf(wrapped)}, {CallOf("Module.fc.Linear.forward.0")});
+    const auto pairs = MatchCalls({NamedCall(wrapped)}, {NamedCall("Module.fc.Linear.forward.0")});
     EXPECT_EQ(Described(pairs), "0:0 ") << wrapped;
     EXPECT_EQ(RulesOf(pairs), "unwrapped ");
-    EXPECT_EQ(Described(MatchCalls({CallOf("Module.fc.Linear.forward.0")}, {CallOf(wrapped)})),
-              "0:0 ");
+    EXPECT_EQ(
+        Described(MatchCalls({NamedCall("Module.fc.Linear.forward.0")}, {NamedCall(wrapped)})),
+        "0:0 ");
   }
 }
 
 TEST(NameMatch, ModulesNamedLikeWrappersKeepTheirNames) {
-  const std::vector<CallItems> calls = {CallOf("Module.module.fc.Linear.forward.0"),
-                                        CallOf("Module.fc.Linear.forward.0")};
+  const std::vector<CallItems> calls = {NamedCall("Module.module.fc.Linear.forward.0"),
+                                        NamedCall("Module.fc.Linear.forward.0")};
   const auto pairs = MatchCalls(calls, {calls[1], calls[0]});
   EXPECT_EQ(Described(pairs), "0:1 1:0 ");
   EXPECT_EQ(RulesOf(pairs), "  ");
 }
 
 TEST(NameMatch, RenamedModulesPairAtTheSamePlace) {
-  const std::vector<CallItems> target = {CallOf("A"), CallOf("Module.dense.Linear.forward.0"),
-                                         CallOf("B")};
-  const std::vector<CallItems> golden = {CallOf("A"), CallOf("Module.fc.Linear.forward.0"),
-                                         CallOf("B")};
+  const std::vector<CallItems> target = {NamedCall("A"), NamedCall("Module.dense.Linear.forward.0"),
+                                         NamedCall("B")};
+  const std::vector<CallItems> golden = {NamedCall("A"), NamedCall("Module.fc.Linear.forward.0"),
+                                         NamedCall("B")};
   const auto pairs = MatchCalls(target, golden);
   EXPECT_EQ(Described(pairs), "0:0 1:1 2:2 ");
   EXPECT_EQ(RulesOf(pairs), " renamed  ");
   // At another place, and of another class.
   EXPECT_EQ(Described(MatchCalls(target, {golden[1], golden[0], golden[2]})), "0:1 1:-! 2:2 -:0! ");
-  EXPECT_EQ(Described(MatchCalls({CallOf("Module.a.Linear.forward.0")},
-                                 {CallOf("Module.a.Norm.forward.0")})),
+  EXPECT_EQ(Described(MatchCalls({NamedCall("Module.a.Linear.forward.0")},
+                                 {NamedCall("Module.a.Norm.forward.0")})),
             "0:-! -:0! ");
 }
 
 TEST(NameMatch, AnExtraCallShiftsNoOther) {
-  const std::vector<CallItems> target = {CallOf("T.add.0.forward"), CallOf("T.relu.0.forward"),
-                                         CallOf("T.add.1.forward"), CallOf("T.add.2.forward")};
-  const std::vector<CallItems> golden = {CallOf("T.add.0.forward"), CallOf("T.relu.0.forward"),
-                                         CallOf("T.add.1.forward")};
+  const std::vector<CallItems> target = {
+      NamedCall("T.add.0.forward"), NamedCall("T.relu.0.forward"), NamedCall("T.add.1.forward"),
+      NamedCall("T.add.2.forward")};
+  const std::vector<CallItems> golden = {
+      NamedCall("T.add.0.forward"), NamedCall("T.relu.0.forward"), NamedCall("T.add.1.forward")};
   MatchOptions options;
   const std::vector<std::string> target_sites = {"one", "two", "extra", "three"};
   const std::vector<std::string> golden_sites = {"one", "two", "three"};
@@ -177,7 +180,7 @@ TEST(NameMatch, AnExtraCallShiftsNoOther) {
 
 // With a scalar argument of this value.
 CallItems ScaledBy(const std::string& name, const std::string& value) {
-  CallItems call = CallOf(name);
+  CallItems call = NamedCall(name);
   Item argument;
   argument.name = name + ".input.1";
   argument.dtype = "<class 'float'>";
@@ -204,23 +207,23 @@ TEST(NameMatch, OfMoreCallsOnOneSideThatWithTheSameArgumentPairs) {
 }
 
 TEST(NameMatch, OperatorsPairWithFunctions) {
-  EXPECT_EQ(
-      Described(MatchCalls({CallOf("Aten.add.Tensor.0.forward")}, {CallOf("Torch.add.0.forward")})),
-      "0:0 ");
+  EXPECT_EQ(Described(MatchCalls({NamedCall("Aten.add.Tensor.0.forward")},
+                                 {NamedCall("Torch.add.0.forward")})),
+            "0:0 ");
 }
 
 TEST(NameMatch, GradientsOfBothReleasesPair) {
-  EXPECT_EQ(Described(MatchCalls({CallOf("Module.fc.Linear.parameters_grad")},
-                                 {CallOf("Module.fc.Linear.parameters_grad.0")})),
+  EXPECT_EQ(Described(MatchCalls({NamedCall("Module.fc.Linear.parameters_grad")},
+                                 {NamedCall("Module.fc.Linear.parameters_grad.0")})),
             "0:0 ");
 }
 
 TEST(NameMatch, EmptySides) {
   EXPECT_TRUE(MatchCalls({}, {}).empty());
-  EXPECT_EQ(Described(MatchCalls({}, {CallOf("A")})), "-:0! ");
+  EXPECT_EQ(Described(MatchCalls({}, {NamedCall("A")})), "-:0! ");
 }
 
-CallItems CallWith(const std::string& name, const std::vector<std::string>& parts) {
+CallItems NamedCallWith(const std::string& name, const std::vector<std::string>& parts) {
   CallItems call;
   call.name = name;
   for (const std::string& part : parts) call.items.emplace_back().name = name + "." + part;
@@ -249,28 +252,29 @@ TEST(ParameterNames, OfCellsAreThoseOfModules) {
 
 TEST(ParameterNames, OnlyNamesThatTheGoldenSideLacksAreMapped) {
   const CallItems cell =
-      CallWith("Cell.n.LayerNorm.forward.0", {"input.0", "parameters.gamma", "output.0"});
+      NamedCallWith("Cell.n.LayerNorm.forward.0", {"input.0", "parameters.gamma", "output.0"});
   const std::string name = "Module.n.LayerNorm.forward.0";
-  EXPECT_EQ(Mapped(cell, name, CallWith(name, {"input.0", "parameters.weight", "output.0"})),
+  EXPECT_EQ(Mapped(cell, name, NamedCallWith(name, {"input.0", "parameters.weight", "output.0"})),
             (Parts{"input.0", "parameters.weight", "output.0"}));
-  EXPECT_EQ(Mapped(cell, name, CallWith(name, {"input.0", "parameters.gamma"})), Parts());
-  EXPECT_EQ(Mapped(cell, name, CallWith("Module.other.LayerNorm.forward.0", {"input.0"})), Parts());
+  EXPECT_EQ(Mapped(cell, name, NamedCallWith(name, {"input.0", "parameters.gamma"})), Parts());
+  EXPECT_EQ(Mapped(cell, name, NamedCallWith("Module.other.LayerNorm.forward.0", {"input.0"})),
+            Parts());
   // Without a mapping of cells.
-  EXPECT_EQ(Mapped(cell, "", CallWith(name, {"input.0", "parameters.weight", "output.0"})),
+  EXPECT_EQ(Mapped(cell, "", NamedCallWith(name, {"input.0", "parameters.weight", "output.0"})),
             (Parts{"input.0", "parameters.weight", "output.0"}));
-  const CallItems gradients = CallWith("Cell.n.LayerNorm.parameters_grad", {"gamma", "beta"});
+  const CallItems gradients = NamedCallWith("Cell.n.LayerNorm.parameters_grad", {"gamma", "beta"});
   const std::string of_module = "Module.n.LayerNorm.parameters_grad";
-  EXPECT_EQ(Mapped(gradients, of_module, CallWith(of_module, {"weight", "bias"})),
+  EXPECT_EQ(Mapped(gradients, of_module, NamedCallWith(of_module, {"weight", "bias"})),
             (Parts{"weight", "bias"}));
 }
 
 TEST(ParameterNames, RunningStatisticsAreBuffersWhereGoldenHasThemSo) {
   const CallItems cell =
-      CallWith("Cell.n.BatchNorm2d.forward.0", {"parameters.moving_mean", "output.0"});
+      NamedCallWith("Cell.n.BatchNorm2d.forward.0", {"parameters.moving_mean", "output.0"});
   const std::string name = "Module.n.BatchNorm2d.forward.0";
-  EXPECT_EQ(Mapped(cell, name, CallWith(name, {"output.0", "buffers.running_mean"})),
+  EXPECT_EQ(Mapped(cell, name, NamedCallWith(name, {"output.0", "buffers.running_mean"})),
             (Parts{"buffers.running_mean", "output.0"}));
-  EXPECT_EQ(Mapped(cell, name, CallWith(name, {"output.0", "parameters.running_mean"})),
+  EXPECT_EQ(Mapped(cell, name, NamedCallWith(name, {"output.0", "parameters.running_mean"})),
             (Parts{"parameters.running_mean", "output.0"}));
 }
 

@@ -16,7 +16,7 @@ namespace plumbline::measure {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <class T>
 std::vector<std::string> Values(DType dtype, const std::vector<T>& x, const std::vector<T>& y) {
@@ -115,13 +115,14 @@ TEST(DumpAlgorithms, ZerosOnOneSideOrBoth) {
 }
 
 TEST(DumpAlgorithms, NotFiniteElementsGoThrough) {
-  for (const float bad : {kNaN, kInf}) {
+  for (const float bad : {kNaN, kInfinity}) {
     const Texts values = OfFloats({1, bad, 3}, {1, 2, 3});
     const std::string text = std::isnan(bad) ? "nan" : "inf";
     EXPECT_EQ(values[0], "nan");
     for (const size_t i : {1U, 2U, 3U, 6U, 7U, 8U, 9U}) EXPECT_EQ(values[i], text) << i;
   }
-  for (const size_t i : {1U, 2U, 6U, 8U}) EXPECT_EQ(OfFloats({kInf, 1}, {kInf, 1})[i], "nan") << i;
+  for (const size_t i : {1U, 2U, 6U, 8U})
+    EXPECT_EQ(OfFloats({kInfinity, 1}, {kInfinity, 1})[i], "nan") << i;
   for (size_t i = 0; i < kDumpAlgorithmCount; ++i) {
     EXPECT_NE(OfFloats({kNaN, 1}, {kNaN, 1})[i].find("nan"), std::string::npos) << i;
   }
@@ -196,7 +197,7 @@ TEST(DumpAlgorithms, TheDifferenceGivesTheVerdictOfThePairs) {
 TEST(DumpAlgorithms, WithoutFiniteExactSumsThereIsNoDifference) {
   using Floats = std::vector<float>;
   EXPECT_FALSE(DifferenceBetween(DType::kFloat32, Floats{1, kNaN}, Floats{1, kNaN}));
-  EXPECT_FALSE(DifferenceBetween(DType::kFloat32, Floats{1, 2}, Floats{1, -kInf}));
+  EXPECT_FALSE(DifferenceBetween(DType::kFloat32, Floats{1, 2}, Floats{1, -kInfinity}));
   EXPECT_FALSE(DifferenceBetween(DType::kFloat32, Floats{}, Floats{}));
   using Complex = std::vector<std::complex<float>>;
   EXPECT_FALSE(DifferenceBetween(DType::kComplex64, Complex{{1, 2}}, Complex{{2, 1}}));

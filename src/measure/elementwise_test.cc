@@ -18,8 +18,8 @@ namespace plumbline::measure {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfiniteDouble = std::numeric_limits<double>::infinity();
 
 template <class T>
 ElementMatch Match(DType dtype, const std::vector<T>& a, const Shape& a_sizes,
@@ -48,7 +48,8 @@ TEST(ElementMatch, RelativeErrorsAreOfTheLargerSide) {
 }
 
 TEST(ElementMatch, NanIsNeverEqualAndInfinitiesAre) {
-  const ElementMatch match = Doubles({kNan, kInf, kInf, 1}, {kNan, kInf, -kInf, 1});
+  const ElementMatch match = Doubles({kNotANumber, kInfiniteDouble, kInfiniteDouble, 1},
+                                     {kNotANumber, kInfiniteDouble, -kInfiniteDouble, 1});
   EXPECT_EQ(match.equal, 2U);
   EXPECT_EQ(match.first_mismatch, 0U);
   EXPECT_TRUE(std::isnan(match.max_abs));

@@ -14,10 +14,10 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // Of this root mean square.
-Item TensorOf(Shape shape, double rms, double max = 1) {
+Item GradientOf(Shape shape, double rms, double max = 1) {
   return TensorForTest(std::move(shape), max, -1.0, rms);
 }
 
@@ -27,29 +27,29 @@ struct Forward {
 };
 
 TEST(GradientCondition, GradientOfAWeightCancelsLikeAProduct) {
-  const Item x = TensorOf({400, 8}, 2);
-  const Item w = TensorOf({5, 8}, 1);
-  const Item incoming = TensorOf({400, 5}, 0.5);
+  const Item x = GradientOf({400, 8}, 2);
+  const Item w = GradientOf({5, 8}, 1);
+  const Item incoming = GradientOf({400, 5}, 0.5);
   const Forward forward{{&x, &w}, {}};
   const auto condition = [&](double rms) {
-    return ConditionOfGradient(TensorOf({5, 8}, rms), "Functional.linear.0.backward", {&incoming},
+    return ConditionOfGradient(GradientOf({5, 8}, rms), "Functional.linear.0.backward", {&incoming},
                                forward.items())
         .cancellation;
   };
   EXPECT_NEAR(condition(20), 1, 1e-9);  // sqrt(400) * 2 * 0.5: nothing cancels
   EXPECT_NEAR(condition(0.02), 1000, 1e-6);
-  EXPECT_NEAR(ConditionOfGradient(TensorOf({5, 8}, 20), "Functional.linear.0.backward", {&incoming},
-                                  forward.items())
+  EXPECT_NEAR(ConditionOfGradient(GradientOf({5, 8}, 20), "Functional.linear.0.backward",
+                                  {&incoming}, forward.items())
                   .terms,
               400, 1e-9);
 }
 
 TEST(GradientCondition, GradientOfAnAngleIsSteepNearZero) {
-  const Item y = TensorOf({100}, 3), x = TensorOf({100}, 4);
-  const Item incoming = TensorOf({100}, 0.1);
+  const Item y = GradientOf({100}, 3), x = GradientOf({100}, 4);
+  const Item incoming = GradientOf({100}, 0.1);
   const Forward forward{{&y, &x}, {}};
   const auto amplification = [&](double largest, std::string_view call) {
-    return ConditionOfGradient(TensorOf({100}, 0.2, largest), call, {&incoming}, forward.items())
+    return ConditionOfGradient(GradientOf({100}, 0.2, largest), call, {&incoming}, forward.items())
         .amplification;
   };
   // largest * hypot(3, 4) / incoming
@@ -57,7 +57,7 @@ TEST(GradientCondition, GradientOfAnAngleIsSteepNearZero) {
   EXPECT_EQ(amplification(1e6, "Torch.atan2.0.backward"), kMostAmplification);
   EXPECT_EQ(amplification(2, "Torch.sin.0.backward"), 1);
   // Of complex numbers no norm is recorded: their largest magnitude counts.
-  Item complex = TensorOf({100}, 1, 7);
+  Item complex = GradientOf({100}, 1, 7);
   complex.statistics[3] = Recorded();
   const Forward of_complex{{&complex}, {}};
   EXPECT_NEAR(
@@ -67,12 +67,12 @@ TEST(GradientCondition, GradientOfAnAngleIsSteepNearZero) {
 }
 
 TEST(GradientCondition, GradientOfASpreadFactorIsASumOfProducts) {
-  const Item x = TensorOf({40, 40}, 3);
-  const Item factor = TensorOf({}, 7);
-  const Item incoming = TensorOf({40, 40}, 2);
+  const Item x = GradientOf({40, 40}, 3);
+  const Item factor = GradientOf({}, 7);
+  const Item incoming = GradientOf({40, 40}, 2);
   const Forward forward{{&factor, &x}, {}};
   const GradientCondition found = ConditionOfGradient(
-      TensorOf({}, 2.4), "Tensor.__mul__.0.backward", {&incoming}, forward.items());
+      GradientOf({}, 2.4), "Tensor.__mul__.0.backward", {&incoming}, forward.items());
   EXPECT_NEAR(found.cancellation, 40 * 2 * 3 / 2.4, 1e-9);
   // The gradient of the other operand is no sum.
   EXPECT_EQ(ConditionOfGradient(x, "Tensor.__mul__.0.backward", {&incoming}, forward.items())
@@ -81,18 +81,18 @@ TEST(GradientCondition, GradientOfASpreadFactorIsASumOfProducts) {
 }
 
 TEST(GradientCondition, GradientOfASpreadDivisorCountsTheQuotient) {
-  const Item x = TensorOf({10, 10}, 6);
-  const Item divisor = TensorOf({}, 2);
-  const Item quotient = TensorOf({10, 10}, 3);
+  const Item x = GradientOf({10, 10}, 6);
+  const Item divisor = GradientOf({}, 2);
+  const Item quotient = GradientOf({10, 10}, 3);
   const Forward forward{{&x, &divisor}, {&quotient}};
-  const Item incoming = TensorOf({10, 10}, 1);
+  const Item incoming = GradientOf({10, 10}, 1);
   const GradientCondition found = ConditionOfGradient(
-      TensorOf({}, 0.1), "Tensor.__truediv__.0.backward", {&incoming}, forward.items());
+      GradientOf({}, 0.1), "Tensor.__truediv__.0.backward", {&incoming}, forward.items());
   EXPECT_NEAR(found.cancellation, 10 * 1 * (3.0 / 2) / 0.1, 1e-9);
 }
 
 TEST(GradientCondition, ExponentialsKeepTheSizeOfTheirArgument) {
-  const Item x = TensorOf({8, 8}, 5, 12);
+  const Item x = GradientOf({8, 8}, 5, 12);
   const Forward forward{{&x}, {}};
   const auto condition = [&](const char* name) {
     return ConditionOfGradient(x, name, {&x}, forward.items()).amplification;
@@ -103,8 +103,8 @@ TEST(GradientCondition, ExponentialsKeepTheSizeOfTheirArgument) {
 }
 
 TEST(GradientCondition, WhatIsNotKnownCountsAsOne) {
-  const Item x = TensorOf({4, 4}, kNaN, kNaN);
-  const Item zero = TensorOf({}, 0);
+  const Item x = GradientOf({4, 4}, kMissing, kMissing);
+  const Item zero = GradientOf({}, 0);
   const Forward forward{{&x, &zero}, {&x}};
   for (const char* name : {"Tensor.__mul__.0.backward", "Torch.matmul.0.backward",
                            "Tensor.__truediv__.0.backward", "Torch.exp.0.backward", "x", ""}) {
@@ -118,7 +118,7 @@ TEST(GradientCondition, WhatIsNotKnownCountsAsOne) {
 }
 
 TEST(GradientCondition, JoinedTakesTheLargerAndStaysFinite) {
-  const Item x = TensorOf({4}, 1);
+  const Item x = GradientOf({4}, 1);
   const std::vector<InputError> operands{{&x, 1e-6}};
   const Propagation found = Joined({}, {.amplification = 5, .cancellation = 1e7}, operands);
   EXPECT_EQ(found.cancellation, 1e7);
@@ -137,28 +137,28 @@ TEST(GradientCondition, KindsOfGradients) {
 
 // Weights over deviation: 4 over 2. Of a loss that hangs on mean and deviation nothing is left.
 TEST(GradientCondition, GradientOfANormalisationCancels) {
-  const Item x = TensorOf({40, 40}, 2), y = TensorOf({40, 40}, 4);
-  const Item incoming = TensorOf({40, 40}, 3);
+  const Item x = GradientOf({40, 40}, 2), y = GradientOf({40, 40}, 4);
+  const Item incoming = GradientOf({40, 40}, 3);
   const Forward forward{{&x}, {&y}};
   const auto condition = [&](const Item& result, const char* call) {
     return ConditionOfGradient(result, call, {&incoming}, forward.items()).cancellation;
   };
   const char* norm = "Functional.batch_norm.0.backward";
-  EXPECT_NEAR(condition(TensorOf({40, 40}, 6e-4), norm), 1e4, 1e-6);
-  EXPECT_EQ(condition(TensorOf({40, 40}, 6), norm), 1);
-  EXPECT_EQ(condition(TensorOf({40}, 6e-4), norm), 1);  // of a weight
-  EXPECT_EQ(condition(TensorOf({40, 40}, 6e-4), "Functional.gelu.0.backward"), 1);
+  EXPECT_NEAR(condition(GradientOf({40, 40}, 6e-4), norm), 1e4, 1e-6);
+  EXPECT_EQ(condition(GradientOf({40, 40}, 6), norm), 1);
+  EXPECT_EQ(condition(GradientOf({40}, 6e-4), norm), 1);  // of a weight
+  EXPECT_EQ(condition(GradientOf({40, 40}, 6e-4), "Functional.gelu.0.backward"), 1);
 }
 
 // Behind a normalisation errors of one sign, beside the mean of the other factor, do not average
 // out.
 TEST(GradientCondition, TermsThatAddUpToNothingMayBeOffTogether) {
-  const Item x = TensorOf({400, 8}, 60), w = TensorOf({5, 8}, 1);
-  Item incoming = TensorOf({400, 5}, 0.5);
+  const Item x = GradientOf({400, 8}, 60), w = GradientOf({5, 8}, 1);
+  Item incoming = GradientOf({400, 5}, 0.5);
   incoming.statistics[2] = 2e-6;
   const Forward forward{{&x, &w}, {}};
   const auto coherence = [&](double error, double rms) {
-    return ConditionOfGradient(TensorOf({5, 8}, rms), "Functional.linear.0.backward",
+    return ConditionOfGradient(GradientOf({5, 8}, rms), "Functional.linear.0.backward",
                                {&incoming, error}, forward.items())
         .coherence;
   };
@@ -169,11 +169,11 @@ TEST(GradientCondition, TermsThatAddUpToNothingMayBeOffTogether) {
 
 // What is the same for all arguments changes no share.
 TEST(GradientCondition, GradientOfSharesCancels) {
-  const Item x = TensorOf({10, 8}, 2), shares = TensorOf({10, 8}, 0.25);
-  const Item incoming = TensorOf({10, 8}, 1);
+  const Item x = GradientOf({10, 8}, 2), shares = GradientOf({10, 8}, 0.25);
+  const Item incoming = GradientOf({10, 8}, 1);
   const Forward forward{{&x}, {&shares}};
   const auto condition = [&](double rms, const char* call) {
-    return ConditionOfGradient(TensorOf({10, 8}, rms), call, {&incoming}, forward.items())
+    return ConditionOfGradient(GradientOf({10, 8}, rms), call, {&incoming}, forward.items())
         .cancellation;
   };
   EXPECT_NEAR(condition(1e-3, "Functional.softmax.0.backward"), 250, 1e-9);
@@ -183,16 +183,17 @@ TEST(GradientCondition, GradientOfSharesCancels) {
 }
 
 TEST(GradientCondition, SteepCallsMagnifyErrors) {
-  const Item x = TensorOf({10, 8}, 100), y = TensorOf({10, 8}, 1);
-  EXPECT_NEAR(ConditionBySlope(x, y, TensorOf({10, 8}, 0.5), TensorOf({10, 8}, 0.5)), 100, 1e-9);
-  EXPECT_NEAR(ConditionBySlope(x, y, TensorOf({10, 8}, 0.1), TensorOf({10, 8}, 0.5)), 20, 1e-9);
-  EXPECT_EQ(ConditionBySlope(y, x, TensorOf({10, 8}, 0.5), TensorOf({10, 8}, 0.5)), 1);
+  const Item x = GradientOf({10, 8}, 100), y = GradientOf({10, 8}, 1);
+  EXPECT_NEAR(ConditionBySlope(x, y, GradientOf({10, 8}, 0.5), GradientOf({10, 8}, 0.5)), 100,
+              1e-9);
+  EXPECT_NEAR(ConditionBySlope(x, y, GradientOf({10, 8}, 0.1), GradientOf({10, 8}, 0.5)), 20, 1e-9);
+  EXPECT_EQ(ConditionBySlope(y, x, GradientOf({10, 8}, 0.5), GradientOf({10, 8}, 0.5)), 1);
   // The norm of 80 numbers of size 100: as large as its terms' errors together.
-  EXPECT_NEAR(ConditionBySlope(x, TensorOf({}, 100 * std::sqrt(80.0)),
-                               TensorOf({10, 8}, 1 / std::sqrt(80.0)), TensorOf({}, 1)),
+  EXPECT_NEAR(ConditionBySlope(x, GradientOf({}, 100 * std::sqrt(80.0)),
+                               GradientOf({10, 8}, 1 / std::sqrt(80.0)), GradientOf({}, 1)),
               1, 1e-9);
-  EXPECT_EQ(ConditionBySlope(x, y, TensorOf({10, 8}, kNaN), TensorOf({10, 8}, 0.5)), 1);
-  EXPECT_EQ(ConditionBySlope(x, y, TensorOf({10, 8}, 1e9), TensorOf({10, 8}, 0.5)),
+  EXPECT_EQ(ConditionBySlope(x, y, GradientOf({10, 8}, kMissing), GradientOf({10, 8}, 0.5)), 1);
+  EXPECT_EQ(ConditionBySlope(x, y, GradientOf({10, 8}, 1e9), GradientOf({10, 8}, 0.5)),
             kMostAmplification);
 }
 

@@ -10,8 +10,8 @@
 namespace plumbline::measure {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNanStatistic = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfStatistic = std::numeric_limits<double>::infinity();
 
 Item Tensor(std::array<Recorded, 4> statistics, const std::string& dtype = "torch.float32") {
   Item item;
@@ -43,8 +43,8 @@ TEST(Verdict, RatioDecidesAndNanIsBroken) {
   EXPECT_EQ(VerdictOfRatio(64, 1), Verdict::kSuspicious);
   EXPECT_EQ(VerdictOfRatio(65, 1), Verdict::kBroken);
   EXPECT_EQ(VerdictOfRatio(1e-30, 0), Verdict::kBroken);
-  EXPECT_EQ(VerdictOfRatio(kNan, 1), Verdict::kBroken);
-  EXPECT_EQ(VerdictOfRatio(kInf, 1), Verdict::kBroken);
+  EXPECT_EQ(VerdictOfRatio(kNanStatistic, 1), Verdict::kBroken);
+  EXPECT_EQ(VerdictOfRatio(kInfStatistic, 1), Verdict::kBroken);
 }
 
 TEST(Verdict, ATruthValueIsNoStatisticOfNumbers) {
@@ -99,21 +99,25 @@ TEST(Verdict, AStatisticThatOneSideLacksIsNotOtherThanZero) {
 
 TEST(Verdict, NonFiniteIsNeverGood) {
   const Item good = Tensor({1.0, -1.0, 0.0, 1.5});
-  EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), good).reason, "nonfinite-target");
-  EXPECT_EQ(Of(good, Tensor({kInf, -1.0, kInf, kInf})).reason, "nonfinite-golden");
-  const Item bad = Tensor({kInf, -1.0, kInf, kInf});
+  EXPECT_EQ(Of(Tensor({kNanStatistic, kNanStatistic, kNanStatistic, kNanStatistic}), good).reason,
+            "nonfinite-target");
+  EXPECT_EQ(Of(good, Tensor({kInfStatistic, -1.0, kInfStatistic, kInfStatistic})).reason,
+            "nonfinite-golden");
+  const Item bad = Tensor({kInfStatistic, -1.0, kInfStatistic, kInfStatistic});
   EXPECT_EQ(Of(bad, bad).doubt, "nonfinite-both");
   EXPECT_EQ(Of(bad, bad).kind, Difference::Kind::kEqual);
 }
 
 TEST(Verdict, NonFiniteOnBothSidesIsStillCompared) {
-  const Item masked = Tensor({7.0, -kInf, -kInf, kInf});
-  EXPECT_EQ(Of(Tensor({kNan, kNan, kNan, kNan}), masked).reason, "nonfinite-position");
-  const Item positive = Tensor({kInf, kInf, kInf, kInf});
-  const Item negative = Tensor({-kInf, -kInf, -kInf, kInf});
+  const Item masked = Tensor({7.0, -kInfStatistic, -kInfStatistic, kInfStatistic});
+  EXPECT_EQ(Of(Tensor({kNanStatistic, kNanStatistic, kNanStatistic, kNanStatistic}), masked).reason,
+            "nonfinite-position");
+  const Item positive = Tensor({kInfStatistic, kInfStatistic, kInfStatistic, kInfStatistic});
+  const Item negative = Tensor({-kInfStatistic, -kInfStatistic, -kInfStatistic, kInfStatistic});
   EXPECT_EQ(Of(positive, negative).reason, "nonfinite-position");
   // The finite extreme of a masked tensor differs.
-  const Difference scaled = Of(Tensor({700.0, -kInf, -kInf, kInf}), masked);
+  const Difference scaled =
+      Of(Tensor({700.0, -kInfStatistic, -kInfStatistic, kInfStatistic}), masked);
   EXPECT_EQ(scaled.kind, Difference::Kind::kNumeric);
   EXPECT_GT(scaled.error, 1);
   Item least = masked;
@@ -224,8 +228,10 @@ TEST(Verdict, ScalarArgumentsCompareByValueAndType) {
   const Difference d = Of(Scalar(1e-5, "a"), Scalar(1e-6, "b"));
   EXPECT_EQ(d.kind, Difference::Kind::kArgument);
   EXPECT_NEAR(d.error, 9, 1e-9);
-  EXPECT_EQ(Of(Scalar(kNan, "n"), Scalar(kNan, "n")).verdict, Verdict::kNotComparable);
-  EXPECT_EQ(Of(Scalar(std::string("mean"), "a"), Scalar(std::string("sum"), "b")).error, kInf);
+  EXPECT_EQ(Of(Scalar(kNanStatistic, "n"), Scalar(kNanStatistic, "n")).verdict,
+            Verdict::kNotComparable);
+  EXPECT_EQ(Of(Scalar(std::string("mean"), "a"), Scalar(std::string("sum"), "b")).error,
+            kInfStatistic);
 }
 
 TEST(Verdict, NumbersThatSomebodyWrote) {
@@ -239,8 +245,8 @@ TEST(Verdict, NumbersThatSomebodyWrote) {
   EXPECT_FALSE(are_written(1.5, 1.25));                              // of any type
   EXPECT_FALSE(are_written(0.11180339887498948, 0.11180338));        // computed
   EXPECT_FALSE(are_written(0.10000000149011612, 0.10000000149012));  // float32
-  EXPECT_FALSE(are_written(kInf, 0.1));
-  EXPECT_FALSE(are_written(kNan, 0.1));
+  EXPECT_FALSE(are_written(kInfStatistic, 0.1));
+  EXPECT_FALSE(are_written(kNanStatistic, 0.1));
   EXPECT_FALSE(AreWrittenNumbers(Scalar(std::string("sum"), "a"), Scalar(0.1, "b")));
 }
 
@@ -268,8 +274,8 @@ TEST(Accuracy, ThresholdsOfUpstream) {
   EXPECT_EQ(text(0.995, 0.9), "Yes");
   EXPECT_EQ(text(0.995, 1.1), "No");
   EXPECT_EQ(text(0.89, 0), "No");
-  EXPECT_EQ(text(kNan, 0), "No");
-  EXPECT_EQ(text(1, kNan), "No");
+  EXPECT_EQ(text(kNanStatistic, 0), "No");
+  EXPECT_EQ(text(1, kNanStatistic), "No");
 }
 
 TEST(Verdict, AMultipleIsToldByItsStatistics) {
@@ -284,7 +290,7 @@ TEST(Verdict, AMultipleIsToldByItsStatistics) {
   EXPECT_FALSE(IsMultiple(golden, golden));
   EXPECT_FALSE(IsMultiple(sized(6, -3, 0.74, 12), golden));
   EXPECT_FALSE(IsMultiple(sized(0, 0, 0, 0), golden));
-  EXPECT_FALSE(IsMultiple(sized(kNan, -3, 0.75, 12), golden));
+  EXPECT_FALSE(IsMultiple(sized(kNanStatistic, -3, 0.75, 12), golden));
   const Item few = Tensor({2.0, -1.0, 0.25, 4.0});
   EXPECT_FALSE(IsMultiple(Tensor({6.0, -3.0, 0.75, 12.0}), few));
 }

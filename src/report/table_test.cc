@@ -88,7 +88,8 @@ TEST(Table, AbsentMetricsSayWhy) {
 
 TEST(Table, CsvHoldsTheSameCells) {
   const Comparison comparison = OneRow(CompareMode::kStatistics);
-  const std::string path = (std::filesystem::path(testing::TempDir()) / "table_test.csv").string();
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "table_test.csv").string();
   ASSERT_TRUE(WriteCsv(comparison, path));
   const auto rows = csv::Parse(*ReadFile(path));
   ASSERT_TRUE(rows);

@@ -25,7 +25,7 @@ using testing::FullDisk;
 using testing::OpenDescriptors;
 using testing::TestDirectory;
 
-RunOptions Options(const std::string& dump_path, bool tensors = false) {
+RunOptions WriterOptions(const std::string& dump_path, bool tensors = false) {
   RunOptions options;
   options.header = {"statistics", "L1", "pytorch", ""};
   options.dump_path = dump_path;
@@ -86,7 +86,7 @@ std::unique_ptr<RunWriter> Open(const RunOptions& options, StoreThreads& threads
 TEST(RunWriter, OpenMakesValidEmptyFiles) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.Path("out")), threads);
+  const auto writer = Open(WriterOptions(dir.Path("out")), threads);
   EXPECT_EQ(writer->directory(), dir.Path("out/step0/rank"));
   const auto dump = dump_json::ReadDump(writer->directory() + "/dump.json", false);
   ASSERT_TRUE(dump);
@@ -100,7 +100,7 @@ TEST(RunWriter, OpenMakesValidEmptyFiles) {
 TEST(RunWriter, LaterPartsMergeIntoTheFirstEntry) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   Add(*writer, "a.forward", "input_args", 1);
   Add(*writer, "b.parameters_grad", "weight", 2);
   Add(*writer, "a.forward", "output", 3);
@@ -114,7 +114,7 @@ TEST(RunWriter, LaterPartsMergeIntoTheFirstEntry) {
 TEST(RunWriter, RemovedEntryIsGoneAndMayComeBackAtTheEnd) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   Add(*writer, "a", "x", 1);
   Add(*writer, "b", "x", 2);
   writer->RemoveEntry("a");
@@ -129,7 +129,7 @@ TEST(RunWriter, RemovedEntryIsGoneAndMayComeBackAtTheEnd) {
 TEST(RunWriter, StacksAndParentsGoToTheirFiles) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   writer->AddStack(1, std::vector<std::string>{"frame a", "frame b"});
   const std::string_view root;
   const std::string_view parent = "m.forward.0";
@@ -160,7 +160,7 @@ TEST(RunWriter, FinishRemovesTheJournalOncePublished) {
   std::string directory;
   {
     StoreThreads threads;
-    const auto writer = Open(Options(dir.path()), threads);
+    const auto writer = Open(WriterOptions(dir.path()), threads);
     directory = writer->directory();
     Add(*writer, "a", "x", 1);
     EXPECT_EQ(KindOf(directory + "/.dump.journal"), PathKind::kFile);
@@ -176,7 +176,7 @@ TEST(RunWriter, FinishRemovesTheJournalOncePublished) {
 TEST(RunWriter, PublishWithoutNewsTouchesNothing) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   Add(*writer, "a", "x", 1);
   ASSERT_TRUE(writer->Publish());
   threads.sync.Drain();
@@ -193,7 +193,7 @@ TEST(RunWriter, FailedPublishKeepsTheOldFilesAndCanBeRepeated) {
     ASSERT_LT(n, 60);
     const TestDirectory dir;
     StoreThreads threads;
-    const auto writer = Open(Options(dir.path()), threads);
+    const auto writer = Open(WriterOptions(dir.path()), threads);
     Add(*writer, "a", "x", 1);
     ASSERT_TRUE(writer->Publish());
     threads.sync.Drain();
@@ -228,7 +228,7 @@ TEST(RunWriter, FailedOpenIsAClearErrorAndLeaksNothing) {
     const size_t descriptors = OpenDescriptors();
     {
       const FailingCalls faults(n, EACCES);
-      const auto writer = RunWriter::Open(Options(dir.Path("out"), true), threads);
+      const auto writer = RunWriter::Open(WriterOptions(dir.Path("out"), true), threads);
       succeeded = !FailingCalls::fired();
       if (!writer) {
         EXPECT_EQ(writer.error().code(), ErrorCode::kIo) << writer.error().message();
@@ -239,7 +239,7 @@ TEST(RunWriter, FailedOpenIsAClearErrorAndLeaksNothing) {
     }
     EXPECT_EQ(OpenDescriptors(), descriptors) << n;
     // Whatever stood there, the next attempt works.
-    EXPECT_TRUE(RunWriter::Open(Options(dir.Path("out"), true), threads));
+    EXPECT_TRUE(RunWriter::Open(WriterOptions(dir.Path("out"), true), threads));
   }
 }
 
@@ -247,7 +247,7 @@ TEST(RunWriter, FullDiskSwitchesTheJournalOffOnceAndRecordingGoesOn) {
   SetLogLevel(LogLevel::kInfo);
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   Add(*writer, "a", "x", 1);
   ::testing::internal::CaptureStderr();
   {
@@ -274,7 +274,7 @@ TEST(RunWriter, WhatAFullDiskKeepsInMemoryCountsAsLostUntilItIsWritten) {
   SetLogLevel(LogLevel::kSilent);
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   Add(*writer, "a", "x", 1);
   const auto losses = [&] {
     const auto read = error_log::Read(writer->directory() + "/dump_error_info.log");
@@ -306,7 +306,7 @@ TEST(RunWriter, HandsTheRecordOfItsLossesOver) {
   LastLossRecord last;
   const std::string log = dir.Path("step0/rank/dump_error_info.log");
   {
-    const auto writer = Open(Options(dir.path()), threads);
+    const auto writer = Open(WriterOptions(dir.path()), threads);
     Add(*writer, "a", "x", 1);
     ASSERT_TRUE(writer->Finish());
     writer->HandOver(last);
@@ -320,7 +320,7 @@ TEST(RunWriter, HandsTheRecordOfItsLossesOver) {
 TEST(RunWriter, LossesAreStoredWithTheOutput) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   writer->AddLoss("calls_dropped", 2, "argument\nwalk failed");
   writer->AddLoss("calls_dropped", 1, "again");
   ASSERT_TRUE(writer->Publish());
@@ -333,7 +333,7 @@ TEST(RunWriter, LossesAreStoredWithTheOutput) {
 TEST(RunWriter, DamagedEntryIsCountedNotWritten) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   writer->AddEntry({});
   ASSERT_EQ(writer->losses().size(), 1U);
   EXPECT_EQ(writer->losses()[0].counter, "calls_dropped");
@@ -345,12 +345,12 @@ TEST(RunWriter, SecondWriterOfADirectoryGetsItsOwnWithAWarning) {
   SetLogLevel(LogLevel::kInfo);
   const TestDirectory dir;
   StoreThreads threads;
-  const auto first = Open(Options(dir.path()), threads);
+  const auto first = Open(WriterOptions(dir.path()), threads);
   ::testing::internal::CaptureStdout();
   const pid_t child = ::fork();
   if (child == 0) {
     StoreThreads own;
-    auto second = RunWriter::Open(Options(dir.path()), own);
+    auto second = RunWriter::Open(WriterOptions(dir.path()), own);
     if (!second) ::_exit(1);
     Add(**second, "child", "x", 1);
     const bool ok = (*second)->Publish().has_value();
@@ -375,14 +375,14 @@ TEST(RunWriter, UnfinishedJournalOfAnEarlierRunIsMovedAside) {
   const pid_t child = ::fork();
   if (child == 0) {
     StoreThreads own;
-    auto writer = RunWriter::Open(Options(dir.path()), own);
+    auto writer = RunWriter::Open(WriterOptions(dir.path()), own);
     if (writer) Add(**writer, "old", "x", 1);
     ::_exit(0);  // no destructors: as after a kill
   }
   ::waitpid(child, nullptr, 0);
   StoreThreads threads;
   ::testing::internal::CaptureStdout();
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   EXPECT_NE(::testing::internal::GetCapturedStdout().find("earlier run"), std::string::npos);
   Add(*writer, "new", "x", 2);
   ASSERT_TRUE(writer->Finish());
@@ -399,14 +399,14 @@ TEST(RunWriter, UnfinishedJournalOfAnEarlierRunIsMovedAside) {
 TEST(RunWriter, JournalWithoutCallsIsNotKept) {
   const TestDirectory dir;
   StoreThreads threads;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(RunWriter::Open(Options(dir.path()), threads));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(RunWriter::Open(WriterOptions(dir.path()), threads));
   EXPECT_EQ(ListDirectory(dir.Path("step0/rank"))->size(), 5U);
 }
 
 TEST(RunWriter, ForkedChildLeavesTheParentsFilesAlone) {
   const TestDirectory dir;
   StoreThreads threads;
-  auto writer = Open(Options(dir.path(), true), threads);
+  auto writer = Open(WriterOptions(dir.path(), true), threads);
   Add(*writer, "a", "x", 1);
   ASSERT_TRUE(writer->Publish());
   TensorBuffer buffer = writer->AcquireBuffer(100);
@@ -452,7 +452,7 @@ TEST(RunWriter, StepIsWrittenOnceAndJournaledForLess) {
   static std::atomic<uint64_t> written;
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   const SyscallTable real = Syscalls();
   static const SyscallTable* calls;
   calls = &real;
@@ -480,7 +480,7 @@ TEST(RunWriter, StepIsWrittenOnceAndJournaledForLess) {
 TEST(RunWriter, ManyThreadsLoseNothing) {
   const TestDirectory dir;
   StoreThreads threads;
-  const auto writer = Open(Options(dir.path()), threads);
+  const auto writer = Open(WriterOptions(dir.path()), threads);
   {
     std::vector<std::jthread> producers;
     for (int t = 0; t < 4; ++t) {

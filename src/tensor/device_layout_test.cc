@@ -67,7 +67,7 @@ Result<Bytes> Convert(const LayoutRequest& request, const Bytes& from, size_t el
   return to;
 }
 
-struct Case {
+struct LayoutCase {
   DeviceFormat format;
   DeviceFormat plain;
   Shape host;
@@ -78,7 +78,7 @@ struct Case {
 };
 
 // Both directions, for elements of every size, and the device shape.
-void ExpectBothWays(const Case& c) {
+void ExpectBothWays(const LayoutCase& c) {
   SCOPED_TRACE(DeviceFormatName(c.format) + " " + ShapeText(c.host) + " groups " +
                std::to_string(c.groups));
   const Result<Shape> device = DeviceShape(c.format, c.host, c.c0, c.groups);
@@ -153,7 +153,7 @@ TEST(DeviceLayout, FractalZ) {
 }
 
 // The grouped form of the layout, from the definition of each of its sizes.
-Case GroupedCase(int64_t groups, int64_t cin, int64_t cout, int64_t h, int64_t w) {
+LayoutCase GroupedCase(int64_t groups, int64_t cin, int64_t cout, int64_t h, int64_t w) {
   constexpr int64_t kC0 = 16;
   const int64_t e =
       std::min(std::lcm(std::lcm(cin, kC0) / cin, std::lcm(cout, kC0) / cout), groups);

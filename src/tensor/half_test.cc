@@ -27,7 +27,7 @@ double Definition(NarrowFormat f, uint32_t bits) {
   return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - f.bias);
 }
 
-class NarrowFormats : public testing::TestWithParam<NarrowFormat> {
+class NarrowFormats : public ::testing::TestWithParam<NarrowFormat> {
  protected:
   [[nodiscard]] static NarrowFormat format() { return GetParam(); }
   [[nodiscard]] static uint32_t patterns() {
@@ -36,9 +36,9 @@ class NarrowFormats : public testing::TestWithParam<NarrowFormat> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Half, NarrowFormats,
-                         testing::Values(kFloat16Format, kBFloat16Format, kFloat8E4M3FNFormat,
-                                         kFloat8E5M2Format, kFloat8E4M3FNUZFormat,
-                                         kFloat8E5M2FNUZFormat));
+                         ::testing::Values(kFloat16Format, kBFloat16Format, kFloat8E4M3FNFormat,
+                                           kFloat8E5M2Format, kFloat8E4M3FNUZFormat,
+                                           kFloat8E5M2FNUZFormat));
 
 TEST_P(NarrowFormats, EveryPatternHasTheDefinedValue) {
   for (uint32_t bits = 0; bits < patterns(); ++bits) {

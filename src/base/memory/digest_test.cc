@@ -10,7 +10,7 @@ namespace plumbline {
 
 namespace {
 
-std::span<const std::byte> Bytes(std::string_view text) {
+std::span<const std::byte> BytesOfText(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -18,15 +18,15 @@ std::span<const std::byte> Bytes(std::string_view text) {
 constexpr std::string_view kSentence = "The quick brown fox jumps over the lazy dog";
 
 TEST(Crc32, CheckValueAndZlibVectors) {
-  EXPECT_EQ(Crc32(Bytes("123456789")), 0xcbf43926u);
-  EXPECT_EQ(Crc32(Bytes(kSentence)), 0x414fa339u);
+  EXPECT_EQ(Crc32(BytesOfText("123456789")), 0xcbf43926u);
+  EXPECT_EQ(Crc32(BytesOfText(kSentence)), 0x414fa339u);
   EXPECT_EQ(Crc32({}), 0u);
 }
 
 TEST(Crc32, ContinuedInPiecesEqualsTheWhole) {
   for (size_t cut = 0; cut <= kSentence.size(); ++cut) {
-    const uint32_t first = Crc32(Bytes(kSentence.substr(0, cut)));
-    EXPECT_EQ(Crc32(Bytes(kSentence.substr(cut)), first), 0x414fa339u) << cut;
+    const uint32_t first = Crc32(BytesOfText(kSentence.substr(0, cut)));
+    EXPECT_EQ(Crc32(BytesOfText(kSentence.substr(cut)), first), 0x414fa339u) << cut;
   }
 }
 
@@ -37,7 +37,7 @@ TEST(Crc32, UpstreamTensorVectors) {
   EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(range)))), "91e79017");
   const float one = 1;
   EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(&one, 1)))), "aca16a6a");
-  EXPECT_EQ(Crc32Hex(Crc32(Bytes(std::string_view("\x01", 1)))), "a505df1b");
+  EXPECT_EQ(Crc32Hex(Crc32(BytesOfText(std::string_view("\x01", 1)))), "a505df1b");
   const int64_t pair[] = {1, 2};
   EXPECT_EQ(Crc32Hex(Crc32(std::as_bytes(std::span(pair)))), "00f6ddb9");
 }
@@ -60,7 +60,7 @@ TEST(XorOfWords, PiecesCombineAtEveryLength) {
     for (size_t i = 0; i < size; ++i) {
       expected ^= uint64_t{static_cast<uint8_t>(text[i])} << (i % 8 * 8);
     }
-    const auto bytes = Bytes(std::string_view(text).substr(0, size));
+    const auto bytes = BytesOfText(std::string_view(text).substr(0, size));
     ASSERT_EQ(XorOfWords(bytes), expected) << size;
     for (const size_t cut : {size / 3, size / 2, size}) {
       ASSERT_EQ(XorCombine(XorOfWords(bytes.first(cut)), XorOfWords(bytes.subspan(cut)), cut),
@@ -70,8 +70,8 @@ TEST(XorOfWords, PiecesCombineAtEveryLength) {
 }
 
 TEST(Crc32c, CheckValueAndContinuation) {
-  EXPECT_EQ(Crc32c(Bytes("123456789")), 0xe3069283u);
-  EXPECT_EQ(Crc32c(Bytes("6789"), Crc32c(Bytes("12345"))), 0xe3069283u);
+  EXPECT_EQ(Crc32c(BytesOfText("123456789")), 0xe3069283u);
+  EXPECT_EQ(Crc32c(BytesOfText("6789"), Crc32c(BytesOfText("12345"))), 0xe3069283u);
   EXPECT_EQ(Crc32c({}), 0u);
 }
 
@@ -104,10 +104,10 @@ TEST(Xxh3, PiecesEqualTheWhole) {
 
 TEST(Xxh3, ResetStartsAgain) {
   Xxh3 digest;
-  digest.Update(Bytes("something"));
+  digest.Update(BytesOfText("something"));
   digest.Reset();
-  digest.Update(Bytes("123456789"));
-  EXPECT_EQ(digest.Finish(), Xxh3Of(Bytes("123456789")));
+  digest.Update(BytesOfText("123456789"));
+  EXPECT_EQ(digest.Finish(), Xxh3Of(BytesOfText("123456789")));
 }
 
 TEST(Xxh3, OneBitChangesTheDigest) {
@@ -120,20 +120,22 @@ TEST(Xxh3, OneBitChangesTheDigest) {
 // Vectors of RFC 1321 and RFC 3174, and lengths around the end of a block as hashlib gives them.
 TEST(TextDigest, KnownVectors) {
   EXPECT_EQ(*Md5Hex({}), "d41d8cd98f00b204e9800998ecf8427e");
-  EXPECT_EQ(*Md5Hex(Bytes("abc")), "900150983cd24fb0d6963f7d28e17f72");
-  EXPECT_EQ(*Md5Hex(Bytes("message digest")), "f96b697d7cb7938d525a2f31aaf161d0");
+  EXPECT_EQ(*Md5Hex(BytesOfText("abc")), "900150983cd24fb0d6963f7d28e17f72");
+  EXPECT_EQ(*Md5Hex(BytesOfText("message digest")), "f96b697d7cb7938d525a2f31aaf161d0");
   EXPECT_EQ(*Sha1Hex({}), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-  EXPECT_EQ(*Sha1Hex(Bytes("abc")), "a9993e364706816aba3e25717850c26c9cd0d89d");
-  EXPECT_EQ(*Sha1Hex(Bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
+  EXPECT_EQ(*Sha1Hex(BytesOfText("abc")), "a9993e364706816aba3e25717850c26c9cd0d89d");
+  EXPECT_EQ(*Sha1Hex(BytesOfText("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
             "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
 }
 
 TEST(TextDigest, LengthsAroundABlock) {
-  EXPECT_EQ(*Md5Hex(Bytes(std::string(55, 'a'))), "ef1772b6dff9a122358552954ad0df65");
-  EXPECT_EQ(*Md5Hex(Bytes(std::string(56, 'a'))), "3b0c8ac703f828b04c6c197006d17218");
-  EXPECT_EQ(*Md5Hex(Bytes(std::string(64, 'a'))), "014842d480b571495a4a0363793f7367");
-  EXPECT_EQ(*Sha1Hex(Bytes(std::string(55, 'a'))), "c1c8bbdc22796e28c0e15163d20899b65621d65a");
-  EXPECT_EQ(*Sha1Hex(Bytes(std::string(64, 'a'))), "0098ba824b5c16427bd7a1122a5a442a25ec644d");
+  EXPECT_EQ(*Md5Hex(BytesOfText(std::string(55, 'a'))), "ef1772b6dff9a122358552954ad0df65");
+  EXPECT_EQ(*Md5Hex(BytesOfText(std::string(56, 'a'))), "3b0c8ac703f828b04c6c197006d17218");
+  EXPECT_EQ(*Md5Hex(BytesOfText(std::string(64, 'a'))), "014842d480b571495a4a0363793f7367");
+  EXPECT_EQ(*Sha1Hex(BytesOfText(std::string(55, 'a'))),
+            "c1c8bbdc22796e28c0e15163d20899b65621d65a");
+  EXPECT_EQ(*Sha1Hex(BytesOfText(std::string(64, 'a'))),
+            "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
 }  // namespace

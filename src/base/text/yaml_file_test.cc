@@ -9,10 +9,10 @@
 namespace plumbline {
 namespace {
 
-class YamlFileTest : public testing::Test {
+class YamlFileTest : public ::testing::Test {
  protected:
   std::string Write(const std::string& text) {
-    const std::string path = testing::TempDir() + "/yaml_file_test.yaml";
+    const std::string path = ::testing::TempDir() + "/yaml_file_test.yaml";
     std::ofstream(path) << text;
     return path;
   }

@@ -56,7 +56,7 @@ TEST(AclThreads, CutTextIsCorrupt) {
   }
 }
 
-std::span<const std::byte> BytesOf(const std::string& text) {
+std::span<const std::byte> BytesOfText(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -82,7 +82,7 @@ std::string NewRecord(uint32_t version, uint32_t kind, uint64_t fields) {
 }
 
 TEST(AclOverflow, OldRecord) {
-  const auto record = ReadOverflow(BytesOf(OldRecord()));
+  const auto record = ReadOverflow(BytesOfText(OldRecord()));
   ASSERT_TRUE(record) << record.error().message();
   ASSERT_EQ(record->parts.size(), 3U);
   EXPECT_TRUE(record->parts[0].has_overflow());
@@ -135,19 +135,19 @@ TEST(AclOverflow, NewRecordOfEachKind) {
   for (const auto& one : kinds) {
     for (const uint32_t version : {0U, 1U}) {
       const uint64_t fields = one.fields + (version == 1 && one.kind < 2 ? 3 : 0);
-      const auto record = ReadOverflow(BytesOf(NewRecord(version, one.kind, fields)));
+      const auto record = ReadOverflow(BytesOfText(NewRecord(version, one.kind, fields)));
       ASSERT_TRUE(record) << one.name;
       EXPECT_EQ(record->parts[0].kind, one.name);
       EXPECT_EQ(record->parts[0].Value("status"), one.fields);
       EXPECT_TRUE(record->parts[0].Value(one.last));
       EXPECT_EQ(record->parts[0].fields.back().values.size(), version == 1 && one.kind < 2 ? 4 : 1);
-      EXPECT_FALSE(ReadOverflow(BytesOf(NewRecord(version, one.kind, fields - 1))));
+      EXPECT_FALSE(ReadOverflow(BytesOfText(NewRecord(version, one.kind, fields - 1))));
     }
   }
 }
 
 TEST(AclOverflow, NewRecordAsJson) {
-  const auto record = ReadOverflow(BytesOf(NewRecord(1, 1, 14)));
+  const auto record = ReadOverflow(BytesOfText(NewRecord(1, 1, 14)));
   ASSERT_TRUE(record);
   EXPECT_EQ(OverflowJson(*record), R"({
     "magic": "0x5a5a5a5a",
@@ -181,11 +181,11 @@ TEST(AclOverflow, NewRecordAsJson) {
 
 TEST(AclOverflow, OtherBytes) {
   for (const size_t size : {0U, 1U, 2047U, 2049U}) {
-    const auto record = ReadOverflow(BytesOf(std::string(size, '\0')));
+    const auto record = ReadOverflow(BytesOfText(std::string(size, '\0')));
     ASSERT_FALSE(record);
     EXPECT_EQ(record.error().code(), ErrorCode::kCorrupt);
   }
-  const auto unknown = ReadOverflow(BytesOf(NewRecord(0, 9, 11)));
+  const auto unknown = ReadOverflow(BytesOfText(NewRecord(0, 9, 11)));
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code(), ErrorCode::kUnsupported);
 }

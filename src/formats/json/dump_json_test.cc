@@ -11,11 +11,11 @@
 namespace plumbline::dump_json {
 namespace {
 
-std::string Fixture(const std::string& name) {
+std::string DumpFixture(const std::string& name) {
   return ReadFile(PLUMBLINE_TEST_DATA "/" + name).value();
 }
 
-std::string Text(const DumpFile& file) {
+std::string TextOfDump(const DumpFile& file) {
   std::string out;
   DumpWriter writer(out);
   writer.Begin(file.header);
@@ -25,10 +25,10 @@ std::string Text(const DumpFile& file) {
 }
 
 // Files of the real 1.2.2, read and written again.
-class Upstream122 : public testing::TestWithParam<std::string> {
+class Upstream122 : public ::testing::TestWithParam<std::string> {
  protected:
   [[nodiscard]] std::string File(const std::string& name) const {
-    return Fixture("upstream_1.2.2/" + GetParam() + "/" + name);
+    return DumpFixture("upstream_1.2.2/" + GetParam() + "/" + name);
   }
 };
 
@@ -37,7 +37,7 @@ TEST_P(Upstream122, DumpIsWrittenByteForByte) {
   const auto file = ParseDump(text, false);
   ASSERT_TRUE(file) << file.error().message();
   EXPECT_FALSE(file->calls.empty());
-  EXPECT_EQ(Text(*file), text);
+  EXPECT_EQ(TextOfDump(*file), text);
 }
 
 TEST_P(Upstream122, StackIsWrittenByteForByte) {
@@ -51,11 +51,12 @@ TEST_P(Upstream122, ConstructIsWrittenByteForByte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Upstream122,
-                         testing::Values("mix_statistics", "mix_md5", "l0_statistics", "l1_tensor"),
+                         ::testing::Values("mix_statistics", "mix_md5", "l0_statistics",
+                                           "l1_tensor"),
                          [](const auto& tested) { return tested.param; });
 
 TEST(DumpJson, NoEntriesIsTheSkeletonOfUpstream) {
-  EXPECT_EQ(Text({.header = {"structure", "L1", "pytorch", ""}, .calls = {}, .loss = {}}),
+  EXPECT_EQ(TextOfDump({.header = {"structure", "L1", "pytorch", ""}, .calls = {}, .loss = {}}),
             "{\n \"task\": \"structure\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n"
             " \"dump_data_dir\": null,\n \"data\": {}\n}");
   EXPECT_EQ(FormatStack({}), "{}");
@@ -68,12 +69,13 @@ TEST(DumpJson, EveryKindOfValueHasPythonsText) {
   call.members.emplace_back(
       "input_args", ValueList{Value(), true, int64_t{-3}, 1e16, BigInt{"-123456789012345678901"},
                               "\xc3\xa9", ValueList{}, ValueMap{}, std::nan("")});
-  EXPECT_EQ(Text({.header = {"statistics", "L1", "pytorch", "./d"}, .calls = {call}, .loss = {}}),
-            "{\n \"task\": \"statistics\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n"
-            " \"dump_data_dir\": \"./d\",\n \"data\": {\n  \"Torch.f.0.forward\": {\n"
-            "   \"input_args\": [\n    null,\n    true,\n    -3,\n    1e+16,\n"
-            "    -123456789012345678901,\n    \"\\u00e9\",\n    [],\n    {},\n    NaN\n   ]\n"
-            "  }\n }\n}");
+  EXPECT_EQ(
+      TextOfDump({.header = {"statistics", "L1", "pytorch", "./d"}, .calls = {call}, .loss = {}}),
+      "{\n \"task\": \"statistics\",\n \"level\": \"L1\",\n \"framework\": \"pytorch\",\n"
+      " \"dump_data_dir\": \"./d\",\n \"data\": {\n  \"Torch.f.0.forward\": {\n"
+      "   \"input_args\": [\n    null,\n    true,\n    -3,\n    1e+16,\n"
+      "    -123456789012345678901,\n    \"\\u00e9\",\n    [],\n    {},\n    NaN\n   ]\n"
+      "  }\n }\n}");
 }
 
 TEST(DumpJson, TensorKeysFollowTheOrderOfUpstreamThenOurs) {
@@ -96,7 +98,7 @@ TEST(DumpJson, TensorKeysFollowTheOrderOfUpstreamThenOurs) {
   call.name = "c";
   call.members.emplace_back("", tensor);
   const std::string text =
-      Text({.header = {"tensor", "debug", "pytorch", ""}, .calls = {call}, .loss = {}});
+      TextOfDump({.header = {"tensor", "debug", "pytorch", ""}, .calls = {call}, .loss = {}});
   EXPECT_NE(text.find("\"c\": {\n   \"type\": \"torch.Tensor\",\n   \"dtype\": \"torch.float32\",\n"
                       "   \"shape\": [\n    2,\n    0\n   ],\n   \"Max\": Infinity,\n"
                       "   \"Min\": false,\n   \"Mean\": 7,\n   \"Norm\": null,\n"
@@ -107,7 +109,7 @@ TEST(DumpJson, TensorKeysFollowTheOrderOfUpstreamThenOurs) {
             std::string::npos)
       << text;
   // And it comes back: a bare tensor entry of level debug.
-  EXPECT_EQ(Text(ParseDump(text, false).value()), text);
+  EXPECT_EQ(TextOfDump(ParseDump(text, false).value()), text);
 }
 
 TEST(DumpJson, ValuesNestedBeyondTheReadyBlanksAreIndented) {
@@ -117,10 +119,10 @@ TEST(DumpJson, ValuesNestedBeyondTheReadyBlanksAreIndented) {
   call.name = "c";
   call.members.emplace_back("output", deep);
   const std::string text =
-      Text({.header = {"statistics", "L1", "pytorch", ""}, .calls = {call}, .loss = {}});
+      TextOfDump({.header = {"statistics", "L1", "pytorch", ""}, .calls = {call}, .loss = {}});
   EXPECT_NE(text.find("\n" + std::string(103, ' ') + "1\n" + std::string(102, ' ') + "]"),
             std::string::npos);
-  EXPECT_EQ(Text(ParseDump(text, false).value()), text);
+  EXPECT_EQ(TextOfDump(ParseDump(text, false).value()), text);
 }
 
 }  // namespace

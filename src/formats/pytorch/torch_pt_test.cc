@@ -18,10 +18,10 @@
 namespace plumbline::torch_pt {
 namespace {
 
-constexpr const char* kFiles = PLUMBLINE_TEST_DATA "/torch_pt/";
+constexpr const char* kTorchFiles = PLUMBLINE_TEST_DATA "/torch_pt/";
 constexpr const char* kFrames = PLUMBLINE_TEST_DATA "/torch_frames/";
 
-std::string Hex(std::span<const std::byte> bytes) {
+std::string HexOf(std::span<const std::byte> bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   for (const std::byte b : bytes) {
@@ -40,7 +40,7 @@ std::string ShapeText(std::span<const int64_t> sizes) {
 std::string ElementsHex(const TensorView& view) {
   std::vector<std::byte> bytes(view.size_bytes());
   CopyContiguous(view, bytes);
-  return Hex(bytes);
+  return HexOf(bytes);
 }
 
 std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -56,7 +56,7 @@ void AddTensors(const Value& value, std::vector<TensorRecord>& out) {
 }
 
 TEST(TorchPt, EveryFileOfTorchHasItsValuesOrItsRefusal) {
-  std::ifstream in(std::string(kFiles) + "expected.txt");
+  std::ifstream in(std::string(kTorchFiles) + "expected.txt");
   std::string line;
   int count = 0;
   for (; std::getline(in, line); ++count) {
@@ -64,7 +64,7 @@ TEST(TorchPt, EveryFileOfTorchHasItsValuesOrItsRefusal) {
     std::string name, dtype, shape, rest;
     fields >> name >> dtype >> shape >> std::ws;
     std::getline(fields, rest);
-    const auto file = PtFile::Open(kFiles + name);
+    const auto file = PtFile::Open(kTorchFiles + name);
     if (dtype == "error") {
       ASSERT_FALSE(file) << name;
       EXPECT_EQ(ErrorCodeName(file.error().code()), shape) << name << file.error().message();
@@ -82,12 +82,12 @@ TEST(TorchPt, EveryFileOfTorchHasItsValuesOrItsRefusal) {
 }
 
 TEST(TorchPt, UncheckedDataIsReadAsItIs) {
-  const std::string path = std::string(kFiles) + "wrong_crc.pt";
+  const std::string path = std::string(kTorchFiles) + "wrong_crc.pt";
   EXPECT_TRUE(PtFile::Open(path, DataCheck::kTrust).has_value());
 }
 
 TEST(TorchPt, ViewSurvivesAMove) {
-  PtFile first = PtFile::Open(std::string(kFiles) + "big_endian_int16.pt").value();
+  PtFile first = PtFile::Open(std::string(kTorchFiles) + "big_endian_int16.pt").value();
   const std::string before = ElementsHex(first.view());
   const PtFile second = std::move(first);
   EXPECT_EQ(ElementsHex(second.view()), before);
@@ -170,7 +170,7 @@ TEST(TorchPt, FileOverFourGigabytesIsReadBack) {
   const Shape sizes = {70000, 70000};
   const uint64_t bytes = uint64_t{70000} * 70000;
   const Frame frame = MakeFrame(DType::kUInt8, sizes, bytes, 0);
-  const std::string path = testing::TempDir() + "plumbline_huge.pt";
+  const std::string path = ::testing::TempDir() + "plumbline_huge.pt";
   {
     std::ofstream out(path, std::ios::binary);
     out << frame.head;
@@ -223,7 +223,7 @@ TEST(TorchPt, OverlappingMembersAreCorrupt) {
 
 TEST(TorchPt, EveryTruncationIsCorrupt) {
   for (const char* name : {"shape_1.pt", "legacy_float32.pt"}) {
-    const std::string whole = ReadFile(kFiles + std::string(name)).value();
+    const std::string whole = ReadFile(kTorchFiles + std::string(name)).value();
     ASSERT_TRUE(PtFile::Parse(Bytes(whole)).has_value());
     for (size_t size = 0; size < whole.size(); ++size) {
       const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -262,7 +262,7 @@ TEST(TorchPt, EveryFlippedByteOfAnArchiveIsHarmlessOrRefused) {
 
 // Legacy files have no checksums: a flip may change values, but never what memory is read.
 TEST(TorchPt, EveryFlippedByteOfALegacyFileIsReadSafely) {
-  std::string text = ReadFile(std::string(kFiles) + "legacy_float32.pt").value();
+  std::string text = ReadFile(std::string(kTorchFiles) + "legacy_float32.pt").value();
   for (size_t i = 0; i < text.size(); ++i) {
     for (const int mask : {0x01, 0x08, 0x80, 0xff}) {
       const char saved = text[i];
