@@ -31,7 +31,7 @@ constexpr const char* kCommand = "parse";
 constexpr const char* kSummary = "Convert, print and compare dump files in a shell, or one by one.";
 
 constexpr WordOption kHelp = {"-h", "--help", TakesWords::kNone, "this text"};
-constexpr WordOption kOutput = {"-out", "--output_path", TakesWords::kOne,
+constexpr WordOption kParseOutput = {"-out", "--output_path", TakesWords::kOne,
                                 "directory of the result"};
 constexpr WordOption kScript = {"-cmp_path", "--msaccucmp_path", TakesWords::kOne,
                                 "ignored: nothing of the device's own tools is needed"};
@@ -48,18 +48,18 @@ constexpr WordOption kCnOptions[] = {
 constexpr WordOption kVcOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "directory under test"},
     {"-g", "--golden_dump_path", TakesWords::kOne, "the reference"},
-    kOutput,
+    kParseOutput,
     kScript,
     kHelp};
 constexpr WordOption kDcOptions[] = {
     {"-n", "--name", TakesWords::kOne, "a dump file or a directory"},
     {"-f", "--format", TakesWords::kOne, "layout to convert to, such as NCHW"},
-    kOutput,
+    kParseOutput,
     kScript,
     kHelp};
 constexpr WordOption kCadOptions[] = {
     {"-m", "--my_dump_path", TakesWords::kOne, "directory of a device"},
-    kOutput,
+    kParseOutput,
     {"-asc", "--msaccucmp_path", TakesWords::kOne, "ignored, as -cmp_path of the others"},
     kHelp};
 
