@@ -25,7 +25,6 @@ OTHERS = [
     [sys.executable, str(END_TO_END / "overflow_ranks.py")],
     [sys.executable, str(END_TO_END / "graph_dumps.py")],
     [sys.executable, "benchmarks/formats/run.py", str(NATIVE / "formats" / "formats_bench")],
-    [sys.executable, "benchmarks/precheck/run.py", str(NATIVE / "precheck" / "comparator_bench")],
     [str(NATIVE / "kernels" / "plumbline_bench_kernels")],
     [str(NATIVE / "tensor" / "layout_bench")],
     [str(NATIVE / "store" / "long_step_bench")],
@@ -50,6 +49,14 @@ def comparisons(out: Path, quick: bool) -> list[list[str]]:
     return [rows, ranks, tensors]
 
 
+def prechecks(quick: bool) -> list[list[str]]:
+    """The comparator next to NumPy, the whole command next to upstream's."""
+    words = [sys.executable, "benchmarks/precheck/run.py",
+             str(NATIVE / "precheck" / "comparator_bench")]
+    return [words if quick else
+            [*words, "--upstream", tools_under_test.python_of("upstream-1.2.2")]]
+
+
 def device_dumps(out: Path) -> list[list[str]]:
     """Dump files of devices: converted next to a plain copy, compared next to NumPy."""
     return [[sys.executable, str(END_TO_END / f"{name}.py"), "--json", str(out)]
@@ -67,7 +74,8 @@ def main() -> int:
     subprocess.run(["cmake", "--preset", "release", "--log-level=WARNING"], cwd=ROOT, check=True)
     subprocess.run(["cmake", "--build", "--preset", "release"], cwd=ROOT, check=True)
     failures = 0
-    for command in commands + comparisons(out, args.quick) + device_dumps(out) + OTHERS:
+    whole = comparisons(out, args.quick) + prechecks(args.quick) + device_dumps(out)
+    for command in commands + whole + OTHERS:
         print("\n$", " ".join(command), flush=True)
         failures += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     print(f"\nresults: {out.relative_to(ROOT)}")

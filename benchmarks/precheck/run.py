@@ -1,13 +1,16 @@
-"""Compares the comparator of the pre-check with the same formulas in NumPy, as upstream has them.
+"""Compares the comparator of the pre-check with the same formulas in NumPy, as upstream has them;
+then the whole command with upstream's (whole_command.py).
 
-    python3 benchmarks/precheck/run.py build/release/benchmarks/precheck/comparator_bench [ELEMENTS]
+    python3 benchmarks/precheck/run.py build/release/benchmarks/precheck/comparator_bench
+        [--elements N] [--upstream PYTHON]
 
 Prints one JSON line per standard: GB per CPU second of both, bytes of both sides counted, one
-thread. Stops with an error before any time of NumPy is printed if a number differs. ELEMENTS is
+thread. Stops with an error before any time of NumPy is printed if a number differs. --elements is
 how many the native program is timed with (default: 1 GiB of float16); NumPy is timed with 16 Mi
 elements, of which it makes a temporary array per operation.
 """
 
+import argparse
 import json
 import math
 import os
@@ -21,6 +24,7 @@ import time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
+import whole_command
 
 ELEMENTS = 1 << 24
 SAMPLES = 3
@@ -95,7 +99,7 @@ STANDARDS = {f.__name__: f for f in (benchmark, absolute_threshold, ulp_compare,
                                      binary_consistency)}
 
 
-def main() -> int:
+def compare_comparators(program: str, elements: str | None) -> int:
     random = np.random.default_rng(1)
     bench = random.standard_normal(ELEMENTS, dtype=np.float32)
     noise = 1 + random.standard_normal(ELEMENTS, dtype=np.float32) * np.float32(3e-4)
@@ -104,7 +108,7 @@ def main() -> int:
         paths = [pathlib.Path(work) / "device", pathlib.Path(work) / "bench"]
         device.tofile(paths[0])
         bench.tofile(paths[1])
-        command = [sys.argv[1], *map(str, paths), *sys.argv[2:3]]
+        command = [program, *map(str, paths), *([elements] if elements else [])]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     for line in output.splitlines():
         case = json.loads(line)
@@ -124,6 +128,17 @@ def main() -> int:
         case["plumbline_over_numpy"] = round(case["gb_per_s"] / case["numpy_gb_per_s"], 1)
         print(json.dumps(case))
     return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="benchmarks of the pre-check")
+    parser.add_argument("comparator_bench")
+    parser.add_argument("--elements")
+    parser.add_argument("--upstream", help="interpreter with mindstudio-probe 1.2.2")
+    options = parser.parse_args()
+    if status := compare_comparators(options.comparator_bench, options.elements):
+        return status
+    return whole_command.main(["--upstream", options.upstream] if options.upstream else [])
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ void AddExtractCommand(CLI::App& app, int& exit_status) {
   command->add_flag("--reduce", options.reduce,
                     "shrink tensors and arguments while the test still fails");
   command->add_option("--time_limit,--time-limit", options.seconds, "most seconds for --reduce")
-      ->check(CLI::PositiveNumber)
+      ->check(Seconds())
       ->capture_default_str();
   command->add_option("--device", options.device, "where the test runs (cpu, npu, cuda:0, ...)")
       ->capture_default_str();

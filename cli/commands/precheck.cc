@@ -38,11 +38,9 @@ constexpr int kInterrupted = 130;
 constexpr int kUpstreamFailed = 1, kUpstreamFound = 3;
 constexpr int kMostWorkers = 64;
 constexpr int kUsualWorkersOfDevice = 8;
-constexpr double kMostSeconds = 1e6;
 
 struct PrecheckArguments {
   std::string path, api_info;
-  std::string config_path;
   std::string as;  // the command of upstream's that this one stands for; empty: none
   double api_timeout = 600;
   std::vector<std::string> fail_on;
@@ -126,7 +124,7 @@ plumbline::Status ApplySettings(PrecheckArguments& arguments) {
   const char* const defaults = std::getenv(precheck::kDefaultsVariable);
   PL_TRY_ASSIGN(
       const precheck::PrecheckSettings settings,
-      precheck::LoadPrecheckSettings({arguments.config_path, defaults == nullptr ? "" : defaults}));
+      precheck::LoadPrecheckSettings({options.config_path, defaults == nullptr ? "" : defaults}));
   options.plan.white_list = settings.white_list;
   options.plan.black_list = settings.black_list;
   options.error_data_path = settings.error_data_path;
@@ -164,17 +162,8 @@ void PrintReport(const PrecheckReport& report, const PrecheckArguments& argument
   for (const std::string& warning : report.warnings) Note(warning);
   Print(arguments.machine ? AnswerJson(report) : AnswerText(report));
   if (report.was_interrupted) {
-    // Another device or other inputs would go on in the same files.
-    std::string same = arguments.options.device_type == "auto"
-                           ? ""
-                           : " --device_type " + arguments.options.device_type;
-    if (arguments.seed) same += fmt::format(" --seed {}", *arguments.seed);
-    if (!arguments.config_path.empty()) same += " --config " + arguments.config_path;
-    if (arguments.options.plan.dedupe) same += " --dedup";
-    PrintError(
-        fmt::format("plumb precheck: interrupted after {} calls. Go on with: plumb precheck "
-                    "{} --csv_path {}{}\n",
-                    report.all_calls(), report.dump_json, report.result_path, same));
+    PrintError(fmt::format("plumb precheck: interrupted after {} calls. Go on with: {}\n",
+                           report.all_calls(), OneLine(ResumeCommand(report))));
   }
 }
 
@@ -192,8 +181,7 @@ Result<int> RunPrecheckCommand(PrecheckArguments& arguments) {
     Note("-j: has an effect on an NPU only");
   }
   TellWorkers(options);
-  options.api_timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
+  options.api_timeout = Milliseconds(arguments.api_timeout);
   Progress progress("Processing", "call");
   if (progress.is_on()) {
     options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
@@ -237,7 +225,7 @@ void AddDeviceOptions(CLI::App& command, PrecheckArguments& arguments) {
   command
       .add_option("--api_timeout,--api-timeout", arguments.api_timeout,
                   "seconds after which a call is given up")
-      ->check(CLI::Range(0.01, kMostSeconds))
+      ->check(Seconds())
       ->capture_default_str();
   command.add_flag("--jit_compile", arguments.jit_compile, "compile operators of an NPU")
       ->group("");
@@ -260,7 +248,7 @@ void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
   command.add_flag("-f,--dedup,--filter_api", options.plan.dedupe,
                    "of calls that differ in values alone run the first one");
   command
-      .add_option("--config,--config_path", arguments.config_path,
+      .add_option("--config,--config_path", options.config_path,
                   "config.json with white and black lists (also -config)")
       ->type_name("FILE");
   command.add_flag("--save_error_data,--save-error-data", options.save_error_data,
@@ -268,7 +256,7 @@ void AddOptions(CLI::App& command, PrecheckArguments& arguments) {
   command
       .add_option("--max_abs_err,--max-abs-err", options.max_abs_error,
                   "of a MindSpore recording: the largest absolute error that is none")
-      ->check(CLI::PositiveNumber)
+      ->check(PositiveNumber())
       ->capture_default_str();
   command.add_flag("--sorted", options.sorted, "rows in the order of the recording at the end");
   command.add_option("--python", options.python, "the interpreter that has the framework")

@@ -30,7 +30,6 @@ using precheck::OverflowReplayOptions;
 using precheck::OverflowReplayReport;
 
 constexpr int kInterrupted = 130;
-constexpr double kMostSeconds = 1e6;
 constexpr const char* kSwitch = "-j,--jit_compile,--jit-compile";
 
 struct RunOverflowCheckArguments {
@@ -87,8 +86,7 @@ Result<int> RunOverflowCheck(RunOverflowCheckArguments& arguments) {
   OverflowReplayOptions& options = arguments.options;
   PL_TRY_ASSIGN(options.dump_json,
                 DumpJsonOf(arguments.path.empty() ? arguments.api_info : arguments.path));
-  options.api_timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(arguments.api_timeout * 1e3));
+  options.api_timeout = Milliseconds(arguments.api_timeout);
   Progress progress("Processing", "call");
   if (progress.is_on()) {
     options.on_progress = [&](uint64_t done, uint64_t all) { progress.Show(PartsDone(done, all)); };
@@ -138,7 +136,7 @@ void AddOptions(CLI::App& command, RunOverflowCheckArguments& arguments) {
   command
       .add_option("--api_timeout,--api-timeout", arguments.api_timeout,
                   "seconds after which a call is given up")
-      ->check(CLI::Range(0.01, kMostSeconds))
+      ->check(Seconds())
       ->capture_default_str();
   command.add_option("--python", options.python, "the interpreter that has PyTorch")
       ->type_name("FILE");

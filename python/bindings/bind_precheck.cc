@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ void SetPath(PrecheckOptions& options, FilePath path) {
 
 // As the command: a section of config.json, and the file of defaults that the environment names.
 Result<std::vector<std::string>> LoadSettings(PrecheckOptions& options, const std::string& path) {
+  options.config_path = path;
   const char* const defaults = std::getenv(precheck::kDefaultsVariable);
   PL_TRY_ASSIGN(precheck::PrecheckSettings settings,
                 precheck::LoadPrecheckSettings({path, defaults == nullptr ? "" : defaults}));
@@ -153,7 +155,8 @@ void BindPrecheckOptions(nb::module_& m) {
             return std::chrono::duration<double>(self.api_timeout).count();
           },
           [](PrecheckOptions& self, double seconds) {
-            self.api_timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+            self.api_timeout =
+                std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1e3)));
           },
           "In seconds.")
       .def_rw("retry_skipped", &PrecheckOptions::retry_skipped)

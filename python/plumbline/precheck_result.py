@@ -6,7 +6,6 @@ Size caps: precheck() has an argument, with its sentence, for each option of the
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -185,7 +184,7 @@ def precheck(
     options.sorted = arguments.flag("sorted", sorted)
     options.save_error_data = arguments.flag("save_error_data", save_error_data)
     if max_abs_error is not None:
-        options.max_abs_error = _positive("max_abs_error", max_abs_error, math.inf)
+        options.max_abs_error = _positive("max_abs_error", max_abs_error, sys.float_info.max)
     if resume is not None:
         options.resume_path = arguments.path("resume", resume)
     options.python = sys.executable if python is None else arguments.path("python", python)
@@ -259,6 +258,5 @@ def _positive(argument: str, value: Any, most: float) -> float:
         raise TypeError(f"{argument}: {value!r} is of type {type(value).__name__} "
                         "(expected a number)")
     if not 0 < value <= most:
-        raise ValueError(f"{argument}: {value!r} (expected more than 0"
-                         + (f" and at most {most:g})" if most < math.inf else ")"))
+        raise ValueError(f"{argument}: {value!r} (expected a number above 0 and at most {most:g})")
     return float(value)

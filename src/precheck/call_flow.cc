@@ -142,6 +142,7 @@ class Flow {
     // Inputs are made while the framework is loaded.
     TakeCalls();
     PL_TRY_ASSIGN(end.facts, pool_.AwaitReady());
+    if (options.on_ready) PL_TRY(options.on_ready(end.facts));
     while (done_ < order_.size()) {
       if (options.is_stopped && options.is_stopped()) {
         end.was_stopped = true;

@@ -306,6 +306,18 @@ class Gatherer {
 
 }  // namespace
 
+Error UnreadableDump(const Error& error, const std::string& dump_json) {
+  std::string message = error.message();
+  const size_t at = message.rfind(dump_json::kSalvageAdvice);
+  if (at == std::string::npos) return error;
+  // No part of a step: a pass of what is left would be read as one of the whole.
+  message.replace(at, std::string::npos,
+                  fmt::format("Write it anew from the journal beside it (plumb recover {}), copy it "
+                              "again, or record again",
+                              DirectoryOf(dump_json)));
+  return {error.code(), message};
+}
+
 std::string_view PlannedCall::type() const {
   return std::string_view(name).substr(0, name.find('.'));
 }
@@ -347,10 +359,11 @@ Result<CallPlan> CallPlan::Open(const std::string& dump_json, const PlanOptions&
   auto impl = std::make_shared<Impl>();
   impl->path = dump_json;
   Gatherer gatherer(options);
-  PL_TRY_ASSIGN(
-      dump_json::DumpFile dump,
-      dump_json::VisitDumpFile(dump_json, options.salvage,
-                               [&](dump_json::VisitedCall&& visited) { gatherer.Add(visited); }));
+  auto dump_read = dump_json::VisitDumpFile(
+      dump_json, options.salvage,
+      [&](dump_json::VisitedCall&& visited) { gatherer.Add(visited); });
+  if (!dump_read) return UnreadableDump(dump_read.error(), dump_json);
+  dump_json::DumpFile dump = *std::move(dump_read);
   PL_TRY(gatherer.Check(dump_json, dump.header));
   if (dump.loss.truncated) {
     impl->warnings.push_back(fmt::format("{}: is cut; its calls up to byte {} are used", dump_json,

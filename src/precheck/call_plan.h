@@ -40,6 +40,9 @@ struct EntryRange {
   [[nodiscard]] bool empty() const { return begin == end; }
 };
 
+// An error of reading a dump.json as commands say it that run its calls: a cut file is written anew.
+Error UnreadableDump(const Error& error, const std::string& dump_json);
+
 struct PlannedCall {
   std::string name;                             // "Functional.conv2d.0"
   [[nodiscard]] std::string_view type() const;  // "Functional"; views into `name`

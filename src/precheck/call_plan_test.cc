@@ -148,7 +148,10 @@ TEST_F(CallPlanTest, AnEmptyRecordingIsNoError) {
 TEST_F(CallPlanTest, ACutFileIsReadUpToTheCutOnlyWhenAsked) {
   const std::string dump = Dump({Entry("Torch.add.0.forward"), Entry("Torch.mul.0.forward")});
   const std::string cut = dump.substr(0, dump.size() - 40);
-  EXPECT_TRUE(Contains(ErrorOf(cut, ErrorCode::kCorrupt), "dump.json"));
+  const std::string refused = ErrorOf(cut, ErrorCode::kCorrupt);
+  EXPECT_TRUE(Contains(refused, "dump.json"));
+  EXPECT_TRUE(Contains(refused, fmt::format("(plumb recover {})", directory_.path())));
+  EXPECT_FALSE(Contains(refused, "--salvage"));
   const auto plan = Open(cut, {.salvage = true});
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_EQ(plan->size(), 1u);
@@ -257,14 +260,19 @@ TEST_F(CallPlanTest, EveryLevelAndTaskOfUpstreamIsTold) {
 
 class RecordedDataTest : public CallPlanTest {
  protected:
-  // A recording of two calls with tensors in files; the first one's file is `name`.
-  Result<CallPlan> OpenWith(const std::string& name) {
+  // A recording of two calls with tensors in files; the first one's file is `name`, and of `dtype`
+  // as the dump says.
+  Result<CallPlan> OpenWith(const std::string& name, const std::string& dtype = "float32",
+                            const std::string& shape = "[2, 3]") {
     std::filesystem::create_directories(directory_.Path("dump_tensor_data"));
-    const auto tensor = [](const std::string& file) {
-      return std::string(kTensor).insert(1, fmt::format(R"("data_name": "{}", )", file));
+    const auto tensor = [](const std::string& file, const std::string& type,
+                           const std::string& sizes) {
+      return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.{}", "shape": {},)"
+                         R"( "Max": 1.0, "Min": 0.0, "data_name": "{}"}})",
+                         type, sizes, file);
     };
-    std::string text = Dump({Entry("Torch.add.0.forward", tensor(name)),
-                             Entry("Torch.add.1.forward", tensor("sound.pt"))});
+    std::string text = Dump({Entry("Torch.add.0.forward", tensor(name, dtype, shape)),
+                             Entry("Torch.add.1.forward", tensor("sound.pt", "float32", "[2, 3]"))});
     const std::string null = R"("dump_data_dir": null)";
     text.replace(text.find(null), null.size(), R"("dump_data_dir": "/where/it/was/recorded")");
     Copy("torch_pt/float32.pt", "sound.pt");
@@ -299,6 +307,37 @@ TEST_F(RecordedDataTest, UnreadableTensorsCostTheirCallAlone) {
     EXPECT_EQ(call.error().cause, SkipCause::kMissingData) << call.error().Text();
     EXPECT_TRUE(plan->Prepare(1)) << name;
   }
+}
+
+// The file of another tensor would make another call of it.
+TEST_F(RecordedDataTest, AFileOfAnotherTypeOrShapeCostsItsCall) {
+  const auto skip_of = [&](const char* dtype, const char* shape) {
+    const auto plan = OpenWith("a.pt", dtype, shape);
+    Copy("torch_pt/float32.pt", "a.pt");
+    const auto call = plan->Prepare(0);
+    EXPECT_TRUE(plan->Prepare(1));
+    return call ? std::string("none") : call.error().Text();
+  };
+  EXPECT_EQ(skip_of("float32", "[2, 3]"), "none");
+  EXPECT_EQ(skip_of("some_new_float", "[2, 3]"), "none");
+  EXPECT_EQ(skip_of("float32", "[3, 2]"),
+            "missing-data: input_args.0: a.pt: holds the shape (2, 3) (expected (3, 2), as "
+            "dump.json says)");
+  EXPECT_EQ(skip_of("float16", "[2, 3]"),
+            "missing-data: input_args.0: a.pt: holds elements of type float32 (expected float16, as "
+            "dump.json says)");
+  EXPECT_NE(skip_of("bfloat16", "[2, 3]"), "none");
+}
+
+// NumPy has no bfloat16: the call gets the type that was recorded all the same.
+TEST_F(RecordedDataTest, AnArrayOfFloat32StandsForBFloat16) {
+  const auto plan = OpenWith("array.npy", "bfloat16", "[2, 3]");
+  Copy("npy/float32.npy", "array.npy");
+  const auto call = plan->Prepare(0);
+  ASSERT_TRUE(call) << call.error().Text();
+  EXPECT_EQ(call->args[0].As<TensorPlace>()->dtype, DType::kBFloat16);
+  std::vector<std::byte> memory(call->input_bytes);
+  EXPECT_TRUE(FillInputs(*call, memory));
 }
 
 TEST_F(RecordedDataTest, ATensorThatVanishesMeanwhileIsMissing) {

@@ -65,6 +65,22 @@ Result<std::string> FindPython(const std::string& chosen) {
                            fmt::join(tried, ", "), kChosen));
 }
 
+std::vector<std::string> ModuleWords(std::string_view module) {
+  constexpr std::string_view kProgram =
+      "import importlib.util, json, os, runpy, sys\n"
+      "try:\n"
+      "    if importlib.util.find_spec('{0}') is None:\n"
+      "        raise ImportError('there is no {0}')\n"
+      "except Exception as error:\n"
+      "    text = '%s: %s (expected an interpreter that has plumbline and the framework of the '\n"
+      "    text += 'recording). Name that one'\n"
+      "    line = json.dumps({{'error': text % (type(error).__name__, error)}}) + '\\n'\n"
+      "    os.write(3, line.encode())\n"
+      "    sys.exit(1)\n"
+      "runpy.run_module('{0}', run_name='__main__', alter_sys=True)\n";
+  return {"-c", fmt::format(kProgram, module)};
+}
+
 Result<ExecutorServer> ExecutorServer::Launch(const ServerProgram& program,
                                               const ServerStart& start,
                                               std::span<const SharedBytes* const> memory) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file/file_bytes.h"
@@ -23,10 +24,13 @@ namespace plumbline::precheck {
 // program, else of PATH. kNotFound: none can be run; the message names what was tried.
 Result<std::string> FindPython(const std::string& chosen);
 
+// The words behind an interpreter that run a module of plumbline, as -m does. Where there is no such
+// module, descriptor 3 gets a line {"error": text} and nobody prints anything.
+std::vector<std::string> ModuleWords(std::string_view module);
+
 struct ServerProgram {
   std::string python;  // empty: FindPython()
-  std::vector<std::string> words = {"-m",
-                                    "plumbline.precheck_run.server"};  // behind the interpreter
+  std::vector<std::string> words = ModuleWords("plumbline.precheck_run.server");
   // How long loading a framework may take: minutes on a network file system.
   std::chrono::seconds start_limit{600};
 };

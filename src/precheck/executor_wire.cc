@@ -18,13 +18,6 @@ Error NoAnswer(std::string_view what) {
   return {ErrorCode::kCorrupt, fmt::format("an answer of an executor: {}", what)};
 }
 
-SkipCause CauseOf(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(SkipCause::kNoCounterpart); ++i) {
-    if (CauseName(static_cast<SkipCause>(i)) == name) return static_cast<SkipCause>(i);
-  }
-  return SkipCause::kDeviceFailed;
-}
-
 class AnswerReader {
  public:
   explicit AnswerReader(std::string_view line) : line_(line), in_(line, kDeepestAnswer) {}
@@ -124,7 +117,8 @@ class AnswerReader {
       one = text;
     }
     if (in_.NextElement() || in_.failed()) return NoAnswer("a skip with more than cause and text");
-    return SideValue(tl::make_unexpected(Skip{CauseOf(texts[0]), texts[1]}));
+    return SideValue(tl::make_unexpected(Skip{
+        ParseCause(texts[0]).value_or(SkipCause::kDeviceFailed), texts[1]}));
   }
 
   std::string_view line_;
@@ -199,7 +193,8 @@ Result<ExecutorHello> ParseHello(std::string_view line) {
 
 Result<ServerFacts> ParseServerFacts(std::string_view line) {
   PL_TRY_ASSIGN(const json::Value value, ParseSaying(line, "the Python interpreter"));
-  ServerFacts facts{TextOf(value, "framework_version"), TextOf(value, "device"), {}};
+  ServerFacts facts{TextOf(value, "framework_version"), TextOf(value, "device"),
+                    TextOf(value, "device_name"), {}};
   if (!IsReady(value) || facts.device.empty()) {
     return Error(ErrorCode::kCorrupt,
                  "the Python interpreter: does not say that it is ready, or with which device");

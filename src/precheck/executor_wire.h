@@ -53,6 +53,7 @@ Result<ExecutorHello> ParseHello(std::string_view line);
 struct ServerFacts {
   std::string framework_version;     // "2.7.1"
   std::string device;                // "npu", without a number
+  std::string device_name;           // "NVIDIA H100 80GB HBM3"; empty where there is none
   std::vector<std::string> missing;  // names of the inventory that this framework does not have
 };
 struct ExecutorEnd {

@@ -298,7 +298,9 @@ Result<LoadedCall> LoadCall(const CallSource& source) {
 Result<json::Value> AskWriter(const WriterProgram& program,
                               std::span<const SharedBytes* const> memory, const std::string& line) {
   PL_TRY_ASSIGN(const std::string python, FindPython(program.python));
-  PL_TRY_ASSIGN(ChildProcess child, ChildProcess::Start({python, "-m", program.module}, memory));
+  std::vector<std::string> words = ModuleWords(program.module);
+  words.insert(words.begin(), python);
+  PL_TRY_ASSIGN(ChildProcess child, ChildProcess::Start(words, memory));
   const Result<std::string> text = child.Ask(line);
   if (!text) {
     return Error(ErrorCode::kIo,

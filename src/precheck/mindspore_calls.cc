@@ -500,8 +500,9 @@ Result<MindSporePlan> MindSporePlan::Open(const std::string& dump_json, uint64_t
     }
     impl->Take(visited);
   };
-  PL_TRY_ASSIGN(const dump_json::DumpFile dump, dump_json::VisitDumpFile(dump_json, false, take));
-  PL_TRY(impl->ReadHeader(dump.header));
+  const auto dump = dump_json::VisitDumpFile(dump_json, false, take);
+  if (!dump) return UnreadableDump(dump.error(), dump_json);
+  PL_TRY(impl->ReadHeader(dump->header));
   PL_TRY_ASSIGN(impl->file, File::OpenRead(dump_json));
   if (odd > 0) {
     impl->warnings.push_back(
@@ -686,7 +687,7 @@ class RanJudge {
     if (!ran_.bench->forward) return SkippedDirection(ran_.bench->forward.error());
     const ReturnedSide bench{&*ran_.bench->forward, ran_.bench_memory};
     if (ran_.device != nullptr) {
-      if (!ran_.device->forward) return SkippedDirection(ran_.device->forward.error());
+      if (!ran_.device->forward) return SkippedDirection(OnDevice(ran_.device->forward.error()));
       return JudgeForward(call_.name, bench, {&*ran_.device->forward, ran_.device_memory}, limits_);
     }
     if (made_.forward_skip) return SkippedDirection(*made_.forward_skip);
@@ -702,8 +703,9 @@ class RanJudge {
     for (const SideResult* side : {ran_.bench, ran_.device}) {
       if (side == nullptr) continue;
       // An executor that ended in the forward has said nothing of the backward.
-      if (!side->backward) return SkippedDirection(ForwardSkip(*side));
-      if (!*side->backward) return SkippedDirection(side->backward->error());
+      if (side->backward && *side->backward) continue;
+      Skip skip = side->backward ? side->backward->error() : ForwardSkip(*side);
+      return SkippedDirection(side == ran_.device ? OnDevice(std::move(skip)) : std::move(skip));
     }
     const ReturnedSide bench{&**ran_.bench->backward, ran_.bench_memory};
     if (ran_.device != nullptr) {

@@ -78,10 +78,40 @@ std::string_view CauseName(SkipCause cause) {
       return "no-output";
     case SkipCause::kNoCounterpart:
       return "no-counterpart";
+    case SkipCause::kOther:
+      return "other";
   }
   return "unsupported-type";
 }
 
+std::optional<SkipCause> ParseCause(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(SkipCause::kOther); ++i) {
+    if (CauseName(static_cast<SkipCause>(i)) == name) return static_cast<SkipCause>(i);
+  }
+  return std::nullopt;
+}
+
 std::string Skip::Text() const { return fmt::format("{}: {}", CauseName(cause), detail); }
+
+Skip ParseSkip(std::string_view text) {
+  const size_t colon = text.find(": ");
+  const auto cause = ParseCause(text.substr(0, colon));
+  if (!cause || colon == std::string_view::npos) return {SkipCause::kOther, std::string(text)};
+  return {*cause, std::string(text.substr(colon + 2))};
+}
+
+constexpr std::string_view kOnDevice = "on the device: ";
+
+Skip OnDevice(Skip skip) {
+  const bool says_where = skip.cause != SkipCause::kCrashed && skip.cause != SkipCause::kTimeout;
+  if (!says_where) skip.detail.insert(0, kOnDevice);
+  return skip;
+}
+
+bool IsDeviceFailure(const Skip& skip) {
+  if (skip.cause == SkipCause::kDeviceFailed) return true;
+  const bool ended = skip.cause == SkipCause::kCrashed || skip.cause == SkipCause::kTimeout;
+  return ended && skip.detail.starts_with(kOnDevice);
+}
 
 }  // namespace plumbline::precheck

@@ -42,15 +42,24 @@ enum class SkipCause : uint8_t {
   kBackwardSkipped,
   kNoOutput,
   kNoCounterpart,
+  kOther,  // of a row that another tool wrote, whose message names none of these
 };
 // "unsupported-type".
 std::string_view CauseName(SkipCause cause);
+std::optional<SkipCause> ParseCause(std::string_view name);
 
 struct Skip {
   SkipCause cause = SkipCause::kUnsupportedType;
   std::string detail;
   [[nodiscard]] std::string Text() const;  // "timeout: no answer within 600 s"
 };
+// A Skip of its text, with what other tools write there as the detail of kOther.
+Skip ParseSkip(std::string_view text);
+
+// The reason of a device whose benchmark has none: a crash or a hang says where it was.
+Skip OnDevice(Skip skip);
+// Whether a device failed where the benchmark did not: it raised, crashed or hung.
+bool IsDeviceFailure(const Skip& skip);
 
 // A T, or why there is none. `return Skip{...}` and `return value` both work.
 template <class T>

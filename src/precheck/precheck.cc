@@ -1,9 +1,9 @@
 #include "precheck/precheck.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +21,7 @@
 #include "precheck/mindspore_error_data.h"
 #include "precheck/output_grade.h"
 #include "precheck/result_files.h"
+#include "report/findings.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -29,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostBenchWorkers = 64;
 constexpr size_t kFewestSlots = 6, kMostPoolSlots = 96;
+constexpr std::string_view kAnyDevice = "auto";
 
 DirectionOutcome SkippedDirection(Skip skip) {
   DirectionOutcome outcome;
@@ -62,9 +64,8 @@ class TorchCalls : public CheckedCalls {
 
   [[nodiscard]] CallOutcome Judge(const RanCall& ran) const override {
     // A call that fails on the benchmark side is made again wrongly, whatever the device says.
-    for (const SideResult* side : {ran.bench, ran.device}) {
-      if (!side->forward) return Skipped(ran.index, side->forward.error());
-    }
+    if (!ran.bench->forward) return Skipped(ran.index, ran.bench->forward.error());
+    if (!ran.device->forward) return Skipped(ran.index, OnDevice(ran.device->forward.error()));
     const PreparedCall& call = ran.to_run->call;
     CallOutcome outcome;
     outcome.name = call.name;
@@ -112,8 +113,10 @@ using SaveCall = std::function<plumbline::Status(const std::string& directory, c
                                                  const CallOutcome& outcome)>;
 class KeepingCalls : public CheckedCalls {
  public:
-  KeepingCalls(const CheckedCalls& calls, std::string directory, SaveCall save)
-      : calls_(calls), directory_(std::move(directory)), save_(std::move(save)) {}
+  KeepingCalls(const CheckedCalls& calls, SaveCall save) : calls_(calls), save_(std::move(save)) {}
+
+  // Before the first call is judged.
+  void set_directory(std::string directory) { directory_ = std::move(directory); }
 
   [[nodiscard]] OrSkip<CallToRun> Prepare(size_t index) const override {
     return calls_.Prepare(index);
@@ -141,12 +144,37 @@ class KeepingCalls : public CheckedCalls {
 
  private:
   const CheckedCalls& calls_;
-  const std::string directory_;
+  std::string directory_;
   const SaveCall save_;
   mutable std::mutex mutex_;
   mutable bool has_saved_ = false;
   mutable std::string problem_;
 };
+
+// The options that a run needs again to go on, as the command has them.
+std::string ResumeOptions(const PrecheckOptions& options, const std::string& device) {
+  std::string words;
+  const auto add = [&](bool is_needed, std::string_view option, const std::string& value) {
+    if (is_needed) words += fmt::format(" {} {}", option, report::ShellWord(value));
+  };
+  const PlanOptions& plan = options.plan;
+  const bool has_config = !options.config_path.empty();
+  add(!device.empty(), "--device_type", device);
+  if (options.devices != std::vector<int>{0}) {
+    words += fmt::format(" -d {}", fmt::join(options.devices, " "));
+  }
+  add(has_config, "--config", options.config_path);
+  add(has_config || plan.seed != kDefaultSeed, "--seed", std::to_string(plan.seed));
+  add(options.workers > 0, "-n", std::to_string(options.workers));
+  add(options.worker_threads != 1, "--worker_threads", std::to_string(options.worker_threads));
+  add(options.max_abs_error != MindSporeLimits().max_abs_error, "--max_abs_err",
+      fmt::format("{}", options.max_abs_error));
+  add(!options.python.empty(), "--python", options.python);
+  if (plan.dedupe) words += " --dedup";
+  if (options.save_error_data) words += " --save_error_data";
+  if (options.sorted) words += " --sorted";
+  return words;
+}
 
 // What the recordings of the frameworks have different.
 struct RecordingForm {
@@ -168,21 +196,19 @@ class Precheck {
         plan_(plan),
         places_(plan.size()),
         calls_(calls),
-        form_(std::move(form)) {
+        form_(std::move(form)),
+        device_type_(options.device_type) {
     for (size_t i = 0; i < plan.size(); ++i) places_.Add(i, NameAt{plan});
   }
 
   Result<PrecheckReport> Run() {
     const auto begin = Clock::now();
-    PL_TRY(OpenFiles());
-    if (options_.save_error_data) {
-      keeping_.emplace(calls_, form_.error_data + (form_.has_timestamp ? files_->timestamp() : ""),
-                       form_.save);
-    }
-    PL_TRY(RecordUnrunnable());
+    PL_TRY(LearnFacts());
+    PL_TRY(FindEarlier());
+    if (options_.save_error_data) keeping_.emplace(calls_, form_.save);
     if (plumbline::Status run = RunRunnable(); !run) {
-      // Where no device and no interpreter is there, nothing is left of the attempt.
-      if (options_.resume_path.empty() && done_ == 0) RemoveFiles();
+      // Where a device or an interpreter is no use, nothing is left of the attempt.
+      if (options_.resume_path.empty() && files_ && !any_judged_) files_->RemoveAll();
       return run.error();
     }
     if (options_.sorted) {
@@ -203,34 +229,78 @@ class Precheck {
     return places_.Find(call, NameAt{plan_});
   }
 
-  plumbline::Status OpenFiles() {
+  // What is known of the run before the device is.
+  plumbline::Status LearnFacts() {
+    PL_TRY_ASSIGN(facts_.digest, DigestOfFile(plan_.path()));
+    PL_TRY_ASSIGN(facts_.dump_json, AbsolutePath(plan_.path()));
+    facts_.framework = plan_.framework();
+    if (form_.runs_device && device_type_ != kAnyDevice) facts_.device = device_type_;
+    facts_.seed = options_.plan.seed;
+    facts_.worker_threads = options_.worker_threads;
+    facts_.dedupe = options_.plan.dedupe;
+    facts_.precision = options_.precision;
+    facts_.max_abs_error = form_.files == ResultForm::kMindSpore ? options_.max_abs_error : 0;
+    return {};
+  }
+
+  [[nodiscard]] ResultFilesOptions FilesOptions() const {
     ResultFilesOptions options;
     options.form = form_.files;
     options.precision = options_.precision;
     options.retry_skipped = options_.retry_skipped;
-    if (options_.resume_path.empty()) {
-      PL_TRY_ASSIGN(files_, ResultFiles::Create(options_.output_dir,
-                                                ResultTimestamp(options_.output_dir), options));
-      return {};
-    }
+    options.facts = facts_;
+    return options;
+  }
+
+  // Of a run that goes on, what the earlier one judged; nothing is changed yet.
+  plumbline::Status FindEarlier() {
+    // Said before the framework is loaded: there is no place for the files.
+    if (options_.resume_path.empty()) return MakeDirectories(options_.output_dir);
     const auto is_planned = [this](std::string_view call) { return PlaceOf(call).has_value(); };
-    PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, options));
-    for (const auto& [call, done] : files_->done()) report_.AddEarlier(done.forward, done.backward);
+    PL_TRY_ASSIGN(files_, ResultFiles::Resume(options_.resume_path, is_planned, FilesOptions()));
+    for (const auto& [call, done] : files_->done()) {
+      report_.AddEarlier({PlaceOf(call).value_or(0), call, done.forward, done.backward,
+                          done.outputs, done.skip});
+    }
+    done_ = files_->done().size();
+    const std::optional<RunFacts>& earlier = files_->earlier_facts();
+    const bool is_known = earlier && !earlier->device.empty() && form_.runs_device;
+    if (is_known && device_type_ == kAnyDevice) device_type_ = earlier->device;
+    if (earlier) {
+      report_.device = earlier->device;
+      report_.framework_version = earlier->framework_version;
+    }
     return {};
   }
 
-  void RemoveFiles() const {
-    for (const std::string& path : {files_->details_path(), files_->result_path()}) {
-      (void)RemoveFile(path);
+  // The files, once nothing is in the way of the first row. Without `server` nothing is to run.
+  plumbline::Status BeginFiles(const ServerFacts* server) {
+    if (server != nullptr) {
+      report_.framework_version = facts_.framework_version = server->framework_version;
+      report_.device = facts_.device = form_.runs_device ? server->device : "recorded results";
+      if (form_.runs_device) facts_.device_name = server->device_name;
     }
+    if (files_) {
+      PL_TRY(files_->Begin(facts_));
+    } else {
+      PL_TRY_ASSIGN(files_,
+                    ResultFiles::Create(options_.output_dir, ResultTimestamp(options_.output_dir),
+                                        FilesOptions()));
+    }
+    if (keeping_) {
+      const std::string stamp = form_.has_timestamp ? files_->timestamp() : "";
+      keeping_->set_directory(form_.error_data + stamp);
+    }
+    return RecordUnrunnable();
   }
 
   [[nodiscard]] bool IsDone(size_t index) const {
-    return files_->done().contains(plan_.call(index).name);
+    return files_ && files_->done().contains(plan_.call(index).name);
   }
 
   plumbline::Status Record(size_t index, CallOutcome outcome) {
     PL_TRY(files_->Append(outcome));
+    any_judged_ = any_judged_ || outcome.forward.status != CheckStatus::kSkip;
     report_.Add(index, std::move(outcome));
     ++done_;
     if (options_.on_progress) options_.on_progress(done_, plan_.size());
@@ -239,7 +309,6 @@ class Precheck {
 
   // Calls that the plan leaves out have their rows too.
   plumbline::Status RecordUnrunnable() {
-    done_ = files_->done().size();
     for (size_t i = 0; i < plan_.size(); ++i) {
       const std::optional<Skip>& skip = plan_.call(i).skip;
       if (skip && !IsDone(i)) PL_TRY(Record(i, calls_.Skipped(i, *skip)));
@@ -253,7 +322,7 @@ class Precheck {
     PoolOptions pool;
     pool.program.python = options_.python;
     pool.framework = form_.executors;
-    pool.device_type = options_.device_type;
+    pool.device_type = device_type_;
     pool.devices = options_.devices;
     pool.device_workers =
         options_.workers > 0 ? options_.workers : static_cast<int>(options_.devices.size());
@@ -270,20 +339,19 @@ class Precheck {
   plumbline::Status RunRunnable() {
     std::vector<size_t> order = plan_.ByCost();
     std::erase_if(order, [this](size_t i) { return plan_.call(i).skip || IsDone(i); });
-    if (order.empty()) return {};
+    if (order.empty()) return BeginFiles(nullptr);
     PL_TRY_ASSIGN(const std::unique_ptr<ExecutorPool> pool,
                   ExecutorPool::Start(PoolOptionsFor(order.size())));
     const CheckedCalls& calls = keeping_ ? static_cast<const CheckedCalls&>(*keeping_) : calls_;
     FlowOptions flow;
     flow.threads = static_cast<size_t>(options_.threads);
     flow.is_stopped = options_.is_stopped;
+    flow.on_ready = [this](const ServerFacts& server) { return BeginFiles(&server); };
     PL_TRY_ASSIGN(const FlowEnd end,
                   RunCalls(calls, order, *pool, flow, [this](size_t index, CallOutcome outcome) {
                     return Record(index, std::move(outcome));
                   }));
     report_.was_interrupted = end.was_stopped;
-    report_.device = form_.runs_device ? end.facts.device : "recorded results";
-    report_.framework_version = end.facts.framework_version;
     return {};
   }
 
@@ -292,8 +360,12 @@ class Precheck {
     report_.framework = plan_.framework();
     report_.result_path = files_->result_path();
     report_.details_path = files_->details_path();
+    report_.planned_calls = plan_.size();
+    report_.resume_options = ResumeOptions(options_, form_.runs_device ? report_.device : "");
     report_.warnings = plan_.warnings();
-    if (options_.device_type == "auto" && report_.device == "cpu") {
+    report_.warnings.insert(report_.warnings.end(), files_->warnings().begin(),
+                            files_->warnings().end());
+    if (device_type_ == kAnyDevice && report_.device == "cpu") {
       report_.warnings.push_back(
           "there is no NPU and no CUDA device: the device side ran on the CPU, in the recorded "
           "types. Name another device with --device_type");
@@ -310,6 +382,9 @@ class Precheck {
   NameTable places_;
   const CheckedCalls& calls_;
   const RecordingForm form_;
+  std::string device_type_;  // of the options, or of the earlier run
+  RunFacts facts_;
+  bool any_judged_ = false;
   std::optional<KeepingCalls> keeping_;
   std::optional<ResultFiles> files_;
   PrecheckReport report_;

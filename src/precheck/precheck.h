@@ -25,7 +25,8 @@ struct PrecheckOptions {
   std::string output_dir = ".";
   PlanOptions plan;
 
-  // The device: "auto" is an NPU, else a CUDA device, else the CPU.
+  // The device: "auto" is an NPU, else a CUDA device, else the CPU; of a run that goes on that of
+  // the earlier run.
   std::string device_type = "auto";
   std::vector<int> devices = {0};
   int workers = 0;         // executors over all devices; 0: one per device
@@ -35,13 +36,14 @@ struct PrecheckOptions {
   std::string python;  // the interpreter; empty: FindPython()
   int threads = 0;     // of this program; 0: one per core
 
-  std::string resume_path;  // a result file to go on with; empty: new files
+  std::string resume_path;  // a result file to go on with, of the same run; empty: new files
   bool retry_skipped = false;
   bool sorted = false;  // rows in the order of the recording at the end
   int precision = 14;   // digits of doubles in the files, 0 to 20; not of MindSpore's
   double max_abs_error = MindSporeLimits().max_abs_error;  // of MindSpore: outputs above are errors
   bool save_error_data = false;
   std::string error_data_path = ".";
+  std::string config_path;  // of which settings came, for the command that goes on; empty: none
 
   std::function<void(uint64_t done, uint64_t all)> on_progress;
   std::function<bool()> is_stopped;  // asked several times a second; true ends the run, resumable

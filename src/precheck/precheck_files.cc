@@ -449,9 +449,7 @@ void AppendFacts(const PrecheckReport& report, ObjectWriter object) {
 std::vector<std::string> RemarksOf(const PrecheckReport& report) {
   std::vector<std::string> remarks;
   if (report.was_interrupted) {
-    remarks.push_back(
-        fmt::format("the run was interrupted. Go on with: plumb precheck {} --csv_path {}",
-                    report.dump_json, report.result_path));
+    remarks.push_back("the run was interrupted. Go on with: " + ResumeCommand(report));
   }
   if (report.earlier() > 0) {
     remarks.push_back(
@@ -562,7 +560,8 @@ std::string PageData(const PrecheckReport& report, const std::vector<OutputRow>&
   object.Integer("version", 1);
   object.Text("answer", FirstLine(report));
   const uint64_t judged = report.count(CheckStatus::kPass) + report.count(CheckStatus::kWarning);
-  object.Truth("is_good", report.count(CheckStatus::kError) == 0 && judged > 0);
+  object.Truth("is_good", report.count(CheckStatus::kError) == 0 && judged > 0 &&
+                              report.device_failures() == 0);
   AppendWorst(report, findings, object.Key("worst"));
   AppendFacts(report, ObjectWriter(object.Key("facts")));
   object.Texts("remarks", RemarksOf(report));

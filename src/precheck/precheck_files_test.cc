@@ -168,7 +168,10 @@ TEST_F(PrecheckFiles, FindingsOfEarlierRunsComeFromTheFile) {
   resumed.framework = "pytorch";
   resumed.result_path = report_.result_path;
   resumed.details_path = report_.details_path;
-  resumed.AddEarlier(CheckStatus::kPass, CheckStatus::kError);
+  resumed.AddEarlier({.name = "Functional.softmax.3",
+                      .forward = CheckStatus::kPass,
+                      .backward = CheckStatus::kError,
+                      .skip = {}});
   const auto findings = FindingsOf(resumed);
   ASSERT_TRUE(findings) << findings.error().message();
   ASSERT_EQ(findings->size(), 3U);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/process/log.h"
 #include "base/text/json.h"
 #include "base/text/number_text.h"
 #include "report/findings.h"
@@ -87,8 +88,51 @@ const NotPassed* WorstOf(const PrecheckReport& report, CheckStatus status) {
 
 // Of what this run did not judge again.
 std::string EarlierText(const PrecheckReport& report) {
-  return report.earlier() == 0 ? std::string()
-                               : fmt::format(", {} of them by an earlier run", report.earlier());
+  if (report.earlier() == 0) return {};
+  return fmt::format("; {} by an earlier run", CountText(report.earlier(), "call"));
+}
+
+// "6 random, 5 filtered": why calls have no verdict.
+std::string CausesText(const PrecheckReport& report, uint64_t not_reached) {
+  std::string text;
+  const auto add = [&](uint64_t calls, std::string_view why) {
+    if (calls > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", calls, why);
+  };
+  for (const CauseCount& cause : report.causes()) add(cause.not_judged, CauseName(cause.cause));
+  add(report.count(CheckStatus::kNone), "nothing to judge");
+  add(not_reached, "not reached");
+  return text;
+}
+
+// That no judged call is wrong, of how many, and why others were not judged.
+std::string NothingWrong(const PrecheckReport& report) {
+  const uint64_t judged = report.judged_calls();
+  const uint64_t all =
+      std::max(report.all_calls(), report.was_interrupted ? report.planned_calls : 0);
+  std::string line = "no wrong API in ";
+  if (judged < all) line += fmt::format("{} of ", judged);
+  line += fmt::format("{} ({} judged", CountText(all, "call"),
+                      CountText(report.outputs_judged(), "output"));
+  if (const uint64_t warned = report.count(CheckStatus::kWarning); warned > 0) {
+    line += fmt::format("; {} with a warning", CountText(warned, "call"));
+  }
+  line += EarlierText(report) + ")";
+  if (judged == all) return line;
+  return line + fmt::format(": {} not judged ({})", all - judged,
+                            CausesText(report, all - report.all_calls()));
+}
+
+// The calls that come behind the first one.
+template <class AddLine>
+void AddNext(const PrecheckReport& report, const AddLine& add) {
+  const bool starts_wrong = report.count(CheckStatus::kError) > 0;
+  size_t shown = 0;
+  for (size_t i = starts_wrong ? 1 : 0; i < report.not_passed().size(); ++i) {
+    const NotPassed& call = report.not_passed()[i];
+    if (call.severity < 1 || shown == kNextWorst) break;
+    if (shown++ == 0) add(starts_wrong ? "  next:" : "  warnings:");
+    add(fmt::format("    {}", SentenceOf(call, call.severity < 2 ? "warning: " : "")));
+  }
 }
 
 void AppendCounts(const StatusCounts& counts, std::string_view name, std::string& out) {
@@ -128,12 +172,18 @@ ResultForm FormOf(const PrecheckReport& report) {
 std::string ExtractCommand(const PrecheckReport& report, std::string_view call) {
   // The test runs where the call went wrong.
   if (report.framework != "pytorch" || report.dump_json.empty()) return {};
+  if (OneLine(call) != call) return {};
   std::string command = fmt::format("plumb extract {} {}", report::ShellWord(report.dump_json),
                                     report::ShellWord(std::string(call)));
   if (!report.device.empty() && report.device != "cpu") {
     command += " --device " + report::ShellWord(report.device);
   }
   return command;
+}
+
+std::string ResumeCommand(const PrecheckReport& report) {
+  return fmt::format("plumb precheck {} --csv_path {}{}", report::ShellWord(report.dump_json),
+                     report::ShellWord(report.result_path), report.resume_options);
 }
 
 // A skip counts where nothing worse is known of the call.
@@ -145,11 +195,15 @@ CheckStatus CallStatus(CheckStatus forward, CheckStatus backward) {
              : judged;
 }
 
+void PrecheckReport::Count(CheckStatus forward, CheckStatus backward) {
+  ++calls_[static_cast<size_t>(CallStatus(forward, backward))];
+  ++forward_[static_cast<size_t>(forward)];
+  ++backward_[static_cast<size_t>(backward)];
+}
+
 void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   const CheckStatus status = CallStatus(outcome.forward.status, outcome.backward.status);
-  ++calls_[static_cast<size_t>(status)];
-  ++forward_[static_cast<size_t>(outcome.forward.status)];
-  ++backward_[static_cast<size_t>(outcome.backward.status)];
+  Count(outcome.forward.status, outcome.backward.status);
   merged_ += outcome.merged_calls;
   double severity = 0;
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
@@ -160,26 +214,40 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   }
   // One cause per call: that of the forward, which is why there is no backward then.
   const DirectionOutcome& skipped = outcome.forward.skip ? outcome.forward : outcome.backward;
-  if (skipped.skip) AddSkip(place, outcome.name, *skipped.skip);
+  if (skipped.skip) AddSkip(place, outcome.name, *skipped.skip, status != CheckStatus::kSkip);
   if (status == CheckStatus::kPass || status == CheckStatus::kNone) return;
   not_passed_.push_back({place, std::move(outcome), severity});
   if (not_passed_.size() > 2 * most_kept_) Trim();
 }
 
-void PrecheckReport::AddEarlier(CheckStatus forward, CheckStatus backward) {
-  ++calls_[static_cast<size_t>(CallStatus(forward, backward))];
-  ++forward_[static_cast<size_t>(forward)];
-  ++backward_[static_cast<size_t>(backward)];
+void PrecheckReport::AddEarlier(const EarlierCall& call) {
+  Count(call.forward, call.backward);
   ++earlier_;
+  outputs_ += call.outputs;
+  const bool is_judged = CallStatus(call.forward, call.backward) != CheckStatus::kSkip;
+  if (call.skip) {
+    AddSkip(call.place, call.name, *call.skip, is_judged);
+  } else if (!is_judged) {
+    AddSkip(call.place, call.name, {SkipCause::kOther, "the files do not say why"}, is_judged);
+  }
 }
 
-void PrecheckReport::AddSkip(size_t place, const std::string& call, const Skip& skip) {
+void PrecheckReport::AddSkip(size_t place, const std::string& call, const Skip& skip,
+                             bool is_judged) {
+  if (IsDeviceFailure(skip)) {
+    const bool is_first = device_failures_++ == 0 || place < device_failure_place_;
+    if (is_first) {
+      device_failure_ = call;
+      device_failure_place_ = place;
+    }
+  }
   auto at = std::ranges::find(causes_, skip.cause, &CauseCount::cause);
   if (at == causes_.end()) {
-    causes_.push_back({skip.cause, 0, call, skip.detail, place});
+    causes_.push_back({skip.cause, 0, 0, call, skip.detail, place});
     at = causes_.end() - 1;
   }
   ++at->calls;
+  at->not_judged += is_judged ? 0 : 1;
   // Whatever the order in which calls end.
   if (place < at->example_place) {
     at->example_call = call;
@@ -206,6 +274,10 @@ void PrecheckReport::Finish() {
 
 uint64_t PrecheckReport::all_calls() const {
   return std::accumulate(calls_.begin(), calls_.end(), uint64_t{0});
+}
+
+uint64_t PrecheckReport::judged_calls() const {
+  return count(CheckStatus::kPass) + count(CheckStatus::kWarning) + count(CheckStatus::kError);
 }
 
 const OutputRow* WorstRow(const CallOutcome& outcome) {
@@ -244,59 +316,58 @@ std::string OutputText(const std::string& row_name) {
 }
 
 std::string FirstLine(const PrecheckReport& report) {
-  const uint64_t errors = report.count(CheckStatus::kError);
+  const std::string failed = report.device_failures() == 0 ? std::string()
+                                                           : fmt::format("failed on the device: {}",
+                                                                         report.device_failures());
+  const auto behind = [&](std::string line) {
+    return OneLine(failed.empty() ? line : line + "; " + failed);
+  };
   if (const NotPassed* worst = WorstOf(report, CheckStatus::kError)) {
-    return SentenceOf(*worst, "wrong: ");
+    return behind(SentenceOf(*worst, "wrong: "));
   }
   const std::string calls = CountText(report.all_calls(), "call");
-  if (errors > 0) return fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report));
-  const uint64_t judged = report.count(CheckStatus::kPass) + report.count(CheckStatus::kWarning);
+  if (const uint64_t errors = report.count(CheckStatus::kError); errors > 0) {
+    return behind(fmt::format("wrong: {} of {}{}", errors, calls, EarlierText(report)));
+  }
   if (report.all_calls() == 0) return "nothing judged: no calls of APIs are in the recording";
-  if (judged == 0) return fmt::format("nothing judged: all {} skipped", calls);
-  std::string line = fmt::format("no wrong API in {} ({} judged{})", calls,
-                                 CountText(report.outputs_judged(), "output"), EarlierText(report));
-  if (const uint64_t warned = report.count(CheckStatus::kWarning); warned > 0) {
-    line += fmt::format("; {} with a warning", warned);
-  }
-  if (const uint64_t skipped = report.count(CheckStatus::kSkip); skipped > 0) {
-    line += fmt::format("; {} skipped", skipped);
-  }
-  return line;
+  if (report.judged_calls() == 0)
+    return behind(fmt::format("nothing judged: all {} skipped", calls));
+  // What a device cannot run is worse news than that the rest is right.
+  return failed.empty() ? NothingWrong(report) : failed + "; " + NothingWrong(report);
 }
 
 std::string AnswerText(const PrecheckReport& report) {
-  std::string text = FirstLine(report) + "\n";
-  if (const NotPassed* worst = WorstOf(report, CheckStatus::kError)) {
-    const std::string command = ExtractCommand(report, worst->outcome.name);
-    if (!command.empty()) text += fmt::format("  as a test: {}\n", command);
-  }
-  text += fmt::format("  calls: {}\n  forward: {}\n  backward: {}\n", CountsText(report.calls()),
-                      CountsText(report.forward()), CountsText(report.backward()));
-  const bool starts_wrong = report.count(CheckStatus::kError) > 0;
-  size_t shown = 0;
-  for (size_t i = starts_wrong ? 1 : 0; i < report.not_passed().size(); ++i) {
-    const NotPassed& call = report.not_passed()[i];
-    if (call.severity < 1 || shown == kNextWorst) break;
-    if (shown++ == 0) text += starts_wrong ? "  next:\n" : "  warnings:\n";
-    text += fmt::format("    {}\n", SentenceOf(call, call.severity < 2 ? "warning: " : ""));
-  }
+  std::string text;
+  // Names and messages come from files of anyone: none may begin a line of its own.
+  const auto add = [&](std::string_view line) { text += OneLine(line) + "\n"; };
+  add(FirstLine(report));
+  const NotPassed* const worst = WorstOf(report, CheckStatus::kError);
+  const std::string command = worst != nullptr ? ExtractCommand(report, worst->outcome.name)
+                              : report.device_failures() > 0
+                                  ? ExtractCommand(report, report.device_failure())
+                                  : std::string();
+  if (!command.empty()) add(fmt::format("  as a test: {}", command));
+  add(fmt::format("  calls: {}", CountsText(report.calls())));
+  add(fmt::format("  forward: {}", CountsText(report.forward())));
+  add(fmt::format("  backward: {}", CountsText(report.backward())));
+  AddNext(report, add);
   for (const CauseCount& cause : report.causes()) {
-    text += fmt::format("  skipped, {}: {}, such as {}: {}\n", CauseName(cause.cause), cause.calls,
-                        cause.example_call, OneLineOf(cause.example_detail));
+    add(fmt::format("  skipped, {}: {}, such as {}: {}", CauseName(cause.cause), cause.calls,
+                    cause.example_call, OneLineOf(cause.example_detail)));
   }
   if (report.merged() > 0) {
-    text += fmt::format("  left out: {} like others\n", CountText(report.merged(), "call"));
+    add(fmt::format("  left out: {} like others", CountText(report.merged(), "call")));
   }
   if (!report.device.empty()) {
     const auto here = static_cast<double>(report.all_calls() - report.earlier());
-    text += fmt::format("  device: {} ({} {}), {:.1f} s, {:.0f} calls/s\n", report.device,
-                        report.framework, report.framework_version, report.seconds,
-                        here / std::max(report.seconds, 1e-9));
+    add(fmt::format("  device: {} ({} {}), {:.1f} s, {:.0f} calls/s", report.device,
+                    report.framework, report.framework_version, report.seconds,
+                    here / std::max(report.seconds, 1e-9)));
   }
   for (const std::string* path : {&report.result_path, &report.details_path, &report.error_data}) {
-    if (!path->empty()) text += fmt::format("  written: {}\n", *path);
+    if (!path->empty()) add(fmt::format("  written: {}", *path));
   }
-  for (const std::string& path : report.files) text += fmt::format("  written: {}\n", path);
+  for (const std::string& path : report.files) add(fmt::format("  written: {}", path));
   return text;
 }
 
@@ -322,9 +393,10 @@ std::string AnswerJson(const PrecheckReport& report) {
   out += ',';
   AppendCounts(report.backward(), "backward", out);
   out += fmt::format(
-      ",\"outputs_judged\":{},\"earlier\":{},\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
-      report.outputs_judged(), report.earlier(), report.merged(), report.was_interrupted,
-      report.seconds);
+      ",\"calls_judged\":{},\"outputs_judged\":{},\"failed_on_device\":{},\"earlier\":{},"
+      "\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
+      report.judged_calls(), report.outputs_judged(), report.device_failures(), report.earlier(),
+      report.merged(), report.was_interrupted, report.seconds);
   out += ",\"skipped\":[";
   for (size_t i = 0; i < report.causes().size(); ++i) {
     const CauseCount& cause = report.causes()[i];

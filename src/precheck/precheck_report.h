@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,18 @@ struct NotPassed {
 struct CauseCount {
   SkipCause cause = SkipCause::kUnsupportedType;
   uint64_t calls = 0;
+  uint64_t not_judged = 0;  // of these the calls that count as skipped: nothing worse is known
   std::string example_call, example_detail;  // of the first one in the recording
   size_t example_place = 0;
+};
+
+// A call that an earlier run judged, of which the files say no more than this.
+struct EarlierCall {
+  size_t place = 0;  // in the recording
+  std::string name;
+  CheckStatus forward = CheckStatus::kNone, backward = CheckStatus::kNone;
+  uint64_t outputs = 0;  // that were judged
+  std::optional<Skip> skip;
 };
 
 // Thread-compatible.
@@ -42,8 +53,7 @@ class PrecheckReport {
   explicit PrecheckReport(size_t most_kept = 10000) : most_kept_(most_kept) {}
 
   void Add(size_t place, CallOutcome outcome);
-  // A call that an earlier run judged, of which only the statuses are known.
-  void AddEarlier(CheckStatus forward, CheckStatus backward);
+  void AddEarlier(const EarlierCall& call);
   // Sorts not_passed(), the worst first, then as recorded. To be called after the last Add().
   void Finish();
 
@@ -55,7 +65,11 @@ class PrecheckReport {
     return calls_[static_cast<size_t>(status)];
   }
   [[nodiscard]] uint64_t all_calls() const;
-  [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }  // without earlier ones
+  [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }
+  [[nodiscard]] uint64_t judged_calls() const;  // with a verdict; a skip is none
+  // Calls that failed on the device and not on the CPU (IsDeviceFailure()), and the first of them.
+  [[nodiscard]] uint64_t device_failures() const { return device_failures_; }
+  [[nodiscard]] const std::string& device_failure() const { return device_failure_; }
   [[nodiscard]] uint64_t earlier() const { return earlier_; }
   [[nodiscard]] uint64_t merged() const { return merged_; }
   // The most frequent first.
@@ -69,16 +83,22 @@ class PrecheckReport {
   std::string error_data;          // directory; empty: none was written
   std::vector<std::string> files;  // beside the two csv files
   std::vector<std::string> warnings;
+  std::string resume_options;  // what ResumeCommand() needs beside the files
+  uint64_t planned_calls = 0;  // of the recording; 0: not known
   double seconds = 0;
   bool was_interrupted = false;
 
  private:
-  void AddSkip(size_t place, const std::string& call, const Skip& skip);
+  void Count(CheckStatus forward, CheckStatus backward);
+  void AddSkip(size_t place, const std::string& call, const Skip& skip, bool is_judged);
   void Trim();
 
   size_t most_kept_;
   StatusCounts calls_{}, forward_{}, backward_{};
   uint64_t outputs_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  uint64_t device_failures_ = 0;
+  std::string device_failure_;
+  size_t device_failure_place_ = 0;
   std::vector<CauseCount> causes_;
   std::vector<NotPassed> not_passed_;
 };
@@ -97,10 +117,14 @@ std::string ReasonText(const OutputRow& row);
 // "Functional.softmax.3 backward output.0" of a row's name.
 std::string OutputText(const std::string& row_name);
 
-// The command that makes a unit test of a call; empty: there is none for recordings of this kind.
+// The command that makes a unit test of a call; empty: there is none for recordings of this kind, or
+// the name of the call cannot be typed.
 std::string ExtractCommand(const PrecheckReport& report, std::string_view call);
+// The command that goes on with an interrupted run.
+std::string ResumeCommand(const PrecheckReport& report);
 
-// "wrong: Functional.softmax.3 ...", how an answer begins.
+// "wrong: Functional.softmax.3 ...", how an answer begins: the worst output, what failed on the
+// device alone, or how many calls of the recording were judged and found right.
 std::string FirstLine(const PrecheckReport& report);
 // The lines of an answer; the first one is the answer: the worst API and why, or that there is
 // none.

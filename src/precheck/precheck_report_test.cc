@@ -78,7 +78,9 @@ TEST(PrecheckReport, SaysThatNothingIsWrong) {
   report.Add(4, Skipped("Torch.gone.0", SkipCause::kNotInInventory));
   report.Add(5, Skipped("Torch.rand.1", SkipCause::kRandom));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report), "no wrong API in 6 calls (3 outputs judged); 3 skipped");
+  EXPECT_EQ(FirstLineOf(report),
+            "no wrong API in 3 of 6 calls (3 outputs judged): 3 not judged (2 random, 1 "
+            "not-in-inventory)");
   ASSERT_EQ(report.causes().size(), 2U);
   EXPECT_EQ(report.causes()[0].cause, SkipCause::kRandom);
   EXPECT_EQ(report.causes()[0].calls, 2U);
@@ -117,10 +119,113 @@ TEST(PrecheckReport, TheWorstStayWhateverTheOrder) {
 
 TEST(PrecheckReport, EarlierErrorsCount) {
   PrecheckReport report;
-  report.AddEarlier(CheckStatus::kPass, CheckStatus::kError);
+  report.AddEarlier({.name = "Torch.add.0",
+                     .forward = CheckStatus::kPass,
+                     .backward = CheckStatus::kError,
+                     .outputs = 2,
+                     .skip = {}});
   report.Add(1, Passed("Torch.add.1"));
   report.Finish();
-  EXPECT_EQ(FirstLineOf(report), "wrong: 1 of 2 calls, 1 of them by an earlier run");
+  EXPECT_EQ(FirstLineOf(report), "wrong: 1 of 2 calls; 1 call by an earlier run");
+}
+
+TEST(PrecheckReport, EarlierCallsCountAsThoseOfThisRun) {
+  PrecheckReport report;
+  report.AddEarlier({.place = 0,
+                     .name = "Torch.add.0",
+                     .forward = CheckStatus::kPass,
+                     .outputs = 2,
+                     .skip = {}});
+  report.AddEarlier({.place = 1,
+                     .name = "Torch.rand.0",
+                     .forward = CheckStatus::kSkip,
+                     .backward = CheckStatus::kSkip,
+                     .skip = Skip{SkipCause::kRandom, "why"}});
+  report.AddEarlier({.place = 2, .name = "Torch.odd.0", .forward = CheckStatus::kSkip, .skip = {}});
+  report.Add(3, Skipped("Torch.rand.1", SkipCause::kRandom));
+  report.Add(4, Passed("Torch.add.1"));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report),
+            "no wrong API in 2 of 5 calls (3 outputs judged; 3 calls by an earlier run): 3 not "
+            "judged (2 random, 1 other)");
+  EXPECT_EQ(report.causes()[0].example_call, "Torch.rand.0");
+}
+
+TEST(PrecheckReport, WhatWasNotReachedIsNotJudged) {
+  PrecheckReport report;
+  report.Add(0, Passed("Torch.add.0"));
+  report.Finish();
+  report.planned_calls = 391;
+  EXPECT_EQ(FirstLineOf(report), "no wrong API in 1 call (1 output judged)");
+  report.was_interrupted = true;
+  EXPECT_EQ(FirstLineOf(report),
+            "no wrong API in 1 of 391 calls (1 output judged): 390 not judged (390 not reached)");
+}
+
+// What the device cannot run is told where everybody looks.
+TEST(PrecheckReport, AFailureOfTheDeviceIsInTheFirstLine) {
+  PrecheckReport report;
+  report.framework = "pytorch";
+  report.dump_json = "dump.json";
+  report.device = "npu";
+  report.Add(0, Passed("Torch.add.0"));
+  report.Add(2, Skipped("Torch.mul.0", SkipCause::kDeviceFailed));
+  CallOutcome backward = Passed("Torch.mul.1");
+  backward.backward.status = CheckStatus::kSkip;
+  backward.backward.skip = OnDevice({SkipCause::kCrashed, "it ended"});
+  report.Add(1, std::move(backward));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report),
+            "failed on the device: 2; no wrong API in 1 of 3 calls (2 outputs judged): 2 not judged "
+            "(1 device-failed, 1 crashed)");
+  EXPECT_NE(AnswerText(report).find("  as a test: plumb extract dump.json Torch.mul.1 --device npu"),
+            std::string::npos)
+      << AnswerText(report);
+  EXPECT_EQ(report.count(CheckStatus::kSkip), 2U);
+  report.Add(3, Wrong("Torch.add.3", CheckStatus::kError, 0.5));
+  report.Finish();
+  EXPECT_TRUE(FirstLineOf(report).starts_with("wrong: Torch.add.3 backward output.0"));
+  EXPECT_TRUE(FirstLineOf(report).ends_with("; failed on the device: 2"));
+}
+
+// A warning beside a skipped backward is judged.
+TEST(PrecheckReport, CausesOfTheHeadlineAddUp) {
+  PrecheckReport report;
+  CallOutcome warned = Passed("Torch.add.0");
+  warned.forward.status = warned.forward.rows[0].status = CheckStatus::kWarning;
+  warned.backward.status = CheckStatus::kSkip;
+  warned.backward.skip = Skip{SkipCause::kBackwardSkipped, "why"};
+  report.Add(0, std::move(warned));
+  report.Add(1, Skipped("Torch.rand.0", SkipCause::kRandom));
+  report.Finish();
+  EXPECT_EQ(FirstLineOf(report),
+            "no wrong API in 1 of 2 calls (1 output judged; 1 call with a warning): 1 not judged (1 "
+            "random)");
+  EXPECT_EQ(report.causes().size(), 2U);
+}
+
+TEST(PrecheckReport, NoNameBeginsALineOfItsOwn) {
+  PrecheckReport report;
+  report.framework = "pytorch";
+  report.dump_json = "dump.json";
+  report.Add(0, Wrong("Torch.a\nno wrong API\x1b[2J.0", CheckStatus::kError, 0.5));
+  report.Add(1, Skipped("Torch.b\nno wrong API.0", SkipCause::kRandom));
+  report.Finish();
+  const std::string text = AnswerText(report);
+  EXPECT_EQ(text.find("\nno wrong"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find("as a test"), std::string::npos);  // nobody can type that name
+  EXPECT_TRUE(FirstLine(report).starts_with("wrong: Torch.a_no wrong API_[2J.0 "));
+}
+
+TEST(PrecheckReport, TheCommandThatGoesOnCanBePasted) {
+  PrecheckReport report;
+  report.dump_json = "it's new/dump.json";
+  report.result_path = "out/result.csv";
+  report.resume_options = " --device_type npu --seed 7";
+  EXPECT_EQ(ResumeCommand(report),
+            "plumb precheck 'it'\\''s new/dump.json' --csv_path out/result.csv --device_type npu "
+            "--seed 7");
 }
 
 TEST(PrecheckReport, JsonIsWellFormed) {

@@ -212,7 +212,7 @@ class Preparer {
       return Skip{SkipCause::kBadArgument, fmt::format("{}: a {}", path, record.type)};
     }
     if (is_recorded) {
-      if (auto described = DescribeFile(*record.data_name, fill); !described) {
+      if (auto described = DescribeFile(record, path, fill); !described) {
         return std::move(described).error();
       }
     } else if (auto described = Describe(record, path, fill); !described) {
@@ -259,8 +259,10 @@ class Preparer {
     return {};
   }
 
-  // The file's own type and shape: those of the dump may be of a view of it.
-  OrSkip<void> DescribeFile(const std::string& name, TensorFill& fill) {
+  // A file of another type or shape than the dump says is of another tensor, and the call with it
+  // would be another call.
+  OrSkip<void> DescribeFile(const TensorRecord& record, const std::string& path, TensorFill& fill) {
+    const std::string& name = *record.data_name;
     if (!name.ends_with(".pt") && !name.ends_with(".npy")) {
       return Skip{SkipCause::kMissingData,
                   fmt::format("{}: not a tensor file (expected .pt or .npy)", name)};
@@ -269,8 +271,25 @@ class Preparer {
         load::OpenTensorIn(options_.tensor_directory, name, torch_pt::DataCheck::kTrust);
     if (!file) return Skip{SkipCause::kMissingData, file.error().message()};
     const TensorView view = file->view();
-    fill.shape.assign(view.sizes.begin(), view.sizes.end());
-    fill.dtype = Converted(view.dtype, /*is_first=*/false);
+    const auto refuse = [&](std::string_view what, std::string_view got, std::string_view expected) {
+      return Skip{SkipCause::kMissingData, fmt::format("{}: {}: holds {} {} (expected {}, as "
+                                                       "dump.json says)",
+                                                       path, name, what, got, expected)};
+    };
+    if (!std::ranges::equal(view.sizes, record.shape)) {
+      return refuse("the shape", fmt::format("({})", fmt::join(view.sizes, ", ")),
+                    fmt::format("({})", fmt::join(record.shape, ", ")));
+    }
+    // What the dump spells in a way of its own, the file alone says.
+    const DType recorded = DTypeOfRecord(record.dtype_text).value_or(view.dtype);
+    // NumPy has no bfloat16; recorders write float32, which holds all of its values.
+    const bool is_widened =
+        recorded == DType::kBFloat16 && view.dtype == DType::kFloat32 && name.ends_with(".npy");
+    if (view.dtype != recorded && !is_widened) {
+      return refuse("elements of type", InfoOf(view.dtype).name, InfoOf(recorded).name);
+    }
+    fill.shape = record.shape;
+    fill.dtype = Converted(recorded, /*is_first=*/false);
     fill.source = RecordedData{options_.tensor_directory, name, view.dtype};
     return {};
   }

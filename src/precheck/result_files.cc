@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/file/directory.h"
-#include "base/text/csv.h"
-#include "precheck/result_rows.h"
+#include "base/memory/digest.h"
+#include "base/text/json.h"
 
 namespace plumbline::precheck {
 namespace {
@@ -21,11 +21,17 @@ using csv::RowPlace;
 
 constexpr std::string_view kResultPrefix = "accuracy_checking_result_";
 constexpr std::string_view kDetailsPrefix = "accuracy_checking_details_";
+constexpr std::string_view kFactsPrefix = "accuracy_checking_run_";
+constexpr std::string_view kFactsExtension = ".json";
 constexpr std::string_view kExtension = ".csv";
 constexpr size_t kTimestampDigits = 14;
 
 std::string FileName(std::string_view prefix, std::string_view timestamp) {
   return fmt::format("{}{}{}", prefix, timestamp, kExtension);
+}
+
+std::string FactsName(std::string_view timestamp) {
+  return fmt::format("{}{}{}", kFactsPrefix, timestamp, kFactsExtension);
 }
 
 // The digits in the name of a result file; kInvalidArgument where it is not named so.
@@ -148,9 +154,11 @@ class EarlierRun {
             details_.push_back({0, place.end});
             return CheckHeader(row, DetailsHeader(form_));
           }
-          const auto call = calls_.find(std::string(CallOfOutput(ReadName(row))));
+          const std::string name = ReadName(row);
+          const auto call = calls_.find(std::string(CallOfOutput(name)));
           if (call == calls_.end()) return {};
           call->second.has_details = true;
+          AddOutput(name, row, call->second.done);
           details_.push_back(place);
           return {};
         });
@@ -179,6 +187,23 @@ class EarlierRun {
   }
 
  private:
+  // What a row of the details says about its call. A cell that cannot be read says nothing.
+  void AddOutput(std::string_view name, const csv::Row& row, ResultFiles::Done& done) const {
+    const std::vector<std::string_view> header = DetailsHeader(form_);
+    if (row.size() < header.size()) return;
+    const auto column = [&](std::string_view key) -> const std::string& {
+      return row[static_cast<size_t>(std::ranges::find(header, key) - header.begin())];
+    };
+    const CheckStatus status = ParseStatus(column("Status")).value_or(CheckStatus::kNone);
+    if (status != CheckStatus::kSkip) {
+      done.outputs += status == CheckStatus::kNone ? 0 : 1;
+      return;
+    }
+    const bool is_backward = name.find(".backward.output.") != std::string_view::npos;
+    const bool is_why = (is_backward ? done.backward : done.forward) == CheckStatus::kSkip;
+    if (is_why && !done.skip) done.skip = ParseSkip(column("Message"));
+  }
+
   plumbline::Status AddResult(const csv::Row& row, const RowPlace& place,
                               const ResultFiles::IsPlanned& is_planned) {
     if (row.empty()) return {};  // a blank line goes
@@ -197,7 +222,7 @@ class EarlierRun {
                                "Warning, error, SKIP or a blank)",
                                name));
     }
-    const ResultFiles::Done done{*forward, *backward};
+    const ResultFiles::Done done{*forward, *backward, 0, {}};
     const bool skipped = done.forward == CheckStatus::kSkip || done.backward == CheckStatus::kSkip;
     if (retry_skipped_ && skipped) return {};
     // Upstream writes a second row where it fails after the first one, which says nothing new.
@@ -251,7 +276,142 @@ plumbline::Status WriteHeader(const std::string& path, const std::vector<std::st
   return WriteFileAtomically(path, HeaderText(names), /*durable=*/false);
 }
 
+// ---- The facts of a run ----
+
+constexpr std::string_view kFactsFormat = "plumbline pre-check run";
+constexpr uint64_t kFactsVersion = 1;
+constexpr uint64_t kLongestFacts = uint64_t{1} << 20;
+constexpr std::string_view kRecordingKey = "dump_json", kDigestKey = "dump_json_xxh3";
+
+// A fact as it is written, and what to say where another run has it otherwise. `advice` gets the
+// value of the earlier run.
+struct Fact {
+  std::string_view key;
+  std::string text;
+  bool is_text = true;  // in quotes
+  std::string_view what, advice;
+};
+
+std::vector<Fact> FactsOf(const RunFacts& facts) {
+  const auto number = [](auto value) { return fmt::format("{}", value); };
+  return {
+      {kDigestKey, facts.digest, true, "of another recording", "Name the dump.json of that run"},
+      {"framework", facts.framework, true, "of another framework", "Name the recording of that run"},
+      {"framework_version", facts.framework_version, true, "of another version of the framework",
+       "Go on with --python and the interpreter of that run"},
+      {"device", facts.device, true, "of another device", "Go on with --device_type {}"},
+      {"device_name", facts.device_name, true, "of another device", "Go on where there is a {}"},
+      {"seed", number(facts.seed), false, "of inputs drawn otherwise", "Go on with --seed {}"},
+      {"worker_threads", number(facts.worker_threads), false,
+       "of executors with another number of threads", "Go on with --worker_threads {}"},
+      {"dedupe", number(facts.dedupe), false, "of other calls",
+       "Go on with -f as that run had it or not"},
+      {"precision", number(facts.precision), false, "in another precision",
+       "Go on with --config and the configuration of that run"},
+      {"max_abs_err", number(facts.max_abs_error), false, "judged by another limit",
+       "Go on with --max_abs_err {}"},
+  };
+}
+
+// "" where there is no such text.
+std::string TextAt(const json::Value& facts, std::string_view key) {
+  const json::Value* const found = facts.Find(key);
+  return found != nullptr && found->AsText() != nullptr ? *found->AsText() : std::string();
+}
+
+// The file is small, or it is not what it should be.
+Result<std::string> ReadFacts(const std::string& path) {
+  PL_TRY(CheckOwnFile(path, "facts"));
+  PL_TRY_ASSIGN(const uint64_t size, FileSize(path));
+  if (size <= kLongestFacts) return ReadFile(path);
+  return Error(ErrorCode::kCorrupt, fmt::format("{}: has {} bytes (expected at most {})", path,
+                                                size, kLongestFacts));
+}
+
 }  // namespace
+
+Result<std::string> DigestOfFile(const std::string& path) {
+  constexpr size_t kBlockBytes = size_t{1} << 20;
+  PL_TRY_ASSIGN(const File file, File::OpenRead(path));
+  std::vector<std::byte> block(kBlockBytes);
+  Xxh3 digest;
+  for (uint64_t at = 0;;) {
+    PL_TRY_ASSIGN(const size_t got, file.ReadAt(block, at));
+    if (got == 0) break;
+    digest.Update(std::span<const std::byte>(block).first(got));
+    at += got;
+  }
+  const Digest128 value = digest.Finish();
+  return fmt::format("{:016x}{:016x}", value.high, value.low);
+}
+
+std::string RunFactsJson(const RunFacts& facts) {
+  std::string out = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"{}\": ",
+                                kFactsFormat, kFactsVersion, kRecordingKey);
+  json::AppendString(facts.dump_json, out);
+  for (const Fact& fact : FactsOf(facts)) {
+    out += fmt::format(",\n  \"{}\": ", fact.key);
+    if (fact.is_text) {
+      json::AppendString(fact.text, out);
+    } else {
+      out += fact.text;
+    }
+  }
+  return out + "\n}\n";
+}
+
+Result<RunFacts> ParseRunFacts(std::string_view text) {
+  PL_TRY_ASSIGN(const json::Value value, json::Value::Parse(text));
+  const auto natural = [&](std::string_view key) {
+    const json::Value* const found = value.Find(key);
+    return found == nullptr ? std::nullopt : found->AsNatural();
+  };
+  const auto version = natural("version");
+  if (TextAt(value, "format") != kFactsFormat || !version) {
+    return Error(ErrorCode::kCorrupt, fmt::format("no facts of a run (expected the format \"{}\")",
+                                                  kFactsFormat));
+  }
+  if (*version != kFactsVersion) {
+    return Error(ErrorCode::kUnsupported, fmt::format("version {} (expected {}). Go on with the "
+                                                      "plumbline that wrote it",
+                                                      *version, kFactsVersion));
+  }
+  const auto seed = natural("seed"), threads = natural("worker_threads");
+  const auto precision = natural("precision");
+  const json::Value* const dedupe = value.Find("dedupe");
+  const json::Value* const limit = value.Find("max_abs_err");
+  const bool is_whole = seed && threads && precision && dedupe != nullptr && dedupe->AsBool() &&
+                        limit != nullptr && limit->AsReal() && !TextAt(value, kDigestKey).empty();
+  if (!is_whole) return Error(ErrorCode::kCorrupt, "facts are missing");
+  RunFacts facts{.dump_json = TextAt(value, kRecordingKey),
+                 .digest = TextAt(value, kDigestKey),
+                 .framework = TextAt(value, "framework"),
+                 .framework_version = TextAt(value, "framework_version"),
+                 .device = TextAt(value, "device"),
+                 .device_name = TextAt(value, "device_name")};
+  facts.seed = *seed;
+  facts.worker_threads = static_cast<int>(*threads);
+  facts.dedupe = *dedupe->AsBool();
+  facts.precision = static_cast<int>(*precision);
+  facts.max_abs_error = *limit->AsReal();
+  return facts;
+}
+
+std::string DifferenceOf(const RunFacts& earlier, const RunFacts& now) {
+  const std::vector<Fact> theirs = FactsOf(earlier), ours = FactsOf(now);
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    const bool is_known = !theirs[i].text.empty() && !ours[i].text.empty();
+    if (!is_known || theirs[i].text == ours[i].text) continue;
+    const bool is_recording = theirs[i].key == kDigestKey;
+    const auto place = [&](const RunFacts& facts) {
+      return is_recording ? " of " + facts.dump_json : std::string();
+    };
+    return fmt::format("{} (expected {} {}{}, got {}{}). {}, or start anew without the result file",
+                       theirs[i].what, theirs[i].key, theirs[i].text, place(earlier), ours[i].text,
+                       place(now), fmt::format(fmt::runtime(theirs[i].advice), theirs[i].text));
+  }
+  return {};
+}
 
 std::string ResultTimestamp(const std::string& directory) {
   for (std::time_t time = std::time(nullptr);; ++time) {
@@ -262,7 +422,8 @@ std::string ResultTimestamp(const std::string& directory) {
     const auto is_free = [&](std::string_view prefix) {
       return KindOf(JoinPath(directory, FileName(prefix, timestamp))) == PathKind::kMissing;
     };
-    if (is_free(kResultPrefix) && is_free(kDetailsPrefix)) return timestamp;
+    const bool has_facts = KindOf(JoinPath(directory, FactsName(timestamp))) != PathKind::kMissing;
+    if (!has_facts && is_free(kResultPrefix) && is_free(kDetailsPrefix)) return timestamp;
   }
 }
 
@@ -302,6 +463,7 @@ void ResultFiles::NameFiles(const std::string& directory, std::string timestamp)
   timestamp_ = std::move(timestamp);
   result_.path = JoinPath(directory, FileName(kResultPrefix, timestamp_));
   details_.path = JoinPath(directory, FileName(kDetailsPrefix, timestamp_));
+  facts_path_ = JoinPath(directory, FactsName(timestamp_));
 }
 
 plumbline::Status ResultFiles::OpenBoth() {
@@ -321,28 +483,74 @@ Result<ResultFiles> ResultFiles::Create(const std::string& directory, std::strin
                              "directory",
                              path));
   }
-  // A result file without details cannot be continued, so it comes last.
-  PL_TRY(WriteHeader(files.details_.path, DetailsHeader(options.form)));
-  PL_TRY(WriteHeader(files.result_.path, ResultHeader(options.form)));
-  PL_TRY(files.OpenBoth());
-  return files;
+  const plumbline::Status made = files.WriteNew();
+  if (made) return files;
+  files.RemoveAll();
+  return made.error();
 }
 
-plumbline::Status ResultFiles::Repair(const IsPlanned& is_planned) {
+plumbline::Status ResultFiles::WriteNew() {
+  // A result file without the others could not be continued, so it comes last.
+  if (options_.facts) {
+    PL_TRY(WriteFileAtomically(facts_path_, RunFactsJson(*options_.facts), /*durable=*/false));
+  }
+  PL_TRY(WriteHeader(details_.path, DetailsHeader(options_.form)));
+  PL_TRY(WriteHeader(result_.path, ResultHeader(options_.form)));
+  return OpenBoth();
+}
+
+plumbline::Status ResultFiles::ReadEarlier(const IsPlanned& is_planned) {
   EarlierRun earlier(options_.form, options_.retry_skipped);
   PL_TRY(earlier.ReadResult(result_.path, is_planned));
   PL_TRY(earlier.ReadDetails(details_.path));
   earlier.DropCallsWithoutDetails();
+  done_ = earlier.Done();
+  kept_result_ = earlier.result();
+  kept_details_ = earlier.details();
+  return {};
+}
+
+plumbline::Status ResultFiles::CheckFacts() {
+  if (!options_.facts) return {};
+  if (KindOf(facts_path_) == PathKind::kMissing) {
+    warnings_.push_back(fmt::format(
+        "{}: there is no {} beside it: nobody can check that its results are of this recording, "
+        "device and seed",
+        result_.path, BaseName(facts_path_)));
+    return {};
+  }
+  PL_TRY_ASSIGN(const std::string text, ReadFacts(facts_path_));
+  Result<RunFacts> facts = ParseRunFacts(text);
+  if (!facts) return facts.error().In(facts_path_);
+  earlier_facts_ = *std::move(facts);
+  const std::string difference = DifferenceOf(*earlier_facts_, *options_.facts);
+  if (difference.empty()) return {};
+  return Error(ErrorCode::kInvalidArgument,
+               fmt::format("{}: holds results {}", result_.path, difference));
+}
+
+plumbline::Status ResultFiles::Begin(const std::optional<RunFacts>& facts) {
+  if (!kept_result_) return {};
+  if (facts && earlier_facts_) {
+    options_.facts = facts;
+    PL_TRY(CheckFacts());
+    // An earlier run that had nothing to run did not know its device.
+    if (earlier_facts_->device.empty() && !facts->device.empty()) {
+      PL_TRY(WriteFileAtomically(facts_path_, RunFactsJson(*facts), /*durable=*/false));
+    }
+  }
   // The result first: killed in between, details of calls that are not done are left, which the
   // next resume takes out.
-  if (!Covers(earlier.result(), result_.size)) {
-    PL_TRY(ReplaceByParts(result_.path, earlier.result()));
+  if (!Covers(*kept_result_, result_.size)) {
+    PL_TRY(ReplaceByParts(result_.path, *kept_result_));
   }
-  if (!Covers(earlier.details(), details_.size)) {
-    PL_TRY(ReplaceByParts(details_.path, earlier.details()));
+  if (!Covers(*kept_details_, details_.size)) {
+    PL_TRY(ReplaceByParts(details_.path, *kept_details_));
   }
-  done_ = earlier.Done();
-  return {};
+  kept_result_.reset();
+  kept_details_.reset();
+  // They may be other files by now.
+  return OpenBoth();
 }
 
 Result<ResultFiles> ResultFiles::Resume(const std::string& result_path, const IsPlanned& is_planned,
@@ -352,10 +560,9 @@ Result<ResultFiles> ResultFiles::Resume(const std::string& result_path, const Is
   files.NameFiles(std::string(DirectoryOf(result_path)), std::move(timestamp));
   PL_TRY(CheckOwnFile(files.result_.path, "result file"));
   PL_TRY(CheckOwnFile(files.details_.path, "details file"));
+  PL_TRY(files.CheckFacts());
   PL_TRY(files.OpenBoth());
-  PL_TRY(files.Repair(is_planned));
-  // They may be other files by now.
-  PL_TRY(files.OpenBoth());
+  PL_TRY(files.ReadEarlier(is_planned));
   return files;
 }
 
@@ -385,6 +592,12 @@ plumbline::Status ResultFiles::Close() {
     PL_TRY(journal->file.Close());
   }
   return {};
+}
+
+void ResultFiles::RemoveAll() const {
+  for (const std::string& path : {details_.path, result_.path, facts_path_}) {
+    (void)RemoveFile(path);
+  }
 }
 
 }  // namespace plumbline::precheck

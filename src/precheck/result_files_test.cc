@@ -63,6 +63,26 @@ std::optional<size_t> PlaceOf(std::string_view call) {
 }
 bool IsPlanned(std::string_view call) { return PlaceOf(call).has_value(); }
 
+// Files that go on with what they hold.
+Result<ResultFiles> Begun(Result<ResultFiles> files) {
+  if (!files) return files;
+  PL_TRY(files->Begin());
+  return files;
+}
+
+RunFacts SomeFacts() {
+  RunFacts facts;
+  facts.dump_json = "/runs/a b/dump.json";
+  facts.digest = "00112233445566778899aabbccddeeff";
+  facts.framework = "pytorch";
+  facts.framework_version = "2.13.0";
+  facts.device = "npu";
+  facts.device_name = "Ascend910B3";
+  facts.seed = UINT64_MAX;
+  facts.max_abs_error = 1e-4;
+  return facts;
+}
+
 class ResultFilesTest : public ::testing::Test {
  protected:
   ResultFiles Make(size_t calls) {
@@ -72,7 +92,7 @@ class ResultFilesTest : public ::testing::Test {
     return *std::move(files);
   }
   Result<ResultFiles> Resume(const ResultFilesOptions& options = {}) {
-    return ResultFiles::Resume(result_, IsPlanned, options);
+    return Begun(ResultFiles::Resume(result_, IsPlanned, options));
   }
   [[nodiscard]] std::string ResultText() const { return ReadFile(result_).value(); }
   [[nodiscard]] std::string DetailsText() const { return ReadFile(details_).value(); }
@@ -117,6 +137,11 @@ TEST_F(ResultFilesTest, AResumeKnowsWhatIsDone) {
   EXPECT_EQ(files->done().at("Torch.op.7").forward, CheckStatus::kSkip);
   EXPECT_EQ(files->done().at("Torch.op.3").backward, CheckStatus::kPass);
   EXPECT_EQ(files->done().at("Torch.op.1").backward, CheckStatus::kNone);
+  EXPECT_EQ(files->done().at("Torch.op.3").outputs, 3U);
+  EXPECT_EQ(files->done().at("Torch.op.7").outputs, 0U);
+  ASSERT_TRUE(files->done().at("Torch.op.7").skip);
+  EXPECT_EQ(files->done().at("Torch.op.7").skip->cause, SkipCause::kBadArgument);
+  EXPECT_EQ(files->done().at("Torch.op.7").skip->detail, "line\nbreak");
   EXPECT_EQ(files->timestamp(), kStamp);
   // Nothing had to go, so nothing changed, and headers stand once.
   EXPECT_EQ(ResultText(), result);
@@ -145,7 +170,7 @@ TEST_F(ResultFilesTest, ACallWithoutDetailsIsDoneAgain) {
   const std::string details = DetailsText();
   Write(details_, details.substr(0, details.find("Torch.op.1.")));
   Write(result_, ResultText() + "Functional.dropout.0,pass, \r\n");
-  const auto files = ResultFiles::Resume(result_, [](std::string_view) { return true; }, {});
+  const auto files = Begun(ResultFiles::Resume(result_, [](std::string_view) { return true; }, {}));
   ASSERT_TRUE(files) << files.error().message();
   // Release 1.2.2 writes no details of dropout.
   EXPECT_EQ(files->done().size(), 2U);
@@ -193,6 +218,135 @@ TEST_F(ResultFilesTest, WhatCannotBeContinuedIsRefused) {
   Write(result_, result);
   fs::remove(details_);
   EXPECT_EQ(Resume().error().code(), ErrorCode::kNotFound);
+}
+
+// Reading alone changes nothing: what is refused later has not been touched.
+TEST_F(ResultFilesTest, AResumeChangesNothingBeforeItBegins) {
+  { Make(3); }
+  const std::string result = ResultText() + "Torch.op.9,pa", details = DetailsText() + "Torch.op.9.";
+  Write(result_, result);
+  Write(details_, details);
+  auto files = ResultFiles::Resume(result_, IsPlanned, {});
+  ASSERT_TRUE(files) << files.error().message();
+  EXPECT_EQ(ResultText(), result);
+  EXPECT_EQ(DetailsText(), details);
+  ASSERT_TRUE(files->Begin());
+  EXPECT_LT(ResultText().size(), result.size());
+  EXPECT_LT(DetailsText().size(), details.size());
+}
+
+TEST(RunFacts, AreReadAsTheyAreWritten) {
+  const RunFacts facts = SomeFacts();
+  const auto read = ParseRunFacts(RunFactsJson(facts));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(DifferenceOf(facts, *read), "");
+  EXPECT_EQ(RunFactsJson(*read), RunFactsJson(facts));
+  EXPECT_EQ(read->dump_json, facts.dump_json);
+  for (const char* text : {"", "[]", "{}", R"({"format": "other", "version": 1})"}) {
+    EXPECT_EQ(ParseRunFacts(text).error().code(), ErrorCode::kCorrupt) << text;
+  }
+  std::string newer = RunFactsJson(facts);
+  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 2");
+  EXPECT_EQ(ParseRunFacts(newer).error().code(), ErrorCode::kUnsupported);
+}
+
+TEST(RunFacts, EveryDifferenceIsToldWithAWayOut) {
+  const RunFacts earlier = SomeFacts();
+  const auto told = [&](auto change) {
+    RunFacts now = earlier;
+    change(now);
+    return DifferenceOf(earlier, now);
+  };
+  EXPECT_EQ(told([](RunFacts& now) { now.dump_json = "/moved/dump.json"; }), "");
+  EXPECT_EQ(told([](RunFacts& now) { now.device_name = ""; }), "");  // not known yet
+  EXPECT_EQ(told([](RunFacts& now) { now.digest[0] = 'f'; }),
+            "of another recording (expected dump_json_xxh3 00112233445566778899aabbccddeeff of "
+            "/runs/a b/dump.json, got f0112233445566778899aabbccddeeff of /runs/a b/dump.json). "
+            "Name the dump.json of that run, or start anew without the result file");
+  EXPECT_EQ(told([](RunFacts& now) { now.device = "cpu"; }),
+            "of another device (expected device npu, got cpu). Go on with --device_type npu, or "
+            "start anew without the result file");
+  EXPECT_NE(told([](RunFacts& now) { now.seed = 7; }).find("--seed 18446744073709551615"),
+            std::string::npos);
+  EXPECT_NE(told([](RunFacts& now) { now.framework = "mindspore"; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.framework_version = "2.1.0"; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.device_name = "Ascend310"; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.worker_threads = 2; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.dedupe = true; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.precision = 3; }), "");
+  EXPECT_NE(told([](RunFacts& now) { now.max_abs_error = 1e-3; }), "");
+}
+
+class RunFactsOfFiles : public ResultFilesTest {
+ protected:
+  void SetUp() override {
+    RunFacts facts = SomeFacts();
+    facts.device = facts.device_name = facts.framework_version = "";
+    auto files = ResultFiles::Create(out_, kStamp, {.facts = facts});
+    ASSERT_TRUE(files) << files.error().message();
+    ASSERT_TRUE(files->Append(OutcomeOf(1)));
+  }
+  std::string facts_ = out_ + "/accuracy_checking_run_20250226101112.json";
+};
+
+TEST_F(RunFactsOfFiles, ARunOfOtherFactsIsRefusedUntouched) {
+  const std::string torn = ResultText() + "torn";
+  Write(result_, torn);
+  RunFacts other = SomeFacts();
+  other.seed = 1;
+  const auto refused = ResultFiles::Resume(result_, IsPlanned, {.facts = other});
+  EXPECT_EQ(refused.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused.error().message().find(result_ + ": holds results of inputs drawn otherwise"),
+            0U)
+      << refused.error().message();
+  EXPECT_EQ(ResultText(), torn);
+  Write(facts_, "{\"format\"");
+  EXPECT_EQ(ResultFiles::Resume(result_, IsPlanned, {.facts = other}).error().code(),
+            ErrorCode::kCorrupt);
+}
+
+TEST_F(RunFactsOfFiles, WhatBecomesKnownLaterIsHeldAgainstIt) {
+  const RunFacts facts = SomeFacts();
+  {
+    auto first = ResultFiles::Resume(result_, IsPlanned, {.facts = facts});
+    ASSERT_TRUE(first) << first.error().message();
+    ASSERT_TRUE(first->Begin(facts));  // its device is the one of the run from here on
+  }
+  auto second = ResultFiles::Resume(result_, IsPlanned, {.facts = facts});
+  ASSERT_TRUE(second && second->earlier_facts());
+  EXPECT_EQ(second->earlier_facts()->device, "npu");
+  EXPECT_TRUE(second->warnings().empty());
+  RunFacts other = facts;
+  other.device_name = "Ascend310";
+  const auto begun = second->Begin(other);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(begun.error().message().find("Ascend910B3"), std::string::npos);
+}
+
+TEST_F(RunFactsOfFiles, FilesOfAnotherToolAreTakenWithAWarning) {
+  fs::remove(facts_);
+  auto files = ResultFiles::Resume(result_, IsPlanned, {.facts = SomeFacts()});
+  ASSERT_TRUE(files) << files.error().message();
+  ASSERT_EQ(files->warnings().size(), 1U);
+  EXPECT_NE(files->warnings()[0].find("nobody can check"), std::string::npos);
+  ASSERT_TRUE(files->Begin(SomeFacts()));
+  EXPECT_FALSE(fs::exists(facts_));
+  files->RemoveAll();
+  EXPECT_TRUE(fs::is_empty(out_));
+}
+
+TEST_F(ResultFilesTest, TheDigestIsOfAllBytes) {
+  const std::string path = directory_.Path("large");
+  std::string text(3 << 20, 'x');
+  Write(path, text);
+  const std::string before = DigestOfFile(path).value();
+  text[(2 << 20) + 5] = 'y';
+  Write(path, text);
+  EXPECT_NE(DigestOfFile(path).value(), before);
+  // XXH3-128 of nothing, as its authors give it.
+  Write(path, "");
+  EXPECT_EQ(DigestOfFile(path).value(), "99aa06d3014798d86001c324468d497f");
 }
 
 TEST_F(ResultFilesTest, TwoWritersAreRefused) {
@@ -248,7 +402,7 @@ void GoOnAfterFailure(int fail_at, bool sticky, bool& fired) {
   ASSERT_EQ(status.has_value(), !fired || (!sticky && fail_at < directories)) << fail_at;
   files.reset();
   if (KindOf(path) == PathKind::kMissing) return;  // a run that starts anew loses nothing
-  auto resumed = ResultFiles::Resume(path, IsPlanned, {});
+  auto resumed = Begun(ResultFiles::Resume(path, IsPlanned, {}));
   ASSERT_TRUE(resumed) << fail_at << resumed.error().message();
   for (size_t i = 0; i < kFew; ++i) {
     if (resumed->done().contains(NameOf(i))) continue;
@@ -303,7 +457,7 @@ TEST_F(ResultFilesTest, HalfAWriteIsTakenOutAgain) {
 int RunToTheEnd(const std::string& directory, const std::string& result, unsigned seed) {
   Result<ResultFiles> files = KindOf(result) == PathKind::kMissing
                                   ? Error(ErrorCode::kNotFound, "")
-                                  : ResultFiles::Resume(result, IsPlanned, {});
+                                  : Begun(ResultFiles::Resume(result, IsPlanned, {}));
   if (!files && files.error().code() == ErrorCode::kNotFound) {
     std::error_code ignored;  // details whose result file was not made
     fs::remove(JoinPath(directory, fmt::format("accuracy_checking_details_{}.csv", kStamp)),

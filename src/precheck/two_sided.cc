@@ -554,6 +554,21 @@ class Comparison {
 
 }  // namespace
 
+namespace {
+
+// Of rows that only one side has: nobody knows whether these are right.
+std::string LonelyText(const TwoSidedCounts& counts) {
+  std::string text;
+  const auto add = [&](size_t count, std::string_view where) {
+    if (count > 0) text += fmt::format("{}{} on the {}", text.empty() ? "" : ", ", count, where);
+  };
+  add(counts.only_target, "target");
+  add(counts.only_golden, "reference");
+  return text.empty() ? text : "; without a counterpart: " + text;
+}
+
+}  // namespace
+
 GoldenNumbers::GoldenNumbers(const DetailsRow& row)
     : small_value(ValueOf(row.output.small_value_error_ratio)),
       rmse(ValueOf(row.output.rmse)),
@@ -603,15 +618,20 @@ Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options) {
 }
 
 std::string TwoSidedAnswer(const TwoSidedResult& result) {
-  if (result.worst) return fmt::format("worst: {}: {}", result.worst->name, result.worst->reason);
+  const std::string lonely = LonelyText(result.counts);
+  if (result.worst) {
+    return fmt::format("worst: {}: {}{}", result.worst->name, result.worst->reason, lonely);
+  }
   const StatusCounts& outputs = result.counts.outputs;
   const size_t judged = outputs[Index(CheckStatus::kPass)] + outputs[Index(CheckStatus::kWarning)];
+  const size_t skipped = outputs[Index(CheckStatus::kSkip)];
   if (judged == 0) {
-    return fmt::format("nothing was compared: {} without a decision",
-                       CountText(outputs[Index(CheckStatus::kSkip)], "output"));
+    return fmt::format("nothing was compared: {} without a decision{}",
+                       CountText(skipped, "output"), lonely);
   }
-  return fmt::format("no API is worse than on the reference device: {} compared",
-                     CountText(judged, "output"));
+  const std::string of = skipped == 0 ? "" : fmt::format("{} of ", judged);
+  return fmt::format("no API is worse than on the reference device: {}{} compared{}", of,
+                     CountText(judged + skipped, "output"), lonely);
 }
 
 }  // namespace plumbline::precheck

@@ -85,7 +85,7 @@ struct TwoSidedResult {
 // grows with the rows of the reference. Errors are those of VisitDetails(), and kIo.
 Result<TwoSidedResult> CompareTwoSided(const TwoSidedOptions& options);
 
-// One sentence: the worst output and why, or that none is worse.
+// One line: the worst output and why, or that none is worse, and how many rows only one side has.
 std::string TwoSidedAnswer(const TwoSidedResult& result);
 
 }  // namespace plumbline::precheck

@@ -273,7 +273,8 @@ TEST_F(TwoSidedFiles, EveryCallHasARowAndEveryOutput) {
   EXPECT_EQ(details[1][3], "0.16384000000000");  // 1e-5 / 2^-14
   EXPECT_EQ(details[2][17], "0.50000000000000");
   EXPECT_EQ(TwoSidedAnswer(*result),
-            "worst: Torch.topk.0.forward.output.0: share of unequal elements is 0.5 (limit 0)");
+            "worst: Torch.topk.0.forward.output.0: share of unequal elements is 0.5 (limit 0); "
+            "without a counterpart: 1 on the target, 1 on the reference");
 }
 
 TEST_F(TwoSidedFiles, TheAnswerNeverPraisesWhatWasNotCompared) {
@@ -281,7 +282,12 @@ TEST_F(TwoSidedFiles, TheAnswerNeverPraisesWhatWasNotCompared) {
   EXPECT_EQ(TwoSidedAnswer(*good),
             "no API is worse than on the reference device: 1 output compared");
   const auto none = Compare({Row("sum")}, {});
-  EXPECT_EQ(TwoSidedAnswer(*none), "nothing was compared: 1 output without a decision");
+  EXPECT_EQ(TwoSidedAnswer(*none),
+            "nothing was compared: 1 output without a decision; without a counterpart: 1 on the "
+            "target");
+  EXPECT_EQ(TwoSidedAnswer(*Compare({Row("sum"), Row("mean")}, {Row("sum"), Row("var")})),
+            "no API is worse than on the reference device: 1 of 2 outputs compared; without a "
+            "counterpart: 1 on the target, 1 on the reference");
   EXPECT_EQ(TwoSidedAnswer(*Compare({}, {})), "nothing was compared: 0 outputs without a decision");
 }
 

@@ -113,7 +113,8 @@ class Server:
         process = os.fork()
         if process == 0:
             self.channel.close()
-            serve(socket.socket(fileno=descriptor), request["role"])
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the test is over
+                serve(socket.socket(fileno=descriptor), request["role"])
             os._exit(0)
         os.close(descriptor)
         self.numbers[process] = request["id"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -62,6 +61,10 @@ torch.nn.functional.softmax = wrong""")
 
 CRASH = "torch.nn.functional.celu = lambda *args, **kwargs: os.abort()"
 HANG = "torch.nn.functional.celu = lambda *args, **kwargs: time.sleep(1000)"
+# The device side has the recorded type.
+CRASH_ON_DEVICE = """
+celu = torch.nn.functional.celu
+torch.nn.functional.celu = lambda x: os.abort() if x.dtype == torch.float32 else celu(x)"""
 RAISE = """
 def refuse(*args, **kwargs):
     raise RuntimeError("no kernel")
@@ -82,6 +85,18 @@ def test_a_bad_call_costs_one_row(tmp_path: Path, code: str, cause: str) -> None
     assert found.pop("Functional.celu.0") == ["SKIP", "SKIP", cause]
     assert len(found) == 5 and all(tuple(row[:2]) == GOOD for row in found.values())
     assert f"skipped, {cause}".split(":")[0] in done.stdout
+
+
+def test_a_call_that_only_the_device_cannot_run_is_in_the_first_line(tmp_path: Path) -> None:
+    dump = small_model().call("Functional.celu.0", [tensor([3])], [tensor([3])]).write(tmp_path)
+    done = precheck(dump, tmp_path / "out", "--fail-on", "skip", "--python",
+                    broken_python(tmp_path, CRASH_ON_DEVICE))
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("failed on the device: 1; no wrong API in 5 of 6 calls (")
+    assert lines[0].endswith(": 1 not judged (1 crashed)")
+    assert lines[1].startswith("  as a test: plumb extract ")
+    assert rows(tmp_path / "out")[-1][3].startswith("crashed: on the device: the executor ended")
 
 
 def test_what_cannot_be_run_has_a_row_with_its_cause(tmp_path: Path) -> None:
@@ -110,39 +125,9 @@ def test_any_number_of_workers_gives_the_same_files(tmp_path: Path) -> None:
         output = tmp_path / str(workers)
         done = precheck(dump, output, "--sorted", "-n", workers, "-j", min(workers, 3))
         assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr, done.stderr  # of executors whose run is over
         found.add(sorted_files(output))
     assert len(found) == 1
-
-
-def killed_after(dump: Path, output: Path, seconds: float, resume: list[str]) -> bool:
-    """Runs and kills the program; false: it was done before."""
-    with subprocess.Popen(
-            [PLUMB, "precheck", dump, "-o", output, "--device_type", "cpu", "--sorted", *resume],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "PLUMBLINE_PYTHON": sys.executable}) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return True
-        assert process.returncode == 0
-        return False
-
-
-def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    dump = small_model(40).write(tmp_path)
-    start = time.monotonic()
-    assert precheck(dump, tmp_path / "whole", "--sorted").returncode == 0
-    whole = time.monotonic() - start
-    drawn = random.Random(24)
-    output, resume = tmp_path / "killed", []
-    kills = 0
-    while killed_after(dump, output, drawn.uniform(0.2, 1.1) * whole, resume):
-        kills += 1
-        assert kills < 100
-        if list(output.glob("accuracy_checking_details_*")):
-            resume = ["--csv_path", str(result_file(output))]
-    assert sorted_files(output) == sorted_files(tmp_path / "whole")
 
 
 def test_an_interrupt_ends_with_what_was_judged(tmp_path: Path) -> None:
@@ -159,8 +144,9 @@ def test_an_interrupt_ends_with_what_was_judged(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"--csv_path {result_file(output)}" in errors
-    done = precheck(dump, output, "--csv_path", result_file(output))
+    assert f"--csv_path {result_file(output)} --device_type cpu " in errors
+    # Verdicts of a broken interpreter go on with one of the same version.
+    done = precheck(dump, output, "--csv_path", result_file(output), device="auto")
     assert done.returncode == 0, done.stderr
     assert len(rows(output)) == 6
     assert statuses(output)["Functional.celu.0"][0] == "pass"
@@ -268,14 +254,24 @@ def test_an_empty_recording_gives_two_headers(tmp_path: Path) -> None:
 
 
 def test_an_absent_device_is_said(tmp_path: Path) -> None:
-    dump = small_model().write(tmp_path)
+    # With a call that has its row before any device is asked.
+    dump = small_model().call("Distributed.all_reduce.0", [tensor([3])], []).write(tmp_path)
     done = precheck(dump, tmp_path / "out", device="nonesuch")
     assert done.returncode == 4, done.stderr
     assert "nonesuch" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
     assert list((tmp_path / "out").iterdir()) == []
-    done = precheck(dump, tmp_path / "two", "--python", "/no/such/python")
+    done = precheck(dump, tmp_path / "out", "--python", "/no/such/python")
     assert done.returncode == 3
     assert "/no/such/python" in done.stderr
+    without = tmp_path / "without"
+    without.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    without.chmod(0o755)
+    done = precheck(dump, tmp_path / "out", "--python", without)
+    assert done.returncode == 4, done.stderr
+    assert "No module named 'plumbline'" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_the_json_answer(tmp_path: Path) -> None:
@@ -284,3 +280,81 @@ def test_the_json_answer(tmp_path: Path) -> None:
     assert answer["calls"]["pass"] == 5
     assert answer["device"] == "cpu"
     assert answer["result_path"] == str(result_file(tmp_path / "out"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a dump.json and, in `out`, the files of its run on the CPU."""
+    root = tmp_path_factory.mktemp("finished")
+    done = precheck(small_model().write(root), root / "out", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def files_of(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in output.iterdir()}
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--seed", "7"), "of inputs drawn otherwise (expected seed 1234, got 7). Go on with --seed "
+                      "1234, or start anew"),
+    (("npu",), "of another device (expected device cpu, got npu). Go on with --device_type cpu, or "
+               "start anew"),
+    (("--worker_threads", "2"), "expected worker_threads 1, got 2"),
+    (("-f",), "of other calls (expected dedupe false, got true)")])
+def test_results_of_another_run_are_not_continued(finished: Path, words: tuple[str, ...],
+                                                  said: str) -> None:
+    before = files_of(finished / "out")
+    path = result_file(finished / "out")
+    is_device = words == ("npu",)
+    done = precheck(finished / "dump.json", finished / "out", "--csv_path", path,
+                    *(() if is_device else words), device="npu" if is_device else "cpu")
+    assert done.returncode == 2, done.stderr
+    assert f"{path}: holds results " in done.stderr and said in done.stderr
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+    assert files_of(finished / "out") == before
+
+
+def test_results_of_another_recording_are_not_continued(finished: Path, tmp_path: Path) -> None:
+    # The same names of calls, other ranges.
+    text = (finished / "dump.json").read_text().replace('"Max": 1.0', '"Max": 2.0')
+    (tmp_path / "dump.json").write_text(text)
+    before = files_of(finished / "out")
+    done = precheck(tmp_path / "dump.json", tmp_path / "out", "--csv_path",
+                    result_file(finished / "out"))
+    assert done.returncode == 2, done.stderr
+    assert f"of {finished / 'dump.json'}, got " in done.stderr, done.stderr
+    assert f"of {tmp_path / 'dump.json'}). Name the dump.json of that run" in done.stderr
+    assert files_of(finished / "out") == before
+
+
+def test_a_finished_run_is_told_again(finished: Path) -> None:
+    done = precheck(finished / "dump.json", finished / "out", "--csv_path",
+                    result_file(finished / "out"), "--format", "csv", device="auto")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no wrong API in 5 calls (11 outputs judged; 5 calls by an "
+                                  "earlier run)\n"), done.stdout
+
+
+def test_results_without_their_run_are_taken_with_a_warning(finished: Path,
+                                                            tmp_path: Path) -> None:
+    for kind in ("result", "details"):
+        path = result_file(finished / "out", kind)
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    done = precheck(finished / "dump.json", tmp_path, "--csv_path", result_file(tmp_path),
+                    "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert "nobody can check that its results are of this recording" in done.stderr
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("words", [
+    ("extract", "dump.json", "--time_limit"), ("precheck", "dump.json", "--api_timeout"),
+    ("precheck", "dump.json", "--max_abs_err"), ("run_overflow_check", "dump.json",
+                                                 "--api_timeout")])
+@pytest.mark.parametrize("value", ["0", "nan", "inf", "-1", "1e999", "soon"])
+def test_a_limit_is_a_number_above_0(words: tuple[str, ...], value: str) -> None:
+    done = upstream(*words, value)
+    assert done.returncode == 2
+    assert words[2] in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert len(done.stderr) < 200, done.stderr

@@ -65,6 +65,9 @@ class Framework(Protocol):
     def usable_device(self, device: str) -> str:
         """The device that `device` ("auto", "npu") means, tried in a process of its own."""
 
+    def device_name(self, device: str) -> str:
+        """What the maker calls a usable device; "" where nobody says it, and of a CPU."""
+
     def missing(self, inventory: Iterable[str]) -> list[str]:
         """Those of "Functional.conv2d", ... that this version does not have."""
 

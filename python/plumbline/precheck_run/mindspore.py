@@ -66,6 +66,10 @@ class MindSporeFramework:
         _take_device(device)
         return device
 
+    def device_name(self, device: str) -> str:
+        """MindSpore says it of some devices only, and of each by another function."""
+        return ""
+
     def missing(self, inventory: Iterable[str]) -> list[str]:
         """Those of "Mint.add", ... that this MindSpore does not have."""
         return [name for name in inventory if not self._has(name)]

@@ -67,6 +67,17 @@ class TorchFramework:
         _take_device(device)
         return device
 
+    def device_name(self, device: str) -> str:
+        """As the backend says it."""
+        backend = getattr(torch, torch.device(device).type, None)
+        name = getattr(backend, "get_device_name", None)
+        if name is None or device == "cpu":
+            return ""
+        try:
+            return str(name())
+        except (RuntimeError, TypeError, NotImplementedError):
+            return ""  # of a backend that says it otherwise or not at all
+
     def missing(self, inventory: Iterable[str]) -> list[str]:
         """Those of "Functional.conv2d", ... that this PyTorch does not have."""
         absent = []

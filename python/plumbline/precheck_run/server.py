@@ -6,7 +6,8 @@ Descriptor 3 is a stream socket of JSON lines; of slot s, descriptor 4 + 3s is t
 arguments, 5 + 3s that of results of the benchmark side, 6 + 3s that of the device side.
 
     <- {"op":"start","framework":"pytorch","device":"auto","slots":8}
-    -> {"ready":true,"framework_version":"2.13.0","device":"cpu","inventory_missing":[]}
+    -> {"ready":true,"framework_version":"2.13.0","device":"cpu","device_name":"",
+        "inventory_missing":[]}
        or {"error":"text"}
     <- {"op":"fork","id":7,"role":"bench","device":"cpu","threads":1}    with a socket attached
     -> {"ended":7,"how":"signal 6 (Aborted)"}                            whenever an executor ends
@@ -130,7 +131,7 @@ class Zygote:
         return {"ready": True, "framework_version": version, **device, "inventory_missing": missing}
 
     def _find_device(self, framework: Framework, device: str) -> dict[str, Any]:
-        """{"device": name} or {"error": text}, found out by a process of its own."""
+        """What _usable() says, found out by a process of its own."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -241,7 +242,8 @@ def how_it_ended(status: int) -> str:
 
 def _usable(framework: Framework, device: str) -> dict[str, str]:
     try:
-        return {"device": framework.usable_device(device)}
+        usable = framework.usable_device(device)
+        return {"device": usable, "device_name": framework.device_name(usable)}
     except Exception as error:
         return {"error": f"device {device}: {one_line(error)}"}
 

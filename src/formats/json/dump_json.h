@@ -101,6 +101,9 @@ struct DumpFile {
 
 // Asked about every entry as it is read; false: not kept. May take the entry's contents.
 using KeepEntry = std::function<bool(Call& call, const RunHeader& header)>;
+// What the message about a cut file ends in; a command without that option says something else.
+inline constexpr std::string_view kSalvageAdvice = "Read these alone with --salvage";
+
 // kNotFound, kIo, kCorrupt (message holds the byte offset of the damage). With `salvage` a
 // truncated file yields its complete entries and loss.truncated. `keep` may be empty: all are kept.
 // The text is given back while it is read. Of entries that occur again `keep` sees every one, and

@@ -467,9 +467,8 @@ class DumpReader {
   [[nodiscard]] Error Explain(const Error& error) const {
     if (!in_data_ || !Damaged()) return error;
     return Error(error.code(),
-                 fmt::format("{}; the {} complete entries before it end at byte {}. Read these "
-                             "alone with --salvage",
-                             error.message(), entries_, complete_));
+                 fmt::format("{}; the {} complete entries before it end at byte {}. {}",
+                             error.message(), entries_, complete_, kSalvageAdvice));
   }
 
   Status ReadDocument() {

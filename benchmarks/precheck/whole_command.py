@@ -1,0 +1,162 @@
+"""Calls per second of the whole `plumb precheck`, from its start to its files.
+
+    python benchmarks/precheck/whole_command.py [--upstream PYTHON] [--case NAME] [--runs N]
+
+Cases: llama_step, all calls of one training step of the reference model (benchmarks/end_to_end/
+reference_model.py), recorded by plumbline with task statistics, forward and backward; tiny_adds,
+10,000 additions of 4 x 8 numbers. The device under test is the CPU. Before a time is printed, every
+call must have a row, and every row must pass but for skipped ones, which are counted.
+--upstream names an interpreter with mindstudio-probe 1.2.2, whose run_ut takes a prefix of the same
+calls (UPSTREAM_CALLS), its device being the CPU. PLUMB names the program (default: the one beside
+this Python). `load` is what else the machine did: above 1 the figures say little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+TINY_CALLS = 10_000
+UPSTREAM_CALLS = 120
+RECORD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import reference_model
+from plumbline.pytorch import PrecisionDebugger
+training = reference_model.build()
+debugger = PrecisionDebugger(task="statistics", level="L1", dump_path=sys.argv[2])
+debugger.start(training.model)
+training.forward_backward(0)
+debugger.stop()
+debugger.step()
+"""
+
+
+def record_llama(work: Path) -> Path:
+    """The dump.json of one step."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", RECORD, HERE.parent / "end_to_end",
+                    work / "run"], check=True, env={**os.environ, "PLUMBLINE_LOG_LEVEL": "3"})
+    (dump,) = (work / "run" / "step0").glob("*/dump.json")
+    return Path(dump)
+
+
+def write_adds(work: Path) -> Path:
+    """A recording of additions, as a recorder writes it."""
+    operand = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": 1.0,
+               "Min": -1.0, "Mean": 0.0, "Norm": 1.0, "requires_grad": False}
+    entry = {"input_args": [operand, operand], "input_kwargs": {}, "output": [operand]}
+    return write_dump(work / "dump.json", {
+        "task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None,
+        "data": {f"Torch.add.{i}.forward": entry for i in range(TINY_CALLS)}})
+
+
+CASES = {"llama_step": record_llama, "tiny_adds": write_adds}
+
+
+def write_dump(path: Path, document: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def call_of(entry: str) -> str:
+    """"Torch.add.0" of "Torch.add.0.forward"."""
+    return entry.rpartition(".")[0]
+
+
+def first_calls(dump: Path, count: int, path: Path) -> Path:
+    """The recording of the first `count` calls, with their backwards."""
+    document = json.loads(dump.read_text())
+    forward = [entry for entry in document["data"] if entry.endswith(".forward")]
+    kept = {call_of(entry) for entry in forward[:count]}
+    document["data"] = {entry: value for entry, value in document["data"].items()
+                        if call_of(entry) in kept}
+    return write_dump(path, document)
+
+
+def calls_in(dump: Path) -> int:
+    """Forward entries."""
+    return sum(entry.endswith(".forward") for entry in json.loads(dump.read_text())["data"])
+
+
+def timed(words: list[Any]) -> float:
+    """Seconds of a command that must succeed."""
+    begin = time.perf_counter()
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False)
+    seconds = time.perf_counter() - begin
+    if done.returncode != 0:
+        raise SystemExit(f"{words}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return seconds
+
+
+def skipped_in(output: Path, calls: int) -> int:
+    """Calls without a verdict; ends the program unless all others pass and none is missing."""
+    (path,) = output.glob("accuracy_checking_result_*.csv")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    wrong = [row for row in rows if {word.lower() for word in row[1:3]} & {"error", "warning"}]
+    if wrong or len({row[0] for row in rows}) != calls:
+        raise SystemExit(f"{path}: {len(rows)} rows of {calls} calls, not passing: {wrong[:3]}")
+    return sum("skip" in (row[1].lower(), row[2].lower()) for row in rows)
+
+
+def measure(name: str, work: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One line of results."""
+    dump = CASES[name](work)
+    calls = calls_in(dump)
+    plumb = os.environ.get("PLUMB") or str(Path(sys.executable).with_name("plumb"))
+    load = os.getloadavg()[0]
+    seconds = []
+    skipped = 0
+    for run in range(options.runs):
+        output = work / f"out{run}"
+        seconds.append(timed([plumb, "precheck", dump, "-o", output, "--device_type", "cpu",
+                              "--format", "csv", "--python", sys.executable]))
+        skipped = skipped_in(output, calls)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    median = statistics.median(seconds)
+    line = {"case": f"precheck_{name}", "calls": calls, "skipped": skipped,
+            "seconds": round(median, 3), "calls_per_s": round(calls / median, 1),
+            "peak_mb_of_a_process": round(used.ru_maxrss / 1024, 1), "cores": os.cpu_count(),
+            "load": round(load, 2)}
+    return line | (upstream(dump, work, options) if options.upstream else {})
+
+
+def upstream(dump: Path, work: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Upstream's figures on a prefix of the calls."""
+    prefix = first_calls(dump, UPSTREAM_CALLS, work / "prefix" / "dump.json")
+    seconds = timed([options.upstream, "-W", "ignore", HERE / "run_upstream.py", "-f", "pytorch",
+                     "run_ut", "-api_info", prefix, "-o", work / "theirs"])
+    calls = calls_in(prefix)
+    skipped = skipped_in(work / "theirs", calls)
+    return {"upstream_calls": calls, "upstream_skipped": skipped,
+            "upstream_seconds": round(seconds, 3),
+            "upstream_calls_per_s": round(calls / seconds, 2)}
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--upstream", help="interpreter with mindstudio-probe 1.2.2")
+    parser.add_argument("--case", action="append", choices=CASES, help="default: all")
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args(words)
+    for name in options.case or CASES:
+        with tempfile.TemporaryDirectory() as work:
+            print(json.dumps(measure(name, Path(work), options)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
