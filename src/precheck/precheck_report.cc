@@ -154,7 +154,7 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   double severity = 0;
   for (const DirectionOutcome* direction : {&outcome.forward, &outcome.backward}) {
     for (const OutputRow& row : direction->rows) {
-      if (row.status != CheckStatus::kSkip && row.status != CheckStatus::kNone) ++outputs_;
+      AddRow(place, row);
       severity = std::max(severity, SeverityOf(row));
     }
   }
@@ -164,6 +164,17 @@ void PrecheckReport::Add(size_t place, CallOutcome outcome) {
   if (status == CheckStatus::kPass || status == CheckStatus::kNone) return;
   not_passed_.push_back({place, std::move(outcome), severity});
   if (not_passed_.size() > 2 * most_kept_) Trim();
+}
+
+void PrecheckReport::AddRow(size_t place, const OutputRow& row) {
+  if (row.status == CheckStatus::kSkip || row.status == CheckStatus::kNone) return;
+  ++outputs_;
+  if (!row.is_all_zero) return;
+  // Whatever the order in which calls end.
+  if (all_zero_++ == 0 || place < all_zero_place_) {
+    all_zero_example_ = row.name;
+    all_zero_place_ = place;
+  }
 }
 
 void PrecheckReport::AddEarlier(CheckStatus forward, CheckStatus backward) {
@@ -243,6 +254,13 @@ std::string OutputText(const std::string& row_name) {
   return row_name;
 }
 
+std::string AllZeroText(const PrecheckReport& report) {
+  if (report.all_zero() == 0) return {};
+  return fmt::format("{} all zero on both sides, which proves little, such as {}",
+                     CountText(report.all_zero(), "output is", "outputs are"),
+                     OutputText(report.all_zero_example()));
+}
+
 std::string FirstLine(const PrecheckReport& report) {
   const uint64_t errors = report.count(CheckStatus::kError);
   if (const NotPassed* worst = WorstOf(report, CheckStatus::kError)) {
@@ -284,6 +302,7 @@ std::string AnswerText(const PrecheckReport& report) {
     text += fmt::format("  skipped, {}: {}, such as {}: {}\n", CauseName(cause.cause), cause.calls,
                         cause.example_call, OneLineOf(cause.example_detail));
   }
+  if (report.all_zero() > 0) text += fmt::format("  {}\n", AllZeroText(report));
   if (report.merged() > 0) {
     text += fmt::format("  left out: {} like others\n", CountText(report.merged(), "call"));
   }
@@ -322,8 +341,8 @@ std::string AnswerJson(const PrecheckReport& report) {
   out += ',';
   AppendCounts(report.backward(), "backward", out);
   out += fmt::format(
-      ",\"outputs_judged\":{},\"earlier\":{},\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
-      report.outputs_judged(), report.earlier(), report.merged(), report.was_interrupted,
+      ",\"outputs_judged\":{},\"all_zero\":{},\"earlier\":{},\"merged\":{},\"interrupted\":{},\"seconds\":{:.3f}",
+      report.outputs_judged(), report.all_zero(), report.earlier(), report.merged(), report.was_interrupted,
       report.seconds);
   out += ",\"skipped\":[";
   for (size_t i = 0; i < report.causes().size(); ++i) {

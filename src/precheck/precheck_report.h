@@ -54,6 +54,9 @@ class PrecheckReport {
   [[nodiscard]] uint64_t count(CheckStatus status) const { return calls_[static_cast<size_t>(status)]; }
   [[nodiscard]] uint64_t all_calls() const;
   [[nodiscard]] uint64_t outputs_judged() const { return outputs_; }  // without earlier ones
+  // Of these, those of which every element is zero on both sides; and the first one recorded.
+  [[nodiscard]] uint64_t all_zero() const { return all_zero_; }
+  [[nodiscard]] const std::string& all_zero_example() const { return all_zero_example_; }
   [[nodiscard]] uint64_t earlier() const { return earlier_; }
   [[nodiscard]] uint64_t merged() const { return merged_; }
   // The most frequent first.
@@ -71,12 +74,15 @@ class PrecheckReport {
   bool was_interrupted = false;
 
  private:
+  void AddRow(size_t place, const OutputRow& row);
   void AddSkip(size_t place, const std::string& call, const Skip& skip);
   void Trim();
 
   size_t most_kept_;
   StatusCounts calls_{}, forward_{}, backward_{};
-  uint64_t outputs_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  uint64_t outputs_ = 0, all_zero_ = 0, earlier_ = 0, merged_ = 0, left_out_ = 0;
+  std::string all_zero_example_;  // name of the row
+  size_t all_zero_place_ = 0;
   std::vector<CauseCount> causes_;
   std::vector<NotPassed> not_passed_;
 };
@@ -94,6 +100,9 @@ const OutputRow* WorstRow(const CallOutcome& outcome);
 std::string ReasonText(const OutputRow& row);
 // "Functional.softmax.3 backward output.0" of a row's name.
 std::string OutputText(const std::string& row_name);
+
+// "2 outputs are all zero on both sides, ...", what passes and proves little; empty: there is none.
+std::string AllZeroText(const PrecheckReport& report);
 
 // The command that makes a unit test of a call; empty: there is none for recordings of this kind.
 std::string ExtractCommand(const PrecheckReport& report, std::string_view call);
