@@ -109,10 +109,10 @@ TEST(ErrorData, ArgumentsThatWereChangedAreKept) {
   saved.device.arguments.emplace().kept = {{"out", PlaceOf(DType::kFloat32, {2}, 0)}};
   const std::string directory = dir.Path("data");
   ASSERT_TRUE(SaveErrorData(directory, 7, saved.Ran(), saved.outcome));
-  std::vector<std::string> changed;
-  for (const std::string& name : ListDirectory(directory).value()) {
-    if (name.find(".changed.") != std::string::npos) changed.push_back(name);
-  }
+  std::vector<std::string> changed = ListDirectory(directory).value();
+  std::erase_if(changed, [](const std::string& name) {
+    return name.find(".changed.") == std::string::npos;
+  });
   EXPECT_EQ(changed, std::vector<std::string>{"Torch.cat.3.forward.changed.bench.out.0.pt"});
 }
 

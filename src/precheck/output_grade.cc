@@ -232,7 +232,8 @@ bool PassesShare(double share, double limit, const FloatMetrics& metrics, Cell* 
 // is not proven right either.
 CheckStatus OfLargeShare(const FloatMetrics& metrics, DType device_dtype, OutputRow* row) {
   const double unit = 2 * UnitRoundoff(device_dtype) * metrics.bench_max;
-  if (!(metrics.max_abs_error <= unit)) return CheckStatus::kError;
+  // Beside an infinite benchmark every error is within it.
+  if (metrics.has_not_finite || !(metrics.max_abs_error <= unit)) return CheckStatus::kError;
   Say(fmt::format("No error is above {}, one unit of the last place of the largest value: rounding "
                   "may do that.",
                   Digits(unit)),

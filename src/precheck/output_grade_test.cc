@@ -313,7 +313,7 @@ TEST(OutputGrade, ASumThatCancelsIsNoError) {
   call.args.push_back(inputs.Floats({3, -1, -2, 1e-3F, -1e-3F}));
   const CallValue bench = b.Doubles({1e-17}), device = d.Floats({1e-7F}), wrong = d.Floats({1e-3F});
   GradeOptions options;
-  options.given = {&call, inputs.memory()};
+  options.given = {&call, inputs.memory(), nullptr, {}};
   const auto status = [&](const CallValue& of_device) {
     return GradeDirection("Torch.sum.0", "sum", Direction::kForward,
                           {&bench, b.memory(), &of_device, d.memory()}, options)
